@@ -1,0 +1,80 @@
+// Token counts by kind, in disjoint buckets: each token is charged once.
+// This file owns the kinds and what a reading of an answer holds; how a wire
+// format is read is the dialects' business, what it costs is charge.ts.
+
+/** Buckets that are priced. `reasoning` is the part of `output` spent thinking: told, never added. */
+export const USAGE_KINDS = [
+  "input",
+  "cache_read",
+  "cache_write_5m",
+  "cache_write_1h",
+  "cache_write",
+  "output",
+  "reasoning",
+  "input_audio",
+  "input_image",
+  "input_video",
+  "cache_read_audio",
+  "cache_read_image",
+  "cache_read_video",
+  "output_audio",
+  "output_image",
+  "tool_prompt",
+] as const;
+
+export type UsageKind = (typeof USAGE_KINDS)[number];
+
+/** Calls that bear a fee of their own, counted from output items or server tool counters. */
+export const CALL_KINDS = [
+  "web_search",
+  "web_search_preview",
+  "file_search",
+  "code_interpreter",
+  "google_search",
+  "google_search_prompt",
+  "maps_grounding",
+] as const;
+
+export type CallKind = (typeof CALL_KINDS)[number];
+
+export type Usage = Partial<Record<UsageKind | CallKind, number>>;
+
+/** One pass of one model. Most answers have one part; compaction, advisor and fallback make several. */
+export interface Part {
+  /** Null: the answer's own model. */
+  readonly model: string | null;
+  /** `message`, or what the upstream calls the pass (`compaction`, `advisor_message`, …). */
+  readonly pass: string;
+  readonly usage: Usage;
+}
+
+/** What the answer says it was served as: it decides the tariff. */
+export interface Tariff {
+  readonly service_tier?: string;
+  readonly inference_geo?: string;
+  readonly speed?: string;
+  readonly traffic_type?: string;
+}
+
+/** What a meter knows of an answer, at any moment of its passing. */
+export interface Reading {
+  /** The model that the answer names. */
+  readonly model: string | null;
+  /** Empty while no usage has been reported. */
+  readonly parts: readonly Part[];
+  /** The upstream's usage object(s), merged as the dialect says, for the ledger. */
+  readonly raw: unknown;
+  readonly tariff: Tariff;
+  /** `open` until the dialect's terminal event: an answer that stays open was cut. */
+  readonly end: "open" | "complete" | "error";
+  /** Usage is final: the part of the answer that reports it has passed. */
+  readonly final: boolean;
+  /** Tokens of visible output so far, estimated from its bytes: used only where the upstream did not say. */
+  readonly estimatedOutput: number;
+}
+
+/** Sees an answer's bytes while they pass. Never holds them back, never keeps more than it needs. */
+export interface Meter {
+  see(chunk: Uint8Array): void;
+  read(): Reading;
+}

@@ -1,0 +1,60 @@
+// The one error that the gateway throws on purpose. Its code is closed: every
+// code has exactly one status here and one wording per dialect (dialects/).
+// What this file does not own: how an error looks on the wire.
+
+export const STATUS_OF = {
+  key_missing: 401,
+  key_unknown: 401,
+  key_disabled: 401,
+  key_expired: 401,
+  wrong_platform: 403,
+  plan_inactive: 403,
+  host_refused: 403,
+  unknown_path: 404,
+  unknown_model: 404,
+  bad_request: 400,
+  unsupported: 400,
+  body_too_large: 413,
+  upgrade_required: 426,
+  rate_limited: 429,
+  limit_spent: 429,
+  internal: 500,
+  upstream_failed: 502,
+  unavailable: 503,
+  ledger_unwritable: 503,
+  upstream_timeout: 504,
+  overloaded: 529,
+  /** The client left: nobody reads the answer, it is only logged. */
+  client_gone: 499,
+} as const;
+
+export type ErrorCode = keyof typeof STATUS_OF;
+
+export interface ErrorDetails {
+  /** The field at fault, as a path in the caller's own body. */
+  readonly param?: string;
+  /** The wire code of the responses and chat dialects, where it is finer than the gateway's code. */
+  readonly wireCode?: string;
+  readonly retryAfterSeconds?: number;
+  readonly cause?: unknown;
+}
+
+export class GatewayError extends Error {
+  readonly code: ErrorCode;
+  readonly param: string | null;
+  readonly wireCode: string | null;
+  readonly retryAfterSeconds: number | null;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, { cause: details.cause });
+    this.name = "GatewayError";
+    this.code = code;
+    this.param = details.param ?? null;
+    this.wireCode = details.wireCode ?? null;
+    this.retryAfterSeconds = details.retryAfterSeconds ?? null;
+  }
+
+  get status(): number {
+    return STATUS_OF[this.code];
+  }
+}
