@@ -1,0 +1,203 @@
+// Finds members of a JSON object in its bytes without parsing the whole, so that
+// a request of many megabytes costs one pass and no second copy. Exact for every
+// valid JSON text. Of an invalid one the outermost level is checked and nothing
+// below it: what nested values hold is for the upstream to refuse.
+
+/** Where a value stands: the bytes [start, end), quotes included for a string. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+export type Scan =
+  | { readonly kind: "object"; readonly spans: ReadonlyMap<string, Span> }
+  /** Two members of one wanted name: parsers disagree on which counts. */
+  | { readonly kind: "duplicate"; readonly name: string }
+  | { readonly kind: "not_json" };
+
+export type ModelReading =
+  | { readonly kind: "model"; readonly model: string; readonly span: Span }
+  | { readonly kind: "missing" }
+  | { readonly kind: "not_string" }
+  | Exclude<Scan, { kind: "object" }>;
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+/** `[` and `{` differ in this bit alone, as do `]` and `}`. */
+const BRACKET_BIT = 0x20;
+/** Below this a loop in JavaScript finds the end of a string sooner than a native call does. */
+const SHORT_STRING = 24;
+/** A wanted name with every character escaped is no longer than this. */
+const LONGEST_ESCAPED_KEY = 256;
+const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
+
+const NOT_JSON: Scan = { kind: "not_json" };
+
+/** Members of the outermost object that bear one of `names` (ASCII). A byte order mark before it is passed over. */
+export function scanTopLevel(bytes: Uint8Array, names: readonly string[]): Scan {
+  const spans = new Map<string, Span>();
+  let at = skipSpace(bytes, skipByteOrderMark(bytes));
+  if (bytes[at] !== OPEN_BRACE) return NOT_JSON;
+  at = skipSpace(bytes, at + 1);
+  let open = bytes[at] !== CLOSE_BRACE;
+  while (open) {
+    const keyEnd = findStringEnd(bytes, at);
+    const start = findMemberValue(bytes, keyEnd);
+    const end = findValueEnd(bytes, start);
+    if (end < 0) return NOT_JSON;
+    const name = readWantedKey(bytes, { start: at, end: keyEnd }, names);
+    if (name !== undefined && spans.has(name)) return { kind: "duplicate", name };
+    if (name !== undefined) spans.set(name, { start, end });
+    at = skipSpace(bytes, end);
+    open = bytes[at] === COMMA;
+    if (open) at = skipSpace(bytes, at + 1);
+  }
+  const closed = bytes[at] === CLOSE_BRACE && skipSpace(bytes, at + 1) === bytes.length;
+  return closed ? { kind: "object", spans } : NOT_JSON;
+}
+
+/** The model that a request's body names. Give the scan when there is one already. */
+export function readModel(bytes: Uint8Array, scan: Scan = scanTopLevel(bytes, ["model"])): ModelReading {
+  if (scan.kind !== "object") return scan;
+  const span = scan.spans.get("model");
+  if (span === undefined) return { kind: "missing" };
+  const model = readString(bytes, span);
+  if (model === null) return { kind: "not_string" };
+  return model === "" ? { kind: "missing" } : { kind: "model", model, span };
+}
+
+/** True when the body's `stream` is the literal `true`. */
+export function readStreamFlag(bytes: Uint8Array, scan: Scan = scanTopLevel(bytes, ["stream"])): boolean {
+  const span = scan.kind === "object" ? scan.spans.get("stream") : undefined;
+  return span !== undefined && readText(bytes, span) === "true";
+}
+
+/** The string that stands in a span; null when it is no string. */
+export function readString(bytes: Uint8Array, span: Span): string | null {
+  if (bytes[span.start] !== QUOTE) return null;
+  try {
+    const value: unknown = JSON.parse(readText(bytes, span));
+    return typeof value === "string" ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The same bytes with the JSON string `value` in the span's place. */
+export function replaceSpan(bytes: Uint8Array, span: Span, value: string): Uint8Array {
+  return Buffer.concat([
+    bytes.subarray(0, span.start),
+    Buffer.from(JSON.stringify(value)),
+    bytes.subarray(span.end),
+  ]);
+}
+
+function readText(bytes: Uint8Array, span: Span): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + span.start, span.end - span.start).toString();
+}
+
+function skipByteOrderMark(bytes: Uint8Array): number {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+}
+
+function skipSpace(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
+  return at;
+}
+
+/** The index after a string's closing quote; -1 when none begins at `start` or it never ends. */
+function findStringEnd(bytes: Uint8Array, start: number): number {
+  if (bytes[start] !== QUOTE) return -1;
+  let at = start + 1;
+  while (at < bytes.length) {
+    const until = Math.min(at + SHORT_STRING, bytes.length);
+    while (at < until) {
+      const byte = bytes[at];
+      if (byte === QUOTE) return at + 1;
+      at += byte === BACKSLASH ? 2 : 1;
+    }
+    const quote = bytes.indexOf(QUOTE, at);
+    if (quote < 0) return -1;
+    if (!isEscaped(bytes, at, quote)) return quote + 1;
+    at = quote + 1;
+  }
+  return -1;
+}
+
+/** An odd run of backslashes before `at` escapes it. `from` itself is known to be unescaped. */
+function isEscaped(bytes: Uint8Array, from: number, at: number): boolean {
+  let first = at;
+  while (first > from && bytes[first - 1] === BACKSLASH) first -= 1;
+  return (at - first) % 2 === 1;
+}
+
+/** Where the value of a member begins whose key ends at `keyEnd`; -1 when there is no key or no colon. */
+function findMemberValue(bytes: Uint8Array, keyEnd: number): number {
+  if (keyEnd < 0) return -1;
+  const colon = skipSpace(bytes, keyEnd);
+  return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : -1;
+}
+
+function findValueEnd(bytes: Uint8Array, start: number): number {
+  const byte = bytes[start];
+  if (byte === undefined) return -1;
+  if (byte === QUOTE) return findStringEnd(bytes, start);
+  if ((byte | BRACKET_BIT) === OPEN_BRACE) return findNestedEnd(bytes, start);
+  return findLiteralEnd(bytes, start);
+}
+
+function findNestedEnd(bytes: Uint8Array, start: number): number {
+  let depth = 0;
+  let at = start;
+  while (at < bytes.length) {
+    const byte = bytes[at] ?? 0;
+    if (byte === QUOTE) {
+      at = findStringEnd(bytes, at);
+      if (at < 0) return -1;
+      continue;
+    }
+    at += 1;
+    if ((byte | BRACKET_BIT) === OPEN_BRACE) depth += 1;
+    else if ((byte | BRACKET_BIT) === CLOSE_BRACE) depth -= 1;
+    if (depth === 0) return at;
+  }
+  return -1;
+}
+
+function findLiteralEnd(bytes: Uint8Array, start: number): number {
+  let end = start;
+  while (end < bytes.length && isLiteralByte(bytes[end] ?? 0)) end += 1;
+  return LITERAL.test(readText(bytes, { start, end })) ? end : -1;
+}
+
+function isLiteralByte(byte: number): boolean {
+  const letter = byte | 0x20;
+  return (
+    (byte >= 0x30 && byte <= 0x39) ||
+    (letter >= 0x61 && letter <= 0x7a) ||
+    byte === 0x2b ||
+    byte === 0x2d ||
+    byte === 0x2e
+  );
+}
+
+function readWantedKey(bytes: Uint8Array, key: Span, names: readonly string[]): string | undefined {
+  const length = key.end - key.start;
+  const plain = names.find((name) => name.length === length - 2 && equalsAt(bytes, key.start + 1, name));
+  if (plain !== undefined || length > LONGEST_ESCAPED_KEY) return plain;
+  if (!bytes.subarray(key.start, key.end).includes(BACKSLASH)) return undefined;
+  const unescaped = readString(bytes, key);
+  return names.find((name) => name === unescaped);
+}
+
+function equalsAt(bytes: Uint8Array, start: number, ascii: string): boolean {
+  for (let index = 0; index < ascii.length; index += 1) {
+    if (bytes[start + index] !== ascii.charCodeAt(index)) return false;
+  }
+  return true;
+}
