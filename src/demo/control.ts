@@ -1,0 +1,53 @@
+// What a request itself asks of the simulated upstream: by the headers
+// `x-demo-fault`, `x-demo-pace` (ms) and `x-demo-words`, or, where headers don't
+// come through, by a model's name: `demo-fault-stall`, `demo-words-500_pace-20`.
+
+import { gunzipSync, zstdDecompressSync } from "node:zlib";
+import { isFault, type FaultName } from "./faults.ts";
+import { parseJson, pickText } from "./json.ts";
+
+export interface Control {
+  readonly fault?: FaultName;
+  readonly paceMs?: number;
+  readonly words?: number;
+}
+
+interface Asked {
+  field(name: string): string | undefined;
+  readonly json: unknown;
+}
+
+export function readControl(request: Asked, path: string): Control {
+  const [, inPath = ""] = /\/models\/(.+):[a-zA-Z]+$/.exec(path) ?? [];
+  const model = pickText(request.json, "model") || decodeURIComponent(inPath);
+  const wishes = new Map(
+    model.startsWith("demo-") ? model.slice("demo-".length).split("_").map(splitWish) : [],
+  );
+  const read = (name: string): string => request.field(`x-demo-${name}`) ?? wishes.get(name) ?? "";
+  const [fault, pace, words] = [read("fault"), read("pace"), read("words")];
+  return {
+    ...(isFault(fault) ? { fault } : {}),
+    ...(pace === "" ? {} : { paceMs: Number(pace) }),
+    ...(words === "" ? {} : { words: Number(words) }),
+  };
+}
+
+function splitWish(wish: string): [string, string] {
+  const dash = wish.indexOf("-");
+  return [wish.slice(0, dash), wish.slice(dash + 1)];
+}
+
+/** No body reads as null, a broken one as undefined. */
+export function readBody(body: Uint8Array, encoding: string | undefined): unknown {
+  if (body.length === 0) return null;
+  try {
+    return parseJson(new TextDecoder().decode(decompress(body, encoding)));
+  } catch {
+    return undefined;
+  }
+}
+
+function decompress(body: Uint8Array, encoding: string | undefined): Uint8Array {
+  if (encoding === "gzip") return gunzipSync(body);
+  return encoding === "zstd" ? zstdDecompressSync(body) : body;
+}

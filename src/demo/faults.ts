@@ -1,0 +1,183 @@
+// The ways in which an upstream can fail, by name. A fault either changes the
+// answer before it is framed, or rearranges what is done on the wire.
+
+import { gzipSync } from "node:zlib";
+import { encode, replaceFields, type Answer } from "./answer.ts";
+import { isObject, parseJson, type Json } from "./json.ts";
+import { refuse, writeBreak } from "./refusal.ts";
+import { countBytes, listSteps, writeHead, type Script, type Step } from "./script.ts";
+
+const HUGE_BYTES = 200 * 1024 * 1024;
+const HUGE_PIECE = 64 * 1024;
+
+/** Faults of the answer: what is sent is rightly framed HTTP. */
+const ANSWERS = {
+  html: (answer) => ({
+    ...replaceFields(answer, [["content-type", "text/html"]]),
+    status: 502,
+    framing: "length",
+    pieces: [encode("<html><body><h1>502 Bad Gateway</h1></body></html>")],
+  }),
+  "not-json": (answer) => ({ ...answer, framing: "length", pieces: [encode("{ this is not JSON")] }),
+  empty: (answer) => ({ ...answer, pieces: [] }),
+  /** 200, but the first event is an error. */
+  "error-first": (answer) => ({ ...answer, pieces: writeBreak(answer.family).map(encode) }),
+  "error-event": (answer) => ({
+    ...answer,
+    pieces: [...answer.pieces.slice(0, half(answer.pieces)), ...writeBreak(answer.family).map(encode)],
+  }),
+  /** A clean end, but of half an answer. */
+  truncated: (answer) => ({ ...answer, pieces: answer.pieces.slice(0, half(answer.pieces)) }),
+  /** A clean end, only the terminal event is missing. */
+  "no-terminal": (answer) => ({ ...answer, pieces: answer.pieces.slice(0, -1) }),
+  "no-usage": (answer) => mapUsage(answer, () => undefined),
+  "zero-usage": (answer) => mapUsage(answer, zero),
+  /** Compressed, though identity was asked for. */
+  gzip: (answer) => ({
+    ...replaceFields(answer, [["content-encoding", "gzip"]]),
+    pieces: [gzipSync(Buffer.concat(answer.pieces))],
+  }),
+  /** Whole, but only the end of the connection ends it. */
+  "close-delimited": (answer) => ({ ...answer, framing: "close" }),
+  redirect: (answer) => ({ ...replaceFields(answer, [["location", "https://example.com/"]]), status: 307 }),
+} as const satisfies Readonly<Record<string, (answer: Answer) => Answer>>;
+
+/** Faults on the wire. */
+const CUTS = {
+  "never-answer": () => ["stall"],
+  "reset-before-head": () => ["reset"],
+  "close-before-head": () => ["fin"],
+  "reset-in-head": ({ head }) => [head.subarray(0, head.length >> 1), "reset"],
+  "close-in-head": ({ head }) => [head.subarray(0, head.length >> 1), "fin"],
+  "silent-after-head": ({ head }) => [head, "stall"],
+  "reset-after-head": ({ head }) => [head, "reset"],
+  stall: ({ head, body }) => [head, ...firstHalf(body), "stall"],
+  "reset-mid-stream": ({ head, body }) => [head, ...firstHalf(body), "reset"],
+  "reset-mid-chunk": ({ head, body }) => [head, ...insideChunk(body), "reset"],
+  "close-mid-chunk": ({ head, body }) => [head, ...insideChunk(body), "fin"],
+  /** The connection ends, without the last chunk or before the length is reached. */
+  "close-mid-stream": ({ head, body }) => [head, ...firstHalf(body), "fin"],
+  /** A length that is never reached. */
+  "short-length": ({ answer }) => [
+    writeHead(answer, [["content-length", String(countBytes(answer) + 100)]]),
+    ...answer.pieces,
+    "fin",
+  ],
+  /** Half an answer where only the end of the connection ends it: it looks complete. */
+  "close-delimited-cut": ({ answer }) => [
+    writeHead(answer, [["connection", "close"]]),
+    ...firstHalf(answer.pieces),
+    "fin",
+  ],
+  dribble: (script) => listSteps(script).flatMap(dribble),
+  "early-hints": (script) => [
+    encode("HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n"),
+    ...listSteps(script),
+  ],
+  /** Whole, but the connection ends right after it without having said so. */
+  "close-after": (script) => [...listSteps(script), "close"],
+  "reset-after": (script) => [...listSteps(script), "reset"],
+  "extra-bytes": (script) => [
+    ...listSteps(script),
+    encode("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"),
+  ],
+  garbage: () => [encode("SSH-2.0-OpenSSH_9.6\r\n\r\n"), "stall"],
+  "bad-chunk": ({ head, body }) => [head, ...firstHalf(body), encode("zz\r\nnot a chunk\r\n"), "stall"],
+  "bad-length": ({ answer }) => [writeHead(answer, [["content-length", "-1"]]), ...answer.pieces, "fin"],
+  "two-framings": ({ answer, body, tail }) => [
+    writeHead(answer, [
+      ["content-length", "5"],
+      ["transfer-encoding", "chunked"],
+    ]),
+    ...body,
+    ...tail,
+  ],
+  "endless-head": () => [encode("HTTP/1.1 200 OK\r\n"), ...Array.from({ length: 64 }, endlessField), "stall"],
+  /** 200 MB, as fast as it is read. */
+  huge: ({ answer }) => writeHuge(answer),
+} as const satisfies Readonly<Record<string, (script: Script) => Iterable<Step>>>;
+
+export type FaultName = keyof typeof ANSWERS | keyof typeof CUTS | `status-${number}`;
+
+export const FAULT_NAMES = [...Object.keys(ANSWERS), ...Object.keys(CUTS), "status-NNN"];
+
+const answers: Readonly<Record<string, (answer: Answer) => Answer>> = ANSWERS;
+const cuts: Readonly<Record<string, (script: Script) => Iterable<Step>>> = CUTS;
+
+export function isFault(name: string): name is FaultName {
+  return Object.hasOwn(answers, name) || Object.hasOwn(cuts, name) || /^status-[1-9]\d\d$/.test(name);
+}
+
+export function spoilAnswer(answer: Answer, fault: FaultName | undefined): Answer {
+  if (fault === undefined) return answer;
+  if (fault.startsWith("status-")) return refuse(answer.family, Number(fault.slice("status-".length)));
+  return answers[fault]?.(answer) ?? answer;
+}
+
+export function spoilScript(script: Script, fault: FaultName | undefined): Iterable<Step> {
+  const cut = fault === undefined ? undefined : cuts[fault];
+  return cut === undefined ? listSteps(script) : cut(script);
+}
+
+function half(list: readonly unknown[]): number {
+  return Math.ceil(list.length / 2);
+}
+
+/** Half of the steps; of a single piece, half of its bytes. */
+function firstHalf(steps: readonly Step[]): readonly Step[] {
+  const [only] = steps;
+  if (steps.length === 1 && only instanceof Uint8Array) return [only.subarray(0, only.length >> 1)];
+  return steps.slice(0, half(steps));
+}
+
+function insideChunk(steps: readonly Step[]): readonly Step[] {
+  const kept = steps.slice(0, half(steps));
+  const last = kept.findLastIndex((step) => step instanceof Uint8Array);
+  return kept.map((step, index) =>
+    index === last && step instanceof Uint8Array ? step.subarray(0, step.length - 7) : step,
+  );
+}
+
+function dribble(step: Step): Step[] {
+  return step instanceof Uint8Array ? Array.from(step, (byte) => Uint8Array.of(byte)) : [step];
+}
+
+function endlessField(_: unknown, index: number): Uint8Array {
+  return encode(`x-padding-${index}: ${"x".repeat(16 * 1024)}\r\n`);
+}
+
+function* writeHuge(answer: Answer): Generator<Step> {
+  yield writeHead(answer, [["content-length", String(HUGE_BYTES)]]);
+  const streamed = answer.framing === "chunked";
+  const line = streamed ? `: ${"x".repeat(HUGE_PIECE - 4)}\n\n` : " ".repeat(HUGE_PIECE);
+  const piece = encode(line);
+  for (let sent = 0; sent < HUGE_BYTES; sent += HUGE_PIECE) yield piece;
+}
+
+function mapUsage(answer: Answer, change: (usage: Json) => unknown): Answer {
+  const pieces = answer.pieces.map((piece) => {
+    const text = new TextDecoder().decode(piece);
+    const [, before = "", json = "", after = ""] = /^([^{]*)(\{.*\})(\s*)$/s.exec(text) ?? [];
+    const value = parseJson(json);
+    return isObject(value) ? encode(`${before}${JSON.stringify(changeUsage(value, change))}${after}`) : piece;
+  });
+  return { ...answer, pieces };
+}
+
+function changeUsage(value: Json, change: (usage: Json) => unknown): Json {
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => {
+      if (!isObject(inner)) return [key, inner];
+      return [key, key === "usage" || key === "usageMetadata" ? change(inner) : changeUsage(inner, change)];
+    }),
+  );
+}
+
+function zero(usage: Json): Json {
+  return Object.fromEntries(
+    Object.entries(usage).map(([key, value]) => [
+      key,
+      typeof value === "number" ? 0 : isObject(value) ? zero(value) : value,
+    ]),
+  );
+}

@@ -1,0 +1,29 @@
+// A recorded body served byte for byte, in pieces cut where the caller says.
+
+import type { Answer } from "./answer.ts";
+import type { FamilyName } from "./family.ts";
+
+export interface Recording {
+  readonly family: FamilyName;
+  readonly bytes: Uint8Array;
+  readonly status?: number;
+  readonly contentType: string;
+  /** Offsets at which a new piece begins. */
+  readonly cuts?: readonly number[];
+}
+
+export function replay({ family, bytes, status = 200, contentType, cuts = [] }: Recording): Answer {
+  const ends = [
+    ...cuts.filter((cut) => cut > 0 && cut < bytes.length).toSorted((a, b) => a - b),
+    bytes.length,
+  ];
+  const pieces = ends.map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end));
+  const streamed = contentType.startsWith("text/event-stream") || cuts.length > 0;
+  return {
+    family,
+    status,
+    fields: [["content-type", contentType]],
+    pieces,
+    framing: streamed ? "chunked" : "length",
+  };
+}

@@ -1,0 +1,180 @@
+// HTTP/1.1 on a raw socket, as little of it as a simulated upstream needs: it
+// reads whole requests (with a content-length) and does the steps of a script, one
+// write after another. Raw, because the steps include what no server does.
+
+import type { Socket, TCPSocketListener } from "bun";
+import type { Field } from "../lib/http1/types.ts";
+import type { Step } from "./script.ts";
+
+export interface WireRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly fields: readonly Field[];
+  readonly body: Uint8Array;
+  /** The number of the connection, and of the request on it. */
+  readonly connection: number;
+  readonly turn: number;
+}
+
+/** How the answer to a request ended: sent, cut by us, or the peer left first. */
+export type Ending = "answered" | "broken" | "left";
+
+export interface Reply {
+  readonly steps: Iterable<Step>;
+  /** Bytes that the kernel has taken. */
+  took(bytes: number): void;
+  /** Called once or twice; the first call is the truth. */
+  ended(how: Ending): void;
+}
+
+type Respond = (request: WireRequest) => Promise<Reply>;
+
+/** So long a reset waits, that the peer has read what was written before it. */
+const SETTLE_MS = 10;
+
+interface Peer {
+  readonly connection: number;
+  /** What has come and is not yet taken; nothing can be taken before `needed` bytes are there. */
+  parts: Uint8Array[];
+  size: number;
+  needed: number;
+  turns: number;
+  busy: boolean;
+  gone: boolean;
+  readonly left: PromiseWithResolvers<void>;
+  /** Resolves a write that waits for the peer to read. */
+  drained(): void;
+  reply: Reply | null;
+}
+
+export interface Wire {
+  readonly port: number;
+  stop(): void;
+}
+
+export function listenOnWire(port: number, respond: Respond): Wire {
+  let connections = 0;
+  const sockets = new Set<Socket<Peer>>();
+  const leave = (socket: Socket<Peer>): void => {
+    sockets.delete(socket);
+    const peer = socket.data;
+    peer.gone = true;
+    peer.reply?.ended("left");
+    peer.left.resolve();
+    peer.drained();
+  };
+  const listener: TCPSocketListener<Peer> = Bun.listen<Peer>({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      open(socket) {
+        connections += 1;
+        socket.data = openPeer(connections);
+        sockets.add(socket);
+      },
+      data(socket, bytes) {
+        const peer = socket.data;
+        peer.parts.push(Uint8Array.from(bytes));
+        peer.size += bytes.length;
+        if (!peer.busy) void converse(socket, respond);
+      },
+      drain: (socket) => socket.data.drained(),
+      end: leave,
+      close: leave,
+      error: leave,
+    },
+  });
+  return {
+    port: listener.port,
+    stop() {
+      listener.stop(true);
+      for (const socket of sockets) socket.terminate();
+    },
+  };
+}
+
+function openPeer(connection: number): Peer {
+  const left = Promise.withResolvers<void>();
+  return {
+    connection,
+    parts: [],
+    size: 0,
+    needed: 0,
+    turns: 0,
+    busy: false,
+    gone: false,
+    left,
+    drained() {},
+    reply: null,
+  };
+}
+
+async function converse(socket: Socket<Peer>, respond: Respond): Promise<void> {
+  const peer = socket.data;
+  peer.busy = true;
+  for (let request = takeRequest(peer); request !== null && !peer.gone; request = takeRequest(peer)) {
+    peer.reply = await respond(request);
+    peer.reply.ended(await perform(socket, peer.reply));
+    peer.reply = null;
+  }
+  peer.busy = false;
+}
+
+async function perform(socket: Socket<Peer>, reply: Reply): Promise<Ending> {
+  const { data: peer } = socket;
+  for (const step of reply.steps) {
+    if (peer.gone) return "left";
+    if (step instanceof Uint8Array) await write(socket, step, reply);
+    else if (step === "reset" || step === "fin" || step === "close") return breakOff(socket, step);
+    else if (step === "stall") await peer.left.promise;
+    else if ("waitMs" in step) await Bun.sleep(step.waitMs);
+    else await Promise.race([step.pass(), peer.left.promise]);
+  }
+  return peer.gone ? "left" : "answered";
+}
+
+async function breakOff(socket: Socket<Peer>, how: "reset" | "fin" | "close"): Promise<Ending> {
+  if (how === "reset") {
+    await Bun.sleep(SETTLE_MS);
+    socket.terminate();
+  } else socket.end();
+  return how === "close" ? "answered" : "broken";
+}
+
+/** Writes all of it, however slowly the peer reads, and gives the peer a turn before the next. */
+async function write(socket: Socket<Peer>, bytes: Uint8Array, reply: Reply): Promise<void> {
+  const { data: peer } = socket;
+  for (let rest = bytes; rest.length > 0 && !peer.gone;) {
+    const drained = new Promise<void>((resolve) => (peer.drained = resolve));
+    const taken = Math.max(0, socket.write(rest));
+    reply.took(taken);
+    rest = rest.subarray(taken);
+    if (rest.length > 0) await drained;
+  }
+  await new Promise(setImmediate);
+}
+
+function takeRequest(peer: Peer): WireRequest | null {
+  if (peer.size === 0 || peer.size < peer.needed) return null;
+  const all = Buffer.concat(peer.parts);
+  peer.parts = [all];
+  const end = all.indexOf("\r\n\r\n");
+  if (end < 0) return null;
+  const [first = "", ...lines] = all.toString("latin1", 0, end).split("\r\n");
+  const fields = lines.map(readField);
+  const length = Number(fields.find(([name]) => name === "content-length")?.[1] ?? 0);
+  peer.needed = end + 4 + length;
+  if (all.length < peer.needed) return null;
+  const body = all.subarray(end + 4, peer.needed);
+  peer.parts = [all.subarray(peer.needed)];
+  peer.size -= peer.needed;
+  peer.needed = 0;
+  peer.turns += 1;
+  const [method = "", target = ""] = first.split(" ");
+  return { method, target, fields, body, connection: peer.connection, turn: peer.turns };
+}
+
+function readField(line: string): Field {
+  const colon = line.indexOf(":");
+  return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+}
