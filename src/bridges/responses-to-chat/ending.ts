@@ -1,0 +1,71 @@
+// How a stream ends: with a finish chunk, usage and [DONE]; or as an error, which
+// is an HTTP error as long as no head has left.
+
+import { readAnswer } from "./answer.ts";
+import { DONE, writeDelta, writeFinish, writeUsage } from "./chunks.ts";
+import { judgeFailure, type Refusal, writeError } from "./errors.ts";
+import { Failure, type Item, Reply } from "./events.ts";
+import { convertUsage, nameFinish } from "./finish.ts";
+import { isRecord, type Json } from "./json.ts";
+import { writeExtras } from "./reply.ts";
+import { openWith } from "./speech.ts";
+import { identify, type Stream } from "./state.ts";
+
+/** Tells items of which no event has spoken: some relays send nothing but the end. */
+export type TellItems = (stream: Stream, items: readonly Item[]) => string;
+
+export function complete(stream: Stream, event: Json, tellItems: TellItems): string {
+  const reply = Reply.parse(isRecord(event["response"]) ? event["response"] : {});
+  const incomplete = event["type"] === "response.incomplete";
+  const status = incomplete ? "incomplete" : reply.status;
+  identify(stream, reply);
+  const { context, frame } = stream;
+  const output = reply.output.length > 0 ? reply.output : stream.finished;
+  const missed = stream.opened ? "" : tellItems(stream, output);
+  const { annotations } = readAnswer(output, context);
+  const cited = annotations.length === 0 ? "" : writeDelta(frame, JSON.stringify({ annotations }));
+  const finish = nameFinish({ ...reply, status }, stream.calls > 0, context);
+  stream.phase = "done";
+  return [
+    missed,
+    tellSilence(stream),
+    cited,
+    writeFinish(frame, finish, writeExtras(reply)),
+    context.includeUsage ? writeUsage(frame, reply.usage === null ? null : convertUsage(reply.usage)) : "",
+    DONE,
+  ].join("");
+}
+
+/** An answer without a word is an empty text, not none. */
+function tellSilence(stream: Stream): string {
+  if (stream.spoken || stream.refused || stream.calls > 0) return "";
+  if (stream.opened) return writeDelta(stream.frame, '{"content":""}');
+  return openWith(stream, '{"role":"assistant","content":"","refusal":null}');
+}
+
+/** `response.failed` bears the error in its response. */
+export function failResponse(stream: Stream, event: Json): string {
+  const { response } = event;
+  return failWith(stream, isRecord(response) ? response["error"] : null);
+}
+
+/** `error` bears it inside, or is it. */
+export function failError(stream: Stream, event: Json): string {
+  const { error } = event;
+  return failWith(stream, isRecord(error) ? error : { ...event, type: "" });
+}
+
+function failWith(stream: Stream, error: unknown): string {
+  return fail(stream, judgeFailure(Failure.parse(isRecord(error) ? error : {}), stream.context));
+}
+
+/** As an HTTP error while no head has left, else as an error frame that nothing follows. */
+export function fail(stream: Stream, refusal: Refusal): string {
+  stream.refusal = refusal;
+  if (stream.phase === "held") {
+    stream.phase = "refused";
+    return "";
+  }
+  stream.phase = "broken";
+  return `data: ${writeError(refusal.error)}\n\n`;
+}
