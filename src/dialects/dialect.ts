@@ -41,14 +41,26 @@ export interface ModelEntry {
   readonly raw: Readonly<Record<string, unknown>> | null;
 }
 
+/** What a client has of a stream that broke, as far as it is known. */
+export interface Break {
+  /** How the stream is framed; server-sent events unless said otherwise. */
+  readonly form?: "sse" | "json-array";
+  /** Of a JSON array: its `[` and an element have been sent. */
+  readonly begun?: boolean;
+  /** The answer's own id and model, and the number that its next event bears. */
+  readonly id?: string;
+  readonly model?: string;
+  readonly sequence?: number;
+}
+
 export interface Dialect {
   readonly name: DialectName;
   /** The header that bears a channel's credential upstream. */
   sign(credential: string, vendor: string): Field;
   /** A gateway error's body in this dialect's shape. */
   errorBody(error: GatewayError, requestId: string): string;
-  /** What a stream says when it breaks after its first byte. `state` is what the meter saw, for ids and numbering. */
-  errorEvent(error: GatewayError, requestId: string): string;
+  /** What a stream says when it breaks after its first byte. It begins at the start of an event. */
+  errorEvent(error: GatewayError, requestId: string, at?: Break): string;
   /** True where clients only notice a break when the connection is reset after the event. */
   readonly resetAfterErrorEvent: boolean;
   /** A meter for an answer of this content type. */
@@ -56,7 +68,8 @@ export interface Dialect {
   /** The page of a model list that the query asks for, and a single record. */
   listBody(models: readonly ModelEntry[], query: URLSearchParams): string;
   modelBody(model: ModelEntry): string;
-  /** How to ask an upstream for its models, page by page: the path, and what a page says. */
+  /** How to ask an upstream for its models, page by page: the path, and what a page says.
+   *  `nextQuery` is the whole query of the next page, without "?". Throws when the body is no list. */
   readonly listPath: string;
   readList(body: string): { models: ModelEntry[]; nextQuery: string | null };
 }

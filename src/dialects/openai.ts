@@ -1,0 +1,49 @@
+// What the responses and chat dialects share: how a call is signed, errors, model lists.
+
+import type { GatewayError } from "../lib/errors.ts";
+import { isObject } from "../lib/json.ts";
+import type { Dialect, ModelEntry } from "./dialect.ts";
+import { WORDS } from "./errors.ts";
+import { fillRecord, readModelList } from "./listing.ts";
+
+export interface WireError {
+  readonly message: string;
+  readonly type: string;
+  readonly param: string | null;
+  readonly code: string | null;
+}
+
+export function wordError(error: GatewayError): WireError {
+  const [type, code] = WORDS[error.code].openai;
+  return { message: error.message, type, param: error.param, code: error.wireCode ?? code };
+}
+
+type Shared = Pick<
+  Dialect,
+  "sign" | "errorBody" | "listBody" | "modelBody" | "listPath" | "readList" | "resetAfterErrorEvent"
+>;
+
+export const shared: Shared = {
+  sign: (credential) => ["authorization", `Bearer ${credential}`],
+  errorBody: (error) => JSON.stringify({ error: wordError(error) }),
+  resetAfterErrorEvent: false,
+  listBody(models, query) {
+    const list = { object: "list", data: models.map(formRecord) };
+    return JSON.stringify(query.has("client_version") ? { ...list, models: pickCodexRecords(models) } : list);
+  },
+  modelBody: (model) => JSON.stringify(formRecord(model)),
+  listPath: "/v1/models",
+  readList: readModelList,
+};
+
+function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {
+  return fillRecord(model, { id: model.id, object: "model" }, { created: 0, owned_by: "gateway" });
+}
+
+/** Codex asks with its version and wants `models`, records that hold its instructions for each model. Only an
+ *  upstream can know those: what it doesn't list, Codex runs on its own defaults, better than on invented ones. */
+function pickCodexRecords(models: readonly ModelEntry[]): unknown[] {
+  return models.flatMap(({ raw }) =>
+    isObject(raw) && "slug" in raw && "base_instructions" in raw ? [raw] : [],
+  );
+}

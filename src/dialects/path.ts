@@ -1,0 +1,61 @@
+// The parts of a path that clients choose: ids of models and stored responses.
+// What could mean another path to an upstream than it means here is nobody's id.
+
+const RESPONSE_ID = /^[\w-]{1,256}$/;
+/** Without `%`, `\`, `;`, `?`, `#`: upstreams read paths in their own ways, some of them twice. */
+const MODEL_ID = /^[\w\-./:@~+=,()[\]!* ]{1,256}$/;
+
+/** The model that a path segment or several name, decoded; null when it is none. */
+export function readModelId(raw: string): string | null {
+  const id = raw.includes("%") ? decode(raw) : raw;
+  if (id === null || !MODEL_ID.test(id)) return null;
+  return id.split("/").every(isPlainSegment) ? id : null;
+}
+
+export function isResponseId(raw: string): boolean {
+  return RESPONSE_ID.test(raw);
+}
+
+/** Where the verb's colon stands, and how long it is: `:` or `%3A`, whichever is last. */
+export function findVerb(rest: string): { readonly start: number; readonly end: number } | null {
+  const plain = rest.lastIndexOf(":");
+  const escaped = rest.includes("%3") ? Math.max(rest.lastIndexOf("%3A"), rest.lastIndexOf("%3a")) : -1;
+  if (plain < 0 && escaped < 0) return null;
+  return plain > escaped ? { start: plain, end: plain + 1 } : { start: escaped, end: escaped + 3 };
+}
+
+/** A path as its client meant it, where it can mean one thing only. The prefix is the relay's, or none. */
+export function forgivePath(path: string, relayPath: string): string {
+  const whole = path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
+  const prefix = whole.startsWith(`${relayPath}/`) ? relayPath : "";
+  const tail = whole.slice(prefix.length).replace(/^\/v1(?:beta)?(?=\/v1(?:beta)?\/)/, "");
+  const versioned = /^\/(?:messages|responses|chat|models)(?:\/|$)/.test(tail) ? `/v1${tail}` : tail;
+  return prefix + versioned;
+}
+
+/** What follows the path without the parameter `key`, every other byte as it came. */
+export function dropKey(query: string): string {
+  if (!query.includes("key") && !query.includes("%")) return query;
+  const parts = query.slice(1).split("&");
+  const kept = parts.filter((part) => !isKey(part));
+  if (kept.length === parts.length) return query;
+  return kept.length === 0 ? "" : `?${kept.join("&")}`;
+}
+
+function isKey(part: string): boolean {
+  const equals = part.indexOf("=");
+  const name = equals < 0 ? part : part.slice(0, equals);
+  return name === "key" || (name.includes("%") && decode(name) === "key");
+}
+
+function decode(raw: string): string | null {
+  try {
+    return decodeURIComponent(raw);
+  } catch {
+    return null;
+  }
+}
+
+function isPlainSegment(segment: string): boolean {
+  return segment !== "" && segment !== "." && segment !== "..";
+}

@@ -1,0 +1,50 @@
+// The responses dialect.
+
+import type { Break, Dialect } from "./dialect.ts";
+import { openResponsesMeter } from "./meters/responses.ts";
+import { shared, type WireError, wordError } from "./openai.ts";
+
+export const responses: Dialect = {
+  ...shared,
+  name: "responses",
+  errorEvent(error, requestId, at = {}) {
+    const failed = formFailed(wordError(error), requestId, at);
+    return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`;
+  },
+  openMeter: openResponsesMeter,
+};
+
+/** Codex reads `response.error` of this event and passes over a bare `error` event; the official SDK
+ *  raises an error for a top-level `error` and for nothing else. So it bears both. */
+function formFailed(error: WireError, requestId: string, at: Break): unknown {
+  return {
+    type: "response.failed",
+    sequence_number: at.sequence ?? 0,
+    response: {
+      id: at.id ?? `resp_${requestId}`,
+      object: "response",
+      created_at: Math.floor(Date.now() / 1000),
+      status: "failed",
+      error: { code: error.code ?? "server_error", message: error.message },
+      incomplete_details: null,
+      instructions: null,
+      max_output_tokens: null,
+      metadata: {},
+      model: at.model ?? "",
+      output: [],
+      parallel_tool_calls: true,
+      previous_response_id: null,
+      reasoning: { effort: null, summary: null },
+      store: false,
+      temperature: null,
+      text: { format: { type: "text" } },
+      tool_choice: "auto",
+      tools: [],
+      top_p: null,
+      truncation: "disabled",
+      usage: null,
+      user: null,
+    },
+    error,
+  };
+}
