@@ -1,0 +1,220 @@
+// What crosses in header fields, each way: only what a rule lets through. And
+// what never comes back in an upstream's words: its credential. Pure.
+
+import type { Field } from "../lib/http1/types.ts";
+
+/** Fields named here cross, and those that begin with a start, unless they are private. */
+interface Rules {
+  readonly names: ReadonlySet<string>;
+  readonly starts: readonly string[];
+}
+
+const REQUEST: Rules = {
+  names: new Set([
+    "accept",
+    "accept-language",
+    "content-type",
+    "user-agent",
+    // The messages platform and its clients.
+    "anthropic-version",
+    "anthropic-beta",
+    "anthropic-dangerous-direct-browser-access",
+    "x-app",
+    "x-claude-code-session-id",
+    // The responses platform and its clients.
+    "openai-beta",
+    "originator",
+    "version",
+    "session-id",
+    "session_id",
+    "thread-id",
+    "thread_id",
+    "conversation-id",
+    "conversation_id",
+    "x-client-request-id",
+    "x-session-id",
+    "x-session-affinity",
+    // The content platform and its clients.
+    "x-server-timeout",
+    // Anyone's.
+    "idempotency-key",
+    "http-referer",
+    "x-title",
+    "traceparent",
+    "tracestate",
+    "x-stainless-arch",
+    "x-stainless-helper-method",
+    "x-stainless-lang",
+    "x-stainless-os",
+    "x-stainless-package-version",
+    "x-stainless-retry-count",
+    "x-stainless-runtime",
+    "x-stainless-runtime-version",
+    "x-stainless-timeout",
+  ]),
+  starts: [
+    "anthropic-",
+    "openai-",
+    "x-anthropic-",
+    "x-claude-",
+    "x-codex-",
+    "x-gemini-",
+    "x-openai-",
+    "x-stainless-",
+  ],
+};
+
+const RESPONSE: Rules = {
+  names: new Set([
+    "cache-control",
+    "content-disposition",
+    "content-language",
+    "content-type",
+    "etag",
+    "expires",
+    "last-modified",
+    "request-id",
+    "retry-after",
+    "retry-after-ms",
+    "server-timing",
+    "vary",
+    "x-accel-buffering",
+    "x-content-type-options",
+    "x-models-etag",
+    "x-reasoning-included",
+    "x-should-retry",
+  ]),
+  starts: [
+    "anthropic-",
+    "openai-",
+    "ratelimit-",
+    "x-anthropic-",
+    "x-codex-",
+    "x-gemini-",
+    "x-openai-",
+    "x-ratelimit-",
+  ],
+};
+
+/** What says whose account it is, or opens it, crosses under no name. */
+const PRIVATE = /api-key|authorization|account|cookie|credential|organi[sz]ation|project|secret|workspace/;
+
+/** What content clients send about themselves, after `x-<vendor>-`. */
+const VENDOR_TAILS: ReadonlySet<string> = new Set(["api-client", "fieldmask", "request-params"]);
+
+const NONE: ReadonlySet<string> = new Set();
+
+export interface Outgoing {
+  readonly vendor: string;
+  /** The body goes as it came, its content-encoding with it. */
+  readonly keepEncoding: boolean;
+}
+
+/** A client's fields as they go upstream. The credential and the channel's own fields are the caller's to add. */
+export function requestFields(fields: readonly Field[], { vendor, keepEncoding }: Outgoing): Field[] {
+  const dropped = readConnection(fields);
+  const start = `x-${vendor}-`;
+  const crossing = fields.filter(([name]) => {
+    if (dropped.has(name)) return false;
+    if (name === "content-encoding") return keepEncoding;
+    return crosses(name, REQUEST) || (name.startsWith(start) && VENDOR_TAILS.has(name.slice(start.length)));
+  });
+  // Answers are metered on their way, and no client gets bytes that it can't read.
+  crossing.push(["accept-encoding", "identity"]);
+  return crossing;
+}
+
+/** An upstream's fields as they go to the client. Framing and `x-request-id` are the gateway's own. */
+export function responseFields(fields: readonly Field[], keepEncoding = true): Field[] {
+  const dropped = readConnection(fields);
+  const crossing: Field[] = [];
+  for (const field of fields) {
+    const [name, value] = field;
+    if (dropped.has(name)) continue;
+    if (name === "x-request-id") crossing.push(["x-upstream-request-id", value]);
+    else if (name === "content-encoding" ? keepEncoding : crosses(name, RESPONSE)) crossing.push(field);
+  }
+  return crossing;
+}
+
+function crosses(name: string, rules: Rules): boolean {
+  if (rules.names.has(name)) return true;
+  return rules.starts.some((start) => name.startsWith(start)) && !PRIVATE.test(name);
+}
+
+/** The fields that `connection` makes a matter of one hop. */
+function readConnection(fields: readonly Field[]): ReadonlySet<string> {
+  let names = NONE;
+  for (const [name, value] of fields) {
+    if (name !== "connection" || value === "keep-alive" || value === "close") continue;
+    names = new Set([...names, ...value.split(",").map((token) => token.trim().toLowerCase())]);
+  }
+  return names;
+}
+
+const REMOVED = "[credential removed]";
+/** A shorter piece of a credential says nothing of it: all of a platform's begin alike. */
+const TELLING_LENGTH = 12;
+/** Credentials shorter than this are words that stand in for none. */
+const SHORTEST_CREDENTIAL = 4;
+const MASK = /[*•]{2,}|\.{3,}|…/g;
+
+interface Stretch {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** An upstream's error without the credentials that it quotes: whole, in pieces, or with their middle masked. */
+export function scrub(bytes: Uint8Array, credentials: readonly string[]): Uint8Array {
+  const known = credentials
+    .filter((credential) => credential.length >= SHORTEST_CREDENTIAL)
+    .flatMap(listForms);
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+  const found = known.flatMap((form) => [...findPieces(text, form), ...findMasked(text, form)]);
+  return found.length === 0 ? bytes : Buffer.from(cutOut(text, found));
+}
+
+/** A credential as it is, and as JSON and URLs write it. */
+function listForms(credential: string): string[] {
+  return [...new Set([credential, JSON.stringify(credential).slice(1, -1), encodeURIComponent(credential)])];
+}
+
+function findPieces(text: string, credential: string): Stretch[] {
+  const found: Stretch[] = [];
+  const length = Math.min(TELLING_LENGTH, credential.length);
+  for (let offset = 0; offset + length <= credential.length; offset += 1) {
+    const piece = credential.slice(offset, offset + length);
+    for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) {
+      found.push({ start: at, end: at + length });
+    }
+  }
+  return found;
+}
+
+/** `sk-abc***wxyz`: a mask with the credential's beginning before it, its end after it, or both. */
+function findMasked(text: string, credential: string): Stretch[] {
+  const found: Stretch[] = [];
+  for (const mask of text.matchAll(MASK)) {
+    const end = mask.index + mask[0].length;
+    const before = longestShared(credential, (size) => text.endsWith(credential.slice(0, size), mask.index));
+    const after = longestShared(credential, (size) => text.startsWith(credential.slice(-size), end));
+    if (before + after >= SHORTEST_CREDENTIAL) found.push({ start: mask.index - before, end: end + after });
+  }
+  return found;
+}
+
+function longestShared(credential: string, isShared: (size: number) => boolean): number {
+  let size = Math.min(credential.length, 2 * TELLING_LENGTH);
+  while (size > 0 && !isShared(size)) size -= 1;
+  return size;
+}
+
+function cutOut(text: string, found: readonly Stretch[]): string {
+  let clean = "";
+  let at = 0;
+  for (const { start, end } of found.toSorted((a, b) => a.start - b.start)) {
+    if (start > at || clean === "") clean += text.slice(at, start) + REMOVED;
+    at = Math.max(at, end);
+  }
+  return clean + text.slice(at);
+}
