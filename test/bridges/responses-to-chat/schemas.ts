@@ -1,0 +1,68 @@
+// The published schemas of the two APIs, beside the project, made into checks.
+
+import { Ajv, type ValidateFunction } from "ajv";
+import { existsSync, readFileSync } from "node:fs";
+import { isObject } from "../../../src/lib/json.ts";
+
+const FILE = new URL("../../../../shared/reference/openai-chat-responses.schemas.json", import.meta.url);
+export const schemasAbsent = !existsSync(FILE);
+
+type Schemas = Record<string, Record<string, unknown>>;
+
+/** Where the schemas say less than the native endpoint sends, as its recordings show. */
+function mend(schemas: Schemas): Schemas {
+  const text = JSON.stringify(schemas)
+    // A fingerprint is null for every model since gpt-5.
+    .replaceAll(/"system_fingerprint":\{"type":"string"/g, '"system_fingerprint":{"type":["string","null"]');
+  const mended: Schemas = JSON.parse(text);
+  // A streamed custom tool call has a type of its own: the schema has not been told.
+  const chunk = mended["ChatCompletionMessageToolCallChunk"]?.["properties"];
+  if (isObject(chunk) && isObject(chunk["type"])) Object.assign(chunk["type"], { enum: ["function", "custom"] });
+  return mended;
+}
+
+/** OpenAPI's ways to say things, in those of JSON schema. `oneOf` overlaps here: an input message is also an easy one. */
+function translate(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(translate);
+  if (!isObject(value)) return value;
+  const { nullable, discriminator: _, format: __, oneOf, ...rest } = value;
+  const plain: Record<string, unknown> = Object.fromEntries(
+    Object.entries(rest).map(([name, each]) => [name, translate(each)]),
+  );
+  if (oneOf !== undefined) plain["anyOf"] = translate(oneOf);
+  if (nullable !== true) return plain;
+  return { anyOf: [plain, { type: "null" }] };
+}
+
+const schemas: Schemas = schemasAbsent
+  ? {}
+  : mend(JSON.parse(readFileSync(FILE, "utf8"))["components"]["schemas"]);
+
+const ajv = new Ajv({ strict: false, allErrors: true, inlineRefs: false });
+if (!schemasAbsent) ajv.addSchema({ $id: "openai", components: { schemas: translate(schemas) } });
+
+const checks = new Map<string, ValidateFunction>();
+
+/** What is wrong with a value, by the schema of this name. Empty: nothing. */
+export function findFaults(name: string, value: unknown): string[] {
+  let check = checks.get(name);
+  if (check === undefined) {
+    check = ajv.compile({ $ref: `openai#/components/schemas/${name}` });
+    checks.set(name, check);
+  }
+  if (check(value)) return [];
+  return (check.errors ?? []).map((fault) => `${fault.instancePath} ${fault.message ?? ""}`);
+}
+
+/** The names of a schema's own and inherited fields. */
+export function listFields(name: string): string[] {
+  const found: string[] = [];
+  const visit = (schema: unknown): void => {
+    if (!isObject(schema)) return;
+    if (typeof schema["$ref"] === "string") visit(schemas[schema["$ref"].split("/").at(-1) ?? ""]);
+    if (isObject(schema["properties"])) found.push(...Object.keys(schema["properties"]));
+    if (Array.isArray(schema["allOf"])) schema["allOf"].forEach(visit);
+  };
+  visit(schemas[name]);
+  return found;
+}
