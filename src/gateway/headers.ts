@@ -3,14 +3,23 @@
 
 import type { Field } from "../lib/http1/types.ts";
 
-/** Fields named here cross, and those that begin with a start, unless they are private. */
+/** Fields named here cross, and those that begin with a start, unless they are private. `withheld` decides
+ *  nothing: it saves the look at the starts for names that nearly every message bears. */
 interface Rules {
-  readonly names: ReadonlySet<string>;
+  readonly known: ReadonlyMap<string, boolean>;
   readonly starts: readonly string[];
 }
 
-const REQUEST: Rules = {
-  names: new Set([
+function ruleOf(names: readonly string[], withheld: readonly string[], starts: readonly string[]): Rules {
+  const known = [
+    ...names.map((name) => [name, true] as const),
+    ...withheld.map((name) => [name, false] as const),
+  ];
+  return { known: new Map(known), starts };
+}
+
+const REQUEST = ruleOf(
+  [
     "accept",
     "accept-language",
     "content-type",
@@ -51,8 +60,9 @@ const REQUEST: Rules = {
     "x-stainless-runtime",
     "x-stainless-runtime-version",
     "x-stainless-timeout",
-  ]),
-  starts: [
+  ],
+  ["accept-encoding", "authorization", "connection", "content-length", "host", "x-api-key"],
+  [
     "anthropic-",
     "openai-",
     "x-anthropic-",
@@ -62,10 +72,10 @@ const REQUEST: Rules = {
     "x-openai-",
     "x-stainless-",
   ],
-};
+);
 
-const RESPONSE: Rules = {
-  names: new Set([
+const RESPONSE = ruleOf(
+  [
     "cache-control",
     "content-disposition",
     "content-language",
@@ -83,8 +93,9 @@ const RESPONSE: Rules = {
     "x-models-etag",
     "x-reasoning-included",
     "x-should-retry",
-  ]),
-  starts: [
+  ],
+  ["connection", "content-length", "date", "server", "transfer-encoding"],
+  [
     "anthropic-",
     "openai-",
     "ratelimit-",
@@ -94,7 +105,7 @@ const RESPONSE: Rules = {
     "x-openai-",
     "x-ratelimit-",
   ],
-};
+);
 
 /** What says whose account it is, or opens it, crosses under no name. */
 const PRIVATE = /api-key|authorization|account|cookie|credential|organi[sz]ation|project|secret|workspace/;
@@ -117,7 +128,10 @@ export function requestFields(fields: readonly Field[], { vendor, keepEncoding }
   const crossing = fields.filter(([name]) => {
     if (dropped.has(name)) return false;
     if (name === "content-encoding") return keepEncoding;
-    return crosses(name, REQUEST) || (name.startsWith(start) && VENDOR_TAILS.has(name.slice(start.length)));
+    const known = REQUEST.known.get(name);
+    if (known !== undefined) return known;
+    if (name.startsWith(start)) return VENDOR_TAILS.has(name.slice(start.length));
+    return matchesStart(name, REQUEST);
   });
   // Answers are metered on their way, and no client gets bytes that it can't read.
   crossing.push(["accept-encoding", "identity"]);
@@ -138,7 +152,10 @@ export function responseFields(fields: readonly Field[], keepEncoding = true): F
 }
 
 function crosses(name: string, rules: Rules): boolean {
-  if (rules.names.has(name)) return true;
+  return rules.known.get(name) ?? matchesStart(name, rules);
+}
+
+function matchesStart(name: string, rules: Rules): boolean {
   return rules.starts.some((start) => name.startsWith(start)) && !PRIVATE.test(name);
 }
 

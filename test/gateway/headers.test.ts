@@ -235,7 +235,7 @@ describe("an upstream's error is told without the credential that it quotes", ()
 
   test("wherever it stands", () => {
     const digits = (minLength: number) =>
-      fc.string({ unit: fc.constantFrom(..."0123"), minLength, maxLength: 40 });
+      fc.string({ unit: fc.constantFrom("0", "1", "2", "3"), minLength, maxLength: 40 });
     fc.assert(
       fc.property(digits(0), digits(0), digits(4), (before, after, secret) => {
         expect(clean(before + secret + after, secret)).not.toContain(secret);
