@@ -1,7 +1,9 @@
 // Chat chunks → the completion that they add up to, as a client does it.
 
+import { isObject } from "../../../src/lib/json.ts";
 import { readEvents } from "./recordings.ts";
 
+// oxlint-disable-next-line typescript/no-explicit-any -- what is right about it, the tests assert
 export type Json = Record<string, any>;
 
 export interface Accumulated {
@@ -12,7 +14,7 @@ export interface Accumulated {
 }
 
 export function accumulate(text: string): Accumulated {
-  const events = readEvents(new TextEncoder().encode(text)) as Json[];
+  const events: Json[] = readEvents(new TextEncoder().encode(text)).filter(isObject);
   const chunks = events.filter((event) => !("error" in event));
   const error = events.find((event) => "error" in event)?.["error"] ?? null;
   const message: Json = { role: "", content: null, refusal: null, annotations: [] };
@@ -27,20 +29,20 @@ export function accumulate(text: string): Accumulated {
 }
 
 function addChoice(whole: Json, choice: Json): void {
-  const { message } = whole as { message: Json };
+  const message: Json = whole["message"];
   const { tool_calls: calls, function_call: legacy, annotations, role, ...texts } = choice["delta"];
   if (role) message["role"] = role;
   if (annotations) message["annotations"] = annotations;
-  for (const [name, text] of Object.entries(texts)) {
-    if (text !== null) message[name] = (message[name] ?? "") + text;
-  }
+  addTexts(message, texts);
   for (const call of calls ?? []) addCall((message["tool_calls"] ??= []), call);
   if (legacy) addTexts((message["function_call"] ??= {}), legacy);
-  if (choice["logprobs"]) {
-    whole["logprobs"] ??= { content: [], refusal: null };
-    whole["logprobs"].content.push(...choice["logprobs"].content);
-  }
+  if (choice["logprobs"]) addLogprobs(whole, choice["logprobs"].content);
   whole["finish_reason"] ??= choice["finish_reason"];
+}
+
+function addLogprobs(whole: Json, content: unknown[]): void {
+  whole["logprobs"] ??= { content: [], refusal: null };
+  whole["logprobs"].content.push(...content);
 }
 
 function addCall(calls: Json[], { index, function: func, custom, ...rest }: Json): void {
@@ -51,5 +53,14 @@ function addCall(calls: Json[], { index, function: func, custom, ...rest }: Json
 }
 
 function addTexts(whole: Json, texts: Json): void {
-  for (const [name, text] of Object.entries(texts)) whole[name] = (whole[name] ?? "") + text;
+  for (const [name, text] of Object.entries(texts)) {
+    if (text !== null) whole[name] = (whole[name] ?? "") + text;
+  }
+}
+
+/** The calls of a message, in the manifest's words. */
+export function listCalls(message: Json): Json[] {
+  return (message["tool_calls"] ?? []).map(({ id, type, function: func, custom }: Json) =>
+    type === "custom" ? { id, name: custom.name, custom_input: custom.input } : { id, ...func },
+  );
 }

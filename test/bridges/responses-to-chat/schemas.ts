@@ -17,7 +17,8 @@ function mend(schemas: Schemas): Schemas {
   const mended: Schemas = JSON.parse(text);
   // A streamed custom tool call has a type of its own: the schema has not been told.
   const chunk = mended["ChatCompletionMessageToolCallChunk"]?.["properties"];
-  if (isObject(chunk) && isObject(chunk["type"])) Object.assign(chunk["type"], { enum: ["function", "custom"] });
+  if (isObject(chunk) && isObject(chunk["type"]))
+    Object.assign(chunk["type"], { enum: ["function", "custom"] });
   return mended;
 }
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import type { BridgeContext } from "../../../src/bridges/responses-to-chat/context.ts";
 import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
 import { type Emitted, openChatStream } from "../../../src/bridges/responses-to-chat/stream.ts";
-import { accumulate, type Json } from "./accumulate.ts";
+import { accumulate, type Json, listCalls } from "./accumulate.ts";
 import {
   absent,
   contextOf,
@@ -58,13 +58,7 @@ function expectMatch(recording: Recording, completion: Json, response: Json | nu
     expect(message.content ?? "").toBe(text);
   }
   expect(message.refusal).toBe(expected.refusal?.value ?? null);
-  const calls = (message.tool_calls ?? []).map((call: Json) => ({
-    id: call["id"],
-    ...(call["type"] === "custom"
-      ? { name: call["custom"].name, custom_input: call["custom"].input }
-      : call["function"]),
-  }));
-  expect(calls).toEqual(expected.tool_calls);
+  expect(listCalls(message)).toEqual(expected.tool_calls);
   expect(finish).toBe(context.forced ? "stop" : expected.expected_chat_finish_reason);
 }
 
@@ -104,7 +98,9 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
   /** The upstream itself rounds the log probabilities that it repeats at the end. */
   function round(completion: Json): Json {
     const text = JSON.stringify(completion);
-    return JSON.parse(text.replaceAll(/"logprob":([-\d.e]+)/g, (_, value) => `"logprob":${Number(value).toFixed(5)}`));
+    return JSON.parse(
+      text.replaceAll(/"logprob":([-\d.e]+)/g, (_, value) => `"logprob":${Number(value).toFixed(5)}`),
+    );
   }
 
   for (const recording of streams) {
@@ -125,7 +121,8 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
       expect(refusal?.status).toBeGreaterThanOrEqual(400);
       expect(text).not.toContain("[DONE]");
       expect(text).not.toMatch(/"finish_reason":"/);
-      if (phase === "broken") expect(JSON.parse(refusal?.body ?? "")).toEqual({ error: accumulate(text).error });
+      if (phase === "broken")
+        expect(JSON.parse(refusal?.body ?? "")).toEqual({ error: accumulate(text).error });
       else expect(text).toBe("");
     });
   }
