@@ -1,4 +1,189 @@
-// The only definition of the config file (zod, strict). Types by z.infer.
+// The only definition of the config file (zod, strict). Types by z.infer. What
+// a scalar may look like is scalars.ts; whether names refer to something is
+// references.ts.
+
+import { z } from "zod";
+import {
+  readBaseUrl,
+  readCount,
+  readDecimal,
+  readFlag,
+  readHeaderName,
+  readHeaderValue,
+  readHostName,
+  readHttpUrl,
+  readMoment,
+  readName,
+  readOrigin,
+  readRelayPrefix,
+  readSecretText,
+  readSize,
+  readTimerDuration,
+  readVendor,
+} from "./scalars.ts";
 
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
+
+/** USD per million tokens; with `_per_1k`, USD per thousand calls. */
+export const PRICE_KINDS = [
+  "input",
+  "cache_read",
+  "cache_write_5m",
+  "cache_write_1h",
+  "cache_write",
+  "output",
+  "input_audio",
+  "input_image",
+  "input_video",
+  "cache_read_audio",
+  "cache_read_image",
+  "cache_read_video",
+  "output_audio",
+  "output_image",
+  "tool_prompt",
+  "web_search_per_1k",
+  "web_search_preview_per_1k",
+  "file_search_per_1k",
+  "code_interpreter_per_1k",
+  "google_search_per_1k",
+  "google_search_prompt_per_1k",
+  "maps_grounding_per_1k",
+] as const;
+
+/** A scalar, given as its source text. */
+function scalar<T>(read: (text: string) => T) {
+  return z.string().transform((text, context) => {
+    try {
+      return read(text);
+    } catch (error) {
+      context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
+      return z.NEVER;
+    }
+  });
+}
+
+function readFrom(lowest: number, highest: number): (text: string) => number {
+  return (text) => {
+    const count = readCount(text);
+    if (count >= lowest && count <= highest) return count;
+    throw new RangeError(`must be from ${lowest} to ${highest}`);
+  };
+}
+
+function readText(text: string): string {
+  if (text !== "") return text;
+  throw new RangeError("is empty");
+}
+
+const text = scalar(readText);
+const name = scalar(readName);
+const flag = scalar(readFlag);
+const decimal = scalar(readDecimal);
+const timer = scalar(readTimerDuration);
+const size = scalar(readSize);
+const moment = scalar(readMoment);
+const rank = scalar(readFrom(0, 1_000_000));
+const positive = scalar(readFrom(1, 1_000_000));
+const platform = z.enum(PLATFORMS);
+const names = z.array(name).min(1, "is empty: name at least one");
+
+const limits = z.strictObject({
+  usd_per_day: decimal.optional(),
+  usd_per_month: decimal.optional(),
+  usd_total: decimal.optional(),
+  requests_per_minute: positive.optional(),
+  concurrent_requests: positive.optional(),
+});
+
+const channel = z.strictObject({
+  platform,
+  base_url: scalar(readBaseUrl),
+  credential: scalar(readSecretText),
+  disabled: flag.default(false),
+  priority: rank.default(1),
+  weight: positive.default(1),
+  models: z.array(text).min(1, "is empty: leave it out to allow every model").optional(),
+  aliases: z.record(text, text).default({}),
+  headers: z.record(scalar(readHeaderName), scalar(readHeaderValue)).default({}),
+  proxy: scalar(readHttpUrl).optional(),
+  ca: text.optional(),
+  timeouts: z
+    .strictObject({
+      connect: timer.prefault("10s"),
+      first_byte: timer.prefault("300s"),
+      idle: timer.prefault("300s"),
+    })
+    .prefault({}),
+  probe: timer.optional(),
+});
+
+const group = z.strictObject({
+  platform,
+  multiplier: decimal.prefault("1"),
+  channels: names,
+  description: z.string().default(""),
+  exclusive: flag.default(false),
+  limits: limits.prefault({}),
+});
+
+const plan = z.strictObject({
+  groups: names,
+  active: flag.default(false),
+  until: moment.optional(),
+});
+
+const key = z
+  .strictObject({
+    name,
+    group: name,
+    secret: scalar(readSecretText).optional(),
+    secret_sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/i, "expected 64 hexadecimal digits")
+      .toLowerCase()
+      .optional(),
+    created: moment.optional(),
+    disabled: flag.default(false),
+    expires: moment.optional(),
+    limits: limits.prefault({}),
+  })
+  .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {
+    message: "needs exactly one of `secret` and `secret_sha256`",
+    // Told together with whatever else is wrong with the key.
+    when: ({ value }) => typeof value === "object" && value !== null,
+  });
+
+const prices = z.partialRecord(z.enum(PRICE_KINDS), decimal);
+
+export const configSchema = z.strictObject({
+  listen: z
+    .strictObject({
+      host: scalar(readHostName).default("127.0.0.1"),
+      port: scalar(readFrom(0, 65_535)).default(4141),
+    })
+    .prefault({}),
+  relay_prefix: scalar(readRelayPrefix).default("relay"),
+  vendor: scalar(readVendor).default("goog"),
+  max_body: size.prefault("64MiB"),
+  cors_origins: z.array(scalar(readOrigin)).default([]),
+  allowed_hosts: z.array(scalar(readHostName)).default([]),
+  on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
+  failover: z
+    .strictObject({ attempts: scalar(readFrom(1, 100)).default(3), total: timer.prefault("600s") })
+    .prefault({}),
+  ledger: z
+    .strictObject({
+      path: text.default("ledger.jsonl"),
+      sync: z.enum(["batch", "always", "never"]).default("batch"),
+      rotate: z.strictObject({ size: size.optional(), monthly: flag.default(false) }).prefault({}),
+    })
+    .prefault({}),
+  channels: z.record(name, channel).default({}),
+  groups: z.record(name, group).default({}),
+  plans: z.record(name, plan).default({}),
+  keys: z.array(key).default([]),
+  prices: z.record(text, prices).default({}),
+});
+
+export type Config = z.infer<typeof configSchema>;

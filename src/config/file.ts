@@ -1,0 +1,130 @@
+// The config file as it lies on the disk: where it is looked for, and how its
+// text becomes a Catalog. Changing it is edit.ts.
+
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { sha256Hex } from "../lib/secret.ts";
+import { buildCatalog, type Catalog } from "./catalog.ts";
+import { type Environment, expandTree } from "./expand.ts";
+import { ConfigError, explainIssues, refuseProblems } from "./problems.ts";
+import { findDangling, findOddities } from "./references.ts";
+import { type Config, configSchema } from "./schema.ts";
+import { type Path, parseSource, type Problem } from "./source.ts";
+
+export interface Loaded {
+  readonly catalog: Catalog;
+  /** Absolute. */
+  readonly path: string;
+  /** Of the text, to tell whether the file has changed. */
+  readonly sha256: string;
+  /** For people; the file can be used all the same. */
+  readonly warnings: readonly string[];
+}
+
+export interface LoadOptions {
+  /** `keep`: an unset environment variable stays as written where any text will do. For commands that send nothing upstream. */
+  readonly missing?: "refuse" | "keep";
+}
+
+/** Where the file is, or is to be. */
+export function findConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
+  const named = flag ?? env["GATEWAY_CONFIG"];
+  if (named !== undefined && named !== "") return resolve(folder, named);
+  const home = env["XDG_CONFIG_HOME"] || join(env["HOME"] || homedir(), ".config");
+  const places = [resolve(folder, "gateway.yaml"), join(home, "gateway", "gateway.yaml")];
+  const found = places.find((place) => existsSync(place));
+  if (found !== undefined) return found;
+  throw new ConfigError(
+    `There is no config file: neither ${places.join(" nor ")}. Write one with \`gateway init\`, name one with --config, or try \`gateway serve --demo\`.`,
+  );
+}
+
+export function loadConfig(path: string, env: Environment, options: LoadOptions = {}): Loaded {
+  const file = resolve(path);
+  const text = readConfigText(file);
+  return { ...checkConfigText(text, file, env, options), path: file, sha256: sha256Hex(text) };
+}
+
+export function readConfigText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new ConfigError(describeUnreadable(path, error));
+  }
+}
+
+/** `file` says where the text lies, or will lie: messages and relative paths start from it. */
+export function checkConfigText(
+  text: string,
+  file: string,
+  env: Environment,
+  options: LoadOptions = {},
+): { catalog: Catalog; warnings: string[] } {
+  const source = parseSource(text);
+  if (!source.readable) throw refuseProblems(file, source.problems);
+  const { tree, problems: unset, taken } = expandTree(source.tree ?? {}, env, options.missing ?? "refuse");
+  const place = ({ path, message }: { path: Path; message: string }): Problem => ({
+    ...source.locate(path),
+    path,
+    message,
+  });
+  const parsed = configSchema.safeParse(tree);
+  const issues = parsed.success ? [] : explainIssues(parsed.error.issues, tree, source);
+  const authorities = readAuthorities(parsed.data, dirname(file));
+  const found = [...unset, ...findDangling(tree, taken), ...authorities.problems].map(place);
+  const problems = [...source.problems, ...found, ...issues.filter((issue) => !isTold(issue, found))];
+  if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
+  const ledgerPath = resolve(dirname(file), parsed.data.ledger.path);
+  const catalog = buildCatalog(parsed.data, { ledgerPath, authorities: authorities.texts, env });
+  const oddities = findOddities(tree)
+    .map(place)
+    .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
+  return { catalog, warnings: [...warnOfMode(file), ...oddities] };
+}
+
+/** An unset variable is told as such, not also as a bad value. */
+function isTold(issue: Problem, found: readonly Problem[]): boolean {
+  return found.some(
+    ({ path }) =>
+      path.length === issue.path.length && path.every((step, depth) => step === issue.path[depth]),
+  );
+}
+
+interface Authorities {
+  readonly texts: Map<string, string>;
+  readonly problems: Array<{ path: Path; message: string }>;
+}
+
+function readAuthorities(config: Config | undefined, folder: string): Authorities {
+  const texts = new Map<string, string>();
+  const problems: Authorities["problems"] = [];
+  for (const [name, { ca }] of Object.entries(config?.channels ?? {})) {
+    if (ca === undefined) continue;
+    const path: Path = ["channels", name, "ca"];
+    try {
+      const pem = readFileSync(resolve(folder, ca), "utf8");
+      if (pem.includes("-----BEGIN CERTIFICATE-----")) texts.set(name, pem);
+      else problems.push({ path, message: "this file holds no PEM certificate" });
+    } catch {
+      problems.push({ path, message: "this file cannot be read" });
+    }
+  }
+  return { texts, problems };
+}
+
+function warnOfMode(file: string): string[] {
+  if (process.platform === "win32") return [];
+  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
+  return (mode & 0o077) === 0 ? [] : [`${file} can be read by others on this machine: chmod 600 ${file}`];
+}
+
+function describeUnreadable(path: string, error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : null;
+  if (code === "ENOENT" || code === "ENOTDIR")
+    return `There is no config file ${path}. \`gateway init --config ${path}\` writes one.`;
+  if (code === "EACCES" || code === "EPERM")
+    return `The config file ${path} cannot be read: permission denied.`;
+  if (code === "EISDIR") return `${path} is a folder, not a config file.`;
+  return `The config file ${path} cannot be read (${String(code ?? error)}).`;
+}

@@ -1,0 +1,41 @@
+// "Did you mean …?": the known name that is nearest to what somebody typed.
+
+/** Nobody types longer names, and comparing them is quadratic. */
+const LONGEST = 128;
+
+/** Null when nothing is near enough to be worth suggesting. */
+export function findNearest(typed: string, known: Iterable<string>): string | null {
+  let best: string | null = null;
+  let least = Math.max(2, Math.floor(typed.length / 3)) + 1;
+  for (const name of known) {
+    if (typed.length > LONGEST) break;
+    const distance = countEdits(typed.toLowerCase(), name.toLowerCase());
+    if (distance < least) {
+      least = distance;
+      best = name;
+    }
+  }
+  return best;
+}
+
+/** ` (did you mean "codex"?)`, or nothing. */
+export function suggestNearest(typed: string, known: Iterable<string>): string {
+  const nearest = findNearest(typed, known);
+  return nearest === null ? "" : ` (did you mean "${nearest}"?)`;
+}
+
+/** Insertions, deletions, replacements and swaps of neighbours. */
+function countEdits(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
+  const read = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
+  for (let row = 1; row <= a.length; row += 1) {
+    rows.push([row]);
+    for (let column = 1; column <= b.length; column += 1) {
+      const replaced = read(row - 1, column - 1) + (a[row - 1] === b[column - 1] ? 0 : 1);
+      const isSwap = a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      const swapped = isSwap ? read(row - 2, column - 2) + 1 : Number.POSITIVE_INFINITY;
+      rows[row]?.push(Math.min(read(row - 1, column) + 1, read(row, column - 1) + 1, replaced, swapped));
+    }
+  }
+  return read(a.length, b.length);
+}

@@ -1,0 +1,30 @@
+// Which proxy the environment asks for: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and
+// NO_PROXY, in capitals or not, as curl reads them. Loopback never needs one.
+
+import type { Environment } from "./expand.ts";
+
+export function findProxy(target: URL, env: Environment): URL | null {
+  const read = (name: string) => env[name.toLowerCase()] || env[name] || "";
+  const asked = read(target.protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY") || read("ALL_PROXY");
+  if (asked === "" || isLoopback(target.hostname) || isExempt(target, read("NO_PROXY"))) return null;
+  const proxy = URL.parse(asked.includes("://") ? asked : `http://${asked}`);
+  return proxy !== null && /^https?:$/.test(proxy.protocol) ? proxy : null;
+}
+
+export function isLoopback(host: string): boolean {
+  return (
+    host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d+){3}$/.test(host)
+  );
+}
+
+function isExempt(target: URL, list: string): boolean {
+  const port = target.port || (target.protocol === "https:" ? "443" : "80");
+  return list.split(/[\s,]+/).some((entry) => {
+    if (entry === "") return false;
+    if (entry === "*") return true;
+    const [, host = "", entryPort] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? [];
+    const suffix = host.replace(/^\*?\./, "");
+    const isHost = target.hostname === suffix || target.hostname.endsWith(`.${suffix}`);
+    return isHost && (entryPort === undefined || entryPort === port);
+  });
+}

@@ -1,0 +1,117 @@
+// Whether the names in a config file refer to something that fits. It reads the
+// tree before the schema has accepted it, so that all problems are told at once.
+
+import { fieldOf, isObject, listOf } from "../lib/json.ts";
+import { looksSecret, sha256Hex } from "../lib/secret.ts";
+import { suggestNearest } from "./nearest.ts";
+import type { Path } from "./source.ts";
+
+export interface Finding {
+  readonly path: Path;
+  readonly message: string;
+}
+
+/** `hidden`: words that no message may repeat, for they came from the environment. */
+export function findDangling(tree: unknown, hidden: ReadonlySet<string>): Finding[] {
+  const quote: Quote = (word, known) => {
+    const shown =
+      looksSecret(word) || hidden.has(word) || !/^[\w.-]{1,40}$/.test(word) ? "of that name" : `"${word}"`;
+    return `${shown}${suggestNearest(word, known)}`;
+  };
+  return [...checkGroups(tree, quote), ...checkPlans(tree, quote), ...checkKeys(tree, quote)];
+}
+
+type Quote = (word: string, known: readonly string[]) => string;
+
+/** What is allowed and yet hardly meant. */
+export function findOddities(tree: unknown): Finding[] {
+  const bound = new Set(
+    namesIn(tree, "plans").flatMap((plan) =>
+      listOf(fieldOf(fieldOf(fieldOf(tree, "plans"), plan), "groups")),
+    ),
+  );
+  const groups = fieldOf(tree, "groups");
+  return namesIn(tree, "groups")
+    .filter((group) => fieldOf(fieldOf(groups, group), "exclusive") === "true" && !bound.has(group))
+    .map((group) => ({
+      path: ["groups", group, "exclusive"],
+      message: "no plan binds this exclusive group, so that nobody can use it",
+    }));
+}
+
+function checkGroups(tree: unknown, quote: Quote): Finding[] {
+  const channels = fieldOf(tree, "channels");
+  const known = namesIn(tree, "channels");
+  return namesIn(tree, "groups").flatMap((name) => {
+    const group = fieldOf(fieldOf(tree, "groups"), name);
+    const platform = fieldOf(group, "platform");
+    const listed = listOf(fieldOf(group, "channels"));
+    return listed.flatMap((channel, index): Finding[] => {
+      const path = ["groups", name, "channels", index];
+      if (typeof channel !== "string") return [];
+      if (!known.includes(channel))
+        return [{ path, message: `there is no channel ${quote(channel, known)}` }];
+      if (listed.indexOf(channel) !== index) return [{ path, message: "this channel is named twice" }];
+      const other = fieldOf(fieldOf(channels, channel), "platform");
+      if (typeof other !== "string" || typeof platform !== "string" || other === platform) return [];
+      return [{ path, message: `the channel "${channel}" is of another platform than its group` }];
+    });
+  });
+}
+
+function checkPlans(tree: unknown, quote: Quote): Finding[] {
+  const known = namesIn(tree, "groups");
+  return namesIn(tree, "plans").flatMap((name) =>
+    listOf(fieldOf(fieldOf(fieldOf(tree, "plans"), name), "groups")).flatMap((group, index) =>
+      checkGroupName(group, known, ["plans", name, "groups", index], quote),
+    ),
+  );
+}
+
+function checkKeys(tree: unknown, quote: Quote): Finding[] {
+  const known = namesIn(tree, "groups");
+  const names = new Map<string, number>();
+  const secrets = new Map<string, number>();
+  return listOf(fieldOf(tree, "keys")).flatMap((key, index) => {
+    const findings = checkGroupName(fieldOf(key, "group"), known, ["keys", index, "group"], quote);
+    const name = fieldOf(key, "name");
+    if (typeof name === "string") {
+      const first = names.get(name);
+      if (first !== undefined) {
+        findings.push({
+          path: ["keys", index, "name"],
+          message: `keys[${first}] has the same name: the names of keys are unique`,
+        });
+      } else names.set(name, index);
+    }
+    const digest = digestOf(key);
+    if (digest !== null) {
+      const first = secrets.get(digest);
+      const setting = typeof fieldOf(key, "secret") === "string" ? "secret" : "secret_sha256";
+      if (first !== undefined) {
+        findings.push({
+          path: ["keys", index, setting],
+          message: `keys[${first}] has the same secret: a secret belongs to one key`,
+        });
+      } else secrets.set(digest, index);
+    }
+    return findings;
+  });
+}
+
+function digestOf(key: unknown): string | null {
+  const secret = fieldOf(key, "secret");
+  if (typeof secret === "string") return sha256Hex(secret);
+  const digest = fieldOf(key, "secret_sha256");
+  return typeof digest === "string" ? digest.toLowerCase() : null;
+}
+
+function checkGroupName(group: unknown, known: readonly string[], path: Path, quote: Quote): Finding[] {
+  if (typeof group !== "string" || known.includes(group)) return [];
+  return [{ path, message: `there is no group ${quote(group, known)}` }];
+}
+
+function namesIn(tree: unknown, section: string): string[] {
+  const entries = fieldOf(tree, section);
+  return isObject(entries) ? Object.keys(entries) : [];
+}

@@ -1,0 +1,129 @@
+// The config file's text as a tree of source texts, and where in the text each
+// value stands. Every scalar stays a string: what it means is for the schema.
+
+import {
+  type Document,
+  type ErrorCode,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  type YAMLError,
+} from "yaml";
+
+export type Path = readonly PropertyKey[];
+
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface Problem extends Position {
+  readonly path: Path;
+  readonly message: string;
+}
+
+export interface Source {
+  readonly document: Document.Parsed;
+  /** Maps, lists, strings and nulls. */
+  readonly tree: unknown;
+  readonly problems: readonly Problem[];
+  /** A repeated key leaves the tree readable, other faults of syntax do not. */
+  readonly readable: boolean;
+  /** Of the value at a path, of its key, or of the nearest thing around it. */
+  locate(path: Path, part?: "key" | "value"): Position;
+}
+
+export function parseYaml(text: string, lineCounter = new LineCounter()): Document.Parsed {
+  return parseDocument(text, {
+    schema: "failsafe",
+    customTags: ["null"],
+    merge: true,
+    lineCounter,
+    prettyErrors: false,
+    logLevel: "silent",
+  });
+}
+
+/** Aliases that would blow the tree up throw. */
+export function readTree(document: Document.Parsed): unknown {
+  const tree: unknown = document.toJS({ maxAliasCount: 1000 });
+  return tree;
+}
+
+export function parseSource(text: string): Source {
+  const lines = new LineCounter();
+  const document = parseYaml(text, lines);
+  const place = (offset: number): Position => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+  };
+  const problems: Problem[] = document.errors.map((error) => ({
+    ...place(error.pos[0]),
+    path: [],
+    message: describeFault(error),
+  }));
+  const locate = (path: Path, part: "key" | "value" = "value") => place(findOffset(document, path, part));
+  let readable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
+  let tree: unknown = null;
+  try {
+    if (readable) tree = readTree(document);
+  } catch {
+    readable = false;
+    problems.push({
+      line: 1,
+      column: 1,
+      path: [],
+      message: "an alias refers to nothing, or to far too much",
+    });
+  }
+  return { document, tree, problems, readable, locate };
+}
+
+const FAULTS: Partial<Record<ErrorCode, string>> = {
+  DUPLICATE_KEY: "this name stands twice in the same map",
+  TAB_AS_INDENT: "YAML is indented with spaces, not with tabs",
+  BAD_INDENT: "the indentation does not fit the lines above",
+  MULTIPLE_DOCS: "only one YAML document is allowed in the file",
+  BLOCK_AS_IMPLICIT_KEY: 'not valid YAML: a value that holds ": " needs quotes',
+  BAD_ALIAS: "not valid YAML: a value that begins with * or & needs quotes",
+  BAD_SCALAR_START: "not valid YAML: this value needs quotes",
+  BAD_DQ_ESCAPE: "not valid YAML: unknown escape in a double-quoted text",
+};
+
+/** In own words, for the parser's may repeat the text, and the text may be a secret. */
+function describeFault({ code, message }: YAMLError): string {
+  if (code === "MISSING_CHAR" && message.startsWith("Missing")) return `not valid YAML: ${message}`;
+  return FAULTS[code] ?? `not valid YAML here (${code.toLowerCase().replaceAll("_", " ")})`;
+}
+
+function findOffset(document: Document.Parsed, path: Path, part: "key" | "value"): number {
+  let node: unknown = document.contents;
+  let offset = startOf(node) ?? 0;
+  for (const [depth, step] of path.entries()) {
+    const found = stepInto(isAlias(node) ? node.resolve(document) : node, step);
+    if (found === null) return offset;
+    const isLast = depth === path.length - 1;
+    const ownStart = isLast && part === "key" ? found.key : (startOf(found.value) ?? found.key);
+    offset = ownStart ?? offset;
+    node = found.value;
+  }
+  return offset;
+}
+
+function stepInto(node: unknown, step: PropertyKey): { value: unknown; key: number | undefined } | null {
+  if (isSeq(node)) {
+    const item = node.items[Number(step)];
+    return item === undefined ? null : { value: item, key: startOf(item) };
+  }
+  if (!isMap(node)) return null;
+  const pair = node.items.find((each) => isScalar(each.key) && String(each.key.value) === String(step));
+  return pair === undefined ? null : { value: pair.value, key: startOf(pair.key) };
+}
+
+function startOf(node: unknown): number | undefined {
+  return isNode(node) ? (node.range?.[0] ?? undefined) : undefined;
+}
