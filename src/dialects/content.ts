@@ -25,6 +25,7 @@ export const content: Dialect = {
   },
   modelBody: (model) => JSON.stringify(formContentRecord(model)),
   listPath: "/v1beta/models",
+  askFields: [],
   readList: readModelList,
 };
 

@@ -71,5 +71,7 @@ export interface Dialect {
   /** How to ask an upstream for its models, page by page: the path, and what a page says.
    *  `nextQuery` is the whole query of the next page, without "?". Throws when the body is no list. */
   readonly listPath: string;
+  /** Fields without which an upstream refuses a request that no client made. */
+  readonly askFields: readonly Field[];
   readList(body: string): { models: ModelEntry[]; nextQuery: string | null };
 }

@@ -18,10 +18,7 @@ export function wordError(error: GatewayError): WireError {
   return { message: error.message, type, param: error.param, code: error.wireCode ?? code };
 }
 
-type Shared = Pick<
-  Dialect,
-  "sign" | "errorBody" | "listBody" | "modelBody" | "listPath" | "readList" | "resetAfterErrorEvent"
->;
+type Shared = Omit<Dialect, "name" | "errorEvent" | "openMeter">;
 
 export const shared: Shared = {
   sign: (credential) => ["authorization", `Bearer ${credential}`],
@@ -33,6 +30,7 @@ export const shared: Shared = {
   },
   modelBody: (model) => JSON.stringify(formRecord(model)),
   listPath: "/v1/models",
+  askFields: [],
   readList: readModelList,
 };
 
