@@ -19,6 +19,7 @@ export const USAGE_KINDS = [
   "cache_read_video",
   "output_audio",
   "output_image",
+  "output_video",
   "tool_prompt",
 ] as const;
 
@@ -30,6 +31,7 @@ export const CALL_KINDS = [
   "web_search_preview",
   "file_search",
   "code_interpreter",
+  "image_generation",
   "google_search",
   "google_search_prompt",
   "maps_grounding",

@@ -1,0 +1,77 @@
+// Reads what an answer of the chat dialect says it used.
+
+import type { Meter, Reading } from "../../billing/usage.ts";
+import { fieldOf, isObject, listOf, nameOf } from "../../lib/json.ts";
+import { openMeter, type Reader } from "./meter.ts";
+import { readOpenaiUsage } from "./openai.ts";
+
+export function openChatMeter(contentType: string): Meter {
+  return openMeter(contentType, new ChatReader());
+}
+
+class ChatReader implements Reader {
+  // Not `"usage"`: with include_usage every chunk has one, null until the last.
+  readonly needles = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"'];
+  readonly shape = {
+    model: true,
+    service_tier: true,
+    usage: true,
+    error: { message: true },
+    choices: [{ finish_reason: true }],
+  } as const;
+
+  #model: string | null = null;
+  #tier: string | undefined;
+  #raw: unknown = null;
+  #finished = false;
+  #end: Reading["end"] = "open";
+
+  learn(chunk: unknown): void {
+    this.#model = nameOf(fieldOf(chunk, "model")) ?? this.#model;
+    this.#tier = nameOf(fieldOf(chunk, "service_tier")) ?? this.#tier;
+    const usage = fieldOf(chunk, "usage");
+    if (isObject(usage)) this.#raw = usage;
+    if (
+      listOf(fieldOf(chunk, "choices")).some(
+        (choice) => nameOf(fieldOf(choice, "finish_reason")) !== undefined,
+      )
+    ) {
+      this.#finished = true;
+    }
+    if (isObject(fieldOf(chunk, "error"))) this.#end = "error";
+  }
+
+  learnWord(word: string): void {
+    if (word === "[DONE]" && this.#end === "open") this.#end = "complete";
+  }
+
+  measureText(chunk: unknown): number {
+    let bytes = 0;
+    for (const choice of listOf(fieldOf(chunk, "choices"))) {
+      const delta = fieldOf(choice, "delta");
+      const calls = [
+        ...listOf(fieldOf(delta, "tool_calls")).map((call) => fieldOf(call, "function")),
+        fieldOf(delta, "function_call"),
+      ];
+      const texts = [
+        ...["content", "refusal", "reasoning_content", "reasoning"].map((name) => fieldOf(delta, name)),
+        ...calls.map((call) => fieldOf(call, "arguments")),
+      ];
+      for (const text of texts) bytes += typeof text === "string" ? Buffer.byteLength(text) : 0;
+    }
+    return bytes;
+  }
+
+  report(): Omit<Reading, "estimatedOutput"> {
+    const usage = readOpenaiUsage(this.#raw, "prompt", "completion");
+    const done = this.#end === "complete" || (this.#finished && usage !== null);
+    return {
+      model: this.#model,
+      parts: usage === null ? [] : [{ model: null, pass: "message", usage }],
+      raw: this.#raw,
+      tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
+      end: this.#end === "error" ? "error" : done ? "complete" : "open",
+      final: usage !== null && done,
+    };
+  }
+}

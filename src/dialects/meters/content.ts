@@ -1,0 +1,169 @@
+// Reads what an answer of the content dialect says it used: the last snapshot,
+// taken whole. Snapshots are running totals that may also shrink.
+
+import type { Meter, Reading, Tariff, Usage } from "../../billing/usage.ts";
+import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json.ts";
+import { openMeter, type Reader } from "./meter.ts";
+import { keepCounted } from "./openai.ts";
+
+export function openContentMeter(contentType: string): Meter {
+  return openMeter(contentType, new ContentReader());
+}
+
+/** More searches than this in one answer are not told apart. */
+const MAX_QUERIES = 1000;
+
+class ContentReader implements Reader {
+  readonly needles = [
+    '"usageMetadata"',
+    '"finishReason"',
+    '"groundingMetadata"',
+    '"promptFeedback"',
+    '"error"',
+  ];
+  readonly shape = {
+    modelVersion: true,
+    usageMetadata: true,
+    promptFeedback: { blockReason: true },
+    error: { code: true },
+    candidates: [
+      {
+        finishReason: true,
+        groundingMetadata: { webSearchQueries: true, groundingChunks: [{ maps: { placeId: true } }] },
+      },
+    ],
+  } as const;
+
+  #model: string | null = null;
+  #raw: unknown = null;
+  #finished = false;
+  #failed = false;
+  #mapped = false;
+  readonly #queries = new Set<string>();
+
+  learn(chunk: unknown): void {
+    this.#model = nameOf(fieldOf(chunk, "modelVersion")) ?? this.#model;
+    const usage = fieldOf(chunk, "usageMetadata");
+    if (isObject(usage)) this.#raw = usage;
+    if (nameOf(fieldOf(fieldOf(chunk, "promptFeedback"), "blockReason")) !== undefined) this.#finished = true;
+    if (isObject(fieldOf(chunk, "error"))) this.#failed = true;
+    for (const candidate of listOf(fieldOf(chunk, "candidates"))) {
+      const reason = nameOf(fieldOf(candidate, "finishReason"));
+      if (reason !== undefined && reason !== "FINISH_REASON_UNSPECIFIED") this.#finished = true;
+      this.#learnGrounding(fieldOf(candidate, "groundingMetadata"));
+    }
+  }
+
+  measureText(chunk: unknown): number {
+    let bytes = 0;
+    for (const candidate of listOf(fieldOf(chunk, "candidates"))) {
+      for (const part of listOf(fieldOf(fieldOf(candidate, "content"), "parts"))) {
+        const text = fieldOf(part, "text") ?? JSON.stringify(fieldOf(fieldOf(part, "functionCall"), "args"));
+        if (typeof text === "string") bytes += Buffer.byteLength(text);
+      }
+    }
+    return bytes;
+  }
+
+  report(): Omit<Reading, "estimatedOutput"> {
+    const tokens = usageOf(this.#raw);
+    const calls = this.#countCalls();
+    const counted = tokens !== null || Object.keys(calls).length > 0;
+    return {
+      model: this.#model,
+      parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
+      raw: this.#raw,
+      tariff: tariffOf(this.#raw),
+      end: this.#failed ? "error" : this.#finished ? "complete" : "open",
+      final: this.#finished,
+    };
+  }
+
+  #learnGrounding(grounding: unknown): void {
+    for (const query of listOf(fieldOf(grounding, "webSearchQueries"))) {
+      if (typeof query === "string" && this.#queries.size < MAX_QUERIES) this.#queries.add(query);
+    }
+    if (listOf(fieldOf(grounding, "groundingChunks")).some((piece) => isObject(fieldOf(piece, "maps"))))
+      this.#mapped = true;
+  }
+
+  /** Models before Gemini 3 are charged by the grounded prompt, later ones by the query: both are told, the price decides. */
+  #countCalls(): Usage {
+    return {
+      ...(this.#queries.size > 0 ? { google_search: this.#queries.size, google_search_prompt: 1 } : {}),
+      ...(this.#mapped ? { maps_grounding: 1 } : {}),
+    };
+  }
+}
+
+const MEDIA = [
+  { modality: "AUDIO", fresh: "input_audio", cached: "cache_read_audio" },
+  { modality: "IMAGE", fresh: "input_image", cached: "cache_read_image" },
+  { modality: "VIDEO", fresh: "input_video", cached: "cache_read_video" },
+] as const;
+
+/** Null where nothing was counted. */
+function usageOf(snapshot: unknown): Usage | null {
+  const prompt = countOf(fieldOf(snapshot, "promptTokenCount"));
+  const candidates = countOf(fieldOf(snapshot, "candidatesTokenCount"));
+  const thoughts = countOf(fieldOf(snapshot, "thoughtsTokenCount"));
+  const tools = countOf(fieldOf(snapshot, "toolUsePromptTokenCount"));
+  if ((prompt ?? candidates ?? thoughts ?? tools) === undefined) return null;
+  const produced = fieldOf(snapshot, "candidatesTokensDetails");
+  const outputs = {
+    output_image: modalityOf(produced, "IMAGE"),
+    output_audio: modalityOf(produced, "AUDIO"),
+    output_video: modalityOf(produced, "VIDEO"),
+  };
+  const special = outputs.output_image + outputs.output_audio + outputs.output_video;
+  return keepCounted({
+    ...inputsOf(snapshot, prompt ?? 0),
+    tool_prompt: tools ?? 0,
+    output: Math.max(0, (candidates ?? 0) - special) + (thoughts ?? 0),
+    ...outputs,
+    reasoning: thoughts ?? 0,
+  });
+}
+
+/**
+ * The details are partial: they only tell the special modalities, the rest is text (documents too, which cost
+ * the same). Cached tokens that no modality is told for are text first.
+ */
+function inputsOf(snapshot: unknown, prompt: number): Usage {
+  const cached = countOf(fieldOf(snapshot, "cachedContentTokenCount")) ?? 0;
+  const usage: Usage = {};
+  let text = prompt;
+  let textCached = cached;
+  for (const { modality, fresh, cached: kept } of MEDIA) {
+    const all = Math.min(text, modalityOf(fieldOf(snapshot, "promptTokensDetails"), modality));
+    const hit = Math.min(all, textCached, modalityOf(fieldOf(snapshot, "cacheTokensDetails"), modality));
+    usage[fresh] = all - hit;
+    usage[kept] = hit;
+    text -= all;
+    textCached -= hit;
+  }
+  for (const { fresh, cached: kept } of MEDIA) {
+    const moved = Math.min(Math.max(0, textCached - text), usage[fresh] ?? 0);
+    usage[fresh] = (usage[fresh] ?? 0) - moved;
+    usage[kept] = (usage[kept] ?? 0) + moved;
+    textCached -= moved;
+  }
+  return { input: Math.max(0, text - textCached), cache_read: textCached, ...usage };
+}
+
+function modalityOf(details: unknown, modality: string): number {
+  let count = 0;
+  for (const detail of listOf(details)) {
+    if (fieldOf(detail, "modality") === modality) count += countOf(fieldOf(detail, "tokenCount")) ?? 0;
+  }
+  return count;
+}
+
+function tariffOf(snapshot: unknown): Tariff {
+  const service_tier = nameOf(fieldOf(snapshot, "serviceTier"));
+  const traffic_type = nameOf(fieldOf(snapshot, "trafficType"));
+  return {
+    ...(service_tier === undefined ? {} : { service_tier }),
+    ...(traffic_type === undefined ? {} : { traffic_type }),
+  };
+}

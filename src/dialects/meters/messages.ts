@@ -1,0 +1,144 @@
+// Reads what an answer of the messages dialect says it used.
+// https://platform.claude.com/docs/en/build-with-claude/streaming
+
+import type { Meter, Part, Reading, Tariff, Usage } from "../../billing/usage.ts";
+import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json.ts";
+import { openMeter, type Reader } from "./meter.ts";
+
+export function openMessagesMeter(contentType: string): Meter {
+  return openMeter(contentType, new MessagesReader());
+}
+
+type Counters = Readonly<Record<string, unknown>>;
+
+class MessagesReader implements Reader {
+  // The blocks that begin with a server tool's result and the signatures of thoughts are long and no output.
+  readonly needles = ["message_", '"error"', "content_block_start", "signature_delta"];
+  readonly shape = {
+    type: true,
+    model: true,
+    usage: true,
+    error: { type: true },
+    message: { model: true, usage: true },
+  } as const;
+
+  #model: string | null = null;
+  /** Counters as last reported, field by field: they are running totals, never to be added. */
+  #usage: Counters = {};
+  #end: Reading["end"] = "open";
+  #final = false;
+
+  learn(event: unknown): void {
+    const type = fieldOf(event, "type");
+    if (type === "message_start") this.#start(fieldOf(event, "message"));
+    else if (type === "message_delta") this.#final = this.#merge(fieldOf(event, "usage")) || this.#final;
+    else if (type === "message_stop") this.#end = "complete";
+    else if (type === "message") this.#start(event);
+    else if (type === "error" || (type === undefined && isObject(fieldOf(event, "error"))))
+      this.#end = "error";
+    if (this.#end === "complete") this.#final = true;
+  }
+
+  measureText(event: unknown): number {
+    const delta = fieldOf(event, "type") === "content_block_delta" ? fieldOf(event, "delta") : undefined;
+    const text = fieldOf(delta, "text") ?? fieldOf(delta, "thinking") ?? fieldOf(delta, "partial_json");
+    return typeof text === "string" ? Buffer.byteLength(text) : 0;
+  }
+
+  report(): Omit<Reading, "estimatedOutput"> {
+    return {
+      model: this.#model,
+      parts: partsOf(this.#usage),
+      raw: Object.keys(this.#usage).length > 0 ? this.#usage : null,
+      tariff: tariffOf(this.#usage),
+      end: this.#end,
+      final: this.#final,
+    };
+  }
+
+  #start(message: unknown): void {
+    this.#model = nameOf(fieldOf(message, "model")) ?? this.#model;
+    this.#merge(fieldOf(message, "usage"));
+  }
+
+  /** What comes later replaces what came before; what a later report leaves out, or says to be null, stays. */
+  #merge(reported: unknown): boolean {
+    if (!isObject(reported)) return false;
+    const said = Object.entries(reported).filter(([, value]) => value !== null);
+    const earlier = { ...this.#usage };
+    // A split by lifetime that a later total contradicts is of an earlier moment.
+    const total = countOf(reported["cache_creation_input_tokens"]);
+    const split = splitOf(earlier);
+    if (total !== undefined && total < split.short + split.long) delete earlier["cache_creation"];
+    this.#usage = { ...earlier, ...Object.fromEntries(said) };
+    return said.length > 0;
+  }
+}
+
+function splitOf(counters: Counters): { short: number; long: number } {
+  const split = counters["cache_creation"];
+  return {
+    short: countOf(fieldOf(split, "ephemeral_5m_input_tokens")) ?? 0,
+    long: countOf(fieldOf(split, "ephemeral_1h_input_tokens")) ?? 0,
+  };
+}
+
+/**
+ * Passes that the totals leave out (compaction, advisor, fallback) are told in `iterations`: where there is
+ * such a pass, each iteration is a part of its own; else the totals are the only part.
+ */
+function partsOf(counters: Counters): readonly Part[] {
+  const whole = usageOf(counters);
+  if (whole === null) return [];
+  const iterations = listOf(counters["iterations"]).filter(isObject);
+  const apart = iterations.some((pass) => pass["type"] !== "message" || nameOf(pass["model"]) !== undefined);
+  const extras = extrasOf(counters);
+  if (!apart) return [{ model: null, pass: "message", usage: { ...whole, ...extras } }];
+  const parts = iterations.map((pass): Part => ({
+    model: nameOf(pass["model"]) ?? null,
+    pass: nameOf(pass["type"]) ?? "message",
+    usage: usageOf(pass) ?? {},
+  }));
+  // What is told for the whole answer only goes to the answer's own largest pass.
+  const own = parts.filter((part) => part.pass === "message");
+  const main = (own.length > 0 ? own : parts).toSorted(
+    (a, b) => (b.usage.output ?? 0) - (a.usage.output ?? 0),
+  )[0];
+  return parts.map((part) => (part === main ? { ...part, usage: { ...part.usage, ...extras } } : part));
+}
+
+function usageOf(counters: Counters): Usage | null {
+  const input = countOf(counters["input_tokens"]);
+  const output = countOf(counters["output_tokens"]);
+  const read = countOf(counters["cache_read_input_tokens"]);
+  const written = countOf(counters["cache_creation_input_tokens"]);
+  if ((input ?? output ?? read ?? written) === undefined) return null;
+  const { short, long } = splitOf(counters);
+  // Writes that no lifetime is told for (a server tool's, an old API version's) are of five minutes.
+  const rest = Math.max(0, (written ?? 0) - short - long);
+  return {
+    input: input ?? 0,
+    ...(read ? { cache_read: read } : {}),
+    ...(short + rest > 0 ? { cache_write_5m: short + rest } : {}),
+    ...(long > 0 ? { cache_write_1h: long } : {}),
+    output: output ?? 0,
+  };
+}
+
+/** Thinking, and calls that bear a fee. Web fetches are free. */
+function extrasOf(counters: Counters): Usage {
+  const reasoning = countOf(fieldOf(counters["output_tokens_details"], "thinking_tokens"));
+  const searches = countOf(fieldOf(counters["server_tool_use"], "web_search_requests"));
+  return { ...(reasoning ? { reasoning } : {}), ...(searches ? { web_search: searches } : {}) };
+}
+
+function tariffOf(counters: Counters): Tariff {
+  const service_tier = nameOf(counters["service_tier"]);
+  const inference_geo = nameOf(counters["inference_geo"]);
+  const speed = nameOf(counters["speed"]);
+  return {
+    ...(service_tier === undefined ? {} : { service_tier }),
+    ...(inference_geo === undefined ? {} : { inference_geo }),
+    ...(speed === undefined ? {} : { speed }),
+  };
+}

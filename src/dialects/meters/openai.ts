@@ -1,0 +1,48 @@
+// The usage object that the responses and chat dialects share but for its names.
+
+import type { Usage } from "../../billing/usage.ts";
+import { countOf, fieldOf } from "../../lib/json.ts";
+
+/** Null where nothing was counted. Cached, written and special tokens are inside the totals, and taken out here. */
+export function readOpenaiUsage(
+  usage: unknown,
+  input: "input" | "prompt",
+  output: "output" | "completion",
+): Usage | null {
+  const total = countOf(fieldOf(usage, `${input}_tokens`));
+  const produced = countOf(fieldOf(usage, `${output}_tokens`));
+  if (total === undefined && produced === undefined) return null;
+  const inside = fieldOf(usage, `${input}_tokens_details`);
+  const outside = fieldOf(usage, `${output}_tokens_details`);
+  const read = countIn(inside, "cached_tokens");
+  const written = countIn(inside, "cache_write_tokens");
+  const audioIn = countIn(inside, "audio_tokens");
+  const imageIn = countIn(inside, "image_tokens");
+  const reasoning = countIn(outside, "reasoning_tokens");
+  const audioOut = countIn(outside, "audio_tokens");
+  // Some compatible platforms count reasoning beside the output instead of inside; their total tells.
+  const isBeside = countIn(usage, "total_tokens") === (total ?? 0) + (produced ?? 0) + reasoning;
+  const beside = isBeside ? reasoning : 0;
+  return keepCounted({
+    input: Math.max(0, (total ?? 0) - read - written - audioIn - imageIn),
+    cache_read: read,
+    cache_write: written,
+    input_audio: audioIn,
+    input_image: imageIn,
+    output: Math.max(0, (produced ?? 0) + beside - audioOut),
+    output_audio: audioOut,
+    reasoning,
+  });
+}
+
+function countIn(value: unknown, name: string): number {
+  return countOf(fieldOf(value, name)) ?? 0;
+}
+
+/** Without the zeros that say nothing: input and output are always told. */
+export function keepCounted(usage: Usage): Usage {
+  const counted = Object.entries(usage).filter(
+    ([kind, count]) => count > 0 || kind === "input" || kind === "output",
+  );
+  return Object.fromEntries(counted);
+}

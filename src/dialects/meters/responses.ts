@@ -1,0 +1,132 @@
+// Reads what an answer of the responses dialect says it used, and counts the
+// tool calls that its usage does not tell.
+
+import type { CallKind, Meter, Reading, Usage } from "../../billing/usage.ts";
+import { fieldOf, isObject, listOf, nameOf } from "../../lib/json.ts";
+import { openMeter, type Reader } from "./meter.ts";
+import { readOpenaiUsage } from "./openai.ts";
+
+export function openResponsesMeter(contentType: string): Meter {
+  return openMeter(contentType, new ResponsesReader());
+}
+
+const ITEM_SHAPE = { id: true, type: true, action: { type: true }, container_id: true } as const;
+const RESPONSE_SHAPE = {
+  object: true,
+  model: true,
+  status: true,
+  service_tier: true,
+  usage: true,
+  error: { code: true },
+  tools: [{ type: true }],
+  output: [ITEM_SHAPE],
+} as const;
+
+/** More calls than this in one answer are not told apart. */
+const MAX_CALLS = 10_000;
+
+interface Call {
+  readonly kind: CallKind;
+  /** Calls with the same fee key bear one fee: a container is paid once. */
+  readonly feeKey: string;
+}
+
+class ResponsesReader implements Reader {
+  // Events that repeat text (`….done`) or bear hidden reasoning are looked into so that they are not taken for output.
+  readonly needles = ['"response"', '.done"', '"error"', 'output_item.added"'];
+  readonly shape = {
+    ...RESPONSE_SHAPE,
+    type: true,
+    response: RESPONSE_SHAPE,
+    item: ITEM_SHAPE,
+    output_index: true,
+  } as const;
+
+  #model: string | null = null;
+  #tier: string | undefined;
+  #raw: unknown = null;
+  #end: Reading["end"] = "open";
+  #preview = false;
+  readonly #calls = new Map<string, Call>();
+
+  learn(event: unknown): void {
+    const type = nameOf(fieldOf(event, "type"));
+    const response = fieldOf(event, "response");
+    if (isObject(response)) this.#learnResponse(response);
+    else if (nameOf(fieldOf(event, "object"))?.startsWith("response") === true) this.#learnResponse(event);
+    else if (isObject(fieldOf(event, "error"))) this.#end = "error";
+    if (type === "response.output_item.done")
+      this.#learnItem(fieldOf(event, "item"), fieldOf(event, "output_index"));
+    else if (type === "response.completed" || type === "response.incomplete") this.#end = "complete";
+    else if (type === "response.failed" || type === "error") this.#end = "error";
+  }
+
+  measureText(event: unknown): number {
+    const delta =
+      nameOf(fieldOf(event, "type"))?.endsWith(".delta") === true ? fieldOf(event, "delta") : undefined;
+    return typeof delta === "string" ? Buffer.byteLength(delta) : 0;
+  }
+
+  report(): Omit<Reading, "estimatedOutput"> {
+    const tokens = readOpenaiUsage(this.#raw, "input", "output");
+    const calls = this.#countCalls();
+    const counted = tokens !== null || Object.keys(calls).length > 0;
+    return {
+      model: this.#model,
+      parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
+      raw: this.#raw,
+      tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
+      end: this.#end,
+      final: this.#end === "complete",
+    };
+  }
+
+  #learnResponse(response: unknown): void {
+    this.#model = nameOf(fieldOf(response, "model")) ?? this.#model;
+    this.#tier = nameOf(fieldOf(response, "service_tier")) ?? this.#tier;
+    const usage = fieldOf(response, "usage");
+    if (isObject(usage)) this.#raw = usage;
+    if (fieldOf(response, "status") === "failed") this.#end = "error";
+    const tools = listOf(fieldOf(response, "tools")).map((tool) => nameOf(fieldOf(tool, "type")));
+    if (tools.some((tool) => tool?.startsWith("web_search_preview") === true)) this.#preview = true;
+    for (const [index, item] of listOf(fieldOf(response, "output")).entries()) this.#learnItem(item, index);
+  }
+
+  /** An item is told when it is done and again in the last event: it counts once. */
+  #learnItem(item: unknown, index: unknown): void {
+    const call = callOf(item);
+    const key = nameOf(fieldOf(item, "id")) ?? String(index);
+    if (call !== null && this.#calls.size < MAX_CALLS) this.#calls.set(key, call);
+  }
+
+  #countCalls(): Usage {
+    const counts: Usage = {};
+    const fees = new Set<string>();
+    for (const [key, { kind, feeKey }] of this.#calls) {
+      const fee = `${kind} ${feeKey === "" ? key : feeKey}`;
+      if (fees.has(fee)) continue;
+      fees.add(fee);
+      const named = kind === "web_search" && this.#preview ? "web_search_preview" : kind;
+      counts[named] = (counts[named] ?? 0) + 1;
+    }
+    return counts;
+  }
+}
+
+/** The fee that an output item bears; null: none. Opening a page and finding in it are free. */
+function callOf(item: unknown): Call | null {
+  switch (fieldOf(item, "type")) {
+    case "web_search_call": {
+      const action = nameOf(fieldOf(fieldOf(item, "action"), "type"));
+      return action === undefined || action === "search" ? { kind: "web_search", feeKey: "" } : null;
+    }
+    case "file_search_call":
+      return { kind: "file_search", feeKey: "" };
+    case "image_generation_call":
+      return { kind: "image_generation", feeKey: "" };
+    case "code_interpreter_call":
+      return { kind: "code_interpreter", feeKey: nameOf(fieldOf(item, "container_id")) ?? "" };
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,110 @@
+// Exact decimal amounts: the only module that knows how an amount is stored,
+// added, multiplied, rounded and written. Which amounts are multiplied, and
+// when they are rounded, is billing/charge.ts.
+
+/** An exact decimal, units ÷ 10^scale. Prices, factors, multipliers and official amounts; any number of places. */
+export interface Decimal {
+  readonly units: bigint;
+  readonly scale: number;
+}
+
+declare const pico: unique symbol;
+/** US dollars in whole pico-dollars (12 decimals): charges, sums of charges, limits. Compare with <, > and ===. */
+export type Usd = bigint & { readonly [pico]: true };
+
+/** The decimals that a charge is rounded to. */
+export const CHARGE_PLACES = 12;
+
+const PLAIN = /^-?\d+(?:\.\d+)?$/;
+/** Longer texts are no amounts, and cubic work for whoever multiplies them. */
+const MAX_DIGITS = 64;
+
+/** Throws on anything but plain digits with at most one point: no exponent, no sign but a leading minus. */
+export function parseDecimal(text: string): Decimal {
+  if (text.length > MAX_DIGITS || !PLAIN.test(text)) {
+    throw new RangeError(`not a decimal: ${JSON.stringify(text.slice(0, MAX_DIGITS))}`);
+  }
+  const point = text.indexOf(".");
+  if (point < 0) return { units: BigInt(text), scale: 0 };
+  return {
+    units: BigInt(text.slice(0, point) + text.slice(point + 1)),
+    scale: text.length - point - 1,
+  };
+}
+
+export function decimalOf(count: number): Decimal {
+  return { units: BigInt(count), scale: 0 };
+}
+
+/** No exponent, no trailing zeros, no negative zero: "0.011106", "0". */
+export function formatDecimal({ units, scale }: Decimal): string {
+  const minus = units < 0n ? "-" : "";
+  const digits = (units < 0n ? -units : units).toString();
+  if (scale === 0) return minus + digits;
+  const padded = digits.length > scale ? digits : digits.padStart(scale + 1, "0");
+  let end = padded.length;
+  const point = padded.length - scale;
+  while (end > point && padded.charCodeAt(end - 1) === 48) end -= 1;
+  const whole = padded.slice(0, point);
+  return minus + (end === point ? whole : `${whole}.${padded.slice(point, end)}`);
+}
+
+const POWERS = Array.from({ length: 40 }, (_, places) => 10n ** BigInt(places));
+
+function raise(places: number): bigint {
+  return POWERS[places] ?? 10n ** BigInt(places);
+}
+
+export function addDecimals(a: Decimal, b: Decimal): Decimal {
+  if (a.scale === b.scale) return { units: a.units + b.units, scale: a.scale };
+  return a.scale > b.scale
+    ? { units: a.units + b.units * raise(a.scale - b.scale), scale: a.scale }
+    : { units: a.units * raise(b.scale - a.scale) + b.units, scale: b.scale };
+}
+
+export function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
+  return { units: a.units * b.units, scale: a.scale + b.scale };
+}
+
+/** value ÷ 10^places, exact. */
+export function shiftDecimal(value: Decimal, places: number): Decimal {
+  return { units: value.units, scale: value.scale + places };
+}
+
+/** Half away from zero, as people round. */
+export function roundDecimal(value: Decimal, places: number): Decimal {
+  if (value.scale <= places) return value;
+  const unit = raise(value.scale - places);
+  const half = unit / 2n;
+  const { units } = value;
+  return { units: (units < 0n ? units - half : units + half) / unit, scale: places };
+}
+
+/** Negative, zero or positive, as `Array.sort` wants it. */
+export function compareDecimals(a: Decimal, b: Decimal): number {
+  const difference = addDecimals(a, { units: -b.units, scale: b.scale }).units;
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0;
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the one place where a bigint becomes money
+const usd = (units: bigint): Usd => units as Usd;
+
+export const ZERO_USD = usd(0n);
+
+/** Rounds to pico-dollars, half away from zero: exact for what the ledger holds as a charge. */
+export function parseUsd(text: string): Usd {
+  const { units, scale } = roundDecimal(parseDecimal(text), CHARGE_PLACES);
+  return usd(units * raise(CHARGE_PLACES - scale));
+}
+
+export function formatUsd(amount: Usd): string {
+  return formatDecimal({ units: amount, scale: CHARGE_PLACES });
+}
+
+export function addUsd(a: Usd, b: Usd): Usd {
+  return usd(a + b);
+}
+
+export function subtractUsd(a: Usd, b: Usd): Usd {
+  return usd(a - b);
+}
