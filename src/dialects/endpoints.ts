@@ -54,22 +54,26 @@ export const OWNERS: ByOwner<Dialect> = { messages, responses, content };
 export const RELAY_OWNERS: ByOwner<Dialect> = { messages: relay, responses: relay, content };
 
 const RESPONSES: Family = { dialect: responses, platforms: ["responses"], keySources: BEARER };
-const MESSAGES: Choice<Family> = one({
+const MESSAGES: Choice<Family> = forAll({
   dialect: messages,
   platforms: ["messages"],
   keySources: MESSAGES_KEYS,
 });
-const CHAT: Choice<Family> = one({ dialect: chat, platforms: ["responses"], keySources: BEARER });
+const CHAT: Choice<Family> = forAll({ dialect: chat, platforms: ["responses"], keySources: BEARER });
 const CONTENT: Family = { dialect: content, platforms: ["content"], keySources: CONTENT_KEYS };
-const SHARED = byOwner(OWNERS, (dialect): Family => ({ dialect, platforms: LISTED, keySources: ALL_KEYS }));
-const RELAY_MESSAGES: Choice<Family> = one({
+const SHARED = forEachOwner(OWNERS, (dialect): Family => ({
+  dialect,
+  platforms: LISTED,
+  keySources: ALL_KEYS,
+}));
+const RELAY_MESSAGES: Choice<Family> = forAll({
   dialect: messages,
   platforms: ["relay"],
   keySources: MESSAGES_KEYS,
 });
 const RELAY_CONTENT: Family = { dialect: content, platforms: ["relay"], keySources: CONTENT_KEYS };
-const RELAY_LIST: Choice<Family> = one({ dialect: relay, platforms: ["relay"], keySources: BEARER });
-const RELAY_SHARED = byOwner(RELAY_OWNERS, (dialect): Family => ({
+const RELAY_LIST: Choice<Family> = forAll({ dialect: relay, platforms: ["relay"], keySources: BEARER });
+const RELAY_SHARED = forEachOwner(RELAY_OWNERS, (dialect): Family => ({
   dialect,
   platforms: ["relay"],
   keySources: ALL_KEYS,
@@ -78,12 +82,12 @@ const RELAY_SHARED = byOwner(RELAY_OWNERS, (dialect): Family => ({
 const LINES: readonly Line[] = [
   ["POST", "/v1/messages", "generate", MESSAGES],
   ["POST", "/v1/messages/count_tokens", "count", MESSAGES],
-  ["POST", "/v1/responses", "generate", one(RESPONSES)],
-  ["POST", "/v1/responses/compact", "generate", one(RESPONSES)],
-  ["POST", "/v1/responses/input_tokens", "count", one(RESPONSES)],
+  ["POST", "/v1/responses", "generate", forAll(RESPONSES)],
+  ["POST", "/v1/responses/compact", "generate", forAll(RESPONSES)],
+  ["POST", "/v1/responses/input_tokens", "count", forAll(RESPONSES)],
   ["POST", "/v1/chat/completions", "generate", CHAT],
   ["GET", "/v1/models", "list", SHARED],
-  ["GET", "/v1beta/models", "list", one(CONTENT)],
+  ["GET", "/v1beta/models", "list", forAll(CONTENT)],
 ];
 
 /** As the upstream has them; clients put the relay's prefix before. */
@@ -92,7 +96,7 @@ const RELAY_LINES: readonly Line[] = [
   ["POST", "/v1/messages/count_tokens", "count", RELAY_MESSAGES],
   ["GET", "/models", "list", RELAY_LIST],
   ["GET", "/v1/models", "list", RELAY_SHARED],
-  ["GET", "/v1beta/models", "list", one(RELAY_CONTENT)],
+  ["GET", "/v1beta/models", "list", forAll(RELAY_CONTENT)],
 ];
 
 const VERBS: readonly (readonly [verb: string, purpose: Purpose])[] = [
@@ -119,18 +123,18 @@ export const MANNERS: readonly (readonly [start: string, dialect: Dialect])[] = 
   ["/v1beta", content],
 ];
 
-function one<T>(value: T): Choice<T> {
+function forAll<T>(value: T): Choice<T> {
   return { one: value };
 }
 
-function byOwner<T, U>(from: ByOwner<T>, change: (value: T) => U): Choice<U> {
+function forEachOwner<T, U>(from: ByOwner<T>, change: (value: T) => U): Choice<U> {
   return {
     by: { messages: change(from.messages), responses: change(from.responses), content: change(from.content) },
   };
 }
 
 function mapChoice<T, U>(choice: Choice<T>, change: (value: T) => U): Choice<U> {
-  return "one" in choice ? one(change(choice.one)) : byOwner(choice.by, change);
+  return "one" in choice ? forAll(change(choice.one)) : forEachOwner(choice.by, change);
 }
 
 /** The table for one relay prefix and vendor word. */
@@ -189,7 +193,7 @@ function listRows(prefix: string, lines: readonly Line[]): PlacedRow[] {
 function listModelPaths(prefix: string, shared: Choice<Family>, family: Family): [string, ModelPaths][] {
   const versions: readonly (readonly [string, Choice<Family>])[] = [
     ["/v1/models/", shared],
-    ["/v1beta/models/", one(family)],
+    ["/v1beta/models/", forAll(family)],
   ];
   return versions.map(([upstream, families]) => {
     const start = prefix + upstream;

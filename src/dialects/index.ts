@@ -69,14 +69,14 @@ export function recognise(request: Request, naming: Naming): Recognised {
   const { target } = request;
   const mark = target.indexOf("?");
   const path = mark < 0 ? target : target.slice(0, mark);
-  const asked: Asked = { request, table: tableOf(naming), query: mark < 0 ? "" : target.slice(mark) };
+  const asked: Asked = { request, table: takeTable(naming), query: mark < 0 ? "" : target.slice(mark) };
   const found = find(path, asked);
   if (found !== null) return found;
   const meant = forgivePath(path, asked.table.relayPath);
   return (meant === path ? null : find(meant, asked)) ?? refusePath(meant, asked);
 }
 
-function tableOf(naming: Naming): Table {
+function takeTable(naming: Naming): Table {
   const known = tables.get(naming);
   if (known !== undefined) return known;
   const table = buildTable(naming.relayPrefix, naming.vendor);
@@ -98,11 +98,11 @@ function aim(target: Target, asked: Asked): Recognised {
 }
 
 function choose<T>(choice: Choice<T>, asked: Asked): T {
-  return "one" in choice ? choice.one : choice.by[ownerOf(asked)];
+  return "one" in choice ? choice.one : choice.by[readOwner(asked)];
 }
 
 /** Whose client asks, by the header fields that only it sends. */
-function ownerOf({ request, table, query }: Asked): Owner {
+function readOwner({ request, table, query }: Asked): Owner {
   if (request.field(table.vendorHeader) !== undefined || dropKey(query) !== query) return "content";
   const isMessages = request.field("anthropic-version") ?? request.field("x-api-key");
   return isMessages === undefined ? "responses" : "messages";
@@ -164,15 +164,19 @@ function refusePath(path: string, asked: Asked): Recognised {
     methods.length === 0
       ? `This gateway has no endpoint ${method} ${shown}.`
       : `This gateway has no endpoint ${method} ${shown}: it takes ${methods.join(" and ")}.`;
-  return { kind: "unknown", error: new GatewayError("unknown_path", text), dialect: mannersOf(path, asked) };
+  return {
+    kind: "unknown",
+    error: new GatewayError("unknown_path", text),
+    dialect: pickManners(path, asked),
+  };
 }
 
-function mannersOf(path: string, asked: Asked): Dialect {
+function pickManners(path: string, asked: Asked): Dialect {
   const { relayPath } = asked.table;
   const relayed = path === relayPath || path.startsWith(`${relayPath}/`);
   const rest = relayed ? path.slice(relayPath.length) : path;
   const owner =
-    asked.request.method === "POST" && rest.startsWith("/v1/models/") ? "content" : ownerOf(asked);
+    asked.request.method === "POST" && rest.startsWith("/v1/models/") ? "content" : readOwner(asked);
   const manners = MANNERS.find(([start]) => rest.startsWith(start))?.[1];
   if (!relayed) return manners ?? OWNERS[owner];
   return manners === content ? content : RELAY_OWNERS[owner];

@@ -31,7 +31,7 @@ function readRow(row: unknown): ModelEntry | null {
 }
 
 function readNextQuery(parsed: unknown): string | null {
-  const token = nextToken(parsed);
+  const token = readNextToken(parsed);
   if (token !== null)
     return String(new URLSearchParams({ pageSize: String(LARGEST_PAGE), pageToken: token }));
   const last = nameOf(fieldOf(parsed, "last_id"));
@@ -39,7 +39,7 @@ function readNextQuery(parsed: unknown): string | null {
   return String(new URLSearchParams({ limit: String(LARGEST_PAGE), after_id: last }));
 }
 
-function nextToken(parsed: unknown): string | null {
+function readNextToken(parsed: unknown): string | null {
   const token = fieldOf(parsed, "nextPageToken");
   return typeof token === "string" && token !== "" ? token : null;
 }

@@ -10,7 +10,7 @@ interface Rules {
   readonly starts: readonly string[];
 }
 
-function ruleOf(names: readonly string[], withheld: readonly string[], starts: readonly string[]): Rules {
+function buildRules(names: readonly string[], withheld: readonly string[], starts: readonly string[]): Rules {
   const known = [
     ...names.map((name) => [name, true] as const),
     ...withheld.map((name) => [name, false] as const),
@@ -18,7 +18,7 @@ function ruleOf(names: readonly string[], withheld: readonly string[], starts: r
   return { known: new Map(known), starts };
 }
 
-const REQUEST = ruleOf(
+const REQUEST = buildRules(
   [
     "accept",
     "accept-language",
@@ -74,7 +74,7 @@ const REQUEST = ruleOf(
   ],
 );
 
-const RESPONSE = ruleOf(
+const RESPONSE = buildRules(
   [
     "cache-control",
     "content-disposition",
@@ -213,14 +213,14 @@ function findMasked(text: string, credential: string): Stretch[] {
   const found: Stretch[] = [];
   for (const mask of text.matchAll(MASK)) {
     const end = mask.index + mask[0].length;
-    const before = longestShared(credential, (size) => text.endsWith(credential.slice(0, size), mask.index));
-    const after = longestShared(credential, (size) => text.startsWith(credential.slice(-size), end));
+    const before = measureShared(credential, (size) => text.endsWith(credential.slice(0, size), mask.index));
+    const after = measureShared(credential, (size) => text.startsWith(credential.slice(-size), end));
     if (before + after >= SHORTEST_CREDENTIAL) found.push({ start: mask.index - before, end: end + after });
   }
   return found;
 }
 
-function longestShared(credential: string, isShared: (size: number) => boolean): number {
+function measureShared(credential: string, isShared: (size: number) => boolean): number {
   let size = Math.min(credential.length, 2 * TELLING_LENGTH);
   while (size > 0 && !isShared(size)) size -= 1;
   return size;

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { readModel, readStreamFlag, replaceSpan, scanTopLevel } from "../../src/lib/json-scan.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -192,3 +194,25 @@ describe("for any JSON", () => {
     );
   });
 });
+
+const FIXTURES = join(import.meta.dir, "../../../shared/fixtures");
+
+test.skipIf(!existsSync(FIXTURES))(
+  "recorded requests give the model and the stream flag that JSON.parse gives",
+  () => {
+    let seen = 0;
+    for (const family of ["anthropic", "openai-chat", "openai-responses", "gemini"]) {
+      const folder = join(FIXTURES, family);
+      for (const file of readdirSync(folder).filter((name) => name.endsWith(".req.json"))) {
+        const bytes = readFileSync(join(folder, file));
+        const parsed: unknown = JSON.parse(bytes.toString());
+        const { model, stream } = Object(parsed);
+        const reading = readModel(bytes);
+        expect(reading.kind === "model" ? reading.model : undefined).toBe(model);
+        expect(readStreamFlag(bytes)).toBe(stream === true);
+        seen += 1;
+      }
+    }
+    expect(seen).toBeGreaterThan(100);
+  },
+);
