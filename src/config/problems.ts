@@ -30,9 +30,10 @@ export function refuseProblems(file: string, problems: readonly Problem[]): Conf
 
 export function formatPath(path: Path): string {
   return path
-    .map((step, depth) =>
-      typeof step === "number" ? `[${step}]` : `${depth === 0 ? "" : "."}${String(step)}`,
-    )
+    .map((step, depth) => {
+      if (typeof step === "number") return `[${step}]`;
+      return `${depth === 0 ? "" : "."}${looksSecret(String(step)) ? "…" : String(step)}`;
+    })
     .join("");
 }
 

@@ -1,0 +1,177 @@
+// Changes the config file: under a lock, checked before it is written, whole or
+// not at all, and with the user's comments, order and formatting kept. What a
+// change looks like in the text is splice.ts.
+
+import { randomBytes } from "node:crypto";
+import {
+  chownSync,
+  closeSync,
+  fsyncSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { type Document, isSeq } from "yaml";
+import { type FileLock, LockHeld, takeLock } from "../lib/file-lock.ts";
+import { isObject } from "../lib/json.ts";
+import type { Catalog } from "./catalog.ts";
+import type { Environment } from "./expand.ts";
+import { checkConfigText, readConfigText } from "./file.ts";
+import { ConfigError } from "./problems.ts";
+import { parseYaml, type Path, readTree } from "./source.ts";
+import { type Edit, spliceEdit } from "./splice.ts";
+
+export type { Edit } from "./splice.ts";
+
+const LOCK_WAIT_MS = 30_000;
+/** How often an edit is begun anew because somebody without the lock, an editor say, wrote in between. */
+const ROUNDS = 5;
+
+/** `decide` sees the file as it is while the lock is held, says what is to change, and may throw to change nothing. */
+export async function editConfig(
+  path: string,
+  env: Environment,
+  decide: (catalog: Catalog) => readonly Edit[],
+): Promise<void> {
+  readConfigText(path);
+  const file = realpathSync(path);
+  const lock = await waitForLock(join(dirname(file), `.${basename(file)}.lock`));
+  try {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const before = readConfigText(file);
+      const { catalog } = checkConfigText(before, path, env, { missing: "keep" });
+      const after = decide(catalog).reduce(applyEdit, before);
+      if (after === before) return;
+      checkConfigText(after, path, env, { missing: "keep" });
+      if (readConfigText(file) !== before) continue;
+      replaceFile(file, after);
+      return;
+    }
+  } finally {
+    lock.release();
+  }
+  throw new ConfigError(`${path} keeps changing while it is being edited: try again.`);
+}
+
+/** The text with the change made. Falls back on writing the document anew where its style is unusual. */
+export function applyEdit(text: string, edit: Edit): string {
+  const document = parseYaml(text);
+  const wanted = changeTree(readTree(document), edit);
+  const spliced = spliceEdit(text, document, edit);
+  if (spliced !== null && saysSame(spliced, wanted)) return spliced;
+  editDocument(document, edit);
+  const rewritten = document.toString({ lineWidth: 0 });
+  if (saysSame(rewritten, wanted)) return rewritten;
+  throw new ConfigError(
+    `The file's YAML is too unusual to be edited by the program: please change ${String(edit.path[0])} by hand.`,
+  );
+}
+
+function editDocument(document: Document.Parsed, edit: Edit): void {
+  if (edit.kind === "remove") document.deleteIn(edit.path);
+  else if (edit.kind === "append" && isSeq(document.getIn(edit.path))) {
+    document.addIn(edit.path, document.createNode(edit.value));
+  } else document.setIn(edit.path, document.createNode(edit.kind === "append" ? [edit.value] : edit.value));
+}
+
+function saysSame(text: string, wanted: unknown): boolean {
+  const document = parseYaml(text);
+  return (
+    document.errors.length === 0 && Bun.deepEquals(dropEmpty(readTree(document)), dropEmpty(wanted), true)
+  );
+}
+
+/** A section without entries is the same whether it stands as `keys:` or as `keys: []`. */
+function dropEmpty(tree: unknown): unknown {
+  if (!isObject(tree)) return tree;
+  const isEmpty = (value: unknown) => value === null || (Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(Object.entries(tree).filter(([, value]) => !isEmpty(value)));
+}
+
+function changeTree(tree: unknown, edit: Edit): unknown {
+  return changeAt(tree, edit.path, edit);
+}
+
+function changeAt(node: unknown, path: Path, edit: Edit): unknown {
+  const [step, ...rest] = path;
+  if (step === undefined) {
+    if (edit.kind !== "append") return edit.kind === "set" ? edit.value : undefined;
+    return [...(Array.isArray(node) ? node : []), edit.value];
+  }
+  const isRemoval = rest.length === 0 && edit.kind === "remove";
+  if (Array.isArray(node)) {
+    const index = Number(step);
+    return isRemoval ? node.toSpliced(index, 1) : node.with(index, changeAt(node[index], rest, edit));
+  }
+  const map = isObject(node) ? node : {};
+  const name = String(step);
+  if (!isRemoval) return { ...map, [name]: changeAt(map[name], rest, edit) };
+  return Object.fromEntries(Object.entries(map).filter(([other]) => other !== name));
+}
+
+async function waitForLock(path: string): Promise<FileLock> {
+  const deadline = performance.now() + LOCK_WAIT_MS;
+  for (;;) {
+    try {
+      return takeLock(path);
+    } catch (error) {
+      if (!isBusy(error)) throw new ConfigError(`The lock ${path} cannot be taken: ${describe(error)}`);
+      if (performance.now() > deadline) throw new ConfigError(`${describe(error)}: gave up waiting.`);
+    }
+    await Bun.sleep(5 + Math.random() * 30);
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  if (error instanceof LockHeld) return true;
+  return error instanceof Error && "code" in error && /^SQLITE_(BUSY|LOCKED)/.test(String(error.code));
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** After a crash at any instant the old file or the new one is there, whole. */
+function replaceFile(file: string, text: string): void {
+  const { mode, uid, gid } = statSync(file);
+  const draft = join(
+    dirname(file),
+    `.${basename(file)}.${process.pid}.${randomBytes(4).toString("hex")}.tmp`,
+  );
+  try {
+    writeDurably(draft, text, mode & 0o777);
+    keepOwner(draft, uid, gid);
+    renameSync(draft, file);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+  syncFolder(dirname(file));
+}
+
+function writeDurably(draft: string, text: string, mode: number): void {
+  const handle = openSync(draft, "wx", mode);
+  try {
+    writeFileSync(handle, text);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** The administrator may edit a user's file without taking it from them. */
+function keepOwner(file: string, uid: number, gid: number): void {
+  if (process.getuid?.() !== 0) return;
+  chownSync(file, uid, gid);
+}
+
+function syncFolder(folder: string): void {
+  if (process.platform === "win32") return;
+  const handle = openSync(folder, "r");
+  fsyncSync(handle);
+  closeSync(handle);
+}

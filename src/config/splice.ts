@@ -1,0 +1,221 @@
+// One change to the config file's text, as a splice, so that every byte which
+// the change does not concern stays as the user wrote it. A splice is a guess
+// at the user's style: edit.ts checks that the text then says what it should.
+
+import {
+  type Document,
+  isCollection,
+  isMap,
+  isScalar,
+  isSeq,
+  type Pair,
+  stringify,
+  type YAMLMap,
+  type YAMLSeq,
+} from "yaml";
+import { isObject } from "../lib/json.ts";
+import type { Path } from "./source.ts";
+
+/** Scalars are source texts, as everywhere before the schema. */
+export type Value = string | Readonly<Record<string, string>>;
+
+export type Edit =
+  | { readonly kind: "set"; readonly path: Path; readonly value: string }
+  | { readonly kind: "append"; readonly path: Path; readonly value: Readonly<Record<string, string>> }
+  | { readonly kind: "remove"; readonly path: Path };
+
+interface Splice {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** Null where the file's style is beyond this. */
+export function spliceEdit(text: string, document: Document.Parsed, edit: Edit): string | null {
+  const splice = findSplice(text, document, edit);
+  return splice === null ? null : text.slice(0, splice.start) + splice.text + text.slice(splice.end);
+}
+
+function findSplice(text: string, document: Document.Parsed, edit: Edit): Splice | null {
+  const last = edit.path.at(-1);
+  const parent: unknown =
+    edit.path.length === 1 ? document.contents : document.getIn(edit.path.slice(0, -1), true);
+  if (last === undefined || !isCollection(parent)) return null;
+  const name = String(last);
+  if (edit.kind === "remove") {
+    return isMap(parent) ? removePair(text, parent, name) : removeItem(text, parent, Number(last));
+  }
+  if (!isMap(parent)) return null;
+  return edit.kind === "set"
+    ? setPair(text, parent, { name, value: edit.value })
+    : appendItem(text, parent, { name, item: edit.value });
+}
+
+function setPair(
+  text: string,
+  map: YAMLMap,
+  { name, value }: { name: string; value: string },
+): Splice | null {
+  const scalar = render(value);
+  const pair = findPair(map, name);
+  if (pair === undefined) return insertPair(text, map, `${name}: ${scalar}`);
+  if (!isScalar(pair.value)) return null;
+  const { start, end } = spanOf(pair.value);
+  return start === end ? insertAt(afterColon(text, pair), ` ${scalar}`) : { start, end, text: scalar };
+}
+
+function insertPair(text: string, map: YAMLMap, line: string): Splice | null {
+  const { start, end } = spanOf(map);
+  const last = map.items.at(-1);
+  if (map.flow === true) {
+    if (last === undefined) return { start, end, text: `{ ${line} }` };
+    return insertAt(contentEnd(text, last), `, ${line}`);
+  }
+  const indent = " ".repeat(start - lineStart(text, start));
+  const simple = map.items.findLast((pair) => isOneLine(text, pair));
+  if (simple === undefined) return insertAt(start, line + eolOf(text) + indent);
+  return insertAt(lineEnd(text, contentEnd(text, simple)), eolOf(text) + indent + line);
+}
+
+interface Addition {
+  readonly name: string;
+  readonly item: Readonly<Record<string, string>>;
+}
+
+function appendItem(text: string, map: YAMLMap, { name, item }: Addition): Splice | null {
+  const eol = eolOf(text);
+  const pair = findPair(map, name);
+  const list = pair?.value;
+  if (pair === undefined) {
+    if (map.flow === true) return insertPair(text, map, `${name}: [${render(item)}]`);
+    const gap = text === "" || text.endsWith("\n") ? "" : eol;
+    return insertAt(text.length, `${gap}${name}:${eol}  - ${render(item)}${eol}`);
+  }
+  const isNested = map.flow === true;
+  if (isSeq(list) && list.items.length > 0) return appendToList(text, list, item);
+  if (!isSeq(list) && !(isScalar(list) && list.value === null)) return null;
+  const { start, end } = spanOf(list);
+  if (isNested) return { start, end, text: `[${render(item)}]` };
+  const line = `${eol}  - ${render(item)}`;
+  if (start === end) return insertAt(lineEnd(text, afterColon(text, pair)), line);
+  const gap = /[ \t]*$/.exec(text.slice(0, start))?.[0].length ?? 0;
+  return { start: start - gap, end, text: line };
+}
+
+function appendToList(text: string, list: YAMLSeq, item: Addition["item"]): Splice {
+  const eol = eolOf(text);
+  const last = list.items.at(-1);
+  const first = spanOf(last).start;
+  const indent = text.slice(lineStart(text, first), first);
+  if (list.flow === true) {
+    const gap = indent.trim() === "" && indent.length < first ? eol + indent : " ";
+    return insertAt(spanOf(last).end, `,${gap}${render(item)}`);
+  }
+  const dash = text.lastIndexOf("-", first - 1);
+  const margin = text.slice(lineStart(text, dash), dash);
+  const isBlock = isMap(last) && last.flow !== true;
+  const lines = Object.entries(item).map(([name, value]) => `${name}: ${render(value)}`);
+  const entry = isBlock ? lines.join(`${eol}${margin}  `) : render(item);
+  return insertAt(lineEnd(text, contentEnd(text, last)), `${eol}${margin}- ${entry}`);
+}
+
+function removeItem(text: string, list: unknown, index: number): Splice | null {
+  const item = isSeq(list) ? list.items[index] : undefined;
+  if (!isSeq(list) || item === undefined) return null;
+  const span = { start: spanOf(item).start, end: contentEnd(text, item) };
+  if (list.flow === true) return removeFromFlow(text, span);
+  return removeLines(text, { start: text.lastIndexOf("-", span.start - 1), end: span.end });
+}
+
+function removePair(text: string, map: YAMLMap, name: string): Splice | null {
+  const pair = findPair(map, name);
+  if (pair === undefined) return null;
+  const span = { start: spanOf(pair.key).start, end: contentEnd(text, pair) };
+  if (map.flow === true) return removeFromFlow(text, span);
+  const next = map.items[map.items.indexOf(pair) + 1];
+  const sharesLine = text.slice(lineStart(text, span.start), span.start).trim() !== "";
+  if (!sharesLine) return map.items.length === 1 ? null : removeLines(text, span);
+  return next === undefined ? null : { start: span.start, end: spanOf(next.key).start, text: "" };
+}
+
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+function removeLines(text: string, { start, end }: Span): Splice | null {
+  const from = lineStart(text, start);
+  if (text.slice(from, start).trim() !== "") return null;
+  const upTo = text.indexOf("\n", end);
+  return { start: from, end: upTo < 0 ? text.length : upTo + 1, text: "" };
+}
+
+/** The element and one comma. */
+function removeFromFlow(text: string, { start, end }: Span): Splice {
+  const after = /^\s*,[ \t]*/.exec(text.slice(end))?.[0].length;
+  if (after !== undefined) return { start, end: end + after, text: "" };
+  const before = /,\s*$/.exec(text.slice(0, start))?.[0].length ?? 0;
+  return { start: start - before, end, text: "" };
+}
+
+function findPair(map: YAMLMap, name: string): Pair | undefined {
+  return map.items.find((pair) => isScalar(pair.key) && pair.key.value === name);
+}
+
+/** One line of YAML. */
+function render(value: Value): string {
+  const isMapping = isObject(value);
+  return stringify(value, {
+    schema: "failsafe",
+    customTags: ["null"],
+    collectionStyle: isMapping ? "flow" : "any",
+    lineWidth: 0,
+  }).trimEnd();
+}
+
+function spanOf(node: unknown): Span {
+  const range = isScalar(node) || isCollection(node) ? node.range : null;
+  // An offset that is nowhere makes a text that does not pass edit.ts's check.
+  return { start: range?.[0] ?? 0, end: range?.[1] ?? 0 };
+}
+
+/** Where the last character of a node or pair stands, without the comments and blank lines behind it. */
+function contentEnd(text: string, node: unknown): number {
+  if (isObject(node) && "key" in node) {
+    const value = node["value"];
+    return contentEnd(text, value ?? node["key"]);
+  }
+  const { start, end } = spanOf(node);
+  if (isCollection(node) && node.flow !== true && node.items.length > 0)
+    return contentEnd(text, node.items.at(-1));
+  return start + text.slice(start, end).trimEnd().length;
+}
+
+function afterColon(text: string, pair: Pair): number {
+  return text.indexOf(":", spanOf(pair.key).end) + 1;
+}
+
+function isOneLine(text: string, pair: Pair): boolean {
+  if (!isScalar(pair.value)) return false;
+  const start = spanOf(pair.key).start;
+  return !text.slice(start, spanOf(pair.value).end).includes("\n");
+}
+
+function insertAt(offset: number, text: string): Splice {
+  return { start: offset, end: offset, text };
+}
+
+function eolOf(text: string): string {
+  return text.includes("\r\n") ? "\r\n" : "\n";
+}
+
+function lineStart(text: string, offset: number): number {
+  return text.lastIndexOf("\n", offset - 1) + 1;
+}
+
+/** Before the line's end mark, whichever it is. */
+function lineEnd(text: string, offset: number): number {
+  const end = text.indexOf("\n", offset);
+  if (end < 0) return text.length;
+  return text[end - 1] === "\r" ? end - 1 : end;
+}

@@ -1,0 +1,195 @@
+import { describe, expect, test } from "bun:test";
+import { applyEdit, type Edit } from "../../src/config/edit.ts";
+
+const item = { name: "ci", group: "codex" };
+const add: Edit = { kind: "append", path: ["keys"], value: item };
+const disable = (index: number): Edit => ({ kind: "set", path: ["keys", index, "disabled"], value: "true" });
+const remove = (index: number): Edit => ({ kind: "remove", path: ["keys", index] });
+const lift = (index: number): Edit => ({ kind: "remove", path: ["keys", index, "disabled"] });
+
+interface Case {
+  readonly name: string;
+  readonly edit: Edit;
+  readonly before: string;
+  readonly after: string;
+}
+
+const CASES: Case[] = [
+  {
+    name: "a key is added after the last one, before the comment that follows it",
+    edit: add,
+    before: "# top\nkeys:   # mine\n  - { name: a }   # first\n  # - { name: old }\n\nprices: {}\n",
+    after:
+      "# top\nkeys:   # mine\n  - { name: a }   # first\n  - { name: ci, group: codex }\n  # - { name: old }\n\nprices: {}\n",
+  },
+  {
+    name: "a key is added in the block style of the last one",
+    edit: add,
+    before: "keys:\n- name: a\n  group: x # why\n  limits:\n    usd_per_day: 5\n# end\n",
+    after:
+      "keys:\n- name: a\n  group: x # why\n  limits:\n    usd_per_day: 5\n- name: ci\n  group: codex\n# end\n",
+  },
+  {
+    name: "a key is added to a file without a last newline",
+    edit: add,
+    before: "keys:\n  - { name: a }",
+    after: "keys:\n  - { name: a }\n  - { name: ci, group: codex }",
+  },
+  {
+    name: "a key is added to an empty section, before its comments",
+    edit: add,
+    before: "keys: # none yet\n  # - { name: a }\nplans: {}\n",
+    after: "keys: # none yet\n  - { name: ci, group: codex }\n  # - { name: a }\nplans: {}\n",
+  },
+  {
+    name: "a key is added to an empty list",
+    edit: add,
+    before: "keys: [] # none yet\nplans: {}\n",
+    after: "keys:\n  - { name: ci, group: codex } # none yet\nplans: {}\n",
+  },
+  {
+    name: "a key is added where null is written out",
+    edit: add,
+    before: "keys: ~ # none yet\nplans: {}\n",
+    after: "keys:\n  - { name: ci, group: codex } # none yet\nplans: {}\n",
+  },
+  {
+    name: "a key is added to a file without the section",
+    edit: add,
+    before: "groups: {}\n# end",
+    after: "groups: {}\n# end\nkeys:\n  - { name: ci, group: codex }\n",
+  },
+  {
+    name: "a key is added to a list on one line",
+    edit: add,
+    before: "keys: [{ name: a }, { name: b }] # two\n",
+    after: "keys: [{ name: a }, { name: b }, { name: ci, group: codex }] # two\n",
+  },
+  {
+    name: "a key is added to a bracketed list over many lines",
+    edit: add,
+    before: "keys: [\n  { name: a }, # one\n  { name: b }, # two\n]\n",
+    after: "keys: [\n  { name: a }, # one\n  { name: b },\n  { name: ci, group: codex }, # two\n]\n",
+  },
+  {
+    name: "a file of Windows lines gets a Windows line",
+    edit: add,
+    before: "keys:\r\n  - { name: a } # x\r\nprices: {}\r\n",
+    after: "keys:\r\n  - { name: a } # x\r\n  - { name: ci, group: codex }\r\nprices: {}\r\n",
+  },
+  {
+    name: "a file that begins with a byte order mark",
+    edit: add,
+    before: "\uFEFFkeys:\n  - { name: a }\n",
+    after: "\uFEFFkeys:\n  - { name: a }\n  - { name: ci, group: codex }\n",
+  },
+  {
+    name: "a key that holds a block of text is followed by the next",
+    edit: add,
+    before: "keys:\n  - name: a\n    note: |\n      one\n      two\n\n# end\n",
+    after: "keys:\n  - name: a\n    note: |\n      one\n      two\n  - name: ci\n    group: codex\n\n# end\n",
+  },
+  {
+    name: "a name that YAML reads as null is quoted",
+    edit: { kind: "append", path: ["keys"], value: { name: "null" } },
+    before: "keys:\n  - { name: a }\n",
+    after: 'keys:\n  - { name: a }\n  - { name: "null" }\n',
+  },
+  {
+    name: "a setting is added to a flow map",
+    edit: disable(0),
+    before: "keys:\n  - { name: a, group: g } # first\n  - { name: b }\n",
+    after: "keys:\n  - { name: a, group: g, disabled: true } # first\n  - { name: b }\n",
+  },
+  {
+    name: "a setting is added to a block map",
+    edit: disable(0),
+    before: "keys:\n  - name: a # it\n    limits:\n      usd_total: 1\n  - name: b\n",
+    after: "keys:\n  - name: a # it\n    disabled: true\n    limits:\n      usd_total: 1\n  - name: b\n",
+  },
+  {
+    name: "a setting that is there is replaced, its comment kept",
+    edit: disable(0),
+    before: "keys:\n  - name: a\n    disabled:   false # for now\n",
+    after: "keys:\n  - name: a\n    disabled:   true # for now\n",
+  },
+  {
+    name: "a setting without a value gets one",
+    edit: disable(0),
+    before: "keys:\n  - name: a\n    disabled: # tbd\n",
+    after: "keys:\n  - name: a\n    disabled: true # tbd\n",
+  },
+  {
+    name: "a setting is taken out of the middle of a flow map",
+    edit: lift(0),
+    before: "keys:\n  - { name: a, disabled: true, group: g }\n",
+    after: "keys:\n  - { name: a, group: g }\n",
+  },
+  {
+    name: "a setting is taken off the end of a flow map",
+    edit: lift(0),
+    before: "keys:\n  - { name: a, disabled: true }\n",
+    after: "keys:\n  - { name: a }\n",
+  },
+  {
+    name: "a setting is taken out of a block map with its line",
+    edit: lift(0),
+    before: "keys:\n  - name: a\n    disabled: true # why\n    # about group\n    group: g\n",
+    after: "keys:\n  - name: a\n    # about group\n    group: g\n",
+  },
+  {
+    name: "a setting is taken off the dash's line",
+    edit: lift(0),
+    before: "keys:\n  - disabled: true\n    name: a\n  - name: b\n",
+    after: "keys:\n  - name: a\n  - name: b\n",
+  },
+  {
+    name: "a key is removed with its line and nothing else",
+    edit: remove(1),
+    before: "keys:\n  # one\n  - { name: a }\n  # two\n  - { name: b } # bye\n  # three\n  - { name: c }\n",
+    after: "keys:\n  # one\n  - { name: a }\n  # two\n  # three\n  - { name: c }\n",
+  },
+  {
+    name: "the only key is removed",
+    edit: remove(0),
+    before: "keys:\n  - name: a\n    group: g\nplans: {}\n",
+    after: "keys:\nplans: {}\n",
+  },
+  {
+    name: "the last key of a list on one line is removed",
+    edit: remove(1),
+    before: "keys: [{ name: a }, { name: b }]\n",
+    after: "keys: [{ name: a }]\n",
+  },
+  {
+    name: "a key is removed from a bracketed list over many lines, the others' comments kept",
+    edit: remove(1),
+    before: "keys: [\n  { name: a }, # one\n  { name: b }\n]\n",
+    after: "keys: [\n  { name: a }, # one\n  \n]\n",
+  },
+  {
+    name: "a plan's flag in a flow map",
+    edit: { kind: "set", path: ["plans", "max", "active"], value: "true" },
+    before: "plans:\n  max: { groups: [a], active: false, until: 2027-01-31 } # mine\n",
+    after: "plans:\n  max: { groups: [a], active: true, until: 2027-01-31 } # mine\n",
+  },
+  {
+    name: "a JSON file",
+    edit: disable(0),
+    before: '{\n  "keys": [\n    { "name": "a" }\n  ]\n}\n',
+    after: '{\n  "keys": [\n    { "name": "a", disabled: true }\n  ]\n}\n',
+  },
+];
+
+describe("an edit changes its own lines and leaves every other byte", () => {
+  test.each(CASES.map((each) => [each.name, each] as const))("%s", (_, { edit, before, after }) => {
+    expect(applyEdit(before, edit)).toBe(after);
+  });
+});
+
+describe("a style that no splice fits", () => {
+  test("a list behind an anchor is left for people to edit", () => {
+    const before = "# top\nbase: &all\n  # inner\n  - { name: a }\nkeys: *all\n";
+    expect(() => applyEdit(before, add)).toThrow("too unusual");
+  });
+});
