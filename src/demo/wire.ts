@@ -125,7 +125,7 @@ async function perform(socket: Socket<Peer>, reply: Reply): Promise<Ending> {
   for (const step of reply.steps) {
     if (peer.gone) return "left";
     if (step instanceof Uint8Array) await write(socket, step, reply);
-    else if (step === "reset" || step === "fin" || step === "close") return breakOff(socket, step);
+    else if (step === "reset" || step === "fin" || step === "close") return breakOff(socket, step, reply);
     else if (step === "stall") await peer.left.promise;
     else if ("waitMs" in step) await Bun.sleep(step.waitMs);
     else await Promise.race([step.pass(), peer.left.promise]);
@@ -133,12 +133,13 @@ async function perform(socket: Socket<Peer>, reply: Reply): Promise<Ending> {
   return peer.gone ? "left" : "answered";
 }
 
-async function breakOff(socket: Socket<Peer>, how: "reset" | "fin" | "close"): Promise<Ending> {
-  if (how === "reset") {
-    await Bun.sleep(SETTLE_MS);
-    socket.terminate();
-  } else socket.end();
-  return how === "close" ? "answered" : "broken";
+async function breakOff(socket: Socket<Peer>, how: "reset" | "fin" | "close", reply: Reply): Promise<Ending> {
+  const ending = how === "close" ? "answered" : "broken";
+  if (how === "reset") await Bun.sleep(SETTLE_MS);
+  reply.ended(ending); // before the socket tells that it is closed
+  if (how === "reset") socket.terminate();
+  else socket.end();
+  return ending;
 }
 
 /** Writes all of it, however slowly the peer reads, and gives the peer a turn before the next. */

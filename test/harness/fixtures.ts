@@ -1,0 +1,81 @@
+// Recorded traffic of real providers, read in place from ../shared/fixtures.
+// Where the folder is absent, `hasFixtures` is false and tests skip, visibly:
+//   test.skipIf(!hasFixtures)("…", …)
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { replay } from "../../src/demo/replay.ts";
+import type { Answer } from "../../src/demo/answer.ts";
+import type { FamilyName } from "../../src/demo/family.ts";
+
+const ROOT = join(import.meta.dir, "../../../shared/fixtures");
+
+/** What the manifest says of a recording, as far as tests read it. */
+export interface Fixture {
+  readonly id: string;
+  readonly file: string;
+  readonly request_file?: string;
+  readonly family: "anthropic" | "openai-responses" | "openai-chat" | "gemini";
+  readonly kind: string;
+  readonly native: boolean;
+  readonly model: string;
+  readonly stream: boolean;
+  readonly status: number;
+  readonly url_path: string;
+  readonly response_headers: Readonly<Record<string, string>>;
+  readonly features: readonly string[];
+  readonly pairs?: unknown;
+  // oxlint-disable-next-line typescript/no-explicit-any -- as loose as the manifest is
+  readonly expect: any;
+}
+
+export const hasFixtures = existsSync(join(ROOT, "manifest.json"));
+
+export function listFixtures(which: (fixture: Fixture) => boolean = () => true): readonly Fixture[] {
+  if (!hasFixtures) return [];
+  const manifest: { fixtures: Fixture[] } = JSON.parse(readFileSync(join(ROOT, "manifest.json"), "utf8"));
+  return manifest.fixtures.filter(which);
+}
+
+export function findFixture(id: string): Fixture {
+  const [found] = listFixtures((fixture) => fixture.id === id);
+  if (found === undefined) throw new Error(`no fixture is called ${id}`);
+  return found;
+}
+
+export function readFixture({ file }: Fixture): Buffer {
+  return readFileSync(join(ROOT, file));
+}
+
+export function readFixtureRequest({ request_file }: Fixture): unknown {
+  return request_file === undefined ? null : JSON.parse(readFileSync(join(ROOT, request_file), "utf8"));
+}
+
+export const FAMILY_OF = {
+  anthropic: "messages",
+  "openai-responses": "responses",
+  "openai-chat": "chat",
+  gemini: "content",
+} as const satisfies Record<Fixture["family"], FamilyName>;
+
+/** The recording as an answer of the simulated upstream: `upstream.next({ answer: replayFixture(fixture) })`. */
+export function replayFixture(fixture: Fixture, cuts: readonly number[] = []): Answer {
+  const type = fixture.file.endsWith(".sse") ? "text/event-stream" : "application/json";
+  const contentType = fixture.response_headers["content-type"] ?? type;
+  const bytes = readFixture(fixture);
+  return replay({ family: FAMILY_OF[fixture.family], bytes, status: fixture.status, contentType, cuts });
+}
+
+/** A request that the gateway routes to this recording's dialect. */
+export function askForFixture(fixture: Fixture): { target: string; body: object } {
+  const { family, stream, file } = fixture;
+  const model = `demo-${family}`;
+  const messages = [{ role: "user", content: "x" }];
+  if (family === "anthropic")
+    return { target: "/v1/messages", body: { model, max_tokens: 99, stream, messages } };
+  if (family === "openai-responses") return { target: "/v1/responses", body: { model, input: "x", stream } };
+  if (family === "openai-chat") return { target: "/v1/chat/completions", body: { model, stream, messages } };
+  const verb = stream ? `streamGenerateContent${file.endsWith(".sse") ? "?alt=sse" : ""}` : "generateContent";
+  const body = { contents: [{ role: "user", parts: [{ text: "x" }] }] };
+  return { target: `/v1beta/models/${model}:${verb}`, body };
+}

@@ -1,0 +1,200 @@
+// A client on a bare socket: exact bytes out, exact bytes in, and how the
+// connection ended. For what no HTTP client shows: cuts, resets, pauses.
+
+import type { Socket } from "bun";
+
+export type Ending = "fin" | "reset";
+
+export interface RawConnection {
+  send(bytes: string | Uint8Array): void;
+  /** All that has come so far, and in which pieces (`atMs` since the connection was opened). */
+  bytes(): Buffer;
+  readonly pieces: readonly { readonly bytes: Buffer; readonly atMs: number }[];
+  /** Resolves as soon as what has come satisfies the condition (a string: as soon as it holds it); rejects when it ended before. */
+  until(condition: string | ((bytes: Buffer) => boolean)): Promise<Buffer>;
+  readonly ended: Promise<Ending>;
+  /** Stops and goes on reading. */
+  pause(): void;
+  resume(): void;
+  /** Leaves politely, or by a reset. */
+  close(): void;
+  reset(): void;
+}
+
+export async function openRaw(port: number, hostname = "127.0.0.1"): Promise<RawConnection> {
+  const pieces: { bytes: Buffer; atMs: number }[] = [];
+  const opened = performance.now();
+  const ended = Promise.withResolvers<Ending>();
+  let waiting: (() => void)[] = [];
+  let over = false;
+  const wake = (): void => {
+    const woken = waiting;
+    waiting = [];
+    for (const each of woken) each();
+  };
+  const finish = (how: Ending): void => {
+    over = true;
+    ended.resolve(how);
+    wake();
+  };
+  let pending: Uint8Array[] = [];
+  const flush = (to: Socket): void => {
+    while (pending.length > 0) {
+      const [first = new Uint8Array()] = pending;
+      const taken = to.write(first);
+      if (taken < first.length) {
+        pending[0] = first.subarray(Math.max(0, taken));
+        return;
+      }
+      pending = pending.slice(1);
+    }
+  };
+  const socket = await Bun.connect({
+    hostname,
+    port,
+    socket: {
+      data(_, bytes) {
+        pieces.push({ bytes: Buffer.from(bytes), atMs: performance.now() - opened });
+        wake();
+      },
+      drain: flush,
+      end: () => finish("fin"),
+      close: (_, error) => finish(error === undefined || error === null ? "fin" : "reset"),
+      error: () => finish("reset"),
+    },
+  });
+  const bytes = (): Buffer => Buffer.concat(pieces.map((piece) => piece.bytes));
+  return {
+    pieces,
+    bytes,
+    ended: ended.promise,
+    send(chunk) {
+      pending.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
+      flush(socket);
+    },
+    async until(condition) {
+      const holds = typeof condition === "string" ? (all: Buffer) => all.includes(condition) : condition;
+      for (let all = bytes(); ; all = bytes()) {
+        if (holds(all)) return all;
+        if (over)
+          throw new Error(
+            `the connection ended before the condition held, after: ${all.toString().slice(-500)}`,
+          );
+        await new Promise<void>((resolve) => waiting.push(resolve));
+      }
+    },
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
+    close: () => void socket.end(),
+    reset: () => socket.terminate(),
+  };
+}
+
+export interface RequestLines {
+  readonly method?: string;
+  readonly target: string;
+  readonly fields?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array | object;
+}
+
+/** The bytes of a request; `host`, `content-type` and `content-length` are added where they are missing. */
+export function writeRequest({ method, target, fields = {}, body }: RequestLines): Buffer {
+  const isBytes = body instanceof Uint8Array;
+  const text = typeof body === "object" && !isBytes ? JSON.stringify(body) : (body ?? "");
+  const bytes = Buffer.from(isBytes ? body : text);
+  const all: Record<string, string> = {
+    host: "127.0.0.1",
+    ...(body === undefined
+      ? {}
+      : { "content-type": "application/json", "content-length": String(bytes.length) }),
+    ...fields,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  const verb = method ?? (body === undefined ? "GET" : "POST");
+  return Buffer.concat([Buffer.from(`${verb} ${target} HTTP/1.1\r\n${lines.join("")}\r\n`), bytes]);
+}
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly fields: readonly (readonly [name: string, value: string])[];
+  field(name: string): string | undefined;
+  /** Decoded from chunks. */
+  readonly body: Buffer;
+  readonly text: string;
+  /** The body came to its end as its framing says; a body that the connection ends is never complete by itself. */
+  readonly complete: boolean;
+}
+
+/** Reads an answer, whole or cut; interim (1xx) heads are skipped. Null: not even a head. */
+export function parseAnswer(bytes: Buffer): RawAnswer | null {
+  const end = bytes.indexOf("\r\n\r\n");
+  if (end < 0) return null;
+  const [first = "", ...lines] = bytes.toString("latin1", 0, end).split("\r\n");
+  const status = Number(first.split(" ")[1]);
+  const rest = bytes.subarray(end + 4);
+  if (status >= 100 && status < 200 && status !== 101) return parseAnswer(rest);
+  const fields = lines.map((line) => {
+    const colon = line.indexOf(":");
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const;
+  });
+  const field = (name: string): string | undefined => fields.find(([other]) => other === name)?.[1];
+  const chunked = field("transfer-encoding")?.includes("chunked") === true;
+  const { body, complete } = chunked ? joinChunks(rest) : takeLength(rest, field("content-length"));
+  return { status, fields, field, body, text: body.toString(), complete };
+}
+
+function takeLength(rest: Buffer, length: string | undefined): { body: Buffer; complete: boolean } {
+  if (length === undefined) return { body: rest, complete: false };
+  return { body: rest.subarray(0, Number(length)), complete: rest.length >= Number(length) };
+}
+
+function joinChunks(rest: Buffer): { body: Buffer; complete: boolean } {
+  const parts: Buffer[] = [];
+  for (let at = 0; ;) {
+    const line = rest.indexOf("\r\n", at);
+    if (line < 0) return { body: Buffer.concat(parts), complete: false };
+    const size = Number.parseInt(rest.toString("latin1", at, line), 16);
+    if (Number.isNaN(size)) throw new Error(`not a chunk size: ${rest.toString("latin1", at, line)}`);
+    if (size === 0) return { body: Buffer.concat(parts), complete: rest.includes("\r\n\r\n", line) };
+    parts.push(rest.subarray(line + 2, line + 2 + size));
+    at = line + 2 + size + 2;
+  }
+}
+
+export interface Exchanged extends RawAnswer {
+  /** `open`: the answer was complete and the connection stayed. */
+  readonly ending: Ending | "open";
+  readonly bytes: Buffer;
+  readonly pieces: RawConnection["pieces"];
+}
+
+/** One request on a connection of its own, until the answer is complete or the connection ends. */
+export async function rawRequest(
+  port: number,
+  request: RequestLines | string | Uint8Array,
+): Promise<Exchanged> {
+  const connection = await openRaw(port);
+  const lines =
+    typeof request === "string" || request instanceof Uint8Array ? request : writeRequest(request);
+  connection.send(lines);
+  const whole = connection.until((all) => parseAnswer(all)?.complete === true).then(() => "open" as const);
+  const ending = await Promise.race([whole.catch(() => connection.ended), connection.ended]);
+  const bytes = connection.bytes();
+  connection.close();
+  const empty = {
+    status: 0,
+    fields: [],
+    field: () => undefined,
+    body: Buffer.alloc(0),
+    text: "",
+    complete: false,
+  };
+  return { ...(parseAnswer(bytes) ?? empty), ending, bytes, pieces: connection.pieces };
+}
+
+/** The payloads of the `data:` lines of an SSE text. */
+export function readEvents(text: string): string[] {
+  return text
+    .split(/\r?\n/)
+    .flatMap((line) => (line.startsWith("data: ") ? [line.slice("data: ".length)] : []));
+}

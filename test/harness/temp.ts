@@ -1,0 +1,28 @@
+// Folders and ledgers of tests.
+
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** A folder that goes away with `using`, or by `remove()`. */
+export interface TempFolder extends Disposable {
+  readonly path: string;
+  join(...parts: string[]): string;
+  remove(): void;
+}
+
+export function makeTempFolder(): TempFolder {
+  const path = mkdtempSync(join(tmpdir(), "gateway-test-"));
+  const remove = (): void => rmSync(path, { recursive: true, force: true });
+  return { path, join: (...parts) => join(path, ...parts), remove, [Symbol.dispose]: remove };
+}
+
+/** The ledger's lines; throws at a torn one. */
+export function readLedger(path: string): Record<string, unknown>[] {
+  const text = readFileSync(path, "utf8");
+  if (text !== "" && !text.endsWith("\n")) throw new Error(`the last line of ${path} is torn`);
+  return text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+}
