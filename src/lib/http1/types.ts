@@ -31,6 +31,8 @@ export interface Exchange {
   /** Breaks the connection so that no client can mistake the reply for a finished one (TCP reset). */
   reset(): void;
 
+  /** True once `answer` or `begin` was called: nothing else can be answered then. */
+  readonly begun: boolean;
   /** True as soon as the client has left before `end`/`answer`. */
   readonly gone: boolean;
   /** Called at most once, when the client leaves before the reply has ended. At once if it already has. */
@@ -76,6 +78,8 @@ export interface Inbound {
   readonly length: number | null;
   /** True when only the end of the connection ends the body: then an early end cannot be told from the true one. */
   readonly closeDelimited: boolean;
+  /** True when `read()` would not have to wait: body bytes, or the body's end, came along with the head. */
+  readonly buffered: boolean;
   /** True when the request went over a kept-alive connection. */
   readonly reused: boolean;
   /** The next bytes; null at the true end of the body; rejects with UpstreamFault when it is cut, reset or silent.

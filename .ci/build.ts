@@ -1,0 +1,48 @@
+// `bun run build` makes dist/gateway for this machine; `bun run build --all` one
+// for every platform that we ship to, with checksums. The executable needs nothing beside it.
+
+import { createHash } from "node:crypto";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { basename } from "node:path";
+
+const TARGETS = [
+  "bun-linux-x64",
+  "bun-linux-arm64",
+  "bun-linux-x64-musl",
+  "bun-linux-arm64-musl",
+  "bun-darwin-x64",
+  "bun-darwin-arm64",
+  "bun-windows-x64",
+] as const;
+
+async function compile(outfile: string, target?: (typeof TARGETS)[number]): Promise<void> {
+  const built = await Bun.build({
+    entrypoints: ["src/main.ts"],
+    minify: true,
+    bytecode: true,
+    format: "esm",
+    compile: { outfile, ...(target === undefined ? {} : { target }) },
+  });
+  if (!built.success) throw new AggregateError(built.logs, `could not build ${outfile}`);
+  console.log(`built ${outfile}`);
+}
+
+async function hashFile(path: string): Promise<string> {
+  return createHash("sha256").update(await readFile(path)).digest("hex");
+}
+
+async function buildAll(): Promise<void> {
+  const lines: string[] = [];
+  for (const target of TARGETS) {
+    const extension = target.includes("windows") ? ".exe" : "";
+    const outfile = `dist/gateway-${target.replace("bun-", "")}${extension}`;
+    await compile(outfile, target);
+    lines.push(`${await hashFile(outfile)}  ${basename(outfile)}`);
+  }
+  await writeFile("dist/SHA256SUMS", `${lines.join("\n")}\n`);
+}
+
+await rm("dist", { recursive: true, force: true });
+await mkdir("dist", { recursive: true });
+if (process.argv.includes("--all")) await buildAll();
+else await compile(process.platform === "win32" ? "dist/gateway.exe" : "dist/gateway");

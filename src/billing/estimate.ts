@@ -1,0 +1,22 @@
+// Tokens of a prompt, estimated from its bytes: used only where an answer broke off before
+// its upstream told the truth, and to reserve what a request may cost. Never for a complete answer.
+
+const BYTES_PER_TOKEN = 4;
+/** What a picture or a document in base64 is taken for, whatever its size. */
+const TOKENS_PER_ATTACHMENT = 1500;
+const ATTACHMENT = Buffer.from(";base64,");
+const QUOTE = 0x22;
+
+export function estimateInputTokens(body: Uint8Array): number {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  let attached = 0;
+  let attachments = 0;
+  for (let at = bytes.indexOf(ATTACHMENT); at >= 0; at = bytes.indexOf(ATTACHMENT, at)) {
+    const close = bytes.indexOf(QUOTE, at);
+    const end = close < 0 ? bytes.length : close;
+    attached += end - at;
+    attachments += 1;
+    at = end;
+  }
+  return Math.ceil((bytes.length - attached) / BYTES_PER_TOKEN) + attachments * TOKENS_PER_ATTACHMENT;
+}

@@ -1,0 +1,32 @@
+// `gateway serve`: its flags. What it does is serve-run.ts, loaded only when asked for.
+
+import { Command, InvalidArgumentError, Option } from "commander";
+import type { LogForm } from "./request-log.ts";
+
+export interface ServeFlags {
+  readonly config?: string;
+  readonly port?: number;
+  readonly host?: string;
+  readonly demo?: true;
+  readonly log: LogForm;
+}
+
+export function serveCommand(): Command {
+  return new Command("serve")
+    .description("run the gateway")
+    .option("--config <file>", "the config file")
+    .option("--port <n>", "listen on this port instead of the config's (0: any free one)", readPort)
+    .option("--host <host>", "listen on this address instead of the config's")
+    .option("--demo", "run with simulated upstreams: no config, no account, no network")
+    .addOption(new Option("--log <form>", "a line for each request").choices(["text", "json", "off"]).default("text"))
+    .action(async (flags: ServeFlags) => {
+      const { serve } = await import("./serve-run.ts");
+      await serve(flags);
+    });
+}
+
+function readPort(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError("A port is a number from 0 to 65535.");
+  return port;
+}

@@ -1,0 +1,43 @@
+// Which dialects are served by converting another one, and how. The conversions
+// themselves are bridges/'s; this is the one place where the gateway knows of them.
+
+import { convertError } from "../bridges/responses-to-chat/errors.ts";
+import { convertReply } from "../bridges/responses-to-chat/reply.ts";
+import { convertRequest } from "../bridges/responses-to-chat/request.ts";
+import { type ChatStream, openChatStream } from "../bridges/responses-to-chat/stream.ts";
+import type { Dialect, DialectName } from "../dialects/dialect.ts";
+import { responses } from "../dialects/responses.ts";
+import { type InferenceRequest, readNames } from "./request.ts";
+
+/** Converts the answers of one request. */
+export interface Bridge {
+  /** What was changed so that the upstream takes the request, for the client to see. */
+  readonly adjusted: readonly string[];
+  convertReply(body: Uint8Array): { status: number; body: string };
+  convertError(status: number, body: Uint8Array): { status: number; body: string };
+  openStream(): ChatStream;
+}
+
+interface Crossing {
+  readonly dialect: Dialect;
+  readonly path: string;
+  cross(request: InferenceRequest, plain: Uint8Array): { request: InferenceRequest; bridge: Bridge };
+}
+
+const RESPONSES_TO_CHAT: Crossing = {
+  dialect: responses,
+  path: "/v1/responses",
+  cross(request, plain) {
+    const { body, context, adjusted } = convertRequest(plain);
+    const bridge: Bridge = {
+      adjusted,
+      convertReply: (reply) => convertReply(JSON.parse(new TextDecoder().decode(reply)), context),
+      convertError: (status, error) => convertError(status, error, context),
+      openStream: () => openChatStream(context),
+    };
+    return { request: { ...request, body, plain: body, encoded: false, ...readNames(body) }, bridge };
+  },
+};
+
+/** Dialects without a row are spoken upstream as they are. */
+export const CROSSINGS: Partial<Record<DialectName, Crossing>> = { chat: RESPONSES_TO_CHAT };

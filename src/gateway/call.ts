@@ -1,0 +1,35 @@
+// One request, from its first byte to its last: what is known of it before anything is decided.
+
+import type { Target } from "../dialects/dialect.ts";
+import type { Exchange } from "../lib/http1/types.ts";
+
+export interface Call {
+  /** The id of its ledger line, told to the client as x-request-id. */
+  readonly id: string;
+  readonly exchange: Exchange;
+  readonly target: Target;
+  /** What follows the path, "?" included and keys removed; empty when nothing does. */
+  readonly query: string;
+  /** Wall clock, milliseconds. */
+  readonly time: number;
+  /** performance.now() at arrival: durations are taken from it. */
+  readonly arrived: number;
+}
+
+const ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+function randomSuffix(length: number): string {
+  let text = "";
+  for (const byte of crypto.getRandomValues(new Uint8Array(length))) text += ALPHABET[byte % 36] ?? "";
+  return text;
+}
+
+/** Ids sort by time, and no two processes make the same one. */
+export function createIdSource(now: () => number): () => string {
+  const suffix = randomSuffix(8);
+  let count = 0;
+  return () => {
+    count += 1;
+    return `req_${now().toString(36).padStart(9, "0")}${count.toString(36).padStart(6, "0")}${suffix}`;
+  };
+}

@@ -1,0 +1,27 @@
+// How an answer ended, from what its meter saw, whether the client was still
+// there and how the upstream left. Pure.
+
+import type { Reading } from "../billing/usage.ts";
+import type { UpstreamFault } from "../lib/http1/types.ts";
+
+export type Outcome = "complete" | "client_closed" | "upstream_cut" | "upstream_error";
+
+export interface Signs {
+  readonly status: number;
+  /** Null where nothing is metered. */
+  readonly reading: Reading | null;
+  readonly clientGone: boolean;
+  readonly fault: UpstreamFault | null;
+  /** True for event streams: there, only the dialect's terminal event makes an end. */
+  readonly streamed: boolean;
+}
+
+/** A client that leaves after the terminal event has had a complete answer; so has one whose upstream breaks after it. */
+export function judgeEnding({ status, reading, clientGone, fault, streamed }: Signs): Outcome {
+  if (status >= 400) return "upstream_error";
+  if (streamed && reading?.end === "complete") return "complete";
+  if (clientGone) return "client_closed";
+  if (fault !== null) return "upstream_cut";
+  if (reading?.end === "error") return "upstream_error";
+  return streamed && reading?.end === "open" ? "upstream_cut" : "complete";
+}

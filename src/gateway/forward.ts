@@ -1,0 +1,49 @@
+// One attempt: the request as this channel's upstream wants it, sent, until the
+// head of its answer has come. Whether a failure is tried elsewhere is failover.ts.
+
+import type { Inbound, Outbound } from "../lib/http1/types.ts";
+import { replaceSpan } from "../lib/json-scan.ts";
+import type { Errand } from "./errand.ts";
+import type { Gateway } from "./gateway.ts";
+import { requestFields } from "./headers.ts";
+import type { Candidate } from "./match.ts";
+import type { InferenceRequest } from "./request.ts";
+import { upstreamOf } from "./upstream.ts";
+
+export async function forward(errand: Errand, candidate: Candidate, gateway: Gateway): Promise<Inbound> {
+  const sending = gateway.client.send(buildOutbound(errand, candidate, gateway));
+  errand.cancel = () => sending.cancel();
+  if (errand.call.exchange.gone) sending.cancel();
+  return sending.head;
+}
+
+export function buildOutbound(errand: Errand, candidate: Candidate, gateway: Gateway): Outbound {
+  const { call, request, dialect } = errand;
+  const { channel } = candidate;
+  const { origin, basePath, deadlines } = upstreamOf(channel);
+  const { vendor } = gateway.catalog;
+  const body = renameModel(request, candidate);
+  const fields = requestFields(call.exchange.fields, { vendor, keepEncoding: request.encoded && body === request.body });
+  fields.push(dialect.sign(channel.credential, vendor), ...channel.headers);
+  return {
+    origin,
+    method: call.exchange.method,
+    target: basePath + renamePath(errand, candidate) + call.query,
+    fields,
+    body,
+    deadlines,
+  };
+}
+
+/** An alias replaces the bytes of the model's name and nothing else. */
+function renameModel(request: InferenceRequest, candidate: Candidate): Uint8Array | null {
+  const { body, plain, modelSpan } = request;
+  if (modelSpan === null || plain === null || candidate.model === null || candidate.model === request.model) return body;
+  return replaceSpan(plain, modelSpan, candidate.model);
+}
+
+function renamePath(errand: Errand, candidate: Candidate): string {
+  const { model } = errand.call.target;
+  if (model === null || candidate.model === null || candidate.model === model.id) return errand.path;
+  return errand.path.slice(0, model.start) + encodeURIComponent(candidate.model) + errand.path.slice(model.end);
+}

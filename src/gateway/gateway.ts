@@ -1,0 +1,22 @@
+// What a running gateway is made of. This record is all the injection there is.
+
+import type { Ledger } from "../billing/ledger.ts";
+import type { Catalog } from "../config/catalog.ts";
+import type { Client } from "../lib/http1/client.ts";
+import type { Channels } from "./channels.ts";
+import type { ModelLists } from "./model-list.ts";
+import type { Observer } from "./observer.ts";
+
+export interface Gateway {
+  /** Replaced whole by a reload; a request keeps the one that it began with. */
+  catalog: Catalog;
+  readonly client: Client;
+  readonly ledger: Ledger;
+  readonly channels: Channels;
+  readonly lists: ModelLists;
+  readonly observer: Observer;
+  /** Wall clock, in milliseconds. */
+  readonly now: () => number;
+  /** What the running gateway counts, in Prometheus' text form. */
+  readonly metrics: () => string;
+}

@@ -1,0 +1,29 @@
+// The gateway's own pages: what this is, and whether it is well. No key is asked, no secret told.
+
+import type { Exchange, Field } from "../lib/http1/types.ts";
+import { VERSION } from "../lib/version.ts";
+import type { Gateway } from "./gateway.ts";
+
+export type OwnPage = "root" | "hello" | "healthz" | "metrics";
+
+const JSON_TYPE: Field = ["content-type", "application/json"];
+
+export function answerOwnPage(page: OwnPage, exchange: Exchange, gateway: Gateway): void {
+  switch (page) {
+    case "root":
+    case "hello":
+      exchange.answer(200, [JSON_TYPE], JSON.stringify({ name: "gateway", version: VERSION, about: "A local gateway between AI tools and model platforms. Send requests with one of its keys." }));
+      return;
+    case "healthz":
+      answerHealth(exchange, gateway);
+      return;
+    case "metrics":
+      exchange.answer(200, [["content-type", "text/plain; version=0.0.4; charset=utf-8"]], gateway.metrics());
+  }
+}
+
+function answerHealth(exchange: Exchange, gateway: Gateway): void {
+  const { problem } = gateway.ledger;
+  const body = problem === null ? { status: "ok" } : { status: "failing", ledger: problem };
+  exchange.answer(problem === null ? 200 : 503, [JSON_TYPE], JSON.stringify(body));
+}

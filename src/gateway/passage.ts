@@ -1,0 +1,78 @@
+// What relay.ts and relay-bridge.ts share: an answer on its way from its upstream to its client.
+
+import type { Meter } from "../billing/usage.ts";
+import type { GatewayError } from "../lib/errors.ts";
+import type { Field, UpstreamFault } from "../lib/http1/types.ts";
+import type { Answer } from "./answer.ts";
+import type { Bill } from "./bill.ts";
+import { judgeEnding } from "./ending.ts";
+import type { Errand } from "./errand.ts";
+import type { Gateway } from "./gateway.ts";
+import { responseFields } from "./headers.ts";
+import type { Ending } from "./settle.ts";
+import { describeBreak, describeEarlyEnd } from "./verdict.ts";
+
+export interface Passage {
+  readonly answer: Answer;
+  readonly errand: Errand;
+  readonly bill: Bill;
+  readonly gateway: Gateway;
+  /** Null where nothing is billed. */
+  readonly meter: Meter | null;
+  /** An answer that comes bit by bit and ends with its dialect's terminal event. */
+  readonly streamed: boolean;
+}
+
+export function createPassage(answer: Answer, errand: Errand, bill: Bill, gateway: Gateway): Passage {
+  const { status } = answer.inbound;
+  const contentType = answer.inbound.field("content-type") ?? "";
+  const streamed = status < 400 && (errand.request.stream || contentType.startsWith("text/event-stream"));
+  const meter = bill.open && status < 400 ? errand.dialect.openMeter(contentType) : null;
+  return { answer, errand, bill, gateway, meter, streamed };
+}
+
+/** When the client leaves, the upstream is left too: at once, or when the drain is over. Returns what stops the watch. */
+export function watchClient({ answer, errand, meter, gateway }: Passage): () => void {
+  const { inbound } = answer;
+  const { drainMs } = gateway.catalog.onDisconnect;
+  let timer: Timer | null = null;
+  errand.cancel = () => {
+    if (drainMs === 0 || meter === null) inbound.cancel();
+    else timer = setTimeout(() => inbound.cancel(), drainMs);
+  };
+  return () => {
+    if (timer !== null) clearTimeout(timer);
+  };
+}
+
+/** The client has left: is there nothing more to learn from the upstream? */
+export function isKnown({ meter }: Passage): boolean {
+  return meter === null || meter.read().final;
+}
+
+export function judge(passage: Passage, fault: UpstreamFault | null): Ending {
+  const { answer, errand, meter, streamed } = passage;
+  const { status } = answer.inbound;
+  const reading = meter?.read() ?? null;
+  const outcome = judgeEnding({ status, reading, clientGone: errand.call.exchange.gone, fault, streamed });
+  const problem = outcome === "upstream_cut" ? explainBreak(passage, fault).message : null;
+  return { outcome, status, upstreamStatus: status, reading, problem };
+}
+
+export function explainBreak({ answer }: Passage, fault: UpstreamFault | null): GatewayError {
+  const { name } = answer.candidate.channel;
+  return fault === null ? describeEarlyEnd(name) : describeBreak(name, fault);
+}
+
+export function noteFirstByte(bill: Bill): void {
+  bill.firstByteMs ??= Math.round(performance.now() - bill.call.arrived);
+}
+
+export function answerFields({ answer, errand }: Passage): Field[] {
+  const fields = responseFields(answer.inbound.fields);
+  fields.push(["x-request-id", errand.call.id]);
+  if (errand.bridge !== null && errand.bridge.adjusted.length > 0) {
+    fields.push(["x-gateway-adjusted", errand.bridge.adjusted.join(", ")]);
+  }
+  return fields;
+}

@@ -1,0 +1,49 @@
+// THE REQUEST, read from top to bottom.
+
+import type { Key } from "../config/catalog.ts";
+import type { Purpose } from "../dialects/dialect.ts";
+import { authenticate } from "./authenticate.ts";
+import { openBill } from "./bill.ts";
+import type { Call } from "./call.ts";
+import { createErrand, releaseBody } from "./errand.ts";
+import { failover } from "./failover.ts";
+import type { Gateway } from "./gateway.ts";
+import { match, requireAccess } from "./match.ts";
+import { answerModels } from "./model-list.ts";
+import { createPassage } from "./passage.ts";
+import { reportRefusal } from "./record.ts";
+import { refuse, toGatewayError } from "./refuse.ts";
+import { relay } from "./relay.ts";
+import { readRequest } from "./request.ts";
+import { settleFailure } from "./settle.ts";
+
+const LISTS = new Set<Purpose>(["list", "model"]);
+
+export async function handle(call: Call, gateway: Gateway): Promise<void> {
+  let key: Key | null = null;
+  try {
+    key = authenticate(call, gateway.catalog, call.time);
+    requireAccess(key, call.target.endpoint, gateway.catalog, call.time);
+    if (LISTS.has(call.target.endpoint.purpose)) return await answerModels(call, key, gateway);
+    await serve(call, key, gateway);
+  } catch (thrown) {
+    const error = toGatewayError(thrown);
+    refuse(call.exchange, error, call.target.endpoint.dialect, call.id);
+    reportRefusal(call, key, error, gateway);
+  }
+}
+
+async function serve(call: Call, key: Key, gateway: Gateway): Promise<void> {
+  const request = await readRequest(call, gateway.catalog);
+  const route = match(key, request.model);
+  const errand = createErrand(call, request);
+  const bill = await openBill(errand, route, gateway);
+  try {
+    const answer = await failover(errand, bill, gateway);
+    releaseBody(errand);
+    await relay(createPassage(answer, errand, bill, gateway));
+  } catch (error) {
+    settleFailure(bill, toGatewayError(error), gateway);
+    throw error;
+  }
+}

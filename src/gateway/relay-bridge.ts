@@ -1,0 +1,52 @@
+// A stream in another dialect than the client's: each upstream event is told in the client's
+// words as it comes. The status is held until the bridge knows that there is an answer.
+
+import type { ChatStream, Emitted } from "../bridges/responses-to-chat/stream.ts";
+import { blameUpstream } from "../bridges/responses-to-chat/errors.ts";
+import { UpstreamFault } from "../lib/http1/types.ts";
+import type { Bridge } from "./bridge.ts";
+import { answerFields, explainBreak, isKnown, judge, noteFirstByte, type Passage } from "./passage.ts";
+import { settle } from "./settle.ts";
+
+export async function relayBridged(passage: Passage, bridge: Bridge): Promise<void> {
+  const stream = bridge.openStream();
+  const fault = await pump(passage, stream);
+  const why = fault === null ? undefined : explainBreak(passage, fault);
+  await tell(passage, stream.end(why && blameUpstream(why.status, "upstream_closed", why.message)));
+  settle(passage.bill, judge(passage, fault), passage.gateway);
+}
+
+async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault | null> {
+  const { answer, errand, meter } = passage;
+  try {
+    for (;;) {
+      const chunk = await answer.inbound.read();
+      if (chunk === null) return null;
+      meter?.see(chunk);
+      if (!errand.call.exchange.gone) await tell(passage, stream.push(chunk));
+      else if (isKnown(passage)) answer.inbound.cancel();
+    }
+  } catch (fault) {
+    if (fault instanceof UpstreamFault) return fault;
+    throw fault;
+  }
+}
+
+async function tell(passage: Passage, { text, phase, refusal }: Emitted): Promise<void> {
+  const { exchange } = passage.errand.call;
+  if (exchange.gone || phase === "held") return;
+  noteFirstByte(passage.bill);
+  if (phase === "refused") {
+    if (refusal !== null && !exchange.begun) answerRefusal(passage, refusal);
+    return;
+  }
+  if (!exchange.begun) exchange.begin(200, answerFields(passage));
+  if (text !== "" && !exchange.write(Buffer.from(text))) await exchange.drained();
+  if (phase === "done" || phase === "broken") exchange.end();
+}
+
+function answerRefusal(passage: Passage, refusal: { status: number; body: string }): void {
+  const fields = answerFields(passage).filter(([name]) => name !== "content-type");
+  fields.push(["content-type", "application/json"]);
+  passage.errand.call.exchange.answer(refusal.status, fields, refusal.body);
+}

@@ -1,0 +1,126 @@
+// Upstream answer → client, shown to the meter on the way. Short answers go
+// whole, with their charge; streams go chunk by chunk, as they come.
+
+import type { GatewayError } from "../lib/errors.ts";
+import { type Field, UpstreamFault } from "../lib/http1/types.ts";
+import { joinChunks, readUpTo } from "./answer.ts";
+import { scrub } from "./headers.ts";
+import { answerFields, explainBreak, isKnown, judge, noteFirstByte, type Passage, watchClient } from "./passage.ts";
+import { relayBridged } from "./relay-bridge.ts";
+import { settle } from "./settle.ts";
+import { describeBreak } from "./verdict.ts";
+
+/** Answers up to this size are read whole before they are passed on, so that their charge can go in a header. */
+const WHOLE_LIMIT = 4 * 1024 * 1024;
+
+export async function relay(passage: Passage): Promise<void> {
+  const { bridge } = passage.errand;
+  const stopWatching = watchClient(passage);
+  try {
+    if (!passage.streamed) await relayWhole(passage);
+    else if (bridge === null) await relayStream(passage, []);
+    else await relayBridged(passage, bridge);
+  } finally {
+    stopWatching();
+  }
+}
+
+async function relayWhole(passage: Passage): Promise<void> {
+  const { answer, bill, meter, errand, gateway } = passage;
+  const read = answer.whole === null ? await readWhole(passage) : { chunks: [answer.whole], rest: false };
+  noteFirstByte(bill);
+  if (read.rest && errand.bridge === null) return await relayStream(passage, read.chunks);
+  const body = cleanBody(passage, joinChunks(read.chunks));
+  meter?.see(body);
+  const { chargeUsd } = settle(bill, judge(passage, null), gateway);
+  const fields = answerFields(passage);
+  if (chargeUsd !== null) fields.push(["x-gateway-charge", chargeUsd]);
+  answerWhole(passage, fields, body);
+}
+
+async function readWhole({ answer, errand }: Passage): Promise<{ chunks: Uint8Array[]; rest: boolean }> {
+  try {
+    return await readUpTo(answer.inbound, errand.bridge === null ? WHOLE_LIMIT : Number.POSITIVE_INFINITY);
+  } catch (fault) {
+    if (fault instanceof UpstreamFault) throw describeBreak(answer.candidate.channel.name, fault);
+    throw fault;
+  }
+}
+
+/** An upstream's error may quote the credential that it refuses. */
+function cleanBody({ answer }: Passage, body: Uint8Array): Uint8Array {
+  return answer.inbound.status < 400 ? body : scrub(body, [answer.candidate.channel.credential]);
+}
+
+function answerWhole({ answer, errand }: Passage, fields: readonly Field[], body: Uint8Array): void {
+  const { status } = answer.inbound;
+  const { bridge, call } = errand;
+  if (bridge === null) {
+    call.exchange.answer(status, fields, body);
+    return;
+  }
+  const told = status < 400 ? bridge.convertReply(body) : bridge.convertError(status, body);
+  call.exchange.answer(told.status, fields, told.body);
+}
+
+async function relayStream(passage: Passage, begun: readonly Uint8Array[]): Promise<void> {
+  const { answer, errand, bill, gateway, streamed } = passage;
+  const { exchange } = errand.call;
+  exchange.begin(answer.inbound.status, answerFields(passage), answer.inbound.length ?? undefined);
+  if (begun.length === 0 && !answer.inbound.buffered) exchange.flush();
+  const { fault, last } = await pump(passage, begun);
+  const ending = judge(passage, fault);
+  settle(bill, ending, gateway);
+  if (exchange.gone) return;
+  if (ending.outcome === "complete") exchange.end();
+  else if (!streamed) exchange.reset();
+  else breakStream(passage, ending.reading?.end === "error" ? null : explainBreak(passage, fault), last);
+}
+
+/** Moves the body. Returns why it stopped early, if it did, and its last chunk. */
+async function pump(
+  passage: Passage,
+  begun: readonly Uint8Array[],
+): Promise<{ fault: UpstreamFault | null; last: Uint8Array | null }> {
+  const { answer, errand, bill, meter } = passage;
+  const { inbound } = answer;
+  const { exchange } = errand.call;
+  const held = [...begun];
+  let last: Uint8Array | null = null;
+  try {
+    for (;;) {
+      const chunk = held.shift() ?? (await inbound.read());
+      if (chunk === null) return { fault: null, last };
+      noteFirstByte(bill);
+      last = chunk;
+      meter?.see(chunk);
+      if (!exchange.gone) {
+        if (!exchange.write(chunk)) await exchange.drained();
+      } else if (isKnown(passage)) {
+        inbound.cancel();
+      }
+    }
+  } catch (fault) {
+    if (fault instanceof UpstreamFault) return { fault, last };
+    throw fault;
+  }
+}
+
+/** Ends a stream so that no client takes it for a whole answer. `error` is null when the upstream has said it itself. */
+function breakStream(passage: Passage, error: GatewayError | null, last: Uint8Array | null): void {
+  const { call } = passage.errand;
+  const { dialect } = call.target.endpoint;
+  if (error !== null) {
+    const event = dialect.errorEvent(error, call.id);
+    call.exchange.write(Buffer.from(endsEvent(last) ? event : `\n\n${event}`));
+  }
+  if (dialect.resetAfterErrorEvent) call.exchange.reset();
+  else call.exchange.end();
+}
+
+/** True when the bytes so far end with a whole event, so that another one can follow. */
+function endsEvent(last: Uint8Array | null): boolean {
+  if (last === null) return true;
+  const end = Buffer.from(last.buffer, last.byteOffset, last.byteLength).subarray(-4).toString("latin1");
+  return end.endsWith("\n\n") || end.endsWith("\r\n\r\n");
+}

@@ -1,0 +1,73 @@
+// A client's request, read: its body (held once), the model that it names and whether it wants a stream.
+
+import type { Catalog } from "../config/catalog.ts";
+import { decodeBody, EncodingBroken, EncodingUnsupported } from "../lib/encoding.ts";
+import { GatewayError } from "../lib/errors.ts";
+import { type ModelReading, readModel, readStreamFlag, scanTopLevel, type Span } from "../lib/json-scan.ts";
+import type { Call } from "./call.ts";
+
+export interface InferenceRequest {
+  /** As it came; null where the method has no body. */
+  readonly body: Uint8Array | null;
+  /** The same without its content-encoding: the same bytes when it has none. */
+  readonly plain: Uint8Array | null;
+  /** What the client calls the model; null where the endpoint needs none. */
+  readonly model: string | null;
+  /** Where the name stands in `plain`, quotes included; null when the path names the model. */
+  readonly modelSpan: Span | null;
+  readonly stream: boolean;
+  /** `body` bears the content-encoding that it came with. */
+  readonly encoded: boolean;
+}
+
+const NEEDS_MODEL = new Set(["generate", "embed", "count"]);
+
+export async function readRequest(call: Call, catalog: Catalog): Promise<InferenceRequest> {
+  const { endpoint, model } = call.target;
+  if (call.exchange.method !== "POST") {
+    return { body: null, plain: null, model: null, modelSpan: null, stream: false, encoded: false };
+  }
+  const body = await call.exchange.readBody(catalog.maxBodyBytes);
+  const plain = await decode(call, body, catalog.maxBodyBytes);
+  const held = { body, plain, encoded: plain !== body };
+  if (model !== null) return { ...held, model: model.id, modelSpan: null, stream: call.target.stream ?? false };
+  if (!NEEDS_MODEL.has(endpoint.purpose)) return { ...held, model: null, modelSpan: null, stream: false };
+  return { ...held, ...readNames(plain) };
+}
+
+/** The model and the stream flag of a body, in one pass over it. */
+export function readNames(plain: Uint8Array): Pick<InferenceRequest, "model" | "modelSpan" | "stream"> {
+  const scan = scanTopLevel(plain, ["model", "stream"]);
+  const reading = readModel(plain, scan);
+  if (reading.kind !== "model") throw refuseBody(reading);
+  return { model: reading.model, modelSpan: reading.span, stream: readStreamFlag(plain, scan) };
+}
+
+function refuseBody(reading: Exclude<ModelReading, { kind: "model" }>): GatewayError {
+  switch (reading.kind) {
+    case "missing":
+      return new GatewayError("bad_request", "The body names no model: it needs a top-level `model`.", {
+        param: "model",
+        wireCode: "missing_required_parameter",
+      });
+    case "not_string":
+      return new GatewayError("bad_request", "`model` must be a string.", { param: "model", wireCode: "invalid_type" });
+    case "duplicate":
+      return new GatewayError("bad_request", `The body has two members named \`${reading.name}\`.`, { param: reading.name });
+    case "not_json":
+      return new GatewayError("bad_request", "The body is not a JSON object.");
+  }
+}
+
+async function decode(call: Call, body: Uint8Array, limit: number): Promise<Uint8Array> {
+  const coding = call.exchange.field("content-encoding");
+  if (coding === undefined) return body;
+  try {
+    return await decodeBody(body, coding, limit);
+  } catch (error) {
+    if (error instanceof EncodingUnsupported || error instanceof EncodingBroken) {
+      throw new GatewayError("bad_request", error.message, { cause: error });
+    }
+    throw error;
+  }
+}

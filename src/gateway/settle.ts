@@ -1,0 +1,94 @@
+// Closes a bill exactly once, however the request ended: what was used, what it
+// costs, its line in the ledger. What is used is billing/assess.ts, what it costs billing/charge.ts.
+
+import { assess } from "../billing/assess.ts";
+import type { LineDraft, Outcome } from "../billing/ledger-line.ts";
+import type { Reading } from "../billing/usage.ts";
+import type { GatewayError } from "../lib/errors.ts";
+import type { Bill } from "./bill.ts";
+import type { Gateway } from "./gateway.ts";
+import { durationOf, reportFinished } from "./record.ts";
+
+/** How an answer ended. */
+export interface Ending {
+  readonly outcome: Outcome;
+  /** What the client was told. */
+  readonly status: number;
+  /** What the upstream said; null when it gave no answer. */
+  readonly upstreamStatus: number | null;
+  /** Null where nothing was metered. */
+  readonly reading: Reading | null;
+  /** What broke, for the log. */
+  readonly problem: string | null;
+}
+
+export interface Settlement {
+  /** Null where nothing is billed, or where the charge is not known. */
+  readonly chargeUsd: string | null;
+}
+
+const UNBILLED: Settlement = { chargeUsd: null };
+
+export function settle(bill: Bill, ending: Ending, gateway: Gateway): Settlement {
+  if (bill.settled) return UNBILLED;
+  bill.settled = true;
+  const { status, outcome, problem } = ending;
+  if (!bill.open) {
+    reportFinished(bill, { status, outcome, problem, usage: null, chargeUsd: null }, gateway);
+    return UNBILLED;
+  }
+  const draft = draftLine(bill, ending, gateway);
+  gateway.ledger.append(draft);
+  reportFinished(bill, { status, outcome, problem, usage: draft.usage, chargeUsd: draft.charge_usd }, gateway);
+  return { chargeUsd: draft.charge_usd };
+}
+
+/** A request that got no answer from any channel. It gets a line when something may have reached one. */
+export function settleFailure(bill: Bill, error: GatewayError, gateway: Gateway): void {
+  if (bill.settled) return;
+  if (bill.open && !bill.attempts.some(mayHaveArrived)) {
+    bill.settled = true;
+    gateway.ledger.discard(bill.call.id);
+    return;
+  }
+  const outcome = error.code === "client_gone" ? "client_closed" : "upstream_error";
+  const upstreamStatus = bill.attempts.at(-1)?.status ?? null;
+  settle(bill, { outcome, status: error.status, upstreamStatus, reading: null, problem: error.message }, gateway);
+}
+
+const NEVER_SENT = new Set(["connect", "connect_timeout", "tls"]);
+
+function mayHaveArrived(attempt: { status?: number; error?: string }): boolean {
+  return attempt.error === undefined || !NEVER_SENT.has(attempt.error);
+}
+
+function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
+  const { call, route } = bill;
+  const { reading, outcome, upstreamStatus } = ending;
+  const assessment = assess({ outcome, status: upstreamStatus, reading, estimatedInput: bill.estimatedInput });
+  const charge = { basis: "unpriced" as const, usage: assessment.parts[0]?.usage ?? {}, prices: null, price_source: null, tier: null, official_usd: null, charge_usd: null };
+  return {
+    id: call.id,
+    time: new Date(call.time).toISOString(),
+    key: route.key.name,
+    group: route.group.name,
+    platform: route.group.platform,
+    channel: bill.attempts.at(-1)?.channel ?? "",
+    endpoint: call.target.endpoint.label,
+    model: route.model ?? "",
+    upstream_model: reading?.model ?? null,
+    stream: bill.stream,
+    status: ending.status,
+    outcome,
+    raw_usage: reading?.raw ?? null,
+    ...charge,
+    multiplier: route.group.multiplier,
+    first_byte_ms: bill.firstByteMs,
+    duration_ms: durationOf(call),
+    attempts: bill.attempts,
+    extra: {
+      ...(assessment.estimated.length > 0 ? { estimated: assessment.estimated } : {}),
+      ...(assessment.suspect === null ? {} : { suspect: assessment.suspect }),
+    },
+  };
+}

@@ -1,0 +1,67 @@
+// A Catalog → a running gateway, and back down again.
+
+import { openLedger } from "../billing/ledger.ts";
+import type { Catalog } from "../config/catalog.ts";
+import { createClient } from "../lib/http1/client.ts";
+import { createChannels } from "./channels.ts";
+import type { Gateway } from "./gateway.ts";
+import { createMetrics } from "./metrics.ts";
+import { createModelLists } from "./model-list.ts";
+import { joinObservers, type Observer } from "./observer.ts";
+import { type RunningServer, startServer } from "./server.ts";
+
+export interface RunningGateway {
+  readonly gateway: Gateway;
+  readonly port: number;
+  /** Takes up a changed config file. What is running goes on with what it began with. */
+  reload(catalog: Catalog): void;
+  /** Stops accepting, waits for running streams, at most `graceMs`, then ends what is left. */
+  stop(graceMs: number): Promise<void>;
+  /** Ends everything now; each request gets its line. */
+  stopNow(): void;
+}
+
+export function startGateway(catalog: Catalog, observers: readonly Observer[]): RunningGateway {
+  const metrics = createMetrics();
+  const observer = joinObservers([metrics.observer, ...observers]);
+  const client = createClient();
+  const ledger = openLedger({
+    path: catalog.ledger.path,
+    sync: catalog.ledger.sync,
+    rotate: catalog.ledger.rotate,
+    report: (text) => observer.notice("error", text),
+  });
+  const gateway: Gateway = {
+    catalog,
+    client,
+    ledger,
+    channels: createChannels(),
+    lists: createModelLists(client),
+    observer,
+    now: Date.now,
+    metrics: metrics.render,
+  };
+  const server = startServer(gateway, catalog.listen);
+  return control(gateway, server);
+}
+
+function control(gateway: Gateway, server: RunningServer): RunningGateway {
+  const close = async (): Promise<void> => {
+    gateway.client.close();
+    await gateway.ledger.close();
+  };
+  return {
+    gateway,
+    port: server.port,
+    reload: (catalog) => {
+      gateway.catalog = catalog;
+    },
+    stop: async (graceMs) => {
+      const timer = setTimeout(() => server.stopNow(), graceMs);
+      await server.drain();
+      clearTimeout(timer);
+      await close();
+    },
+    stopNow: () => server.stopNow(),
+  };
+}
