@@ -35,6 +35,8 @@ const SHORT_STRING = 24;
 const LONGEST_ESCAPED_KEY = 256;
 const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
 const NOT_JSON: Scan = { kind: "not_json" };
 
 /** Members of the outermost object that bear one of `names` (ASCII). A byte order mark before it is passed over. */
@@ -97,7 +99,7 @@ export function replaceSpan(bytes: Uint8Array, span: Span, value: string): Uint8
 }
 
 function readText(bytes: Uint8Array, span: Span): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + span.start, span.end - span.start).toString();
+  return decoder.decode(bytes.subarray(span.start, span.end));
 }
 
 function skipByteOrderMark(bytes: Uint8Array): number {
