@@ -2,6 +2,9 @@
 // to them through it, and it answers them out of the simulated upstream.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createOpenAI } from "@ai-sdk/openai";
+import { ChatOpenAI } from "@langchain/openai";
+import { generateText, isStepCount, Output, streamText, tool } from "ai";
 import OpenAI, { APIError, NotFoundError, RateLimitError } from "openai";
 import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
 import { z } from "zod";
@@ -218,5 +221,81 @@ describe("the official SDK, answered out of the simulated upstream", () => {
     expect(await fail(client.chat.completions.create(ask("Hi")))).toBeInstanceOf(RateLimitError);
     upstream.next("status-404");
     expect(await fail(client.chat.completions.create(ask("Hi")))).toBeInstanceOf(NotFoundError);
+  });
+});
+
+describe("@ai-sdk/openai, answered out of the simulated upstream", () => {
+  const open = () =>
+    createOpenAI({ apiKey: "sk-any", baseURL: `http://127.0.0.1:${server.port}/v1` }).chat("gpt-5");
+  const schema = z.object({ city: z.string(), days: z.int() });
+  const weather = tool({ inputSchema: schema, execute: () => "sunny" });
+
+  test("speaks, whole and streamed", async () => {
+    const whole = await generateText({ model: open(), prompt: "Hello" });
+    const streamed = streamText({ model: open(), prompt: "Hello" });
+    expect(await streamed.text).toBe(whole.text);
+    expect(await streamed.finishReason).toBe("stop");
+    expect((await streamed.usage).outputTokens).toBe(whole.usage.outputTokens);
+  });
+
+  test("uses tools over several steps", async () => {
+    const params = {
+      model: open(),
+      prompt: "Use the weather tool",
+      tools: { weather },
+      stopWhen: isStepCount(3),
+    };
+    expect((await generateText(params)).text).toContain("sunny");
+    expect(await streamText(params).text).toContain("sunny");
+  });
+
+  test("gets structured output", async () => {
+    const { output } = await generateText({
+      model: open(),
+      prompt: "Weather?",
+      output: Output.object({ schema }),
+    });
+    expect(schema.safeParse(output).success).toBe(true);
+  });
+});
+
+describe("@langchain/openai, answered out of the simulated upstream", () => {
+  const open = () =>
+    new ChatOpenAI({
+      model: "gpt-5",
+      apiKey: "sk-any",
+      maxRetries: 0,
+      configuration: { baseURL: `http://127.0.0.1:${server.port}/v1` },
+    });
+  const schema = z.object({ city: z.string(), days: z.int() });
+
+  test("speaks, whole and streamed", async () => {
+    const whole = await open().invoke("Hello");
+    expect(whole.text).toContain("Hello");
+    let text = "";
+    for await (const chunk of await open().stream("Hello")) text += chunk.text;
+    expect(text).toBe(whole.text);
+  });
+
+  test("uses tools, and tells what they said", async () => {
+    const bound = open().bindTools([
+      { type: "function", function: { name: "weather", parameters: z.toJSONSchema(schema) } },
+    ]);
+    const asked = await bound.invoke("Use the weather tool");
+    expect(asked.tool_calls?.[0]?.name).toBe("weather");
+    const id = asked.tool_calls?.[0]?.id ?? "";
+    const said = await bound.invoke([
+      { role: "user", content: "Use the weather tool" },
+      asked,
+      { role: "tool", content: "sunny", tool_call_id: id },
+    ]);
+    expect(said.text).toContain("sunny");
+  });
+
+  test("gets structured output", async () => {
+    const weather = await open()
+      .withStructuredOutput(schema, { name: "weather", method: "jsonSchema" })
+      .invoke("Weather?");
+    expect(schema.safeParse(weather).success).toBe(true);
   });
 });
