@@ -200,4 +200,6 @@ test("a channel's credential stands where its platform wants it", () => {
   expect(content.sign("c", "goog")).toEqual(["x-goog-api-key", "c"]);
   expect(content.sign("c", "acme")).toEqual(["x-acme-api-key", "c"]);
   expect(relay.sign("c", "goog")).toEqual(["authorization", "Bearer c"]);
+  // Without its version the messages platform refuses even a list.
+  expect(messages.askFields).toEqual([["anthropic-version", "2023-06-01"]]);
 });
