@@ -10,7 +10,7 @@ import { messages } from "./messages.ts";
 import { keepIds, writeList, writeModel, type DemoPlatform, type ListShape } from "./models.ts";
 import { refuse } from "./refusal.ts";
 import { responses } from "./responses.ts";
-import { answerStored, compact, type Stored } from "./stored.ts";
+import { answerStored, compact, keepStored, type Stored } from "./stored.ts";
 import { composeTurn, countTokens, type Ask, type Memory } from "./turn.ts";
 
 /** A request as the routes see it. */
@@ -109,8 +109,7 @@ function generate(family: Family, question: Question, world: World, known: Parti
   if (ask.model === "") return refuse(family.name, 400, "The model is missing.");
   const turn = composeTurn(ask, world.memory, question.words);
   const reply = family.writeReply(turn, body);
-  if (family.name === "responses" && reply["store"] === true)
-    world.stored.set(String(reply["id"]), { reply, body });
+  if (family.name === "responses" && reply["store"] === true) keepStored(world.stored, { reply, body });
   return ask.stream
     ? answerStream(family.name, family.writeEvents(turn, body))
     : answerJson(family.name, reply);

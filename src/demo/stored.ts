@@ -1,7 +1,7 @@
 // Responses that were stored, and what can be asked of them afterwards.
 
 import { answerJson, type Answer } from "./answer.ts";
-import { isObject, type Json } from "./json.ts";
+import { isObject, pickText, type Json } from "./json.ts";
 import { refuse } from "./refusal.ts";
 import { listInput, writeCompaction, writeResponsesUsage } from "./responses.ts";
 import type { Turn } from "./turn.ts";
@@ -9,6 +9,15 @@ import type { Turn } from "./turn.ts";
 export interface Stored {
   readonly reply: Json;
   readonly body: unknown;
+}
+
+/** So many are kept; then the oldest go. */
+const MOST_STORED = 1000;
+
+export function keepStored(stored: Map<string, Stored>, one: Stored): void {
+  stored.set(pickText(one.reply, "id"), one);
+  const [oldest] = stored.keys();
+  if (stored.size > MOST_STORED && oldest !== undefined) stored.delete(oldest);
 }
 
 export function answerStored(stored: Map<string, Stored>, id: string, what: string | undefined): Answer {

@@ -71,6 +71,7 @@ export interface Memory {
 }
 
 const LONGEST_ECHO = /^.{0,200}/su;
+const MOST_CACHED = 10_000;
 const ASKS_FOR_A_TOOL = /\b(use|using|call)\b/i;
 
 export function composeTurn(ask: Ask, memory: Memory, words?: number): Turn {
@@ -126,6 +127,7 @@ function countInput(ask: Ask, cached: Set<string>): Omit<Counts, "output" | "rea
     0,
     ...ask.cachePoints.filter(({ key }) => cached.has(key)).map(({ tokens }) => tokens),
   );
+  if (cached.size > MOST_CACHED) cached.clear();
   for (const { key } of ask.cachePoints) cached.add(key);
   const written = Math.max(0, (last?.tokens ?? 0) - read);
   return {

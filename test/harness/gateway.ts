@@ -1,0 +1,223 @@
+// The real gateway for tests: as a child process, as users run it, or in this
+// process, where a test wants to look inside. Both from a config file in a
+// folder of their own, on a free port, with a ledger that can be read.
+
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { loadConfig } from "../../src/config/file.ts";
+import type { RequestRecord } from "../../src/gateway/observer.ts";
+import { startGateway as startInside, type RunningGateway } from "../../src/gateway/start.ts";
+import { makeTempFolder, readLedger, type TempFolder } from "./temp.ts";
+
+const MAIN = join(import.meta.dir, "../../src/main.ts");
+
+export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
+export type Platform = (typeof PLATFORMS)[number];
+
+/** The secret of the key that `makeConfig` binds to the group of this platform. */
+export const keyOf = (platform: Platform): string => `sk-test-${platform}`;
+
+/** The credential that `makeConfig`'s channels send upstream. */
+export const CREDENTIAL = "credential-of-the-channel";
+
+type Section = Record<string, unknown>;
+
+export interface TestConfig extends Section {
+  channels: Record<string, Section>;
+  groups: Record<string, Section>;
+  keys: Section[];
+}
+
+/** For each platform a channel (named as the platform), a group and a key, all served by one upstream. */
+export function makeConfig(upstream: { readonly url: string }, more: Section = {}): TestConfig {
+  const each = (make: (platform: Platform) => Section) =>
+    Object.fromEntries(PLATFORMS.map((platform) => [platform, make(platform)]));
+  return {
+    channels: each((platform) => ({ platform, base_url: upstream.url, credential: CREDENTIAL })),
+    groups: each((platform) => ({ platform, multiplier: "1", channels: [platform] })),
+    keys: PLATFORMS.map((platform) => ({ name: platform, group: platform, secret: keyOf(platform) })),
+    ...more,
+  };
+}
+
+export interface GatewayOptions {
+  /** An object, or the text of the YAML file. `listen` is a free port of loopback unless it says otherwise. */
+  readonly config: Section | string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Kept for a second start on the same config and ledger; else a new one that goes away at `stop`. */
+  readonly folder?: TempFolder;
+}
+
+interface Prepared {
+  readonly folder: TempFolder;
+  readonly configPath: string;
+  ledger(): Record<string, unknown>[];
+  clean(): void;
+}
+
+function prepare({ config, folder }: GatewayOptions): Prepared {
+  const home = folder ?? makeTempFolder();
+  const configPath = home.join("gateway.yaml");
+  const written =
+    typeof config === "string" ? config : JSON.stringify({ listen: { port: 0 }, ...config }, null, 2);
+  writeFileSync(configPath, written, { mode: 0o600 });
+  const ledgerPath = home.join("ledger.jsonl");
+  return {
+    folder: home,
+    configPath,
+    ledger: () => (existsSync(ledgerPath) ? readLedger(ledgerPath) : []),
+    clean: () => folder === undefined && home.remove(),
+  };
+}
+
+export interface ChildGateway extends Prepared {
+  readonly port: number;
+  readonly url: string;
+  readonly pid: number;
+  stdout(): string;
+  stderr(): string;
+  /** The records of the requests that have ended, in order. */
+  records(): RequestRecord[];
+  /** Resolves as soon as that many requests have ended. */
+  recorded(count: number): Promise<RequestRecord[]>;
+  signal(name: NodeJS.Signals): void;
+  readonly exited: Promise<number>;
+  /** SIGTERM, and SIGKILL if that takes longer than a test may. Resolves with the exit status. */
+  stop(): Promise<number>;
+}
+
+/** Runs `gateway serve` as a child process; resolves when it says that it is ready, rejects with its stderr if it ends before. */
+export async function startGateway(
+  options: GatewayOptions & { args?: readonly string[] },
+): Promise<ChildGateway> {
+  const prepared = prepare(options);
+  const args = ["serve", "--config", prepared.configPath, "--log", "json", ...(options.args ?? [])];
+  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    env: { ...process.env, GATEWAY_CONFIG: undefined, ...options.env },
+  });
+  const out = collect(child.stdout);
+  const err = collect(child.stderr);
+  const ready = err.until((text) => /ready on http:\/\/[^\s]*:(\d+)/.exec(text));
+  const port = await Promise.race([ready, child.exited]).then((found) => {
+    if (typeof found === "object" && found !== null) return Number(found[1]);
+    prepared.clean();
+    throw new Error(`gateway serve ended before it was ready:\n${err.text()}${out.text()}`);
+  });
+  const records = (text: string): RequestRecord[] =>
+    text
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line))
+      .filter((line) => "endpoint" in line);
+  return {
+    ...prepared,
+    port,
+    url: `http://127.0.0.1:${port}`,
+    pid: child.pid,
+    stdout: () => out.text(),
+    stderr: () => err.text(),
+    records: () => records(out.text()),
+    recorded: async (count) => {
+      const found = await out.until((text) => (records(text).length >= count ? records(text) : null));
+      if (found === null) throw new Error(`the gateway ended after ${records(out.text()).length} requests`);
+      return found;
+    },
+    signal: (name) => child.kill(name),
+    exited: child.exited,
+    stop: async () => {
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);
+      const status = await child.exited;
+      clearTimeout(timer);
+      prepared.clean();
+      return status;
+    },
+  };
+}
+
+export interface InsideGateway extends Prepared {
+  readonly port: number;
+  readonly url: string;
+  readonly running: RunningGateway;
+  readonly records: readonly RequestRecord[];
+  /** Resolves as soon as that many requests have ended. */
+  recorded(count: number): Promise<readonly RequestRecord[]>;
+  stop(): Promise<void>;
+}
+
+/** Runs the gateway in this process. */
+export function startGatewayHere(options: GatewayOptions): InsideGateway {
+  const prepared = prepare(options);
+  const { catalog } = loadConfig(prepared.configPath, { ...process.env, ...options.env });
+  const records: RequestRecord[] = [];
+  let waiting: (() => void)[] = [];
+  const wake = (): void => {
+    const woken = waiting;
+    waiting = [];
+    for (const each of woken) each();
+  };
+  const observer = {
+    requestDone: (record: RequestRecord) => {
+      records.push(record);
+      wake();
+    },
+    streamOpened: () => {},
+    streamClosed: () => {},
+    notice: () => {},
+  };
+  const running = startInside(catalog, [observer]);
+  return {
+    ...prepared,
+    port: running.port,
+    url: `http://127.0.0.1:${running.port}`,
+    running,
+    records,
+    recorded: async (count) => {
+      while (records.length < count) await new Promise<void>((resolve) => waiting.push(resolve));
+      return records;
+    },
+    stop: async () => {
+      await running.stop(0);
+      prepared.clean();
+    },
+  };
+}
+
+interface Collected {
+  text(): string;
+  /** Resolves with the first thing found in the text; null when the stream ends before. */
+  until<T>(find: (text: string) => T | null): Promise<T | null>;
+}
+
+function collect(stream: ReadableStream<Uint8Array>): Collected {
+  let text = "";
+  let over = false;
+  let waiting: (() => void)[] = [];
+  const wake = (): void => {
+    const woken = waiting;
+    waiting = [];
+    for (const each of woken) each();
+  };
+  void (async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) {
+      text += decoder.decode(chunk, { stream: true });
+      wake();
+    }
+    over = true;
+    wake();
+  })();
+  return {
+    text: () => text,
+    until: async (find) => {
+      for (;;) {
+        const found = find(text);
+        if (found !== null || over) return found;
+        await new Promise<void>((resolve) => waiting.push(resolve));
+      }
+    },
+  };
+}
