@@ -82,24 +82,25 @@ interface Addition {
   readonly item: Readonly<Record<string, string>>;
 }
 
-function appendItem(text: string, map: YAMLMap, { name, item }: Addition): Splice | null {
-  const eol = eolOf(text);
-  const pair = findPair(map, name);
-  const list = pair?.value;
-  if (pair === undefined) {
-    if (map.flow === true) return insertPair(text, map, `${name}: [${render(item)}]`);
-    const gap = text === "" || text.endsWith("\n") ? "" : eol;
-    return insertAt(text.length, `${gap}${name}:${eol}  - ${render(item)}${eol}`);
-  }
-  const isNested = map.flow === true;
-  if (isSeq(list) && list.items.length > 0) return appendToList(text, list, item);
+function appendItem(text: string, map: YAMLMap, addition: Addition): Splice | null {
+  const pair = findPair(map, addition.name);
+  if (pair === undefined) return appendSection(text, map, addition);
+  const list = pair.value;
+  if (isSeq(list) && list.items.length > 0) return appendToList(text, list, addition.item);
   if (!isSeq(list) && !(isScalar(list) && list.value === null)) return null;
   const { start, end } = spanOf(list);
-  if (isNested) return { start, end, text: `[${render(item)}]` };
-  const line = `${eol}  - ${render(item)}`;
+  if (map.flow === true) return { start, end, text: `[${render(addition.item)}]` };
+  const line = `${eolOf(text)}  - ${render(addition.item)}`;
   if (start === end) return insertAt(lineEnd(text, afterColon(text, pair)), line);
   const gap = /[ \t]*$/.exec(text.slice(0, start))?.[0].length ?? 0;
   return { start: start - gap, end, text: line };
+}
+
+function appendSection(text: string, map: YAMLMap, { name, item }: Addition): Splice | null {
+  if (map.flow === true) return insertPair(text, map, `${name}: [${render(item)}]`);
+  const eol = eolOf(text);
+  const gap = text.endsWith("\n") ? "" : eol;
+  return insertAt(text.length, `${gap}${name}:${eol}  - ${render(item)}${eol}`);
 }
 
 function appendToList(text: string, list: YAMLSeq, item: Addition["item"]): Splice {
