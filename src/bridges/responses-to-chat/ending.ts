@@ -1,12 +1,13 @@
 // How a stream ends: with a finish chunk, usage and [DONE]; or as an error, which
 // is an HTTP error as long as no head has left.
 
+import { isObject } from "../../lib/json.ts";
 import { readAnswer } from "./answer.ts";
 import { DONE, writeDelta, writeFinish, writeUsage } from "./chunks.ts";
 import { judgeFailure, type Refusal, writeError } from "./errors.ts";
 import { Failure, type Item, Reply } from "./events.ts";
 import { convertUsage, nameFinish } from "./finish.ts";
-import { isRecord, type Json } from "./json.ts";
+import type { Json } from "./json.ts";
 import { writeExtras } from "./reply.ts";
 import { openWith } from "./speech.ts";
 import { identify, type Stream } from "./state.ts";
@@ -15,7 +16,7 @@ import { identify, type Stream } from "./state.ts";
 export type TellItems = (stream: Stream, items: readonly Item[]) => string;
 
 export function complete(stream: Stream, event: Json, tellItems: TellItems): string {
-  const reply = Reply.parse(isRecord(event["response"]) ? event["response"] : {});
+  const reply = Reply.parse(isObject(event["response"]) ? event["response"] : {});
   const incomplete = event["type"] === "response.incomplete";
   const status = incomplete ? "incomplete" : reply.status;
   identify(stream, reply);
@@ -46,17 +47,17 @@ function tellSilence(stream: Stream): string {
 /** `response.failed` bears the error in its response. */
 export function failResponse(stream: Stream, event: Json): string {
   const { response } = event;
-  return failWith(stream, isRecord(response) ? response["error"] : null);
+  return failWith(stream, isObject(response) ? response["error"] : null);
 }
 
 /** `error` bears it inside, or is it. */
 export function failError(stream: Stream, event: Json): string {
   const { error } = event;
-  return failWith(stream, isRecord(error) ? error : { ...event, type: "" });
+  return failWith(stream, isObject(error) ? error : { ...event, type: "" });
 }
 
 function failWith(stream: Stream, error: unknown): string {
-  return fail(stream, judgeFailure(Failure.parse(isRecord(error) ? error : {}), stream.context));
+  return fail(stream, judgeFailure(Failure.parse(isObject(error) ? error : {}), stream.context));
 }
 
 /** As an HTTP error while no head has left, else as an error frame that nothing follows. */

@@ -1,9 +1,9 @@
 // An upstream's failure, told as the native chat endpoint tells it: its status,
 // its four keys, the client's own names.
 
+import { isObject, parseJson } from "../../lib/json.ts";
 import type { BridgeContext } from "./context.ts";
 import { Failure } from "./events.ts";
-import { isRecord } from "./json.ts";
 import { translateMessage, translatePath } from "./paths.ts";
 
 export interface Refusal {
@@ -99,15 +99,10 @@ const SHOWN = 500;
 
 /** The error object; or a body of some other shape as the message. */
 function readFailure(body: string): Failure {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(body);
-  } catch {
-    return Failure.parse({ message: body.slice(0, SHOWN).trim() });
-  }
-  if (!isRecord(parsed)) return Failure.parse({ message: body.slice(0, SHOWN) });
+  const parsed = parseJson(body);
+  if (!isObject(parsed)) return Failure.parse({ message: body.slice(0, SHOWN).trim() });
   const { error } = parsed;
-  if (isRecord(error)) return Failure.parse(error);
+  if (isObject(error)) return Failure.parse(error);
   return Failure.parse({
     ...parsed,
     message: typeof error === "string" ? error : (parsed["message"] ?? parsed["detail"]),

@@ -1,9 +1,9 @@
 // The top-level fields of a chat request, one by one: what crosses under the same
 // name, what is accepted without effect, what is refused unless it says nothing.
 
+import { isObject } from "../../lib/json.ts";
 import {
   isAbsent,
-  isRecord,
   type Json,
   pickPresent,
   readBoolean,
@@ -70,7 +70,7 @@ const REFUSED: Readonly<Record<string, (value: unknown, name: string) => void>> 
     if (value !== "" && !(Array.isArray(value) && value.length === 0)) refuseUnsupported(name);
   },
   logit_bias: (value, name) => {
-    if (!isRecord(value) || Object.keys(value).length > 0) refuseUnsupported(name);
+    if (!isObject(value) || Object.keys(value).length > 0) refuseUnsupported(name);
   },
   frequency_penalty: refuseNonZero,
   presence_penalty: refuseNonZero,

@@ -2,12 +2,9 @@
 // is refused in the words and with the codes of the native endpoint.
 
 import { GatewayError } from "../../lib/errors.ts";
+import { isObject } from "../../lib/json.ts";
 
 export type Json = Record<string, unknown>;
-
-export function isRecord(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** Null and absence mean the same for optional fields of either endpoint. */
 export function isAbsent(value: unknown): value is null | undefined {
@@ -56,7 +53,7 @@ export function rejectUnknown(record: Json, known: ReadonlySet<string>, path: st
 }
 
 export function requireRecord(value: unknown, path: string): Json {
-  return isRecord(value) ? value : refuseType(path, "an object", value);
+  return isObject(value) ? value : refuseType(path, "an object", value);
 }
 
 export function requireString(value: unknown, path: string): string {

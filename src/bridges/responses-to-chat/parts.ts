@@ -1,9 +1,9 @@
 // Content parts of chat messages → content parts of input items, one by one, so
 // that a part's number is the same on both sides.
 
+import { isObject } from "../../lib/json.ts";
 import {
   isAbsent,
-  isRecord,
   type Json,
   pickPresent,
   readString,
@@ -114,7 +114,7 @@ function convertFile(part: Json, path: string): Json {
 
 /** Responses takes no audio. The native endpoint names the message, not the part. */
 function refuseAudio(part: Json, path: string): never {
-  if (!isRecord(part["input_audio"])) refuseType(`${path}.input_audio`, "an object", part["input_audio"]);
+  if (!isObject(part["input_audio"])) refuseType(`${path}.input_audio`, "an object", part["input_audio"]);
   const message = path.slice(0, path.indexOf(".content"));
   const expected = "Content blocks are expected to be either text or image_url type.";
   return refuse("invalid_value", message, `Invalid '${message}'. ${expected}`);

@@ -1,11 +1,12 @@
 // A whole Responses reply → chat.completion.
 
+import { isObject } from "../../lib/json.ts";
 import { type Answer, type Call, readAnswer } from "./answer.ts";
 import type { BridgeContext } from "./context.ts";
 import { blameUpstream, judgeFailure, type Refusal, writeError } from "./errors.ts";
 import { Failure, type Moderation, Reply } from "./events.ts";
 import { convertUsage, nameFinish } from "./finish.ts";
-import { isRecord, type Json } from "./json.ts";
+import type { Json } from "./json.ts";
 
 /** What the client gets: 200 and a completion, or the error that the reply turned out to be. */
 export function convertReply(value: unknown, context: BridgeContext): { status: number; body: string } {
@@ -16,11 +17,11 @@ export function convertReply(value: unknown, context: BridgeContext): { status: 
 
 /** Where an unfinished or failed reply would otherwise pass for an empty answer. */
 export function findFailure(value: unknown, context: BridgeContext): Refusal | null {
-  if (!isRecord(value))
+  if (!isObject(value))
     return blameUpstream(502, "upstream_invalid", "The upstream's answer is not a response.");
   const { status, error, output } = value;
-  if (status === "failed" || (isRecord(error) && status !== "completed" && status !== "incomplete")) {
-    return judgeFailure(Failure.parse(isRecord(error) ? error : {}), context);
+  if (status === "failed" || (isObject(error) && status !== "completed" && status !== "incomplete")) {
+    return judgeFailure(Failure.parse(isObject(error) ? error : {}), context);
   }
   if (status === "cancelled" || status === "queued" || status === "in_progress") {
     return blameUpstream(500, "server_error", `The upstream's response is ${status}.`);

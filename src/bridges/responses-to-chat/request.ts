@@ -3,6 +3,7 @@
 
 import { GatewayError } from "../../lib/errors.ts";
 import { parseExactJson } from "../../lib/exact-json.ts";
+import { isObject } from "../../lib/json.ts";
 import type { BridgeContext } from "./context.ts";
 import {
   convertLogprobs,
@@ -13,7 +14,7 @@ import {
   readTokenCap,
   rejectForeign,
 } from "./fields.ts";
-import { isAbsent, isRecord, type Json, readBoolean, refuseMissing, requireString } from "./json.ts";
+import { isAbsent, type Json, readBoolean, refuseMissing, requireString } from "./json.ts";
 import { convertMessages } from "./messages.ts";
 import { convertTools } from "./tools.ts";
 
@@ -77,10 +78,10 @@ function parseRequest(body: Uint8Array): Json {
       "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)";
     throw new GatewayError("bad_request", message, { cause });
   }
-  if (isRecord(request)) return request;
+  if (isObject(request)) return request;
   throw new GatewayError("bad_request", "The JSON body of a request must be an object.");
 }
 
 function isJsonFormat(format: unknown): boolean {
-  return isRecord(format) && format["type"] !== "text";
+  return isObject(format) && format["type"] !== "text";
 }

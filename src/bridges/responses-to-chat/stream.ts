@@ -3,12 +3,13 @@
 
 import { GatewayError } from "../../lib/errors.ts";
 import { openSseSplitter, type SseEvent } from "../../lib/sse-events.ts";
+import { isObject, parseJson } from "../../lib/json.ts";
 import { openCall, tellInputDelta, tellInputDone, tellWholeCall } from "./calls.ts";
 import type { BridgeContext } from "./context.ts";
 import { complete, fail, failError, failResponse } from "./ending.ts";
 import { blameUpstream, type Refusal, writeError } from "./errors.ts";
 import { Item, Reply } from "./events.ts";
-import { isRecord, type Json } from "./json.ts";
+import type { Json } from "./json.ts";
 import {
   addMessage,
   tellMessage,
@@ -118,9 +119,9 @@ function tellEvents(stream: Stream, events: readonly SseEvent[]): string {
 function tellEvent(stream: Stream, { name, data }: SseEvent): string {
   // Whole texts and tool lists come again and again in events that say nothing new: those are not even parsed.
   if (name.startsWith("response.") && !Object.hasOwn(ROWS, name)) return "";
-  const event = parse(data);
+  const event = parseJson(data);
   if (event === undefined) return data === "[DONE]" ? "" : fail(stream, MALFORMED);
-  if (!isRecord(event)) return "";
+  if (!isObject(event)) return "";
   const type = event["type"];
   if (typeof type !== "string" || !Object.hasOwn(ROWS, type)) return "";
   if (stream.phase === "held" && !PRELUDE.has(type)) stream.phase = "open";
@@ -128,13 +129,13 @@ function tellEvent(stream: Stream, { name, data }: SseEvent): string {
 }
 
 function meet(stream: Stream, event: Json): string {
-  if (stream.identity === null && isRecord(event["response"]))
+  if (stream.identity === null && isObject(event["response"]))
     identify(stream, Reply.parse(event["response"]));
   return "";
 }
 
 function addItem(stream: Stream, event: Json): string {
-  if (!isRecord(event["item"])) return "";
+  if (!isObject(event["item"])) return "";
   const item = Item.parse(event["item"]);
   const index = event["output_index"];
   if (item.type === "message") addMessage(stream, item.phase, item.id, index);
@@ -144,7 +145,7 @@ function addItem(stream: Stream, event: Json): string {
 }
 
 function finishItem(stream: Stream, event: Json): string {
-  if (!isRecord(event["item"])) return "";
+  if (!isObject(event["item"])) return "";
   const item = Item.parse(event["item"]);
   stream.finished.push(item);
   return tellItem(stream, item, event["output_index"]);
@@ -169,13 +170,5 @@ function tellItem(stream: Stream, item: Item, index: unknown): string {
 
 /** An event without its closing blank line counts when it is all there. */
 function isWhole({ data }: SseEvent): boolean {
-  return parse(data) !== undefined;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return parseJson(data) !== undefined;
 }

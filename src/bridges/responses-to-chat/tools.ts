@@ -1,9 +1,9 @@
 // tools, functions and tool_choice: chat nests what Responses has flat. `strict`
 // is always written, since the two APIs disagree about its default.
 
+import { isObject } from "../../lib/json.ts";
 import {
   isAbsent,
-  isRecord,
   type Json,
   pickPresent,
   readBoolean,
@@ -55,7 +55,7 @@ function convertModern(request: Json): Tooling {
     fields,
     kinds: converted.map((tool) => (tool["type"] === "custom" ? "custom" : "function")),
     legacy: false,
-    forced: isRecord(choice) && choice["type"] !== "allowed_tools",
+    forced: isObject(choice) && choice["type"] !== "allowed_tools",
   };
 }
 
@@ -72,7 +72,7 @@ function convertLegacy(request: Json): Tooling {
   const choice = request["function_call"];
   const fields: Json = { tools, parallel_tool_calls: false };
   if (!isAbsent(choice)) fields["tool_choice"] = convertLegacyChoice(choice);
-  return { fields, kinds: tools.map(() => "function"), legacy: true, forced: isRecord(choice) };
+  return { fields, kinds: tools.map(() => "function"), legacy: true, forced: isObject(choice) };
 }
 
 function requireCompany(request: Json, field: string, company: string): void {
@@ -137,7 +137,7 @@ function convertChoice(choice: unknown): unknown {
   if (typeof choice === "string") {
     return MODES.includes(choice) ? choice : refuseValue("tool_choice", choice, MODES);
   }
-  if (!isRecord(choice)) refuseType("tool_choice", "one of a string or object", choice);
+  if (!isObject(choice)) refuseType("tool_choice", "one of a string or object", choice);
   if (choice["type"] !== "allowed_tools") return convertNamed(choice, "tool_choice");
   rejectUnknown(choice, new Set(["type", "allowed_tools"]), "tool_choice");
   const path = "tool_choice.allowed_tools";
@@ -171,7 +171,7 @@ function convertLegacyChoice(choice: unknown): unknown {
       ? choice
       : refuseValue("function_call", choice, ["none", "auto"]);
   }
-  if (!isRecord(choice)) refuseType("function_call", "one of a string or object", choice);
+  if (!isObject(choice)) refuseType("function_call", "one of a string or object", choice);
   rejectUnknown(choice, new Set(["name"]), "function_call");
   if (isAbsent(choice["name"])) refuseMissing("function_call.name");
   return { type: "function", name: requireString(choice["name"], "function_call.name") };
