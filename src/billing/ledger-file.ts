@@ -1,0 +1,103 @@
+// A file that only grows, by whole records: what a failed write left behind is
+// taken away again. Knows nothing of what the records mean.
+
+import {
+  closeSync,
+  constants,
+  fdatasync,
+  fdatasyncSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  renameSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+
+const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
+
+export class AppendFile {
+  #path: string;
+  readonly #fd: number;
+  #size: number;
+  /** Bytes of a failed write may stand behind `size`. */
+  #torn = false;
+  #syncing = 0;
+  #closed = false;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#fd = openSync(path, APPEND_OR_CREATE, 0o600);
+    this.#size = fstatSync(this.#fd).size;
+  }
+
+  /** Bytes of whole records. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** All of it or, when this throws, nothing of it. */
+  write(text: string): void {
+    const bytes = Buffer.from(text);
+    this.#mend();
+    try {
+      for (let at = 0; at < bytes.length;) at += writeSync(this.#fd, bytes, at);
+    } catch (error) {
+      this.#torn = true;
+      try {
+        this.#mend();
+      } catch {
+        // Tried again before the next write.
+      }
+      throw error;
+    }
+    this.#size += bytes.length;
+  }
+
+  clear(): void {
+    ftruncateSync(this.#fd, 0);
+    this.#size = 0;
+    this.#torn = false;
+  }
+
+  /** What had been written before the call is on the disk when this resolves. */
+  sync(): Promise<void> {
+    this.#syncing += 1;
+    return new Promise((resolve, reject) => {
+      fdatasync(this.#fd, (error) => {
+        this.#syncing -= 1;
+        if (this.#closed && this.#syncing === 0) closeSync(this.#fd);
+        if (error) reject(error);
+        else resolve();
+      });
+    });
+  }
+
+  syncNow(): void {
+    fdatasyncSync(this.#fd);
+  }
+
+  moveTo(path: string): void {
+    renameSync(this.#path, path);
+    this.#path = path;
+  }
+
+  /** False when somebody has moved, removed or changed the file. */
+  isInPlace(): boolean {
+    const there = statSync(this.#path, { throwIfNoEntry: false });
+    const here = fstatSync(this.#fd);
+    return there?.ino === here.ino && there.dev === here.dev && here.size === this.#size;
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#syncing === 0) closeSync(this.#fd);
+  }
+
+  #mend(): void {
+    if (!this.#torn) return;
+    ftruncateSync(this.#fd, this.#size);
+    this.#torn = false;
+  }
+}

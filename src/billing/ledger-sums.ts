@@ -1,0 +1,166 @@
+// What each key and group has been charged, by day, month and in all: kept in
+// memory from the ledger's lines, so that limits need no report. Days and months
+// are UTC, and a request counts where its `time` stands. A checkpoint beside the
+// ledger spares the next start from reading every line; lost or damaged, it is
+// made again from the ledger, which alone is the truth.
+
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
+
+import { z } from "zod";
+
+import { parseJson } from "../lib/json.ts";
+import type { Usd } from "../lib/money.ts";
+import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../lib/money.ts";
+import type { Position } from "./ledger-files.ts";
+import { locate, readLinesFrom } from "./ledger-files.ts";
+import { hashLine } from "./ledger-line.ts";
+import { readRow } from "./ledger-row.ts";
+
+export type Window = "day" | "month" | "total";
+
+export interface Holder {
+  readonly kind: "key" | "group";
+  readonly name: string;
+}
+
+/** Late lines and corrections reach back; further back than this only months and totals are kept. */
+const DAYS_KEPT = 40;
+
+interface Sum {
+  total: Usd;
+  lastUsed: string | null;
+  readonly months: Map<string, Usd>;
+  readonly days: Map<string, Usd>;
+}
+
+const amounts = z.record(z.string(), z.string());
+const sumSchema = z.object({
+  total: z.string(),
+  last_used: z.string().nullable(),
+  months: amounts,
+  days: amounts,
+});
+const checkpointSchema = z.object({
+  from: z.object({ offset: z.int().nonnegative(), prev: z.string() }),
+  key: z.record(z.string(), sumSchema),
+  group: z.record(z.string(), sumSchema),
+});
+
+export class Sums {
+  readonly #sums = { key: new Map<string, Sum>(), group: new Map<string, Sum>() };
+
+  /** A line's charge, or the difference that a correction makes, at the request's time. */
+  add(request: { readonly time: string; readonly key: string; readonly group: string }, amount: Usd): void {
+    const key = this.#sumOf("key", request.key);
+    if (key.lastUsed === null || request.time > key.lastUsed) key.lastUsed = request.time;
+    addAt(key, request.time, amount);
+    addAt(this.#sumOf("group", request.group), request.time, amount);
+  }
+
+  spentOf(holder: Holder, window: Window, now: number): Usd {
+    const sum = this.#sums[holder.kind].get(holder.name);
+    if (sum === undefined) return ZERO_USD;
+    if (window === "total") return sum.total;
+    const today = new Date(now).toISOString();
+    return (
+      (window === "day" ? sum.days.get(today.slice(0, 10)) : sum.months.get(today.slice(0, 7))) ?? ZERO_USD
+    );
+  }
+
+  lastUsed(key: string): string | null {
+    return this.#sums.key.get(key)?.lastUsed ?? null;
+  }
+
+  /** Takes what the checkpoint holds, then the lines that came after it. */
+  load(files: readonly string[], checkpointPath: string): void {
+    const checkpoint = readCheckpoint(checkpointPath);
+    const place = checkpoint === null ? null : locate(files, checkpoint.from);
+    if (checkpoint !== null && place !== null) {
+      for (const kind of ["key", "group"] as const) {
+        for (const [name, sum] of Object.entries(checkpoint[kind]))
+          this.#sums[kind].set(name, decodeSum(sum));
+      }
+    }
+    readLinesFrom(files, place ?? { file: 0, offset: 0 }, (line) => {
+      const row = readRow(line);
+      if (row === null) return;
+      this.add(row, subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD));
+    });
+  }
+
+  /** Best effort: a checkpoint that cannot be written only makes the next start slower. */
+  save(path: string, from: Position): void {
+    const body = JSON.stringify({
+      from,
+      key: encodeSums(this.#sums.key),
+      group: encodeSums(this.#sums.group),
+    });
+    try {
+      writeFileSync(`${path}.new`, `${hashLine(body)}\n${body}\n`, { mode: 0o600 });
+      renameSync(`${path}.new`, path);
+    } catch {
+      // As said above.
+    }
+  }
+
+  #sumOf(kind: Holder["kind"], name: string): Sum {
+    const known = this.#sums[kind].get(name);
+    if (known !== undefined) return known;
+    const sum: Sum = { total: ZERO_USD, lastUsed: null, months: new Map(), days: new Map() };
+    this.#sums[kind].set(name, sum);
+    return sum;
+  }
+}
+
+function addAt(sum: Sum, time: string, amount: Usd): void {
+  sum.total = addUsd(sum.total, amount);
+  const month = time.slice(0, 7);
+  sum.months.set(month, addUsd(sum.months.get(month) ?? ZERO_USD, amount));
+  const day = time.slice(0, 10);
+  const known = sum.days.get(day);
+  sum.days.set(day, addUsd(known ?? ZERO_USD, amount));
+  if (known === undefined && sum.days.size > DAYS_KEPT)
+    sum.days.delete([...sum.days.keys()].sort()[0] ?? day);
+}
+
+function encodeSums(sums: ReadonlyMap<string, Sum>): Record<string, z.infer<typeof sumSchema>> {
+  return Object.fromEntries(
+    [...sums].map(([name, sum]) => [
+      name,
+      {
+        total: formatUsd(sum.total),
+        last_used: sum.lastUsed,
+        months: encodeAmounts(sum.months),
+        days: encodeAmounts(sum.days),
+      },
+    ]),
+  );
+}
+
+function encodeAmounts(sums: ReadonlyMap<string, Usd>): Record<string, string> {
+  return Object.fromEntries([...sums].map(([name, amount]) => [name, formatUsd(amount)]));
+}
+
+function decodeSum(sum: z.infer<typeof sumSchema>): Sum {
+  return {
+    total: parseUsd(sum.total),
+    lastUsed: sum.last_used,
+    months: decodeAmounts(sum.months),
+    days: decodeAmounts(sum.days),
+  };
+}
+
+function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd> {
+  return new Map(Object.entries(sums).map(([name, amount]) => [name, parseUsd(amount)]));
+}
+
+/** Null when there is none, or when it is not what `save` wrote. */
+function readCheckpoint(path: string): z.infer<typeof checkpointSchema> | null {
+  try {
+    const [check, body] = readFileSync(path, "utf8").split("\n");
+    if (body === undefined || hashLine(body) !== check) return null;
+    return checkpointSchema.parse(parseJson(body));
+  } catch {
+    return null;
+  }
+}

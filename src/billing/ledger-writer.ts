@@ -1,0 +1,251 @@
+// Writes the ledger of a running gateway. A request is named in the journal
+// before it goes out, and its line ends it. Everything that comes up in one turn
+// of the event loop is written at once; the disk is never waited for on the loop.
+
+import { GatewayError } from "../lib/errors.ts";
+import type { FileLock } from "../lib/file-lock.ts";
+import type { Usd } from "../lib/money.ts";
+import { parseUsd, subtractUsd } from "../lib/money.ts";
+import { listLedgerFiles } from "./ledger-files.ts";
+import type { Intent, OpenRequest } from "./ledger-journal.ts";
+import { addAttempt, draftInterrupted, encodeAttempt, encodeDiscard, encodeOpen } from "./ledger-journal.ts";
+import type { CorrectionDraft, LineDraft } from "./ledger-line.ts";
+import { encodeCorrection, encodeLine, hashLine } from "./ledger-line.ts";
+import { recoverLedger } from "./ledger-recovery.ts";
+import type { StoreOptions } from "./ledger-store.ts";
+import { LedgerStore } from "./ledger-store.ts";
+import type { Holder, Window } from "./ledger-sums.ts";
+import { Sums } from "./ledger-sums.ts";
+
+export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
+  /** Wall clock, in milliseconds. */
+  readonly now?: () => number;
+}
+
+/** Lines at risk when the power fails, with `sync: batch`. */
+const SYNC_MS = 100;
+const RETRY_MS = 1000;
+/** So much of the ledger is read again at most when the gateway starts after a crash. */
+const CHECKPOINT_BYTES = 8 << 20;
+
+/** The requests that wait for one turn's journal records to be written. */
+interface Opening {
+  readonly ids: string[];
+  readonly written: PromiseWithResolvers<void>;
+}
+
+export class LedgerWriter {
+  readonly #options: LedgerOptions;
+  readonly #now: () => number;
+  readonly #lock: FileLock;
+  readonly #store: LedgerStore;
+  readonly #sums = new Sums();
+  readonly #open = new Map<string, OpenRequest>();
+  /** Hash of the last line, written or not. */
+  #prev: string;
+  #lines: string[] = [];
+  #records: string[] = [];
+  #opening: Opening | null = null;
+  /** Openings whose records are written but not yet on the disk; only with `sync: always`. */
+  #unsynced: Opening[] = [];
+  #problem: string | null = null;
+  #scheduled = false;
+  #dirty = false;
+  #syncing: Promise<void> | null = null;
+  #syncTimer: NodeJS.Timeout | null = null;
+  #retryTimer: NodeJS.Timeout | null = null;
+  #checkpointAt = CHECKPOINT_BYTES;
+
+  constructor(options: LedgerOptions, lock: FileLock) {
+    this.#options = options;
+    this.#lock = lock;
+    this.#now = options.now ?? Date.now;
+    const { path } = options;
+    const recovery = recoverLedger(path, `${path}.open`);
+    if (recovery.cutBytes > 0)
+      options.report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
+    this.#sums.load(listLedgerFiles(path), `${path}.sums`);
+    this.#store = new LedgerStore({ ...options, journalPath: `${path}.open` }, recovery);
+    this.#prev = recovery.prev;
+    for (const [id, request] of recovery.unfinished) {
+      this.#open.set(id, request);
+      this.append(draftInterrupted(request));
+    }
+    if (recovery.unfinished.size > 0)
+      options.report(`${recovery.unfinished.size} requests were cut short by the gateway's end`);
+    this.#flush();
+  }
+
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  open(intent: Intent): Promise<void> {
+    if (this.#problem !== null) return Promise.reject(refuse(this.#problem));
+    this.#open.set(intent.id, { intent, channels: [intent.channel] });
+    this.#records.push(encodeOpen(intent));
+    this.#opening ??= { ids: [], written: Promise.withResolvers<void>() };
+    this.#opening.ids.push(intent.id);
+    this.#schedule();
+    return this.#opening.written.promise;
+  }
+
+  attempt(id: string, channel: string): void {
+    if (addAttempt(this.#open, id, channel)) this.#records.push(encodeAttempt(id, channel));
+    this.#schedule();
+  }
+
+  append(draft: LineDraft): void {
+    if (!this.#open.delete(draft.id))
+      throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
+    this.#add(encodeLine(draft, this.#prev));
+    this.#sums.add(draft, parseUsd(draft.charge_usd ?? "0"));
+  }
+
+  correct(draft: CorrectionDraft): void {
+    this.#add(encodeCorrection(draft, this.#prev));
+    const { key, group, request_time: time } = draft;
+    const difference = subtractUsd(parseUsd(draft.charge_usd ?? "0"), parseUsd(draft.was.charge_usd ?? "0"));
+    this.#sums.add({ key, group, time }, difference);
+  }
+
+  discard(id: string): void {
+    if (this.#open.delete(id)) this.#records.push(encodeDiscard(id));
+    this.#schedule();
+  }
+
+  spentOf(holder: Holder, window: Window): Usd {
+    return this.#sums.spentOf(holder, window, this.#now());
+  }
+
+  lastUsed(key: string): string | null {
+    return this.#sums.lastUsed(key);
+  }
+
+  async close(): Promise<void> {
+    this.#flush();
+    if (this.#syncTimer !== null) clearTimeout(this.#syncTimer);
+    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+    if (this.#lines.length > 0)
+      this.#options.report(`${this.#lines.length} lines could not be written: ${this.#problem}`);
+    await this.#syncing;
+    if (this.#options.sync !== "never") await this.#store.sync();
+    if (this.#lines.length === 0) this.#sums.save(`${this.#options.path}.sums`, this.#store.position);
+    this.#store.close();
+    this.#lock.release();
+  }
+
+  #add(line: string): void {
+    this.#lines.push(line);
+    this.#prev = hashLine(line);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#problem !== null) return;
+    this.#scheduled = true;
+    setImmediate(() => this.#flush());
+  }
+
+  /** The journal first: a request that is named in it may go out even if the lines of others fail to be written. */
+  #flush(): void {
+    this.#scheduled = false;
+    const opening = this.#opening;
+    const records = this.#records.join("");
+    this.#opening = null;
+    this.#records = [];
+    try {
+      if (records !== "" && this.#problem === null) this.#store.writeJournal(records);
+    } catch (error) {
+      this.#fail(error);
+      this.#reject(opening);
+      return;
+    }
+    if (this.#options.sync === "always" && opening !== null) this.#unsynced.push(opening);
+    else opening?.written.resolve();
+    this.#writeLines();
+    this.#dirty = true;
+    this.#scheduleSync();
+  }
+
+  #writeLines(): void {
+    try {
+      if (this.#lines.length > 0) this.#store.writeLines(this.#lines, this.#prev, this.#now());
+      this.#lines = [];
+      this.#store.tidyJournal(this.#open, this.#problem !== null);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    if (this.#problem !== null) {
+      this.#problem = null;
+      this.#options.report("the ledger can be written again");
+    }
+    if (this.#store.written < this.#checkpointAt) return;
+    this.#checkpointAt = this.#store.written + CHECKPOINT_BYTES;
+    this.#sums.save(`${this.#options.path}.sums`, this.#store.position);
+  }
+
+  #fail(error: unknown): void {
+    const problem = error instanceof Error ? error.message : String(error);
+    if (problem !== this.#problem) {
+      this.#options.report(
+        `the ledger can't be written, billable requests are refused until it can: ${problem}`,
+      );
+    }
+    this.#problem = problem;
+    this.#retryTimer ??= setTimeout(() => {
+      this.#retryTimer = null;
+      this.#flush();
+    }, RETRY_MS);
+  }
+
+  /** These requests never go out. */
+  #reject(opening: Opening | null): void {
+    if (opening === null) return;
+    for (const id of opening.ids) this.#open.delete(id);
+    opening.written.reject(refuse(this.#problem ?? "unknown"));
+  }
+
+  #scheduleSync(): void {
+    if (!this.#dirty || this.#syncing !== null || this.#syncTimer !== null) return;
+    switch (this.#options.sync) {
+      case "never":
+        return;
+      case "always":
+        this.#syncing = this.#sync();
+        return;
+      case "batch":
+        this.#syncTimer = setTimeout(() => {
+          this.#syncTimer = null;
+          this.#syncing = this.#sync();
+        }, SYNC_MS);
+    }
+  }
+
+  /** Never on the event loop's own time. */
+  async #sync(): Promise<void> {
+    this.#dirty = false;
+    const openings = this.#unsynced;
+    this.#unsynced = [];
+    try {
+      await this.#store.sync();
+      for (const opening of openings) opening.written.resolve();
+    } catch (error) {
+      this.#fail(error);
+      for (const opening of openings) this.#reject(opening);
+    }
+    this.#syncing = null;
+    this.#scheduleSync();
+  }
+}
+
+function refuse(problem: string): GatewayError {
+  return new GatewayError(
+    "ledger_unwritable",
+    `the gateway can't write its ledger (${problem}) and takes no billable requests until it can`,
+    {
+      retryAfterSeconds: 5,
+    },
+  );
+}

@@ -1,0 +1,65 @@
+// The ledger of a running gateway, as the rest of it knows the ledger: exactly
+// one line for every request that went to an upstream, whatever happens to the
+// request, the disk or the process.
+
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+
+import { GatewayError } from "../lib/errors.ts";
+import type { FileLock } from "../lib/file-lock.ts";
+import { LockHeld, takeLock } from "../lib/file-lock.ts";
+import type { Usd } from "../lib/money.ts";
+import type { Intent } from "./ledger-journal.ts";
+import type { CorrectionDraft, LineDraft } from "./ledger-line.ts";
+import type { Holder, Window } from "./ledger-sums.ts";
+import type { LedgerOptions } from "./ledger-writer.ts";
+import { LedgerWriter } from "./ledger-writer.ts";
+
+export interface Ledger {
+  /** To be awaited before a request goes to an upstream: from then on it gets a line, come what may.
+   *  Rejects with `ledger_unwritable` while lines can't be written. */
+  open(intent: Intent): Promise<void>;
+  /** The open request goes to another channel. */
+  attempt(id: string, channel: string): void;
+  /** The one line of an open request. */
+  append(draft: LineDraft): void;
+  /** The open request reached no upstream, or was refused by it: it gets no line. */
+  discard(id: string): void;
+  /** New amounts for a request that has its line. */
+  correct(draft: CorrectionDraft): void;
+  /** Why nothing can be written at present. Lines are kept until it can. */
+  readonly problem: string | null;
+  /** What lines and corrections of this key or group come to. Days and months are UTC. */
+  spentOf(holder: Holder, window: Window): Usd;
+  /** ISO time of a key's last billed request. */
+  lastUsed(key: string): string | null;
+  /** Writes what is left and gives the ledger up. */
+  close(): Promise<void>;
+}
+
+/** Throws `ledger_unwritable` when another process writes this ledger, or when it can't be opened. */
+export function openLedger(options: LedgerOptions): Ledger {
+  const { path } = options;
+  const lock = lockLedger(path);
+  try {
+    return new LedgerWriter(options, lock);
+  } catch (error) {
+    lock.release();
+    throw new GatewayError("ledger_unwritable", `the ledger ${path} can't be opened: ${String(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+export function lockLedger(path: string): FileLock {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    return takeLock(`${path}.lock`);
+  } catch (error) {
+    const why =
+      error instanceof LockHeld && error.holder !== null
+        ? `is being written by process ${error.holder.pid} since ${error.holder.since}`
+        : `can't be locked: ${String(error)}`;
+    throw new GatewayError("ledger_unwritable", `the ledger ${path} ${why}`, { cause: error });
+  }
+}
