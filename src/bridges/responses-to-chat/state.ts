@@ -7,6 +7,7 @@ import type { Refusal } from "./errors.ts";
 import type { Item, Reply } from "./events.ts";
 import { nameCompletion } from "./reply.ts";
 import type { Json } from "./json.ts";
+import type { Lane } from "./lane.ts";
 
 /** `held`: no head has left yet, so that a failure can still be an HTTP error. */
 export type Phase = "held" | "open" | "done" | "broken" | "refused";
@@ -42,6 +43,7 @@ export interface Stream {
   answering: boolean;
   readonly byId: Map<unknown, Entry>;
   readonly byIndex: Map<unknown, Entry>;
+  lane: Lane | null;
   /** Items as they were when done, for an end that doesn't repeat them. */
   readonly finished: Item[];
 }
@@ -61,6 +63,7 @@ export function openState(context: BridgeContext): Stream {
     answering: false,
     byId: new Map(),
     byIndex: new Map(),
+    lane: null,
     finished: [],
   };
 }
@@ -75,6 +78,7 @@ export function identify(stream: Stream, reply: Reply): void {
   };
   stream.identity = { ...first, tier: reply.service_tier };
   stream.frame = buildFrame(stream.identity, context);
+  stream.lane = null;
 }
 
 /** By id; or by place, since some upstreams give an item a new id with each event. */

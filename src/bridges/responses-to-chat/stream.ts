@@ -10,6 +10,7 @@ import { complete, fail, failError, failResponse } from "./ending.ts";
 import { blameUpstream, type Refusal, writeError } from "./errors.ts";
 import { Item, Reply } from "./events.ts";
 import type { Json } from "./json.ts";
+import { openLane, tellInLane } from "./lane.ts";
 import {
   addMessage,
   tellMessage,
@@ -117,15 +118,24 @@ function tellEvents(stream: Stream, events: readonly SseEvent[]): string {
 }
 
 function tellEvent(stream: Stream, { name, data }: SseEvent): string {
+  const { lane } = stream;
+  const quick = lane !== null && lane.name === name ? tellInLane(lane, data) : null;
+  if (quick !== null) return quick;
   // Whole texts and tool lists come again and again in events that say nothing new: those are not even parsed.
   if (name.startsWith("response.") && !Object.hasOwn(ROWS, name)) return "";
   const event = parseJson(data);
   if (event === undefined) return data === "[DONE]" ? "" : fail(stream, MALFORMED);
-  if (!isObject(event)) return "";
-  const type = event["type"];
-  if (typeof type !== "string" || !Object.hasOwn(ROWS, type)) return "";
+  return isObject(event) ? tellParsed(stream, event) : "";
+}
+
+function tellParsed(stream: Stream, event: Json): string {
+  const { type } = event;
+  const row = typeof type === "string" && Object.hasOwn(ROWS, type) ? ROWS[type] : undefined;
+  if (typeof type !== "string" || row === undefined) return "";
   if (stream.phase === "held" && !PRELUDE.has(type)) stream.phase = "open";
-  return ROWS[type]?.(stream, event) ?? "";
+  const text = row(stream, event);
+  if (text !== "" && type.endsWith(".delta")) stream.lane = openLane(stream, type, event);
+  return text;
 }
 
 function meet(stream: Stream, event: Json): string {

@@ -1,6 +1,7 @@
 // Streams of hand-made events: what no recording has, and how upstreams misbehave.
 
 import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
 import { blameUpstream } from "../../../src/bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
 import {
@@ -588,5 +589,65 @@ describe("failures", () => {
     const { text, phase } = chat.push(encode("data: {broken\n\n"));
     expect(phase).toBe("broken");
     expect(accumulate(text).error).toMatchObject({ code: "upstream_invalid" });
+  });
+});
+
+describe("the short way for the next delta of the same item", () => {
+  const reasoning = { type: "reasoning", id: "r", summary: [] };
+  const kinds: [type: string, item: Json, more: Json][] = [
+    [TEXT, message("a", ""), { content_index: 0 }],
+    ["response.refusal.delta", message("a", ""), { content_index: 0 }],
+    ["response.reasoning_summary_text.delta", reasoning, { summary_index: 0 }],
+    ["response.reasoning_text.delta", reasoning, { content_index: 0 }],
+    [ARGUMENTS, call("c", "f", ""), {}],
+    [
+      "response.custom_tool_call_input.delta",
+      { type: "custom_tool_call", id: "ct", call_id: "c", name: "n" },
+      {},
+    ],
+  ];
+  const deltas = fc.array(
+    fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.constantFrom('","delta":"', "\\", '"', "\n", "😀", "\ud83d", '"item_id":"a"'),
+    ),
+    { minLength: 3 },
+  );
+
+  for (const [type, item, more] of kinds) {
+    test(`tells the same as the long one: ${type}`, () => {
+      fc.assert(
+        fc.property(deltas, (texts) => {
+          const place = { item_id: item["id"], output_index: 0, ...more };
+          const events = texts.map((delta) => ({ type, sequence_number: 1, ...place, delta, logprobs: [] }));
+          const opening = { type: "response.output_item.added", output_index: 0, item };
+          const long = (event: Json): string => `data: ${JSON.stringify(event)}\n\n`;
+          const tell = (write: (event: Json) => string): string =>
+            openChatStream(PLAIN).push(encode([opening, ...events].map(write).join(""))).text;
+          expect(tell(frame)).toBe(tell(long));
+        }),
+      );
+    });
+  }
+
+  test("ends where another item, part or kind of event speaks", () => {
+    const say = (id: string, index: number, delta: string, more: Json) => ({
+      type: "response.reasoning_summary_text.delta",
+      item_id: id,
+      output_index: index,
+      ...more,
+      delta,
+    });
+    const events = [
+      created,
+      { type: "response.output_item.added", output_index: 0, item: reasoning },
+      say("r", 0, "A", { summary_index: 0 }),
+      say("r", 0, "B", { summary_index: 0 }),
+      say("r", 0, "C", { summary_index: 1 }),
+      say("r", 0, "D", { summary_index: 1 }),
+      say("s", 1, "E", { summary_index: 1 }),
+    ];
+    const { completion } = accumulate(run([...events, end([])]).text);
+    expect(completion["choices"][0].message.reasoning_content).toBe("AB\n\nCD\n\nE");
   });
 });
