@@ -4,7 +4,7 @@
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { isFault, type FaultName } from "./faults.ts";
-import { parseJson, pickText } from "./json.ts";
+import { decodeName, parseJson, pickText } from "./json.ts";
 
 export interface Control {
   readonly fault?: FaultName;
@@ -19,17 +19,22 @@ interface Asked {
 
 export function readControl(request: Asked, path: string): Control {
   const [, inPath = ""] = /\/models\/(.+):[a-zA-Z]+$/.exec(path) ?? [];
-  const model = pickText(request.json, "model") || decodeURIComponent(inPath);
+  const model = pickText(request.json, "model") || decodeName(inPath);
   const wishes = new Map(
     model.startsWith("demo-") ? model.slice("demo-".length).split("_").map(splitWish) : [],
   );
   const read = (name: string): string => request.field(`x-demo-${name}`) ?? wishes.get(name) ?? "";
-  const [fault, pace, words] = [read("fault"), read("pace"), read("words")];
+  const [fault, pace, words] = [read("fault"), readCount(read("pace")), readCount(read("words"))];
   return {
     ...(isFault(fault) ? { fault } : {}),
-    ...(pace === "" ? {} : { paceMs: Number(pace) }),
-    ...(words === "" ? {} : { words: Number(words) }),
+    ...(pace === null ? {} : { paceMs: pace }),
+    ...(words === null ? {} : { words }),
   };
+}
+
+/** At most a million: nobody shall run a demo out of memory. */
+function readCount(text: string): number | null {
+  return /^\d{1,6}$/.test(text) ? Number(text) : null;
 }
 
 function splitWish(wish: string): [string, string] {

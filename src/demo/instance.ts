@@ -2,7 +2,7 @@
 // structure is asked of it, and the arguments of its tool calls. It knows the
 // keywords that clients use; `pattern` and exotic combinations it does not.
 
-import { isObject, pick, pickList, pickNumber, pickText, type Json } from "./json.ts";
+import { decodeName, isObject, pick, pickList, pickNumber, pickText, type Json } from "./json.ts";
 
 const FORMATS: Readonly<Record<string, string>> = {
   date: "2026-11-20",
@@ -122,5 +122,5 @@ function mergeAll(schema: Json, parts: readonly unknown[]): Json {
 }
 
 function unescape(step: string): string {
-  return decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~");
+  return decodeName(step).replaceAll("~1", "/").replaceAll("~0", "~");
 }

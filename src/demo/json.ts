@@ -32,6 +32,15 @@ export function readText(content: unknown): string {
   return content.map((part) => pickText(part, "text")).join("\n");
 }
 
+/** A name as it stands in a path; one that is wrongly escaped stays as it is. */
+export function decodeName(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -5,7 +5,7 @@ import { answerJson, answerStream, type Answer } from "./answer.ts";
 import { chat } from "./chat.ts";
 import { content } from "./content.ts";
 import type { Family, FamilyName } from "./family.ts";
-import { pick, pickList, pickNumber, readText, type Json } from "./json.ts";
+import { decodeName, pick, pickList, pickNumber, readText, type Json } from "./json.ts";
 import { messages } from "./messages.ts";
 import { keepIds, writeList, writeModel, type DemoPlatform, type ListShape } from "./models.ts";
 import { refuse } from "./refusal.ts";
@@ -135,7 +135,7 @@ function readStored({ method }: Question, world: World, [, id = "", part]: RegEx
 }
 
 function actOnModel(question: Question, world: World, [, encoded = "", verb = ""]: RegExpExecArray): Answer {
-  const model = decodeURIComponent(encoded);
+  const model = decodeName(encoded);
   const { body } = question;
   switch (verb) {
     case "generateContent":
@@ -184,7 +184,7 @@ function answerModels(question: Question, world: World): Answer {
   const ids = keepIds(world.models, shape);
   const [, encoded] = /\/models\/(.+)$/.exec(question.path) ?? [];
   if (encoded === undefined) return answerJson(family, writeList(ids, shape, question.query));
-  const id = decodeURIComponent(encoded);
+  const id = decodeName(encoded);
   return ids.includes(id) ? answerJson(family, writeModel(id, shape)) : refuse(family, 404, `model: ${id}`);
 }
 

@@ -141,8 +141,12 @@ function openWorld({ platform, models, credential }: DemoOptions): World {
   };
 }
 
+function readUrl(target: string): URL {
+  return URL.parse(target, "http://demo") ?? new URL("http://demo/");
+}
+
 function isList({ method, target }: WireRequest): boolean {
-  return method === "GET" && isModelPath(new URL(target, "http://demo").pathname);
+  return method === "GET" && isModelPath(readUrl(target).pathname);
 }
 
 function receive(wireRequest: WireRequest): { request: Received; reply: Omit<Reply, "steps"> } {
@@ -174,7 +178,7 @@ function plan(
   told: Behaviour,
   place: { world: World; options: DemoOptions },
 ): Iterable<Step> {
-  const url = new URL(request.target, "http://demo");
+  const url = readUrl(request.target);
   const control = readControl(request, url.pathname);
   const behaviour = { ...place.options, ...control, ...told };
   if (behaviour.steps !== undefined) return behaviour.steps(request);

@@ -52,6 +52,12 @@ test("GET /v1/models takes the shape of whoever asks", async () => {
   expect((await ask({})).data[0].object).toBe("model");
 });
 
+test("a path that nobody would write is answered too", async () => {
+  for (const target of ["//", "http://[", "/v1beta/models/%ff:generateContent", "/v1/models/%", "*"]) {
+    expect((await rawRequest(upstream.port, { target, body: CONTENT })).complete).toBe(true);
+  }
+});
+
 test("unknown paths and broken bodies get the native error", async () => {
   const unknown = await rawRequest(upstream.port, { target: "/v1/messages/nothing", body: {} });
   expect([unknown.status, JSON.parse(unknown.text).error.type]).toEqual([404, "not_found_error"]);

@@ -27,6 +27,17 @@ export async function openRaw(port: number, hostname = "127.0.0.1"): Promise<Raw
   const ended = Promise.withResolvers<Ending>();
   let waiting: (() => void)[] = [];
   let over = false;
+  let joined = Buffer.alloc(64 * 1024);
+  let size = 0;
+  const append = (more: Uint8Array): void => {
+    if (size + more.length > joined.length) {
+      const larger = Buffer.alloc(2 * (size + more.length));
+      larger.set(joined.subarray(0, size));
+      joined = larger;
+    }
+    joined.set(more, size);
+    size += more.length;
+  };
   const wake = (): void => {
     const woken = waiting;
     waiting = [];
@@ -55,6 +66,7 @@ export async function openRaw(port: number, hostname = "127.0.0.1"): Promise<Raw
     socket: {
       data(_, bytes) {
         pieces.push({ bytes: Buffer.from(bytes), atMs: performance.now() - opened });
+        append(bytes);
         wake();
       },
       drain: flush,
@@ -63,7 +75,7 @@ export async function openRaw(port: number, hostname = "127.0.0.1"): Promise<Raw
       error: () => finish("reset"),
     },
   });
-  const bytes = (): Buffer => Buffer.concat(pieces.map((piece) => piece.bytes));
+  const bytes = (): Buffer => joined.subarray(0, size);
   return {
     pieces,
     bytes,
@@ -73,7 +85,7 @@ export async function openRaw(port: number, hostname = "127.0.0.1"): Promise<Raw
       flush(socket);
     },
     async until(condition) {
-      const holds = typeof condition === "string" ? (all: Buffer) => all.includes(condition) : condition;
+      const holds = typeof condition === "string" ? seek(condition) : condition;
       for (let all = bytes(); ; all = bytes()) {
         if (holds(all)) return all;
         if (over)
@@ -87,6 +99,16 @@ export async function openRaw(port: number, hostname = "127.0.0.1"): Promise<Raw
     resume: () => socket.resume(),
     close: () => void socket.end(),
     reset: () => socket.terminate(),
+  };
+}
+
+/** Looks for a text, each time only in what is new. */
+function seek(text: string): (bytes: Buffer) => boolean {
+  let seen = 0;
+  return (bytes) => {
+    const found = bytes.includes(text, Math.max(0, seen - text.length));
+    seen = bytes.length;
+    return found;
   };
 }
 
