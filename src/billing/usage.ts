@@ -80,3 +80,14 @@ export interface Meter {
   see(chunk: Uint8Array): void;
   read(): Reading;
 }
+
+/** The buckets of all parts together. */
+export function sumUsage(parts: readonly Part[]): Usage {
+  if (parts.length === 1) return parts[0]?.usage ?? {};
+  const sum: Usage = {};
+  for (const kind of [...USAGE_KINDS, ...CALL_KINDS]) {
+    const counts = parts.flatMap(({ usage }) => usage[kind] ?? []);
+    if (counts.length > 0) sum[kind] = counts.reduce((total, count) => total + count, 0);
+  }
+  return sum;
+}

@@ -1,0 +1,133 @@
+// Which unit prices one part of an answer pays: the kind's own or its
+// documented stand-in, the long-context rates, and the factors of how it was
+// served. Everything chosen is told in words and decimals, so that a ledger
+// line can be derived again from itself. No arithmetic: that is charge.ts.
+
+import type { Price, Rates } from "./prices.ts";
+import { CALL_KINDS, type Tariff, type Usage } from "./usage.ts";
+
+/** What a part pays. `factor:service_tier=flex` multiplies the price of every token. */
+export interface Chosen {
+  readonly prices: Readonly<Record<string, string>>;
+  /** `standard`, or what differs from it: `flex`, `fast+us`, `standard+over_272000`. */
+  readonly tier: string;
+}
+
+export const FACTOR = "factor:";
+export const PER_1K = "_per_1k";
+
+interface Missing {
+  /** What has no price: then nothing of the part has. */
+  readonly missing: string;
+}
+
+export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Chosen | Missing {
+  const tier = price.tiers.findLast(({ over }) => countInput(usage) > over);
+  const prices = chooseRates(tier?.rates ?? price.rates, usage);
+  if ("missing" in prices) return prices;
+  const factors = chooseFactors(price.factors, tariff);
+  if ("missing" in factors) return factors;
+  const words = factors.chosen.map(([served]) => served.slice(served.indexOf("=") + 1));
+  if (words.length === 0) words.push("standard");
+  if (tier !== undefined) words.push(`over_${tier.over}`);
+  for (const [served, factor] of factors.chosen) prices.chosen[FACTOR + served] = factor;
+  return { prices: prices.chosen, tier: words.join("+") };
+}
+
+function chooseRates(rates: Rates, usage: Usage): { readonly chosen: Record<string, string> } | Missing {
+  const chosen: Record<string, string> = {};
+  for (const [kind, count] of Object.entries(usage)) {
+    // A part of the output, told but not priced.
+    if (kind === "reasoning") continue;
+    const name = CALLS.has(kind) ? `${kind}${PER_1K}` : kind;
+    const rate = rateOf(rates, name);
+    if (rate !== undefined) chosen[name] = rate;
+    else if (count > 0) return { missing: name };
+  }
+  return { chosen };
+}
+
+function chooseFactors(
+  factors: Rates,
+  tariff: Tariff,
+): { readonly chosen: readonly [string, string][] } | Missing {
+  const chosen: [string, string][] = [];
+  for (const served of servedAs(tariff)) {
+    const factor = factors[served];
+    if (factor !== undefined) chosen.push([served, factor]);
+    // Only regions that the book names cost more; elsewhere the price is the standard one.
+    else if (!served.startsWith("inference_geo=")) return { missing: served };
+  }
+  return { chosen };
+}
+
+const INPUT = new Set([
+  "input",
+  "cache_read",
+  "cache_write",
+  "cache_write_5m",
+  "cache_write_1h",
+  "tool_prompt",
+]);
+
+/** All that the model read: what long-context rates go by. */
+function countInput(usage: Usage): number {
+  let tokens = 0;
+  for (const [kind, count] of Object.entries(usage)) {
+    if (INPUT.has(kind) || kind.startsWith("input_") || kind.startsWith("cache_read_")) tokens += count;
+  }
+  return tokens;
+}
+
+const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
+
+/**
+ * What a kind without a price of its own pays instead. Only where that is how the platforms charge:
+ * - pictures and video in the prompt, and what tools put into it, are input like any other;
+ * - cached tokens pay the full price where no cached one is listed (OpenAI's pro models);
+ * - a write of unknown lifetime is one of five minutes, and costs nothing extra where no write price is listed (OpenAI before GPT-5.6);
+ * - Google charges its searches either by the query or by the prompt: the way that is not listed is free.
+ * Hour-long writes, audio, all special output and all other calls have a price of their own or none.
+ */
+const STAND_INS: Readonly<Record<string, readonly string[]>> = {
+  tool_prompt: ["input"],
+  input_image: ["input"],
+  input_video: ["input"],
+  cache_read: ["input"],
+  cache_read_audio: ["input_audio"],
+  cache_read_image: ["input_image", "cache_read", "input"],
+  cache_read_video: ["input_video", "cache_read", "input"],
+  cache_write: ["cache_write_5m", "input"],
+  cache_write_5m: ["cache_write"],
+};
+
+const EITHER: Readonly<Record<string, string>> = {
+  google_search_per_1k: "google_search_prompt_per_1k",
+  google_search_prompt_per_1k: "google_search_per_1k",
+};
+
+function rateOf(rates: Rates, name: string): string | undefined {
+  const own = rates[name];
+  if (own !== undefined) return own;
+  const other = EITHER[name];
+  if (other !== undefined && rates[other] !== undefined) return "0";
+  const standIn = STAND_INS[name]?.find((kind) => rates[kind] !== undefined);
+  return standIn === undefined ? undefined : rates[standIn];
+}
+
+const STANDARD = new Set(["standard", "default", "auto", "unspecified", "on_demand"]);
+
+/** The ways of serving that may change the price, named as the book names them. */
+function servedAs({ service_tier, traffic_type, inference_geo, speed }: Tariff): readonly string[] {
+  const served: string[] = [];
+  const tier = service_tier?.toLowerCase().replace(/^service_tier_/, "") ?? "standard";
+  const traffic = traffic_type?.toLowerCase() ?? "on_demand";
+  // Vertex names its tiers by traffic: on_demand_flex, on_demand_priority.
+  if (traffic.startsWith("on_demand_")) served.push(`service_tier=${traffic.slice("on_demand_".length)}`);
+  else if (!STANDARD.has(traffic) && !traffic.endsWith("_unspecified"))
+    served.push(`traffic_type=${traffic}`);
+  else if (!STANDARD.has(tier)) served.push(`service_tier=${tier}`);
+  if (speed !== undefined && speed !== "standard") served.push(`speed=${speed}`);
+  if (inference_geo !== undefined) served.push(`inference_geo=${inference_geo}`);
+  return served;
+}

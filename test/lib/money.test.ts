@@ -1,0 +1,105 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import {
+  addDecimals,
+  addUsd,
+  compareDecimals,
+  formatDecimal,
+  formatUsd,
+  multiplyDecimals,
+  parseDecimal,
+  parseUsd,
+  roundDecimal,
+  shiftDecimal,
+  subtractUsd,
+  ZERO_USD,
+} from "../../src/lib/money.ts";
+
+const decimals = fc
+  .tuple(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), fc.integer({ min: 0, max: 24 }))
+  .map(([units, scale]) => ({ units, scale }));
+
+describe("a decimal", () => {
+  test.each([
+    ["0", "0"],
+    ["0.0", "0"],
+    ["-0", "0"],
+    ["007.50", "7.5"],
+    ["0.011106", "0.011106"],
+    ["1000000", "1000000"],
+    ["-1.10", "-1.1"],
+    ["0.000000000000000000000001", "0.000000000000000000000001"],
+  ])("%s is written %s", (text, written) => {
+    expect(formatDecimal(parseDecimal(text))).toBe(written);
+  });
+
+  test.each([
+    "",
+    "1e3",
+    "1.",
+    ".5",
+    "+1",
+    " 1",
+    "1 ",
+    "0x1",
+    "NaN",
+    "Infinity",
+    "1_000",
+    "1,5",
+    "--1",
+    "1".repeat(65),
+  ])("%p is none", (text) => {
+    expect(() => parseDecimal(text)).toThrow(RangeError);
+  });
+
+  test.each([
+    ["0.5", 0, "1"],
+    ["-0.5", 0, "-1"],
+    ["0.4999", 0, "0"],
+    ["0.0000000000005", 12, "0.000000000001"],
+    ["0.00000000000049", 12, "0"],
+    ["-0.0000000000005", 12, "-0.000000000001"],
+    ["1.25", 4, "1.25"],
+  ])("%s rounds at %d places to %s: half goes away from zero", (text, places, rounded) => {
+    expect(formatDecimal(roundDecimal(parseDecimal(text), places))).toBe(rounded);
+  });
+
+  test("is read back as it was written", () => {
+    fc.assert(
+      fc.property(decimals, (value) => {
+        expect(compareDecimals(parseDecimal(formatDecimal(value)), value)).toBe(0);
+      }),
+    );
+  });
+
+  test("adds and multiplies as a fraction does", () => {
+    fc.assert(
+      fc.property(decimals, decimals, (a, b) => {
+        const [unit, other] = [10n ** BigInt(a.scale), 10n ** BigInt(b.scale)];
+        const sum = addDecimals(a, b);
+        expect(sum.units * unit * other).toBe((a.units * other + b.units * unit) * 10n ** BigInt(sum.scale));
+        const product = multiplyDecimals(a, b);
+        expect(product.units * unit * other).toBe(a.units * b.units * 10n ** BigInt(product.scale));
+      }),
+    );
+  });
+
+  test("shifts without loss", () => {
+    expect(formatDecimal(shiftDecimal(parseDecimal("11106"), 6))).toBe("0.011106");
+  });
+});
+
+describe("an amount of dollars", () => {
+  test("a million times a millionth and a bit is exact, where floats drift", () => {
+    let sum = ZERO_USD;
+    const one = parseUsd("0.000651");
+    for (let i = 0; i < 1_000_000; i += 1) sum = addUsd(sum, one);
+    expect(formatUsd(sum)).toBe("651");
+  });
+
+  test("holds twelve decimals, compares, and goes below zero for a correction", () => {
+    expect(formatUsd(parseUsd("0.000000000001"))).toBe("0.000000000001");
+    expect(parseUsd("0.1") < parseUsd("0.10000000001")).toBe(true);
+    expect(formatUsd(subtractUsd(parseUsd("1"), parseUsd("2.5")))).toBe("-1.5");
+  });
+});
