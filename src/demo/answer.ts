@@ -4,7 +4,7 @@
 import type { Field } from "../lib/http1/types.ts";
 import type { FamilyName } from "./family.ts";
 
-export type Framing = "length" | "chunked" | "close";
+type Framing = "length" | "chunked" | "close";
 
 export interface Answer {
   readonly family: FamilyName;

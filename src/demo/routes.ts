@@ -84,7 +84,7 @@ export function isModelPath(path: string): boolean {
 }
 
 /** The native shape for a path, known or not. */
-export function guessFamily(path: string): FamilyName {
+function guessFamily(path: string): FamilyName {
   const found = ROUTES.find((route) => route.path.test(path))?.family;
   return (
     found ?? (path.includes("/v1beta/") ? "content" : path.includes("/messages") ? "messages" : "responses")

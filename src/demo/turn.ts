@@ -43,7 +43,7 @@ export interface Call {
 }
 
 /** Disjoint counts, except that `reasoning` is a part of `output`. */
-export interface Counts {
+interface Counts {
   readonly input: number;
   readonly cacheRead: number;
   readonly cacheWrite5m: number;
@@ -106,7 +106,7 @@ export function countTokens(text: string): number {
 }
 
 /** Pieces that a model would stream; joined they are the text. */
-export function splitWords(text: string): string[] {
+function splitWords(text: string): string[] {
   return text.match(/\S{1,16}\s*|\s+/gu) ?? [];
 }
 

@@ -51,7 +51,7 @@ export function readFixtureRequest({ request_file }: Fixture): unknown {
   return request_file === undefined ? null : JSON.parse(readFileSync(join(ROOT, request_file), "utf8"));
 }
 
-export const FAMILY_OF = {
+const FAMILY_OF = {
   anthropic: "messages",
   "openai-responses": "responses",
   "openai-chat": "chat",

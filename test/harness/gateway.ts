@@ -11,7 +11,7 @@ import { makeTempFolder, readLedger, type TempFolder } from "./temp.ts";
 
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 
-export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
+const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
 /** The secret of the key that `makeConfig` binds to the group of this platform. */

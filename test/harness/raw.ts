@@ -3,7 +3,7 @@
 
 import type { Socket } from "bun";
 
-export type Ending = "fin" | "reset";
+type Ending = "fin" | "reset";
 
 export interface RawConnection {
   send(bytes: string | Uint8Array): void;
