@@ -21,7 +21,7 @@ export interface Answer {
   readonly logprobs: readonly TokenLogprob[];
 }
 
-export interface Citation {
+interface Citation {
   readonly type: "url_citation";
   readonly url_citation: { start_index: number; end_index: number; title: string; url: string };
 }
@@ -55,7 +55,7 @@ export function readAnswer(output: readonly Item[], context: BridgeContext): Ans
 
 /** Under a JSON format only the first message counts: models repeat the same JSON, and two of it are none.
  *  A commentary is not the answer that the format is for. */
-export function chooseMessages(output: readonly Item[], context: BridgeContext): readonly Item[] {
+function chooseMessages(output: readonly Item[], context: BridgeContext): readonly Item[] {
   const messages = output.filter((item) => item.type === "message");
   return context.json ? messages.filter((item) => !isCommentary(item.phase)).slice(0, 1) : messages;
 }

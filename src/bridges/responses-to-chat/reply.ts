@@ -16,7 +16,7 @@ export function convertReply(value: unknown, context: BridgeContext): { status: 
 }
 
 /** Where an unfinished or failed reply would otherwise pass for an empty answer. */
-export function findFailure(value: unknown, context: BridgeContext): Refusal | null {
+function findFailure(value: unknown, context: BridgeContext): Refusal | null {
   if (!isObject(value))
     return blameUpstream(502, "upstream_invalid", "The upstream's answer is not a response.");
   const { status, error, output } = value;

@@ -441,6 +441,11 @@ describe("upstreams that do it their own way", () => {
     expect(complete(events)["choices"][0].message.tool_calls).toHaveLength(1);
   });
 
+  test("words of a message that was never added are told all the same", () => {
+    const events = [created, { type: TEXT, output_index: 0, item_id: "a", delta: "One." }, end([one])];
+    expect(complete(events)["choices"][0].message.content).toBe("One.");
+  });
+
   test("new ids with each event: the place counts", () => {
     let fresh = 0;
     const rotate = (event: Json): Json => {
@@ -581,6 +586,14 @@ describe("failures", () => {
       phase: "done",
       refusal: null,
     });
+  });
+
+  test("an event that never ends is given up", () => {
+    const chat = openChatStream(PLAIN);
+    push(chat, created);
+    const { phase, refusal } = chat.push(new Uint8Array(65 * 1024 * 1024).fill(0x78));
+    expect(phase).toBe("refused");
+    expect(refusal?.status).toBe(502);
   });
 
   test("an event that is no JSON breaks the stream", () => {

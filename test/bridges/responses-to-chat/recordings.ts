@@ -8,7 +8,7 @@ import type { BridgeContext } from "../../../src/bridges/responses-to-chat/conte
 const FOLDER = new URL("../../../../shared/fixtures/", import.meta.url);
 export const absent = !existsSync(new URL("manifest.json", FOLDER));
 
-export interface Expected {
+interface Expected {
   text: { sha256: string; len: number } | null;
   delta_text_matches: boolean | null;
   refusal: { value: string } | null;
@@ -35,7 +35,7 @@ export interface Recording {
   expect: Expected;
 }
 
-export interface Pair {
+interface Pair {
   pair: string;
   chat: string;
   responses: string;

@@ -256,6 +256,9 @@ describe("top-level fields", () => {
     [{ function_call: "auto" }, "function_call", "invalid_value"],
     [{ tools: [] }, "tools", "empty_array"],
     [{ functions: [] }, "functions", "empty_array"],
+    [{ functions: [{ name: "f" }], tools: [] }, "functions", "invalid_value"],
+    [{ functions: [{ name: "f" }], function_call: "required" }, "function_call", "invalid_value"],
+    [{ functions: [{ name: "f" }], function_call: {} }, "function_call.name", "missing_required_parameter"],
     [{ tools: [{ type: "web_search" }] }, "tools[0].type", "invalid_value"],
     [{ tools: [{ type: "function", name: "f" }] }, "tools[0].name", "unknown_parameter"],
     [{ tools: [{ type: "function" }] }, "tools[0].function", "missing_required_parameter"],
@@ -479,6 +482,16 @@ describe("messages", () => {
       "missing_required_parameter",
     ],
     [[user, { role: "function", name: "f", content: "x" }], "messages[1].role", "invalid_value"],
+    [
+      [{ role: "assistant", function_call: { name: "f", arguments: "" } }, user],
+      "messages[1].role",
+      "invalid_value",
+    ],
+    [
+      [user, { role: "assistant", tool_calls: [{ id: "c", type: "mcp" }] }],
+      "messages[1].tool_calls[0].type",
+      "invalid_value",
+    ],
   ];
   for (const [messages, param, code] of refused) {
     test(`${JSON.stringify(messages).slice(0, 90)} is refused for ${param}`, () => {
@@ -520,7 +533,18 @@ describe("tools and their choice", () => {
     });
   }
 
+  test("a custom tool may take plain text, and nothing but text and grammars", () => {
+    const custom = (format: Json): Json => ({ tools: [{ type: "custom", custom: { name: "c", format } }] });
+    expect(convert(custom({ type: "text" }))["tools"][0].format).toEqual({ type: "text" });
+    const path = "tools[0].custom.format";
+    expect(refuseAsk(custom({ type: "xml" }))).toMatchObject({
+      param: `${path}.type`,
+      code: "invalid_value",
+    });
+  });
+
   test("an unknown choice is refused", () => {
+    expect(refuseAsk({ tools, tool_choice: { type: "mcp" } })).toMatchObject({ param: "tool_choice.type" });
     expect(refuseAsk({ tools, tool_choice: "any" })).toMatchObject({
       param: "tool_choice",
       code: "invalid_value",
