@@ -30,8 +30,8 @@ export interface Billed {
   readonly multiplier: string;
 }
 
-/** One pass, as a ledger line tells it. */
-export interface ChargedPart {
+/** One pass, as a ledger line tells it. A type, not an interface: a line takes it as a record. */
+export type ChargedPart = {
   readonly model: string;
   readonly pass: string;
   readonly usage: Usage;
@@ -39,7 +39,7 @@ export interface ChargedPart {
   readonly prices: Readonly<Record<string, string>> | null;
   readonly tier: string | null;
   readonly official_usd: string | null;
-}
+};
 
 /** Amounts are decimals; null where a price is missing, of one part or of all. */
 export interface Charge {

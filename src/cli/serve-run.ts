@@ -1,43 +1,41 @@
 // What `gateway serve` does once it is asked to: config in, gateway up, signals, reload, down.
 
 import type { Catalog } from "../config/catalog.ts";
-import { findConfig, loadConfig } from "../config/file.ts";
+import { findConfig, type Loaded, loadConfig } from "../config/file.ts";
+import { watchConfig } from "../config/watch.ts";
 import { isLoopbackHost } from "../gateway/host.ts";
 import { type RunningGateway, startGateway } from "../gateway/start.ts";
-import { startDemo, writeCurlLines } from "./demo.ts";
+import { type Demo, startDemo, writeCurlLines } from "./demo.ts";
 import { createRequestLog } from "./request-log.ts";
 import type { ServeFlags } from "./serve.ts";
 
 /** How long running streams may go on after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
 
-interface Source {
-  readonly catalog: Catalog;
-  /** Absolute path; null for the demo. */
-  readonly path: string | null;
-  readonly demo: ReturnType<typeof startDemo> | null;
-}
+type Source =
+  | { readonly kind: "file"; readonly loaded: Loaded; readonly catalog: Catalog }
+  | { readonly kind: "demo"; readonly demo: Demo; readonly catalog: Catalog };
 
 export async function serve(flags: ServeFlags): Promise<void> {
   const source = readSource(flags);
   const log = createRequestLog(flags.log, printLine, warn);
   const catalog = override(source.catalog, flags);
   const running = startGateway(catalog, [log]);
-  announce(running, catalog, source);
-  const stopWatching = source.path === null ? () => {} : watch(source.path, running, flags);
+  announce(running, source, flags);
+  const stopWatching =
+    source.kind === "file" ? watch(source.loaded, running, flags) : () => source.demo.stop();
   await untilStopped(running);
   stopWatching();
-  source.demo?.stop();
 }
 
 function readSource(flags: ServeFlags): Source {
   if (flags.demo === true) {
     const demo = startDemo();
-    return { catalog: demo.catalog, path: null, demo };
+    return { kind: "demo", demo, catalog: demo.catalog };
   }
-  const { catalog, path, warnings } = loadConfig(findConfig(flags.config, process.env), process.env);
-  for (const text of warnings) warn(`warning: ${text}`);
-  return { catalog, path, demo: null };
+  const loaded = loadConfig(findConfig(flags.config, process.env), process.env);
+  for (const text of loaded.warnings) warn(`warning: ${text}`);
+  return { kind: "file", loaded, catalog: loaded.catalog };
 }
 
 function override(catalog: Catalog, flags: ServeFlags): Catalog {
@@ -45,17 +43,21 @@ function override(catalog: Catalog, flags: ServeFlags): Catalog {
   return { ...catalog, listen: { host: flags.host ?? host, port: flags.port ?? port } };
 }
 
-function announce(running: RunningGateway, catalog: Catalog, source: Source): void {
+function announce(running: RunningGateway, source: Source, flags: ServeFlags): void {
+  const { catalog } = running.gateway;
   const { host } = catalog.listen;
   const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host;
   const base = `http://${shown}:${running.port}`;
-  if (!isLoopbackHost(host)) warn(`warning: listening on ${host}: everyone who can reach this machine can reach the gateway`);
-  warn(`gateway is ready on ${base}`);
-  warn(`config: ${source.path ?? "demo"}   ledger: ${catalog.ledger.path}`);
-  for (const line of describeEndpoints(catalog)) warn(line);
-  if (source.demo === null) return;
-  for (const [platform, secret] of Object.entries(source.demo.secrets)) warn(`key of the ${platform} group: ${secret}`);
-  for (const line of writeCurlLines(base, source.demo.secrets, catalog.relayPrefix)) warn(line);
+  if (!isLoopbackHost(host))
+    warn(`warning: listening on ${host}: everyone who can reach this machine can reach the gateway`);
+  const tell = flags.log === "json" ? warn : printLine;
+  tell(`gateway is ready on ${base}`);
+  tell(`config: ${source.kind === "file" ? source.loaded.path : "demo"}   ledger: ${catalog.ledger.path}`);
+  for (const line of describeEndpoints(catalog)) tell(line);
+  if (source.kind === "file") return;
+  const { secrets } = source.demo;
+  for (const [platform, secret] of Object.entries(secrets)) tell(`key of the ${platform} group: ${secret}`);
+  for (const line of writeCurlLines(base, secrets, catalog.relayPrefix)) tell(line);
 }
 
 function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
@@ -67,12 +69,23 @@ function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
   };
   const served = new Set([...groups.values()].map((group) => group.platform));
   return Object.entries(paths).flatMap(([platform, path]) => {
-    const names = [...groups.values()].filter((group) => group.platform === platform).map((group) => group.name);
+    const names = [...groups.values()]
+      .filter((group) => group.platform === platform)
+      .map((group) => group.name);
     return names.length === 0 || served.size === 0 ? [] : [`  ${path}   (${names.join(", ")})`];
   });
 }
 
-function watch(..._: unknown[]) { return () => {}; }
+function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags): () => void {
+  return watchConfig(loaded, process.env, {
+    onChange: ({ catalog }) => {
+      running.reload(override(catalog, flags));
+      warn("config: the changed file is in force");
+    },
+    onProblem: (error) => warn(`config: not taken up, what runs goes on as it was.\n${error.message}`),
+  });
+}
+
 /** The first signal drains, the second ends at once. */
 async function untilStopped(running: RunningGateway): Promise<void> {
   const first = Promise.withResolvers<void>();

@@ -18,7 +18,9 @@ export function serveCommand(): Command {
     .option("--port <n>", "listen on this port instead of the config's (0: any free one)", readPort)
     .option("--host <host>", "listen on this address instead of the config's")
     .option("--demo", "run with simulated upstreams: no config, no account, no network")
-    .addOption(new Option("--log <form>", "a line for each request").choices(["text", "json", "off"]).default("text"))
+    .addOption(
+      new Option("--log <form>", "a line for each request").choices(["text", "json", "off"]).default("text"),
+    )
     .action(async (flags: ServeFlags) => {
       const { serve } = await import("./serve-run.ts");
       await serve(flags);
@@ -27,6 +29,7 @@ export function serveCommand(): Command {
 
 function readPort(text: string): number {
   const port = Number(text);
-  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError("A port is a number from 0 to 65535.");
+  if (!/^\d+$/.test(text) || port > 65_535)
+    throw new InvalidArgumentError("A port is a number from 0 to 65535.");
   return port;
 }

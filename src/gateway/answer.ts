@@ -11,7 +11,10 @@ export interface Answer {
 }
 
 /** Reads a body up to `limit` bytes. `rest` is false when the body ended within it. */
-export async function readUpTo(inbound: Inbound, limit: number): Promise<{ chunks: Uint8Array[]; size: number; rest: boolean }> {
+export async function readUpTo(
+  inbound: Inbound,
+  limit: number,
+): Promise<{ chunks: Uint8Array[]; size: number; rest: boolean }> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   while (size < limit) {

@@ -23,16 +23,25 @@ export function authenticate(call: Call, catalog: Catalog, now: number): Key {
       "This gateway does not know that key. `gateway keys list` names the keys it knows, `gateway keys add` makes a new one.",
     );
   }
-  throw new GatewayError("key_missing", `No key came with the request. Send it as ${describeSources(sources, catalog.vendor)}.`);
+  throw new GatewayError(
+    "key_missing",
+    `No key came with the request. Send it as ${describeSources(sources, catalog.vendor)}.`,
+  );
 }
 
 function requireUsable(key: Key, now: number): Key {
   if (key.disabled) {
-    throw new GatewayError("key_disabled", `The key "${key.name}" is disabled. \`gateway keys enable ${key.name}\` enables it.`);
+    throw new GatewayError(
+      "key_disabled",
+      `The key "${key.name}" is disabled. \`gateway keys enable ${key.name}\` enables it.`,
+    );
   }
   if (key.expires !== null && now >= key.expires.getTime()) {
     const when = key.expires.toISOString();
-    throw new GatewayError("key_expired", `The key "${key.name}" expired at ${when}. \`gateway keys rotate ${key.name}\` makes a new secret.`);
+    throw new GatewayError(
+      "key_expired",
+      `The key "${key.name}" expired at ${when}. \`gateway keys rotate ${key.name}\` makes a new secret.`,
+    );
   }
   return key;
 }

@@ -6,13 +6,14 @@ import type { Errand } from "./errand.ts";
 import type { Gateway } from "./gateway.ts";
 import type { Route } from "./match.ts";
 
-export interface Attempt {
+/** A type, not an interface: a ledger line takes it as a record. */
+export type Attempt = {
   readonly channel: string;
   /** The upstream's status, when it answered. */
   readonly status?: number;
   /** Why there was no answer. */
   readonly error?: string;
-}
+};
 
 export interface Bill {
   readonly call: Call;
@@ -20,6 +21,8 @@ export interface Bill {
   readonly stream: boolean;
   /** Tokens of the prompt, by its size: for answers that break off before their usage is told. */
   readonly estimatedInput: number;
+  /** What the upstream of the answering channel is asked for; the client's own name until then. */
+  requested: string | null;
   readonly attempts: Attempt[];
   /** The ledger knows of the request: it gets a line, come what may. False where nothing is billed. */
   readonly open: boolean;
@@ -54,6 +57,7 @@ export async function openBill({ call, request }: Errand, route: Route, gateway:
     route,
     stream: request.stream,
     estimatedInput: open && request.plain !== null ? estimateInputTokens(request.plain) : 0,
+    requested: first?.model ?? null,
     attempts: [],
     open,
     settled: false,

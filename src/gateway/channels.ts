@@ -18,7 +18,9 @@ export function createChannels(): Channels {
   return {
     order: (route) => route.candidates,
     explainNone: (route) =>
-      new GatewayError("unavailable", `No channel of the group "${route.group.name}" is available now.`, { retryAfterSeconds: 5 }),
+      new GatewayError("unavailable", `No channel of the group "${route.group.name}" is available now.`, {
+        retryAfterSeconds: 5,
+      }),
     reportAnswer: () => {},
     reportFailure: () => {},
   };

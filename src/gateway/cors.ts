@@ -22,9 +22,22 @@ export function isPreflight(exchange: Exchange): boolean {
 export function answerPreflight(exchange: Exchange, catalog: Catalog): void {
   const allowed = corsFields(exchange, catalog);
   if (allowed.length === 0) {
-    exchange.answer(403, [["content-type", "text/plain"]], "This origin is not among cors_origins in the config file.\n");
+    exchange.answer(
+      403,
+      [["content-type", "text/plain"]],
+      "This origin is not among cors_origins in the config file.\n",
+    );
     return;
   }
   const asked = exchange.field("access-control-request-headers") ?? "authorization, content-type";
-  exchange.answer(204, [...allowed, ["access-control-allow-methods", "GET, POST, DELETE"], ["access-control-allow-headers", asked], ["access-control-max-age", "600"]], "");
+  exchange.answer(
+    204,
+    [
+      ...allowed,
+      ["access-control-allow-methods", "GET, POST, DELETE"],
+      ["access-control-allow-headers", asked],
+      ["access-control-max-age", "600"],
+    ],
+    "",
+  );
 }

@@ -25,7 +25,13 @@ export function createErrand(call: Call, asked: InferenceRequest): Errand {
   const errand: Errand =
     crossing === undefined || asked.plain === null
       ? { call, request: asked, dialect, path: call.target.path, bridge: null, cancel: () => {} }
-      : { call, dialect: crossing.dialect, path: crossing.path, cancel: () => {}, ...crossing.cross(asked, asked.plain) };
+      : {
+          call,
+          dialect: crossing.dialect,
+          path: crossing.path,
+          cancel: () => {},
+          ...crossing.cross(asked, asked.plain),
+        };
   call.exchange.onGone(() => errand.cancel());
   return errand;
 }

@@ -35,9 +35,15 @@ function endsErrand(failure: Failure): boolean {
   return failure.kind === "fault" && (failure.fault.kind === "cancelled" || failure.fault.answered);
 }
 
-async function attempt(errand: Errand, candidate: Candidate, bill: Bill, gateway: Gateway): Promise<Answer | Failed> {
+async function attempt(
+  errand: Errand,
+  candidate: Candidate,
+  bill: Bill,
+  gateway: Gateway,
+): Promise<Answer | Failed> {
   const { channel } = candidate;
   if (bill.open && bill.attempts.length > 0) gateway.ledger.attempt(bill.call.id, channel.name);
+  bill.requested = candidate.model;
   try {
     const inbound = await forward(errand, candidate, gateway);
     bill.attempts.push({ channel: channel.name, status: inbound.status });

@@ -1,7 +1,7 @@
 // One attempt: the request as this channel's upstream wants it, sent, until the
 // head of its answer has come. Whether a failure is tried elsewhere is failover.ts.
 
-import type { Inbound, Outbound } from "../lib/http1/types.ts";
+import type { Field, Inbound, Outbound } from "../lib/http1/types.ts";
 import { replaceSpan } from "../lib/json-scan.ts";
 import type { Errand } from "./errand.ts";
 import type { Gateway } from "./gateway.ts";
@@ -23,13 +23,14 @@ export function buildOutbound(errand: Errand, candidate: Candidate, gateway: Gat
   const { origin, basePath, deadlines } = upstreamOf(channel);
   const { vendor } = gateway.catalog;
   const body = renameModel(request, candidate);
-  const fields = requestFields(call.exchange.fields, { vendor, keepEncoding: request.encoded && body === request.body });
-  fields.push(dialect.sign(channel.credential, vendor), ...channel.headers);
+  const keepEncoding = request.encoded && body === request.body;
+  const fields = requestFields(call.exchange.fields, { vendor, keepEncoding });
+  fields.push(dialect.sign(channel.credential, vendor));
   return {
     origin,
     method: call.exchange.method,
     target: basePath + renamePath(errand, candidate) + call.query,
-    fields,
+    fields: overrideFields(fields, channel.headers),
     body,
     deadlines,
   };
@@ -38,12 +39,23 @@ export function buildOutbound(errand: Errand, candidate: Candidate, gateway: Gat
 /** An alias replaces the bytes of the model's name and nothing else. */
 function renameModel(request: InferenceRequest, candidate: Candidate): Uint8Array | null {
   const { body, plain, modelSpan } = request;
-  if (modelSpan === null || plain === null || candidate.model === null || candidate.model === request.model) return body;
+  if (modelSpan === null || plain === null || candidate.model === null || candidate.model === request.model)
+    return body;
   return replaceSpan(plain, modelSpan, candidate.model);
 }
 
 function renamePath(errand: Errand, candidate: Candidate): string {
   const { model } = errand.call.target;
   if (model === null || candidate.model === null || candidate.model === model.id) return errand.path;
-  return errand.path.slice(0, model.start) + encodeURIComponent(candidate.model) + errand.path.slice(model.end);
+  return (
+    errand.path.slice(0, model.start) + encodeURIComponent(candidate.model) + errand.path.slice(model.end)
+  );
+}
+
+/** The channel's own fields stand instead of what they name. */
+function overrideFields(fields: readonly Field[], own: readonly Field[]): readonly Field[] {
+  if (own.length === 0) return fields;
+  const lower = own.map(([name, value]): Field => [name.toLowerCase(), value]);
+  const named = new Set(lower.map(([name]) => name));
+  return [...fields.filter(([name]) => !named.has(name)), ...lower];
 }

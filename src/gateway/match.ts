@@ -30,7 +30,10 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
   }
   if (!isGroupOpen(group, new Date(now))) {
     const plans = group.plans.map((plan) => `"${plan.name}"`).join(" or ");
-    const mend = group.plans[0] === undefined ? "no plan binds it" : `\`gateway plans activate ${group.plans[0].name}\` activates it`;
+    const mend =
+      group.plans[0] === undefined
+        ? "no plan binds it"
+        : `\`gateway plans activate ${group.plans[0].name}\` activates it`;
     throw new GatewayError(
       "plan_inactive",
       `The key "${key.name}" belongs to the group "${group.name}", which is open only while the plan ${plans || "that binds it"} is active: ${mend}.`,
@@ -79,7 +82,8 @@ function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: n
   const fitting = [...catalog.groups.values()]
     .filter((other) => endpoint.platforms.includes(other.platform) && isGroupOpen(other, new Date(now)))
     .map((other) => `"${other.name}"`);
-  const groups = fitting.length === 0 ? "No group of this gateway fits it." : `Groups that fit it: ${fitting.join(", ")}.`;
+  const groups =
+    fitting.length === 0 ? "No group of this gateway fits it." : `Groups that fit it: ${fitting.join(", ")}.`;
   return (
     `The key "${key.name}" belongs to the group "${group.name}", whose platform is ${group.platform}, but ${endpoint.label} needs a key of a ${needed} group. ` +
     `With this key, call ${ENDPOINT_OF[group.platform](catalog.relayPrefix)}. ${groups}`

@@ -76,14 +76,21 @@ async function fetchPage(client: Client, channel: Channel, vendor: string, query
     origin,
     method: "GET",
     target: `${basePath}${dialect.listPath}${query === "" ? "" : `?${query}`}`,
-    fields: [["accept", "application/json"], ["accept-encoding", "identity"], ...dialect.askFields, dialect.sign(channel.credential, vendor), ...channel.headers],
+    fields: [
+      ["accept", "application/json"],
+      ["accept-encoding", "identity"],
+      ...dialect.askFields,
+      dialect.sign(channel.credential, vendor),
+      ...channel.headers,
+    ],
     body: null,
     deadlines: { ...deadlines, firstByteMs: Math.min(deadlines.firstByteMs, LIST_PATIENCE_MS) },
   });
   const inbound = await head;
   const { chunks, rest } = await readUpTo(inbound, MAX_PAGE_BYTES);
   if (rest) inbound.cancel();
-  if (inbound.status !== 200) throw new GatewayError("upstream_failed", `its model list answered ${inbound.status}`);
+  if (inbound.status !== 200)
+    throw new GatewayError("upstream_failed", `its model list answered ${inbound.status}`);
   return new TextDecoder().decode(joinChunks(chunks));
 }
 
@@ -117,8 +124,13 @@ function servedBy(channel: Channel, models: readonly ModelEntry[]): ModelEntry[]
 }
 
 function explainNothing(group: Group, lists: readonly ChannelModels[]): GatewayError {
-  const reasons = group.channels.map((channel, index) => `"${channel.name}": ${lists[index]?.problem ?? "empty"}`);
-  return new GatewayError("upstream_failed", `No channel of the group "${group.name}" could be asked for its models (${reasons.join("; ")}).`);
+  const reasons = group.channels.map(
+    (channel, index) => `"${channel.name}": ${lists[index]?.problem ?? "empty"}`,
+  );
+  return new GatewayError(
+    "upstream_failed",
+    `No channel of the group "${group.name}" could be asked for its models (${reasons.join("; ")}).`,
+  );
 }
 
 /** GET of a list or of one model, in the shape that the key's group has on that path. */
@@ -126,15 +138,28 @@ export async function answerModels(call: Call, key: Key, gateway: Gateway): Prom
   const { endpoint, model } = call.target;
   const dialect = listDialect(endpoint, key.group.platform);
   const served = await listGroup(key.group, gateway);
-  const fields = [["content-type", "application/json"], ["x-request-id", call.id]] as const;
+  const fields = [
+    ["content-type", "application/json"],
+    ["x-request-id", call.id],
+  ] as const;
   if (model === null) {
     const query = new URLSearchParams(call.query);
-    call.exchange.answer(200, fields, dialect.listBody(served.map(({ entry }) => entry), query));
+    call.exchange.answer(
+      200,
+      fields,
+      dialect.listBody(
+        served.map(({ entry }) => entry),
+        query,
+      ),
+    );
     return;
   }
   const found = served.find(({ entry }) => entry.id === model.id);
   if (found === undefined) {
-    throw new GatewayError("unknown_model", `The group "${key.group.name}" serves no model "${model.id}". \`gateway models --group ${key.group.name}\` lists what it serves.`);
+    throw new GatewayError(
+      "unknown_model",
+      `The group "${key.group.name}" serves no model "${model.id}". \`gateway models --group ${key.group.name}\` lists what it serves.`,
+    );
   }
   call.exchange.answer(200, fields, dialect.modelBody(found.entry));
 }

@@ -12,7 +12,15 @@ export function answerOwnPage(page: OwnPage, exchange: Exchange, gateway: Gatewa
   switch (page) {
     case "root":
     case "hello":
-      exchange.answer(200, [JSON_TYPE], JSON.stringify({ name: "gateway", version: VERSION, about: "A local gateway between AI tools and model platforms. Send requests with one of its keys." }));
+      exchange.answer(
+        200,
+        [JSON_TYPE],
+        JSON.stringify({
+          name: "gateway",
+          version: VERSION,
+          about: "A local gateway between AI tools and model platforms. Send requests with one of its keys.",
+        }),
+      );
       return;
     case "healthz":
       answerHealth(exchange, gateway);

@@ -5,7 +5,15 @@ import type { GatewayError } from "../lib/errors.ts";
 import { type Field, UpstreamFault } from "../lib/http1/types.ts";
 import { joinChunks, readUpTo } from "./answer.ts";
 import { scrub } from "./headers.ts";
-import { answerFields, explainBreak, isKnown, judge, noteFirstByte, type Passage, watchClient } from "./passage.ts";
+import {
+  answerFields,
+  explainBreak,
+  isKnown,
+  judge,
+  noteFirstByte,
+  type Passage,
+  watchClient,
+} from "./passage.ts";
 import { relayBridged } from "./relay-bridge.ts";
 import { settle } from "./settle.ts";
 import { describeBreak } from "./verdict.ts";

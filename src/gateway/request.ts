@@ -30,7 +30,8 @@ export async function readRequest(call: Call, catalog: Catalog): Promise<Inferen
   const body = await call.exchange.readBody(catalog.maxBodyBytes);
   const plain = await decode(call, body, catalog.maxBodyBytes);
   const held = { body, plain, encoded: plain !== body };
-  if (model !== null) return { ...held, model: model.id, modelSpan: null, stream: call.target.stream ?? false };
+  if (model !== null)
+    return { ...held, model: model.id, modelSpan: null, stream: call.target.stream ?? false };
   if (!NEEDS_MODEL.has(endpoint.purpose)) return { ...held, model: null, modelSpan: null, stream: false };
   return { ...held, ...readNames(plain) };
 }
@@ -51,9 +52,14 @@ function refuseBody(reading: Exclude<ModelReading, { kind: "model" }>): GatewayE
         wireCode: "missing_required_parameter",
       });
     case "not_string":
-      return new GatewayError("bad_request", "`model` must be a string.", { param: "model", wireCode: "invalid_type" });
+      return new GatewayError("bad_request", "`model` must be a string.", {
+        param: "model",
+        wireCode: "invalid_type",
+      });
     case "duplicate":
-      return new GatewayError("bad_request", `The body has two members named \`${reading.name}\`.`, { param: reading.name });
+      return new GatewayError("bad_request", `The body has two members named \`${reading.name}\`.`, {
+        param: reading.name,
+      });
     case "not_json":
       return new GatewayError("bad_request", "The body is not a JSON object.");
   }

@@ -15,42 +15,64 @@ import { refuse } from "./refuse.ts";
 
 export interface RunningServer {
   readonly port: number;
-  /** Stops accepting; resolves when the running exchanges have finished. */
+  /** Stops accepting; resolves when every call has been answered and settled. */
   drain(): Promise<void>;
+  /** Breaks what is still running: `drain` resolves soon after. */
   stopNow(): void;
 }
 
 export function startServer(gateway: Gateway, address: { host: string; port: number }): RunningServer {
   const newId = createIdSource(gateway.now);
-  const listener = listen({
-    hostname: address.host,
-    port: address.port,
-    onExchange: (exchange) => receive(exchange, newId(), gateway, address.host),
-  });
-  return { port: listener.port, drain: () => listener.stop(), stopNow: () => listener.stopNow() };
+  const running = new Set<Promise<void>>();
+  const onExchange = (exchange: Exchange): void => {
+    const call = receive(exchange, newId(), gateway, address.host);
+    if (call === null) return;
+    running.add(call);
+    void call.finally(() => running.delete(call));
+  };
+  const listener = listen({ hostname: address.host, port: address.port, onExchange });
+  return {
+    port: listener.port,
+    drain: async () => {
+      await listener.stop();
+      await Promise.all(running);
+    },
+    stopNow: () => listener.stopNow(),
+  };
 }
 
-function receive(exchange: Exchange, id: string, gateway: Gateway, boundHost: string): void {
+/** Answers at once where no call comes of it. */
+function receive(exchange: Exchange, id: string, gateway: Gateway, boundHost: string): Promise<void> | null {
   const { catalog } = gateway;
   if (isPreflight(exchange)) {
     answerPreflight(exchange, catalog);
-    return;
+    return null;
   }
   const recognised = recognise(exchange, catalog);
   if (!isOwnHost(exchange.field("host"), catalog, boundHost)) {
-    const name = exchange.field("host") ?? "";
-    const text = `The Host "${name}" is not this gateway's. If it should be, add it to allowed_hosts in the config file.`;
-    return refuse(exchange, new GatewayError("host_refused", text), recognised.dialect, id);
+    refuse(exchange, refuseHost(exchange), recognised.dialect, id);
+    return null;
   }
   switch (recognised.kind) {
     case "own":
-      return answerOwnPage(recognised.page, exchange, gateway);
+      answerOwnPage(recognised.page, exchange, gateway);
+      return null;
     case "unknown":
     case "upgrade":
-      return refuse(exchange, recognised.error, recognised.dialect, id);
+      refuse(exchange, recognised.error, recognised.dialect, id);
+      return null;
     case "target": {
       const { target, query } = recognised;
-      void handle({ id, exchange, target, query, time: gateway.now(), arrived: performance.now() }, gateway);
+      return handle(
+        { id, exchange, target, query, time: gateway.now(), arrived: performance.now() },
+        gateway,
+      );
     }
   }
+}
+
+function refuseHost(exchange: Exchange): GatewayError {
+  const name = exchange.field("host") ?? "";
+  const text = `The Host "${name}" is not this gateway's. If it should be, add it to allowed_hosts in the config file.`;
+  return new GatewayError("host_refused", text);
 }

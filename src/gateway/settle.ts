@@ -1,7 +1,8 @@
 // Closes a bill exactly once, however the request ended: what was used, what it
 // costs, its line in the ledger. What is used is billing/assess.ts, what it costs billing/charge.ts.
 
-import { assess } from "../billing/assess.ts";
+import { assess, type Assessment } from "../billing/assess.ts";
+import { computeCharge } from "../billing/charge.ts";
 import type { LineDraft, Outcome } from "../billing/ledger-line.ts";
 import type { Reading } from "../billing/usage.ts";
 import type { GatewayError } from "../lib/errors.ts";
@@ -39,7 +40,11 @@ export function settle(bill: Bill, ending: Ending, gateway: Gateway): Settlement
   }
   const draft = draftLine(bill, ending, gateway);
   gateway.ledger.append(draft);
-  reportFinished(bill, { status, outcome, problem, usage: draft.usage, chargeUsd: draft.charge_usd }, gateway);
+  reportFinished(
+    bill,
+    { status, outcome, problem, usage: draft.usage, chargeUsd: draft.charge_usd },
+    gateway,
+  );
   return { chargeUsd: draft.charge_usd };
 }
 
@@ -53,7 +58,11 @@ export function settleFailure(bill: Bill, error: GatewayError, gateway: Gateway)
   }
   const outcome = error.code === "client_gone" ? "client_closed" : "upstream_error";
   const upstreamStatus = bill.attempts.at(-1)?.status ?? null;
-  settle(bill, { outcome, status: error.status, upstreamStatus, reading: null, problem: error.message }, gateway);
+  settle(
+    bill,
+    { outcome, status: error.status, upstreamStatus, reading: null, problem: error.message },
+    gateway,
+  );
 }
 
 const NEVER_SENT = new Set(["connect", "connect_timeout", "tls"]);
@@ -64,9 +73,13 @@ function mayHaveArrived(attempt: { status?: number; error?: string }): boolean {
 
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
   const { call, route } = bill;
-  const { reading, outcome, upstreamStatus } = ending;
-  const assessment = assess({ outcome, status: upstreamStatus, reading, estimatedInput: bill.estimatedInput });
-  const charge = { basis: "unpriced" as const, usage: assessment.parts[0]?.usage ?? {}, prices: null, price_source: null, tier: null, official_usd: null, charge_usd: null };
+  const { reading, outcome, status, upstreamStatus } = ending;
+  const assessment = assess({
+    outcome,
+    status: upstreamStatus,
+    reading,
+    estimatedInput: bill.estimatedInput,
+  });
   return {
     id: call.id,
     time: new Date(call.time).toISOString(),
@@ -78,17 +91,51 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     model: route.model ?? "",
     upstream_model: reading?.model ?? null,
     stream: bill.stream,
-    status: ending.status,
+    status,
     outcome,
     raw_usage: reading?.raw ?? null,
-    ...charge,
+    ...draftMoney(bill, assessment, reading, gateway),
     multiplier: route.group.multiplier,
     first_byte_ms: bill.firstByteMs,
     duration_ms: durationOf(call),
     attempts: bill.attempts,
-    extra: {
-      ...(assessment.estimated.length > 0 ? { estimated: assessment.estimated } : {}),
-      ...(assessment.suspect === null ? {} : { suspect: assessment.suspect }),
-    },
+  };
+}
+
+type Money = Pick<
+  LineDraft,
+  "basis" | "usage" | "prices" | "price_source" | "tier" | "official_usd" | "charge_usd" | "extra"
+> & {
+  readonly parts?: NonNullable<LineDraft["parts"]>;
+};
+
+function draftMoney(bill: Bill, assessment: Assessment, reading: Reading | null, gateway: Gateway): Money {
+  const { basis, estimated, suspect } = assessment;
+  const charge = computeCharge({
+    parts: assessment.parts,
+    tariff: reading?.tariff ?? {},
+    model: reading?.model ?? null,
+    requested: bill.requested,
+    book: gateway.prices,
+    overrides: gateway.catalog.prices,
+    at: new Date(bill.call.time),
+    multiplier: bill.route.group.multiplier,
+  });
+  const known = basis !== "unknown";
+  const notes = {
+    ...(estimated.length > 0 ? { estimated } : {}),
+    ...(suspect === null ? {} : { suspect }),
+    ...(charge.unpricedBecause === null ? {} : { unpriced_because: charge.unpricedBecause }),
+  };
+  return {
+    basis: known && charge.official === null ? "unpriced" : basis,
+    usage: charge.usage,
+    ...(charge.parts.length > 1 ? { parts: [...charge.parts] } : {}),
+    prices: known ? charge.prices : null,
+    price_source: charge.priceSource,
+    tier: charge.tier,
+    official_usd: known ? charge.official : null,
+    charge_usd: known ? charge.charge : null,
+    extra: notes,
   };
 }

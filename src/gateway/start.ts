@@ -1,6 +1,7 @@
 // A Catalog → a running gateway, and back down again.
 
 import { openLedger } from "../billing/ledger.ts";
+import { loadPriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { createClient } from "../lib/http1/client.ts";
 import { createChannels } from "./channels.ts";
@@ -35,6 +36,7 @@ export function startGateway(catalog: Catalog, observers: readonly Observer[]): 
     catalog,
     client,
     ledger,
+    prices: loadPriceBook(),
     channels: createChannels(),
     lists: createModelLists(client),
     observer,

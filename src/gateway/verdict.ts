@@ -54,11 +54,15 @@ const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
 
 export function describeFailure(failure: Failure): GatewayError {
   const rule =
-    failure.kind === "fault" ? FAULT_RULES[failure.fault.kind] : (STATUS_RULES.get(failure.status) ?? SERVER_ERROR);
-  const said = failure.kind === "fault" ? failure.fault.message : `${failure.status} ${failure.message}`.trim();
+    failure.kind === "fault"
+      ? FAULT_RULES[failure.fault.kind]
+      : (STATUS_RULES.get(failure.status) ?? SERVER_ERROR);
+  const said =
+    failure.kind === "fault" ? failure.fault.message : `${failure.status} ${failure.message}`.trim();
   const text = `The channel "${failure.channel}" ${rule.because}: ${said}`;
   const retryAfterSeconds =
-    (failure.kind === "status" ? failure.retryAfterSeconds : null) ?? (rule.code === "unavailable" ? 5 : null);
+    (failure.kind === "status" ? failure.retryAfterSeconds : null) ??
+    (rule.code === "unavailable" ? 5 : null);
   return new GatewayError(rule.code, text, retryAfterSeconds === null ? {} : { retryAfterSeconds });
 }
 
@@ -100,5 +104,8 @@ function parseJson(text: string): unknown {
 
 /** For a stream that ended cleanly, but without its dialect's terminal event. */
 export function describeEarlyEnd(channel: string): GatewayError {
-  return new GatewayError("upstream_failed", `The channel "${channel}" ended its answer before it was complete.`);
+  return new GatewayError(
+    "upstream_failed",
+    `The channel "${channel}" ended its answer before it was complete.`,
+  );
 }
