@@ -88,8 +88,8 @@ export class Sums {
     });
   }
 
-  /** Best effort: a checkpoint that cannot be written only makes the next start slower. */
-  save(path: string, from: Position): void {
+  /** Returns its size. Best effort: a checkpoint that can't be written only makes the next start slower. */
+  save(path: string, from: Position): number {
     const body = JSON.stringify({
       from,
       key: encodeSums(this.#sums.key),
@@ -101,6 +101,7 @@ export class Sums {
     } catch {
       // As said above.
     }
+    return body.length;
   }
 
   #sumOf(kind: Holder["kind"], name: string): Sum {

@@ -25,8 +25,8 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
 /** Lines at risk when the power fails, with `sync: batch`. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
-/** So much of the ledger is read again at most when the gateway starts after a crash. */
-const CHECKPOINT_BYTES = 8 << 20;
+/** So much of the ledger is read again when the gateway starts after a crash; more when the sums themselves are large. */
+const CHECKPOINT_BYTES = 2 << 20;
 
 /** The requests that wait for one turn's journal records to be written. */
 interface Opening {
@@ -182,8 +182,8 @@ export class LedgerWriter {
       this.#options.report("the ledger can be written again");
     }
     if (this.#store.written < this.#checkpointAt) return;
-    this.#checkpointAt = this.#store.written + CHECKPOINT_BYTES;
-    this.#sums.save(`${this.#options.path}.sums`, this.#store.position);
+    const size = this.#sums.save(`${this.#options.path}.sums`, this.#store.position);
+    this.#checkpointAt = this.#store.written + Math.max(CHECKPOINT_BYTES, 8 * size);
   }
 
   #fail(error: unknown): void {
