@@ -1,0 +1,424 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { computeCharge, deriveAmounts, type Billed } from "../../src/billing/charge.ts";
+import { loadPriceBook, type Rates } from "../../src/billing/prices.ts";
+import type { Tariff, Usage } from "../../src/billing/usage.ts";
+import { compareDecimals, parseDecimal } from "../../src/lib/money.ts";
+
+const book = loadPriceBook();
+const AT = new Date("2026-11-20T12:00:00Z");
+
+function bill(model: string, usage: Usage, more: Partial<Billed> = {}) {
+  return computeCharge({
+    parts: [{ model: null, pass: "message", usage }],
+    tariff: {},
+    model,
+    requested: null,
+    book,
+    overrides: new Map(),
+    at: AT,
+    multiplier: "1",
+    ...more,
+  });
+}
+
+describe("an answer's charge", () => {
+  test("is usage times price, told with the prices it was made from", () => {
+    const usage = {
+      input: 12,
+      cache_read: 11000,
+      cache_write_5m: 0,
+      cache_write_1h: 420,
+      output: 350,
+      reasoning: 120,
+    };
+    expect(bill("claude-sonnet-4-5-20250929", usage)).toEqual({
+      usage,
+      parts: [
+        {
+          model: "claude-sonnet-4-5-20250929",
+          pass: "message",
+          usage,
+          prices: {
+            input: "3",
+            cache_read: "0.3",
+            cache_write_5m: "3.75",
+            cache_write_1h: "6",
+            output: "15",
+          },
+          tier: "standard",
+          official_usd: "0.011106",
+        },
+      ],
+      prices: { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_write_1h: "6", output: "15" },
+      priceSource: "book 2026-11-20",
+      tier: "standard",
+      official: "0.011106",
+      charge: "0.011106",
+      unpricedBecause: null,
+    });
+  });
+
+  test.each([
+    ["0.0000000000005", "0.000000000001"],
+    ["0.00000000000049", "0"],
+    ["1.0000000000015", "1.000000000002"],
+    ["1.5", "1.5"],
+    ["0", "0"],
+  ])(
+    "is rounded once at twelve decimals, half away from zero: one dollar times %s is %s",
+    (multiplier, charge) => {
+      const overrides = new Map([["m", { input: "1" }]]);
+      expect(bill("m", { input: 1_000_000 }, { overrides, multiplier })).toMatchObject({
+        official: "1",
+        charge,
+      });
+    },
+  );
+
+  test("official amounts are never rounded, whatever the places of a price", () => {
+    const overrides = new Map([["m", { input: "0.000000000000000001" }]]);
+    expect(bill("m", { input: 3 }, { overrides })).toMatchObject({
+      official: "0.000000000000000000000003",
+      charge: "0",
+    });
+  });
+
+  test("of nothing used is nothing", () => {
+    expect(bill("gpt-5", {}, { parts: [] })).toMatchObject({
+      official: "0",
+      charge: "0",
+      parts: [],
+      unpricedBecause: null,
+    });
+    expect(bill("gpt-5", { input: 0, output: 0 })).toMatchObject({ official: "0", charge: "0" });
+  });
+
+  test("of several passes is the sum of each model's own", () => {
+    const parts = [
+      { model: null, pass: "message", usage: { input: 1_000_000, web_search: 2 } },
+      { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1_000_000, output: 10 } },
+    ];
+    const charged = bill("claude-sonnet-5", {}, { parts, multiplier: "0.5" });
+    expect(charged).toMatchObject({
+      usage: { input: 2_000_000, output: 10, web_search: 2 },
+      prices: { input: "2", web_search_per_1k: "10" },
+      official: "7.02025",
+      charge: "3.510125",
+    });
+    expect(charged.parts.map(({ model, official_usd }) => [model, official_usd])).toEqual([
+      ["claude-sonnet-5", "2.02"],
+      ["claude-opus-4-8", "5.00025"],
+    ]);
+  });
+});
+
+describe("how it was served decides the price", () => {
+  const million = { input: 1_000_000, output: 1_000_000 };
+  test.each<[string, Tariff, string, string]>([
+    ["gpt-5", { service_tier: "default" }, "11.25", "standard"],
+    ["gpt-5", { service_tier: "auto" }, "11.25", "standard"],
+    ["gpt-5", { service_tier: "flex" }, "5.625", "flex"],
+    ["gpt-5", { service_tier: "priority" }, "22.5", "priority"],
+    ["o3", { service_tier: "priority" }, "17.5", "priority"],
+    ["claude-opus-5", { service_tier: "batch" }, "15", "batch"],
+    ["claude-opus-5", { inference_geo: "us" }, "33", "us"],
+    ["claude-opus-5", { inference_geo: "global" }, "30", "standard"],
+    ["claude-opus-5", { inference_geo: "not_available" }, "30", "standard"],
+    ["claude-haiku-4-5", { inference_geo: "us" }, "6", "standard"],
+    ["claude-opus-5", { speed: "fast" }, "60", "fast"],
+    ["claude-opus-4-6", { speed: "fast" }, "180", "fast"],
+    ["claude-opus-5", { speed: "fast", inference_geo: "us", service_tier: "standard" }, "66", "fast+us"],
+    ["gemini-3-flash-preview", { traffic_type: "ON_DEMAND" }, "3.5", "standard"],
+    ["gemini-3-flash-preview", { traffic_type: "ON_DEMAND_FLEX" }, "1.75", "flex"],
+    ["gemini-3-flash-preview", { service_tier: "SERVICE_TIER_FLEX" }, "1.75", "flex"],
+    ["gemini-3.8-flash", { traffic_type: "ON_DEMAND_PRIORITY", service_tier: "priority" }, "8.1", "priority"],
+  ])("%s served as %p costs %s", (model, tariff, official, tier) => {
+    expect(bill(model, million, { tariff })).toMatchObject({ official, tier, unpricedBecause: null });
+  });
+
+  test("calls cost the same however the tokens were served", () => {
+    const charged = bill("gpt-5", { input: 1_000_000, web_search: 1 }, { tariff: { service_tier: "flex" } });
+    expect(charged).toMatchObject({
+      official: "0.635",
+      prices: { input: "1.25", web_search_per_1k: "10", "factor:service_tier=flex": "0.5" },
+    });
+  });
+
+  test.each([
+    ["gpt-5.4", { input: 272_000 }, "0.68", "standard"],
+    ["gpt-5.4", { input: 272_001 }, "1.360005", "standard+over_272000"],
+    ["gpt-5.4", { input: 1, cache_read: 272_000, output: 1_000_000 }, "22.636005", "standard+over_272000"],
+    ["gemini-2.5-pro", { input: 150_000, tool_prompt: 50_000 }, "0.25", "standard"],
+    ["gemini-2.5-pro", { input: 150_000, tool_prompt: 50_001 }, "0.5000025", "standard+over_200000"],
+    ["gemini-2.5-pro", { input: 1, input_audio: 200_000 }, "0.5000025", "standard+over_200000"],
+    ["claude-sonnet-4-6", { input: 900_000 }, "2.7", "standard"],
+    ["claude-haiku-5-5", { input: 100_001 }, "0.0500005", "standard+over_100000"],
+  ])("%s with %p in its context costs %s", (model, usage, official, tier) => {
+    expect(bill(model, usage)).toMatchObject({ official, tier });
+  });
+
+  test.each([
+    ["an unknown model", "gpt-7-nova", { input: 1 }, {}, "no price for gpt-7-nova"],
+    [
+      "a model whose name only begins like a known one",
+      "claude-opus-4-50",
+      { input: 1 },
+      {},
+      "no price for claude-opus-4-50",
+    ],
+    [
+      "an unknown service tier",
+      "gpt-5",
+      { input: 1 },
+      { service_tier: "ultrafast" },
+      "no price for service_tier=ultrafast of gpt-5",
+    ],
+    [
+      "a tier that this model has no price for",
+      "o4-mini",
+      { input: 1 },
+      { service_tier: "priority" },
+      "no price for service_tier=priority of o4-mini",
+    ],
+    [
+      "throughput that was paid ahead",
+      "gemini-2.5-pro",
+      { input: 1 },
+      { traffic_type: "PROVISIONED_THROUGHPUT" },
+      "no price for traffic_type=provisioned_throughput of gemini-2.5-pro",
+    ],
+    [
+      "audio without a price of its own",
+      "gpt-4o",
+      { input: 1, input_audio: 1 },
+      {},
+      "no price for input_audio of gpt-4o",
+    ],
+    [
+      "pictures made by a text model",
+      "gemini-2.5-pro",
+      { output: 1, output_image: 1 },
+      {},
+      "no price for output_image of gemini-2.5-pro",
+    ],
+    [
+      "a container whose minutes are not told",
+      "gpt-5",
+      { input: 1, code_interpreter: 1 },
+      {},
+      "no price for code_interpreter_per_1k of gpt-5",
+    ],
+    [
+      "a picture that another model made",
+      "gpt-5",
+      { input: 1, image_generation: 1 },
+      {},
+      "no price for image_generation_per_1k of gpt-5",
+    ],
+    [
+      "an hour-long write without a price",
+      "claude-2",
+      { cache_write_1h: 1 },
+      {},
+      "no price for cache_write_1h of claude-2",
+    ],
+  ])(
+    "%s is unpriced, never free and never guessed",
+    (_what, model, usage: Usage, tariff: Tariff, because) => {
+      const none = { prices: null, priceSource: null, official: null, charge: null };
+      expect(bill(model, usage, { tariff })).toMatchObject({ ...none, usage, unpricedBecause: because });
+    },
+  );
+
+  test("one pass without a price leaves the whole without an amount, the other pass told", () => {
+    const parts = [
+      { model: null, pass: "message", usage: { input: 1_000_000 } },
+      { model: "claude-nova-9", pass: "fallback_message", usage: { input: 1 } },
+    ];
+    const charged = bill("claude-sonnet-5", {}, { parts });
+    expect(charged).toMatchObject({
+      official: null,
+      charge: null,
+      unpricedBecause: "no price for claude-nova-9",
+    });
+    expect(charged.parts.map((part) => part.official_usd)).toEqual(["2", null]);
+  });
+});
+
+describe("a kind without a price of its own", () => {
+  test.each<[string, string, Usage, string]>([
+    [
+      "a cached token costs a full one where no cached price is listed",
+      "gpt-5-pro",
+      { cache_read: 1_000_000 },
+      "15",
+    ],
+    [
+      "a write costs an input token where writes cost nothing extra",
+      "gpt-5",
+      { cache_write: 1_000_000 },
+      "1.25",
+    ],
+    [
+      "a write of unknown lifetime is one of five minutes",
+      "claude-opus-5",
+      { cache_write: 1_000_000 },
+      "6.25",
+    ],
+    ["pictures are input", "gpt-5", { input_image: 1_000_000 }, "1.25"],
+    [
+      "Google's one price is for audio too",
+      "gemini-3.5-flash",
+      { input_audio: 1_000_000, cache_read_audio: 1_000_000 },
+      "1.65",
+    ],
+    [
+      "Google's audio price is for audio",
+      "gemini-2.5-flash",
+      { input_audio: 1_000_000, cache_read_audio: 1_000_000 },
+      "1.1",
+    ],
+    ["what tools put into the prompt is input", "gemini-3-flash-preview", { tool_prompt: 1_000_000 }, "0.5"],
+    [
+      "early Gemini models search by the prompt",
+      "gemini-2.5-flash",
+      { google_search: 3, google_search_prompt: 1 },
+      "0.035",
+    ],
+    [
+      "later Gemini models search by the query",
+      "gemini-3-flash-preview",
+      { google_search: 3, google_search_prompt: 1 },
+      "0.042",
+    ],
+  ])("%s", (_what, model, usage, official) => {
+    const charged = bill(model, usage);
+    expect(charged).toMatchObject({ official, unpricedBecause: null });
+    expect(deriveAmounts({ usage, prices: charged.prices, multiplier: "1" }).official).toBe(official);
+  });
+});
+
+describe("a price in the config", () => {
+  const overrides = new Map<string, Rates>([
+    ["gpt-5", { input: "1", output: "2" }],
+    ["my-model", { input: "3", web_search_per_1k: "5" }],
+  ]);
+
+  test("wins over the book, for the model's snapshots too, and is all there is", () => {
+    expect(bill("gpt-5-2025-08-07", { input: 1_000_000 }, { overrides })).toMatchObject({
+      official: "1",
+      priceSource: "config",
+    });
+    expect(bill("gpt-5", { input: 1, web_search: 1 }, { overrides }).unpricedBecause).toBe(
+      "no price for web_search_per_1k of gpt-5",
+    );
+    expect(bill("gpt-5-mini", { input: 1_000_000 }, { overrides })).toMatchObject({ official: "0.25" });
+  });
+
+  test("is multiplied as the book says that the model's service tiers are", () => {
+    const charged = bill("gpt-5", { input: 1_000_000 }, { overrides, tariff: { service_tier: "flex" } });
+    expect(charged).toMatchObject({ official: "0.5" });
+  });
+
+  test("for the model that was asked for holds where the answer calls it otherwise", () => {
+    const asked = { overrides, requested: "my-model" };
+    expect(bill("vendor/their-model:8b", { input: 1_000_000, web_search: 1 }, asked)).toMatchObject({
+      official: "3.005",
+    });
+    expect(bill("gpt-5-mini", { input: 1_000_000 }, asked)).toMatchObject({ official: "0.25" });
+  });
+
+  test("an answer without a model's name is the model's that was asked for", () => {
+    expect(bill("", { input: 1_000_000 }, { model: null, requested: "gpt-5-mini" })).toMatchObject({
+      official: "0.25",
+    });
+    expect(bill("", { input: 1 }, { model: null })).toMatchObject({
+      unpricedBecause: "the answer names no model",
+    });
+  });
+});
+
+// An oracle that shares no code with the product: plain fractions of integers.
+function fraction(text: string): [bigint, bigint] {
+  const [whole = "0", places = ""] = text.split(".");
+  return [BigInt(whole + places), 10n ** BigInt(places.length)];
+}
+
+function expectedCharge(usage: Usage, rates: Rates, multiplier: string): string {
+  let [top, bottom] = [0n, 1n];
+  for (const [kind, count] of Object.entries(usage)) {
+    if (kind === "reasoning") continue;
+    const [price, unit] = fraction(rates[kind] ?? "0");
+    const per = unit * 1_000_000n;
+    [top, bottom] = [top * per + BigInt(count) * price * bottom, bottom * per];
+  }
+  const [factor, unit] = fraction(multiplier);
+  [top, bottom] = [top * factor * 10n ** 12n * 2n + bottom * unit, bottom * unit * 2n];
+  const pico = (top / bottom).toString().padStart(13, "0");
+  return `${pico.slice(0, -12)}.${pico.slice(-12)}`.replace(/\.?0+$/, "");
+}
+
+const price = fc
+  .tuple(fc.nat(10_000), fc.nat(9_999_999))
+  .map(([whole, part]) => `${whole}.${String(part).padStart(7, "0")}`);
+const multipliers = fc
+  .tuple(fc.nat(20), fc.nat(99_999))
+  .map(([whole, part]) => `${whole}.${String(part).padStart(5, "0")}`);
+const KINDS = ["input", "cache_read", "cache_write_5m", "cache_write_1h", "output"] as const;
+const counts = fc.record(Object.fromEntries(KINDS.map((kind) => [kind, fc.nat(2 ** 31)])));
+const rates = fc.record(Object.fromEntries(KINDS.map((kind) => [kind, price])));
+
+describe("for any usage, prices and multiplier the charge", () => {
+  const charge = (usage: Usage, prices: Rates, multiplier: string) =>
+    bill("m", usage, { overrides: new Map([["m", prices]]), multiplier });
+
+  test("equals the fraction that it stands for, rounded once", () => {
+    fc.assert(
+      fc.property(counts, rates, multipliers, (usage, prices, multiplier) => {
+        expect(charge(usage, prices, multiplier).charge).toBe(expectedCharge(usage, prices, multiplier));
+      }),
+    );
+  });
+
+  test("is derived again from the line alone", () => {
+    fc.assert(
+      fc.property(counts, rates, multipliers, (usage, prices, multiplier) => {
+        const charged = charge(usage, prices, multiplier);
+        const line = JSON.parse(JSON.stringify({ usage: charged.usage, prices: charged.prices, multiplier }));
+        expect(deriveAmounts(line)).toEqual({
+          official: charged.official,
+          charge: charged.charge,
+          parts: [],
+        });
+      }),
+    );
+  });
+
+  test("is additive over usage, and never shrinks or turns negative with more of it", () => {
+    fc.assert(
+      fc.property(counts, counts, rates, (some, more, prices) => {
+        const both = Object.fromEntries(KINDS.map((kind) => [kind, (some[kind] ?? 0) + (more[kind] ?? 0)]));
+        const amount = (usage: Usage) => parseDecimal(charge(usage, prices, "1").official ?? "");
+        const [a, b, sum] = [amount(some), amount(more), amount(both)];
+        const scale = Math.max(a.scale, b.scale, sum.scale);
+        const units = (value: { units: bigint; scale: number }) =>
+          value.units * 10n ** BigInt(scale - value.scale);
+        expect(units(a) + units(b)).toBe(units(sum));
+        expect(a.units >= 0n).toBe(true);
+        expect(compareDecimals(sum, a)).toBeGreaterThanOrEqual(0);
+      }),
+    );
+  });
+});
+
+test("a line whose prices lack a kind that was used gives no amount", () => {
+  expect(
+    deriveAmounts({ usage: { input: 1, output: 1 }, prices: { input: "1" }, multiplier: "1" }).official,
+  ).toBeNull();
+  expect(deriveAmounts({ usage: { input: 1 }, prices: null, multiplier: "1" })).toEqual({
+    official: null,
+    charge: null,
+    parts: [],
+  });
+});

@@ -1,0 +1,140 @@
+import { calcPrice } from "@pydantic/genai-prices";
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { computeCharge } from "../../src/billing/charge.ts";
+import { findPrice, loadPriceBook } from "../../src/billing/prices.ts";
+import { buildBook } from "../../src/billing/prices/build.ts";
+import type { Usage } from "../../src/billing/usage.ts";
+import { fieldOf, listOf } from "../../src/lib/json.ts";
+import { parseDecimal } from "../../src/lib/money.ts";
+
+const book = loadPriceBook();
+const none = new Map();
+const AT = new Date("2026-11-20T12:00:00Z");
+const inputOf = (model: string, at = AT) => findPrice(book, none, model, at)?.rates["input"] ?? null;
+
+test("building the book again gives the same file", () => {
+  expect(buildBook()).toBe(
+    readFileSync(new URL("../../src/billing/prices/book.json", import.meta.url), "utf8"),
+  );
+});
+
+test("every number in the book is a plain decimal", () => {
+  const numbers: unknown[] = [];
+  JSON.stringify([...book.entries.values()], (key, value: unknown) => {
+    if (key === "rates" || key === "factors") numbers.push(...Object.values(value ?? {}));
+    return value;
+  });
+  expect(numbers.length).toBeGreaterThan(500);
+  for (const number of numbers) expect(parseDecimal(String(number)).units).toBeGreaterThanOrEqual(0n);
+});
+
+describe("a model's price is found", () => {
+  test.each([
+    ["claude-sonnet-4-5", "3"],
+    ["claude-sonnet-4-5-20250929", "3"],
+    ["claude-sonnet-4-5@20250929", "3"],
+    ["gpt-5-2025-08-07", "1.25"],
+    ["gpt-5.4-2025-04-14", "2.5"],
+    ["gpt-4o-2024-05-13", "5"],
+    ["models/gemini-2.5-pro", "1.25"],
+    ["gemini-2.0-flash-001", "0.1"],
+    ["gemini-2.5-flash-preview-09-2025", "0.3"],
+  ])("by its id or its snapshot's: %s", (model, input) => {
+    expect(inputOf(model)).toBe(input);
+  });
+
+  test.each([
+    "claude-opus-4-50",
+    "claude-opus-4-5-extra",
+    "claude-opus-4-5-2025",
+    "gpt-4o-mini-search-preview",
+    "gpt-4o-mini-2",
+    "gpt-5.4-2025-04",
+    "gemini-flash-latest",
+    "gemini-3-flash",
+    "anthropic/claude-sonnet-4-5",
+    "CLAUDE-SONNET-4-5",
+    "constructor",
+    "__proto__",
+    "",
+  ])("never by a likeness: %p has none", (model) => {
+    expect(inputOf(model)).toBeNull();
+  });
+
+  test("as of the day that it is asked for", () => {
+    expect(inputOf("gpt-5.6-luna", new Date("2026-07-29T23:59:59Z"))).toBe("1");
+    expect(inputOf("gpt-5.6-luna", new Date("2026-07-30T00:00:00Z"))).toBe("0.2");
+    expect(inputOf("gemini-3.8-flash", new Date("2026-12-31T23:59:59Z"))).toBe("0.75");
+    expect(inputOf("gemini-3.8-flash", new Date("2027-01-01T00:00:00Z"))).toBe("1.5");
+  });
+});
+
+/**
+ * The package as oracle. Where it is known to differ, and why the book does:
+ * - it charges OpenAI's long-context rates from 272 000 tokens on for some models, the book above it, as OpenAI says;
+ * - it charges claude-sonnet-4-5's long-context rates on any sum over 200 000 tokens, the book only until the
+ *   1M context ended on 2026-04-30;
+ * - it knows no service tiers, regions, speeds, previews of search, containers and searches of Google.
+ */
+describe("the book agrees with the package that it is made from", () => {
+  const lists = listOf(fieldOf(JSON.parse(buildBook()), "models")).filter((entry) =>
+    String(fieldOf(entry, "source")).startsWith("@pydantic"),
+  );
+  const usages: Usage[] = [
+    { input: 1234, output: 567 },
+    { input: 100, cache_read: 50_000, output: 1 },
+    { input: 250_000, cache_read: 1000, output: 100 },
+    { input: 10, cache_write: 3000, output: 100 },
+    { input: 400_000, output: 20_000 },
+  ];
+
+  test.each([new Date("2026-03-01"), AT, new Date("2027-06-01")])("on %p", (at) => {
+    let compared = 0;
+    for (const entry of lists) {
+      const model = String(listOf(fieldOf(entry, "ids"))[0]);
+      for (const usage of usages) {
+        const own = findPrice(book, none, model, at);
+        if (own?.rates["output"] === undefined || isKnownToDiffer(model, usage, at)) continue;
+        const [fresh = 0, read = 0, written = 0] = [usage.input, usage.cache_read, usage.cache_write];
+        const theirs = calcPrice(
+          {
+            input_tokens: fresh + read + written,
+            output_tokens: usage.output ?? 0,
+            cache_read_tokens: read,
+            cache_write_tokens: written,
+          },
+          model,
+          { providerId: String(fieldOf(entry, "provider")), timestamp: at },
+        );
+        const parts = [{ model: null, pass: "message", usage }];
+        const ours = computeCharge({
+          parts,
+          tariff: {},
+          model,
+          requested: null,
+          book,
+          overrides: none,
+          at,
+          multiplier: "1",
+        });
+        expect({
+          model,
+          usage,
+          off: Math.abs(Number(ours.official) - (theirs?.total_price ?? Number.NaN)) < 1e-9,
+        }).toEqual({
+          model,
+          usage,
+          off: true,
+        });
+        compared += 1;
+      }
+    }
+    expect(compared).toBeGreaterThan(400);
+  });
+
+  function isKnownToDiffer(model: string, usage: Usage, at: Date): boolean {
+    const context = (usage.input ?? 0) + (usage.cache_read ?? 0);
+    return model === "claude-sonnet-4-5" && context > 200_000 && at >= new Date("2026-04-30");
+  }
+});

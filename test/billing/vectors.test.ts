@@ -1,0 +1,74 @@
+// The hand-calculated vectors, from an answer's bytes to the charge, at every multiplier. Read in place, never copied.
+
+import { describe, expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { computeCharge, deriveAmounts } from "../../src/billing/charge.ts";
+import { loadPriceBook } from "../../src/billing/prices.ts";
+import type { Meter } from "../../src/billing/usage.ts";
+import { openContentMeter } from "../../src/dialects/meters/content.ts";
+import { openMessagesMeter } from "../../src/dialects/meters/messages.ts";
+import { openResponsesMeter } from "../../src/dialects/meters/responses.ts";
+
+const SHARED = new URL("../../../shared/", import.meta.url);
+const VECTORS = new URL("reference/pricing-vectors.json", SHARED);
+const present = existsSync(VECTORS) && existsSync(new URL("fixtures", SHARED));
+
+interface Vector {
+  name: string;
+  fixture: string | null;
+  model: string;
+  usage: Record<string, unknown>;
+  official_usd: string;
+  charge_at_multiplier: Record<string, string>;
+}
+
+const vectors: Vector[] = present ? JSON.parse(readFileSync(VECTORS, "utf8")).vectors : [];
+
+/** The recording, or where there is none the vector's usage as a body. */
+function readVector({ fixture, model, usage }: Vector) {
+  const family = fixture?.split("/")[0] ?? "gemini";
+  const open: Record<string, (contentType: string) => Meter> = {
+    anthropic: openMessagesMeter,
+    "openai-responses": openResponsesMeter,
+    gemini: openContentMeter,
+  };
+  const file = [".sse", ".json"]
+    .map((end) => new URL(`fixtures/${fixture}${end}`, SHARED))
+    .find((url) => existsSync(url));
+  const meter = open[family]!(
+    file?.pathname.endsWith(".sse") === true ? "text/event-stream" : "application/json",
+  );
+  meter.see(
+    file === undefined
+      ? Buffer.from(JSON.stringify({ modelVersion: model, usageMetadata: usage }))
+      : readFileSync(file),
+  );
+  return meter.read();
+}
+
+describe.skipIf(!present)("the hand-calculated vectors", () => {
+  const book = loadPriceBook();
+  test.each(vectors.map((vector): [string, Vector] => [vector.name, vector]))("%s", (_name, vector) => {
+    const reading = readVector(vector);
+    for (const [multiplier, charge] of Object.entries(vector.charge_at_multiplier)) {
+      const charged = computeCharge({
+        parts: reading.parts,
+        tariff: reading.tariff,
+        model: reading.model,
+        requested: null,
+        book,
+        overrides: new Map(),
+        at: new Date("2026-11-20T12:00:00Z"),
+        multiplier,
+      });
+      expect(charged).toMatchObject({ unpricedBecause: null, official: vector.official_usd, charge });
+      expect(charged.parts.length).toBeGreaterThan(0);
+      const { usage, prices, parts } = charged;
+      expect(deriveAmounts({ usage, prices, multiplier, parts })).toMatchObject({
+        official: vector.official_usd,
+        charge,
+      });
+      if (parts.length === 1) expect(deriveAmounts({ usage, prices, multiplier })).toMatchObject({ charge });
+    }
+  });
+});
