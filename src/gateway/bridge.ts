@@ -5,6 +5,7 @@ import { convertError } from "../bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../bridges/responses-to-chat/reply.ts";
 import { convertRequest } from "../bridges/responses-to-chat/request.ts";
 import { type ChatStream, openChatStream } from "../bridges/responses-to-chat/stream.ts";
+import { parseJson } from "../lib/json.ts";
 import type { Dialect, DialectName } from "../dialects/dialect.ts";
 import { responses } from "../dialects/responses.ts";
 import { type InferenceRequest, readNames } from "./request.ts";
@@ -31,7 +32,7 @@ const RESPONSES_TO_CHAT: Crossing = {
     const { body, context, adjusted } = convertRequest(plain);
     const bridge: Bridge = {
       adjusted,
-      convertReply: (reply) => convertReply(JSON.parse(new TextDecoder().decode(reply)), context),
+      convertReply: (reply) => convertReply(parseJson(new TextDecoder().decode(reply)), context),
       convertError: (status, error) => convertError(status, error, context),
       openStream: () => openChatStream(context),
     };
