@@ -1,0 +1,81 @@
+// The executable as a new user meets it: version, help, a demo that answers on
+// every platform, a config that init writes, a clean stop. Run: node .ci/smoke.mjs dist/gateway
+
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const gateway = resolve(process.argv[2] ?? "dist/gateway");
+const folder = mkdtempSync(join(tmpdir(), "gateway-smoke-"));
+const env = { PATH: process.env.PATH, HOME: folder, ANTHROPIC_API_KEY: "not-a-real-credential" };
+const run = (...args) => execFileSync(gateway, args, { cwd: folder, env, encoding: "utf8", timeout: 20_000 });
+
+function check(what, holds, seen) {
+  if (!holds) throw new Error(`smoke test: ${what} does not hold: ${seen}`);
+  console.log(`ok: ${what}`);
+}
+
+/** Starts the gateway and resolves with its output once it is ready. */
+function start(...args) {
+  const child = spawn(gateway, ["serve", "--port", "0", ...args], { cwd: folder, env });
+  const ended = new Promise((done) => child.once("exit", (code) => done(code)));
+  return new Promise((ready, failed) => {
+    let output = "";
+    const late = setTimeout(() => failed(new Error(`not ready in time: ${output}`)), 20_000);
+    const see = (chunk) => {
+      output += chunk;
+      const base = /ready on (http:\/\/\S+)/.exec(output)?.[1];
+      const whole = args.includes("--demo") ? output.includes("/relay/models") : true;
+      if (base === undefined || !whole) return;
+      clearTimeout(late);
+      ready({ base, output, stop: () => (child.kill("SIGTERM"), ended) });
+    };
+    child.stdout.on("data", see);
+    child.stderr.on("data", see);
+    ended.then((code) => failed(new Error(`ended with ${code}: ${output}`)));
+  });
+}
+
+async function post(base, path, headers, body) {
+  const answer = await fetch(base + path, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+  return { status: answer.status, charge: answer.headers.get("x-gateway-charge"), text: await answer.text() };
+}
+
+check("--version", /^\d+\.\d+\.\d+/.test(run("--version")), run("--version"));
+check("--help", run("--help").includes("serve"), run("--help"));
+
+const demo = await start("--demo");
+const key = (platform) => new RegExp(`key of the ${platform} group: (\\S+)`).exec(demo.output)?.[1];
+const hello = [{ role: "user", content: "Hello" }];
+const message = { model: "claude-haiku-4-5", max_tokens: 64, messages: hello };
+const contents = { contents: [{ role: "user", parts: [{ text: "Hello" }] }] };
+const calls = [
+  ["/v1/messages", { "x-api-key": key("messages") }, message],
+  ["/v1/responses", { authorization: `Bearer ${key("responses")}` }, { model: "gpt-5.4", input: "Hello" }],
+  ["/v1/chat/completions", { authorization: `Bearer ${key("responses")}` }, { model: "gpt-5.4", messages: hello }],
+  ["/v1beta/models/gemini-2.5-pro:generateContent", { "x-goog-api-key": key("content") }, contents],
+  ["/relay/v1/messages", { "x-api-key": key("relay") }, message],
+];
+for (const [path, headers, body] of calls) {
+  const { status, charge, text } = await post(demo.base, path, headers, body);
+  check(`${path} answers with its charge`, status === 200 && Number(charge) > 0, `${status} ${charge} ${text}`);
+}
+const refused = await post(demo.base, "/v1/messages", { "x-api-key": "sk-wrong" }, message);
+check("a wrong key is refused", refused.status === 401 && refused.text.includes("authentication_error"), refused.text);
+const ledger = /ledger: (\S+)/.exec(demo.output)?.[1] ?? "";
+check("the demo stops cleanly", (await demo.stop()) === 0, "exit status");
+check("five ledger lines", readFileSync(ledger, "utf8").trim().split("\n").length === 5, ledger);
+run("ledger", "verify", "--ledger", ledger);
+
+run("init", "--yes");
+const secret = run("keys", "add", "--name", "smoke", "--group", JSON.parse(run("groups", "list", "--json"))[0].name).trim();
+check("keys add prints the secret alone", /^sk-\S+$/.test(secret), secret);
+const own = await start();
+check("serve runs on what init wrote", (await fetch(`${own.base}/healthz`)).status === 200, own.output);
+check("it stops cleanly", (await own.stop()) === 0, "exit status");
+console.log("smoke test passed");
