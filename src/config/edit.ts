@@ -57,10 +57,12 @@ export async function editConfig(
   throw new ConfigError(`${path} keeps changing while it is being edited: try again.`);
 }
 
-/** The text with the change made. Falls back on writing the document anew where its style is unusual. */
+/** The text with the change made; what is so already, or gone already, changes nothing. Falls back on writing the document anew where its style is unusual. */
 export function applyEdit(text: string, edit: Edit): string {
   const document = parseYaml(text);
-  const wanted = changeTree(readTree(document), edit);
+  const tree = readTree(document);
+  const wanted = changeAt(tree, edit.path, edit);
+  if (Bun.deepEquals(tree, wanted, true)) return text;
   const spliced = spliceEdit(text, document, edit);
   if (spliced !== null && saysSame(spliced, wanted)) return spliced;
   editDocument(document, edit);
@@ -90,10 +92,6 @@ function dropEmpty(tree: unknown): unknown {
   if (!isObject(tree)) return tree;
   const isEmpty = (value: unknown) => value === null || (Array.isArray(value) && value.length === 0);
   return Object.fromEntries(Object.entries(tree).filter(([, value]) => !isEmpty(value)));
-}
-
-function changeTree(tree: unknown, edit: Edit): unknown {
-  return changeAt(tree, edit.path, edit);
 }
 
 function changeAt(node: unknown, path: Path, edit: Edit): unknown {

@@ -11,6 +11,7 @@ import {
   isSeq,
   LineCounter,
   parseDocument,
+  visit,
   type YAMLError,
 } from "yaml";
 
@@ -37,8 +38,12 @@ export interface Source {
   locate(path: Path, part?: "key" | "value"): Position;
 }
 
+/** Stand for the braces of `${NAME}` while YAML is parsed, for in `{ secret: ${NAME} }` they would end the map. */
+const OPEN = "\uFDD0";
+const CLOSE = "\uFDD1";
+
 export function parseYaml(text: string, lineCounter = new LineCounter()): Document.Parsed {
-  return parseDocument(text, {
+  const document = parseDocument(text.replaceAll(/\$\{([^{}\n]*)\}/g, `$${OPEN}$1${CLOSE}`), {
     schema: "failsafe",
     customTags: ["null"],
     merge: true,
@@ -46,6 +51,14 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
     prettyErrors: false,
     logLevel: "silent",
   });
+  visit(document, {
+    Scalar(_, scalar) {
+      if (typeof scalar.value === "string") {
+        scalar.value = scalar.value.replaceAll(OPEN, "{").replaceAll(CLOSE, "}");
+      }
+    },
+  });
+  return document;
 }
 
 /** Aliases that would blow the tree up throw. */

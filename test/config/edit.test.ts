@@ -174,6 +174,12 @@ const CASES: Case[] = [
     after: "plans:\n  max: { groups: [a], active: true, until: 2027-01-31 } # mine\n",
   },
   {
+    name: "a map that refers to the environment",
+    edit: disable(0),
+    before: "keys:\n  - { name: a, secret: ${A:-sk-1} }\n  - { name: b, secret: ${B} }\n",
+    after: "keys:\n  - { name: a, secret: ${A:-sk-1}, disabled: true }\n  - { name: b, secret: ${B} }\n",
+  },
+  {
     name: "a JSON file",
     edit: disable(0),
     before: '{\n  "keys": [\n    { "name": "a" }\n  ]\n}\n',

@@ -1,0 +1,46 @@
+// Which groups a key may be bound to now, and the dropdown that offers them.
+
+import { type Catalog, type Group, isGroupOpen } from "../config/catalog.ts";
+import { findGroup } from "./opening.ts";
+import { askOne, canAsk, fail, formatTable, refuseUsage } from "./terminal.ts";
+
+export function listSelectable(catalog: Catalog, now: Date): Group[] {
+  return [...catalog.groups.values()].filter((group) => isGroupOpen(group, now));
+}
+
+/** By the flag, else by asking. */
+export async function chooseGroup(flag: string | undefined, catalog: Catalog, now: Date): Promise<string> {
+  if (flag !== undefined) return requireSelectable(catalog, flag, now).name;
+  const groups = listSelectable(catalog, now);
+  if (groups.length === 0) {
+    return fail("There is no group to choose: the config file has none, or none whose plan is active.");
+  }
+  if (!canAsk()) {
+    return refuseUsage(`--group is missing: one of ${groups.map((group) => group.name).join(", ")}.`);
+  }
+  const cells = groups.map((group) => [
+    group.name,
+    group.platform,
+    `×${group.multiplier}`,
+    group.description,
+  ]);
+  // Room for the prompt's own marks, lest a long line break in two.
+  const width = (process.stderr.columns ?? 80) - 6;
+  const labels = formatTable(
+    [{ title: "" }, { title: "" }, { title: "" }, { title: "" }],
+    cells,
+    width,
+  ).slice(1);
+  return askOne(
+    "Which group is the key bound to?",
+    groups.map((group, index) => ({ value: group.name, label: labels[index] ?? group.name })),
+  );
+}
+
+export function requireSelectable(catalog: Catalog, name: string, now: Date): Group {
+  const group = findGroup(catalog, name);
+  if (isGroupOpen(group, now)) return group;
+  const plans = group.plans.map((plan) => plan.name);
+  const way = plans.length === 0 ? "no plan binds it" : `\`gateway plans activate ${plans[0]}\` opens it`;
+  return fail(`The group "${name}" is exclusive to a plan that is not active: ${way}.`);
+}

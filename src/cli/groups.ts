@@ -1,0 +1,17 @@
+// `gateway groups …`: the flags. What it does is groups-list.ts, loaded only when asked for.
+
+import { Command } from "commander";
+import type { GroupsFlags } from "./groups-list.ts";
+
+export function groupsCommand(): Command {
+  const list = new Command("list")
+    .description("list the groups that a key can be bound to now")
+    .option("--all", "also the exclusive groups whose plan is not active")
+    .option("--json", "one JSON document on stdout")
+    .option("--config <file>", "the config file")
+    .action(async (flags: GroupsFlags) => {
+      const { listGroups } = await import("./groups-list.ts");
+      listGroups(flags);
+    });
+  return new Command("groups").description("see the groups that keys are bound to").addCommand(list);
+}

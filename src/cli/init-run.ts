@@ -1,0 +1,193 @@
+// What `gateway init` does: finds or asks for credentials, writes the file, makes
+// a key for each group. The file's text is init-text.ts.
+
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { checkConfigText } from "../config/file.ts";
+import { readBaseUrl, readSecretText } from "../config/scalars.ts";
+import type { Platform } from "../config/schema.ts";
+import { newSecret, sha256Hex } from "../lib/secret.ts";
+import { type Start, writeConfig } from "./init-text.ts";
+import { type ConfigFlags, describe, formatMoment } from "./opening.ts";
+import { askOne, askSecret, askSome, askText, canAsk, fail, print, printJson, tell } from "./terminal.ts";
+
+export interface InitFlags extends ConfigFlags {
+  readonly yes?: true;
+  readonly json?: true;
+}
+
+interface Preset {
+  readonly platform: Platform;
+  readonly title: string;
+  readonly variable: string;
+  readonly channel: string;
+  readonly baseUrl: string;
+  readonly group: string;
+  readonly description: string;
+}
+
+const PRESETS: readonly Preset[] = [
+  {
+    platform: "messages",
+    title: "Anthropic (Claude Code, Anthropic SDKs)",
+    variable: "ANTHROPIC_API_KEY",
+    channel: "anthropic-main",
+    baseUrl: "https://api.anthropic.com",
+    group: "claude",
+    description: "Anthropic at cost",
+  },
+  {
+    platform: "responses",
+    title: "OpenAI (Codex, OpenAI SDKs)",
+    variable: "OPENAI_API_KEY",
+    channel: "openai-main",
+    baseUrl: "https://api.openai.com",
+    group: "codex",
+    description: "OpenAI at cost",
+  },
+  {
+    platform: "content",
+    title: "Google Gemini (Gemini CLI, Google SDKs)",
+    variable: "GEMINI_API_KEY",
+    channel: "google-main",
+    baseUrl: "https://generativelanguage.googleapis.com",
+    group: "gemini",
+    description: "Gemini at cost",
+  },
+  {
+    platform: "relay",
+    title: "A relay that serves both Claude and Gemini models",
+    variable: "RELAY_API_KEY",
+    channel: "relay-main",
+    baseUrl: "https://relay.example.com",
+    group: "relay",
+    description: "the relay at cost",
+  },
+];
+
+export async function init(flags: InitFlags): Promise<void> {
+  const path = resolve(flags.config ?? (process.env["GATEWAY_CONFIG"] || "gateway.yaml"));
+  if (existsSync(path)) refuseOverwrite(path);
+  const presets = flags.yes !== true && canAsk() ? await askPresets() : findPresets();
+  const created = formatMoment(new Date());
+  const opened = presets.map((preset) => ({ preset, secret: newSecret() }));
+  const starts = opened.map(({ preset, secret }) => openStart(preset, sha256Hex(secret), created));
+  const offers = PRESETS.filter(({ platform }) => !presets.some((preset) => preset.platform === platform));
+  const text = writeConfig(
+    starts,
+    offers.map((preset) => openStart(preset, "", "")),
+  );
+  checkConfigText(text, path, process.env, { missing: "keep" });
+  createFile(path, text);
+  const keys = opened.map(({ preset, secret }) => ({
+    name: preset.group,
+    group: preset.group,
+    platform: preset.platform,
+    secret,
+  }));
+  if (flags.json === true) printJson({ config: path, keys });
+  else for (const key of keys) print(`${key.name.padEnd(8)}${key.secret}`);
+  for (const line of describeNext(path, presets)) tell(line);
+}
+
+interface Chosen extends Preset {
+  /** As it will stand in the file. */
+  readonly credential: string;
+}
+
+function findPresets(): Chosen[] {
+  return PRESETS.filter(({ platform, variable }) => platform !== "relay" && isSet(variable)).map(byVariable);
+}
+
+async function askPresets(): Promise<Chosen[]> {
+  const found = findPresets().map(({ platform }) => platform);
+  const choices = PRESETS.map(({ platform, title, variable }) => ({
+    value: platform,
+    label: isSet(variable) ? `${title} · ${variable} is set` : title,
+  }));
+  const wanted = await askSome("Which platforms do you use? (space marks, enter goes on)", choices, found);
+  const chosen: Chosen[] = [];
+  for (const preset of PRESETS.filter(({ platform }) => wanted.includes(platform)))
+    chosen.push(await askPreset(preset));
+  return chosen;
+}
+
+async function askPreset(preset: Preset): Promise<Chosen> {
+  const place =
+    preset.platform !== "relay"
+      ? preset
+      : {
+          ...preset,
+          baseUrl: await askText({ message: "The relay's base URL", check: complain(readBaseUrl) }),
+        };
+  if (isSet(place.variable)) return byVariable(place);
+  const way = await askOne(`${place.title}: where is the credential?`, [
+    { value: "paste", label: "I paste it now (it is kept in the config file, readable by you alone)" },
+    { value: "variable", label: `I will set ${place.variable} before I start the gateway` },
+  ]);
+  if (way === "variable") return byVariable(place);
+  const credential = await askSecret({ message: "The credential", check: complain(readSecretText) });
+  return { ...place, credential: credential.replaceAll("${", "$${") };
+}
+
+function complain(read: (text: string) => unknown): (text: string) => string | undefined {
+  return (text) => {
+    try {
+      read(text);
+      return undefined;
+    } catch (error) {
+      return describe(error);
+    }
+  };
+}
+
+function byVariable(preset: Preset): Chosen {
+  return { ...preset, credential: `\${${preset.variable}}` };
+}
+
+function isSet(variable: string): boolean {
+  return (process.env[variable] ?? "") !== "";
+}
+
+function openStart(preset: Preset | Chosen, sha256: string, created: string): Start {
+  const credential = "credential" in preset ? preset.credential : byVariable(preset).credential;
+  return { ...preset, credential, key: { name: preset.group, sha256, created } };
+}
+
+function createFile(path: string, text: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text, { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : null;
+    if (code === "EEXIST") refuseOverwrite(path);
+    fail(`${path} cannot be written: ${describe(error)}.`);
+  }
+}
+
+function refuseOverwrite(path: string): never {
+  return fail(
+    `${path} exists already and stays as it is: edit it, remove it, or name another with --config.`,
+  );
+}
+
+function describeNext(path: string, presets: readonly Chosen[]): string[] {
+  if (presets.length === 0) {
+    return [
+      `Wrote ${path}, without channels: none of ${PRESETS.slice(0, 3)
+        .map(({ variable }) => variable)
+        .join(", ")} is set.`,
+      "Next: take the # off the channel and group that you need, set its variable, then `gateway keys add` and `gateway serve`.",
+      "Or set a variable, remove the file and run `gateway init` again; `gateway serve --demo` needs neither.",
+    ];
+  }
+  const unset = presets.filter(({ credential, variable }) => credential.startsWith("${") && !isSet(variable));
+  return [
+    `Wrote ${path}. The keys above are shown only this once.`,
+    ...unset.map(({ variable }) => `Set ${variable} before you start the gateway.`),
+    "Next:",
+    "  gateway serve                 run it",
+    "  gateway env SECRET claude     how claude, codex, gemini or an SDK uses it with one of the keys",
+    "  gateway keys add              more keys",
+  ];
+}

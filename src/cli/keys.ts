@@ -1,0 +1,126 @@
+// `gateway keys …`: the flags. What they do is in keys-add, keys-list,
+// keys-change and keys-import, loaded only when asked for.
+
+import { Command } from "commander";
+import type { AddFlags } from "./keys-add.ts";
+import type { ChangeFlags, MoveFlags, RemoveFlags, RotateFlags } from "./keys-change.ts";
+import type { ImportFlags } from "./keys-import.ts";
+import type { ListFlags } from "./keys-list.ts";
+
+const CONFIG = ["--config <file>", "the config file"] as const;
+const JSON_FORM = ["--json", "one JSON document on stdout"] as const;
+const OWN_SECRET = ["--secret <->", "read the secret from stdin instead of making one"] as const;
+const EXPIRY = ["--expires <when>", "30d, 12h, a date, or never"] as const;
+
+export function keysCommand(): Command {
+  return new Command("keys")
+    .description("create, list and change the keys that clients send")
+    .addCommand(addCommand())
+    .addCommand(listCommand())
+    .addCommand(showCommand())
+    .addCommand(removeCommand())
+    .addCommand(switchCommand("disable", "refuse requests with these keys", true))
+    .addCommand(switchCommand("enable", "accept requests with these keys again", false))
+    .addCommand(rotateCommand())
+    .addCommand(moveCommand())
+    .addCommand(importCommand());
+}
+
+function addCommand(): Command {
+  return new Command("add")
+    .description("create a key; its secret goes to stdout, once")
+    .option("--name <name>", "the key's name")
+    .option("--group <group>", "the group that it is bound to")
+    .option(...OWN_SECRET)
+    .option("--count <n>", "create so many keys, named NAME-1, NAME-2, …")
+    .option(...EXPIRY)
+    .option(...JSON_FORM)
+    .option(...CONFIG)
+    .action(async (flags: AddFlags) => {
+      const { addKeys } = await import("./keys-add.ts");
+      await addKeys(flags);
+    });
+}
+
+function listCommand(): Command {
+  return new Command("list")
+    .description("list the keys, never their secrets")
+    .option(...JSON_FORM)
+    .option(...CONFIG)
+    .action(async (flags: ListFlags) => {
+      const { listKeys } = await import("./keys-list.ts");
+      await listKeys(flags);
+    });
+}
+
+function showCommand(): Command {
+  return new Command("show")
+    .description("show one key")
+    .argument("<name>", "the key's name")
+    .option(...JSON_FORM)
+    .option(...CONFIG)
+    .action(async (name: string, flags: ListFlags) => {
+      const { showKey } = await import("./keys-list.ts");
+      await showKey(name, flags);
+    });
+}
+
+function removeCommand(): Command {
+  return new Command("remove")
+    .description("remove keys for good")
+    .argument("<names...>", "the keys' names")
+    .option("--yes", "do not ask")
+    .option(...CONFIG)
+    .action(async (names: string[], flags: RemoveFlags) => {
+      const { removeKeys } = await import("./keys-change.ts");
+      await removeKeys(names, flags);
+    });
+}
+
+function switchCommand(name: string, description: string, disabled: boolean): Command {
+  return new Command(name)
+    .description(description)
+    .argument("<names...>", "the keys' names")
+    .option(...CONFIG)
+    .action(async (names: string[], flags: ChangeFlags) => {
+      const { switchKeys } = await import("./keys-change.ts");
+      await switchKeys(names, disabled, flags);
+    });
+}
+
+function rotateCommand(): Command {
+  return new Command("rotate")
+    .description("give a key a new secret; the old one stops working")
+    .argument("<name>", "the key's name")
+    .option(...OWN_SECRET)
+    .option(...EXPIRY)
+    .option(...JSON_FORM)
+    .option(...CONFIG)
+    .action(async (name: string, flags: RotateFlags) => {
+      const { rotateKey } = await import("./keys-change.ts");
+      await rotateKey(name, flags);
+    });
+}
+
+function moveCommand(): Command {
+  return new Command("move")
+    .description("bind a key to another group; its secret stays")
+    .argument("<name>", "the key's name")
+    .option("--group <group>", "the new group")
+    .option(...CONFIG)
+    .action(async (name: string, flags: MoveFlags) => {
+      const { moveKey } = await import("./keys-change.ts");
+      await moveKey(name, flags);
+    });
+}
+
+function importCommand(): Command {
+  return new Command("import")
+    .description("add keys that exist elsewhere, all or none, from JSON as `keys add --json` prints it")
+    .argument("[file]", "a JSON file; stdin without it", "-")
+    .option(...CONFIG)
+    .action(async (file: string, flags: ImportFlags) => {
+      const { importKeys } = await import("./keys-import.ts");
+      await importKeys(file, flags);
+    });
+}

@@ -1,0 +1,183 @@
+// What a command shows to people and scripts: results on stdout, words for
+// people on stderr, colours and prompts on a terminal only. The only importer of
+// @clack/prompts, and only once something has to be asked.
+
+import type * as Prompts from "@clack/prompts";
+import type { Readable } from "node:stream";
+
+/** Ends the command: one sentence on stderr, and this exit status. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+  readonly exitStatus: number;
+  constructor(message: string, exitStatus: number) {
+    super(message);
+    this.exitStatus = exitStatus;
+  }
+}
+
+/** It was asked rightly and did not work. */
+export function fail(message: string): never {
+  throw new CommandError(message, 1);
+}
+
+/** It was asked wrongly. */
+export function refuseUsage(message: string): never {
+  throw new CommandError(message, 2);
+}
+
+/** A line of the result. */
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** A line for people. */
+export function tell(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value));
+}
+
+const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
+
+export function paint(style: keyof typeof STYLES, text: string, stream = process.stdout): string {
+  const isPlain = !stream.isTTY || (process.env["NO_COLOR"] ?? "") !== "" || process.env["TERM"] === "dumb";
+  return isPlain || text === "" ? text : `\u001B[${STYLES[style]}m${text}\u001B[0m`;
+}
+
+export interface Column {
+  readonly title: string;
+  readonly align?: "left" | "right";
+}
+
+const GAP = "  ";
+/** A column is not cut below this for the sake of others. */
+const NARROWEST = 8;
+
+/** Rows in aligned columns. Cells wider than the terminal allows are cut with an ellipsis; elsewhere nothing is. */
+export function formatTable(
+  columns: readonly Column[],
+  rows: ReadonlyArray<readonly string[]>,
+  width = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY,
+): string[] {
+  const clean = rows.map((row) => columns.map((_, index) => stripControls(row[index] ?? "")));
+  const widths = fitWidths(
+    columns.map(({ title }, index) =>
+      Math.max(...[title, ...clean.map((row) => row[index] ?? "")].map(measure)),
+    ),
+    width,
+  );
+  const align = (cells: readonly string[]) =>
+    cells
+      .map((cell, index) => {
+        const room = widths[index] ?? 0;
+        const shown = cutText(cell, room);
+        const blank = " ".repeat(room - measure(shown));
+        return columns[index]?.align === "right" ? blank + shown : shown + blank;
+      })
+      .join(GAP)
+      .trimEnd();
+  const head = paint("dim", align(columns.map(({ title }) => title)));
+  return [head, ...clean.map(align)];
+}
+
+export function printTable(columns: readonly Column[], rows: ReadonlyArray<readonly string[]>): void {
+  for (const line of formatTable(columns, rows)) print(line);
+}
+
+function fitWidths(wanted: readonly number[], room: number): number[] {
+  const widths = [...wanted];
+  const total = () => widths.reduce((sum, each) => sum + each, GAP.length * (widths.length - 1));
+  while (total() > room) {
+    const widest = Math.max(...widths);
+    if (widest <= NARROWEST) break;
+    widths[widths.indexOf(widest)] = widest - 1;
+  }
+  return widths;
+}
+
+function cutText(text: string, room: number): string {
+  if (measure(text) <= room) return text;
+  let cut = "";
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    if (measure(cut + segment) > room - 1) break;
+    cut += segment;
+  }
+  return `${cut}…`;
+}
+
+function measure(text: string): number {
+  return Bun.stringWidth(text);
+}
+
+/** A name from elsewhere must not move the cursor. */
+function stripControls(text: string): string {
+  return text.replaceAll(/\p{Cc}+/gu, " ");
+}
+
+/** Somebody can be asked. Prompts go to stderr, so that stdout may be captured meanwhile. */
+export function canAsk(): boolean {
+  return process.stdin.isTTY && process.stderr.isTTY && process.env["TERM"] !== "dumb";
+}
+
+const PLACE = { output: process.stderr, withGuide: false };
+
+export interface Question {
+  readonly message: string;
+  readonly initial?: string;
+  /** What is wrong with the answer; undefined: nothing. */
+  readonly check?: (answer: string) => string | undefined;
+}
+
+export function askText({ message, initial, check }: Question): Promise<string> {
+  const validate = (answer: string | undefined) => check?.(answer ?? "");
+  const start = initial === undefined ? {} : { initialValue: initial };
+  return ask<string>((prompts) => prompts.text({ message, validate, ...start, ...PLACE }));
+}
+
+export function askSecret({ message, check }: Question): Promise<string> {
+  const validate = (answer: string | undefined) => check?.(answer ?? "");
+  return ask<string>((prompts) => prompts.password({ message, validate, ...PLACE }));
+}
+
+export function askYes(message: string): Promise<boolean> {
+  return ask<boolean>((prompts) => prompts.confirm({ message, initialValue: false, ...PLACE }));
+}
+
+export interface Choice {
+  readonly value: string;
+  readonly label: string;
+}
+
+/** A dropdown. */
+export function askOne(message: string, choices: readonly Choice[]): Promise<string> {
+  const options = [...choices];
+  return ask<string>((prompts) => prompts.select<string>({ message, options, maxItems: 12, ...PLACE }));
+}
+
+export function askSome(
+  message: string,
+  choices: readonly Choice[],
+  initial: readonly string[],
+): Promise<string[]> {
+  const lists = { options: [...choices], initialValues: [...initial] };
+  return ask<string[]>((prompts) =>
+    prompts.multiselect<string>({ message, ...lists, required: true, ...PLACE }),
+  );
+}
+
+/** Ctrl-C and Escape end the command; nothing has been changed by then. */
+async function ask<T>(put: (prompts: typeof Prompts) => Promise<T | symbol>): Promise<T> {
+  const answer = await put(await import("@clack/prompts"));
+  if (typeof answer === "symbol") throw new CommandError("Cancelled: nothing was changed.", 130);
+  return answer;
+}
+
+/** All of stdin, or of what stands in for it. */
+export async function readAll(input: Readable = process.stdin): Promise<string> {
+  let text = "";
+  input.setEncoding("utf8");
+  for await (const chunk of input) text += String(chunk);
+  return text;
+}
