@@ -49,7 +49,7 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
     merge: true,
     lineCounter,
     prettyErrors: false,
-    logLevel: "silent",
+    logLevel: "error",
   });
   visit(document, {
     Scalar(_, scalar) {

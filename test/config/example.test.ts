@@ -1,0 +1,68 @@
+import { expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { checkConfigText } from "../../src/config/file.ts";
+import { listSettings } from "../../src/config/problems.ts";
+import { makeTempFolder } from "../harness/temp.ts";
+
+const EXAMPLE = join(import.meta.dir, "../../config.example.yaml");
+const text = readFileSync(EXAMPLE, "utf8");
+/** `# name: value` on a line of its own is a setting that is off. */
+const uncommented = text.replaceAll(/^( +)# ([a-z_]+: \S+)$/gm, "$1$2");
+
+test("the example loads, without any environment", () => {
+  const { catalog } = checkConfigText(text, EXAMPLE, {});
+  expect([...catalog.groups.keys()]).toEqual(["claude", "codex", "gemini", "relay", "claude-max"]);
+  expect(catalog.channels.get("openai-main")?.baseUrl.href).toBe("https://api.openai.com/");
+  expect(catalog.groups.get("codex")?.multiplier).toBe("0.8");
+});
+
+test("the example loads with all that is commented out, too", () => {
+  using folder = makeTempFolder();
+  writeFileSync(folder.join("company-ca.pem"), "-----BEGIN CERTIFICATE-----\n");
+  const { catalog } = checkConfigText(uncommented, folder.join("gateway.yaml"), {});
+  const channel = catalog.channels.get("anthropic-main");
+  expect(channel).toMatchObject({ probeMs: 60_000, ca: "-----BEGIN CERTIFICATE-----\n" });
+  expect(channel?.proxy?.href).toBe("http://proxy.example:3128/");
+  expect(catalog.ledger.rotate).toEqual({ bytes: 2 ** 30, monthly: false });
+  expect(catalog.groups.get("claude")?.limits.concurrentRequests).toBe(100);
+});
+
+test("every setting that the schema knows is in the example", () => {
+  const places = [
+    [],
+    ["listen"],
+    ["on_disconnect"],
+    ["failover"],
+    ["ledger"],
+    ["ledger", "rotate"],
+    ["channels", "any"],
+    ["channels", "any", "timeouts"],
+    ["groups", "any"],
+    ["groups", "any", "limits"],
+    ["plans", "any"],
+    ["keys", 0],
+    ["keys", 0, "limits"],
+    ["prices", "any"],
+  ];
+  for (const place of places) {
+    const settings = listSettings(place);
+    expect(settings, place.join(".")).not.toBeEmpty();
+    for (const setting of settings)
+      expect(uncommented).toMatch(new RegExp(`(^ *(- )?|[{,] )${setting}:`, "m"));
+  }
+});
+
+test("every default that the example names is the default", () => {
+  const bare = checkConfigText("{}", "/nowhere/gateway.yaml", {}).catalog;
+  const { listen, relayPrefix, vendor, maxBodyBytes, onDisconnect, failover, corsOrigins, allowedHosts } =
+    checkConfigText(text, "/nowhere/gateway.yaml", {}).catalog;
+  expect(bare).toMatchObject({ listen, relayPrefix, vendor, maxBodyBytes, onDisconnect, failover });
+  expect(bare).toMatchObject({ corsOrigins, allowedHosts });
+  const minimal = "channels: { a: { platform: content, base_url: https://x.example, credential: y } }";
+  const channel = checkConfigText(minimal, "/nowhere/gateway.yaml", {}).catalog.channels.get("a");
+  const shown = checkConfigText(text, "/nowhere/gateway.yaml", {}).catalog.channels.get("anthropic-main");
+  for (const setting of ["timeouts", "priority", "weight", "disabled"] as const) {
+    expect(channel?.[setting], setting).toEqual(shown?.[setting]);
+  }
+});

@@ -1,0 +1,36 @@
+import { describe, expect, test } from "bun:test";
+import { looksSecret, maskSecret, newSecret, redact, sha256Hex } from "../../src/lib/secret.ts";
+
+test("a new secret is sk- and 43 letters and digits, and no two are the same", () => {
+  const secrets = Array.from({ length: 1000 }, newSecret);
+  for (const secret of secrets) expect(secret).toMatch(/^sk-[0-9A-Za-z]{43}$/);
+  expect(new Set(secrets).size).toBe(1000);
+});
+
+test("every digit of a secret varies, the first but little, as 256 bits need 42.99 digits", () => {
+  const secrets = Array.from({ length: 2000 }, newSecret);
+  for (let place = 4; place < 46; place += 1) {
+    expect(new Set(secrets.map((secret) => secret[place])).size).toBe(62);
+  }
+});
+
+test("a hash is that of the known vector", () => {
+  expect(sha256Hex("abc")).toBe("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+});
+
+describe("what people read holds no secret", () => {
+  test("a masked secret shows its ends, a short one nothing", () => {
+    expect(maskSecret("sk-abcdefghijklmnopqrstuvwxyz")).toBe("sk-abc…xyz");
+    expect(maskSecret("sk-short")).toBe("…");
+  });
+
+  test("every occurrence goes, also of a secret that another one begins with", () => {
+    const text = "Bearer sk-long-1 and sk-long, sk-long-1";
+    expect(redact(text, ["sk-long", "", "sk-long-1"])).toBe("Bearer [redacted] and [redacted], [redacted]");
+  });
+
+  test("a word that begins as secrets do is taken for one", () => {
+    expect(["sk-ant-api03-x", "AIzaSyD4iE2xVSpkLLOXoyqT", "gsk_0123456789"].every(looksSecret)).toBe(true);
+    expect(["sketch", "codex", "claude-max", "sk-1"].some(looksSecret)).toBe(false);
+  });
+});
