@@ -4,8 +4,10 @@
 // (no platform sends one). What a line means is the caller's business.
 
 const NEWLINE = 0x0a;
-/** Of a chunk's plain lines, as much as is shown for sampling. */
-const SAMPLE_BYTES = 4096;
+/** All plain lines are shown as samples until there have been this many bytes of them; no sample is longer. */
+const SAMPLE_BYTES = 32 * 1024;
+/** From then on, one byte in so many. */
+const SAMPLE_SHARE = 16;
 
 /** Takes the bytes of one line. A piece is only valid during the call. */
 export interface LineSink {
@@ -21,7 +23,7 @@ export interface LineListener {
   /** A whole line that matters, its newline included. Only valid during the call. */
   onLine(line: Buffer): void;
   openLong(): LineSink;
-  /** Whole lines that do not matter, now and then: of the first eight runs of them, then of every 16th. */
+  /** Samples of the lines that do not matter: the first of them, then one byte in sixteen. */
   onSample(lines: Buffer): void;
 }
 
@@ -33,7 +35,7 @@ export class LineScanner {
   #heldBytes = 0;
   #long: LineSink | null = null;
   #plainBytes = 0;
-  #samples = 0;
+  #sampledBytes = 0;
 
   constructor(listener: LineListener) {
     this.#listener = listener;
@@ -116,9 +118,9 @@ export class LineScanner {
 
   #seePlain(lines: Buffer): void {
     this.#plainBytes += lines.length;
-    this.#samples += 1;
-    if (this.#samples > 8 && this.#samples % 16 !== 0) return;
+    if (this.#plainBytes > SAMPLE_BYTES && this.#sampledBytes * SAMPLE_SHARE > this.#plainBytes) return;
     const end = lines.length <= SAMPLE_BYTES ? lines.length : lines.lastIndexOf(NEWLINE, SAMPLE_BYTES) + 1;
+    this.#sampledBytes += end;
     if (end > 0) this.#listener.onSample(lines.subarray(0, end));
   }
 
@@ -159,7 +161,7 @@ export class LineScanner {
 }
 
 /** Where the value of a `data:` line begins; -1 for another line. */
-export function startOfData(line: Uint8Array): number {
+function startOfData(line: Uint8Array): number {
   if (line[0] !== 0x64 || line[1] !== 0x61 || line[2] !== 0x74 || line[3] !== 0x61 || line[4] !== 0x3a)
     return -1;
   return line[5] === 0x20 ? 6 : 5;

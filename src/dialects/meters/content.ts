@@ -55,12 +55,13 @@ class ContentReader implements Reader {
   }
 
   measureText(chunk: unknown): number {
+    const contents = listOf(fieldOf(chunk, "candidates")).map((candidate) => fieldOf(candidate, "content"));
     let bytes = 0;
-    for (const candidate of listOf(fieldOf(chunk, "candidates"))) {
-      for (const part of listOf(fieldOf(fieldOf(candidate, "content"), "parts"))) {
-        const text = fieldOf(part, "text") ?? JSON.stringify(fieldOf(fieldOf(part, "functionCall"), "args"));
-        if (typeof text === "string") bytes += Buffer.byteLength(text);
-      }
+    for (const part of contents.flatMap((content) => listOf(fieldOf(content, "parts")))) {
+      const code = fieldOf(fieldOf(part, "executableCode"), "code");
+      const text =
+        fieldOf(part, "text") ?? code ?? JSON.stringify(fieldOf(fieldOf(part, "functionCall"), "args"));
+      if (typeof text === "string") bytes += Buffer.byteLength(text);
     }
     return bytes;
   }

@@ -17,11 +17,19 @@ interface Fixture {
   id: string;
   family: Family;
   file: string;
+  kind: string;
   native: boolean;
   status: number;
   bytes: number;
   stream: boolean;
-  expect: { model: string | null; billing: Billing; terminal_seen?: boolean | null };
+  expect: {
+    model: string | null;
+    billing: Billing;
+    text?: { len: number } | null;
+    tool_calls?: unknown[];
+    server_tools?: unknown[];
+    function_calls?: unknown[];
+  };
 }
 
 /** The manifest's words differ by family; each family's own are read below. */
@@ -248,3 +256,23 @@ for (const family of ["anthropic", "openai-responses", "openai-chat", "gemini"] 
     });
   });
 }
+
+function isRunningText({ kind, file, expect: { text, ...found } }: Fixture): boolean {
+  const calls = [found.tool_calls, found.server_tools, found.function_calls].flatMap((list) => list ?? []);
+  return kind === "recorded" && file.endsWith(".sse") && (text?.len ?? 0) >= 200 && calls.length === 0;
+}
+
+describe.skipIf(!present)("output that is estimated from what has been seen", () => {
+  test("is within a factor of two of the visible output for most recordings of running text", () => {
+    const ratios = fixtures.filter(isRunningText).flatMap((fixture) => {
+      const { parts, estimatedOutput } = readWhole(fixture);
+      const { output = 0, reasoning = 0 } = parts.at(-1)?.usage ?? {};
+      // Only Anthropic shows what was thought; elsewhere it is hidden.
+      return [estimatedOutput / (fixture.family === "anthropic" ? output : output - reasoning)];
+    });
+    expect(ratios.length).toBeGreaterThan(10);
+    const near = ratios.filter((ratio) => ratio >= 0.5 && ratio <= 2);
+    expect(near.length / ratios.length).toBeGreaterThan(0.8);
+    expect(ratios.toSorted((a, b) => a - b)[Math.floor(ratios.length / 2)]).toBeWithin(0.8, 1.25);
+  });
+});

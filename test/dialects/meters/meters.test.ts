@@ -1,0 +1,600 @@
+// What recordings can't show: how answers end, hostile bytes, lines of any length.
+
+import { describe, expect, test } from "bun:test";
+import type { Meter, Reading } from "../../../src/billing/usage.ts";
+import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
+import { openContentMeter } from "../../../src/dialects/meters/content.ts";
+import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
+import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
+
+type Open = (contentType: string) => Meter;
+
+function events(...list: readonly unknown[]): string {
+  return list
+    .map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`)
+    .join("");
+}
+
+function read(open: Open, text: string, contentType = "text/event-stream"): Reading {
+  const meter = open(contentType);
+  meter.see(new TextEncoder().encode(text));
+  return meter.read();
+}
+
+const start = (usage: unknown) => ({ type: "message_start", message: { model: "m", usage } });
+const delta = (usage: unknown) => ({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage });
+const completed = (response: unknown) => ({ type: "response.completed", response });
+const usage = (reading: Reading) => reading.parts.map((part) => part.usage);
+
+describe("the end of an answer", () => {
+  test.each<[string, Open, string, Reading["end"], boolean]>([
+    [
+      "messages, whole",
+      openMessagesMeter,
+      events(start({ input_tokens: 1 }), delta({ output_tokens: 2 }), { type: "message_stop" }),
+      "complete",
+      true,
+    ],
+    [
+      "messages, before its last event",
+      openMessagesMeter,
+      events(start({ input_tokens: 1 }), delta({ output_tokens: 2 })),
+      "open",
+      true,
+    ],
+    [
+      "messages, only begun",
+      openMessagesMeter,
+      events(start({ input_tokens: 1, output_tokens: 1 })),
+      "open",
+      false,
+    ],
+    [
+      "messages, broken off",
+      openMessagesMeter,
+      events(start({ input_tokens: 1 }), { type: "error", error: { type: "overloaded_error" } }),
+      "error",
+      false,
+    ],
+    [
+      "responses, whole",
+      openResponsesMeter,
+      events(completed({ usage: { input_tokens: 1, output_tokens: 1 } })),
+      "complete",
+      true,
+    ],
+    [
+      "responses, at its length",
+      openResponsesMeter,
+      events({ type: "response.incomplete", response: { usage: null } }),
+      "complete",
+      true,
+    ],
+    [
+      "responses, failed",
+      openResponsesMeter,
+      events({ type: "response.failed", response: { status: "failed", usage: null } }),
+      "error",
+      false,
+    ],
+    [
+      "responses, flat error",
+      openResponsesMeter,
+      events({ type: "error", code: "server_error", message: '"error"' }).replace('\\"error\\"', "x"),
+      "error",
+      false,
+    ],
+    [
+      "responses, begun",
+      openResponsesMeter,
+      events({ type: "response.created", response: { status: "in_progress", usage: null } }),
+      "open",
+      false,
+    ],
+    [
+      "chat, whole",
+      openChatMeter,
+      events(
+        { choices: [{ finish_reason: "stop" }] },
+        { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } },
+        "[DONE]",
+      ),
+      "complete",
+      true,
+    ],
+    [
+      "chat, without its last word",
+      openChatMeter,
+      events(
+        { choices: [{ finish_reason: "stop" }] },
+        { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } },
+      ),
+      "complete",
+      true,
+    ],
+    [
+      "chat, without its usage",
+      openChatMeter,
+      events({ choices: [{ finish_reason: "stop" }] }, "[DONE]"),
+      "complete",
+      false,
+    ],
+    ["chat, broken off", openChatMeter, events({ choices: [] }, { error: { message: "x" } }), "error", false],
+    [
+      "content, whole",
+      openContentMeter,
+      events({ candidates: [{ finishReason: "STOP" }], usageMetadata: { promptTokenCount: 1 } }),
+      "complete",
+      true,
+    ],
+    [
+      "content, cut",
+      openContentMeter,
+      events({ candidates: [{}], usageMetadata: { promptTokenCount: 1 } }),
+      "open",
+      false,
+    ],
+    [
+      "content, blocked",
+      openContentMeter,
+      events({ promptFeedback: { blockReason: "SAFETY" } }),
+      "complete",
+      true,
+    ],
+    [
+      "content, broken off outside of any event",
+      openContentMeter,
+      `${events({ candidates: [{}] })}{\n  "error": {\n    "code": 503\n  }\n}\n`,
+      "error",
+      false,
+    ],
+  ])("of %s", (_what, open, text, end, final) => {
+    expect(read(open, text)).toMatchObject({ end, final });
+  });
+
+  test("a last line that lacks its newline counts when it is whole, and teaches nothing when it is cut", () => {
+    const text = events(start({ input_tokens: 1, output_tokens: 1 }), delta({ output_tokens: 20 })).trimEnd();
+    expect(usage(read(openMessagesMeter, text))).toEqual([{ input: 1, output: 20 }]);
+    expect(usage(read(openMessagesMeter, text.slice(0, -1)))).toEqual([{ input: 1, output: 1 }]);
+  });
+
+  test("a body is complete when its JSON is, and an error when it says so", () => {
+    const body = JSON.stringify({
+      type: "message",
+      model: "m",
+      usage: { input_tokens: 1, output_tokens: 2 },
+      content: [],
+    });
+    expect(read(openMessagesMeter, body, "application/json")).toMatchObject({
+      end: "complete",
+      final: true,
+      model: "m",
+    });
+    const cut = read(openMessagesMeter, body.slice(0, -1), "application/json");
+    expect(cut).toMatchObject({ end: "open", final: false, parts: [{ usage: { input: 1, output: 2 } }] });
+    expect(read(openMessagesMeter, '{"type":"error","error":{"type":"x"}}', "application/json").end).toBe(
+      "error",
+    );
+    expect(read(openResponsesMeter, '{"error":{"code":"x"}}', "application/json").end).toBe("error");
+    expect(
+      read(
+        openResponsesMeter,
+        '{"object":"response","status":"failed","error":{"code":"x"}}',
+        "application/json",
+      ).end,
+    ).toBe("error");
+    expect(read(openContentMeter, '[{"error":{"code":503}}]', "application/json").end).toBe("error");
+  });
+
+  test("a list of values is complete with its last value or its bracket", () => {
+    const value = (more: object) =>
+      JSON.stringify({ candidates: [more], usageMetadata: { promptTokenCount: 3 } });
+    const cut = `[${value({})},\n${value({ finishReason: "STOP" }).slice(0, -1)}`;
+    expect(read(openContentMeter, cut, "application/json")).toMatchObject({ end: "open", final: false });
+    expect(read(openContentMeter, `${cut}}`, "application/json")).toMatchObject({
+      end: "complete",
+      final: true,
+    });
+    expect(read(openContentMeter, `[${value({})}]`, "application/json")).toMatchObject({ end: "complete" });
+  });
+
+  test("a content type that says neither is decided by the first byte", () => {
+    expect(read(openChatMeter, ' {"usage":{"prompt_tokens":1}}', "").end).toBe("complete");
+    expect(read(openChatMeter, events("[DONE]"), "text/plain").end).toBe("complete");
+    expect(openChatMeter("").read()).toMatchObject({ end: "open", parts: [] });
+  });
+});
+
+describe("the messages dialect", () => {
+  test("a later report replaces an earlier one field by field; null and silence replace nothing", () => {
+    const split = { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 20 };
+    const text = events(
+      start({
+        input_tokens: 10,
+        cache_read_input_tokens: 5,
+        cache_creation_input_tokens: 120,
+        cache_creation: split,
+        output_tokens: 1,
+      }),
+      delta({
+        input_tokens: 50,
+        cache_read_input_tokens: null,
+        output_tokens: 9,
+        cache_creation_input_tokens: 150,
+      }),
+      delta({ output_tokens: 7 }),
+    );
+    expect(usage(read(openMessagesMeter, text))).toEqual([
+      { input: 50, cache_read: 5, cache_write_5m: 130, cache_write_1h: 20, output: 7 },
+    ]);
+  });
+
+  test("a split told late is taken, and one that a later total contradicts is not", () => {
+    const late = events(
+      start({ input_tokens: 0, output_tokens: 0 }),
+      delta({
+        input_tokens: 1,
+        output_tokens: 1,
+        cache_creation: { ephemeral_1h_input_tokens: 30 },
+        cache_creation_input_tokens: 30,
+      }),
+    );
+    expect(usage(read(openMessagesMeter, late))).toEqual([{ input: 1, cache_write_1h: 30, output: 1 }]);
+    const void_ = events(
+      start({
+        input_tokens: 1,
+        cache_creation_input_tokens: 40,
+        cache_creation: { ephemeral_1h_input_tokens: 40 },
+      }),
+      delta({ cache_creation_input_tokens: 0, output_tokens: 2 }),
+    );
+    expect(usage(read(openMessagesMeter, void_))).toEqual([{ input: 1, output: 2 }]);
+  });
+
+  test("passes of other kinds and models are parts; passes of the answer's own are its totals", () => {
+    const own = { type: "message", input_tokens: 5, output_tokens: 6 };
+    const advisor = { type: "advisor_message", model: "other", input_tokens: 7, output_tokens: 8 };
+    const totals = {
+      input_tokens: 5,
+      output_tokens: 6,
+      output_tokens_details: { thinking_tokens: 3 },
+      server_tool_use: { web_search_requests: 2 },
+    };
+    expect(
+      read(openMessagesMeter, events(start(totals), delta({ iterations: [own, advisor] }))).parts,
+    ).toEqual([
+      { model: null, pass: "message", usage: { input: 5, output: 6, reasoning: 3, web_search: 2 } },
+      { model: "other", pass: "advisor_message", usage: { input: 7, output: 8 } },
+    ]);
+    expect(
+      read(openMessagesMeter, events(start(totals), delta({ iterations: [own, own] }))).parts,
+    ).toHaveLength(1);
+  });
+
+  test("says what it was served as", () => {
+    const served = { input_tokens: 1, service_tier: "batch", inference_geo: "us", speed: "fast" };
+    expect(read(openMessagesMeter, events(start(served))).tariff).toEqual({
+      service_tier: "batch",
+      inference_geo: "us",
+      speed: "fast",
+    });
+  });
+});
+
+describe("the responses dialect", () => {
+  const item = (of: object, at: number) => ({
+    type: "response.output_item.done",
+    output_index: at,
+    item: of,
+  });
+  const search = { id: "ws_1", type: "web_search_call", action: { type: "search" } };
+
+  test("tool calls are counted once, from the items as they are done or from the last event", () => {
+    const open = { id: "ws_2", type: "web_search_call", action: { type: "open_page" } };
+    const file = { id: "fs_1", type: "file_search_call" };
+    const code = (id: string, container_id: string) => ({ id, type: "code_interpreter_call", container_id });
+    const output = [
+      search,
+      open,
+      file,
+      code("ci_1", "c1"),
+      code("ci_2", "c1"),
+      code("ci_3", "c2"),
+      { type: "message" },
+    ];
+    const cut = events(...output.map(item));
+    const calls = { web_search: 1, file_search: 1, code_interpreter: 2 };
+    expect(usage(read(openResponsesMeter, cut))).toEqual([calls]);
+    const whole = cut + events(completed({ usage: { input_tokens: 3, output_tokens: 4 }, output }));
+    expect(usage(read(openResponsesMeter, whole))).toEqual([{ input: 3, output: 4, ...calls }]);
+    const blank = cut + events(completed({ usage: { input_tokens: 3, output_tokens: 4 }, output: [] }));
+    expect(usage(read(openResponsesMeter, blank))).toEqual([{ input: 3, output: 4, ...calls }]);
+  });
+
+  test("the preview of search has a fee of its own", () => {
+    const text = events(
+      completed({ usage: { input_tokens: 1 }, tools: [{ type: "web_search_preview" }], output: [search] }),
+    );
+    expect(usage(read(openResponsesMeter, text))).toEqual([{ input: 1, output: 0, web_search_preview: 1 }]);
+  });
+
+  test("cached and written tokens are inside the input; more of them than input is no fault", () => {
+    const of = (input_tokens: number, details: object) =>
+      usage(
+        read(
+          openResponsesMeter,
+          events(completed({ usage: { input_tokens, output_tokens: 1, input_tokens_details: details } })),
+        ),
+      );
+    expect(of(10, { cached_tokens: 4, cache_write_tokens: 5 })).toEqual([
+      { input: 1, cache_read: 4, cache_write: 5, output: 1 },
+    ]);
+    expect(of(10, { cached_tokens: 40 })).toEqual([{ input: 0, cache_read: 40, output: 1 }]);
+  });
+
+  test("reasoning that a compatible platform counts beside the output is output", () => {
+    const counts = {
+      input_tokens: 12,
+      output_tokens: 2,
+      total_tokens: 354,
+      output_tokens_details: { reasoning_tokens: 340 },
+    };
+    expect(usage(read(openResponsesMeter, events(completed({ usage: counts }))))).toEqual([
+      { input: 12, output: 342, reasoning: 340 },
+    ]);
+  });
+
+  test("the last event of an answer is read whatever its length, and the tier is the last event's", () => {
+    const output = [
+      {
+        type: "message",
+        content: [{ type: "output_text", text: 'said "usage":{"input_tokens":1} '.repeat(300_000) }],
+      },
+      search,
+    ];
+    const text = events(
+      { type: "response.created", response: { model: "m", service_tier: "auto", usage: null } },
+      completed({
+        model: "m-1",
+        output,
+        service_tier: "flex",
+        usage: { input_tokens: 7, output_tokens: 8 },
+        user: null,
+      }),
+    );
+    const bytes = new TextEncoder().encode(text);
+    expect(bytes.length).toBeGreaterThan(9_000_000);
+    const meter = openResponsesMeter("text/event-stream");
+    for (let at = 0; at < bytes.length; at += 16_000) meter.see(bytes.subarray(at, at + 16_000));
+    const wanted = {
+      model: "m-1",
+      end: "complete",
+      final: true,
+      tariff: { service_tier: "flex" },
+      parts: [{ usage: { input: 7, output: 8, web_search: 1 } }],
+    };
+    expect(meter.read()).toMatchObject(wanted);
+    expect(read(openResponsesMeter, text)).toMatchObject(wanted);
+    const body = JSON.stringify({
+      object: "response",
+      model: "m-1",
+      output,
+      service_tier: "flex",
+      usage: { input_tokens: 7, output_tokens: 8 },
+    });
+    expect(read(openResponsesMeter, body, "application/json")).toMatchObject(wanted);
+  });
+});
+
+describe("the content dialect", () => {
+  test("the last snapshot counts, whole", () => {
+    const text = events(
+      { usageMetadata: { promptTokenCount: 59, candidatesTokenCount: 21, thoughtsTokenCount: 5 } },
+      {
+        candidates: [{ finishReason: "STOP" }],
+        usageMetadata: { promptTokenCount: 79, thoughtsTokenCount: 7 },
+      },
+    );
+    expect(usage(read(openContentMeter, text))).toEqual([{ input: 79, output: 7, reasoning: 7 }]);
+  });
+
+  test("special modalities come from the details, the rest is text, cached tokens are text first", () => {
+    const modal = (modality: string, tokenCount: number) => ({ modality, tokenCount });
+    const of = (usageMetadata: object) => usage(read(openContentMeter, events({ usageMetadata })));
+    expect(
+      of({
+        promptTokenCount: 100,
+        promptTokensDetails: [modal("AUDIO", 30), modal("TEXT", 10), modal("DOCUMENT", 20)],
+      }),
+    ).toEqual([{ input: 70, input_audio: 30, output: 0 }]);
+    expect(
+      of({
+        promptTokenCount: 100,
+        cachedContentTokenCount: 80,
+        promptTokensDetails: [modal("VIDEO", 60)],
+        cacheTokensDetails: [modal("VIDEO", 50)],
+      }),
+    ).toEqual([{ input: 10, cache_read: 30, input_video: 10, cache_read_video: 50, output: 0 }]);
+    expect(
+      of({ promptTokenCount: 100, cachedContentTokenCount: 80, promptTokensDetails: [modal("IMAGE", 60)] }),
+    ).toEqual([{ input: 0, cache_read: 40, input_image: 20, cache_read_image: 40, output: 0 }]);
+    expect(
+      of({
+        candidatesTokenCount: 10,
+        candidatesTokensDetails: [modal("IMAGE", 90)],
+        promptTokenCount: 5,
+        promptTokensDetails: [modal("AUDIO", 50)],
+      }),
+    ).toEqual([{ input: 0, input_audio: 5, output: 0, output_image: 90 }]);
+  });
+
+  test("searches are counted by query and by prompt, each query once", () => {
+    const grounded = (...webSearchQueries: string[]) => ({
+      candidates: [{ groundingMetadata: { webSearchQueries, groundingChunks: [{ maps: { title: "x" } }] } }],
+    });
+    expect(usage(read(openContentMeter, events(grounded("a", "b"), grounded("b", "c"))))).toEqual([
+      { google_search: 3, google_search_prompt: 1, maps_grounding: 1 },
+    ]);
+  });
+});
+
+describe("hostile bytes", () => {
+  test("counts that are no counts were not reported", () => {
+    for (const bad of [-1, 1.5, 1e300, "12", null, {}, [], true, 2 ** 53]) {
+      expect(usage(read(openMessagesMeter, events(start({ input_tokens: bad, output_tokens: 3 }))))).toEqual([
+        { input: 0, output: 3 },
+      ]);
+      expect(
+        usage(
+          read(
+            openResponsesMeter,
+            events(
+              completed({
+                usage: { input_tokens: 2, output_tokens: 3, input_tokens_details: { cached_tokens: bad } },
+              }),
+            ),
+          ),
+        ),
+      ).toEqual([{ input: 2, output: 3 }]);
+      expect(usage(read(openChatMeter, events({ usage: { prompt_tokens: bad } })))).toEqual([]);
+      expect(usage(read(openContentMeter, events({ usageMetadata: { promptTokenCount: bad } })))).toEqual([]);
+    }
+  });
+
+  test("text and arguments that look like usage are text", () => {
+    const fake =
+      'x","usage":{"input_tokens":9,"output_tokens":9,"prompt_tokens":9},"usageMetadata":{"promptTokenCount":9},"type":"message_stop","y":"';
+    const line = (text: string) => `event: message_stop\ndata: ${text}\n\n`;
+    expect(
+      read(
+        openMessagesMeter,
+        line(JSON.stringify({ type: "content_block_delta", delta: { type: "text_delta", text: fake } })),
+      ),
+    ).toMatchObject({ parts: [], end: "open" });
+    expect(
+      read(
+        openMessagesMeter,
+        line(
+          JSON.stringify({
+            type: "content_block_delta",
+            delta: { usage: { input_tokens: 9 }, partial_json: '{"usage":{}}' },
+          }),
+        ),
+      ),
+    ).toMatchObject({ parts: [], end: "open" });
+    expect(
+      read(openResponsesMeter, line(JSON.stringify({ type: "response.output_text.delta", delta: fake }))),
+    ).toMatchObject({ parts: [], end: "open" });
+    expect(
+      read(openChatMeter, line(JSON.stringify({ choices: [{ delta: { content: `${fake} [DONE]` } }] }))),
+    ).toMatchObject({ parts: [], end: "open" });
+    expect(
+      read(
+        openContentMeter,
+        line(JSON.stringify({ candidates: [{ content: { parts: [{ text: fake }] } }] })),
+      ),
+    ).toMatchObject({ parts: [], end: "open" });
+    const body = JSON.stringify({
+      type: "message",
+      content: [{ type: "tool_use", input: { usage: { input_tokens: 9 } } }, { text: fake }],
+      usage: { input_tokens: 1, output_tokens: 1 },
+    });
+    expect(usage(read(openMessagesMeter, body, "application/json"))).toEqual([{ input: 1, output: 1 }]);
+  });
+
+  test("malformed lines are passed over, and the next one is read", () => {
+    const text = `data: {"type":"message_delta","usage":{"output_tokens":\n\nmessage_\ndata:\n\n\0\xff\n${events(start({ input_tokens: 4 }))}`;
+    expect(usage(read(openMessagesMeter, text))).toEqual([{ input: 4, output: 0 }]);
+    expect(
+      read(
+        openMessagesMeter,
+        events("null", "1", '"message_start"', "[]", '{"type":"message_start","message":"message_"}'),
+      ).parts,
+    ).toEqual([]);
+  });
+
+  test("a line of 50 MB is not held", () => {
+    const meter = openMessagesMeter("text/event-stream");
+    const body = openMessagesMeter("application/json");
+    meter.see(Buffer.from('data: {"type":"content_block_delta","delta":{"text":"'));
+    body.see(Buffer.from('{"type":"message","content":[{"text":"'));
+    const chunk = Buffer.alloc(64 * 1024, "message_ ");
+    const before = process.memoryUsage().arrayBuffers;
+    for (let sent = 0; sent < 50_000_000; sent += chunk.length) {
+      meter.see(chunk);
+      body.see(chunk);
+    }
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(5_000_000);
+    meter.see(Buffer.from(`"}}\n\n${events(start({ input_tokens: 4 }))}`));
+    body.see(Buffer.from('"}],"usage":{"input_tokens":4}}'));
+    expect([usage(meter.read()), usage(body.read())]).toEqual([
+      [{ input: 4, output: 0 }],
+      [{ input: 4, output: 0 }],
+    ]);
+  });
+});
+
+describe("output that is estimated", () => {
+  const words = Array.from({ length: 4000 }, (_, i) => " word".repeat(1 + ((i * 7) % 5)));
+  test.each<[string, Open, (text: string) => unknown]>([
+    [
+      "messages",
+      openMessagesMeter,
+      (text) => ({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } }),
+    ],
+    [
+      "responses",
+      openResponsesMeter,
+      (text) => ({
+        type: "response.output_text.delta",
+        item_id: "msg_0123456789",
+        delta: text,
+        obfuscation: "x".repeat(9),
+      }),
+    ],
+    [
+      "chat",
+      openChatMeter,
+      (text) => ({
+        id: "chatcmpl-1",
+        model: "m",
+        choices: [{ index: 0, delta: { content: text } }],
+        usage: null,
+      }),
+    ],
+    [
+      "content",
+      openContentMeter,
+      (text) => ({
+        candidates: [{ content: { parts: [{ text }] } }],
+        usageMetadata: { promptTokenCount: 1 },
+      }),
+    ],
+  ])("is the text's bytes by four, though most events of %s are never looked into", (_name, open, wrap) => {
+    const lines = words.map((text) => Buffer.from(events(wrap(text))));
+    for (const chunks of [lines, [Buffer.concat(lines)]]) {
+      const meter = open("text/event-stream");
+      for (const chunk of chunks) meter.see(chunk);
+      const exact = words.join("").length / 4;
+      expect(meter.read().estimatedOutput / exact).toBeWithin(0.9, 1.1);
+    }
+  });
+
+  test("leaves out what is repeated, and what is not for people", () => {
+    const long = "x".repeat(3000);
+    const repeated = events(
+      { type: "response.created", response: { instructions: long } },
+      { type: "response.output_item.added", item: { encrypted_content: long } },
+      { type: "response.output_text.delta", delta: "four" },
+      { type: "response.output_text.done", text: long },
+      { type: "response.output_item.done", item: { content: long } },
+    );
+    expect(read(openResponsesMeter, repeated).estimatedOutput).toBe(1);
+    const hidden = events(
+      { type: "content_block_start", content_block: { type: "web_search_tool_result", content: long } },
+      { type: "content_block_delta", delta: { type: "text_delta", text: "four" } },
+      { type: "content_block_delta", delta: { type: "signature_delta", signature: long } },
+    );
+    expect(read(openMessagesMeter, hidden).estimatedOutput).toBe(1);
+  });
+});
