@@ -20,7 +20,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
   const source = readSource(flags);
   const log = createRequestLog(flags.log, printLine, warn);
   const catalog = override(source.catalog, flags);
-  const running = startGateway(catalog, [log]);
+  const running = startGateway(catalog, [log], source.kind === "file" ? source.loaded.path : null);
   announce(running, source, flags);
   const stopWatching =
     source.kind === "file" ? watch(source.loaded, running, flags) : () => source.demo.stop();

@@ -1,7 +1,8 @@
 // Which of a route's channels is tried first, and what is remembered of each.
 
-import type { Channel } from "../config/catalog.ts";
+import type { Catalog, Channel } from "../config/catalog.ts";
 import { GatewayError } from "../lib/errors.ts";
+import type { ChannelView } from "./control-state.ts";
 import type { Candidate, Route } from "./match.ts";
 import type { Failure } from "./verdict.ts";
 
@@ -12,6 +13,8 @@ export interface Channels {
   explainNone(route: Route, now: number): GatewayError;
   reportAnswer(channel: Channel, firstByteMs: number, now: number): void;
   reportFailure(channel: Channel, failure: Failure, now: number): void;
+  setDisabled(channel: Channel, disabled: boolean, now: number): void;
+  view(catalog: Catalog, now: number): ChannelView[];
 }
 
 export function createChannels(): Channels {
@@ -23,5 +26,23 @@ export function createChannels(): Channels {
       }),
     reportAnswer: () => {},
     reportFailure: () => {},
+    setDisabled: () => {},
+    view: ({ channels }) =>
+      [...channels.values()].map((channel) => ({
+        name: channel.name,
+        platform: channel.platform,
+        groups: [...channel.groups],
+        state: channel.disabled === true ? "disabled" : "unknown",
+        since: null,
+        reason: null,
+        until: null,
+        success_rate: null,
+        latency_ms: null,
+        latency_p95_ms: null,
+        requests_hour: 0,
+        errors_hour: 0,
+        charge_today_usd: "0",
+        hour: [],
+      })),
   };
 }

@@ -4,7 +4,9 @@ import { openLedger } from "../billing/ledger.ts";
 import { loadPriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { createClient } from "../lib/http1/client.ts";
+import { createActivity } from "./activity.ts";
 import { createChannels } from "./channels.ts";
+import { type Control, openControl } from "./control.ts";
 import type { Gateway } from "./gateway.ts";
 import { createMetrics } from "./metrics.ts";
 import { createModelLists } from "./model-list.ts";
@@ -22,9 +24,15 @@ export interface RunningGateway {
   stopNow(): void;
 }
 
-export function startGateway(catalog: Catalog, observers: readonly Observer[]): RunningGateway {
+/** `configPath` is told to who asks the running gateway; null: there is no file. */
+export function startGateway(
+  catalog: Catalog,
+  observers: readonly Observer[],
+  configPath: string | null = null,
+): RunningGateway {
   const metrics = createMetrics();
-  const observer = joinObservers([metrics.observer, ...observers]);
+  const activity = createActivity(Date.now);
+  const observer = joinObservers([metrics.observer, activity.observer, ...observers]);
   const client = createClient();
   const ledger = openLedger({
     path: catalog.ledger.path,
@@ -44,11 +52,13 @@ export function startGateway(catalog: Catalog, observers: readonly Observer[]): 
     metrics: metrics.render,
   };
   const server = startServer(gateway, catalog.listen);
-  return control(gateway, server);
+  const control = openControl(gateway, activity, { port: server.port, config: configPath });
+  return run(gateway, server, control);
 }
 
-function control(gateway: Gateway, server: RunningServer): RunningGateway {
+function run(gateway: Gateway, server: RunningServer, control: Control): RunningGateway {
   const close = async (): Promise<void> => {
+    control.close();
     gateway.client.close();
     await gateway.ledger.close();
   };

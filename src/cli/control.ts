@@ -1,0 +1,65 @@
+// Asks the running gateway, over the control path that only this user can use.
+
+import { z } from "zod";
+import { locateControl, requirePrivate } from "../gateway/control-socket.ts";
+import { parseJson } from "../lib/json.ts";
+import { fail } from "./terminal.ts";
+
+const Refusal = z.object({ error: z.string() });
+
+export interface Asked {
+  readonly ledgerPath: string;
+  readonly signal?: AbortSignal;
+}
+
+/** The JSON document that it answers with; null when no gateway runs on this ledger. */
+export async function tryGateway(asked: Asked, method: "GET" | "POST", path: string): Promise<unknown> {
+  const response = await reach(asked, method, path);
+  if (response === null) return null;
+  const body = parseJson(await response.text());
+  if (response.ok) return body;
+  const refusal = Refusal.safeParse(body);
+  return fail(refusal.success ? refusal.data.error : `The gateway answered ${response.status} to ${path}.`);
+}
+
+export async function askGateway(ledgerPath: string, method: "GET" | "POST", path: string): Promise<unknown> {
+  return (await tryGateway({ ledgerPath }, method, path)) ?? sayNoneRuns();
+}
+
+/** Calls `tell` with each event until the gateway ends or the signal says so. */
+export async function followGateway(asked: Asked, tell: (event: unknown) => void): Promise<void> {
+  const response = (await reach(asked, "GET", "/events")) ?? sayNoneRuns();
+  const decoder = new TextDecoder();
+  let rest = "";
+  try {
+    for await (const chunk of response.body ?? []) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line !== "") tell(parseJson(line));
+    }
+  } catch (error) {
+    if (asked.signal?.aborted !== true && !isGone(error)) throw error;
+  }
+}
+
+function sayNoneRuns(): never {
+  return fail("No gateway is running for this config: `gateway serve` starts one.");
+}
+
+async function reach({ ledgerPath, signal }: Asked, method: string, path: string): Promise<Response | null> {
+  if (process.platform === "win32") return fail("A running gateway cannot be asked on Windows.");
+  const socket = locateControl(ledgerPath);
+  try {
+    requirePrivate(socket.folder);
+    return await fetch(`http://gateway${path}`, { unix: socket.path, method, ...(signal && { signal }) });
+  } catch (error) {
+    if (isGone(error)) return null;
+    throw error;
+  }
+}
+
+const GONE = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "ConnectionRefused", "FailedToOpenSocket"]);
+
+function isGone(error: unknown): boolean {
+  return error instanceof Error && "code" in error && GONE.has(String(error.code));
+}

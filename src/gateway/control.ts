@@ -1,0 +1,112 @@
+// The control path of a running gateway: HTTP and JSON on a unix socket that only
+// this user can use. What it tells is control-state.ts; who asks is cli/control.ts.
+//   GET  /state                          everything, as one document
+//   GET  /events                         what happens from now on, a JSON document a line
+//   POST /channels/NAME/disable|enable|probe
+
+import { chmodSync, rmSync } from "node:fs";
+import { suggestNearest } from "../config/nearest.ts";
+import type { Activity } from "./activity.ts";
+import { probeChannel } from "./channel-probe.ts";
+import { locateControl, makeControlFolder } from "./control-socket.ts";
+import { buildState, type Place } from "./control-state.ts";
+import type { Gateway } from "./gateway.ts";
+
+export interface Control {
+  close(): void;
+}
+
+const NONE: Control = { close: () => {} };
+
+/** A gateway that cannot be asked still serves: the problem is told, and that is all.
+ *  The ledger is locked by now, so that a socket that is there already is a dead gateway's. */
+export function openControl(gateway: Gateway, activity: Activity, place: Place): Control {
+  if (process.platform === "win32") return NONE;
+  try {
+    const { folder, path } = locateControl(gateway.catalog.ledger.path);
+    makeControlFolder(folder);
+    rmSync(path, { force: true });
+    const server = serveOn(path, (request) => answer(request, gateway, activity, place));
+    chmodSync(path, 0o600);
+    return { close: () => server.stop(true) };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    gateway.observer.notice(
+      "warning",
+      `the control path cannot be opened, so no command can ask this gateway: ${why}`,
+    );
+    return NONE;
+  }
+}
+
+/** Private to the user and a few requests at a time: what the runtime brings does. */
+function serveOn(
+  unix: string,
+  answer: (request: Request) => Promise<Response>,
+): { stop(now: boolean): void } {
+  return Bun.serve({
+    unix,
+    fetch: (request, server) => {
+      // Who follows may wait for hours.
+      server.timeout(request, 0);
+      return answer(request);
+    },
+  });
+}
+
+async function answer(
+  request: Request,
+  gateway: Gateway,
+  activity: Activity,
+  place: Place,
+): Promise<Response> {
+  const parts = new URL(request.url).pathname.split("/").slice(1);
+  const asked = `${request.method} ${parts[0] ?? ""}`;
+  if (asked === "GET state") return Response.json(buildState(gateway, activity, place));
+  if (asked === "GET events") return streamEvents(activity);
+  if (asked === "POST channels" && parts.length === 3)
+    return actOnChannel(decodeURIComponent(parts[1] ?? ""), parts[2] ?? "", gateway);
+  return refuse(404, "The control path has no such place.");
+}
+
+function refuse(status: number, message: string): Response {
+  return Response.json({ error: message }, { status });
+}
+
+async function actOnChannel(name: string, act: string, gateway: Gateway): Promise<Response> {
+  const { catalog, channels } = gateway;
+  const channel = catalog.channels.get(name);
+  if (channel === undefined)
+    return refuse(404, `There is no channel "${name}"${suggestNearest(name, catalog.channels.keys())}.`);
+  if (act === "probe") await probeChannel(channel, gateway);
+  else if (act === "disable" || act === "enable") {
+    if (channel.disabled === true)
+      return refuse(409, `The channel "${name}" is disabled in the config file: change it there.`);
+    channels.setDisabled(channel, act === "disable", gateway.now());
+  } else return refuse(404, "A channel can be disabled, enabled and probed.");
+  return Response.json(channels.view(catalog, gateway.now()).find((view) => view.name === name) ?? null);
+}
+
+/** Events that a follower may leave unread before it is cut off. */
+const UNREAD_LIMIT = 10_000;
+
+function streamEvents(activity: Activity): Response {
+  let stop = (): void => {};
+  const body = new ReadableStream<string>(
+    {
+      start: (controller) => {
+        // The head leaves with the first bytes: who follows wants to know at once that it does.
+        controller.enqueue("\n");
+        stop = activity.follow((event) => {
+          controller.enqueue(`${JSON.stringify(event)}\n`);
+          if ((controller.desiredSize ?? 0) > -UNREAD_LIMIT) return;
+          stop();
+          controller.close();
+        });
+      },
+      cancel: () => stop(),
+    },
+    { highWaterMark: 1 },
+  );
+  return new Response(body, { headers: { "content-type": "application/x-ndjson" } });
+}

@@ -1,0 +1,92 @@
+import { afterEach, expect, test } from "bun:test";
+import { lstatSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { askGateway, followGateway, tryGateway } from "../../src/cli/control.ts";
+import { locateControl, requirePrivate } from "../../src/gateway/control-socket.ts";
+import { gatewayStateSchema } from "../../src/gateway/control-state.ts";
+import { type InsideGateway, makeConfig, startGatewayHere } from "../harness/gateway.ts";
+import { makeTempFolder } from "../harness/temp.ts";
+
+const UPSTREAM = { url: "http://127.0.0.1:9" };
+
+let gateway: InsideGateway | null = null;
+afterEach(async () => {
+  await gateway?.stop();
+  gateway = null;
+});
+
+function start(): string {
+  gateway = startGatewayHere({ config: makeConfig(UPSTREAM) });
+  return gateway.running.gateway.catalog.ledger.path;
+}
+
+test("a running gateway tells its state, and no secret", async () => {
+  const ledger = start();
+  const answered = await askGateway(ledger, "GET", "/state");
+  const state = gatewayStateSchema.parse(answered);
+  expect(state).toMatchObject({ pid: process.pid, ledger: { path: ledger, problem: null }, streams: [] });
+  expect(state.channels.map(({ name }) => name)).toEqual(["messages", "responses", "content", "relay"]);
+  expect(state.spend).toMatchObject({ today_usd: "0", by_key: { messages: "0" } });
+  expect(JSON.stringify(answered)).not.toContain("sk-test");
+  expect(JSON.stringify(answered)).not.toContain("credential");
+});
+
+test("its socket is this user's alone", () => {
+  const { folder, path } = locateControl(start());
+  expect(lstatSync(folder).mode & 0o777).toBe(0o700);
+  expect(lstatSync(path).mode & 0o777).toBe(0o600);
+});
+
+test("a follower is told of each request, and of the end", async () => {
+  const ledger = start();
+  const seen: unknown[] = [];
+  const first = Promise.withResolvers<void>();
+  const followed = followGateway({ ledgerPath: ledger }, (event) => {
+    seen.push(event);
+    first.resolve();
+  });
+  // Asked until a follower is there: the first event after that is told.
+  while (seen.length === 0) {
+    await fetch(`${gateway?.url}/v1/messages`, { method: "POST", body: "{}" }).then((res) => res.text());
+    await Promise.race([first.promise, new Promise((resolve) => setImmediate(resolve))]);
+  }
+  expect(seen[0]).toMatchObject({ type: "request", record: { status: 401, outcome: "refused" } });
+  await gateway?.stop();
+  gateway = null;
+  await followed;
+});
+
+test("no running gateway is told in a sentence", async () => {
+  const ledger = start();
+  await gateway?.stop();
+  gateway = null;
+  expect(await tryGateway({ ledgerPath: ledger }, "GET", "/state")).toBeNull();
+  await expect(askGateway(ledger, "GET", "/state")).rejects.toThrow("No gateway is running for this config");
+});
+
+test("what a dead gateway left behind is replaced", async () => {
+  using folder = makeTempFolder();
+  const { path } = locateControl(folder.join("ledger.jsonl"));
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  writeFileSync(path, "");
+  expect(await tryGateway({ ledgerPath: folder.join("ledger.jsonl") }, "GET", "/state")).toBeNull();
+  gateway = startGatewayHere({ config: makeConfig(UPSTREAM), folder });
+  expect(await askGateway(folder.join("ledger.jsonl"), "GET", "/state")).toMatchObject({ pid: process.pid });
+});
+
+test("a folder that others may write to, or a link, is not trusted", () => {
+  using folder = makeTempFolder();
+  mkdirSync(folder.join("open"), { mode: 0o755 });
+  mkdirSync(folder.join("closed"), { mode: 0o700 });
+  symlinkSync(folder.join("closed"), folder.join("link"));
+  expect(() => requirePrivate(folder.join("open"))).toThrow("only this user can use");
+  expect(() => requirePrivate(folder.join("link"))).toThrow("only this user can use");
+  requirePrivate(folder.join("closed"));
+});
+
+test("an unknown channel is named back, with the nearest that there is", async () => {
+  const ledger = start();
+  await expect(askGateway(ledger, "POST", "/channels/mesages/disable")).rejects.toThrow(
+    'no channel "mesages"',
+  );
+});
