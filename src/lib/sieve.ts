@@ -76,7 +76,10 @@ export class Sieve {
   see(chunk: Buffer): void {
     if (this.#keepFrom >= 0) this.#keepFrom = 0;
     let at = 0;
-    while (at < chunk.length) at = this.#inText ? this.#passText(chunk, at) : this.#step(chunk, at);
+    while (at < chunk.length) {
+      if (this.#inText) at = this.#passText(chunk, at);
+      else at = this.#depth > 0 ? this.#passContainer(chunk, at) : this.#step(chunk, at);
+    }
     if (this.#keepFrom >= 0) this.#keep(chunk, chunk.length);
   }
 
@@ -93,13 +96,13 @@ export class Sieve {
         break;
       case CLOSE_OBJECT:
       case CLOSE_LIST:
-        this.#close(chunk, at);
+        this.#close();
         break;
       case COMMA:
         this.#nextMember();
         break;
       default:
-        if (this.#depth === 0 && !endsBare(byte)) this.#beginBare(at);
+        if (!endsBare(byte)) this.#beginBare(at);
     }
     return at + 1;
   }
@@ -151,11 +154,25 @@ export class Sieve {
     if (this.#keepFrom >= 0) this.#put(this.#takeKept(chunk, at));
   }
 
-  #open(byte: number, at: number): void {
-    if (this.#depth > 0) {
-      this.#depth += 1;
-      return;
+  /** To the next text in a container that nothing is picked from, to its end, or to that of the chunk. */
+  #passContainer(chunk: Buffer, from: number): number {
+    for (let at = from; at < chunk.length; at += 1) {
+      const byte = chunk[at];
+      if (byte === QUOTE) {
+        this.#beginText(at);
+        return at + 1;
+      }
+      if (byte === OPEN_OBJECT || byte === OPEN_LIST) this.#depth += 1;
+      else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) this.#depth -= 1;
+      if (this.#depth === 0) {
+        if (this.#keepFrom >= 0) this.#put(this.#takeKept(chunk, at + 1));
+        return at + 1;
+      }
     }
+    return chunk.length;
+  }
+
+  #open(byte: number, at: number): void {
     if (this.#frames.length === 0 && byte === OPEN_LIST) {
       this.#listed = true;
       return;
@@ -171,12 +188,7 @@ export class Sieve {
     if (shape === true) this.#startKeeping(at);
   }
 
-  #close(chunk: Buffer, at: number): void {
-    if (this.#depth > 0) {
-      this.#depth -= 1;
-      if (this.#depth === 0 && this.#keepFrom >= 0) this.#put(this.#takeKept(chunk, at + 1));
-      return;
-    }
+  #close(): void {
     const frame = this.#frames.pop();
     if (this.#frames.length > 0) return;
     if (frame === undefined || !this.#listed) this.#ended = true;
@@ -184,7 +196,7 @@ export class Sieve {
   }
 
   #nextMember(): void {
-    const frame = this.#depth === 0 ? this.#frames.at(-1) : undefined;
+    const frame = this.#frames.at(-1);
     if (frame !== undefined && "name" in frame) frame.name = null;
   }
 
