@@ -21,12 +21,11 @@ export interface Price {
 export interface PriceBook {
   /** The day on which the book was last looked through. */
   readonly revision: string;
-  /** By id; an entry is read when it is first asked for. */
-  readonly entries: ReadonlyMap<string, unknown>;
-  readonly read: Map<unknown, readonly Period[]>;
+  /** The prices of the model that has exactly this id, by time; null where none has. */
+  find(id: string): readonly Period[] | null;
 }
 
-interface Period {
+export interface Period {
   /** The first moment; -Infinity: always. */
   readonly from: number;
   readonly price: Price;
@@ -35,11 +34,28 @@ interface Period {
 /** Model id → kind → decimal, as the config has them. */
 export type Overrides = ReadonlyMap<string, Rates>;
 
-export function loadPriceBook(file: unknown = bookFile): PriceBook {
-  const entries = listOf(fieldOf(file, "models")).flatMap((entry) =>
-    listOf(fieldOf(entry, "ids")).map((id): [string, unknown] => [String(id), entry]),
-  );
-  return { revision: String(fieldOf(file, "revision")), entries: new Map(entries), read: new Map() };
+/** Costs nothing at the start: the book is looked through when a price is first asked for, an entry when its is. */
+export function loadPriceBook(): PriceBook {
+  const revision = bookFile.revision;
+  let entries: ReadonlyMap<string, unknown> | null = null;
+  const read = new Map<unknown, readonly Period[]>();
+  return {
+    revision,
+    find(id) {
+      entries ??= indexEntries();
+      const entry = entries.get(id);
+      if (entry === undefined) return null;
+      const periods = read.get(entry) ?? readEntry(entry, revision);
+      read.set(entry, periods);
+      return periods;
+    },
+  };
+}
+
+function indexEntries(): ReadonlyMap<string, unknown> {
+  const entries = new Map<string, unknown>();
+  for (const entry of bookFile.models) for (const id of entry.ids) entries.set(id, entry);
+  return entries;
 }
 
 /** A dated snapshot (`-20250929`, `-2025-08-07`, `@20250929`) or a stable version (`-001`) of a model costs what the model costs. */
@@ -79,11 +95,8 @@ function findConfigured(
 
 function findBooked(book: PriceBook, names: readonly string[], at: Date): Price | null {
   for (const name of names) {
-    const entry = book.entries.get(name);
-    if (entry === undefined) continue;
-    const periods = book.read.get(entry) ?? readEntry(entry, book.revision);
-    book.read.set(entry, periods);
-    return periods.findLast((period) => period.from <= at.getTime())?.price ?? null;
+    const periods = book.find(name);
+    if (periods !== null) return periods.findLast((period) => period.from <= at.getTime())?.price ?? null;
   }
   return null;
 }

@@ -100,7 +100,14 @@ describe("only billing calculates, and only one module of it with prices", () =>
     expect(importersOf(name)).toEqual(["billing/charge.ts"]);
   });
 
-  test.each(["addDecimals", "addUsd", "subtractUsd"])("%s stays inside billing", (name) => {
-    expect(importersOf(name).filter((file) => !file.startsWith("billing/"))).toEqual([]);
+  test("addDecimals stays inside billing; elsewhere only sums of charges are made, by addUsd", () => {
+    expect(importersOf("addDecimals").filter((file) => !file.startsWith("billing/"))).toEqual([]);
+  });
+
+  test("an amount is made by money.ts only", () => {
+    const made = files.filter((file) =>
+      /\bas (?:Usd|Decimal)\b/.test(strip(readFileSync(new URL(file, SRC), "utf8"))),
+    );
+    expect(made).toEqual(["lib/money.ts"]);
   });
 });
