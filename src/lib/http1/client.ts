@@ -1,22 +1,97 @@
-// TEMPORARY stand-in (lead): overwrite freely with the real one.
-import * as http from "node:http";
-import { type Inbound, type Outbound, type Sending, UpstreamFault } from "./types.ts";
-export interface Client { send(o: Outbound): Sending; close(): void }
+// The HTTP/1.1 client: a request becomes a call on a kept-alive connection of
+// its origin, or on a new one. What this file does not own: retries, except the
+// one that keep-alive itself makes necessary (wire.ts); redirects, cookies and
+// content codings, which pass untouched.
+
+import { Call } from "./call.ts";
+import { proxyAuthorization } from "./dial.ts";
+import { writeFields, writeRequestLine } from "./head.ts";
+import { Pool } from "./pool.ts";
+import type { Origin, Outbound, Sending } from "./types.ts";
+
+export interface ClientStats {
+  /** Connections, idle ones included. */
+  readonly open: number;
+  readonly idle: number;
+  readonly dialled: number;
+  readonly reused: number;
+  /** Calls that a kept-alive connection had failed and a fresh one took over. */
+  readonly retried: number;
+}
+
+export interface Client {
+  /** Throws Malformed when a field or the target would break the framing. */
+  send(outbound: Outbound): Sending;
+  /** Drops idle connections; running calls end by themselves. */
+  close(): void;
+  stats(): ClientStats;
+}
+
+/** What all requests to an origin have in common. */
+interface Route {
+  readonly pool: Pool;
+  /** Before the path: empty, or the origin when a proxy has to be told. */
+  readonly targetPrefix: string;
+  readonly fields: string;
+}
+
+class PoolingClient implements Client {
+  /** Configurations are reloaded: equal origins share their connections. */
+  readonly #pools = new Map<string, Pool>();
+  readonly #routes = new WeakMap<Origin, Route>();
+  #closed = false;
+
+  send(outbound: Outbound): Sending {
+    const route = this.#routes.get(outbound.origin) ?? this.#addRoute(outbound.origin);
+    const call = new Call(outbound, writeRequest(outbound, route));
+    route.pool.carry(call);
+    return call;
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const pool of this.#pools.values()) pool.close();
+  }
+
+  stats(): ClientStats {
+    const sum = { open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 };
+    for (const pool of this.#pools.values()) {
+      sum.open += pool.open;
+      sum.idle += pool.idle;
+      sum.dialled += pool.dialled;
+      sum.reused += pool.reused;
+      sum.retried += pool.retried;
+    }
+    return sum;
+  }
+
+  #addRoute(origin: Origin): Route {
+    const key = JSON.stringify([origin.tls, origin.host, origin.port, origin.proxy?.href, origin.ca]);
+    const pool = this.#pools.get(key) ?? new Pool(origin);
+    if (this.#closed) pool.close();
+    this.#pools.set(key, pool);
+    const route = { pool, ...describeRoute(origin) };
+    this.#routes.set(origin, route);
+    return route;
+  }
+}
+
+function describeRoute({ tls, host, port, proxy }: Origin): Omit<Route, "pool"> {
+  const authority = port === (tls ? 443 : 80) ? host : `${host}:${port}`;
+  const hostField = `host: ${authority}\r\n`;
+  if (proxy === undefined || tls) return { targetPrefix: "", fields: hostField };
+  const authorization = proxyAuthorization(proxy);
+  const credential = authorization === null ? "" : `proxy-authorization: ${authorization}\r\n`;
+  return { targetPrefix: `http://${authority}`, fields: hostField + credential };
+}
+
+function writeRequest({ method, target, fields, body }: Outbound, route: Route): string {
+  const sendsBody = body !== null || method === "POST" || method === "PUT" || method === "PATCH";
+  const length = sendsBody ? `content-length: ${body?.length ?? 0}\r\n` : "";
+  const line = writeRequestLine(method, route.targetPrefix + target);
+  return `${line}${route.fields}${writeFields(fields)}${length}\r\n`;
+}
+
 export function createClient(): Client {
-  return { close() {}, send(o) {
-    const headers: Record<string, string> = {}; for (const [n, v] of o.fields) headers[n] = v;
-    if (o.body) headers["content-length"] = String(o.body.length);
-    const req = http.request({ host: o.origin.host, port: o.origin.port, method: o.method, path: o.target, headers, agent: false });
-    let answered = false; let cancelled = false;
-    const head = new Promise<Inbound>((ok, no) => {
-      req.on("error", (e: any) => no(new UpstreamFault(cancelled ? "cancelled" : e.code === "ECONNREFUSED" ? "connect" : "reset", e.message, answered, e)));
-      req.on("response", (res) => { answered = true; const it = res[Symbol.asyncIterator]();
-        const f = []; for (let i = 0; i < res.rawHeaders.length; i += 2) f.push([res.rawHeaders[i]!.toLowerCase(), res.rawHeaders[i + 1]!] as const);
-        ok({ status: res.statusCode!, fields: f, field: (n) => f.find(([k]) => k === n)?.[1], length: null, closeDelimited: false, reused: false, buffered: false,
-          async read() { try { const r = await it.next(); return r.done ? null : r.value; } catch (e: any) { throw new UpstreamFault(cancelled ? "cancelled" : "cut", e.message, true, e); } },
-          cancel() { cancelled = true; res.destroy(new Error("cancelled")); } }); });
-    });
-    if (o.body) req.end(o.body); else req.end();
-    return { head, cancel() { cancelled = true; req.destroy(new Error("cancelled")); } };
-  } };
+  return new PoolingClient();
 }

@@ -1,26 +1,136 @@
-// TEMPORARY stand-in (lead): overwrite freely with the real one.
-import * as http from "node:http";
-import { BodyTooLarge, ClientGone, type Exchange, type Field } from "./types.ts";
-export interface Listener { port: number; stop(): Promise<void>; stopNow(): void }
-export function listen(o: { hostname: string; port: number; onExchange: (e: Exchange) => void }): Listener & { ready: Promise<void> } {
-  const s = http.createServer((req, res) => {
-    let goneCbs: (() => void)[] = []; let gone = false; let done = false;
-    const f: Field[] = []; for (let i = 0; i < req.rawHeaders.length; i += 2) f.push([req.rawHeaders[i]!.toLowerCase(), req.rawHeaders[i + 1]!]);
-    res.on("close", () => { if (!done) { gone = true; for (const c of goneCbs) c(); } });
-    res.on("finish", () => { done = true; });
-    let begun = false;
-    const put = (status: number, fields: readonly Field[]) => { begun = true; const h: Record<string, string> = {}; for (const [n, v] of fields) h[n] = v; res.writeHead(status, h); };
-    const ex: Exchange = {
-      method: req.method!, target: req.url!, fields: f, field: (n) => f.find(([k]) => k === n)?.[1],
-      readBody: (limit) => new Promise((ok, no) => { const cs: Buffer[] = []; let n = 0; req.on("data", (c: Buffer) => { cs.push(c); n += c.length; if (n > limit) no(new BodyTooLarge("too large")); }); req.on("end", () => ok(Buffer.concat(cs))); req.on("error", () => no(new ClientGone())); }),
-      answer(st, fi, b) { const buf = typeof b === "string" ? Buffer.from(b) : b; put(st, [...fi, ["content-length", String(buf.length)]]); done = true; res.end(buf); },
-      begin(st, fi, l) { put(st, l === undefined ? fi : [...fi, ["content-length", String(l)]]); },
-      write: (c) => res.write(c), flush: () => res.flushHeaders(), drained: () => new Promise((ok) => { if (!res.writableNeedDrain || gone) return ok(); res.once("drain", () => ok()); goneCbs.push(ok); }),
-      end() { if (done) return; done = true; res.end(); }, reset() { done = true; req.socket.resetAndDestroy(); },
-      get begun() { return begun; }, get gone() { return gone; }, onGone(c) { if (gone) c(); else goneCbs.push(c); },
+// Listens, and keeps the connections of clients until they end. Plain HTTP/1.1
+// only. What this file does not own: what a connection does (connection.ts).
+
+import type { Socket, SocketHandler } from "bun";
+import { ServerConnection, type ServerPart } from "./connection.ts";
+import { MAX_HEAD_BYTES } from "./head.ts";
+import type { Exchange } from "./types.ts";
+
+/** A TCP address, port 0 for a free one; or the path of a unix socket. */
+export type ListenAddress = { readonly hostname: string; readonly port: number } | { readonly unix: string };
+
+interface ServerOptions {
+  /** Called for each request. What it throws resets the connection and goes to `onError`. */
+  readonly onExchange: (exchange: Exchange) => void;
+  readonly onError?: (error: unknown) => void;
+  readonly maxHeadBytes?: number;
+  /** How long a connection may wait between requests. */
+  readonly idleMs?: number;
+  /** How long a head may take, and the longest silence inside an awaited body. */
+  readonly headMs?: number;
+}
+
+export type ListenOptions = ListenAddress & ServerOptions;
+
+export interface Server {
+  /** 0 for a unix socket. */
+  readonly port: number;
+  /** Connections, idle ones included. */
+  readonly open: number;
+  /** Accepts nobody, closes idle connections and lets exchanges finish. Resolves when the last connection has ended. */
+  stop(): Promise<void>;
+  /** Ends everything at once, running replies by a reset. */
+  stopNow(): void;
+}
+
+const IDLE_MS = 90_000;
+const HEAD_MS = 60_000;
+/** Finds clients that vanished without a word. */
+const KEEPALIVE_PROBE_MS = 60_000;
+
+class ListeningServer implements Server, ServerPart {
+  readonly maxHeadBytes: number;
+  readonly idleMs: number;
+  readonly headMs: number;
+  stopping = false;
+  readonly #options: ListenOptions;
+  readonly #connections = new Set<ServerConnection>();
+  readonly #stopped = Promise.withResolvers<void>();
+  readonly #listener: { stop(closeAll?: boolean): void; readonly port?: number };
+
+  constructor(options: ListenOptions) {
+    this.#options = options;
+    this.maxHeadBytes = options.maxHeadBytes ?? MAX_HEAD_BYTES;
+    this.idleMs = options.idleMs ?? IDLE_MS;
+    this.headMs = options.headMs ?? HEAD_MS;
+    this.#listener = this.#bind();
+  }
+
+  get port(): number {
+    return this.#listener.port ?? 0;
+  }
+
+  get open(): number {
+    return this.#connections.size;
+  }
+
+  start(exchange: Exchange): void {
+    try {
+      this.#options.onExchange(exchange);
+    } catch (error) {
+      exchange.reset();
+      this.#report(error);
+    }
+  }
+
+  forget(connection: ServerConnection): void {
+    this.#connections.delete(connection);
+    this.#settleStop();
+  }
+
+  stop(): Promise<void> {
+    if (!this.stopping) {
+      this.stopping = true;
+      this.#listener.stop(false);
+      for (const connection of this.#connections) connection.stop();
+      this.#settleStop();
+    }
+    return this.#stopped.promise;
+  }
+
+  stopNow(): void {
+    if (!this.stopping) this.#listener.stop(false);
+    this.stopping = true;
+    for (const connection of this.#connections) connection.terminate();
+    this.#settleStop();
+  }
+
+  #settleStop(): void {
+    if (this.stopping && this.#connections.size === 0) this.#stopped.resolve();
+  }
+
+  #report(error: unknown): void {
+    if (this.#options.onError === undefined) reportError(error);
+    else this.#options.onError(error);
+  }
+
+  #bind(): { stop(closeAll?: boolean): void; readonly port?: number } {
+    const at = this.#options;
+    const socket = this.#listenTo();
+    if ("unix" in at) return Bun.listen({ unix: at.unix, socket });
+    return Bun.listen({ hostname: at.hostname, port: at.port, socket });
+  }
+
+  #listenTo(): SocketHandler<ServerConnection> {
+    return {
+      open: (socket: Socket<ServerConnection>): void => {
+        socket.setKeepAlive(true, KEEPALIVE_PROBE_MS);
+        const connection = new ServerConnection(this, socket);
+        socket.data = connection;
+        this.#connections.add(connection);
+        if (this.stopping) connection.stop();
+      },
+      data: (socket, chunk) => socket.data.receive(chunk),
+      drain: (socket) => socket.data.drain(),
+      close: (socket) => socket.data.closed(),
+      error: (socket, error) => {
+        this.#report(error);
+        socket.data.terminate();
+      },
     };
-    o.onExchange(ex);
-  });
-  s.listen(o.port, o.hostname);
-  return { get port() { return (s.address() as any)?.port ?? o.port; }, ready: Promise.resolve(), stop: () => new Promise((ok) => { s.close(() => ok()); s.closeIdleConnections(); }), stopNow: () => s.closeAllConnections() } as any;
+  }
+}
+
+export function listen(options: ListenOptions): Server {
+  return new ListeningServer(options);
 }

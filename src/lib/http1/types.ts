@@ -27,7 +27,8 @@ export interface Exchange {
   flush(): void;
   /** Resolves when the client has taken what was written, or has gone. */
   drained(): Promise<void>;
-  end(): void;
+  /** Ends the reply; `last` and the end of the framing leave in one packet. */
+  end(last?: Uint8Array): void;
   /** Breaks the connection so that no client can mistake the reply for a finished one (TCP reset). */
   reset(): void;
 
@@ -85,6 +86,8 @@ export interface Inbound {
   /** The next bytes; null at the true end of the body; rejects with UpstreamFault when it is cut, reset or silent.
    *  Not reading stops the upstream (back-pressure). Only one read at a time. */
   read(): Promise<Uint8Array | null>;
+  /** True once `read` has handed out the last byte: the next `read` gives null. */
+  readonly finished: boolean;
   /** Leaves: the connection is closed, a pending read rejects with kind `cancelled`. Idempotent; nothing after the end. */
   cancel(): void;
 }

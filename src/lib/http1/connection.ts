@@ -1,0 +1,292 @@
+// One connection of a client: its requests strictly one after another, its
+// unsent bytes, its end. A client that closes its side, even half, while a
+// reply is pending has left. What this file does not own: listening
+// (server.ts), the framing of a reply (exchange.ts).
+
+import type { Socket } from "bun";
+import { Deadline } from "../deadline.ts";
+import { Gathering, writePacket, writeRest } from "./bytes.ts";
+import { ServerExchange, type ReplyLine } from "./exchange.ts";
+import { readLength, staysOpen } from "./framing.ts";
+import {
+  findHeadEnd,
+  Malformed,
+  parseRequest,
+  skipEmptyLines,
+  writeStatusLine,
+  type RequestHead,
+} from "./head.ts";
+import { RequestBody } from "./request-body.ts";
+
+/** What the connections of one server share. */
+export interface ServerPart {
+  readonly maxHeadBytes: number;
+  readonly idleMs: number;
+  readonly headMs: number;
+  readonly stopping: boolean;
+  start(exchange: ServerExchange): void;
+  forget(connection: ServerConnection): void;
+}
+
+/** How long a closed connection waits for the client to take the reply and close as well. */
+const LINGER_MS = 2_000;
+/** How long a reset waits for bytes that the socket hasn't taken yet. */
+const RESET_WAIT_MS = 1_000;
+/** A reset throws away what the kernel still holds: time for it to leave. The shortest limit there is. */
+const RESET_GRACE_MS = 1;
+/** Pipelined requests wait here; more of them wait in the kernel. */
+const MAX_PARKED_BYTES = 64 * 1024;
+
+/** `ending`: the reply is whole but not all sent. `resetting`: the same, and then a reset. */
+type Phase = "head" | "exchange" | "ending" | "resetting" | "lingering" | "closed";
+
+export class ServerConnection implements ReplyLine {
+  readonly #server: ServerPart;
+  readonly #socket: Socket<ServerConnection>;
+  readonly #deadline = new Deadline(() => this.#expire());
+  readonly #parked = new Gathering();
+  #phase: Phase = "head";
+  #exchange: ServerExchange | null = null;
+  #unsent: Buffer | null = null;
+  #draining: PromiseWithResolvers<void> | null = null;
+  #staysOpen = true;
+  #paused = false;
+  #advancing = false;
+  #headBegun = false;
+
+  constructor(server: ServerPart, socket: Socket<ServerConnection>) {
+    this.#server = server;
+    this.#socket = socket;
+    this.#deadline.arm(server.idleMs);
+  }
+
+  // What the socket reports.
+
+  receive(chunk: Buffer): void {
+    if (this.#phase === "lingering" || this.#phase === "resetting" || this.#phase === "closed") return;
+    const body = this.#exchange?.body;
+    const from = body === undefined || body.done ? 0 : this.#feedBody(body, chunk, 0);
+    if (from < chunk.length) this.#parked.add(from === 0 ? chunk : chunk.subarray(from));
+    this.#advance();
+    this.#pauseOrResume();
+  }
+
+  drain(): void {
+    if (this.#unsent !== null) {
+      this.#unsent = writeRest(this.#socket, this.#unsent);
+      if (this.#unsent !== null) {
+        if (this.#phase === "ending") this.#deadline.arm(this.#server.idleMs);
+        return;
+      }
+    }
+    this.#draining?.resolve();
+    this.#draining = null;
+    if (this.#phase === "ending") this.#afterReply();
+    else if (this.#phase === "resetting") this.#deadline.arm(RESET_GRACE_MS);
+  }
+
+  closed(): void {
+    if (this.#phase === "closed") return;
+    this.#phase = "closed";
+    this.#deadline.disarm();
+    this.#unsent = null;
+    this.#parked.clear();
+    this.#server.forget(this);
+    this.#exchange?.leave();
+    this.#exchange = null;
+    this.#draining?.resolve();
+    this.#draining = null;
+  }
+
+  // What the server asks.
+
+  /** Ends as soon as the running exchange, if there is one, has ended. */
+  stop(): void {
+    this.#staysOpen = false;
+    if (this.#phase === "head") this.#linger();
+  }
+
+  terminate(): void {
+    this.#socket.terminate();
+    this.closed();
+  }
+
+  // What the exchange asks.
+
+  get mayStayOpen(): boolean {
+    return this.#staysOpen && !this.#server.stopping;
+  }
+
+  send(head: string, payload: Uint8Array, tail: string): boolean {
+    if (this.#unsent === null) {
+      this.#unsent = writePacket(this.#socket, head, payload, tail);
+      return this.#unsent === null;
+    }
+    this.#unsent = Buffer.concat([
+      this.#unsent,
+      Buffer.from(head, "latin1"),
+      payload,
+      Buffer.from(tail, "latin1"),
+    ]);
+    return false;
+  }
+
+  drained(): Promise<void> {
+    if (this.#unsent === null) return Promise.resolve();
+    this.#draining ??= Promise.withResolvers<void>();
+    return this.#draining.promise;
+  }
+
+  awaitBody(): void {
+    this.#deadline.arm(this.#server.headMs);
+    this.#pauseOrResume();
+  }
+
+  endReply(stayOpen: boolean): void {
+    this.#staysOpen &&= stayOpen;
+    this.#phase = "ending";
+    if (this.#unsent === null) this.#afterReply();
+    else this.#deadline.arm(this.#server.idleMs);
+  }
+
+  resetReply(): void {
+    this.#exchange = null;
+    this.#phase = "resetting";
+    this.#resume();
+    if (this.#socket.bytesWritten === 0) this.terminate();
+    else this.#deadline.arm(this.#unsent === null ? RESET_GRACE_MS : RESET_WAIT_MS);
+  }
+
+  // Steps.
+
+  #afterReply(): void {
+    this.#exchange = null;
+    if (!this.#staysOpen || this.#server.stopping) {
+      this.#linger();
+      return;
+    }
+    this.#phase = "head";
+    this.#advance();
+    this.#pauseOrResume();
+  }
+
+  /** Starts the exchanges whose heads have come, in a loop: a reply may end before `start` returns. */
+  #advance(): void {
+    if (this.#advancing) return;
+    this.#advancing = true;
+    try {
+      while (this.#phase === "head" && this.#startNext());
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error;
+      this.#refuse(error);
+    } finally {
+      this.#advancing = false;
+    }
+  }
+
+  #startNext(): boolean {
+    const bytes = this.#parked.view();
+    const from = bytes.length === 0 ? 0 : skipEmptyLines(bytes, 0);
+    const end = from === bytes.length ? -1 : findHeadEnd(bytes, from);
+    if ((end < 0 ? bytes.length : end - from) > this.#server.maxHeadBytes) {
+      throw new Malformed("the head is too large", 431);
+    }
+    if (end < 0) {
+      this.#awaitHead(bytes.length);
+      return false;
+    }
+    const head = parseRequest(bytes.toString("latin1", from, end - 4));
+    this.#parked.clear();
+    this.#open(head, bytes, end);
+    return true;
+  }
+
+  /** A connection at rest and a head that has begun to come have a limit each; a slow sender doesn't move it. */
+  #awaitHead(parked: number): void {
+    if (parked === 0) this.#deadline.arm(this.#server.idleMs);
+    else if (!this.#headBegun) this.#deadline.arm(this.#server.headMs);
+    this.#headBegun = parked > 0;
+  }
+
+  #open(head: RequestHead, bytes: Buffer, from: number): void {
+    const hosts = head.fields.reduce((count, [name]) => (name === "host" ? count + 1 : count), 0);
+    if (hosts > 1 || (hosts === 0 && head.minor === 1)) throw new Malformed("not exactly one host");
+    const length = readLength(head.fields, head.minor);
+    const body = new RequestBody(length === "unsaid" ? 0 : length);
+    this.#headBegun = false;
+    this.#deadline.disarm();
+    this.#staysOpen = staysOpen(head.fields, head.minor);
+    const rest = body.done ? from : body.feed(bytes, from);
+    if (rest < bytes.length) this.#parked.add(bytes.subarray(rest));
+    const exchange = new ServerExchange(this, head, body);
+    this.#exchange = exchange;
+    this.#phase = "exchange";
+    this.#server.start(exchange);
+  }
+
+  /** Returns where the body's bytes end. A broken body is refused when the reply hasn't begun, else discarded. */
+  #feedBody(body: RequestBody, chunk: Buffer, from: number): number {
+    try {
+      const rest = body.feed(chunk, from);
+      if (body.awaited) this.#deadline.arm(this.#server.headMs);
+      else if (this.#phase === "exchange") this.#deadline.disarm();
+      return rest;
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error;
+      this.#refuse(error);
+      return chunk.length;
+    }
+  }
+
+  /** The client broke the protocol: nothing that follows can be trusted. */
+  #refuse(error: Malformed): void {
+    const exchange = this.#exchange;
+    this.#exchange = null;
+    this.#staysOpen = false;
+    if (exchange !== null) {
+      exchange.leave();
+      if (exchange.begun) {
+        this.terminate();
+        return;
+      }
+    }
+    const text = `${error.message}\n`;
+    const head = `${writeStatusLine(error.status)}content-type: text/plain\r\ncontent-length: ${text.length}\r\n`;
+    this.send(`${head}connection: close\r\n\r\n${text}`, NOTHING, "");
+    this.endReply(false);
+  }
+
+  /** Closes our side and drops what still comes, so that no reset overtakes the reply. */
+  #linger(): void {
+    this.#phase = "lingering";
+    this.#parked.clear();
+    this.#resume();
+    this.#deadline.arm(LINGER_MS);
+    this.#socket.shutdown();
+  }
+
+  #expire(): void {
+    if (this.#phase === "head" && !this.#headBegun) this.#linger();
+    else if (this.#phase === "head") this.#refuse(new Malformed("the head took too long", 408));
+    else this.terminate();
+  }
+
+  #pauseOrResume(): void {
+    const running = this.#phase === "exchange" || this.#phase === "ending";
+    const full = this.#parked.size > MAX_PARKED_BYTES || this.#exchange?.body.wantsMore === false;
+    if (!running || !full) {
+      this.#resume();
+    } else if (!this.#paused) {
+      this.#paused = true;
+      this.#socket.pause();
+    }
+  }
+
+  #resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#socket.resume();
+  }
+}
+
+const NOTHING = new Uint8Array(0);

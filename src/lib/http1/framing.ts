@@ -1,0 +1,224 @@
+// Where a body ends, and its bytes without the framing: used for requests and
+// answers alike. A decoder hands out views into what came; several chunks in
+// one packet are moved together in place, so a packet gives at most one view.
+// What this file does not own: sockets, limits on a body's size.
+
+import { hasToken, Malformed } from "./head.ts";
+import type { Field } from "./types.ts";
+
+export interface BodyDecoder {
+  /** True once the last byte of the body has been seen. */
+  readonly done: boolean;
+  /** Where in the last input the message ended; its length while it hasn't. */
+  readonly consumed: number;
+  /** The body bytes of `input` from `from` on, or null. The input may be rearranged. */
+  decode(input: Buffer, from: number): Buffer | null;
+  /** The connection ended cleanly: true when that ends the body well. */
+  finish(): boolean;
+}
+
+class LengthDecoder implements BodyDecoder {
+  consumed = 0;
+  #left: number;
+
+  constructor(length: number) {
+    this.#left = length;
+  }
+
+  get done(): boolean {
+    return this.#left === 0;
+  }
+
+  decode(input: Buffer, from: number): Buffer | null {
+    const take = Math.min(this.#left, input.length - from);
+    this.#left -= take;
+    this.consumed = from + take;
+    if (take === 0) return null;
+    return take === input.length ? input : input.subarray(from, from + take);
+  }
+
+  finish(): boolean {
+    return this.#left === 0;
+  }
+}
+
+class CloseDecoder implements BodyDecoder {
+  done = false;
+  consumed = 0;
+
+  decode(input: Buffer, from: number): Buffer | null {
+    this.consumed = input.length;
+    if (from === input.length) return null;
+    return from === 0 ? input : input.subarray(from);
+  }
+
+  finish(): boolean {
+    this.done = true;
+    return true;
+  }
+}
+
+const CR = 13;
+const LF = 10;
+/** Chunk extensions and trailers are skipped, but not without end. */
+const MAX_SKIPPED_BYTES = 16 * 1024;
+
+/** What the next byte belongs to. */
+const SIZE = 0;
+const AFTER_SIZE = 1;
+const SIZE_LF = 2;
+const PAYLOAD = 3;
+const PAYLOAD_CR = 4;
+const PAYLOAD_LF = 5;
+const TRAILER = 6;
+const TRAILER_LF = 7;
+const DONE = 8;
+
+export class ChunkedDecoder implements BodyDecoder {
+  consumed = 0;
+  #state = SIZE;
+  #size = 0;
+  #digits = 0;
+  #left = 0;
+  #skipped = 0;
+  #lineLength = 0;
+
+  get done(): boolean {
+    return this.#state === DONE;
+  }
+
+  finish(): boolean {
+    return this.#state === DONE;
+  }
+
+  decode(input: Buffer, from: number): Buffer | null {
+    let start = -1;
+    let end = -1;
+    let at = from;
+    while (at < input.length && this.#state !== DONE) {
+      if (this.#state !== PAYLOAD) {
+        this.#step(input[at] ?? 0);
+        at++;
+        continue;
+      }
+      const take = Math.min(this.#left, input.length - at);
+      if (start < 0) start = end = at;
+      else if (end !== at) input.copyWithin(end, at, at + take);
+      end += take;
+      at += take;
+      this.#left -= take;
+      if (this.#left === 0) this.#state = PAYLOAD_CR;
+    }
+    this.consumed = at;
+    return start < 0 ? null : input.subarray(start, end);
+  }
+
+  #step(byte: number): void {
+    switch (this.#state) {
+      case SIZE:
+        this.#readSize(byte);
+        return;
+      case AFTER_SIZE:
+        if (byte === CR) this.#state = SIZE_LF;
+        else this.#skip(byte);
+        return;
+      case SIZE_LF:
+        expectByte(byte, LF);
+        this.#left = this.#size;
+        this.#state = this.#size === 0 ? TRAILER : PAYLOAD;
+        return;
+      case PAYLOAD_CR:
+        expectByte(byte, CR);
+        this.#state = PAYLOAD_LF;
+        return;
+      case PAYLOAD_LF:
+        expectByte(byte, LF);
+        this.#size = this.#digits = 0;
+        this.#state = SIZE;
+        return;
+      default:
+        this.#readTrailer(byte);
+    }
+  }
+
+  #readSize(byte: number): void {
+    const digit = hexValue(byte);
+    if (digit >= 0) {
+      if (++this.#digits > 12) throw new Malformed("a chunk size that is too long");
+      this.#size = this.#size * 16 + digit;
+      return;
+    }
+    if (this.#digits === 0) throw new Malformed("a chunk without a size");
+    if (byte === CR) this.#state = SIZE_LF;
+    else if (byte === 59 || byte === 32 || byte === 9) this.#state = AFTER_SIZE;
+    else throw new Malformed("not a chunk size");
+  }
+
+  #readTrailer(byte: number): void {
+    if (this.#state === TRAILER_LF) {
+      expectByte(byte, LF);
+      this.#state = this.#lineLength === 0 ? DONE : TRAILER;
+      this.#lineLength = 0;
+    } else if (byte === CR) {
+      this.#state = TRAILER_LF;
+    } else {
+      this.#lineLength++;
+      this.#skip(byte);
+    }
+  }
+
+  #skip(byte: number): void {
+    if (byte === LF || byte === 0) throw new Malformed("a forbidden character in the chunk framing");
+    if (++this.#skipped > MAX_SKIPPED_BYTES) throw new Malformed("chunk extensions or trailers without end");
+  }
+}
+
+function expectByte(byte: number, expected: number): void {
+  if (byte !== expected) throw new Malformed("broken chunk framing");
+}
+
+function hexValue(byte: number): number {
+  if (byte >= 48 && byte <= 57) return byte - 48;
+  const lower = byte | 32;
+  return lower >= 97 && lower <= 102 ? lower - 87 : -1;
+}
+
+/** A body's length as its head says it; `unsaid` when it doesn't. */
+export type BodyLength = number | "chunked" | "unsaid";
+
+/** Everything about which two readers could disagree is refused. */
+export function readLength(fields: readonly Field[], minor: 0 | 1): BodyLength {
+  let length: string | undefined;
+  let coding: string | undefined;
+  for (const [name, value] of fields) {
+    if (name === "content-length") {
+      if (length !== undefined) throw new Malformed("more than one content-length");
+      length = value;
+    } else if (name === "transfer-encoding") {
+      if (coding !== undefined) throw new Malformed("more than one transfer-encoding");
+      coding = value;
+    }
+  }
+  if (coding !== undefined) {
+    if (length !== undefined) throw new Malformed("content-length and transfer-encoding together");
+    if (minor === 0) throw new Malformed("transfer-encoding in HTTP/1.0");
+    if (coding.toLowerCase() !== "chunked")
+      throw new Malformed("only the transfer-encoding chunked is known", 501);
+    return "chunked";
+  }
+  if (length === undefined) return "unsaid";
+  if (!/^\d{1,15}$/.test(length)) throw new Malformed("not a content-length");
+  return Number(length);
+}
+
+export function openDecoder(length: BodyLength): BodyDecoder {
+  if (length === "chunked") return new ChunkedDecoder();
+  return length === "unsaid" ? new CloseDecoder() : new LengthDecoder(length);
+}
+
+/** Whether the connection serves another message after this one. */
+export function staysOpen(fields: readonly Field[], minor: 0 | 1): boolean {
+  if (minor === 0) return false;
+  for (const [name, value] of fields) if (name === "connection" && hasToken(value, "close")) return false;
+  return true;
+}

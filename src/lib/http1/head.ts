@@ -1,0 +1,241 @@
+// The head of a message, from bytes to words and back: request line, status
+// line, fields. Strict: what a lenient neighbour could read differently is
+// refused, so that no two readers disagree about where a message ends.
+// What this file does not own: what the fields mean for the body (framing.ts).
+
+import type { Field } from "./types.ts";
+
+export const MAX_HEAD_BYTES = 64 * 1024;
+
+/** The other side broke the protocol. `status` is what a server answers to it. */
+export class Malformed extends Error {
+  readonly status: number;
+  constructor(message: string, status = 400) {
+    super(message);
+    this.name = "Malformed";
+    this.status = status;
+  }
+}
+
+export interface RequestHead {
+  readonly method: string;
+  readonly target: string;
+  /** HTTP/1.0 or HTTP/1.1. */
+  readonly minor: 0 | 1;
+  readonly fields: Field[];
+}
+
+export interface AnswerHead {
+  readonly status: number;
+  readonly minor: 0 | 1;
+  readonly fields: Field[];
+}
+
+const CR = 13;
+const LF = 10;
+const SPACE = 32;
+const TAB = 9;
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const FORBIDDEN_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+const METHOD = /^[A-Z][A-Z-]{0,31}$/;
+const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
+const ABSOLUTE = /^https?:\/\/[^/?#\s]+/i;
+const KNOWN_NAMES_LIMIT = 1024;
+
+/** Names as they came → lower case: real traffic repeats a few dozen. */
+const knownNames = new Map<string, string>();
+
+/** Where the head that starts at `from` ends (behind its empty line), or -1. */
+export function findHeadEnd(bytes: Buffer, from: number): number {
+  const end = bytes.indexOf("\r\n\r\n", from, "latin1");
+  return end < 0 ? -1 : end + 4;
+}
+
+/** Empty lines before a request are forgiven, as RFC 9112 2.2 asks. */
+export function skipEmptyLines(bytes: Buffer, from: number): number {
+  let at = from;
+  while (bytes[at] === CR && bytes[at + 1] === LF) at += 2;
+  return at;
+}
+
+/** `head` is everything up to and without the empty line and the CRLF before it. */
+export function parseRequest(head: string): RequestHead {
+  const lineEnd = endOfLine(head, 0);
+  const first = head.indexOf(" ");
+  const last = head.lastIndexOf(" ", lineEnd - 1);
+  if (first <= 0 || last <= first) throw new Malformed("not a request line");
+  const version = head.slice(last + 1, lineEnd);
+  const minor = minorOf(version);
+  if (minor === null) {
+    const known = /^HTTP\/\d\.\d$/.test(version);
+    throw new Malformed("only HTTP/1.1 and HTTP/1.0 are spoken here", known ? 505 : 400);
+  }
+  const method = head.slice(0, first);
+  if (!METHOD.test(method) || method === "CONNECT") throw new Malformed("not a method that is served here");
+  return {
+    method,
+    target: readTarget(head.slice(first + 1, last)),
+    minor,
+    fields: parseFields(head, lineEnd + 2),
+  };
+}
+
+export function parseAnswer(head: string): AnswerHead {
+  const lineEnd = endOfLine(head, 0);
+  const minor = minorOf(head.slice(0, 8));
+  const status = Number(head.slice(9, 12));
+  const shaped = head.charCodeAt(8) === SPACE && (lineEnd === 12 || head.charCodeAt(12) === SPACE);
+  if (minor === null || !shaped || !(Number.isInteger(status) && status >= 100 && status <= 999)) {
+    throw new Malformed("not a status line");
+  }
+  if (FORBIDDEN_IN_VALUE.test(head.slice(12, lineEnd))) throw new Malformed("not a status line");
+  return { status, minor, fields: parseFields(head, lineEnd + 2) };
+}
+
+function minorOf(version: string): 0 | 1 | null {
+  if (version === "HTTP/1.1") return 1;
+  return version === "HTTP/1.0" ? 0 : null;
+}
+
+/** Path and query. Absolute-form loses its authority: the Host field says what it says. */
+function readTarget(raw: string): string {
+  if (raw.charCodeAt(0) !== 47) {
+    if (raw === "*") return raw;
+    const authority = ABSOLUTE.exec(raw);
+    if (authority === null) throw new Malformed("not a request target");
+    const path = raw.slice(authority[0].length);
+    return readTarget(path.startsWith("/") ? path : `/${path}`);
+  }
+  if (!TARGET.test(raw)) throw new Malformed("not a request target");
+  return raw;
+}
+
+function endOfLine(head: string, from: number): number {
+  const at = head.indexOf("\r\n", from);
+  return at < 0 ? head.length : at;
+}
+
+function parseFields(head: string, from: number): Field[] {
+  const fields: Field[] = [];
+  let at = from;
+  while (at < head.length) {
+    const end = endOfLine(head, at);
+    const colon = head.indexOf(":", at);
+    if (colon < 0 || colon >= end) throw new Malformed("a field without a colon");
+    const name = readName(head.slice(at, colon));
+    const value = readValue(head, colon + 1, end);
+    if (name === null || FORBIDDEN_IN_VALUE.test(value))
+      throw new Malformed("a forbidden character in a field");
+    fields.push([name, value]);
+    at = end + 2;
+  }
+  return fields;
+}
+
+/** Null for what isn't a token: so spaces before the colon and folded lines are refused. */
+function readName(raw: string): string | null {
+  const known = knownNames.get(raw);
+  if (known !== undefined) return known;
+  if (!TOKEN.test(raw)) return null;
+  const name = raw.toLowerCase();
+  if (knownNames.size < KNOWN_NAMES_LIMIT && raw.length <= 64) knownNames.set(raw, name);
+  return name;
+}
+
+function readValue(head: string, from: number, to: number): string {
+  let start = from;
+  let end = to;
+  while (start < end && isBlank(head.charCodeAt(start))) start++;
+  while (end > start && isBlank(head.charCodeAt(end - 1))) end--;
+  return head.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === SPACE || code === TAB;
+}
+
+/** The first value of a field. */
+export function findField(fields: readonly Field[], name: string): string | undefined {
+  for (const field of fields) if (field[0] === name) return field[1];
+  return undefined;
+}
+
+/** Whether a comma-separated field names `token`; `token` is lower case. */
+export function hasToken(value: string | undefined, token: string): boolean {
+  if (value === undefined) return false;
+  if (value.length === token.length) return value.toLowerCase() === token;
+  if (!value.includes(",")) return false;
+  return value.split(",").some((part) => part.trim().toLowerCase() === token);
+}
+
+/** The fields that say where a message ends: only framing writes them. */
+function isFraming(name: string): boolean {
+  switch (name.length) {
+    case 10:
+      return name === "connection" || name === "keep-alive";
+    case 14:
+      return name === "content-length";
+    case 17:
+      return name === "transfer-encoding";
+    default:
+      return false;
+  }
+}
+
+/** Field lines for the wire, one latin-1 character a byte. Framing fields among `fields` are left out. */
+export function writeFields(fields: readonly Field[]): string {
+  let lines = "";
+  for (const [name, value] of fields) {
+    if (isFraming(name)) continue;
+    if (readName(name) === null || FORBIDDEN_IN_VALUE.test(value)) {
+      throw new Malformed(`a forbidden character in the field ${JSON.stringify(name)}`);
+    }
+    lines += `${name}: ${value}\r\n`;
+  }
+  return lines;
+}
+
+export function writeRequestLine(method: string, target: string): string {
+  if (
+    !METHOD.test(method) ||
+    !(TARGET.test(target) || ABSOLUTE.test(target)) ||
+    /[^\x21-\x7e]/.test(target)
+  ) {
+    throw new Malformed("a forbidden character in the request line");
+  }
+  return `${method} ${target} HTTP/1.1\r\n`;
+}
+
+const REASONS = new Map([
+  [200, "OK"],
+  [201, "Created"],
+  [202, "Accepted"],
+  [204, "No Content"],
+  [206, "Partial Content"],
+  [301, "Moved Permanently"],
+  [302, "Found"],
+  [304, "Not Modified"],
+  [400, "Bad Request"],
+  [401, "Unauthorized"],
+  [403, "Forbidden"],
+  [404, "Not Found"],
+  [405, "Method Not Allowed"],
+  [408, "Request Timeout"],
+  [409, "Conflict"],
+  [413, "Content Too Large"],
+  [422, "Unprocessable Content"],
+  [426, "Upgrade Required"],
+  [429, "Too Many Requests"],
+  [431, "Request Header Fields Too Large"],
+  [500, "Internal Server Error"],
+  [501, "Not Implemented"],
+  [502, "Bad Gateway"],
+  [503, "Service Unavailable"],
+  [504, "Gateway Timeout"],
+  [505, "HTTP Version Not Supported"],
+  [529, "Overloaded"],
+]);
+
+export function writeStatusLine(status: number): string {
+  return `HTTP/1.1 ${status} ${REASONS.get(status) ?? ""}\r\n`;
+}
