@@ -1,10 +1,23 @@
 #!/usr/bin/env bun
-// The command tree, one line a command; an error becomes a sentence and an exit status.
+// The command tree, one line a command. What goes wrong becomes a sentence and an exit status (cli/program.ts).
 
 import { Command } from "commander";
+import { groupsCommand } from "./cli/groups.ts";
+import { initCommand } from "./cli/init.ts";
+import { keysCommand } from "./cli/keys.ts";
+import { plansCommand } from "./cli/plans.ts";
+import { runProgram } from "./cli/program.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { VERSION } from "./lib/version.ts";
 
-const program = new Command("gateway").version(VERSION).description("One local gateway between your AI tools and the platforms that serve models.");
+const program = new Command("gateway")
+  .version(VERSION)
+  .description("One local gateway between your AI tools and the platforms that serve models.");
+
+program.addCommand(initCommand());
 program.addCommand(serveCommand());
-await program.parseAsync();
+program.addCommand(keysCommand());
+program.addCommand(groupsCommand());
+program.addCommand(plansCommand());
+
+await runProgram(program);
