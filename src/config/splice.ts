@@ -148,7 +148,9 @@ function removeLines(text: string, { start, end }: Span): Splice | null {
   const from = lineStart(text, start);
   if (text.slice(from, start).trim() !== "") return null;
   const upTo = text.indexOf("\n", end);
-  return { start: from, end: upTo < 0 ? text.length : upTo + 1, text: "" };
+  if (upTo >= 0) return { start: from, end: upTo + 1, text: "" };
+  // The last line, without a newline of its own: then the one before it goes.
+  return { start: Math.max(from - eolOf(text).length, 0), end: text.length, text: "" };
 }
 
 /** The element and one comma. */
