@@ -1,14 +1,13 @@
-// Which files make up a ledger, in which order, and how their lines are read.
+// Which files make up a ledger, in which order, and where in them a line of the chain stands.
 // A ledger is `ledger.jsonl`, which grows, and what was rotated out of it:
 // `ledger-2026-11.jsonl`, then `ledger-2026-11.2.jsonl` and so on.
 
-import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 
-import { GENESIS, hashLine, parseLine } from "./ledger-line.ts";
-
-const CHUNK = 1 << 20;
-const NEWLINE = 10;
+import { isObject, parseJson } from "../lib/json.ts";
+import { GENESIS, hashLine } from "./ledger-line.ts";
+import { readLineBefore, readLines } from "./ledger-reader.ts";
 
 /** A place in the chain: the file may have been renamed since, the hash of the line before still finds it. */
 export interface Position {
@@ -58,64 +57,6 @@ export function nameRotated(path: string, month: string): string {
   return `${stem}-${newest.month}.${newest.number + 1}${extname(path)}`;
 }
 
-/** Calls `visit` with each whole line, without its newline. The bytes are only good during the call.
- *  Returns the bytes after the last newline: empty unless the end is torn. */
-export function readLines(
-  file: string,
-  from: number,
-  visit: (line: Buffer, offset: number) => void,
-): { readonly end: number; readonly rest: Buffer } {
-  const fd = openSync(file, "r");
-  try {
-    let buffer = Buffer.allocUnsafe(CHUNK);
-    let held = 0;
-    let base = from;
-    for (;;) {
-      if (held === buffer.length) buffer = Buffer.concat([buffer], buffer.length * 2);
-      const count = readSync(fd, buffer, held, buffer.length - held, base + held);
-      if (count === 0) return { end: base, rest: buffer.subarray(0, held) };
-      const filled = held + count;
-      let start = 0;
-      for (
-        let at = buffer.indexOf(NEWLINE, held);
-        at !== -1 && at < filled;
-        at = buffer.indexOf(NEWLINE, start)
-      ) {
-        visit(buffer.subarray(start, at), base + start);
-        start = at + 1;
-      }
-      buffer.copyWithin(0, start, filled);
-      held = filled - start;
-      base += start;
-    }
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** The line that ends at `end` (default: the end of the file), without its newline; null when none ends there. */
-export function readLineBefore(file: string, end?: number): Buffer | null {
-  const fd = openSync(file, "r");
-  try {
-    const size = fstatSync(fd).size;
-    const last = end ?? size;
-    if (last === 0 || last > size) return null;
-    return readBackToNewline(fd, last).length === 0 ? readBackToNewline(fd, last - 1) : null;
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** The bytes before `end` that no newline separates from it. */
-export function readBackToNewline(fd: number, end: number): Buffer {
-  for (let length = Math.min(end, 4096); ; length = Math.min(end, length * 4)) {
-    const bytes = Buffer.alloc(length);
-    readSync(fd, bytes, 0, length, end - length);
-    const newline = bytes.lastIndexOf(NEWLINE);
-    if (newline !== -1 || length === end) return bytes.subarray(newline + 1);
-  }
-}
-
 /** The hash that the next line after these files has to bear. */
 export function hashLast(files: readonly string[]): string {
   for (const file of files.toReversed()) {
@@ -138,17 +79,16 @@ export function locate(files: readonly string[], position: Position): Place | nu
   return null;
 }
 
-/** Visits every whole line from a place on, through all later files; lines that are not JSON objects are passed over. */
-export function readLinesFrom(
+/** Every whole line from a place on, through all later files; lines that are not JSON objects are passed over. */
+export function* readLinesFrom(
   files: readonly string[],
   place: Place,
-  visit: (line: Record<string, unknown>) => void,
-): void {
+): Generator<Readonly<Record<string, unknown>>, void> {
   for (const [index, file] of files.entries()) {
     if (index < place.file) continue;
-    readLines(file, index === place.file ? place.offset : 0, (bytes) => {
-      const line = parseLine(bytes);
-      if (line !== null) visit(line);
-    });
+    for (const { text, whole } of readLines(file, index === place.file ? place.offset : 0)) {
+      const line = whole ? parseJson(text) : undefined;
+      if (isObject(line)) yield line;
+    }
   }
 }

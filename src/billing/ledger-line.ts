@@ -30,6 +30,7 @@ const partSchema = z.looseObject({
   pass: z.string(),
   usage,
   prices: prices.nullable(),
+  tier: z.string().nullable(),
   official_usd: amount,
 });
 

@@ -10,21 +10,14 @@ import {
   fstatSync,
   ftruncateSync,
   openSync,
+  readSync,
   writeSync,
 } from "node:fs";
 
-import {
-  hashLast,
-  listLedgerFiles,
-  locate,
-  readBackToNewline,
-  readLineBefore,
-  readLines,
-  readLinesFrom,
-} from "./ledger-files.ts";
-import type { OpenRequest } from "./ledger-journal.ts";
-import { readJournal } from "./ledger-journal.ts";
+import { hashLast, listLedgerFiles, locate, readLinesFrom } from "./ledger-files.ts";
+import { readJournal, type OpenRequest } from "./ledger-journal.ts";
 import { parseLine } from "./ledger-line.ts";
+import { readBackToNewline, readLineBefore } from "./ledger-reader.ts";
 
 export interface Recovery {
   /** What the next line bears as `prev`. */
@@ -54,9 +47,9 @@ function findUnfinished(files: readonly string[], journalPath: string): Map<stri
   const { from, open } = readJournal(journalPath);
   if (open.size === 0) return open;
   const place = (from && locate(files, from)) ?? { file: 0, offset: 0 };
-  readLinesFrom(files, place, ({ id }) => {
+  for (const { id } of readLinesFrom(files, place)) {
     if (typeof id === "string") open.delete(id);
-  });
+  }
   return open;
 }
 
@@ -87,8 +80,9 @@ export function mendEnd(path: string): number {
 
 function cut(path: string, fd: number, end: number): void {
   try {
-    const { rest } = readLines(path, end, (line) => appendFileSync(`${path}.torn`, line));
-    appendFileSync(`${path}.torn`, rest);
+    const bytes = Buffer.alloc(fstatSync(fd).size - end);
+    readSync(fd, bytes, 0, bytes.length, end);
+    appendFileSync(`${path}.torn`, bytes);
   } catch {
     // A full disk must not keep the ledger shut for the sake of bytes that are no lines.
   }

@@ -1,9 +1,12 @@
 // What sums and reports need of a line, read by hand because a million of them
 // are read at once. Whether the line is right in all its parts is verify's question.
 
-import { isObject } from "../lib/json.ts";
+import { statSync } from "node:fs";
+
+import { isObject, parseJson } from "../lib/json.ts";
 import type { Decimal, Usd } from "../lib/money.ts";
 import { parseDecimal, parseUsd } from "../lib/money.ts";
+import { readLines } from "./ledger-reader.ts";
 
 export interface Amounts {
   /** Null: not known. */
@@ -61,6 +64,25 @@ function readAmounts(line: unknown): Amounts | null {
 
 function isAmount(value: unknown): value is string | null {
   return value === null || typeof value === "string";
+}
+
+/** So much of the ledger's end is looked at: more than a minute's worth for any single person. */
+const RECENT_BYTES = 1 << 20;
+
+/** The requests since a moment, as far as the end of the last file has them. */
+export function readRecent(files: readonly string[], since: string): Row[] {
+  const last = files.at(-1);
+  if (last === undefined) return [];
+  const { size, mtime } = statSync(last);
+  if (mtime.toISOString() < since) return [];
+  const from = Math.max(0, size - RECENT_BYTES);
+  const rows: Row[] = [];
+  for (const { text } of readLines(last, from)) {
+    const line = parseJson(text);
+    const row = isObject(line) ? readRow(line) : null;
+    if (row !== null && row.was === null && row.time >= since) rows.push(row);
+  }
+  return rows;
 }
 
 function isText(value: unknown): value is string {

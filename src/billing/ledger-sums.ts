@@ -81,11 +81,10 @@ export class Sums {
           this.#sums[kind].set(name, decodeSum(sum));
       }
     }
-    readLinesFrom(files, place ?? { file: 0, offset: 0 }, (line) => {
+    for (const line of readLinesFrom(files, place ?? { file: 0, offset: 0 })) {
       const row = readRow(line);
-      if (row === null) return;
-      this.add(row, subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD));
-    });
+      if (row !== null) this.add(row, subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD));
+    }
   }
 
   /** Returns its size. Best effort: a checkpoint that can't be written only makes the next start slower. */
@@ -156,7 +155,7 @@ function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd>
 }
 
 /** Null when there is none, or when it is not what `save` wrote. */
-function readCheckpoint(path: string): z.infer<typeof checkpointSchema> | null {
+export function readCheckpoint(path: string): z.infer<typeof checkpointSchema> | null {
   try {
     const [check, body] = readFileSync(path, "utf8").split("\n");
     if (body === undefined || hashLine(body) !== check) return null;

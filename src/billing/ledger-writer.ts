@@ -12,6 +12,7 @@ import { addAttempt, draftInterrupted, encodeAttempt, encodeDiscard, encodeOpen 
 import type { CorrectionDraft, LineDraft } from "./ledger-line.ts";
 import { encodeCorrection, encodeLine, hashLine } from "./ledger-line.ts";
 import { recoverLedger } from "./ledger-recovery.ts";
+import { readRecent, type Row } from "./ledger-row.ts";
 import type { StoreOptions } from "./ledger-store.ts";
 import { LedgerStore } from "./ledger-store.ts";
 import type { Holder, Window } from "./ledger-sums.ts";
@@ -25,6 +26,7 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
 /** Lines at risk when the power fails, with `sync: batch`. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
+const RECENT_MS = 60_000;
 /** So much of the ledger is read again when the gateway starts after a crash; more when the sums themselves are large. */
 const CHECKPOINT_BYTES = 2 << 20;
 
@@ -40,6 +42,7 @@ export class LedgerWriter {
   readonly #lock: FileLock;
   readonly #store: LedgerStore;
   readonly #sums = new Sums();
+  readonly #recent: readonly Row[];
   readonly #open = new Map<string, OpenRequest>();
   /** Hash of the last line, written or not. */
   #prev: string;
@@ -64,7 +67,9 @@ export class LedgerWriter {
     const recovery = recoverLedger(path, `${path}.open`);
     if (recovery.cutBytes > 0)
       options.report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
-    this.#sums.load(listLedgerFiles(path), `${path}.sums`);
+    const files = listLedgerFiles(path);
+    this.#sums.load(files, `${path}.sums`);
+    this.#recent = readRecent(files, new Date(this.#now() - RECENT_MS).toISOString());
     this.#store = new LedgerStore({ ...options, journalPath: `${path}.open` }, recovery);
     this.#prev = recovery.prev;
     for (const [id, request] of recovery.unfinished) {
@@ -116,6 +121,12 @@ export class LedgerWriter {
 
   spentOf(holder: Holder, window: Window): Usd {
     return this.#sums.spentOf(holder, window, this.#now());
+  }
+
+  recentOf(holder: Holder, since: number): number[] {
+    const own = this.#recent.filter((row) => row[holder.kind] === holder.name);
+    const times = own.map((row) => Date.parse(row.time)).filter((time) => time > since);
+    return times.sort((a, b) => a - b);
   }
 
   lastUsed(key: string): string | null {

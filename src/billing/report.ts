@@ -1,0 +1,144 @@
+// Sums of a ledger for people: requests, tokens by kind, amounts, by one property
+// of the requests, between two moments. Reads lines and writes nothing.
+
+import {
+  addDecimals,
+  addUsd,
+  decimalOf,
+  type Decimal,
+  formatDecimal,
+  formatUsd,
+  multiplyDecimals,
+  subtractUsd,
+  type Usd,
+  ZERO_USD,
+} from "../lib/money.ts";
+import { listLedgerFiles, readLinesFrom } from "./ledger-files.ts";
+import { readRow, type Row } from "./ledger-row.ts";
+
+export const DIMENSIONS = ["day", "key", "group", "model", "channel"] as const;
+export type Dimension = (typeof DIMENSIONS)[number];
+
+export interface ReportQuery {
+  readonly by: Dimension;
+  /** Requests that came at this ISO time or later; null: all. */
+  readonly since: string | null;
+  /** Requests that came before this ISO time; null: all. */
+  readonly until: string | null;
+}
+
+export interface Totals {
+  requests: number;
+  /** Kind → count; kinds in the order in which they came up. */
+  readonly usage: Map<string, number>;
+  official: Decimal;
+  charge: Usd;
+  /** Requests whose usage is known but has no price: they are in no amount. */
+  unpriced: number;
+  /** Requests of which nothing is known. */
+  unknown: number;
+  /** Requests that broke off: some of their usage is estimated. */
+  partial: number;
+}
+
+export interface Report {
+  readonly rows: ReadonlyMap<string, Totals>;
+  readonly total: Totals;
+  /** Lines that could not be read: `gateway ledger verify` says why. */
+  readonly unreadable: number;
+}
+
+export function sumLedger(path: string, query: ReportQuery): Report {
+  const rows = new Map<string, Totals>();
+  const total = openTotals();
+  let unreadable = 0;
+  for (const line of readLinesFrom(listLedgerFiles(path), { file: 0, offset: 0 })) {
+    const row = readRow(line);
+    if (row === null) unreadable += 1;
+    else if (isAsked(row, query)) {
+      const name = query.by === "day" ? row.time.slice(0, 10) : row[query.by];
+      let totals = rows.get(name);
+      if (totals === undefined) rows.set(name, (totals = openTotals()));
+      addRow(totals, row);
+    }
+  }
+  for (const totals of rows.values()) addTotals(total, totals);
+  return { rows: new Map([...rows].sort(query.by === "day" ? byName : byCharge)), total, unreadable };
+}
+
+function isAsked({ time }: Row, { since, until }: ReportQuery): boolean {
+  return (since === null || time >= since) && (until === null || time < until);
+}
+
+function byName([a]: [string, Totals], [b]: [string, Totals]): number {
+  return a < b ? -1 : 1;
+}
+
+function byCharge(a: [string, Totals], b: [string, Totals]): number {
+  if (a[1].charge !== b[1].charge) return a[1].charge > b[1].charge ? -1 : 1;
+  return byName(a, b);
+}
+
+function openTotals(): Totals {
+  return {
+    requests: 0,
+    usage: new Map(),
+    official: decimalOf(0),
+    charge: ZERO_USD,
+    unpriced: 0,
+    unknown: 0,
+    partial: 0,
+  };
+}
+
+function addRow(totals: Totals, row: Row): void {
+  if (row.was !== null) {
+    addCorrection(totals, row, row.was);
+    return;
+  }
+  totals.requests += 1;
+  for (const kind in row.usage) {
+    const count = row.usage[kind];
+    if (typeof count === "number") totals.usage.set(kind, (totals.usage.get(kind) ?? 0) + count);
+  }
+  if (row.official !== null) totals.official = addDecimals(totals.official, row.official);
+  if (row.charge !== null) totals.charge = addUsd(totals.charge, row.charge);
+  if (row.basis === "unpriced") totals.unpriced += 1;
+  if (row.basis === "unknown") totals.unknown += 1;
+  if (row.basis === "partial") totals.partial += 1;
+}
+
+const MINUS_ONE = decimalOf(-1);
+
+/** A correction is no request: it moves the amounts of one. */
+function addCorrection(totals: Totals, row: Row, was: NonNullable<Row["was"]>): void {
+  if (row.official !== null) totals.official = addDecimals(totals.official, row.official);
+  if (was.official !== null) {
+    totals.official = addDecimals(totals.official, multiplyDecimals(was.official, MINUS_ONE));
+  }
+  totals.charge = addUsd(totals.charge, subtractUsd(row.charge ?? ZERO_USD, was.charge ?? ZERO_USD));
+  if (was.official === null && row.official !== null) totals.unpriced -= 1;
+}
+
+function addTotals(sum: Totals, totals: Totals): void {
+  sum.requests += totals.requests;
+  for (const [kind, count] of totals.usage) sum.usage.set(kind, (sum.usage.get(kind) ?? 0) + count);
+  sum.official = addDecimals(sum.official, totals.official);
+  sum.charge = addUsd(sum.charge, totals.charge);
+  sum.unpriced += totals.unpriced;
+  sum.unknown += totals.unknown;
+  sum.partial += totals.partial;
+}
+
+/** For scripts: counts as numbers, amounts as exact decimals. */
+export function describeTotals(totals: Totals): Record<string, unknown> {
+  return {
+    requests: totals.requests,
+    usage: Object.fromEntries(totals.usage),
+    official_usd: formatDecimal(totals.official),
+    charge_usd: formatUsd(totals.charge),
+    unpriced: totals.unpriced,
+    unknown: totals.unknown,
+    partial: totals.partial,
+  };
+}
