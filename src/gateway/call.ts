@@ -3,17 +3,21 @@
 import type { Target } from "../dialects/dialect.ts";
 import type { Exchange } from "../lib/http1/types.ts";
 
-export interface Call {
+export interface Arrival {
   /** The id of its ledger line, told to the client as x-request-id. */
   readonly id: string;
   readonly exchange: Exchange;
-  readonly target: Target;
-  /** What follows the path, "?" included and keys removed; empty when nothing does. */
-  readonly query: string;
   /** Wall clock, milliseconds. */
   readonly time: number;
   /** performance.now() at arrival: durations are taken from it. */
   readonly arrived: number;
+}
+
+/** An arrival that asks for something there is. */
+export interface Call extends Arrival {
+  readonly target: Target;
+  /** What follows the path, "?" included and keys removed; empty when nothing does. */
+  readonly query: string;
 }
 
 const ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz";

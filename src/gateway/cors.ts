@@ -3,10 +3,16 @@
 import type { Catalog } from "../config/catalog.ts";
 import type { Exchange, Field } from "../lib/http1/types.ts";
 
+/** The exchange; where its origin is allowed, with a reply that the browser lets the page read. */
+export function admitOrigin(exchange: Exchange, catalog: Catalog): Exchange {
+  const allowed = corsFields(exchange, catalog);
+  return allowed.length === 0 ? exchange : addFields(exchange, allowed);
+}
+
 /** The fields that let an allowed origin read an answer; none for everyone else. */
-export function corsFields(exchange: Exchange, catalog: Catalog): Field[] {
-  const origin = catalog.corsOrigins.length === 0 ? undefined : exchange.field("origin");
-  if (origin === undefined || !catalog.corsOrigins.includes(origin)) return [];
+function corsFields(exchange: Exchange, { corsOrigins }: Catalog): Field[] {
+  const origin = corsOrigins.length === 0 ? undefined : exchange.field("origin");
+  if (origin === undefined || !(corsOrigins.includes(origin) || corsOrigins.includes("*"))) return [];
   return [
     ["access-control-allow-origin", origin],
     ["access-control-expose-headers", "*"],
@@ -14,14 +20,38 @@ export function corsFields(exchange: Exchange, catalog: Catalog): Field[] {
   ];
 }
 
+function addFields(to: Exchange, added: readonly Field[]): Exchange {
+  return {
+    method: to.method,
+    target: to.target,
+    fields: to.fields,
+    field: (name) => to.field(name),
+    readBody: (limit) => to.readBody(limit),
+    answer: (status, fields, body) => to.answer(status, [...fields, ...added], body),
+    begin: (status, fields, length) => to.begin(status, [...fields, ...added], length),
+    write: (chunk) => to.write(chunk),
+    flush: () => to.flush(),
+    drained: () => to.drained(),
+    end: (last) => to.end(last),
+    reset: () => to.reset(),
+    get begun() {
+      return to.begun;
+    },
+    get gone() {
+      return to.gone;
+    },
+    onGone: (listener) => to.onGone(listener),
+  };
+}
+
 /** A browser's question before the request itself. */
 export function isPreflight(exchange: Exchange): boolean {
   return exchange.method === "OPTIONS" && exchange.field("access-control-request-method") !== undefined;
 }
 
+/** `exchange` has been admitted. */
 export function answerPreflight(exchange: Exchange, catalog: Catalog): void {
-  const allowed = corsFields(exchange, catalog);
-  if (allowed.length === 0) {
+  if (corsFields(exchange, catalog).length === 0) {
     exchange.answer(
       403,
       [["content-type", "text/plain"]],
@@ -33,7 +63,6 @@ export function answerPreflight(exchange: Exchange, catalog: Catalog): void {
   exchange.answer(
     204,
     [
-      ...allowed,
       ["access-control-allow-methods", "GET, POST, DELETE"],
       ["access-control-allow-headers", asked],
       ["access-control-max-age", "600"],

@@ -4,24 +4,30 @@
 import type { Reading } from "../billing/usage.ts";
 import type { UpstreamFault } from "../lib/http1/types.ts";
 
-export type Outcome = "complete" | "client_closed" | "upstream_cut" | "upstream_error";
+export type Outcome = "complete" | "client_closed" | "upstream_cut" | "upstream_error" | "interrupted";
 
 export interface Signs {
   readonly status: number;
   /** Null where nothing is metered. */
   readonly reading: Reading | null;
-  readonly clientGone: boolean;
+  /** Why nobody listens any more: the client has left, or the gateway ends what still runs. */
+  readonly left: "client_closed" | "interrupted" | null;
   readonly fault: UpstreamFault | null;
   /** True for event streams: there, only the dialect's terminal event makes an end. */
   readonly streamed: boolean;
 }
 
 /** A client that leaves after the terminal event has had a complete answer; so has one whose upstream breaks after it. */
-export function judgeEnding({ status, reading, clientGone, fault, streamed }: Signs): Outcome {
+export function judgeEnding({ status, reading, left, fault, streamed }: Signs): Outcome {
   if (status >= 400) return "upstream_error";
   if (streamed && reading?.end === "complete") return "complete";
-  if (clientGone) return "client_closed";
+  if (left !== null) return left;
   if (fault !== null) return "upstream_cut";
   if (reading?.end === "error") return "upstream_error";
   return streamed && reading?.end === "open" ? "upstream_cut" : "complete";
+}
+
+/** Nobody listens any more: the gateway is being ended, or it is the client's own will. */
+export function describeLeaving(halt: AbortSignal): "interrupted" | "client_closed" {
+  return halt.aborted ? "interrupted" : "client_closed";
 }

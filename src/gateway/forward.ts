@@ -1,8 +1,9 @@
 // One attempt: the request as this channel's upstream wants it, sent, until the
 // head of its answer has come. Whether a failure is tried elsewhere is failover.ts.
 
-import type { Field, Inbound, Outbound } from "../lib/http1/types.ts";
+import { ClientGone, type Field, type Inbound, type Outbound } from "../lib/http1/types.ts";
 import { replaceSpan } from "../lib/json-scan.ts";
+import { decodeInbound } from "./decode.ts";
 import type { Errand } from "./errand.ts";
 import type { Gateway } from "./gateway.ts";
 import { requestFields } from "./headers.ts";
@@ -11,10 +12,12 @@ import type { InferenceRequest } from "./request.ts";
 import { upstreamOf } from "./upstream.ts";
 
 export async function forward(errand: Errand, candidate: Candidate, gateway: Gateway): Promise<Inbound> {
+  if (errand.call.exchange.gone) throw new ClientGone("The client left.");
   const sending = gateway.client.send(buildOutbound(errand, candidate, gateway));
   errand.cancel = () => sending.cancel();
-  if (errand.call.exchange.gone) sending.cancel();
-  return sending.head;
+  const inbound = decodeInbound(await sending.head);
+  errand.cancel = () => inbound.cancel();
+  return inbound;
 }
 
 export function buildOutbound(errand: Errand, candidate: Candidate, gateway: Gateway): Outbound {

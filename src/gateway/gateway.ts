@@ -17,6 +17,8 @@ export interface Gateway {
   readonly channels: Channels;
   readonly lists: ModelLists;
   readonly observer: Observer;
+  /** Aborted when the gateway itself ends what still runs. */
+  readonly halt: AbortSignal;
   /** Wall clock, in milliseconds. */
   readonly now: () => number;
   /** What the running gateway counts, in Prometheus' text form. */

@@ -7,6 +7,7 @@ import { GatewayError } from "../lib/errors.ts";
 import type { Client } from "../lib/http1/client.ts";
 import { joinChunks, readUpTo } from "./answer.ts";
 import type { Call } from "./call.ts";
+import { decodeInbound } from "./decode.ts";
 import type { Gateway } from "./gateway.ts";
 import { resolveModel } from "./match.ts";
 import { upstreamOf } from "./upstream.ts";
@@ -86,7 +87,7 @@ async function fetchPage(client: Client, channel: Channel, vendor: string, query
     body: null,
     deadlines: { ...deadlines, firstByteMs: Math.min(deadlines.firstByteMs, LIST_PATIENCE_MS) },
   });
-  const inbound = await head;
+  const inbound = decodeInbound(await head);
   const { chunks, rest } = await readUpTo(inbound, MAX_PAGE_BYTES);
   if (rest) inbound.cancel();
   if (inbound.status !== 200)
@@ -143,15 +144,8 @@ export async function answerModels(call: Call, key: Key, gateway: Gateway): Prom
     ["x-request-id", call.id],
   ] as const;
   if (model === null) {
-    const query = new URLSearchParams(call.query);
-    call.exchange.answer(
-      200,
-      fields,
-      dialect.listBody(
-        served.map(({ entry }) => entry),
-        query,
-      ),
-    );
+    const entries = served.map(({ entry }) => entry);
+    call.exchange.answer(200, fields, dialect.listBody(entries, new URLSearchParams(call.query)));
     return;
   }
   const found = served.find(({ entry }) => entry.id === model.id);

@@ -49,3 +49,9 @@ export function joinObservers(observers: readonly Observer[]): Observer {
     notice: (level, text) => observers.forEach((observer) => observer.notice(level, text)),
   };
 }
+
+/** A fault of the gateway itself, with the place where it happened: for whoever mends it. */
+export function reportFault(error: unknown, observer: Observer): void {
+  const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  observer.notice("error", `the gateway failed inside, please report this: ${told}`);
+}

@@ -2,19 +2,23 @@
 
 import type { Exchange, Field } from "../lib/http1/types.ts";
 import { VERSION } from "../lib/version.ts";
+import type { Arrival } from "./call.ts";
 import type { Gateway } from "./gateway.ts";
 
 export type OwnPage = "root" | "hello" | "healthz" | "metrics";
 
 const JSON_TYPE: Field = ["content-type", "application/json"];
+const METRICS_TYPE: Field = ["content-type", "text/plain; version=0.0.4; charset=utf-8"];
 
-export function answerOwnPage(page: OwnPage, exchange: Exchange, gateway: Gateway): void {
+export function answerOwnPage(page: OwnPage, arrival: Arrival, gateway: Gateway): void {
+  const { exchange } = arrival;
+  const id: Field = ["x-request-id", arrival.id];
   switch (page) {
     case "root":
     case "hello":
       exchange.answer(
         200,
-        [JSON_TYPE],
+        [JSON_TYPE, id],
         JSON.stringify({
           name: "gateway",
           version: VERSION,
@@ -23,15 +27,15 @@ export function answerOwnPage(page: OwnPage, exchange: Exchange, gateway: Gatewa
       );
       return;
     case "healthz":
-      answerHealth(exchange, gateway);
+      answerHealth(exchange, id, gateway);
       return;
     case "metrics":
-      exchange.answer(200, [["content-type", "text/plain; version=0.0.4; charset=utf-8"]], gateway.metrics());
+      exchange.answer(200, [METRICS_TYPE, id], gateway.metrics());
   }
 }
 
-function answerHealth(exchange: Exchange, gateway: Gateway): void {
+function answerHealth(exchange: Exchange, id: Field, gateway: Gateway): void {
   const { problem } = gateway.ledger;
   const body = problem === null ? { status: "ok" } : { status: "failing", ledger: problem };
-  exchange.answer(problem === null ? 200 : 503, [JSON_TYPE], JSON.stringify(body));
+  exchange.answer(problem === null ? 200 : 503, [JSON_TYPE, id], JSON.stringify(body));
 }

@@ -5,7 +5,7 @@ import type { GatewayError } from "../lib/errors.ts";
 import type { Field, UpstreamFault } from "../lib/http1/types.ts";
 import type { Answer } from "./answer.ts";
 import type { Bill } from "./bill.ts";
-import { judgeEnding } from "./ending.ts";
+import { describeLeaving, judgeEnding } from "./ending.ts";
 import type { Errand } from "./errand.ts";
 import type { Gateway } from "./gateway.ts";
 import { responseFields } from "./headers.ts";
@@ -33,15 +33,18 @@ export function createPassage(answer: Answer, errand: Errand, bill: Bill, gatewa
 
 /** When the client leaves, the upstream is left too: at once, or when the drain is over. Returns what stops the watch. */
 export function watchClient({ answer, errand, meter, gateway }: Passage): () => void {
-  const { inbound } = answer;
   const { drainMs } = gateway.catalog.onDisconnect;
+  const leave = (): void => answer.inbound.cancel();
   let timer: Timer | null = null;
   errand.cancel = () => {
-    if (drainMs === 0 || meter === null) inbound.cancel();
-    else timer = setTimeout(() => inbound.cancel(), drainMs);
+    if (drainMs === 0 || meter === null || gateway.halt.aborted) return leave();
+    timer = setTimeout(leave, drainMs);
+    gateway.halt.addEventListener("abort", leave);
   };
   return () => {
-    if (timer !== null) clearTimeout(timer);
+    if (timer === null) return;
+    clearTimeout(timer);
+    gateway.halt.removeEventListener("abort", leave);
   };
 }
 
@@ -51,10 +54,11 @@ export function isKnown({ meter }: Passage): boolean {
 }
 
 export function judge(passage: Passage, fault: UpstreamFault | null): Ending {
-  const { answer, errand, meter, streamed } = passage;
+  const { answer, errand, meter, streamed, gateway } = passage;
   const { status } = answer.inbound;
   const reading = meter?.read() ?? null;
-  const outcome = judgeEnding({ status, reading, clientGone: errand.call.exchange.gone, fault, streamed });
+  const left = errand.call.exchange.gone ? describeLeaving(gateway.halt) : null;
+  const outcome = judgeEnding({ status, reading, left, fault, streamed });
   const problem = outcome === "upstream_cut" ? explainBreak(passage, fault).message : null;
   return { outcome, status, upstreamStatus: status, reading, problem };
 }

@@ -2,6 +2,7 @@
 
 import type { Key } from "../config/catalog.ts";
 import type { Purpose } from "../dialects/dialect.ts";
+import type { GatewayError } from "../lib/errors.ts";
 import { authenticate } from "./authenticate.ts";
 import { openBill } from "./bill.ts";
 import type { Call } from "./call.ts";
@@ -11,7 +12,8 @@ import type { Gateway } from "./gateway.ts";
 import { match, requireAccess } from "./match.ts";
 import { answerModels } from "./model-list.ts";
 import { createPassage } from "./passage.ts";
-import { reportRefusal } from "./record.ts";
+import { reportFault } from "./observer.ts";
+import { reportOwnAnswer, reportRefusal } from "./record.ts";
 import { refuse, toGatewayError } from "./refuse.ts";
 import { relay } from "./relay.ts";
 import { readRequest } from "./request.ts";
@@ -24,12 +26,11 @@ export async function handle(call: Call, gateway: Gateway): Promise<void> {
   try {
     key = authenticate(call, gateway.catalog, call.time);
     requireAccess(key, call.target.endpoint, gateway.catalog, call.time);
-    if (LISTS.has(call.target.endpoint.purpose)) return await answerModels(call, key, gateway);
-    await serve(call, key, gateway);
+    if (!LISTS.has(call.target.endpoint.purpose)) return await serve(call, key, gateway);
+    await answerModels(call, key, gateway);
+    reportOwnAnswer(call, key, gateway);
   } catch (thrown) {
-    const error = toGatewayError(thrown);
-    refuse(call.exchange, error, call.target.endpoint.dialect, call.id);
-    reportRefusal(call, key, error, gateway);
+    reportRefusal(call, key, turnAway(call, thrown, gateway), gateway);
   }
 }
 
@@ -42,8 +43,14 @@ async function serve(call: Call, key: Key, gateway: Gateway): Promise<void> {
     const answer = await failover(errand, bill, gateway);
     releaseBody(errand);
     await relay(createPassage(answer, errand, bill, gateway));
-  } catch (error) {
-    settleFailure(bill, toGatewayError(error), gateway);
-    throw error;
+  } catch (thrown) {
+    settleFailure(bill, turnAway(call, thrown, gateway), gateway);
   }
+}
+
+function turnAway(call: Call, thrown: unknown, gateway: Gateway): GatewayError {
+  const error = toGatewayError(thrown);
+  if (error.code === "internal") reportFault(thrown, gateway.observer);
+  refuse(call.exchange, error, call.target.endpoint.dialect, call.id);
+  return error;
 }

@@ -4,28 +4,56 @@ import type { Usage } from "../billing/usage.ts";
 import type { Key } from "../config/catalog.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import type { Bill } from "./bill.ts";
-import type { Call } from "./call.ts";
+import type { Arrival, Call } from "./call.ts";
 import type { Gateway } from "./gateway.ts";
 import type { RequestRecord } from "./observer.ts";
 
+const NOTHING = {
+  key: null,
+  group: null,
+  model: null,
+  channel: null,
+  outcome: "refused",
+  firstByteMs: null,
+  usage: null,
+  chargeUsd: null,
+  problem: null,
+} satisfies Partial<RequestRecord>;
+
 /** A request that never got a bill: refused before it went anywhere. */
 export function reportRefusal(call: Call, key: Key | null, error: GatewayError, gateway: Gateway): void {
+  const outcome = error.code === "client_gone" ? "client_closed" : "refused";
+  reportUnbilled(call, key, { status: error.status, outcome, problem: error.message }, gateway);
+}
+
+/** Answered by the gateway itself: a model list, or one model. */
+export function reportOwnAnswer(call: Call, key: Key, gateway: Gateway): void {
+  reportUnbilled(call, key, { status: 200, outcome: "complete", problem: null }, gateway);
+}
+
+type Told = Pick<RequestRecord, "status" | "outcome" | "problem">;
+
+function reportUnbilled(call: Call, key: Key | null, told: Told, gateway: Gateway): void {
+  const { id, time, target } = call;
   gateway.observer.requestDone({
-    id: call.id,
-    time: call.time,
+    ...NOTHING,
+    id,
+    time,
     key: key?.name ?? null,
     group: key?.group.name ?? null,
-    model: call.target.model?.id ?? null,
-    channel: null,
-    endpoint: call.target.endpoint.label,
-    status: error.status,
-    outcome: "refused",
-    firstByteMs: null,
+    model: target.model?.id ?? null,
+    endpoint: target.endpoint.label,
     durationMs: durationOf(call),
-    usage: null,
-    chargeUsd: null,
-    problem: error.message,
+    ...told,
   });
+}
+
+/** Turned away before it was a call. Its path is the client's own words: only the problem repeats them. */
+export function reportStray(arrival: Arrival, error: GatewayError, gateway: Gateway): void {
+  const { id, time } = arrival;
+  const { status, message: problem } = error;
+  const durationMs = durationOf(arrival);
+  gateway.observer.requestDone({ ...NOTHING, id, time, endpoint: "-", status, durationMs, problem });
 }
 
 export interface Finished {
@@ -53,6 +81,6 @@ export function reportFinished(bill: Bill, finished: Finished, gateway: Gateway)
   gateway.observer.requestDone(record);
 }
 
-export function durationOf(call: Call): number {
-  return Math.round(performance.now() - call.arrived);
+export function durationOf({ arrived }: Arrival): number {
+  return Math.round(performance.now() - arrived);
 }

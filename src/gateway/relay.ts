@@ -1,7 +1,8 @@
 // Upstream answer → client, shown to the meter on the way. Short answers go
 // whole, with their charge; streams go chunk by chunk, as they come.
 
-import type { GatewayError } from "../lib/errors.ts";
+import type { Break } from "../dialects/dialect.ts";
+import { GatewayError } from "../lib/errors.ts";
 import { type Field, UpstreamFault } from "../lib/http1/types.ts";
 import { joinChunks, readUpTo } from "./answer.ts";
 import { scrub } from "./headers.ts";
@@ -20,6 +21,8 @@ import { describeBreak } from "./verdict.ts";
 
 /** Answers up to this size are read whole before they are passed on, so that their charge can go in a header. */
 const WHOLE_LIMIT = 4 * 1024 * 1024;
+/** Answers that are converted are read whole, whatever their size up to this. */
+const CONVERTED_LIMIT = 64 * 1024 * 1024;
 
 export async function relay(passage: Passage): Promise<void> {
   const { bridge } = passage.errand;
@@ -34,10 +37,10 @@ export async function relay(passage: Passage): Promise<void> {
 }
 
 async function relayWhole(passage: Passage): Promise<void> {
-  const { answer, bill, meter, errand, gateway } = passage;
+  const { answer, bill, meter, gateway } = passage;
   const read = answer.whole === null ? await readWhole(passage) : { chunks: [answer.whole], rest: false };
   noteFirstByte(bill);
-  if (read.rest && errand.bridge === null) return await relayStream(passage, read.chunks);
+  if (read.rest) return await relayStream(passage, read.chunks);
   const body = cleanBody(passage, joinChunks(read.chunks));
   meter?.see(body);
   const { chargeUsd } = settle(bill, judge(passage, null), gateway);
@@ -46,12 +49,20 @@ async function relayWhole(passage: Passage): Promise<void> {
   answerWhole(passage, fields, body);
 }
 
-async function readWhole({ answer, errand }: Passage): Promise<{ chunks: Uint8Array[]; rest: boolean }> {
+async function readWhole(passage: Passage): Promise<{ chunks: Uint8Array[]; rest: boolean }> {
+  const { answer, errand, bill, gateway } = passage;
+  const { name } = answer.candidate.channel;
   try {
-    return await readUpTo(answer.inbound, errand.bridge === null ? WHOLE_LIMIT : Number.POSITIVE_INFINITY);
+    if (errand.bridge === null) return await readUpTo(answer.inbound, WHOLE_LIMIT);
+    const read = await readUpTo(answer.inbound, CONVERTED_LIMIT);
+    if (!read.rest) return read;
+    answer.inbound.cancel();
+    throw new GatewayError("upstream_failed", `The answer of the channel "${name}" is too long to convert.`);
   } catch (fault) {
-    if (fault instanceof UpstreamFault) throw describeBreak(answer.candidate.channel.name, fault);
-    throw fault;
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    const error = describeBreak(name, fault);
+    settle(bill, { ...judge(passage, fault), status: error.status }, gateway);
+    throw error;
   }
 }
 
@@ -74,7 +85,9 @@ function answerWhole({ answer, errand }: Passage, fields: readonly Field[], body
 async function relayStream(passage: Passage, begun: readonly Uint8Array[]): Promise<void> {
   const { answer, errand, bill, gateway, streamed } = passage;
   const { exchange } = errand.call;
-  exchange.begin(answer.inbound.status, answerFields(passage), answer.inbound.length ?? undefined);
+  // A stream's length is not announced: what says that it broke would not fit in.
+  const length = streamed ? null : answer.inbound.length;
+  exchange.begin(answer.inbound.status, answerFields(passage), length ?? undefined);
   if (begun.length === 0 && !answer.inbound.buffered) exchange.flush();
   const { fault, last } = await pump(passage, begun);
   const ending = judge(passage, fault);
@@ -119,11 +132,21 @@ function breakStream(passage: Passage, error: GatewayError | null, last: Uint8Ar
   const { call } = passage.errand;
   const { dialect } = call.target.endpoint;
   if (error !== null) {
-    const event = dialect.errorEvent(error, call.id);
+    const event = dialect.errorEvent(error, call.id, describePlace(passage, last));
     call.exchange.write(Buffer.from(endsEvent(last) ? event : `\n\n${event}`));
   }
   if (dialect.resetAfterErrorEvent) call.exchange.reset();
   else call.exchange.end();
+}
+
+function describePlace({ answer, meter }: Passage, last: Uint8Array | null): Break {
+  const isJson = answer.inbound.field("content-type")?.startsWith("application/json") === true;
+  const model = meter?.read().model ?? null;
+  return {
+    form: isJson ? "json-array" : "sse",
+    begun: last !== null,
+    ...(model === null ? {} : { model }),
+  };
 }
 
 /** True when the bytes so far end with a whole event, so that another one can follow. */

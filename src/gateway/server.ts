@@ -1,16 +1,19 @@
 // The gateway on its address: hostile requests are turned away, the gateway's own
 // pages answered, everything else is a call for pipeline.ts. Owns starting and draining.
 
+import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { listen } from "../lib/http1/server.ts";
+import { listen, type Server } from "../lib/http1/server.ts";
 import type { Exchange } from "../lib/http1/types.ts";
-import { createIdSource } from "./call.ts";
-import { answerPreflight, isPreflight } from "./cors.ts";
+import { type Arrival, createIdSource } from "./call.ts";
+import { admitOrigin, answerPreflight, isPreflight } from "./cors.ts";
 import type { Gateway } from "./gateway.ts";
 import { isOwnHost } from "./host.ts";
+import { reportFault } from "./observer.ts";
 import { answerOwnPage } from "./own-pages.ts";
 import { handle } from "./pipeline.ts";
+import { reportStray } from "./record.ts";
 import { refuse } from "./refuse.ts";
 
 export interface RunningServer {
@@ -21,16 +24,24 @@ export interface RunningServer {
   stopNow(): void;
 }
 
-export function startServer(gateway: Gateway, address: { host: string; port: number }): RunningServer {
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+export function startServer(gateway: Gateway, address: Address): RunningServer {
   const newId = createIdSource(gateway.now);
   const running = new Set<Promise<void>>();
+  const onError = (error: unknown): void => reportFault(error, gateway.observer);
   const onExchange = (exchange: Exchange): void => {
-    const call = receive(exchange, newId(), gateway, address.host);
+    const admitted = admitOrigin(exchange, gateway.catalog);
+    const arrival = { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
+    const call = receive(arrival, gateway, address.host);
     if (call === null) return;
-    running.add(call);
-    void call.finally(() => running.delete(call));
+    const done = call.catch(onError).finally(() => running.delete(done));
+    running.add(done);
   };
-  const listener = listen({ hostname: address.host, port: address.port, onExchange });
+  const listener = listenOn(address, onExchange, onError);
   return {
     port: listener.port,
     drain: async () => {
@@ -41,34 +52,58 @@ export function startServer(gateway: Gateway, address: { host: string; port: num
   };
 }
 
+function listenOn(
+  { host, port }: Address,
+  onExchange: (exchange: Exchange) => void,
+  onError: (error: unknown) => void,
+): Server {
+  try {
+    return listen({ hostname: host, port, onExchange, onError });
+  } catch (error) {
+    throw explainListening(host, port, error);
+  }
+}
+
+function explainListening(host: string, port: number, cause: unknown): Error {
+  const code = cause instanceof Error && "code" in cause ? cause.code : null;
+  const why =
+    code === "EADDRINUSE"
+      ? `port ${port} is in use: stop what listens there, or choose another with --port or listen.port.`
+      : `${cause instanceof Error ? cause.message : String(cause)}.`;
+  return new Error(`The gateway cannot listen on ${host}: ${why}`, { cause });
+}
+
 /** Answers at once where no call comes of it. */
-function receive(exchange: Exchange, id: string, gateway: Gateway, boundHost: string): Promise<void> | null {
+function receive(arrival: Arrival, gateway: Gateway, boundHost: string): Promise<void> | null {
+  const { exchange } = arrival;
   const { catalog } = gateway;
+  const recognised = recognise(exchange, catalog);
+  const { dialect } = recognised;
+  if (!isOwnHost(exchange.field("host"), catalog, boundHost)) {
+    return turnAway(arrival, refuseHost(exchange), dialect, gateway);
+  }
   if (isPreflight(exchange)) {
     answerPreflight(exchange, catalog);
     return null;
   }
-  const recognised = recognise(exchange, catalog);
-  if (!isOwnHost(exchange.field("host"), catalog, boundHost)) {
-    refuse(exchange, refuseHost(exchange), recognised.dialect, id);
-    return null;
-  }
   switch (recognised.kind) {
     case "own":
-      answerOwnPage(recognised.page, exchange, gateway);
+      answerOwnPage(recognised.page, arrival, gateway);
       return null;
     case "unknown":
     case "upgrade":
-      refuse(exchange, recognised.error, recognised.dialect, id);
-      return null;
+      return turnAway(arrival, recognised.error, dialect, gateway);
     case "target": {
       const { target, query } = recognised;
-      return handle(
-        { id, exchange, target, query, time: gateway.now(), arrived: performance.now() },
-        gateway,
-      );
+      return handle({ ...arrival, target, query }, gateway);
     }
   }
+}
+
+function turnAway(arrival: Arrival, error: GatewayError, dialect: Dialect, gateway: Gateway): null {
+  refuse(arrival.exchange, error, dialect, arrival.id);
+  reportStray(arrival, error, gateway);
+  return null;
 }
 
 function refuseHost(exchange: Exchange): GatewayError {

@@ -8,6 +8,7 @@ import type { Reading } from "../billing/usage.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import type { Bill } from "./bill.ts";
 import type { Gateway } from "./gateway.ts";
+import { describeLeaving } from "./ending.ts";
 import { durationOf, reportFinished } from "./record.ts";
 
 /** How an answer ended. */
@@ -51,18 +52,16 @@ export function settle(bill: Bill, ending: Ending, gateway: Gateway): Settlement
 /** A request that got no answer from any channel. It gets a line when something may have reached one. */
 export function settleFailure(bill: Bill, error: GatewayError, gateway: Gateway): void {
   if (bill.settled) return;
+  const outcome = error.code === "client_gone" ? describeLeaving(gateway.halt) : "upstream_error";
+  const { status, message: problem } = error;
   if (bill.open && !bill.attempts.some(mayHaveArrived)) {
     bill.settled = true;
     gateway.ledger.discard(bill.call.id);
+    reportFinished(bill, { status, outcome, problem, usage: null, chargeUsd: null }, gateway);
     return;
   }
-  const outcome = error.code === "client_gone" ? "client_closed" : "upstream_error";
   const upstreamStatus = bill.attempts.at(-1)?.status ?? null;
-  settle(
-    bill,
-    { outcome, status: error.status, upstreamStatus, reading: null, problem: error.message },
-    gateway,
-  );
+  settle(bill, { outcome, status, upstreamStatus, reading: null, problem }, gateway);
 }
 
 const NEVER_SENT = new Set(["connect", "connect_timeout", "tls"]);
@@ -110,7 +109,7 @@ type Money = Pick<
 };
 
 function draftMoney(bill: Bill, assessment: Assessment, reading: Reading | null, gateway: Gateway): Money {
-  const { basis, estimated, suspect } = assessment;
+  const { basis } = assessment;
   const charge = computeCharge({
     parts: assessment.parts,
     tariff: reading?.tariff ?? {},
@@ -122,11 +121,6 @@ function draftMoney(bill: Bill, assessment: Assessment, reading: Reading | null,
     multiplier: bill.route.group.multiplier,
   });
   const known = basis !== "unknown";
-  const notes = {
-    ...(estimated.length > 0 ? { estimated } : {}),
-    ...(suspect === null ? {} : { suspect }),
-    ...(charge.unpricedBecause === null ? {} : { unpriced_because: charge.unpricedBecause }),
-  };
   return {
     basis: known && charge.official === null ? "unpriced" : basis,
     usage: charge.usage,
@@ -136,6 +130,18 @@ function draftMoney(bill: Bill, assessment: Assessment, reading: Reading | null,
     tier: charge.tier,
     official_usd: known ? charge.official : null,
     charge_usd: known ? charge.charge : null,
-    extra: notes,
+    extra: noteDoubts(assessment, charge.unpricedBecause),
+  };
+}
+
+/** What a person should know of the amounts. */
+function noteDoubts(
+  { estimated, suspect }: Assessment,
+  unpricedBecause: string | null,
+): LineDraft["extra"] & {} {
+  return {
+    ...(estimated.length > 0 ? { estimated } : {}),
+    ...(suspect === null ? {} : { suspect }),
+    ...(unpricedBecause === null ? {} : { unpriced_because: unpricedBecause }),
   };
 }

@@ -40,6 +40,7 @@ export function startGateway(
     rotate: catalog.ledger.rotate,
     report: (text) => observer.notice("error", text),
   });
+  const halt = new AbortController();
   const gateway: Gateway = {
     catalog,
     client,
@@ -48,15 +49,25 @@ export function startGateway(
     channels: createChannels(),
     lists: createModelLists(client),
     observer,
+    halt: halt.signal,
     now: Date.now,
     metrics: metrics.render,
   };
   const server = startServer(gateway, catalog.listen);
   const control = openControl(gateway, activity, { port: server.port, config: configPath });
-  return run(gateway, server, control);
+  return run(gateway, halt, server, control);
 }
 
-function run(gateway: Gateway, server: RunningServer, control: Control): RunningGateway {
+function run(
+  gateway: Gateway,
+  halt: AbortController,
+  server: RunningServer,
+  control: Control,
+): RunningGateway {
+  const stopNow = (): void => {
+    halt.abort();
+    server.stopNow();
+  };
   const close = async (): Promise<void> => {
     control.close();
     gateway.client.close();
@@ -69,11 +80,11 @@ function run(gateway: Gateway, server: RunningServer, control: Control): Running
       gateway.catalog = catalog;
     },
     stop: async (graceMs) => {
-      const timer = setTimeout(() => server.stopNow(), graceMs);
+      const timer = setTimeout(stopNow, graceMs);
       await server.drain();
       clearTimeout(timer);
       await close();
     },
-    stopNow: () => server.stopNow(),
+    stopNow,
   };
 }

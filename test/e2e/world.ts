@@ -1,0 +1,138 @@
+// What every end-to-end test needs: the simulated upstream, the real gateway
+// before it, and one request followed through both to its ledger line.
+
+import {
+  startDemoUpstream,
+  type DemoOptions,
+  type DemoUpstream,
+  type Received,
+} from "../../src/demo/upstream.ts";
+import type { RequestRecord } from "../../src/gateway/observer.ts";
+import {
+  CREDENTIAL,
+  type InsideGateway,
+  keyOf,
+  makeConfig,
+  type Platform,
+  startGatewayHere,
+} from "../harness/gateway.ts";
+import {
+  type Exchanged,
+  openRaw,
+  type RawConnection,
+  rawRequest,
+  type RequestLines,
+  writeRequest,
+} from "../harness/raw.ts";
+
+export type Line = Record<string, unknown>;
+type Section = Record<string, unknown>;
+
+/** A request, seen from all sides once it is over. */
+export interface Trace {
+  readonly answer: Exchanged;
+  /** As the upstream got it; undefined when it never did. */
+  readonly received: Received | undefined;
+  readonly record: RequestRecord;
+  /** The ledger lines with the request's id: one, or none. */
+  readonly lines: readonly Line[];
+}
+
+/** A request that is under way: its client is a bare connection. */
+export interface Running {
+  readonly client: RawConnection;
+  readonly received: Promise<Received>;
+  /** Resolves when the gateway has settled it. */
+  over(): Promise<Pick<Trace, "record" | "lines">>;
+}
+
+export interface World {
+  readonly upstream: DemoUpstream;
+  readonly gateway: InsideGateway;
+  ask(request: RequestLines): Promise<Exchanged>;
+  trace(request: RequestLines): Promise<Trace>;
+  begin(request: RequestLines): Promise<Running>;
+  stop(): Promise<void>;
+}
+
+interface WorldOptions extends DemoOptions {
+  /** The upstream lets in whoever comes. */
+  readonly anyCredential?: true;
+}
+
+export function openWorld(change: (url: string) => Section = () => ({}), options: WorldOptions = {}): World {
+  const upstream = startDemoUpstream(
+    options.anyCredential ? options : { credential: CREDENTIAL, ...options },
+  );
+  const gateway = startGatewayHere({ config: makeConfig(upstream, change(upstream.url)) });
+  /** What the request that ends as number `count` left behind. */
+  const settle = async (count: number): Promise<Pick<Trace, "record" | "lines">> => {
+    const record = (await gateway.recorded(count + 1))[count]!;
+    await flushLedger();
+    return { record, lines: gateway.ledger().filter((line) => line["id"] === record.id) };
+  };
+  return {
+    upstream,
+    gateway,
+    ask: (request) => rawRequest(gateway.port, request),
+    trace: async (request) => {
+      const [sent, count] = [upstream.requests.length, gateway.records.length];
+      const answer = await rawRequest(gateway.port, request);
+      const settled = await settle(count);
+      return { answer, received: upstream.requests[sent], ...settled };
+    },
+    begin: async (request) => {
+      const [sent, count] = [upstream.requests.length, gateway.records.length];
+      const client = await openRaw(gateway.port);
+      client.send(writeRequest(request));
+      return { client, received: upstream.received(sent), over: () => settle(count) };
+    },
+    stop: async () => {
+      await gateway.stop();
+      upstream.stop();
+    },
+  };
+}
+
+/** Lines are written in the turn of the event loop after the one in which they came up. */
+export async function flushLedger(): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
+}
+
+export type DialectName = "messages" | "responses" | "chat" | "content";
+
+export const bearer = (platform: Platform): Record<string, string> => ({
+  authorization: `Bearer ${keyOf(platform)}`,
+});
+
+const USER = [{ role: "user", content: "Hello" }];
+export const CONTENTS = { contents: [{ role: "user", parts: [{ text: "Hello" }] }] };
+export const MESSAGE = { model: "claude-haiku-4-5", max_tokens: 50, messages: USER };
+
+/** A request in each dialect, streamed or not, with a key that fits. */
+export function makeRequest(dialect: DialectName, stream = false, more: Section = {}): RequestLines {
+  switch (dialect) {
+    case "messages":
+      return { target: "/v1/messages", fields: bearer("messages"), body: { ...MESSAGE, stream, ...more } };
+    case "responses":
+      return {
+        target: "/v1/responses",
+        fields: bearer("responses"),
+        body: { model: "gpt-5.4", input: "Hello", stream, ...more },
+      };
+    case "chat":
+      return {
+        target: "/v1/chat/completions",
+        fields: bearer("responses"),
+        body: { model: "gpt-5.4", messages: USER, stream, ...more },
+      };
+    case "content": {
+      const verb = stream ? "streamGenerateContent?alt=sse" : "generateContent";
+      return {
+        target: `/v1beta/models/gemini-2.5-pro:${verb}`,
+        fields: bearer("content"),
+        body: { ...CONTENTS, ...more },
+      };
+    }
+  }
+}
