@@ -1,7 +1,7 @@
 // `gateway keys add`: a new secret, shown once, its hash in the config file.
 
 import type { Catalog } from "../config/catalog.ts";
-import { type Edit, editConfig } from "../config/edit.ts";
+import { editConfig } from "../config/edit.ts";
 import { readSecretText } from "../config/scalars.ts";
 import { newSecret, sha256Hex } from "../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
@@ -53,15 +53,14 @@ export async function addKeys(flags: AddFlags): Promise<void> {
   await editConfig(path, process.env, (current) => {
     requireFree(names, current);
     requireSelectable(current, groupName, now);
-    return names.map((each, index): Edit => {
-      const digest = requireUnused(secrets[index] ?? "", current);
-      const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
-      return {
-        kind: "append",
-        path: ["keys"],
-        value: { name: each, group: groupName, secret_sha256: digest, ...dates },
-      };
-    });
+    const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
+    const values = names.map((each, index) => ({
+      name: each,
+      group: groupName,
+      secret_sha256: requireUnused(secrets[index] ?? "", current),
+      ...dates,
+    }));
+    return [{ kind: "append", path: ["keys"], values }];
   });
   const group = requireSelectable(catalog, groupName, now);
   const added = names.map((each, index) => ({

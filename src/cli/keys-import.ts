@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import type { Catalog } from "../config/catalog.ts";
-import { type Edit, editConfig } from "../config/edit.ts";
+import { editConfig } from "../config/edit.ts";
 import { readMoment, readSecretText } from "../config/scalars.ts";
 import { fieldOf, parseJson } from "../lib/json.ts";
 import { sha256Hex } from "../lib/secret.ts";
@@ -21,7 +21,7 @@ export async function importKeys(file: string, flags: ImportFlags): Promise<void
     refuseUsage("There is nothing to import: expected JSON as `gateway keys add --json` prints it.");
   await editConfig(path, process.env, (current) => {
     entries.forEach((entry, index) => checkEntry(entry, entries.slice(0, index), current));
-    return entries.map((value): Edit => ({ kind: "append", path: ["keys"], value }));
+    return [{ kind: "append", path: ["keys"], values: entries }];
   });
   tell(`Imported ${entries.length === 1 ? "1 key" : `${entries.length} keys`}.`);
 }

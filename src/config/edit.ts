@@ -57,7 +57,8 @@ export async function editConfig(
   throw new ConfigError(`${path} keeps changing while it is being edited: try again.`);
 }
 
-/** The text with the change made; what is so already, or gone already, changes nothing. Falls back on writing the document anew where its style is unusual. */
+/** The text with the change made; what is so already, or gone already, changes nothing. Where the file's style is
+ *  unusual the document is written anew: then its comments stay, its formatting may not. */
 export function applyEdit(text: string, edit: Edit): string {
   const document = parseYaml(text);
   const tree = readTree(document);
@@ -75,9 +76,10 @@ export function applyEdit(text: string, edit: Edit): string {
 
 function editDocument(document: Document.Parsed, edit: Edit): void {
   if (edit.kind === "remove") document.deleteIn(edit.path);
-  else if (edit.kind === "append" && isSeq(document.getIn(edit.path))) {
-    document.addIn(edit.path, document.createNode(edit.value));
-  } else document.setIn(edit.path, document.createNode(edit.kind === "append" ? [edit.value] : edit.value));
+  else if (edit.kind === "set") document.setIn(edit.path, document.createNode(edit.value));
+  else if (isSeq(document.getIn(edit.path))) {
+    for (const value of edit.values) document.addIn(edit.path, document.createNode(value));
+  } else document.setIn(edit.path, document.createNode(edit.values));
 }
 
 function saysSame(text: string, wanted: unknown): boolean {
@@ -98,7 +100,7 @@ function changeAt(node: unknown, path: Path, edit: Edit): unknown {
   const [step, ...rest] = path;
   if (step === undefined) {
     if (edit.kind !== "append") return edit.kind === "set" ? edit.value : undefined;
-    return [...(Array.isArray(node) ? node : []), edit.value];
+    return [...(Array.isArray(node) ? node : []), ...edit.values];
   }
   const isRemoval = rest.length === 0 && edit.kind === "remove";
   if (Array.isArray(node)) {

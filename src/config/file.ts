@@ -47,10 +47,17 @@ export function loadConfig(path: string, env: Environment, options: LoadOptions 
 }
 
 export function readConfigText(path: string): string {
+  let bytes: Buffer;
   try {
-    return readFileSync(path, "utf8");
+    bytes = readFileSync(path);
   } catch (error) {
     throw new ConfigError(describeUnreadable(path, error));
+  }
+  try {
+    // Strict, and with its mark if it has one, so that what is edited can be written back byte for byte.
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new ConfigError(`The config file ${path} is not UTF-8 text.`);
   }
 }
 

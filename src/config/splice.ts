@@ -17,11 +17,11 @@ import { isObject } from "../lib/json.ts";
 import type { Path } from "./source.ts";
 
 /** Scalars are source texts, as everywhere before the schema. */
-export type Value = string | Readonly<Record<string, string>>;
+export type Entry = Readonly<Record<string, string>>;
 
 export type Edit =
   | { readonly kind: "set"; readonly path: Path; readonly value: string }
-  | { readonly kind: "append"; readonly path: Path; readonly value: Readonly<Record<string, string>> }
+  | { readonly kind: "append"; readonly path: Path; readonly values: readonly Entry[] }
   | { readonly kind: "remove"; readonly path: Path };
 
 interface Splice {
@@ -48,7 +48,7 @@ function findSplice(text: string, document: Document.Parsed, edit: Edit): Splice
   if (!isMap(parent)) return null;
   return edit.kind === "set"
     ? setPair(text, parent, { name, value: edit.value })
-    : appendItem(text, parent, { name, item: edit.value });
+    : appendItems(text, parent, { name, items: edit.values });
 }
 
 function setPair(
@@ -79,45 +79,58 @@ function insertPair(text: string, map: YAMLMap, line: string): Splice | null {
 
 interface Addition {
   readonly name: string;
-  readonly item: Readonly<Record<string, string>>;
+  readonly items: readonly Entry[];
 }
 
-function appendItem(text: string, map: YAMLMap, addition: Addition): Splice | null {
+function appendItems(text: string, map: YAMLMap, addition: Addition): Splice | null {
   const pair = findPair(map, addition.name);
   if (pair === undefined) return appendSection(text, map, addition);
   const list = pair.value;
-  if (isSeq(list) && list.items.length > 0) return appendToList(text, list, addition.item);
+  if (isSeq(list) && list.items.length > 0) return appendToList(text, list, addition.items);
   if (!isSeq(list) && !(isScalar(list) && list.value === null)) return null;
   const { start, end } = spanOf(list);
-  if (map.flow === true) return { start, end, text: `[${render(addition.item)}]` };
-  const line = `${eolOf(text)}  - ${render(addition.item)}`;
-  if (start === end) return insertAt(lineEnd(text, afterColon(text, pair)), line);
+  if (map.flow === true) return { start, end, text: `[${renderAll(addition.items, ", ")}]` };
+  const lines = beginLines(text, "  ", addition.items);
+  if (start === end) return insertAt(lineEnd(text, afterColon(text, pair)), lines);
   const gap = /[ \t]*$/.exec(text.slice(0, start))?.[0].length ?? 0;
-  return { start: start - gap, end, text: line };
+  return { start: start - gap, end, text: lines };
 }
 
-function appendSection(text: string, map: YAMLMap, { name, item }: Addition): Splice | null {
-  if (map.flow === true) return insertPair(text, map, `${name}: [${render(item)}]`);
+function appendSection(text: string, map: YAMLMap, { name, items }: Addition): Splice | null {
+  if (map.flow === true) return insertPair(text, map, `${name}: [${renderAll(items, ", ")}]`);
   const eol = eolOf(text);
   const gap = text.endsWith("\n") ? "" : eol;
-  return insertAt(text.length, `${gap}${name}:${eol}  - ${render(item)}${eol}`);
+  return insertAt(text.length, `${gap}${name}:${beginLines(text, "  ", items)}${eol}`);
 }
 
-function appendToList(text: string, list: YAMLSeq, item: Addition["item"]): Splice {
+function appendToList(text: string, list: YAMLSeq, items: readonly Entry[]): Splice {
   const eol = eolOf(text);
   const last = list.items.at(-1);
   const first = spanOf(last).start;
   const indent = text.slice(lineStart(text, first), first);
   if (list.flow === true) {
     const gap = indent.trim() === "" && indent.length < first ? eol + indent : " ";
-    return insertAt(spanOf(last).end, `,${gap}${render(item)}`);
+    return insertAt(spanOf(last).end, `,${gap}${renderAll(items, `,${gap}`)}`);
   }
   const dash = text.lastIndexOf("-", first - 1);
   const margin = text.slice(lineStart(text, dash), dash);
   const isBlock = isMap(last) && last.flow !== true;
-  const lines = Object.entries(item).map(([name, value]) => `${name}: ${render(value)}`);
-  const entry = isBlock ? lines.join(`${eol}${margin}  `) : render(item);
-  return insertAt(lineEnd(text, contentEnd(text, last)), `${eol}${margin}- ${entry}`);
+  const lines = isBlock ? beginBlocks(text, margin, items) : beginLines(text, margin, items);
+  return insertAt(lineEnd(text, contentEnd(text, last)), lines);
+}
+
+/** A line for each, begun by its end mark. */
+function beginLines(text: string, margin: string, items: readonly Entry[]): string {
+  return items.map((item) => `${eolOf(text)}${margin}- ${render(item)}`).join("");
+}
+
+function beginBlocks(text: string, margin: string, items: readonly Entry[]): string {
+  const eol = eolOf(text);
+  const writeBlock = (item: Entry) =>
+    Object.entries(item)
+      .map(([name, value]) => `${name}: ${render(value)}`)
+      .join(`${eol}${margin}  `);
+  return items.map((item) => `${eol}${margin}- ${writeBlock(item)}`).join("");
 }
 
 function removeItem(text: string, list: unknown, index: number): Splice | null {
@@ -166,14 +179,17 @@ function findPair(map: YAMLMap, name: string): Pair | undefined {
 }
 
 /** One line of YAML. */
-function render(value: Value): string {
-  const isMapping = isObject(value);
+function render(value: string | Entry): string {
   return stringify(value, {
     schema: "failsafe",
     customTags: ["null"],
-    collectionStyle: isMapping ? "flow" : "any",
+    collectionStyle: isObject(value) ? "flow" : "any",
     lineWidth: 0,
   }).trimEnd();
+}
+
+function renderAll(items: readonly Entry[], gap: string): string {
+  return items.map(render).join(gap);
 }
 
 function spanOf(node: unknown): Span {

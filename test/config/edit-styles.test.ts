@@ -73,7 +73,7 @@ test("a key is added to a file of any style as lines of its own", () => {
   fc.assert(
     fc.property(file, (made) => {
       const text = writeFile(made);
-      const edit: Edit = { kind: "append", path: ["keys"], value: { name: "new", group: "g" } };
+      const edit: Edit = { kind: "append", path: ["keys"], values: [{ name: "new", group: "g" }] };
       const edited = applyEdit(text, edit);
       expect(names(edited)).toEqual([...names(text), "new"]);
       const added = edited.split(made.eol).filter((line) => /name: new|^ *group: g$/.test(line));

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { applyEdit, type Edit } from "../../src/config/edit.ts";
 
 const item = { name: "ci", group: "codex" };
-const add: Edit = { kind: "append", path: ["keys"], value: item };
+const add: Edit = { kind: "append", path: ["keys"], values: [item] };
 const disable = (index: number): Edit => ({ kind: "set", path: ["keys", index, "disabled"], value: "true" });
 const remove = (index: number): Edit => ({ kind: "remove", path: ["keys", index] });
 const lift = (index: number): Edit => ({ kind: "remove", path: ["keys", index, "disabled"] });
@@ -91,7 +91,7 @@ const CASES: Case[] = [
   },
   {
     name: "a name that YAML reads as null is quoted",
-    edit: { kind: "append", path: ["keys"], value: { name: "null" } },
+    edit: { kind: "append", path: ["keys"], values: [{ name: "null" }] },
     before: "keys:\n  - { name: a }\n",
     after: 'keys:\n  - { name: a }\n  - { name: "null" }\n',
   },
@@ -178,6 +178,18 @@ const CASES: Case[] = [
     edit: disable(0),
     before: "keys:\n  - { name: a, secret: ${A:-sk-1} }\n  - { name: b, secret: ${B} }\n",
     after: "keys:\n  - { name: a, secret: ${A:-sk-1}, disabled: true }\n  - { name: b, secret: ${B} }\n",
+  },
+  {
+    name: "two keys at once, in the block style",
+    edit: { kind: "append", path: ["keys"], values: [item, { name: "cd", group: "g" }] },
+    before: "keys:\n- name: a\n  group: x # why\n",
+    after: "keys:\n- name: a\n  group: x # why\n- name: ci\n  group: codex\n- name: cd\n  group: g\n",
+  },
+  {
+    name: "two keys at once, on one line",
+    edit: { kind: "append", path: ["keys"], values: [item, { name: "cd", group: "g" }] },
+    before: "keys: [{ name: a }]\n",
+    after: "keys: [{ name: a }, { name: ci, group: codex }, { name: cd, group: g }]\n",
   },
   {
     name: "a JSON file",

@@ -428,5 +428,7 @@ describe("the file on the disk", () => {
     using folder = makeTempFolder();
     expect(() => loadConfig(folder.join("nope.yaml"), {})).toThrow("There is no config file");
     expect(() => loadConfig(folder.path, {})).toThrow("is a folder");
+    writeFileSync(folder.join("latin.yaml"), Buffer.from("# caf\xe9", "latin1"));
+    expect(() => loadConfig(folder.join("latin.yaml"), {})).toThrow("is not UTF-8 text");
   });
 });
