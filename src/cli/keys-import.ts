@@ -50,7 +50,7 @@ function readRecord(record: unknown, index: number): Entry {
     const value = fieldOf(record, field);
     return typeof value === "string" && value !== "" ? value : undefined;
   };
-  const require = (field: string) => read(field) ?? refuseUsage(`${place} has no \`${field}\`.`);
+  const need = (field: string) => read(field) ?? refuseUsage(`${place} has no \`${field}\`.`);
   const moments = ["created", "expires"].flatMap((field) => {
     const text = read(field);
     return text === undefined
@@ -58,8 +58,8 @@ function readRecord(record: unknown, index: number): Entry {
       : [[field, attempt(place, field, () => formatMoment(readMoment(text)))] as const];
   });
   return {
-    name: require("name"),
-    group: require("group"),
+    name: need("name"),
+    group: need("group"),
     secret_sha256: readDigest(place, read("secret"), read("secret_sha256")),
     ...Object.fromEntries(moments),
     ...(fieldOf(record, "disabled") === true && { disabled: "true" }),

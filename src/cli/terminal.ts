@@ -6,7 +6,7 @@ import type * as Prompts from "@clack/prompts";
 import type { Readable } from "node:stream";
 
 /** Ends the command: one sentence on stderr, and this exit status. */
-export class CommandError extends Error {
+class CommandError extends Error {
   override readonly name = "CommandError";
   readonly exitStatus: number;
   constructor(message: string, exitStatus: number) {

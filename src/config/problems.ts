@@ -28,7 +28,7 @@ export function refuseProblems(file: string, problems: readonly Problem[]): Conf
   return new ConfigError(lines.join("\n"), sorted);
 }
 
-export function formatPath(path: Path): string {
+function formatPath(path: Path): string {
   return path
     .map((step, depth) => {
       if (typeof step === "number") return `[${step}]`;

@@ -17,7 +17,7 @@ import {
 
 export type Path = readonly PropertyKey[];
 
-export interface Position {
+interface Position {
   readonly line: number;
   readonly column: number;
 }

@@ -17,7 +17,7 @@ import { isObject } from "../lib/json.ts";
 import type { Path } from "./source.ts";
 
 /** Scalars are source texts, as everywhere before the schema. */
-export type Entry = Readonly<Record<string, string>>;
+type Entry = Readonly<Record<string, string>>;
 
 export type Edit =
   | { readonly kind: "set"; readonly path: Path; readonly value: string }
