@@ -11,7 +11,7 @@ export function findProxy(target: URL, env: Environment): URL | null {
   return proxy !== null && /^https?:$/.test(proxy.protocol) ? proxy : null;
 }
 
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   return (
     host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d+){3}$/.test(host)
   );
