@@ -2,11 +2,13 @@
 // The command tree, one line a command. What goes wrong becomes a sentence and an exit status (cli/program.ts).
 
 import { Command } from "commander";
+import { envCommand } from "./cli/env.ts";
 import { groupsCommand } from "./cli/groups.ts";
 import { initCommand } from "./cli/init.ts";
 import { keysCommand } from "./cli/keys.ts";
 import { plansCommand } from "./cli/plans.ts";
 import { runProgram } from "./cli/program.ts";
+import { runCommand } from "./cli/run.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { VERSION } from "./lib/version.ts";
 
@@ -19,5 +21,7 @@ program.addCommand(serveCommand());
 program.addCommand(keysCommand());
 program.addCommand(groupsCommand());
 program.addCommand(plansCommand());
+program.addCommand(envCommand());
+program.addCommand(runCommand());
 
 await runProgram(program);

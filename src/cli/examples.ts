@@ -1,0 +1,11 @@
+// What `--help` ends with: lines to copy.
+
+import type { Command } from "commander";
+
+export function addExamples(
+  command: Command,
+  examples: ReadonlyArray<readonly [line: string, meaning: string]>,
+): Command {
+  const lines = examples.map(([line, meaning]) => `  # ${meaning}\n  ${line}`);
+  return command.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
+}
