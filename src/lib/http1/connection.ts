@@ -188,7 +188,7 @@ export class ServerConnection implements ReplyLine {
     const bytes = this.#parked.view();
     const from = bytes.length === 0 ? 0 : skipEmptyLines(bytes, 0);
     const end = from === bytes.length ? -1 : findHeadEnd(bytes, from);
-    if ((end < 0 ? bytes.length : end - from) > this.#server.maxHeadBytes) {
+    if ((end < 0 ? bytes.length : end) > this.#server.maxHeadBytes) {
       throw new Malformed("the head is too large", 431);
     }
     if (end < 0) {

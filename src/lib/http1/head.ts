@@ -39,6 +39,7 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FORBIDDEN_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
+const AFTER_VERSION = /^ [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const ABSOLUTE = /^https?:\/\/[^/?#\s]+/i;
 const KNOWN_NAMES_LIMIT = 1024;
 
@@ -82,14 +83,10 @@ export function parseRequest(head: string): RequestHead {
 
 export function parseAnswer(head: string): AnswerHead {
   const lineEnd = endOfLine(head, 0);
-  const minor = minorOf(head.slice(0, 8));
-  const status = Number(head.slice(9, 12));
-  const shaped = head.charCodeAt(8) === SPACE && (lineEnd === 12 || head.charCodeAt(12) === SPACE);
-  if (minor === null || !shaped || !(Number.isInteger(status) && status >= 100 && status <= 999)) {
-    throw new Malformed("not a status line");
-  }
-  if (FORBIDDEN_IN_VALUE.test(head.slice(12, lineEnd))) throw new Malformed("not a status line");
-  return { status, minor, fields: parseFields(head, lineEnd + 2) };
+  const line = head.slice(0, lineEnd);
+  const minor = minorOf(line.slice(0, 8));
+  if (minor === null || !AFTER_VERSION.test(line.slice(8))) throw new Malformed("not a status line");
+  return { status: Number(line.slice(9, 12)), minor, fields: parseFields(head, lineEnd + 2) };
 }
 
 function minorOf(version: string): 0 | 1 | null {

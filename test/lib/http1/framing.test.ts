@@ -1,0 +1,240 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { Gathering, writePacket, writeRest } from "../../../src/lib/http1/bytes.ts";
+import { openDecoder, readLength, staysOpen, type BodyDecoder } from "../../../src/lib/http1/framing.ts";
+import { Malformed } from "../../../src/lib/http1/head.ts";
+import type { Field } from "../../../src/lib/http1/types.ts";
+
+/** Feeds `wire`, cut at the offsets, as a socket would: each piece a buffer of its own. */
+function decode(decoder: BodyDecoder, wire: Buffer, cuts: readonly number[]): { body: Buffer; rest: Buffer } {
+  const offsets = [...new Set([0, ...cuts.map((cut) => cut % (wire.length + 1)), wire.length])].toSorted(
+    (a, b) => a - b,
+  );
+  const out: Buffer[] = [];
+  for (const [index, offset] of offsets.entries()) {
+    const piece = Buffer.from(wire.subarray(offset, offsets[index + 1] ?? wire.length));
+    const came = decoder.decode(piece, 0);
+    if (came !== null) out.push(Buffer.from(came));
+    if (decoder.done) {
+      const rest = Buffer.concat([piece.subarray(decoder.consumed), wire.subarray(offset + piece.length)]);
+      return { body: Buffer.concat(out), rest };
+    }
+  }
+  return { body: Buffer.concat(out), rest: Buffer.alloc(0) };
+}
+
+const cuts = fc.array(fc.nat(), { maxLength: 30 });
+const chunks = fc.array(fc.uint8Array({ minLength: 1, maxLength: 40 }), { maxLength: 12 });
+
+function encodeChunks(parts: readonly Uint8Array[], trailer = ""): Buffer {
+  const lines = parts.map((part) =>
+    Buffer.concat([Buffer.from(`${part.length.toString(16)};x="y"\r\n`), part, CRLF]),
+  );
+  return Buffer.concat([...lines, Buffer.from(`0\r\n${trailer}\r\n`)]);
+}
+const CRLF = Buffer.from("\r\n");
+const NEXT = Buffer.from("GET /next HTTP/1.1\r\n");
+
+describe("a chunked body", () => {
+  test("is the same wherever it is cut, and ends where the next message starts", () => {
+    fc.assert(
+      fc.property(
+        chunks,
+        cuts,
+        fc.constantFrom("", "x-a: b\r\n", "x-a: b\r\nc: d\r\n"),
+        (parts, at, trailer) => {
+          const wire = Buffer.concat([encodeChunks(parts, trailer), NEXT]);
+          const { body, rest } = decode(openDecoder("chunked"), wire, at);
+          expect(body).toEqual(Buffer.concat(parts));
+          expect(rest).toEqual(NEXT);
+        },
+      ),
+    );
+  });
+
+  test("is whole at its last byte and not before, at every offset", () => {
+    const wire = encodeChunks([Buffer.from("hello"), Buffer.from("world")], "a: b\r\n");
+    for (let end = 0; end <= wire.length; end++) {
+      const decoder = openDecoder("chunked");
+      decoder.decode(Buffer.from(wire.subarray(0, end)), 0);
+      expect([end, decoder.done, decoder.finish()]).toEqual([end, end === wire.length, end === wire.length]);
+    }
+  });
+
+  test("of many chunks in one packet comes as one view, after bytes that aren't its own", () => {
+    const parts = Array.from({ length: 50 }, (_, index) => Buffer.from(`event ${index}\n\n`));
+    const wire = Buffer.concat([Buffer.from("HEAD"), encodeChunks(parts), NEXT]);
+    const decoder = openDecoder("chunked");
+    expect(decoder.decode(wire, 4)?.toString()).toBe(Buffer.concat(parts).toString());
+    expect(wire.subarray(decoder.consumed)).toEqual(NEXT);
+  });
+
+  test.each([
+    ["no size", "\r\nabc"],
+    ["a size that is no hex", "xyz\r\n"],
+    ["a negative size", "-1\r\n"],
+    ["a size with a prefix", "0x5\r\n"],
+    ["a size too large to be exact", "fffffffffffff\r\n"],
+    ["a bare LF after the size", "5\nhello\r\n"],
+    ["a bare LF in an extension", "5;a\nb\r\nhello\r\n"],
+    ["a CR alone in an extension", "5;a\rb\r\nhello\r\n"],
+    ["more bytes than its size", "5\r\nhelloo\r\n"],
+    ["a bare LF after the payload", "5\r\nhello\n"],
+    ["a bare LF in the trailers", "0\r\na: b\n\r\n"],
+    ["a CR without its LF at the end", "0\r\n\rx"],
+    ["extensions without end", `5;${"a".repeat(20_000)}`],
+    ["trailers without end", `0\r\n${"a: b\r\n".repeat(5_000)}`],
+  ])("with %s is refused, whole and byte by byte", (_, wire) => {
+    expect(() => openDecoder("chunked").decode(Buffer.from(wire), 0)).toThrow(Malformed);
+    const decoder = openDecoder("chunked");
+    expect(() => {
+      for (const byte of Buffer.from(wire)) decoder.decode(Buffer.from([byte]), 0);
+    }).toThrow(Malformed);
+  });
+});
+
+describe("a body of known length", () => {
+  test("ends at its length, wherever it is cut", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), cuts, (bytes, at) => {
+        const wire = Buffer.concat([bytes, NEXT]);
+        const { body, rest } = decode(openDecoder(bytes.length), wire, at);
+        expect(body).toEqual(Buffer.from(bytes));
+        expect(rest).toEqual(NEXT);
+      }),
+    );
+  });
+
+  test("is not whole one byte before its end", () => {
+    const decoder = openDecoder(3);
+    decoder.decode(Buffer.from("ab"), 0);
+    expect([decoder.done, decoder.finish()]).toEqual([false, false]);
+  });
+});
+
+test("a body without a length ends with the connection", () => {
+  const decoder = openDecoder("unsaid");
+  expect(decoder.decode(Buffer.from("xab"), 1)?.toString()).toBe("ab");
+  expect([decoder.done, decoder.finish(), decoder.done]).toEqual([false, true, true]);
+});
+
+describe("a body's length", () => {
+  const length = (value: string): Field => ["content-length", value];
+  const coding = (value: string): Field => ["transfer-encoding", value];
+
+  test.each([
+    [[], "unsaid" as const],
+    [[length("0")], 0],
+    [[length("007")], 7],
+    [[length("123456789012345")], 123_456_789_012_345],
+    [[coding("chunked")], "chunked" as const],
+    [[coding("Chunked")], "chunked" as const],
+  ])("is read from %j", (fields, expected) => {
+    expect(readLength(fields, 1)).toBe(expected);
+  });
+
+  test.each([
+    [[length("5"), length("5")], 400],
+    [[length("5"), length("6")], 400],
+    [[length("5, 5")], 400],
+    [[length("5 5")], 400],
+    [[length("+5")], 400],
+    [[length("-5")], 400],
+    [[length("5.0")], 400],
+    [[length("0x5")], 400],
+    [[length("5e1")], 400],
+    [[length("")], 400],
+    [[length("1234567890123456")], 400],
+    [[length("\u00b25")], 400],
+    [[length("5"), coding("chunked")], 400],
+    [[coding("chunked"), length("5")], 400],
+    [[coding("chunked"), coding("chunked")], 400],
+    [[coding("chunked, chunked")], 501],
+    [[coding("gzip, chunked")], 501],
+    [[coding("chunked;q=1")], 501],
+    [[coding("xchunked")], 501],
+    [[coding("identity")], 501],
+    [[coding("")], 501],
+  ])("is refused in %j", (fields, status) => {
+    let refused = 0;
+    try {
+      readLength(fields, 1);
+    } catch (error) {
+      if (error instanceof Malformed) refused = error.status;
+    }
+    expect(refused).toBe(status);
+  });
+
+  test("in chunks is refused in HTTP/1.0", () => {
+    expect(() => readLength([coding("chunked")], 0)).toThrow(Malformed);
+  });
+
+  test("says nothing of the connection, which closes when any field says so and after HTTP/1.0", () => {
+    expect(staysOpen([], 1)).toBe(true);
+    expect(staysOpen([], 0)).toBe(false);
+    expect(
+      staysOpen(
+        [
+          ["connection", "keep-alive"],
+          ["connection", "close"],
+        ],
+        1,
+      ),
+    ).toBe(false);
+  });
+});
+
+describe("gathered bytes", () => {
+  test("are what was added, in its order, whatever size was announced", () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 50 })), fc.nat(500), (pieces, expected) => {
+        const gathering = new Gathering(expected);
+        for (const piece of pieces) gathering.add(Buffer.from(piece));
+        expect(gathering.view()).toEqual(Buffer.concat(pieces));
+        expect(gathering.size).toBe(Buffer.concat(pieces).length);
+      }),
+    );
+  });
+
+  test("of one piece are that piece; of several the pieces stay untouched", () => {
+    const gathering = new Gathering();
+    const piece = Buffer.from("ab");
+    gathering.add(piece);
+    expect(gathering.view()).toBe(piece);
+    gathering.add(Buffer.from("cd"));
+    expect([gathering.view().toString(), piece.toString()]).toEqual(["abcd", "ab"]);
+    gathering.clear();
+    gathering.add(piece);
+    gathering.add(Buffer.from("x"));
+    expect([gathering.view().toString(), piece.toString()]).toEqual(["abx", "ab"]);
+  });
+
+  test("take memory only for what has come, until a good part of it has", () => {
+    const gathering = new Gathering(64 * 1024 * 1024);
+    gathering.add(Buffer.alloc(10));
+    gathering.add(Buffer.alloc(10));
+    expect(gathering.view().buffer.byteLength).toBeLessThan(1024 * 1024);
+  });
+});
+
+test("a packet reaches the socket whole, however little the socket takes", () => {
+  const sizes = fc.array(fc.nat(40), { minLength: 1, maxLength: 200 });
+  fc.assert(
+    fc.property(sizes, fc.uint8Array({ maxLength: 300 }), (takes, payload) => {
+      const sent: Buffer[] = [];
+      let turn = 0;
+      const sink = {
+        write(bytes: Uint8Array, offset: number, length: number): number {
+          const take = Math.min(length, takes[turn++ % takes.length] ?? 0);
+          sent.push(Buffer.from(bytes.subarray(offset, offset + take)));
+          return take;
+        },
+      };
+      let rest = writePacket(sink, "5\r\n\u00e9", payload, "\r\n");
+      writePacket({ write: () => 7 }, "others use the same memory", Buffer.alloc(1000), "");
+      for (let tries = 0; rest !== null && tries < 20_000; tries++) rest = writeRest(sink, rest);
+      const expected = Buffer.concat([Buffer.from("5\r\n\u00e9", "latin1"), payload, Buffer.from("\r\n")]);
+      if (takes.some((take) => take > 0)) expect(Buffer.concat(sent)).toEqual(expected);
+    }),
+  );
+});

@@ -1,0 +1,191 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import {
+  findField,
+  hasToken,
+  Malformed,
+  parseAnswer,
+  parseRequest,
+  writeFields,
+  writeRequestLine,
+  writeStatusLine,
+} from "../../../src/lib/http1/head.ts";
+import type { Field } from "../../../src/lib/http1/types.ts";
+
+const TOKEN = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
+const name = fc
+  .string({ unit: fc.constantFrom(...TOKEN), minLength: 1, maxLength: 20 })
+  .filter((text) => !["connection", "keep-alive", "content-length", "transfer-encoding"].includes(text));
+const value = fc
+  .array(fc.oneof(fc.constant(9), fc.integer({ min: 32, max: 126 }), fc.integer({ min: 128, max: 255 })))
+  .map((codes) => String.fromCharCode(...codes).replaceAll(/^[ \t]+|[ \t]+$/g, ""));
+
+describe("a head", () => {
+  test("comes back as it was written", () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(name, value)), (fields) => {
+        const head = `${writeRequestLine("POST", "/a?b=%20c")}${writeFields(fields)}`.slice(0, -2);
+        expect(parseRequest(head)).toEqual({ method: "POST", target: "/a?b=%20c", minor: 1, fields });
+        const answer = `${writeStatusLine(529)}${writeFields(fields)}`.slice(0, -2);
+        expect(parseAnswer(answer)).toEqual({ status: 529, minor: 1, fields });
+      }),
+    );
+  });
+
+  test("has lower-case names, trimmed values, its order and its repeats", () => {
+    const { fields } = parseRequest("GET / HTTP/1.1\r\nHOST:h\r\nX-A: \t 1 \t\r\nx-b:\r\nx-a:2");
+    expect(fields).toEqual([
+      ["host", "h"],
+      ["x-a", "1"],
+      ["x-b", ""],
+      ["x-a", "2"],
+    ]);
+    expect(findField(fields, "x-a")).toBe("1");
+    expect(findField(fields, "x-c")).toBeUndefined();
+  });
+
+  test.each([
+    ["no version", "GET /", 400],
+    ["no target", "GET HTTP/1.1", 400],
+    ["an empty target", "GET  HTTP/1.1", 400],
+    ["two spaces", "GET  / HTTP/1.1", 400],
+    ["a space inside the target", "GET /a b HTTP/1.1", 400],
+    ["a tab instead of the space", "GET\t/ HTTP/1.1", 400],
+    ["a trailing space", "GET / HTTP/1.1 ", 400],
+    ["a lower-case method", "get / HTTP/1.1", 400],
+    ["a method that is no token", "G@T / HTTP/1.1", 400],
+    ["CONNECT", "CONNECT host:443 HTTP/1.1", 400],
+    ["a relative target", "GET a HTTP/1.1", 400],
+    ["a fragment", "GET /a#b HTTP/1.1", 400],
+    ["raw bytes above ASCII in the target", "GET /\u00e9 HTTP/1.1", 400],
+    ["a NUL in the target", "GET /\0 HTTP/1.1", 400],
+    ["a bare LF in the request line", "GET /\nx: y HTTP/1.1", 400],
+    ["another scheme", "GET ftp://h/ HTTP/1.1", 400],
+    ["an absolute target without a host", "GET http:///a HTTP/1.1", 400],
+    ["HTTP/2's preface", "PRI * HTTP/2.0", 505],
+    ["HTTP/0.9", "GET / HTTP/0.9", 505],
+    ["HTTP/1.2", "GET / HTTP/1.2", 505],
+    ["a lower-case version", "GET / http/1.1", 400],
+    ["a longer version", "GET / HTTP/1.11", 400],
+    ["a TLS hello", "\u0016\u0003\u0001\u0002", 400],
+  ])("with %s in its first line is refused", (_, head, status) => {
+    expect(refusal(() => parseRequest(`${head}\r\nhost: h`))).toBe(status);
+  });
+
+  test.each([
+    ["no colon", "x"],
+    ["no name", ": x"],
+    ["a space before the colon", "x : y"],
+    ["a tab before the colon", "x\t: y"],
+    ["a folded line", "x: y\r\n z: a"],
+    ["a line folded by a tab", "x: y\r\n\tz"],
+    ["a bare LF", "x: y\nz: a"],
+    ["a bare CR", "x: y\rz: a"],
+    ["a CR at its end", "x: y\r"],
+    ["a NUL", "x: y\0z"],
+    ["a DEL", "x: y\u007f"],
+    ["an escape character", "x: \u001b[31m"],
+    ["a name above ASCII", "\u00e9: y"],
+    ["a name in parentheses", "(x): y"],
+  ])("with a field that has %s is refused", (_, line) => {
+    expect(refusal(() => parseRequest(`GET / HTTP/1.1\r\n${line}`))).toBe(400);
+    expect(refusal(() => parseAnswer(`HTTP/1.1 200 OK\r\n${line}`))).toBe(400);
+  });
+
+  test.each([
+    ["/", "/"],
+    ["*", "*"],
+    ["http://h/a?b", "/a?b"],
+    ["HTTPS://h:1/a", "/a"],
+    ["http://h", "/"],
+    ["http://h?q", "/?q"],
+    ["//a", "//a"],
+    ["/a%2Fb:c/%00?x=/&y='\"{}|", "/a%2Fb:c/%00?x=/&y='\"{}|"],
+  ])("that asks for %s means %s", (raw, target) => {
+    expect(parseRequest(`GET ${raw} HTTP/1.1`).target).toBe(target);
+  });
+
+  test.each([
+    ["HTTP/1.1 200 OK", 200],
+    ["HTTP/1.1 200 ", 200],
+    ["HTTP/1.1 200", 200],
+    ["HTTP/1.0 404 N\u00f3", 404],
+    ["HTTP/1.1 999 x", 999],
+  ])("of an answer may be %s", (line, status) => {
+    expect(parseAnswer(line).status).toBe(status);
+  });
+
+  test.each([
+    "HTTP/1.1 20 OK",
+    "HTTP/1.1 2000 OK",
+    "HTTP/1.1 099 x",
+    "HTTP/1.1  200",
+    "HTTP/1.1 2e2 OK",
+    "HTTP/1.1 +20 OK",
+    "HTTP/1.1 200OK",
+    "HTTP/2 200 OK",
+    "HTTP/1.1 200 \0",
+    "SSH-2.0-OpenSSH",
+    "",
+  ])("of an answer may not be %j", (line) => {
+    expect(refusal(() => parseAnswer(line))).toBe(400);
+  });
+});
+
+describe("writing", () => {
+  test.each(["a\rb", "a\nb", "a\r\nx: y", "a\0b", "\u010a", "\u{1f600}", "a\u007f"])(
+    "refuses the value %j",
+    (bad) => {
+      expect(refusal(() => writeFields([["x", bad]]))).toBe(400);
+    },
+  );
+
+  test.each(["", "a b", "a:", "a\r\nb", "\u00e9", "\u212a"])("refuses the name %j", (bad) => {
+    expect(refusal(() => writeFields([[bad, "x"]]))).toBe(400);
+  });
+
+  test.each([
+    ["GET", "/a b"],
+    ["GET", "/a\r\nx: y"],
+    ["GET", "a"],
+    ["GET", "/\u010a"],
+    ["G T", "/"],
+    ["get", "/"],
+    ["GET", "http://h/\n"],
+  ])("refuses the request line %j %j", (method, target) => {
+    expect(refusal(() => writeRequestLine(method, target))).toBe(400);
+  });
+
+  test("leaves out what belongs to the framing", () => {
+    const fields: Field[] = [
+      ["content-length", "5"],
+      ["transfer-encoding", "chunked"],
+      ["connection", "close"],
+      ["keep-alive", "timeout=5"],
+      ["content-type", "text/plain"],
+    ];
+    expect(writeFields(fields)).toBe("content-type: text/plain\r\n");
+  });
+});
+
+test.each([
+  [undefined, false],
+  ["close", true],
+  ["Close", true],
+  ["keep-alive, CLOSE", true],
+  ["closed", false],
+  ["not-close", false],
+  ["a,close", true],
+])("a connection field %j closes: %p", (value, closes) => {
+  expect(hasToken(value, "close")).toBe(closes);
+});
+
+function refusal(attempt: () => unknown): number | null {
+  try {
+    attempt();
+    return null;
+  } catch (error) {
+    if (error instanceof Malformed) return error.status;
+    throw error;
+  }
+}

@@ -1,0 +1,159 @@
+// Facts about the runtime's sockets on which src/lib/http1 stands. When one of
+// these fails after an update of the runtime, the code that relies on it is named.
+
+import { afterEach, describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import type { Socket, SocketHandler } from "bun";
+import { makeTempFolder } from "../../harness/temp.ts";
+
+const cleanUps: (() => void)[] = [];
+afterEach(() => {
+  for (const cleanUp of cleanUps.splice(0)) cleanUp();
+});
+
+interface Ends {
+  readonly server: Socket;
+  readonly client: Socket;
+}
+
+const deaf: SocketHandler = { data() {}, drain() {}, close() {}, error() {} };
+
+async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler = {}): Promise<Ends> {
+  const accepted = Promise.withResolvers<Socket>();
+  const listener = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: { ...deaf, ...onServer, open: (socket) => accepted.resolve(socket) },
+  });
+  const client = await Bun.connect({
+    hostname: "127.0.0.1",
+    port: listener.port,
+    socket: { ...deaf, ...onClient },
+  });
+  const server = await accepted.promise;
+  cleanUps.push(() => {
+    client.terminate();
+    server.terminate();
+    listener.stop(true);
+  });
+  return { server, client };
+}
+
+describe("a socket of this runtime", () => {
+  test("takes what fits and keeps nothing else: write says how much, then 0, and drain follows (bytes.ts)", async () => {
+    const drained = Promise.withResolvers<void>();
+    const received = Promise.withResolvers<number>();
+    let count = 0;
+    const { server, client } = await connectPair(
+      { drain: () => drained.resolve() },
+      {
+        data: (_, bytes) => {
+          count += bytes.length;
+          if (count >= taken) received.resolve(count);
+        },
+      },
+    );
+    client.pause();
+    const bytes = Buffer.alloc(64 * 1024 * 1024);
+    const taken = server.write(bytes);
+    expect(taken).toBeGreaterThan(0);
+    expect(taken).toBeLessThan(bytes.length);
+    expect(server.write(bytes, taken, bytes.length - taken)).toBeLessThan(bytes.length - taken);
+    client.resume();
+    await drained.promise;
+    await received.promise;
+  });
+
+  test("gives each packet a buffer of its own, which may be kept and changed (framing.ts)", async () => {
+    const kept: Buffer[] = [];
+    const done = Promise.withResolvers<void>();
+    const { client } = await connectPair(
+      {
+        data(socket, bytes) {
+          bytes.fill(66, 0, 1);
+          kept.push(bytes);
+          if (kept.length < 3) socket.write("next");
+          else done.resolve();
+        },
+      },
+      { data: (socket) => void socket.write(String(kept.length)) },
+    );
+    client.write("0");
+    await done.promise;
+    expect(kept.map(String)).toEqual(["B", "B", "B"]);
+    expect(new Set(kept.map((bytes) => bytes.buffer)).size).toBe(3);
+  });
+
+  test("resets on terminate, and calls close before terminate returns (connection.ts, wire.ts)", async () => {
+    const how = Promise.withResolvers<unknown>();
+    let closed = false;
+    const { server } = await connectPair(
+      { close: () => void (closed = true) },
+      { close: (_, error) => how.resolve(error) },
+    );
+    server.terminate();
+    expect(closed).toBe(true);
+    expect(server.write("x")).toBe(-1);
+    expect(await how.promise).toMatchObject({ code: "ECONNRESET" });
+  });
+
+  test("says close without an error after a FIN (wire.ts)", async () => {
+    const how = Promise.withResolvers<unknown>();
+    const { server } = await connectPair({}, { close: (_, error) => how.resolve(error) });
+    server.end();
+    expect(await how.promise).toBeUndefined();
+  });
+
+  test("still receives after shutdown, while the other side has learned of the end (connection.ts)", async () => {
+    const came = Promise.withResolvers<string>();
+    const learned = Promise.withResolvers<void>();
+    const listener = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        ...deaf,
+        open: (socket) => socket.shutdown(),
+        data: (_, bytes) => came.resolve(bytes.toString()),
+      },
+    });
+    const client = await Bun.connect({
+      hostname: "127.0.0.1",
+      port: listener.port,
+      allowHalfOpen: true,
+      socket: { ...deaf, end: () => learned.resolve() },
+    });
+    cleanUps.push(() => {
+      client.terminate();
+      listener.stop(true);
+    });
+    await learned.promise;
+    client.write("late");
+    expect(await came.promise).toBe("late");
+  });
+
+  test("receives nothing while paused, and all of it with the FIN after resume (wire.ts)", async () => {
+    const ended = Promise.withResolvers<void>();
+    const came: string[] = [];
+    const { server, client } = await connectPair({
+      data: (_, bytes) => void came.push(bytes.toString()),
+      end: () => ended.resolve(),
+    });
+    server.pause();
+    client.write("a");
+    client.end();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(came).toEqual([]);
+    server.resume();
+    await ended.promise;
+    expect(came).toEqual(["a"]);
+  });
+
+  test("takes its unix path away when its listener stops (server.ts)", async () => {
+    using folder = makeTempFolder();
+    const path = folder.join("control.sock");
+    const listener = Bun.listen({ unix: path, socket: deaf });
+    expect(existsSync(path)).toBe(true);
+    listener.stop(false);
+    expect(existsSync(path)).toBe(false);
+  });
+});
