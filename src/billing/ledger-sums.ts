@@ -67,6 +67,15 @@ export class Sums {
     );
   }
 
+  /** Of all groups, also those that the config no longer has. */
+  spentTogether(window: Window, now: number): Usd {
+    const names = [...this.#sums.group.keys()];
+    return names.reduce(
+      (sum, name) => addUsd(sum, this.spentOf({ kind: "group", name }, window, now)),
+      ZERO_USD,
+    );
+  }
+
   lastUsed(key: string): string | null {
     return this.#sums.key.get(key)?.lastUsed ?? null;
   }

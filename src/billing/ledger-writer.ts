@@ -123,6 +123,10 @@ export class LedgerWriter {
     return this.#sums.spentOf(holder, window, this.#now());
   }
 
+  spentTogether(window: Window): Usd {
+    return this.#sums.spentTogether(window, this.#now());
+  }
+
   recentOf(holder: Holder, since: number): number[] {
     const own = this.#recent.filter((row) => row[holder.kind] === holder.name);
     const times = own.map((row) => Date.parse(row.time)).filter((time) => time > since);

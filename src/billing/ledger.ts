@@ -31,6 +31,8 @@ export interface Ledger {
   readonly problem: string | null;
   /** What lines and corrections of this key or group come to. Days and months are UTC. */
   spentOf(holder: Holder, window: Window): Usd;
+  /** The same of everything in the ledger. */
+  spentTogether(window: Window): Usd;
   /** When the requests came, since a moment, that the ledger had when it was opened: at most those of its last minute. */
   recentOf(holder: Holder, since: number): number[];
   /** ISO time of a key's last billed request. */

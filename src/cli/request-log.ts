@@ -7,19 +7,30 @@ export type LogForm = "text" | "json" | "off";
 
 type Print = (line: string) => void;
 
-const SILENT: Observer = { requestDone: () => {}, streamOpened: () => {}, streamClosed: () => {}, notice: () => {} };
+const SILENT: Observer = {
+  requestDone: () => {},
+  streamOpened: () => {},
+  streamClosed: () => {},
+  notice: () => {},
+};
 
 /** `print` writes a line for requests, `warn` one for people. */
 export function createRequestLog(form: LogForm, print: Print, warn: Print): Observer {
-  if (form === "off") return { ...SILENT, notice: (level, text) => level !== "note" && warn(`${level}: ${text}`) };
+  if (form === "off")
+    return { ...SILENT, notice: (level, text) => level !== "note" && warn(`${level}: ${text}`) };
   if (form === "json") {
     return {
       ...SILENT,
-      requestDone: (record) => print(JSON.stringify({ ...record, time: new Date(record.time).toISOString() })),
+      requestDone: (record) =>
+        print(JSON.stringify({ ...record, time: new Date(record.time).toISOString() })),
       notice: (level, text) => print(JSON.stringify({ time: new Date().toISOString(), level, notice: text })),
     };
   }
-  return { ...SILENT, requestDone: (record) => print(formatRecord(record)), notice: (level, text) => warn(level === "note" ? text : `${level}: ${text}`) };
+  return {
+    ...SILENT,
+    requestDone: (record) => print(formatRecord(record)),
+    notice: (level, text) => warn(level === "note" ? text : `${level}: ${text}`),
+  };
 }
 
 export function formatRecord(record: RequestRecord): string {
@@ -36,7 +47,10 @@ export function formatRecord(record: RequestRecord): string {
     record.outcome === "complete" ? "" : record.outcome,
     record.problem ?? "",
   ];
-  return columns.filter((column) => column !== "").join("  ").trimEnd();
+  return columns
+    .filter((column) => column !== "")
+    .join("  ")
+    .trimEnd();
 }
 
 export function formatMs(ms: number | null): string {
@@ -54,6 +68,12 @@ const SHORT: ReadonlyArray<readonly [label: string, kinds: readonly (keyof Usage
 /** Tokens by kind, those that are not zero: `in 12 read 11000 out 350`. */
 export function formatUsage(usage: Usage | null): string {
   if (usage === null) return "";
-  const parts = SHORT.map(([label, kinds]) => ({ label, tokens: kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0) }));
-  return parts.filter(({ tokens }) => tokens > 0).map(({ label, tokens }) => `${label} ${tokens}`).join(" ");
+  const parts = SHORT.map(([label, kinds]) => ({
+    label,
+    tokens: kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0),
+  }));
+  return parts
+    .filter(({ tokens }) => tokens > 0)
+    .map(({ label, tokens }) => `${label} ${tokens}`)
+    .join(" ");
 }

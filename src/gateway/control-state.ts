@@ -1,7 +1,7 @@
 // What a running gateway tells of itself on the control path. No secret is in it.
 
 import { z } from "zod";
-import { addUsd, formatUsd, ZERO_USD } from "../lib/money.ts";
+import { formatUsd } from "../lib/money.ts";
 import { VERSION } from "../lib/version.ts";
 import type { Activity } from "./activity.ts";
 import type { Gateway } from "./gateway.ts";
@@ -93,10 +93,9 @@ export function buildState(gateway: Gateway, activity: Activity, place: Place): 
 }
 
 function readSpend({ catalog, ledger }: Gateway): GatewayState["spend"] {
-  const today = [...catalog.groups.keys()].map((name) => ledger.spentOf({ kind: "group", name }, "day"));
   const keys = [...catalog.keys.keys()].map((name) => {
     const spent = ledger.spentOf({ kind: "key", name }, "day");
     return [name, formatUsd(spent)] as const;
   });
-  return { today_usd: formatUsd(today.reduce(addUsd, ZERO_USD)), by_key: Object.fromEntries(keys) };
+  return { today_usd: formatUsd(ledger.spentTogether("day")), by_key: Object.fromEntries(keys) };
 }

@@ -1,6 +1,6 @@
 // What relay.ts and relay-bridge.ts share: an answer on its way from its upstream to its client.
 
-import type { Meter } from "../billing/usage.ts";
+import { type Meter, type Reading, sumUsage } from "../billing/usage.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import type { Field, UpstreamFault } from "../lib/http1/types.ts";
 import type { Answer } from "./answer.ts";
@@ -46,6 +46,27 @@ export function watchClient({ answer, errand, meter, gateway }: Passage): () => 
     clearTimeout(timer);
     gateway.halt.removeEventListener("abort", leave);
   };
+}
+
+/** Shows a stream to watchers while it lasts. Returns what ends that. */
+export function showStream({ answer, errand, bill, meter, streamed, gateway }: Passage): () => void {
+  if (!streamed) return () => {};
+  const { id } = errand.call;
+  gateway.observer.streamOpened({
+    id,
+    key: bill.route.key.name,
+    model: bill.route.model,
+    channel: answer.candidate.channel.name,
+    since: errand.call.time,
+    tokens: () => (meter === null ? 0 : countOutput(meter.read())),
+  });
+  return () => gateway.observer.streamClosed(id);
+}
+
+/** While a stream runs, what it reports may be a placeholder. */
+function countOutput({ parts, final, estimatedOutput }: Reading): number {
+  const reported = sumUsage(parts).output ?? 0;
+  return final ? reported : Math.max(reported, estimatedOutput);
 }
 
 /** The client has left: is there nothing more to learn from the upstream? */

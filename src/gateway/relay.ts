@@ -13,6 +13,7 @@ import {
   judge,
   noteFirstByte,
   type Passage,
+  showStream,
   watchClient,
 } from "./passage.ts";
 import { relayBridged } from "./relay-bridge.ts";
@@ -27,12 +28,14 @@ const CONVERTED_LIMIT = 64 * 1024 * 1024;
 export async function relay(passage: Passage): Promise<void> {
   const { bridge } = passage.errand;
   const stopWatching = watchClient(passage);
+  const hideStream = showStream(passage);
   try {
     if (!passage.streamed) await relayWhole(passage);
     else if (bridge === null) await relayStream(passage, []);
     else await relayBridged(passage, bridge);
   } finally {
     stopWatching();
+    hideStream();
   }
 }
 
