@@ -2,7 +2,7 @@
 // one line for every request that went to an upstream, whatever happens to the
 // request, the disk or the process.
 
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 
 import { GatewayError } from "../lib/errors.ts";
@@ -65,5 +65,16 @@ export function lockLedger(path: string): FileLock {
         ? `is being written by process ${error.holder.pid} since ${error.holder.since}`
         : `can't be locked: ${String(error)}`;
     throw new GatewayError("ledger_unwritable", `the ledger ${path} ${why}`, { cause: error });
+  }
+}
+
+/** A gateway writes this ledger at this moment. */
+export function isLedgerHeld(path: string): boolean {
+  if (!existsSync(`${path}.lock`)) return false;
+  try {
+    takeLock(`${path}.lock`).release();
+    return false;
+  } catch (error) {
+    return error instanceof LockHeld;
   }
 }

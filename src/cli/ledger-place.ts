@@ -1,0 +1,18 @@
+// Which ledger a command reads: the one that --ledger names, or the config's.
+
+import { resolve } from "node:path";
+
+import { listLedgerFiles } from "../billing/ledger-files.ts";
+import { type ConfigFlags, openConfig } from "./opening.ts";
+import { fail } from "./terminal.ts";
+
+export interface LedgerFlags extends ConfigFlags {
+  readonly ledger?: string;
+}
+
+export function findLedger(flags: LedgerFlags): string {
+  const path = flags.ledger === undefined ? openConfig(flags).catalog.ledger.path : resolve(flags.ledger);
+  if (listLedgerFiles(path).length === 0)
+    return fail(`There is no ledger at ${path}: it begins with the first request.`);
+  return path;
+}

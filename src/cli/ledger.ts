@@ -1,0 +1,64 @@
+// `gateway ledger …`: the flags. What each does is in ledger-run.ts and ledger-reprice.ts, loaded only when asked for.
+
+import { Command } from "commander";
+import type { RepriceFlags } from "./ledger-reprice.ts";
+import type { ShowFlags, TailFlags, VerifyFlags } from "./ledger-run.ts";
+
+export function ledgerCommand(): Command {
+  return new Command("ledger")
+    .description("prove, explain and follow the file of charges")
+    .addCommand(verifyCommand())
+    .addCommand(showCommand())
+    .addCommand(tailCommand())
+    .addCommand(repriceCommand());
+}
+
+function openCommand(name: string): Command {
+  return new Command(name)
+    .option("--ledger <file>", "another ledger than the config's")
+    .option("--config <file>", "the config file")
+    .option("--json", "JSON on stdout");
+}
+
+function verifyCommand(): Command {
+  return openCommand("verify")
+    .description("derive every amount again and follow the chain of hashes through all files")
+    .option("--partial", "the oldest files are kept elsewhere")
+    .action(async (flags: VerifyFlags) => {
+      const { verify } = await import("./ledger-run.ts");
+      verify(flags);
+    });
+}
+
+function showCommand(): Command {
+  return openCommand("show")
+    .description("explain one request: usage × price, multiplier, rounding, attempts")
+    .argument("<id>", "as the x-request-id of the answer says")
+    .action(async (id: string, flags: ShowFlags) => {
+      const { show } = await import("./ledger-run.ts");
+      show(id, flags);
+    });
+}
+
+function tailCommand(): Command {
+  return openCommand("tail")
+    .description("show the last lines, and those that come")
+    .option("-n, --lines <count>", "how many", "10")
+    .option("-f, --follow", "go on until interrupted")
+    .action(async (flags: TailFlags) => {
+      const { tail } = await import("./ledger-run.ts");
+      await tail(flags);
+    });
+}
+
+function repriceCommand(): Command {
+  return openCommand("reprice")
+    .description("append corrections for requests that had no price, or another one than now")
+    .requiredOption("--since <when>", "7d (the last seven days, today among them), 12h, 2w, or a date")
+    .option("--until <date>", "the last day that counts")
+    .option("--dry-run", "tell what would change, and write nothing")
+    .action(async (flags: RepriceFlags) => {
+      const { repriceLedger } = await import("./ledger-reprice.ts");
+      await repriceLedger(flags);
+    });
+}

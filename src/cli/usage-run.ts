@@ -1,0 +1,129 @@
+// What `gateway usage` does: the sums as a table with bars, as JSON, or as CSV.
+
+import { describeTotals, type Dimension, type Report, sumLedger, type Totals } from "../billing/report.ts";
+import { CALL_KINDS, USAGE_KINDS } from "../billing/usage.ts";
+import { type Decimal, formatDecimal, formatUsd, parseDecimal, roundDecimal } from "../lib/money.ts";
+import { findLedger, type LedgerFlags } from "./ledger-place.ts";
+import { readSince, readUntil } from "./period.ts";
+import { type Column, print, printJson, printTable, refuseUsage, tell } from "./terminal.ts";
+
+export interface UsageFlags extends LedgerFlags {
+  readonly by: Dimension;
+  readonly since?: string;
+  readonly until?: string;
+  readonly csv?: true;
+  readonly json?: true;
+}
+
+export function showUsage(flags: UsageFlags): void {
+  if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json exclude each other.");
+  const { by } = flags;
+  const since = readSince(flags.since, new Date());
+  const until = readUntil(flags.until);
+  const report = sumLedger(findLedger(flags), { by, since, until });
+  if (flags.json === true) {
+    const rows = Array.from(report.rows, ([name, totals]) => ({ [by]: name, ...describeTotals(totals) }));
+    printJson({ by, since, until, rows, total: describeTotals(report.total), unreadable: report.unreadable });
+    return;
+  }
+  if (flags.csv === true) printCsv(by, report);
+  else if (report.rows.size === 0) tell("No requests in this period.");
+  else printUsage(by, report);
+  if (report.unreadable > 0)
+    tell(`${report.unreadable} lines could not be read: \`gateway ledger verify\` says why.`);
+}
+
+const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
+
+/** Always the same columns, whatever was used. */
+function printCsv(by: Dimension, { rows }: Report): void {
+  print([by, "requests", ...KINDS, "official_usd", "charge_usd", "unpriced", "unknown", "partial"].join(","));
+  for (const [name, totals] of rows) {
+    const counts = KINDS.map((kind) => totals.usage.get(kind) ?? 0);
+    const amounts = [formatDecimal(totals.official), formatUsd(totals.charge)];
+    print(
+      [
+        quote(name),
+        totals.requests,
+        ...counts,
+        ...amounts,
+        totals.unpriced,
+        totals.unknown,
+        totals.partial,
+      ].join(","),
+    );
+  }
+}
+
+function quote(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+const WRITES = ["cache_write_5m", "cache_write_1h", "cache_write"];
+/** Kinds that a table shows together, or in a column of their own where they were used. */
+const SHOWN: ReadonlyArray<readonly [title: string, kinds: readonly string[]]> = [
+  ["INPUT", ["input"]],
+  ["CACHE READ", ["cache_read"]],
+  ["CACHE WRITE", WRITES],
+  ["OUTPUT", ["output"]],
+  ...KINDS.filter((kind) => !["input", "cache_read", "output", "reasoning", ...WRITES].includes(kind)).map(
+    (kind): [string, string[]] => [kind.replaceAll("_", " ").toUpperCase(), [kind]],
+  ),
+];
+
+function printUsage(by: Dimension, { rows, total }: Report): void {
+  const columns = SHOWN.filter(([, kinds]) => countOf(total, kinds) > 0);
+  const titles: Column[] = [
+    { title: by.toUpperCase() },
+    ...["REQUESTS", ...columns.map(([title]) => title), "OFFICIAL $", "CHARGED $"].map((title): Column => ({
+      title,
+      align: "right",
+    })),
+  ];
+  const most = [...rows.values()].reduce((high, { charge }) => (charge > high ? charge : high), 0n);
+  const rowOf = (name: string, totals: Totals, bar: string): string[] => [
+    name,
+    totals.requests.toLocaleString("en-US"),
+    ...columns.map(([, kinds]) => countOf(totals, kinds).toLocaleString("en-US")),
+    formatForTable(totals.official),
+    formatForTable(parseDecimal(formatUsd(totals.charge))),
+    bar,
+  ];
+  const body = Array.from(rows, ([name, totals]) => rowOf(name, totals, drawBar(totals.charge, most)));
+  const hasBars = process.stdout.isTTY;
+  printTable(hasBars ? [...titles, { title: "" }] : titles, [...body, rowOf("total", total, "")]);
+  tellGaps(total);
+}
+
+const TABLE_PLACES = 6;
+
+/** So that the points stand below each other. */
+function formatForTable(amount: Decimal): string {
+  const [whole = "", places = ""] = formatDecimal(roundDecimal(amount, TABLE_PLACES)).split(".");
+  return `${whole}.${places.padEnd(TABLE_PLACES, "0")}`;
+}
+
+function countOf(totals: Totals, kinds: readonly string[]): number {
+  return kinds.reduce((sum, kind) => sum + (totals.usage.get(kind) ?? 0), 0);
+}
+
+const BAR_CELLS = 16n;
+const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+function drawBar(amount: bigint, most: bigint): string {
+  if (most <= 0n || amount <= 0n) return "";
+  const eighths = Number((amount * BAR_CELLS * 8n) / most);
+  return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? "");
+}
+
+/** What the amounts leave out. */
+function tellGaps({ unpriced, unknown, partial }: Totals): void {
+  const notes = [
+    unpriced > 0
+      ? `${unpriced} requests have no price and are in no amount: \`gateway ledger reprice\` gives them one`
+      : "",
+    unknown > 0 ? `of ${unknown} requests no usage could be had: they are in no amount` : "",
+    partial > 0 ? `${partial} requests broke off: part of their usage is estimated` : "",
+  ];
+  for (const note of notes) if (note !== "") tell(note);
+}

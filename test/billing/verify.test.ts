@@ -1,0 +1,325 @@
+import { describe, expect, test } from "bun:test";
+import { appendFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+
+import { asyncProperty, assert, constantFrom, integer, property } from "fast-check";
+
+import {
+  encodeCorrection,
+  encodeLine,
+  GENESIS,
+  hashLine,
+  type CorrectionDraft,
+  type LineDraft,
+} from "../../src/billing/ledger-line.ts";
+import { openLedger } from "../../src/billing/ledger.ts";
+import { type Finding, verifyLedger, type VerifyOptions } from "../../src/billing/verify.ts";
+import { SeenIds } from "../../src/billing/verify-ids.ts";
+import { draftOf, intentOf, newLedgerPath, optionsFor } from "./ledger-samples.ts";
+
+const STRICT: VerifyOptions = { partial: false, running: false };
+
+/** 12 × $3 + 11000 × $0.3 + 420 × $6 + 350 × $15, per million. */
+const AMOUNT = "0.011106";
+
+function findingsOf(path: string, options = STRICT): string[] {
+  const findings: string[] = [];
+  verifyLedger(path, options, (finding: Finding) =>
+    findings.push(`${finding.file}:${finding.line} ${finding.problem}`),
+  );
+  return findings;
+}
+
+/** A ledger whose chain is right, whatever its lines say. */
+function writeChain(drafts: readonly LineDraft[]): string {
+  const path = newLedgerPath();
+  let prev = GENESIS;
+  const texts = drafts.map((draft) => {
+    const text = encodeLine(draft, prev);
+    prev = hashLine(text);
+    return text;
+  });
+  writeFileSync(path, texts.map((text) => `${text}\n`).join(""));
+  return path;
+}
+
+const THREE = [draftOf("req_1"), draftOf("req_2"), draftOf("req_3")];
+
+test("a ledger that the gateway wrote is right, rotated, recovered and corrected", async () => {
+  const path = newLedgerPath();
+  const options = optionsFor(path, { rotate: { bytes: 3000, monthly: false } });
+  const ledger = openLedger(options);
+  for (let number = 0; number < 20; number += 1) {
+    await ledger.open(intentOf(`req_${number}`));
+    ledger.append(draftOf(`req_${number}`, { key: number % 2 === 0 ? "laptop" : "schlüssel-日本" }));
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  await ledger.open(intentOf("open"));
+  await ledger.close();
+  await openLedger(options).close();
+  const verdict = verifyLedger(path, STRICT, (finding) => expect(finding).toBeUndefined());
+  expect(verdict).toMatchObject({ lines: 21, corrections: 0, findings: 0 });
+  expect(verdict.files).toBeGreaterThan(3);
+});
+
+test("an absent ledger has no lines and nothing wrong", () => {
+  expect(verifyLedger(newLedgerPath(), STRICT, () => undefined)).toEqual({
+    files: 0,
+    lines: 0,
+    corrections: 0,
+    findings: 0,
+  });
+});
+
+describe("the chain", () => {
+  test("any one changed byte is found, wherever it is", () => {
+    const whole = writeChain(THREE);
+    const bytes = readFileSync(whole);
+    assert(
+      property(integer({ min: 0, max: bytes.length - 1 }), integer({ min: 1, max: 255 }), (at, change) => {
+        const changed = Buffer.from(bytes);
+        changed[at] = (changed[at] ?? 0) ^ change;
+        const path = newLedgerPath();
+        writeFileSync(path, changed);
+        const isLastLine = at > bytes.lastIndexOf(10, bytes.length - 2);
+        // Of the last line only what follows from itself can be told: the next line would prove the rest.
+        if (!isLastLine) expect(findingsOf(path).length).toBeGreaterThan(0);
+      }),
+      { numRuns: 300, seed: 1 },
+    );
+  });
+
+  test("a missing, a doubled and a swapped line are found with their place", () => {
+    const lines = readFileSync(writeChain(THREE), "utf8").trim().split("\n");
+    const path = newLedgerPath();
+    const [first, second, third] = lines;
+    writeFileSync(path, `${first}\n${third}\n`);
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:2 this line does not follow the one before: that one was changed, or lines between them are missing",
+    ]);
+    writeFileSync(path, `${first}\n${second}\n${second}\n${third}\n`);
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:3 this line does not follow the one before: that one was changed, or lines between them are missing",
+      "ledger.jsonl:3 this id has a line already",
+    ]);
+    writeFileSync(path, `${second}\n${third}\n`);
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:1 the first line follows one that is not here: older lines are missing",
+    ]);
+    expect(findingsOf(path, { partial: true, running: false })).toEqual([]);
+  });
+
+  test("a request that stands twice is found even when the chain was made to fit", () => {
+    expect(findingsOf(writeChain([draftOf("req_1"), draftOf("req_2"), draftOf("req_1")]))).toEqual([
+      "ledger.jsonl:3 this id has a line already",
+    ]);
+  });
+
+  test("lines that were cut off the end are missed, because the gateway noted how far it had written", async () => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path));
+    for (const id of ["req_1", "req_2"]) {
+      await ledger.open(intentOf(id));
+      ledger.append(draftOf(id));
+    }
+    await ledger.close();
+    const bytes = readFileSync(path);
+    truncateSync(path, bytes.indexOf("\n") + 1);
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:1 the gateway had written on from another line than the ones here: lines at the end are missing or changed",
+    ]);
+    rmSync(`${path}.sums`);
+    expect(findingsOf(path)).toEqual([]);
+  });
+
+  test("goes on across rotated files, and misses one that is gone", () => {
+    const lines = readFileSync(writeChain(THREE), "utf8").trim().split("\n");
+    const path = newLedgerPath();
+    const name = (suffix: string) => path.replace(".jsonl", `-${suffix}.jsonl`);
+    writeFileSync(name("2026-09"), `${lines[0]}\n`);
+    writeFileSync(name("2026-09.2"), `${lines[1]}\n`);
+    writeFileSync(path, `${lines[2]}\n`);
+    expect(findingsOf(path)).toEqual([]);
+    renameSync(name("2026-09.2"), name("elsewhere"));
+    expect(findingsOf(path)).toHaveLength(1);
+  });
+
+  test("a torn last line is found, unless a gateway is writing it", () => {
+    const path = writeChain(THREE);
+    appendFileSync(path, '{"v":1,"id":"req_4"');
+    expect(findingsOf(path)).toEqual(["ledger.jsonl:4 the last line is torn: it has no end"]);
+    expect(findingsOf(path, { partial: false, running: true })).toEqual([]);
+    appendFileSync(path, "\n");
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:4 this is no JSON object: the line is torn or overwritten",
+    ]);
+  });
+});
+
+describe("a line", () => {
+  const cases: ReadonlyArray<readonly [string, Partial<LineDraft>, string]> = [
+    [
+      "another charge",
+      { charge_usd: "0.011107" },
+      `charge_usd is 0.011107, but usage, prices and multiplier give ${AMOUNT}`,
+    ],
+    [
+      "another official amount",
+      { official_usd: "0.01" },
+      `official_usd is 0.01, but usage, prices and multiplier give ${AMOUNT}`,
+    ],
+    [
+      "another spelling of the amount",
+      { charge_usd: "0.0111060" },
+      `charge_usd is 0.0111060, but usage, prices and multiplier give ${AMOUNT}`,
+    ],
+    [
+      "another multiplier",
+      { multiplier: "2" },
+      "charge_usd is 0.011106, but usage, prices and multiplier give 0.022212",
+    ],
+    [
+      "another count",
+      { usage: { output: 1 } },
+      "official_usd is 0.011106, but usage, prices and multiplier give 0.000015",
+    ],
+    [
+      "another price",
+      { prices: { input: "3" } },
+      "official_usd is 0.011106, but usage, prices and multiplier give null",
+    ],
+    ["an amount of nothing known", { basis: "unknown" }, "basis is unknown, but official_usd is 0.011106"],
+    [
+      "no amount where it is exact",
+      { official_usd: null, charge_usd: null, prices: null },
+      "basis is exact, but official_usd is null",
+    ],
+    [
+      "a negative count",
+      { usage: { input: -1 } },
+      "usage, prices, multiplier or parts are not what they should be",
+    ],
+    ["a multiplier that is no decimal", { multiplier: "1e3" }, "its amounts can't be derived: RangeError"],
+  ];
+  test.each(cases)("with %s is found", (_, change, problem) => {
+    const [finding, ...more] = findingsOf(writeChain([draftOf("req_0"), draftOf("req_1", change)]));
+    expect(finding).toStartWith(`ledger.jsonl:2 ${problem}`);
+    expect(more).toEqual([]);
+  });
+
+  test("that says something odd is found by the schema", () => {
+    const path = newLedgerPath();
+    const text = encodeLine(draftOf("req_1"), GENESIS).replace('"outcome":"complete"', '"outcome":"done"');
+    writeFileSync(path, `${text}\n`);
+    expect(findingsOf(path)[0]).toStartWith("ledger.jsonl:1 outcome: Invalid option");
+  });
+
+  test("without a price, or of which nothing is known, has no amounts and is right", () => {
+    const none = { official_usd: null, charge_usd: null, prices: null };
+    expect(
+      findingsOf(
+        writeChain([
+          draftOf("req_1", { ...none, basis: "unpriced" }),
+          draftOf("req_2", { ...none, basis: "unknown", usage: {} }),
+          draftOf("req_3", { usage: {}, prices: {}, official_usd: "0", charge_usd: "0" }),
+        ]),
+      ),
+    ).toEqual([]);
+  });
+
+  test("in parts: each part's amount and the sum of their usage are checked", () => {
+    const part = (model: string, input: number, amount: string) => ({
+      model,
+      pass: "message",
+      usage: { input },
+      prices: { input: "3" },
+      tier: "standard",
+      official_usd: amount,
+    });
+    const whole = {
+      usage: { input: 3 },
+      parts: [part("a", 1, "0.000003"), part("b", 2, "0.000006")],
+      official_usd: "0.000009",
+      charge_usd: "0.000009",
+    };
+    expect(findingsOf(writeChain([draftOf("req_1", whole)]))).toEqual([]);
+    expect(findingsOf(writeChain([draftOf("req_1", { ...whole, usage: { input: 4 } })]))).toEqual([
+      "ledger.jsonl:1 usage.input is 4, but the parts have 3",
+    ]);
+    const odd = [part("a", 1, "0.000004"), part("b", 2, "0.000005")];
+    expect(findingsOf(writeChain([draftOf("req_1", { ...whole, parts: odd })]))).toEqual([
+      "ledger.jsonl:1 part 1: official_usd is 0.000004, but usage, prices and multiplier give 0.000003",
+    ]);
+  });
+});
+
+describe("corrections", () => {
+  const correctionOf = (id: string, more: Partial<CorrectionDraft> = {}): CorrectionDraft => {
+    const { time, key, group, platform, channel, model } = draftOf("req_1");
+    return {
+      id,
+      time: "2026-11-21T00:00:00.000Z",
+      corrects: "req_1",
+      request_time: time,
+      key,
+      group,
+      platform,
+      channel,
+      model,
+      usage: { output: 1 },
+      prices: { output: "15" },
+      price_source: "test",
+      tier: "standard",
+      official_usd: "0.000015",
+      multiplier: "1",
+      charge_usd: "0.000015",
+      was: { official_usd: AMOUNT, charge_usd: AMOUNT },
+      ...more,
+    };
+  };
+
+  function writeCorrected(corrections: readonly CorrectionDraft[]): string {
+    const path = newLedgerPath();
+    let text = encodeLine(draftOf("req_1"), GENESIS);
+    const texts = [text];
+    for (const correction of corrections) texts.push((text = encodeCorrection(correction, hashLine(text))));
+    writeFileSync(path, texts.map((each) => `${each}\n`).join(""));
+    return path;
+  }
+
+  test("follow one another: each replaces the amounts that were in force", () => {
+    const second = correctionOf("cor_2", {
+      usage: {},
+      official_usd: "0",
+      charge_usd: "0",
+      was: { official_usd: "0.000015", charge_usd: "0.000015" },
+    });
+    expect(findingsOf(writeCorrected([correctionOf("cor_1"), second]))).toEqual([]);
+    expect(findingsOf(writeCorrected([second]))).toEqual([
+      "ledger.jsonl:2 it replaces other amounts of req_1 than those that were in force",
+    ]);
+  });
+
+  test("of a request that is not there, or with amounts that do not follow, are found", () => {
+    expect(findingsOf(writeCorrected([correctionOf("cor_1", { corrects: "req_9" })]))).toEqual([
+      "ledger.jsonl:2 it corrects req_9, which has no line before it",
+    ]);
+    expect(findingsOf(writeCorrected([correctionOf("cor_1", { charge_usd: "1" })]))[0]).toContain(
+      "charge_usd is 1, but",
+    );
+  });
+});
+
+test("ids are told apart, also when the table grows", async () => {
+  await assert(
+    asyncProperty(integer({ min: 1, max: 20_000 }), constantFrom("req_", "01JD"), async (count, prefix) => {
+      const ids = new SeenIds();
+      for (let number = 0; number < count; number += 1)
+        expect(ids.add(`${prefix}${number}`, String(number))).toBe(true);
+      expect(ids.add(`${prefix}${count - 1}`, "")).toBe(false);
+      expect(ids.hasAmounts(`${prefix}0`, "0")).toBe(true);
+      expect(ids.hasAmounts(`${prefix}0`, "1")).toBe(false);
+      expect(ids.hasAmounts("none", "1")).toBe(null);
+    }),
+    { numRuns: 5, seed: 1 },
+  );
+});
