@@ -4,6 +4,7 @@
 
 import type * as Prompts from "@clack/prompts";
 import type { Readable } from "node:stream";
+import { alignText, measure, stripControls } from "./text.ts";
 
 /** Ends the command: one sentence on stderr, and this exit status. */
 class CommandError extends Error {
@@ -70,12 +71,7 @@ export function formatTable(
   );
   const align = (cells: readonly string[]) =>
     cells
-      .map((cell, index) => {
-        const room = widths[index] ?? 0;
-        const shown = cutText(cell, room);
-        const blank = " ".repeat(room - measure(shown));
-        return columns[index]?.align === "right" ? blank + shown : shown + blank;
-      })
+      .map((cell, index) => alignText(cell, widths[index] ?? 0, columns[index]?.align))
       .join(GAP)
       .trimEnd();
   const head = paint("dim", align(columns.map(({ title }) => title)));
@@ -95,25 +91,6 @@ function fitWidths(wanted: readonly number[], room: number): number[] {
     widths[widths.indexOf(widest)] = widest - 1;
   }
   return widths;
-}
-
-function cutText(text: string, room: number): string {
-  if (measure(text) <= room) return text;
-  let cut = "";
-  for (const { segment } of new Intl.Segmenter().segment(text)) {
-    if (measure(cut + segment) > room - 1) break;
-    cut += segment;
-  }
-  return `${cut}…`;
-}
-
-function measure(text: string): number {
-  return Bun.stringWidth(text);
-}
-
-/** A name from elsewhere must not move the cursor. */
-function stripControls(text: string): string {
-  return text.replaceAll(/\p{Cc}+/gu, " ");
 }
 
 /** Somebody can be asked. Prompts go to stderr, so that stdout may be captured meanwhile. */

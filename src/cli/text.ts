@@ -1,0 +1,29 @@
+// Text in cells of a terminal: how wide it is, cut and aligned to a width. Pure.
+
+export function measure(text: string): number {
+  return Bun.stringWidth(text);
+}
+
+/** Whole characters only; an ellipsis says that something is missing. */
+export function cutText(text: string, room: number): string {
+  if (measure(text) <= room) return text;
+  let cut = "";
+  let width = 0;
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    width += measure(segment);
+    if (width > room - 1) break;
+    cut += segment;
+  }
+  return room < 1 ? "" : `${cut}…`;
+}
+
+export function alignText(text: string, room: number, align: "left" | "right" = "left"): string {
+  const shown = cutText(text, room);
+  const blank = " ".repeat(Math.max(0, room - measure(shown)));
+  return align === "right" ? blank + shown : shown + blank;
+}
+
+/** A name from elsewhere must not move the cursor. */
+export function stripControls(text: string): string {
+  return text.replaceAll(/\p{Cc}+/gu, " ");
+}
