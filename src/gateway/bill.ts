@@ -1,6 +1,9 @@
 // The bill of one request: opened before anything goes upstream, closed exactly once by settle.ts.
 
 import { estimateInputTokens } from "../billing/estimate.ts";
+import type { Admission } from "../billing/limits.ts";
+import { reserve } from "../billing/reserve.ts";
+import type { Limits } from "../config/catalog.ts";
 import type { Call } from "./call.ts";
 import type { Errand } from "./errand.ts";
 import type { Gateway } from "./gateway.ts";
@@ -29,38 +32,82 @@ export interface Bill {
   settled: boolean;
   /** Milliseconds from arrival to the first byte of the answer. */
   firstByteMs: number | null;
+  /** Gives back what the limits hold for this request. */
+  readonly release: () => void;
 }
 
 const BILLED = new Set(["generate", "embed"]);
 
 export async function openBill({ call, request }: Errand, route: Route, gateway: Gateway): Promise<Bill> {
-  const first = route.candidates[0];
-  const open = BILLED.has(call.target.endpoint.purpose) && first !== undefined;
-  if (open) {
-    const { key, group } = route;
+  const open = BILLED.has(call.target.endpoint.purpose);
+  const estimatedInput = open && request.plain !== null ? estimateInputTokens(request.plain) : 0;
+  const requested = route.candidates[0]?.model ?? null;
+  const admission = open ? admit({ route, plain: request.plain, requested, estimatedInput }, gateway) : null;
+  const bill: Bill = {
+    call,
+    route,
+    stream: request.stream,
+    estimatedInput,
+    requested,
+    attempts: [],
+    open,
+    settled: false,
+    firstByteMs: null,
+    release: () => admission?.release(),
+  };
+  if (open) await announce(bill, gateway);
+  return bill;
+}
+
+/** Told to the ledger before anything goes upstream. */
+async function announce(bill: Bill, gateway: Gateway): Promise<void> {
+  const { call, route } = bill;
+  const { key, group } = route;
+  try {
     await gateway.ledger.open({
       id: call.id,
       time: new Date(call.time).toISOString(),
       key: key.name,
       group: group.name,
       platform: group.platform,
-      channel: first.channel.name,
+      channel: route.candidates[0]?.channel.name ?? "",
       endpoint: call.target.endpoint.label,
-      model: request.model ?? "",
-      upstream_model: first.model,
-      stream: request.stream,
+      model: route.model ?? "",
+      upstream_model: bill.requested,
+      stream: bill.stream,
       multiplier: group.multiplier,
     });
+  } catch (error) {
+    bill.release();
+    throw error;
   }
-  return {
-    call,
-    route,
-    stream: request.stream,
-    estimatedInput: open && request.plain !== null ? estimateInputTokens(request.plain) : 0,
-    requested: first?.model ?? null,
-    attempts: [],
-    open,
-    settled: false,
-    firstByteMs: null,
-  };
+}
+
+interface Entry {
+  readonly route: Route;
+  readonly plain: Uint8Array | null;
+  readonly requested: string | null;
+  readonly estimatedInput: number;
+}
+
+function admit({ route, plain, requested, estimatedInput }: Entry, gateway: Gateway): Admission {
+  const { key, group } = route;
+  const now = gateway.now();
+  const worst =
+    plain === null || !(isLimited(key.limits) || isLimited(group.limits))
+      ? null
+      : reserve({
+          body: plain,
+          estimatedInput,
+          model: requested,
+          multiplier: group.multiplier,
+          book: gateway.prices,
+          overrides: gateway.catalog.prices,
+          at: new Date(now),
+        });
+  return gateway.gate.admit(key, now, worst);
+}
+
+function isLimited({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
+  return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;
 }

@@ -1,6 +1,7 @@
 // What a running gateway is made of. This record is all the injection there is.
 
 import type { Ledger } from "../billing/ledger.ts";
+import type { Gate } from "../billing/limits.ts";
 import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client.ts";
@@ -13,6 +14,8 @@ export interface Gateway {
   catalog: Catalog;
   readonly client: Client;
   readonly ledger: Ledger;
+  /** The limits of keys and groups. */
+  readonly gate: Gate;
   readonly prices: PriceBook;
   readonly channels: Channels;
   readonly lists: ModelLists;

@@ -41,6 +41,7 @@ export function settle(bill: Bill, ending: Ending, gateway: Gateway): Settlement
   }
   const draft = draftLine(bill, ending, gateway);
   gateway.ledger.append(draft);
+  bill.release();
   reportFinished(
     bill,
     { status, outcome, problem, usage: draft.usage, chargeUsd: draft.charge_usd },
@@ -57,6 +58,7 @@ export function settleFailure(bill: Bill, error: GatewayError, gateway: Gateway)
   if (bill.open && !bill.attempts.some(mayHaveArrived)) {
     bill.settled = true;
     gateway.ledger.discard(bill.call.id);
+    bill.release();
     reportFinished(bill, { status, outcome, problem, usage: null, chargeUsd: null }, gateway);
     return;
   }

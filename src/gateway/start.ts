@@ -1,6 +1,7 @@
 // A Catalog → a running gateway, and back down again.
 
 import { openLedger } from "../billing/ledger.ts";
+import { createGate } from "../billing/limits.ts";
 import { loadPriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { createClient } from "../lib/http1/client.ts";
@@ -45,8 +46,9 @@ export function startGateway(
     catalog,
     client,
     ledger,
+    gate: createGate(ledger),
     prices: loadPriceBook(),
-    channels: createChannels(),
+    channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
     observer,
     halt: halt.signal,
@@ -70,6 +72,7 @@ function run(
   };
   const close = async (): Promise<void> => {
     control.close();
+    gateway.channels.close();
     gateway.client.close();
     await gateway.ledger.close();
   };
@@ -77,6 +80,7 @@ function run(
     gateway,
     port: server.port,
     reload: (catalog) => {
+      gateway.channels.retain(catalog);
       gateway.catalog = catalog;
     },
     stop: async (graceMs) => {

@@ -1,0 +1,50 @@
+// What a request may cost at worst, as far as its body tells: the prompt by its
+// size, the output by the cap that the client set. For limits only, never for a bill.
+
+import { parseJson } from "../lib/json.ts";
+import { type Span, scanTopLevel } from "../lib/json-scan.ts";
+import { computeCharge } from "./charge.ts";
+import type { Overrides, PriceBook } from "./prices.ts";
+
+export interface Asked {
+  /** The request's body, decompressed. */
+  readonly body: Uint8Array;
+  readonly estimatedInput: number;
+  readonly model: string | null;
+  readonly multiplier: string;
+  readonly book: PriceBook;
+  readonly overrides: Overrides;
+  readonly at: Date;
+}
+
+const CAPS = ["max_tokens", "max_completion_tokens", "max_output_tokens", "generationConfig"] as const;
+
+/** A decimal in USD; null where the model has no price. Without a cap only the prompt is reserved. */
+export function reserve({ body, estimatedInput, model, ...billed }: Asked): string | null {
+  const usage = { input: estimatedInput, output: readOutputCap(body) };
+  return computeCharge({
+    ...billed,
+    parts: [{ model, pass: "message", usage }],
+    tariff: {},
+    model,
+    requested: model,
+  }).charge;
+}
+
+/** The cap on output tokens, wherever a dialect puts it; 0 when there is none. */
+export function readOutputCap(body: Uint8Array): number {
+  const scan = scanTopLevel(body, CAPS);
+  if (scan.kind !== "object") return 0;
+  const caps = CAPS.map((name) => readCap(body, scan.spans.get(name)));
+  return Math.max(...caps);
+}
+
+function readCap(body: Uint8Array, span: Span | undefined): number {
+  if (span === undefined) return 0;
+  const value = parseJson(
+    Buffer.from(body.buffer, body.byteOffset + span.start, span.end - span.start).toString(),
+  );
+  const cap =
+    typeof value === "object" && value !== null && "maxOutputTokens" in value ? value.maxOutputTokens : value;
+  return typeof cap === "number" && Number.isSafeInteger(cap) && cap > 0 ? cap : 0;
+}
