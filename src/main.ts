@@ -2,6 +2,7 @@
 // The command tree, one line a command. What goes wrong becomes a sentence and an exit status (cli/program.ts).
 
 import { Command } from "commander";
+import { doctorCommand } from "./cli/doctor.ts";
 import { envCommand } from "./cli/env.ts";
 import { groupsCommand } from "./cli/groups.ts";
 import { initCommand } from "./cli/init.ts";
@@ -23,5 +24,6 @@ program.addCommand(groupsCommand());
 program.addCommand(plansCommand());
 program.addCommand(envCommand());
 program.addCommand(runCommand());
+program.addCommand(doctorCommand());
 
 await runProgram(program);

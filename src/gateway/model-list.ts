@@ -71,6 +71,25 @@ async function fetchModels(client: Client, channel: Channel, vendor: string): Pr
 }
 
 async function fetchPage(client: Client, channel: Channel, vendor: string, query: string): Promise<string> {
+  const { status, body } = await askPage(client, channel, vendor, query);
+  if (status !== 200) throw new GatewayError("upstream_failed", `its model list answered ${status}`);
+  return body;
+}
+
+export interface ListAnswer {
+  readonly status: number;
+  /** The upstream's clock. */
+  readonly date: string | null;
+  readonly body: string;
+}
+
+/** A page of an upstream's own list, or whatever it answers instead. */
+export async function askPage(
+  client: Client,
+  channel: Channel,
+  vendor: string,
+  query: string,
+): Promise<ListAnswer> {
   const { origin, basePath, deadlines } = upstreamOf(channel);
   const dialect = dialectOf(channel.platform);
   const { head } = client.send({
@@ -90,9 +109,11 @@ async function fetchPage(client: Client, channel: Channel, vendor: string, query
   const inbound = decodeInbound(await head);
   const { chunks, rest } = await readUpTo(inbound, MAX_PAGE_BYTES);
   if (rest) inbound.cancel();
-  if (inbound.status !== 200)
-    throw new GatewayError("upstream_failed", `its model list answered ${inbound.status}`);
-  return new TextDecoder().decode(joinChunks(chunks));
+  return {
+    status: inbound.status,
+    date: inbound.field("date") ?? null,
+    body: new TextDecoder().decode(joinChunks(chunks)),
+  };
 }
 
 /** Nobody waits minutes for a list. */

@@ -1,0 +1,134 @@
+// `gateway doctor` on the config file: what it says, who may read it, and the variables that it refers to.
+
+import { accessSync, constants } from "node:fs";
+import { dirname } from "node:path";
+import type { Catalog } from "../config/catalog.ts";
+import type { Environment } from "../config/expand.ts";
+import { findConfig, type Loaded, loadConfig, readConfigText } from "../config/file.ts";
+import { ConfigError } from "../config/problems.ts";
+import { bad, type Finding, good, note } from "./finding.ts";
+import { type ConfigFlags, describe } from "./opening.ts";
+
+export interface Examined {
+  readonly findings: readonly Finding[];
+  /** Null: there is nothing to go on with. */
+  readonly catalog: Catalog | null;
+}
+
+export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
+  let path = "";
+  try {
+    path = findConfig(flags.config, env);
+    readConfigText(path);
+  } catch (error) {
+    const mend = path === "" ? "gateway init" : `gateway init --config ${path}`;
+    return { findings: [bad("config", describe(error), mend)], catalog: null };
+  }
+  const unset = listUnset(path, env);
+  try {
+    const loaded = loadConfig(path, env, { missing: "keep" });
+    return {
+      findings: [
+        describeConfig(loaded),
+        ...checkPermissions(loaded),
+        ...describeVariables(path, env, unset),
+        ...findGaps(loaded.catalog),
+      ],
+      catalog: loaded.catalog,
+    };
+  } catch (error) {
+    return {
+      findings: [...explainProblems(error, path), ...describeVariables(path, env, unset)],
+      catalog: null,
+    };
+  }
+}
+
+function describeConfig({ path, catalog }: Loaded): Finding {
+  const { channels, groups, keys } = catalog;
+  const sizes = [count(channels.size, "channel"), count(groups.size, "group"), count(keys.size, "key")];
+  return good("config", `${path} (${sizes.join(", ")})`);
+}
+
+function count(number: number, word: string): string {
+  return `${number} ${word}${number === 1 ? "" : "s"}`;
+}
+
+function explainProblems(error: unknown, path: string): Finding[] {
+  if (!(error instanceof ConfigError) || error.problems.length === 0)
+    return [bad("config", describe(error), `edit ${path}`)];
+  // The loader tells each with its place, one a line.
+  return error.message
+    .split("\n")
+    .map((text) => bad("config", text, `edit ${path}:${/:(\d+):\d+: /.exec(text)?.[1] ?? 1}`));
+}
+
+const UNSET = /the environment variable (\w+) is not set/;
+
+/** A gateway does not start without them. */
+function listUnset(path: string, env: Environment): string[] {
+  try {
+    loadConfig(path, env);
+    return [];
+  } catch (error) {
+    const problems = error instanceof ConfigError ? error.problems : [];
+    return [...new Set(problems.flatMap(({ message }) => UNSET.exec(message)?.[1] ?? []))];
+  }
+}
+
+function describeVariables(path: string, env: Environment, unset: readonly string[]): Finding[] {
+  const missing = unset.map((name) =>
+    bad("environment", `${name} is not set, and the config refers to it`, `export ${name}=…`),
+  );
+  const set = listReferences(readConfigText(path)).filter((name) => (env[name] ?? "") !== "");
+  return set.length === 0 ? missing : [good("environment", `set: ${set.join(", ")}`), ...missing];
+}
+
+/** The variables that the text names outside its comments. */
+function listReferences(text: string): string[] {
+  const plain = text.replaceAll(/^\s*#.*$/gm, "");
+  const names = [...plain.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)/g)].map(([, name]) => name ?? "");
+  return [...new Set(names)];
+}
+
+function checkPermissions({ path, warnings }: Loaded): Finding[] {
+  const findings = warnings.map((text) => {
+    const [, mend] = /: (chmod 600 .*)$/.exec(text) ?? [];
+    return mend === undefined
+      ? note("config", text)
+      : bad("permissions", text.slice(0, -mend.length - 2), mend);
+  });
+  try {
+    accessSync(path, constants.W_OK);
+    accessSync(dirname(path), constants.W_OK);
+  } catch {
+    findings.push(
+      note(
+        "permissions",
+        `${path} cannot be changed by this user: \`gateway keys add\` and the like will not work`,
+      ),
+    );
+  }
+  const isPrivate = findings.every(({ check }) => check !== "permissions");
+  return isPrivate ? [good("permissions", "the config file is this user's alone"), ...findings] : findings;
+}
+
+/** A config may be right and yet of no use. */
+function findGaps({ channels, groups, keys }: Catalog): Finding[] {
+  const findings: Finding[] = [];
+  if (channels.size === 0)
+    findings.push(bad("channels", "the config has no channels", "gateway init --help"));
+  for (const group of groups.values()) {
+    if (group.channels.length === 0)
+      findings.push(
+        bad(
+          `group ${group.name}`,
+          "all of its channels are disabled",
+          `enable one of them, or take the group out`,
+        ),
+      );
+  }
+  if (keys.size === 0)
+    findings.push(note("keys", "there are none yet, so nobody can call", "gateway keys add"));
+  return findings;
+}

@@ -1,0 +1,125 @@
+// `gateway doctor` on the ledger: whether it can be written, by whom, how its end looks, and the room it has. Whether
+// its amounts and its chain are right is `gateway ledger verify`.
+
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  statfsSync,
+  statSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { readBackToNewline } from "../billing/ledger-reader.ts";
+import { readJournal } from "../billing/ledger-journal.ts";
+import type { Catalog } from "../config/catalog.ts";
+import { LockHeld, takeLock } from "../lib/file-lock.ts";
+import type { Running } from "./doctor-port.ts";
+import { bad, type Finding, good, note } from "./finding.ts";
+import { describe } from "./opening.ts";
+
+export function checkLedger({ ledger }: Catalog, running: Running | null): Finding[] {
+  const { path } = ledger;
+  const broken = findUnwritable(path) ?? findHolder(path, running) ?? findProblem(running);
+  if (broken !== null) return [broken];
+  const size = statSync(path, { throwIfNoEntry: false })?.size;
+  const state = size === undefined ? "will be made at the first request" : formatBytes(size);
+  const mode = size === undefined ? 0 : statSync(path).mode;
+  const findings = [good("ledger", `${path} (${state})`)];
+  if (process.platform !== "win32" && (mode & 0o077) !== 0)
+    findings.push(note("ledger", "it can be read by others on this machine", `chmod 600 ${path}`));
+  return running === null ? [...findings, ...findLeftovers(path)] : findings;
+}
+
+function findUnwritable(path: string): Finding | null {
+  const place = existsSync(path) ? path : nearestFolder(path);
+  try {
+    accessSync(place, constants.W_OK);
+    return null;
+  } catch {
+    return bad(
+      "ledger",
+      `${place} cannot be written by this user`,
+      `chown or chmod ${place}, or change ledger.path`,
+    );
+  }
+}
+
+function nearestFolder(path: string): string {
+  const folder = dirname(path);
+  return existsSync(folder) || folder === path ? folder : nearestFolder(folder);
+}
+
+/** Somebody holds it who does not answer for it. */
+function findHolder(path: string, running: Running | null): Finding | null {
+  const lock = `${path}.lock`;
+  if (running !== null || !existsSync(lock)) return null;
+  try {
+    takeLock(lock).release();
+    return null;
+  } catch (error) {
+    if (!(error instanceof LockHeld))
+      return bad("ledger", `its lock cannot be taken: ${describe(error)}`, `ls -l ${lock}`);
+    const { holder } = error;
+    if (holder === null) return bad("ledger", "another process writes it", `fuser ${lock}`);
+    return bad(
+      "ledger",
+      `process ${holder.pid} writes it since ${holder.since}, and is no gateway that answers`,
+      `kill ${holder.pid}`,
+    );
+  }
+}
+
+function findProblem(running: Running | null): Finding | null {
+  const problem = running?.ledger.problem ?? null;
+  return problem === null
+    ? null
+    : bad("ledger", `the running gateway cannot write it: ${problem}`, "df -h; then it goes on by itself");
+}
+
+/** What a gateway that was killed left behind; the next start mends it. */
+function findLeftovers(path: string): Finding[] {
+  const findings: Finding[] = [];
+  const torn = countTorn(path);
+  if (torn > 0)
+    findings.push(note("ledger", `its end is torn (${torn} bytes): the next start takes them off`));
+  const open = readJournal(`${path}.open`).open.size;
+  if (open > 0)
+    findings.push(
+      note("ledger", `${open} unfinished from before: the next start gives each request its line`),
+    );
+  return findings;
+}
+
+function countTorn(path: string): number {
+  if (!existsSync(path)) return 0;
+  const fd = openSync(path, "r");
+  try {
+    return readBackToNewline(fd, fstatSync(fd).size).length;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+const SCARCE_BYTES = 100e6;
+const LITTLE_BYTES = 1e9;
+
+export function checkDisk(ledgerPath: string): Finding {
+  const folder = nearestFolder(ledgerPath);
+  const { bavail, bsize } = statfsSync(folder);
+  const free = bavail * bsize;
+  const text = `${formatBytes(free)} free in ${folder}`;
+  if (free < SCARCE_BYTES)
+    return bad("disk", `${text}: the ledger will soon not be written`, `df -h ${folder}`);
+  return free < LITTLE_BYTES ? note("disk", text) : good("disk", text);
+}
+
+function formatBytes(bytes: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let size = bytes;
+  let unit = 0;
+  for (; size >= 1000 && unit < units.length - 1; unit += 1) size /= 1000;
+  return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
+}
