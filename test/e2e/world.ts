@@ -43,7 +43,7 @@ export interface Running {
   readonly client: RawConnection;
   readonly received: Promise<Received>;
   /** Resolves when the gateway has settled it. */
-  over(): Promise<Pick<Trace, "record" | "lines">>;
+  readonly over: () => Promise<Pick<Trace, "record" | "lines">>;
 }
 
 export interface World {
