@@ -1,48 +1,253 @@
-// Which of a route's channels is tried first, and what is remembered of each.
+// Which of a route's channels are tried, in which order, and what is learned of
+// them on the way. How a failure weighs is channel-memory.ts, what people see of it
+// channel-view.ts.
 
 import type { Catalog, Channel } from "../config/catalog.ts";
 import { GatewayError } from "../lib/errors.ts";
+import { addUsd, formatUsd, parseUsd } from "../lib/money.ts";
+import { sha256Hex } from "../lib/secret.ts";
+import {
+  type ChannelMemory,
+  createMemory,
+  doorOf,
+  endTrial,
+  noteAnswer,
+  noteFailure,
+  restOf,
+  settleCalm,
+  startTrial,
+  wake,
+} from "./channel-memory.ts";
+import { hasTie, orderCandidates } from "./channel-order.ts";
+import { type ChannelStore, openChannelStore } from "./channel-store.ts";
+import { dayOf, describeChannel, settleCondition } from "./channel-view.ts";
 import type { ChannelView } from "./control-state.ts";
+import type { Errand } from "./errand.ts";
 import type { Candidate, Route } from "./match.ts";
-import type { Failure } from "./verdict.ts";
+import type { Observer } from "./observer.ts";
+import { readSession, Sessions } from "./session.ts";
+import { type Failure, toRetryAfter } from "./verdict.ts";
 
-export interface Channels {
-  /** The candidates worth trying now, best first. */
-  order(route: Route, now: number): readonly Candidate[];
-  /** The error to answer with when `order` gave none. */
-  explainNone(route: Route, now: number): GatewayError;
-  reportAnswer(channel: Channel, firstByteMs: number, now: number): void;
-  reportFailure(channel: Channel, failure: Failure, now: number): void;
-  setDisabled(channel: Channel, disabled: boolean, now: number): void;
-  view(catalog: Catalog, now: number): ChannelView[];
+/** What a request is to be tried on. */
+export interface Choice {
+  /** Best first; empty when none can be had now. */
+  readonly candidates: readonly Candidate[];
+  /** The conversation, where it had a say. */
+  readonly session: string | null;
 }
 
-export function createChannels(): Channels {
-  return {
-    order: (route) => route.candidates,
-    explainNone: (route) =>
-      new GatewayError("unavailable", `No channel of the group "${route.group.name}" is available now.`, {
-        retryAfterSeconds: 5,
-      }),
-    reportAnswer: () => {},
-    reportFailure: () => {},
-    setDisabled: () => {},
-    view: ({ channels }) =>
-      [...channels.values()].map((channel) => ({
-        name: channel.name,
-        platform: channel.platform,
-        groups: [...channel.groups],
-        state: channel.disabled === true ? "disabled" : "unknown",
-        since: null,
-        reason: null,
-        until: null,
-        success_rate: null,
-        latency_ms: null,
-        latency_p95_ms: null,
-        requests_hour: 0,
-        errors_hour: 0,
-        charge_today_usd: "0",
-        hour: [],
-      })),
-  };
+/** How a request ended that a channel had begun to answer. */
+export interface Ended {
+  /** Why the answer did not come whole; null when that was not the channel's doing. */
+  readonly broken: string | null;
+  readonly chargeUsd: string | null;
+}
+
+export interface Channels {
+  choose(errand: Errand, route: Route, now: number): Choice;
+  /** The error to answer with when there was nothing to choose. */
+  explainNone(route: Route, now: number): GatewayError;
+  /** The request is about to go there. */
+  reportStart(candidate: Candidate, now: number): void;
+  reportAnswer(candidate: Candidate, firstByteMs: number, now: number): void;
+  reportFailure(candidate: Candidate, failure: Failure, now: number): void;
+  /** The client left before anything was learned. */
+  reportLeft(candidate: Candidate): void;
+  /** The conversation stays with the channel that has answered it. */
+  settle(choice: Choice, candidate: Candidate, errand: Errand, route: Route): void;
+  reportEnd(channel: string, ended: Ended, now: number): void;
+  /** A probe found the channel well, or not. */
+  reportProbe(channel: Channel, failure: Failure | null, now: number): void;
+  lastAnswer(channel: Channel): number;
+  setDisabled(channel: Channel, disabled: boolean, now: number): void;
+  view(catalog: Catalog, now: number): ChannelView[];
+  /** A changed catalog: what is known of channels that are no more, or no longer the same, is forgotten. */
+  retain(catalog: Catalog): void;
+  close(): void;
+}
+
+export interface ChannelsOptions {
+  readonly catalog: Catalog;
+  readonly observer: Pick<Observer, "notice">;
+  readonly now: () => number;
+  /** From 0 to 1. */
+  readonly random: () => number;
+}
+
+const BAD = new Set(["unavailable", "resting"]);
+
+export function createChannels(options: ChannelsOptions): Channels {
+  return new ChannelBook(options);
+}
+
+class ChannelBook implements Channels {
+  readonly #options: ChannelsOptions;
+  readonly #sessions = new Sessions();
+  readonly #store: ChannelStore;
+  #memories = new Map<string, ChannelMemory>();
+
+  constructor(options: ChannelsOptions) {
+    const { catalog, now } = options;
+    this.#options = options;
+    this.#store = openChannelStore(catalog.ledger.path, () => this.#memories.values(), now);
+    this.#memories = this.#store.load(now());
+    this.retain(catalog);
+  }
+
+  choose(errand: Errand, route: Route, now: number): Choice {
+    const { candidates } = route;
+    const isPlain = candidates.length === 1 || !(hasTie(candidates) || this.#sessions.size > 0);
+    if (isPlain && candidates.every(({ channel }) => this.#recall(channel).calm))
+      return { candidates, session: null };
+    const session = isPlain ? null : this.#nameSession(errand, route);
+    const seat = session === null ? null : this.#sessions.find(session, now);
+    const ordered = orderCandidates(candidates, seat, this.#options.random);
+    return { candidates: this.#admit(ordered, now), session };
+  }
+
+  /** Those whose door is open; if it is no one's, those that may be tried all the same. */
+  #admit(candidates: readonly Candidate[], now: number): readonly Candidate[] {
+    const through = (door: string): Candidate[] =>
+      candidates.filter(({ channel, model }) => doorOf(this.#recall(channel), model, now) === door);
+    const open = through("open");
+    return open.length > 0 ? open : through("trial");
+  }
+
+  #nameSession(errand: Errand, route: Route): string | null {
+    const session = readSession(errand.call, errand.request);
+    return session === null ? null : `${route.group.name}/${session}`;
+  }
+
+  explainNone(route: Route, now: number): GatewayError {
+    let soonest = Number.POSITIVE_INFINITY;
+    const reasons = route.candidates.map(({ channel, model }) => {
+      const memory = this.#recall(channel);
+      if (memory.disabled) return `"${channel.name}" is disabled`;
+      const rest = restOf(memory, model, now);
+      if (rest === null) return `"${channel.name}" is being tried`;
+      soonest = Math.min(soonest, Math.max(rest.until, rest.trialUntil));
+      return `"${channel.name}" ${rest.reason}`;
+    });
+    const waitMs = Number.isFinite(soonest) ? soonest - now : 60_000;
+    const text = `No channel of the group "${route.group.name}" is available now: ${reasons.join("; ")}. Try again in ${Math.max(1, Math.ceil(waitMs / 1000))} s; \`gateway channels\` shows their state.`;
+    return new GatewayError("unavailable", text, { retryAfterSeconds: toRetryAfter(waitMs) });
+  }
+
+  reportStart({ channel, model }: Candidate, now: number): void {
+    const memory = this.#recall(channel);
+    if (!memory.calm) startTrial(memory, model, now);
+  }
+
+  reportAnswer({ channel, model }: Candidate, firstByteMs: number, now: number): void {
+    const memory = this.#recall(channel);
+    const isNews = !memory.calm || memory.strikes > 0 || memory.shown === null;
+    noteAnswer(memory, model, firstByteMs, now);
+    if (isNews) this.#show(channel, memory, now);
+    this.#store.touch();
+  }
+
+  reportFailure({ channel, model }: Candidate, failure: Failure, now: number): void {
+    const memory = this.#recall(channel);
+    memory.window.addRequest(now);
+    memory.window.addError(now);
+    noteFailure(memory, { failure, model, now, random: this.#options.random });
+    this.#show(channel, memory, now);
+    this.#store.touch();
+  }
+
+  reportLeft({ channel, model }: Candidate): void {
+    const memory = this.#recall(channel);
+    if (!memory.calm) endTrial(memory, model);
+  }
+
+  settle(choice: Choice, candidate: Candidate, errand: Errand, route: Route): void {
+    const { candidates } = route;
+    if (candidates.length === 1) return;
+    const moved = choice.session !== null || candidate !== candidates[0] || hasTie(candidates);
+    const session = moved ? (choice.session ?? this.#nameSession(errand, route)) : null;
+    if (session !== null) this.#sessions.keep(session, candidate.channel.name, this.#options.now());
+  }
+
+  reportEnd(name: string, { broken, chargeUsd }: Ended, now: number): void {
+    const memory = this.#memories.get(name);
+    if (memory === undefined) return;
+    if (broken !== null) {
+      memory.window.addError(now);
+      memory.lastFailure = { at: now, reason: broken };
+    }
+    if (chargeUsd === null) return;
+    const day = dayOf(now);
+    const before = parseUsd(memory.charge.day === day ? memory.charge.usd : "0");
+    memory.charge = { day, usd: formatUsd(addUsd(before, parseUsd(chargeUsd))) };
+  }
+
+  reportProbe(channel: Channel, failure: Failure | null, now: number): void {
+    const memory = this.#recall(channel);
+    if (failure === null) {
+      memory.lastAnswer = now;
+      // A rate limit that was told stands, however well the list of models is.
+      if (memory.rest?.told !== true) wake(memory);
+    } else {
+      noteFailure(memory, { failure, model: null, now, random: this.#options.random });
+    }
+    this.#show(channel, memory, now);
+    this.#store.touch();
+  }
+
+  lastAnswer(channel: Channel): number {
+    return this.#recall(channel).lastAnswer;
+  }
+
+  setDisabled(channel: Channel, disabled: boolean, now: number): void {
+    const memory = this.#recall(channel);
+    memory.disabled = disabled;
+    if (!disabled) memory.models.clear();
+    if (!disabled) wake(memory);
+    settleCalm(memory);
+    this.#show(channel, memory, now);
+    this.#store.touch();
+  }
+
+  view({ channels }: Catalog, now: number): ChannelView[] {
+    return [...channels.values()].map((channel) => describeChannel(channel, this.#recall(channel), now));
+  }
+
+  retain({ channels }: Catalog): void {
+    const kept = new Map<string, ChannelMemory>();
+    for (const channel of channels.values()) {
+      const identity = identify(channel);
+      const memory = this.#memories.get(channel.name);
+      const fresh = createMemory(channel.name, identity);
+      kept.set(channel.name, memory?.identity === identity ? memory : fresh);
+    }
+    this.#memories = kept;
+  }
+
+  close(): void {
+    this.#store.flush();
+  }
+
+  #recall(channel: Channel): ChannelMemory {
+    const known = this.#memories.get(channel.name);
+    if (known !== undefined) return known;
+    const memory = createMemory(channel.name, identify(channel));
+    this.#memories.set(channel.name, memory);
+    return memory;
+  }
+
+  /** Tells when a channel goes, and when it comes back. */
+  #show(channel: Channel, memory: ChannelMemory, now: number): void {
+    const before = memory.shown?.state ?? "unknown";
+    const { state, reason } = settleCondition(channel, memory, now);
+    if (state === before) return;
+    const { notice } = this.#options.observer;
+    if (BAD.has(state) && !BAD.has(before))
+      notice("warning", `channel "${channel.name}" is ${state}: it ${reason}`);
+    else if (BAD.has(before) && !BAD.has(state))
+      notice("note", `channel "${channel.name}" is ${state} again`);
+  }
+}
+
+function identify({ baseUrl, credential }: Channel): string {
+  return sha256Hex(`${baseUrl.href}\n${credential}`).slice(0, 16);
 }

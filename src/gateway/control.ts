@@ -16,12 +16,13 @@ export interface Control {
   close(): void;
 }
 
+const WINDOWS = process.platform.startsWith("win");
 const NONE: Control = { close: () => {} };
 
 /** A gateway that cannot be asked still serves: the problem is told, and that is all.
  *  The ledger is locked by now, so that a socket that is there already is a dead gateway's. */
 export function openControl(gateway: Gateway, activity: Activity, place: Place): Control {
-  if (process.platform === "win32") return NONE;
+  if (WINDOWS) return NONE;
   try {
     const { folder, path } = locateControl(gateway.catalog.ledger.path);
     makeControlFolder(folder);

@@ -1,5 +1,5 @@
 // The attempt loop: channels in their order until one answers. Only before the
-// first byte of an answer: what comes after it is relay.ts's.
+// first byte of an answer reaches the client: what comes after it is relay.ts's.
 
 import { UpstreamFault } from "../lib/http1/types.ts";
 import { type Answer, readErrorBody } from "./answer.ts";
@@ -9,23 +9,46 @@ import { forward } from "./forward.ts";
 import type { Gateway } from "./gateway.ts";
 import { scrub } from "./headers.ts";
 import type { Candidate } from "./match.ts";
-import { blamesChannel, describeFailure, type Failure, readFailure } from "./verdict.ts";
+import { peek } from "./peek.ts";
+import { blame, describeFailure, type Failure, mayBlameChannel, readFailure } from "./verdict.ts";
 
 interface Failed {
   readonly failure: Failure;
-  /** What the upstream said, when it said something. */
+  /** What the upstream said, when it said something that a client can be told. */
   readonly answer: Answer | null;
 }
 
+/** One channel's turn. */
+interface Turn {
+  readonly errand: Errand;
+  readonly candidate: Candidate;
+  readonly bill: Bill;
+  readonly gateway: Gateway;
+  /** Until the whole errand is given up. */
+  readonly leftMs: number;
+  /** Another channel could be tried after this one. */
+  readonly isLast: boolean;
+}
+
 export async function failover(errand: Errand, bill: Bill, gateway: Gateway): Promise<Answer> {
+  const { channels, catalog } = gateway;
+  const choice = channels.choose(errand, bill.route, gateway.now());
+  const most = Math.min(catalog.failover.attempts, choice.candidates.length);
+  const deadline = performance.now() + catalog.failover.totalMs;
   let last: Failed | null = null;
-  for (const candidate of gateway.channels.order(bill.route, gateway.now())) {
-    const attempted = await attempt(errand, candidate, bill, gateway);
-    if (!("failure" in attempted)) return attempted;
+  for (const candidate of choice.candidates) {
+    const leftMs = deadline - performance.now();
+    if (bill.attempts.length >= most || leftMs <= 0) break;
+    const isLast = bill.attempts.length + 1 === most;
+    const attempted = await attempt({ errand, candidate, bill, gateway, leftMs, isLast });
+    if (!("failure" in attempted)) {
+      channels.settle(choice, candidate, errand, bill.route);
+      return attempted;
+    }
     last = attempted;
     if (endsErrand(attempted.failure)) break;
   }
-  if (last === null) throw gateway.channels.explainNone(bill.route, gateway.now());
+  if (last === null) throw channels.explainNone(bill.route, gateway.now());
   if (last.answer?.inbound.status === 429) return last.answer;
   throw describeFailure(last.failure);
 }
@@ -35,31 +58,67 @@ function endsErrand(failure: Failure): boolean {
   return failure.kind === "fault" && (failure.fault.kind === "cancelled" || failure.fault.answered);
 }
 
-async function attempt(
-  errand: Errand,
-  candidate: Candidate,
-  bill: Bill,
-  gateway: Gateway,
-): Promise<Answer | Failed> {
-  const { channel } = candidate;
-  if (bill.open && bill.attempts.length > 0) gateway.ledger.attempt(bill.call.id, channel.name);
+async function attempt(turn: Turn): Promise<Answer | Failed> {
+  const { candidate, bill, gateway } = turn;
+  const { channels } = gateway;
+  const isElsewhere = bill.attempts.length > 0 || candidate !== bill.route.candidates[0];
+  if (bill.open && isElsewhere) gateway.ledger.attempt(bill.call.id, candidate.channel.name);
+  if (bill.open) channels.reportStart(candidate, gateway.now());
   bill.requested = candidate.model;
-  try {
-    const inbound = await forward(errand, candidate, gateway);
-    bill.attempts.push({ channel: channel.name, status: inbound.status });
-    if (!blamesChannel(inbound.status)) {
-      gateway.channels.reportAnswer(channel, performance.now() - bill.call.arrived, gateway.now());
-      return { inbound, candidate, whole: null };
-    }
-    const body = scrub(await readErrorBody(inbound), [channel.credential]);
-    const failure = readFailure(channel.name, inbound, body);
-    gateway.channels.reportFailure(channel, failure, gateway.now());
-    return { failure, answer: { inbound, candidate, whole: body } };
-  } catch (fault) {
-    if (!(fault instanceof UpstreamFault)) throw fault;
-    bill.attempts.push({ channel: channel.name, error: fault.kind });
-    const failure: Failure = { kind: "fault", channel: channel.name, fault };
-    if (fault.kind !== "cancelled") gateway.channels.reportFailure(channel, failure, gateway.now());
-    return { failure, answer: null };
+  const started = performance.now();
+  const attempted = await send(turn);
+  // What is not billed says little of a channel: not every upstream serves it.
+  if (!bill.open) return attempted;
+  if (!("failure" in attempted)) {
+    channels.reportAnswer(candidate, performance.now() - started, gateway.now());
+  } else if (attempted.failure.kind === "fault" && attempted.failure.fault.kind === "cancelled") {
+    channels.reportLeft(candidate);
+  } else {
+    channels.reportFailure(candidate, attempted.failure, gateway.now());
   }
+  return attempted;
+}
+
+async function send(turn: Turn): Promise<Answer | Failed> {
+  const { errand, candidate, bill, gateway } = turn;
+  const { name } = candidate.channel;
+  try {
+    const inbound = await forward(errand, candidate, gateway, turn.leftMs);
+    const answer: Answer = { inbound, candidate, whole: null };
+    if (mayBlameChannel(inbound.status)) return await readRefusal(turn, answer);
+    if (!turn.isLast && errand.request.stream && inbound.status === 200) return await lookAhead(turn, answer);
+    bill.attempts.push({ channel: name, status: inbound.status });
+    return answer;
+  } catch (fault) {
+    if (!(fault instanceof UpstreamFault)) {
+      if (bill.open) gateway.channels.reportLeft(candidate);
+      throw fault;
+    }
+    bill.attempts.push({ channel: name, error: fault.kind });
+    return { failure: { kind: "fault", channel: name, fault }, answer: null };
+  }
+}
+
+/** The upstream refuses: the channel, or only the request? */
+async function readRefusal({ candidate, bill, gateway }: Turn, answer: Answer): Promise<Answer | Failed> {
+  const { channel } = candidate;
+  const { inbound } = answer;
+  bill.attempts.push({ channel: channel.name, status: inbound.status });
+  const whole = scrub(await readErrorBody(inbound), [channel.credential]);
+  const failure = readFailure(channel.name, inbound, whole, gateway.now());
+  return failure === null ? { ...answer, whole } : { failure, answer: { ...answer, whole } };
+}
+
+/** A stream whose first real event is an error is none: another channel may do better. */
+async function lookAhead({ candidate, bill }: Turn, answer: Answer): Promise<Answer | Failed> {
+  const { name } = candidate.channel;
+  const { status } = answer.inbound;
+  const { inbound, first } = await peek(answer.inbound);
+  if (typeof first === "string") {
+    bill.attempts.push({ channel: name, status });
+    return { ...answer, inbound };
+  }
+  inbound.cancel();
+  bill.attempts.push({ channel: name, status, error: "error_event" });
+  return { failure: blame(name, first.status, first.message), answer: null };
 }

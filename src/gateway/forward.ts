@@ -11,9 +11,15 @@ import type { Candidate } from "./match.ts";
 import type { InferenceRequest } from "./request.ts";
 import { upstreamOf } from "./upstream.ts";
 
-export async function forward(errand: Errand, candidate: Candidate, gateway: Gateway): Promise<Inbound> {
+/** `leftMs`: however patient the channel's own deadlines are. */
+export async function forward(
+  errand: Errand,
+  candidate: Candidate,
+  gateway: Gateway,
+  leftMs: number,
+): Promise<Inbound> {
   if (errand.call.exchange.gone) throw new ClientGone("The client left.");
-  const sending = gateway.client.send(buildOutbound(errand, candidate, gateway));
+  const sending = gateway.client.send(shorten(buildOutbound(errand, candidate, gateway), leftMs));
   errand.cancel = () => sending.cancel();
   const inbound = decodeInbound(await sending.head);
   errand.cancel = () => inbound.cancel();
@@ -36,6 +42,16 @@ export function buildOutbound(errand: Errand, candidate: Candidate, gateway: Gat
     fields: overrideFields(fields, channel.headers),
     body,
     deadlines,
+  };
+}
+
+function shorten(outbound: Outbound, leftMs: number): Outbound {
+  const { deadlines } = outbound;
+  if (deadlines.connectMs + deadlines.firstByteMs <= leftMs) return outbound;
+  const connectMs = Math.min(deadlines.connectMs, leftMs);
+  return {
+    ...outbound,
+    deadlines: { ...deadlines, connectMs, firstByteMs: Math.min(deadlines.firstByteMs, leftMs) },
   };
 }
 

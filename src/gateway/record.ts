@@ -5,6 +5,7 @@ import type { Key } from "../config/catalog.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import type { Bill } from "./bill.ts";
 import type { Arrival, Call } from "./call.ts";
+import type { Ended } from "./channels.ts";
 import type { Gateway } from "./gateway.ts";
 import type { RequestRecord } from "./observer.ts";
 
@@ -79,6 +80,16 @@ export function reportFinished(bill: Bill, finished: Finished, gateway: Gateway)
     ...finished,
   };
   gateway.observer.requestDone(record);
+  if (bill.open && record.channel !== null)
+    gateway.channels.reportEnd(record.channel, judgeChannel(bill, finished), gateway.now());
+}
+
+/** An answer that did not come whole is the channel's doing, unless the client left, or was told so at its beginning. */
+function judgeChannel(bill: Bill, { outcome, problem, chargeUsd }: Finished): Ended {
+  const last = bill.attempts.at(-1);
+  const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
+  const isBroken = hadBegun && (outcome === "upstream_cut" || outcome === "upstream_error");
+  return { broken: isBroken ? (problem ?? "ended its answer with an error") : null, chargeUsd };
 }
 
 export function durationOf({ arrived }: Arrival): number {

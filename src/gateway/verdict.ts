@@ -1,9 +1,24 @@
-// The one table of what a failed attempt means: whether another channel is
-// tried, and what the client is told when none is left. Pure.
+// The one table of what a failed attempt means: whose fault it is, whether another
+// channel is tried, and what the client is told when none is left. Pure. How long
+// a channel rests for it is channel-memory.ts.
 
+import { z } from "zod";
 import { type ErrorCode, GatewayError } from "../lib/errors.ts";
 import type { Inbound, UpstreamFault } from "../lib/http1/types.ts";
-import { z } from "zod";
+import { parseJson } from "../lib/json.ts";
+import { readWait } from "./wait.ts";
+
+/** What is wrong with a channel that failed. */
+export type Cause =
+  | "credential"
+  | "credit"
+  | "forbidden"
+  | "rate"
+  | "overload"
+  | "server"
+  | "timeout"
+  | "unreachable"
+  | "broken";
 
 /** Why an attempt came to nothing. */
 export type Failure =
@@ -11,59 +26,117 @@ export type Failure =
   | {
       readonly kind: "status";
       readonly channel: string;
+      /** The upstream's; of an error inside a stream, the status that means the same. */
       readonly status: number;
+      readonly cause: Cause;
       /** The upstream's own words, scrubbed and shortened. */
       readonly message: string;
-      readonly retryAfterSeconds: number | null;
+      /** How long the upstream asks to be left alone; null when it doesn't say. */
+      readonly waitMs: number | null;
     };
 
 interface Rule {
   readonly code: ErrorCode;
+  readonly cause: Cause;
   readonly because: string;
 }
 
+const REFUSED: Rule = {
+  code: "upstream_failed",
+  cause: "credential",
+  because: "refused the gateway's credential",
+};
+const OUT_OF_CREDIT: Rule = {
+  code: "upstream_failed",
+  cause: "credit",
+  because: "says that the account is out of credit",
+};
+const LATE: Rule = { code: "upstream_timeout", cause: "timeout", because: "timed out" };
+const SERVER_ERROR: Rule = { code: "upstream_failed", cause: "server", because: "failed" };
+
 const STATUS_RULES: ReadonlyMap<number, Rule> = new Map<number, Rule>([
-  [401, { code: "upstream_failed", because: "refused the gateway's credential" }],
-  [402, { code: "upstream_failed", because: "says that the account is out of credit" }],
-  [403, { code: "upstream_failed", because: "refused the gateway's credential" }],
-  [408, { code: "upstream_timeout", because: "timed out" }],
-  [429, { code: "unavailable", because: "is rate limited" }],
-  [503, { code: "unavailable", because: "is unavailable" }],
-  [504, { code: "upstream_timeout", because: "timed out" }],
-  [529, { code: "overloaded", because: "is overloaded" }],
+  [401, REFUSED],
+  [402, OUT_OF_CREDIT],
+  [403, { code: "upstream_failed", cause: "forbidden", because: "refused the gateway's credential" }],
+  [408, LATE],
+  [429, { code: "unavailable", cause: "rate", because: "is rate limited" }],
+  [503, { code: "unavailable", cause: "overload", because: "is unavailable" }],
+  [504, LATE],
+  [529, { code: "overloaded", cause: "overload", because: "is overloaded" }],
 ]);
 
-const SERVER_ERROR: Rule = { code: "upstream_failed", because: "failed" };
+/** Upstreams say this with statuses that mean something else, too: 400 and 429. A quotation from a client's prompt
+ *  doesn't match: its quotes are escaped. */
+const TELLING: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
+  [/"API_KEY_INVALID"/, REFUSED],
+  [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
+];
 
 /** Statuses that say something of the channel, not of the request: another channel may do better. */
 export function blamesChannel(status: number): boolean {
   return status >= 500 || STATUS_RULES.has(status);
 }
 
+/** Statuses with which some upstreams blame the channel, and only the body says so. */
+export function mayBlameChannel(status: number): boolean {
+  return status === 400 || blamesChannel(status);
+}
+
 const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
-  connect: { code: "upstream_failed", because: "could not be reached" },
-  connect_timeout: { code: "upstream_timeout", because: "did not accept a connection in time" },
-  tls: { code: "upstream_failed", because: "could not be verified (TLS)" },
-  first_byte_timeout: { code: "upstream_timeout", because: "did not answer in time" },
-  idle_timeout: { code: "upstream_timeout", because: "fell silent" },
-  reset: { code: "upstream_failed", because: "closed the connection without an answer" },
-  cut: { code: "upstream_failed", because: "broke off its answer" },
-  malformed: { code: "upstream_failed", because: "answered something that is not HTTP" },
-  cancelled: { code: "client_gone", because: "was left by the client" },
+  connect: { code: "upstream_failed", cause: "unreachable", because: "could not be reached" },
+  connect_timeout: {
+    code: "upstream_timeout",
+    cause: "unreachable",
+    because: "did not accept a connection in time",
+  },
+  tls: { code: "upstream_failed", cause: "unreachable", because: "could not be verified (TLS)" },
+  first_byte_timeout: { code: "upstream_timeout", cause: "timeout", because: "did not answer in time" },
+  idle_timeout: { code: "upstream_timeout", cause: "timeout", because: "fell silent" },
+  reset: {
+    code: "upstream_failed",
+    cause: "broken",
+    because: "closed the connection without an answer",
+  },
+  cut: { code: "upstream_failed", cause: "broken", because: "broke off its answer" },
+  malformed: {
+    code: "upstream_failed",
+    cause: "broken",
+    because: "answered something that is not HTTP",
+  },
+  cancelled: { code: "client_gone", cause: "broken", because: "was left by the client" },
 };
 
-export function describeFailure(failure: Failure): GatewayError {
-  const rule =
-    failure.kind === "fault"
-      ? FAULT_RULES[failure.fault.kind]
-      : (STATUS_RULES.get(failure.status) ?? SERVER_ERROR);
+function findRule(failure: Failure): Rule {
+  if (failure.kind === "fault") return FAULT_RULES[failure.fault.kind];
+  if (failure.cause === "credit") return OUT_OF_CREDIT;
+  if (failure.cause === "credential") return REFUSED;
+  return STATUS_RULES.get(failure.status) ?? SERVER_ERROR;
+}
+
+export function causeOf(failure: Failure): Cause {
+  return findRule(failure).cause;
+}
+
+/** What the channel did, for people: "is rate limited: 429 Slow down". */
+export function explainFailure(failure: Failure): string {
   const said =
     failure.kind === "fault" ? failure.fault.message : `${failure.status} ${failure.message}`.trim();
-  const text = `The channel "${failure.channel}" ${rule.because}: ${said}`;
-  const retryAfterSeconds =
-    (failure.kind === "status" ? failure.retryAfterSeconds : null) ??
-    (rule.code === "unavailable" ? 5 : null);
-  return new GatewayError(rule.code, text, retryAfterSeconds === null ? {} : { retryAfterSeconds });
+  return `${findRule(failure).because}: ${said}`;
+}
+
+/** Clients do what a retry-after says, however long it is. */
+const LONGEST_RETRY_AFTER = 60;
+
+export function describeFailure(failure: Failure): GatewayError {
+  const { code } = findRule(failure);
+  const text = `The channel "${failure.channel}" ${explainFailure(failure)}`;
+  const waitMs = failure.kind === "status" ? failure.waitMs : null;
+  if (waitMs === null && code !== "unavailable") return new GatewayError(code, text);
+  return new GatewayError(code, text, { retryAfterSeconds: toRetryAfter(waitMs ?? 5000) });
+}
+
+export function toRetryAfter(waitMs: number): number {
+  return Math.min(LONGEST_RETRY_AFTER, Math.max(1, Math.ceil(waitMs / 1000)));
 }
 
 /** For a body that broke off after the first byte. */
@@ -73,16 +146,27 @@ export function describeBreak(channel: string, fault: UpstreamFault): GatewayErr
 
 const MESSAGE_LIMIT = 300;
 
-/** What an upstream's error answer says, whichever dialect it says it in. `body` is scrubbed already. */
-export function readFailure(channel: string, inbound: Inbound, body: Uint8Array): Failure {
-  const retryAfter = Number(inbound.field("retry-after") ?? Number.NaN);
-  return {
-    kind: "status",
-    channel,
-    status: inbound.status,
-    message: readErrorMessage(new TextDecoder().decode(body)).slice(0, MESSAGE_LIMIT),
-    retryAfterSeconds: Number.isFinite(retryAfter) ? Math.max(0, Math.ceil(retryAfter)) : null,
-  };
+/** What an upstream's error answer says of its channel, whichever dialect it says it in; null when it speaks of the
+ *  request only. `body` is scrubbed already. */
+export function readFailure(
+  channel: string,
+  inbound: Inbound,
+  body: Uint8Array,
+  now: number,
+): Failure | null {
+  const text = new TextDecoder().decode(body);
+  const { status } = inbound;
+  const told = status < 500 ? TELLING.find(([words]) => words.test(text))?.[1] : undefined;
+  if (told === undefined && !blamesChannel(status)) return null;
+  const { cause } = told ?? STATUS_RULES.get(status) ?? SERVER_ERROR;
+  const message = readErrorMessage(text).slice(0, MESSAGE_LIMIT);
+  return { kind: "status", channel, status, cause, message, waitMs: readWait(inbound, text, now) };
+}
+
+/** For an error that came in a stream: `status` says the same. */
+export function blame(channel: string, status: number, message: string): Failure {
+  const { cause } = STATUS_RULES.get(status) ?? SERVER_ERROR;
+  return { kind: "status", channel, status, cause, message: message.slice(0, MESSAGE_LIMIT), waitMs: null };
 }
 
 const ErrorBody = z.looseObject({ error: z.union([z.string(), z.looseObject({ message: z.string() })]) });
@@ -92,14 +176,6 @@ function readErrorMessage(text: string): string {
   const parsed = ErrorBody.safeParse(parseJson(text));
   if (!parsed.success) return "";
   return typeof parsed.data.error === "string" ? parsed.data.error : parsed.data.error.message;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 /** For a stream that ended cleanly, but without its dialect's terminal event. */

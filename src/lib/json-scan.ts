@@ -25,6 +25,8 @@ const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 /** `[` and `{` differ in this bit alone, as do `]` and `}`. */
@@ -87,6 +89,22 @@ export function readString(bytes: Uint8Array, span: Span): string | null {
   } catch {
     return null;
   }
+}
+
+/** Where the first elements of the array in a span stand, at most so many; none when it is no array. */
+export function findFirstElements(bytes: Uint8Array, span: Span, most: number): Span[] {
+  const found: Span[] = [];
+  if (bytes[span.start] !== OPEN_BRACKET) return found;
+  let at = skipSpace(bytes, span.start + 1);
+  while (found.length < most && bytes[at] !== CLOSE_BRACKET) {
+    const end = findValueEnd(bytes, at);
+    if (end < 0) break;
+    found.push({ start: at, end });
+    at = skipSpace(bytes, end);
+    if (bytes[at] !== COMMA) break;
+    at = skipSpace(bytes, at + 1);
+  }
+  return found;
 }
 
 /** The same bytes with the JSON string `value` in the span's place. */

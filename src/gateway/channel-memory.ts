@@ -1,0 +1,206 @@
+// What is remembered of one channel: whether it rests, until when and why, and how
+// it has done lately. It decides how long which failure makes a channel rest. Pure
+// but for what it is given.
+
+import { ChannelWindow } from "./channel-window.ts";
+import { type Cause, causeOf, explainFailure, type Failure } from "./verdict.ts";
+
+/** A channel, or one model of it, is left alone for a while. */
+export interface Rest {
+  readonly state: "resting" | "unavailable";
+  readonly reason: string;
+  readonly since: number;
+  readonly until: number;
+  /** The upstream named the time: nothing is sent before. Else it is a guess, and one request may try it. */
+  readonly told: boolean;
+  /** While it is tried, the others go elsewhere. */
+  trialUntil: number;
+  /** Failures in a row. */
+  readonly strikes: number;
+}
+
+export interface ChannelMemory {
+  readonly name: string;
+  /** Of base URL and credential: what was learned of another upstream says nothing of this one. */
+  readonly identity: string;
+  /** By command. */
+  disabled: boolean;
+  /** Nothing to look at before the next request is sent: no rest, not disabled. */
+  calm: boolean;
+  /** Failures in a row of the whole channel. */
+  strikes: number;
+  rest: Rest | null;
+  /** Of single models, by the upstream's name. */
+  readonly models: Map<string, Rest>;
+  readonly window: ChannelWindow;
+  lastAnswer: number;
+  lastFailure: { readonly at: number; readonly reason: string } | null;
+  /** What the view showed last, and since when. */
+  shown: { state: string; since: number } | null;
+  /** By UTC day, as a decimal. */
+  charge: { day: string; usd: string };
+}
+
+export function createMemory(name: string, identity: string): ChannelMemory {
+  return {
+    name,
+    identity,
+    disabled: false,
+    calm: true,
+    strikes: 0,
+    rest: null,
+    models: new Map(),
+    window: new ChannelWindow(),
+    lastAnswer: 0,
+    lastFailure: null,
+    shown: null,
+    charge: { day: "", usd: "0" },
+  };
+}
+
+interface Policy {
+  /** What rests: other models of a channel that is rate limited for one may still be had. */
+  readonly whole: boolean;
+  readonly state: Rest["state"];
+  /** So many failures in a row until it rests. */
+  readonly strikes: number;
+  /** The first rest where the upstream names no time; each further failure doubles it. */
+  readonly firstMs: number;
+  readonly longestMs: number;
+}
+
+const MINUTE_MS = 60_000;
+
+const POLICIES: Record<Cause, Policy> = {
+  credential: policy(true, "unavailable", 1, [5000, 5 * MINUTE_MS]),
+  credit: policy(true, "unavailable", 1, [30_000, 10 * MINUTE_MS]),
+  forbidden: policy(false, "unavailable", 1, [30_000, 10 * MINUTE_MS]),
+  unreachable: policy(true, "unavailable", 1, [1000, MINUTE_MS]),
+  rate: policy(false, "resting", 1, [2000, MINUTE_MS]),
+  overload: policy(false, "resting", 1, [1000, MINUTE_MS / 2]),
+  timeout: policy(false, "resting", 1, [5000, MINUTE_MS]),
+  server: policy(true, "resting", 3, [1000, MINUTE_MS]),
+  broken: policy(true, "resting", 3, [1000, MINUTE_MS]),
+};
+
+function policy(
+  whole: boolean,
+  state: Rest["state"],
+  strikes: number,
+  [firstMs, longestMs]: readonly [number, number],
+): Policy {
+  return { whole, state, strikes, firstMs, longestMs };
+}
+
+/** Upstreams name times of many hours; a request an hour is no burden. */
+const LONGEST_TOLD_MS = 60 * MINUTE_MS;
+const MODELS_KEPT = 64;
+/** One request tries a resting channel; for so long the others go elsewhere. */
+const TRIAL_MS = 2000;
+
+export interface Blow {
+  readonly failure: Failure;
+  /** The upstream's name of it. */
+  readonly model: string | null;
+  readonly now: number;
+  readonly random: () => number;
+}
+
+export function noteFailure(memory: ChannelMemory, blow: Blow): void {
+  const { failure, model, now } = blow;
+  endTrial(memory, model);
+  memory.lastFailure = { at: now, reason: explainFailure(failure) };
+  const rule = POLICIES[causeOf(failure)];
+  const waitMs = failure.kind === "status" ? failure.waitMs : null;
+  if (rule.whole || model === null) {
+    memory.strikes += 1;
+    if (memory.strikes < rule.strikes && waitMs === null) return;
+    memory.rest = makeRest(rule, blow, memory.strikes - rule.strikes, memory.rest);
+  } else {
+    const known = memory.models.get(model) ?? null;
+    memory.models.delete(model);
+    memory.models.set(model, makeRest(rule, blow, known?.strikes ?? 0, known));
+    if (memory.models.size > MODELS_KEPT) memory.models.delete(memory.models.keys().next().value ?? model);
+  }
+  memory.calm = false;
+}
+
+function makeRest(rule: Policy, { failure, now, random }: Blow, again: number, before: Rest | null): Rest {
+  const waitMs = failure.kind === "status" ? failure.waitMs : null;
+  const doubled = Math.min(rule.longestMs, rule.firstMs * 2 ** Math.min(30, Math.max(0, again)));
+  // Half of it is left to chance, lest all that wait come back at once.
+  const guess = doubled * (0.5 + random() / 2);
+  return {
+    state: rule.state,
+    reason: explainFailure(failure),
+    since: before?.since ?? now,
+    until: Math.round(now + (waitMs === null ? guess : Math.min(waitMs, LONGEST_TOLD_MS))),
+    told: waitMs !== null,
+    trialUntil: 0,
+    strikes: again + 1,
+  };
+}
+
+export function noteAnswer(
+  memory: ChannelMemory,
+  model: string | null,
+  firstByteMs: number,
+  now: number,
+): void {
+  memory.window.addRequest(now);
+  memory.window.addFirstByte(firstByteMs);
+  memory.lastAnswer = now;
+  memory.strikes = 0;
+  if (memory.calm) return;
+  memory.rest = null;
+  if (model !== null) memory.models.delete(model);
+  settleCalm(memory);
+}
+
+/** Forgets why it was left alone: it was switched on again, or a probe found it well. */
+export function wake(memory: ChannelMemory): void {
+  memory.strikes = 0;
+  memory.rest = null;
+  settleCalm(memory);
+}
+
+export function settleCalm(memory: ChannelMemory): void {
+  memory.calm = !memory.disabled && memory.rest === null && memory.models.size === 0;
+}
+
+/** `closed`: not before its time. `trial`: it may be tried where nothing better is left. */
+export type Door = "open" | "closed" | "trial";
+
+export function doorOf(memory: ChannelMemory, model: string | null, now: number): Door {
+  if (memory.calm) return "open";
+  if (memory.disabled) return "closed";
+  const rest = restOf(memory, model, now);
+  if (rest === null) return "open";
+  if (rest.told || now < rest.trialUntil) return "closed";
+  return now < rest.until ? "trial" : "open";
+}
+
+/** What stands in the way of a request; null when nothing does any more. */
+export function restOf(memory: ChannelMemory, model: string | null, now: number): Rest | null {
+  return standing(memory.rest, now) ?? standing((model !== null && memory.models.get(model)) || null, now);
+}
+
+function standing(rest: Rest | null, now: number): Rest | null {
+  return rest !== null && (now < rest.until || now < rest.trialUntil) ? rest : null;
+}
+
+/** A request is sent although the channel rested: until it is known how that went, it is the only one. */
+export function startTrial(memory: ChannelMemory, model: string | null, now: number): void {
+  setTrial(memory, model, now + TRIAL_MS);
+}
+
+/** The client left before anything was learned. */
+export function endTrial(memory: ChannelMemory, model: string | null): void {
+  setTrial(memory, model, 0);
+}
+
+function setTrial(memory: ChannelMemory, model: string | null, until: number): void {
+  for (const rest of [memory.rest, model === null ? undefined : memory.models.get(model)]) {
+    if (rest !== null && rest !== undefined && !rest.told) rest.trialUntil = until;
+  }
+}

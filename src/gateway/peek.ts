@@ -1,0 +1,101 @@
+// The beginning of a streamed answer, looked at while another channel could still
+// be tried. Held until its first real event is known, for a moment at most.
+
+import { type Inbound, UpstreamFault } from "../lib/http1/types.ts";
+import { type FirstEvent, readFirstEvent } from "./first-event.ts";
+
+/** An answer that only begins to come is passed on after this, whatever it will say. */
+const PATIENCE_MS = 5000;
+/** So much longer when something has come that says nothing yet: clients like to see it. */
+const PRELUDE_MS = 1000;
+const HELD_BYTES = 256 * 1024;
+
+export interface Peeked {
+  /** The same answer, not read yet as far as anyone can tell. */
+  readonly inbound: Inbound;
+  readonly first: FirstEvent;
+}
+
+export async function peek(inbound: Inbound): Promise<Peeked> {
+  const held: Uint8Array[] = [];
+  const late = Promise.withResolvers<"late">();
+  let timer = setTimeout(late.resolve, PATIENCE_MS, "late" as const);
+  const decoder = new TextDecoder();
+  let text = "";
+  let pending = readQuietly(inbound);
+  try {
+    for (;;) {
+      const came = await Promise.race([pending, late.promise]);
+      if (came === "late" || came === null) break;
+      held.push(came);
+      text += decoder.decode(came, { stream: true });
+      const first = readFirstEvent(text);
+      if (first !== "open") return { inbound: new PeekedInbound(inbound, held, null), first };
+      if (text.length > HELD_BYTES) return { inbound: new PeekedInbound(inbound, held, null), first };
+      if (held.length === 1) {
+        clearTimeout(timer);
+        timer = setTimeout(late.resolve, PRELUDE_MS, "late" as const);
+      }
+      pending = readQuietly(inbound);
+    }
+  } catch (fault) {
+    // Whoever reads on meets it again.
+    if (!(fault instanceof UpstreamFault)) throw fault;
+  } finally {
+    clearTimeout(timer);
+  }
+  return { inbound: new PeekedInbound(inbound, held, pending), first: "open" };
+}
+
+/** It may fail before anyone waits for it. */
+function readQuietly(inbound: Inbound): Promise<Uint8Array | null> {
+  const pending = inbound.read();
+  pending.catch(() => {});
+  return pending;
+}
+
+class PeekedInbound implements Inbound {
+  readonly status: number;
+  readonly fields: Inbound["fields"];
+  readonly length: number | null;
+  readonly closeDelimited: boolean;
+  readonly reused: boolean;
+  readonly #inbound: Inbound;
+  readonly #held: Uint8Array[];
+  #pending: Promise<Uint8Array | null> | null;
+
+  constructor(inbound: Inbound, held: Uint8Array[], pending: Promise<Uint8Array | null> | null) {
+    this.status = inbound.status;
+    this.fields = inbound.fields;
+    this.length = inbound.length;
+    this.closeDelimited = inbound.closeDelimited;
+    this.reused = inbound.reused;
+    this.#inbound = inbound;
+    this.#held = held;
+    this.#pending = pending;
+  }
+
+  field(name: string): string | undefined {
+    return this.#inbound.field(name);
+  }
+
+  get buffered(): boolean {
+    return this.#held.length > 0 || (this.#pending === null && this.#inbound.buffered);
+  }
+
+  get finished(): boolean {
+    return this.#held.length === 0 && this.#pending === null && this.#inbound.finished;
+  }
+
+  read(): Promise<Uint8Array | null> {
+    const held = this.#held.shift();
+    if (held !== undefined) return Promise.resolve(held);
+    const pending = this.#pending;
+    this.#pending = null;
+    return pending ?? this.#inbound.read();
+  }
+
+  cancel(): void {
+    this.#inbound.cancel();
+  }
+}
