@@ -1,79 +1,72 @@
-// The line of each request that `gateway serve` prints: for eyes (text) or for scripts (json).
+// The line of each request that `gateway serve` prints: for eyes (text) or for
+// scripts (json). Its columns are request-columns.ts, where lines go is log-screen.ts.
 
 import type { Observer, RequestRecord } from "../gateway/observer.ts";
-import type { Usage } from "../billing/usage.ts";
+import type { LogScreen } from "./log-screen.ts";
+import { createRequestTable, describeTrouble, type RequestTable } from "./request-columns.ts";
+import { paint } from "./terminal.ts";
+import { measure, stripControls } from "./text.ts";
 
 export type LogForm = "text" | "json" | "off";
 
-type Print = (line: string) => void;
+export interface LogOptions {
+  readonly form: LogForm;
+  readonly screen: LogScreen;
+  /** Names as long as those to come. */
+  readonly expected: { readonly key: string; readonly channel: string };
+  /** What the day comes to so far, a decimal in USD. */
+  readonly today: () => string;
+}
 
-const SILENT: Observer = {
-  requestDone: () => {},
-  streamOpened: () => {},
-  streamClosed: () => {},
-  notice: () => {},
+export type RequestLog = Pick<Observer, "requestDone" | "notice"> & {
+  /** Says what stands in the columns. */
+  readonly head: () => void;
 };
 
-/** `print` writes a line for requests, `warn` one for people. */
-export function createRequestLog(form: LogForm, print: Print, warn: Print): Observer {
-  if (form === "off")
-    return { ...SILENT, notice: (level, text) => level !== "note" && warn(`${level}: ${text}`) };
+export function createRequestLog(options: LogOptions): RequestLog {
+  const { form, screen } = options;
+  if (form === "text") return createTextLog(options);
+  const head = (): void => {};
   if (form === "json") {
     return {
-      ...SILENT,
+      head,
       requestDone: (record) =>
-        print(JSON.stringify({ ...record, time: new Date(record.time).toISOString() })),
-      notice: (level, text) => print(JSON.stringify({ time: new Date().toISOString(), level, notice: text })),
+        screen.print(JSON.stringify({ ...record, time: new Date(record.time).toISOString() })),
+      notice: (level, text) =>
+        screen.print(JSON.stringify({ time: new Date().toISOString(), level, notice: text })),
     };
   }
   return {
-    ...SILENT,
-    requestDone: (record) => print(formatRecord(record)),
-    notice: (level, text) => warn(level === "note" ? text : `${level}: ${text}`),
+    head,
+    requestDone: () => {},
+    notice: (level, text) => {
+      if (level !== "note") screen.warn(`${level}: ${text}`);
+    },
   };
 }
 
-export function formatRecord(record: RequestRecord): string {
-  const columns = [
-    new Date(record.time).toTimeString().slice(0, 8),
-    (record.key ?? "-").padEnd(12),
-    (record.model ?? record.endpoint).padEnd(28),
-    (record.channel ?? "-").padEnd(16),
-    String(record.status).padEnd(3),
-    `first ${formatMs(record.firstByteMs)}`.padEnd(13),
-    `total ${formatMs(record.durationMs)}`.padEnd(13),
-    formatUsage(record.usage),
-    record.chargeUsd === null ? "" : `$${record.chargeUsd}`,
-    record.outcome === "complete" ? "" : record.outcome,
-    record.problem ?? "",
-  ];
-  return columns
-    .filter((column) => column !== "")
-    .join("  ")
-    .trimEnd();
+function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
+  const table = createRequestTable(expected, true);
+  return {
+    head: () => screen.print(paint("dim", table.head(screen.room()))),
+    requestDone: (record) => {
+      for (const line of writeLines(record, today(), table, screen.room())) screen.print(line);
+    },
+    notice: (level, text) => {
+      const [first = "", ...rest] = text.split("\n").map(stripControls);
+      for (const line of [level === "note" ? first : `${level}: ${first}`, ...rest]) screen.warn(line);
+    },
+  };
 }
 
-export function formatMs(ms: number | null): string {
-  if (ms === null) return "-";
-  return ms < 10_000 ? `${ms}ms` : `${(ms / 1000).toFixed(1)}s`;
-}
+const INDENT = "          ";
 
-const SHORT: ReadonlyArray<readonly [label: string, kinds: readonly (keyof Usage)[]]> = [
-  ["in", ["input", "input_audio", "input_image", "input_video", "tool_prompt"]],
-  ["read", ["cache_read", "cache_read_audio", "cache_read_image", "cache_read_video"]],
-  ["write", ["cache_write", "cache_write_5m", "cache_write_1h"]],
-  ["out", ["output", "output_audio", "output_image"]],
-];
-
-/** Tokens by kind, those that are not zero: `in 12 read 11000 out 350`. */
-export function formatUsage(usage: Usage | null): string {
-  if (usage === null) return "";
-  const parts = SHORT.map(([label, kinds]) => ({
-    label,
-    tokens: kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0),
-  }));
-  return parts
-    .filter(({ tokens }) => tokens > 0)
-    .map(({ label, tokens }) => `${label} ${tokens}`)
-    .join(" ");
+/** One line; on a terminal, what went wrong has lines of its own where it would not fit. */
+function writeLines(record: RequestRecord, today: string, table: RequestTable, room: number): string[] {
+  const row = table.row(record, today, room);
+  const trouble = stripControls(describeTrouble(record));
+  if (trouble === "") return [row];
+  if (measure(row) + 2 + measure(trouble) <= room) return [`${row}  ${paint("yellow", trouble)}`];
+  const wrapped = Bun.wrapAnsi(trouble, Math.max(20, room - INDENT.length), { hard: true });
+  return [row, ...wrapped.split("\n").map((line) => `${INDENT}${paint("yellow", line)}`)];
 }

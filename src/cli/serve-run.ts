@@ -1,13 +1,19 @@
 // What `gateway serve` does once it is asked to: config in, gateway up, signals, reload, down.
 
+import type { Ledger } from "../billing/ledger.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { findConfig, type Loaded, loadConfig } from "../config/file.ts";
+import { ConfigError } from "../config/problems.ts";
 import { watchConfig } from "../config/watch.ts";
 import { isLoopbackHost } from "../gateway/host.ts";
 import { type RunningGateway, startGateway } from "../gateway/start.ts";
+import { formatUsd, ZERO_USD } from "../lib/money.ts";
 import { type Demo, startDemo, writeCurlLines } from "./demo.ts";
-import { createRequestLog } from "./request-log.ts";
+import { init } from "./init-run.ts";
+import type { LogScreen } from "./log-screen.ts";
 import type { ServeFlags } from "./serve.ts";
+import { openServeScreen, type ServeScreen } from "./serve-screen.ts";
+import { askYes, canAsk, tell } from "./terminal.ts";
 
 /** How long running streams may go on after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
@@ -17,25 +23,46 @@ type Source =
   | { readonly kind: "demo"; readonly demo: Demo; readonly catalog: Catalog };
 
 export async function serve(flags: ServeFlags): Promise<void> {
-  const source = readSource(flags);
-  const log = createRequestLog(flags.log, printLine, warn);
+  const source = await readSource(flags);
   const catalog = override(source.catalog, flags);
-  const running = startGateway(catalog, [log], source.kind === "file" ? source.loaded.path : null);
-  announce(running, source, flags);
-  const stopWatching =
-    source.kind === "file" ? watch(source.loaded, running, flags) : () => source.demo.stop();
-  await untilStopped(running);
-  stopWatching();
+  let ledger: Ledger | null = null;
+  const today = (): string => formatUsd(ledger === null ? ZERO_USD : ledger.spentTogether("day"));
+  const screen = openServeScreen(flags.log, catalog, today);
+  try {
+    const configPath = source.kind === "file" ? source.loaded.path : null;
+    const running = startGateway(catalog, [screen.observer], configPath);
+    ledger = running.gateway.ledger;
+    announce(running, source, flags, screen);
+    const stopWatching =
+      source.kind === "file" ? watch(source.loaded, running, flags, screen) : () => source.demo.stop();
+    await untilStopped(running, screen);
+    stopWatching();
+  } finally {
+    screen.close();
+  }
 }
 
-function readSource(flags: ServeFlags): Source {
+async function readSource(flags: ServeFlags): Promise<Source> {
   if (flags.demo === true) {
     const demo = startDemo();
     return { kind: "demo", demo, catalog: demo.catalog };
   }
-  const loaded = loadConfig(findConfig(flags.config, process.env), process.env);
-  for (const text of loaded.warnings) warn(`warning: ${text}`);
+  const loaded = loadConfig(await locateConfig(flags), process.env);
+  for (const text of loaded.warnings) tell(`warning: ${text}`);
   return { kind: "file", loaded, catalog: loaded.catalog };
+}
+
+/** Where there is no config file yet and somebody can be asked, one can be written now. */
+async function locateConfig(flags: ServeFlags): Promise<string> {
+  try {
+    return findConfig(flags.config, process.env);
+  } catch (error) {
+    if (!(error instanceof ConfigError) || !canAsk()) throw error;
+    if (!(await askYes("There is no config file yet. Write one now, as `gateway init` does?", true)))
+      throw error;
+    await init({});
+    return findConfig(flags.config, process.env);
+  }
 }
 
 function override(catalog: Catalog, flags: ServeFlags): Catalog {
@@ -43,21 +70,23 @@ function override(catalog: Catalog, flags: ServeFlags): Catalog {
   return { ...catalog, listen: { host: flags.host ?? host, port: flags.port ?? port } };
 }
 
-function announce(running: RunningGateway, source: Source, flags: ServeFlags): void {
+function announce(running: RunningGateway, source: Source, flags: ServeFlags, screen: ServeScreen): void {
   const { catalog } = running.gateway;
   const { host } = catalog.listen;
   const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host;
   const base = `http://${shown}:${running.port}`;
   if (!isLoopbackHost(host))
-    warn(`warning: listening on ${host}: everyone who can reach this machine can reach the gateway`);
-  const tell = flags.log === "json" ? warn : printLine;
-  tell(`gateway is ready on ${base}`);
-  tell(`config: ${source.kind === "file" ? source.loaded.path : "demo"}   ledger: ${catalog.ledger.path}`);
-  for (const line of describeEndpoints(catalog)) tell(line);
-  if (source.kind === "file") return;
-  const { secrets } = source.demo;
-  for (const [platform, secret] of Object.entries(secrets)) tell(`key of the ${platform} group: ${secret}`);
-  for (const line of writeCurlLines(base, secrets, catalog.relayPrefix)) tell(line);
+    screen.warn(`warning: listening on ${host}: everyone who can reach this machine can reach the gateway`);
+  const say = flags.log === "json" ? screen.warn : screen.print;
+  say(`gateway is ready on ${base}`);
+  say(`config: ${source.kind === "file" ? source.loaded.path : "demo"}   ledger: ${catalog.ledger.path}`);
+  describeEndpoints(catalog).forEach(say);
+  if (source.kind === "demo") {
+    const { secrets } = source.demo;
+    for (const [platform, secret] of Object.entries(secrets)) say(`key of the ${platform} group: ${secret}`);
+    writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
+  }
+  screen.head();
 }
 
 function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
@@ -76,7 +105,7 @@ function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
   });
 }
 
-function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags): () => void {
+function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags, { warn }: LogScreen): () => void {
   return watchConfig(loaded, process.env, {
     onChange: ({ catalog }) => {
       running.reload(override(catalog, flags));
@@ -87,7 +116,7 @@ function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags): () =
 }
 
 /** The first signal drains, the second ends at once. */
-async function untilStopped(running: RunningGateway): Promise<void> {
+async function untilStopped(running: RunningGateway, { warn }: LogScreen): Promise<void> {
   const first = Promise.withResolvers<void>();
   let asked = false;
   const ask = (): void => {
@@ -103,12 +132,4 @@ async function untilStopped(running: RunningGateway): Promise<void> {
   process.on("SIGTERM", ask);
   await first.promise;
   await running.stop(GRACE_MS);
-}
-
-function printLine(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
-function warn(line: string): void {
-  process.stderr.write(`${line}\n`);
 }

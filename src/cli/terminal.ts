@@ -118,8 +118,8 @@ export function askSecret({ message, check }: Question): Promise<string> {
   return ask<string>((prompts) => prompts.password({ message, validate, ...PLACE }));
 }
 
-export function askYes(message: string): Promise<boolean> {
-  return ask<boolean>((prompts) => prompts.confirm({ message, initialValue: false, ...PLACE }));
+export function askYes(message: string, initialValue = false): Promise<boolean> {
+  return ask<boolean>((prompts) => prompts.confirm({ message, initialValue, ...PLACE }));
 }
 
 export interface Choice {
