@@ -2,15 +2,18 @@
 // The command tree, one line a command. What goes wrong becomes a sentence and an exit status (cli/program.ts).
 
 import { Command } from "commander";
+import { completeCommand, completionsCommand } from "./cli/completions.ts";
 import { doctorCommand } from "./cli/doctor.ts";
 import { envCommand } from "./cli/env.ts";
 import { groupsCommand } from "./cli/groups.ts";
 import { initCommand } from "./cli/init.ts";
 import { keysCommand } from "./cli/keys.ts";
+import { ledgerCommand } from "./cli/ledger.ts";
 import { plansCommand } from "./cli/plans.ts";
 import { runProgram } from "./cli/program.ts";
 import { runCommand } from "./cli/run.ts";
 import { serveCommand } from "./cli/serve.ts";
+import { usageCommand } from "./cli/usage.ts";
 import { VERSION } from "./lib/version.ts";
 
 const program = new Command("gateway")
@@ -22,8 +25,12 @@ program.addCommand(serveCommand());
 program.addCommand(keysCommand());
 program.addCommand(groupsCommand());
 program.addCommand(plansCommand());
+program.addCommand(usageCommand());
+program.addCommand(ledgerCommand());
 program.addCommand(envCommand());
 program.addCommand(runCommand());
 program.addCommand(doctorCommand());
+program.addCommand(completionsCommand());
+program.addCommand(completeCommand(program), { hidden: true });
 
 await runProgram(program);

@@ -58,6 +58,11 @@ function indexEntries(): ReadonlyMap<string, unknown> {
   return entries;
 }
 
+/** The models that the book knows, and who makes them. */
+export function listBookedModels(): { readonly provider: string; readonly id: string }[] {
+  return bookFile.models.flatMap(({ provider, ids }) => ids.map((id) => ({ provider, id })));
+}
+
 /** A dated snapshot (`-20250929`, `-2025-08-07`, `@20250929`) or a stable version (`-001`) of a model costs what the model costs. */
 const SNAPSHOT = /(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-00\d)$/;
 
