@@ -10,6 +10,7 @@ import { checkConfigText, type Loaded, readConfigText } from "./file.ts";
 import { ConfigError } from "./problems.ts";
 
 export interface ConfigListener {
+  /** May throw, which makes it a problem. */
   onChange(loaded: Loaded): void;
   /** Once for each distinct bad content. What runs goes on as it is. */
   onProblem(error: ConfigError): void;
@@ -76,19 +77,17 @@ function readConfig(path: string): Reading {
 }
 
 function tell(reading: Reading, path: string, env: Environment, listener: ConfigListener): void {
-  let loaded: Loaded;
   try {
     if (reading.text === null) throw reading.error;
-    loaded = { ...checkConfigText(reading.text, path, env), path, sha256: reading.sha256 };
+    listener.onChange({ ...checkConfigText(reading.text, path, env), path, sha256: reading.sha256 });
   } catch (error) {
     listener.onProblem(asConfigError(error));
-    return;
   }
-  listener.onChange(loaded);
 }
 
 function asConfigError(error: unknown): ConfigError {
-  return error instanceof ConfigError ? error : new ConfigError(String(error));
+  if (error instanceof ConfigError) return error;
+  return new ConfigError(error instanceof Error ? error.message : String(error));
 }
 
 function stampOf(path: string): string {

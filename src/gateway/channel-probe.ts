@@ -1,9 +1,62 @@
-// Asks a channel for its models, to see whether it is there: free of charge, and
-// through the same door as real traffic.
+// Asks a channel for its models, to see whether it is there: free of charge, by
+// command, or again and again where the config says so and nothing else has told.
 
-import type { Channel } from "../config/catalog.ts";
+import type { Catalog, Channel } from "../config/catalog.ts";
+import { UpstreamFault } from "../lib/http1/types.ts";
 import type { Gateway } from "./gateway.ts";
+import { scrub } from "./headers.ts";
+import { askPage } from "./model-list.ts";
+import { reportFault } from "./observer.ts";
+import { type Failure, judgeRefusal } from "./verdict.ts";
 
 export async function probeChannel(channel: Channel, gateway: Gateway): Promise<void> {
-  await gateway.lists.ofChannel(channel, gateway.catalog.vendor);
+  gateway.channels.reportProbe(channel, await ask(channel, gateway), gateway.now());
+}
+
+/** An answer that only says that there is no such list comes from an upstream that is well. */
+async function ask(channel: Channel, { client, catalog }: Gateway): Promise<Failure | null> {
+  const { name, credential } = channel;
+  try {
+    const { status, body } = await askPage(client, channel, catalog.vendor, "");
+    const text = Buffer.from(scrub(Buffer.from(body), [credential])).toString();
+    return judgeRefusal(name, status, text);
+  } catch (fault) {
+    if (fault instanceof UpstreamFault) return { kind: "fault", channel: name, fault };
+    throw fault;
+  }
+}
+
+export interface Probes {
+  /** The channels of the catalog that now counts. */
+  follow(catalog: Catalog): void;
+  stop(): void;
+}
+
+export function startProbes(gateway: Gateway): Probes {
+  let timers: Timer[] = [];
+  const stop = (): void => {
+    timers.forEach(clearInterval);
+    timers = [];
+  };
+  const look = async (channel: Channel, probeMs: number): Promise<void> => {
+    const isKnown = gateway.now() - gateway.channels.lastAnswer(channel) < probeMs;
+    if (isKnown) return;
+    try {
+      await probeChannel(channel, gateway);
+    } catch (error) {
+      reportFault(error, gateway.observer);
+    }
+  };
+  return {
+    follow: (catalog) => {
+      stop();
+      for (const channel of catalog.channels.values()) {
+        const { probeMs, disabled } = channel;
+        if (probeMs === null || disabled === true) continue;
+        void look(channel, probeMs);
+        timers.push(setInterval(() => void look(channel, probeMs), probeMs).unref());
+      }
+    },
+    stop,
+  };
 }

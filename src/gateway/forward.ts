@@ -7,6 +7,7 @@ import { decodeInbound } from "./decode.ts";
 import type { Errand } from "./errand.ts";
 import type { Gateway } from "./gateway.ts";
 import { requestFields } from "./headers.ts";
+import { markHop } from "./loop.ts";
 import type { Candidate } from "./match.ts";
 import type { InferenceRequest } from "./request.ts";
 import { upstreamOf } from "./upstream.ts";
@@ -34,7 +35,7 @@ export function buildOutbound(errand: Errand, candidate: Candidate, gateway: Gat
   const body = renameModel(request, candidate);
   const keepEncoding = request.encoded && body === request.body;
   const fields = requestFields(call.exchange.fields, { vendor, keepEncoding });
-  fields.push(dialect.sign(channel.credential, vendor));
+  fields.push(dialect.sign(channel.credential, vendor), ...markHop(call.exchange, origin));
   return {
     origin,
     method: call.exchange.method,

@@ -9,6 +9,7 @@ import type { Call } from "./call.ts";
 import { createErrand, releaseBody } from "./errand.ts";
 import { failover } from "./failover.ts";
 import type { Gateway } from "./gateway.ts";
+import { refuseReturn } from "./loop.ts";
 import { match, requireAccess } from "./match.ts";
 import { answerModels } from "./model-list.ts";
 import { createPassage } from "./passage.ts";
@@ -24,6 +25,7 @@ const LISTS = new Set<Purpose>(["list", "model"]);
 export async function handle(call: Call, gateway: Gateway): Promise<void> {
   let key: Key | null = null;
   try {
+    refuseReturn(call.exchange);
     key = authenticate(call, gateway.catalog, call.time);
     requireAccess(key, call.target.endpoint, gateway.catalog, call.time);
     if (!LISTS.has(call.target.endpoint.purpose)) return await serve(call, key, gateway);

@@ -8,7 +8,9 @@ import { createClient } from "../lib/http1/client.ts";
 import { createActivity } from "./activity.ts";
 import { createChannels } from "./channels.ts";
 import { type Control, openControl } from "./control.ts";
+import { startProbes } from "./channel-probe.ts";
 import type { Gateway } from "./gateway.ts";
+import { refuseLoops } from "./loop.ts";
 import { createMetrics } from "./metrics.ts";
 import { createModelLists } from "./model-list.ts";
 import { joinObservers, type Observer } from "./observer.ts";
@@ -17,7 +19,7 @@ import { type RunningServer, startServer } from "./server.ts";
 export interface RunningGateway {
   readonly gateway: Gateway;
   readonly port: number;
-  /** Takes up a changed config file. What is running goes on with what it began with. */
+  /** Takes up a changed config file, or throws what is wrong with it. What is running goes on with what it began with. */
   reload(catalog: Catalog): void;
   /** Stops accepting, waits for running streams, at most `graceMs`, then ends what is left. */
   stop(graceMs: number): Promise<void>;
@@ -31,6 +33,7 @@ export function startGateway(
   observers: readonly Observer[],
   configPath: string | null = null,
 ): RunningGateway {
+  refuseLoops(catalog, catalog.listen.port);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
   const observer = joinObservers([metrics.observer, activity.observer, ...observers]);
@@ -53,7 +56,10 @@ export function startGateway(
     observer,
     halt: halt.signal,
     now: Date.now,
-    metrics: metrics.render,
+    metrics: () => {
+      const channels = gateway.channels.view(gateway.catalog, gateway.now());
+      return metrics.render({ channels, ledgerFails: ledger.problem !== null });
+    },
   };
   const server = startServer(gateway, catalog.listen);
   const control = openControl(gateway, activity, { port: server.port, config: configPath });
@@ -70,7 +76,10 @@ function run(
     halt.abort();
     server.stopNow();
   };
+  const probes = startProbes(gateway);
+  probes.follow(gateway.catalog);
   const close = async (): Promise<void> => {
+    probes.stop();
     control.close();
     gateway.channels.close();
     gateway.client.close();
@@ -80,6 +89,8 @@ function run(
     gateway,
     port: server.port,
     reload: (catalog) => {
+      refuseLoops(catalog, server.port);
+      probes.follow(catalog);
       gateway.channels.retain(catalog);
       gateway.catalog = catalog;
     },

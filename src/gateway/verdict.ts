@@ -23,17 +23,19 @@ export type Cause =
 /** Why an attempt came to nothing. */
 export type Failure =
   | { readonly kind: "fault"; readonly channel: string; readonly fault: UpstreamFault }
-  | {
-      readonly kind: "status";
-      readonly channel: string;
-      /** The upstream's; of an error inside a stream, the status that means the same. */
-      readonly status: number;
-      readonly cause: Cause;
-      /** The upstream's own words, scrubbed and shortened. */
-      readonly message: string;
-      /** How long the upstream asks to be left alone; null when it doesn't say. */
-      readonly waitMs: number | null;
-    };
+  | Refused;
+
+export interface Refused {
+  readonly kind: "status";
+  readonly channel: string;
+  /** The upstream's; of an error inside a stream, the status that means the same. */
+  readonly status: number;
+  readonly cause: Cause;
+  /** The upstream's own words, scrubbed and shortened. */
+  readonly message: string;
+  /** How long the upstream asks to be left alone; null when it doesn't say. */
+  readonly waitMs: number | null;
+}
 
 interface Rule {
   readonly code: ErrorCode;
@@ -155,16 +157,20 @@ export function readFailure(
   now: number,
 ): Failure | null {
   const text = new TextDecoder().decode(body);
-  const { status } = inbound;
+  const failure = judgeRefusal(channel, inbound.status, text);
+  return failure === null ? null : { ...failure, waitMs: readWait(inbound, text, now) };
+}
+
+export function judgeRefusal(channel: string, status: number, text: string): Refused | null {
   const told = status < 500 ? TELLING.find(([words]) => words.test(text))?.[1] : undefined;
   if (told === undefined && !blamesChannel(status)) return null;
   const { cause } = told ?? STATUS_RULES.get(status) ?? SERVER_ERROR;
   const message = readErrorMessage(text).slice(0, MESSAGE_LIMIT);
-  return { kind: "status", channel, status, cause, message, waitMs: readWait(inbound, text, now) };
+  return { kind: "status", channel, status, cause, message, waitMs: null };
 }
 
 /** For an error that came in a stream: `status` says the same. */
-export function blame(channel: string, status: number, message: string): Failure {
+export function blame(channel: string, status: number, message: string): Refused {
   const { cause } = STATUS_RULES.get(status) ?? SERVER_ERROR;
   return { kind: "status", channel, status, cause, message: message.slice(0, MESSAGE_LIMIT), waitMs: null };
 }
