@@ -99,7 +99,9 @@ export async function flushLedger(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
 }
 
-export type DialectName = "messages" | "responses" | "chat" | "content";
+export const DIALECTS = ["messages", "responses", "chat", "content"] as const;
+export type DialectName = (typeof DIALECTS)[number];
+export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 
 export const bearer = (platform: Platform): Record<string, string> => ({
   authorization: `Bearer ${keyOf(platform)}`,
@@ -135,4 +137,27 @@ export function makeRequest(dialect: DialectName, stream = false, more: Section 
       };
     }
   }
+}
+
+/** A world of its own for one test: what a channel is remembered for there is forgotten. */
+export async function inWorld(
+  use: (world: World) => Promise<void>,
+  change?: (url: string) => Section,
+  options?: WorldOptions,
+): Promise<void> {
+  const world = openWorld(change, options);
+  try {
+    await use(world);
+  } finally {
+    await world.stop();
+  }
+}
+
+/** The same setting on the channel of each platform. */
+export function onChannels(more: Section): (url: string) => Section {
+  return (url) => ({
+    channels: Object.fromEntries(
+      PLATFORMS.map((platform) => [platform, { platform, base_url: url, credential: CREDENTIAL, ...more }]),
+    ),
+  });
 }
