@@ -12,7 +12,9 @@ import { ledgerCommand } from "./cli/ledger.ts";
 import { plansCommand } from "./cli/plans.ts";
 import { runProgram } from "./cli/program.ts";
 import { runCommand } from "./cli/run.ts";
+import { schemaCommand } from "./cli/schema.ts";
 import { serveCommand } from "./cli/serve.ts";
+import { topCommand } from "./cli/top.ts";
 import { usageCommand } from "./cli/usage.ts";
 import { VERSION } from "./lib/version.ts";
 
@@ -22,6 +24,7 @@ const program = new Command("gateway")
 
 program.addCommand(initCommand());
 program.addCommand(serveCommand());
+program.addCommand(topCommand());
 program.addCommand(keysCommand());
 program.addCommand(groupsCommand());
 program.addCommand(plansCommand());
@@ -30,6 +33,7 @@ program.addCommand(ledgerCommand());
 program.addCommand(envCommand());
 program.addCommand(runCommand());
 program.addCommand(doctorCommand());
+program.addCommand(schemaCommand());
 program.addCommand(completionsCommand());
 program.addCommand(completeCommand(program), { hidden: true });
 

@@ -12,9 +12,9 @@ interface RequestColumn extends FlexColumn {
 
 const COLUMNS: readonly RequestColumn[] = [
   { title: "TIME", rank: 3, least: 8, most: 8, read: ({ time }) => formatTime(time) },
-  { title: "KEY", rank: 6, least: 6, most: 16, read: ({ key }) => key ?? "-" },
-  { title: "MODEL", rank: 1, least: 9, most: 32, read: ({ model, endpoint }) => model ?? endpoint },
-  { title: "CHANNEL", rank: 10, least: 8, most: 20, read: ({ channel }) => channel ?? "-" },
+  { title: "KEY", rank: 6, least: 8, most: 16, read: ({ key }) => key ?? "-" },
+  { title: "MODEL", rank: 1, least: 14, most: 32, read: ({ model, endpoint }) => model ?? endpoint },
+  { title: "CHANNEL", rank: 10, least: 10, most: 20, read: ({ channel }) => channel ?? "-" },
   { title: "STATUS", rank: 0, least: 3, most: 6, read: ({ status }) => String(status) },
   right("FIRST", 11, 5, ({ firstByteMs }) => formatMs(firstByteMs)),
   right("TOOK", 4, 5, ({ durationMs }) => formatMs(durationMs)),
@@ -74,7 +74,16 @@ export function createRequestTable(
 }
 
 /** So that the first lines stand as the later ones do. */
-const USUAL = { TIME: "12:00:00", MODEL: "claude-sonnet-4-5", FIRST: "9999ms", CHARGE: "$0.000000" } as const;
+const USUAL = {
+  TIME: "12:00:00",
+  MODEL: "claude-sonnet-4-5",
+  FIRST: "999ms",
+  TOOK: "999ms",
+  IN: "99999",
+  READ: "99999",
+  OUT: "99999",
+  CHARGE: "$0.000000",
+} as const;
 
 function paintCell(title: string, text: string, { status }: RequestRecord): string {
   if (title === "STATUS") return paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text);

@@ -1,0 +1,10 @@
+// Amounts as bars: for eyes, to an eighth of a cell.
+
+const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+/** `most` fills all cells. */
+export function drawBar(amount: bigint, most: bigint, cells: number): string {
+  if (most <= 0n || amount <= 0n || cells <= 0) return "";
+  const eighths = Number((amount * BigInt(cells) * 8n) / most);
+  return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? "");
+}

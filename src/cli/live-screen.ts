@@ -1,0 +1,95 @@
+// A terminal of one's own for a while: the other screen, its keys and sizes, and
+// the terminal as it was, however it ends. What is shown is the caller's.
+
+import { ATOMIC } from "./log-screen.ts";
+
+export interface LiveScreen {
+  readonly columns: () => number;
+  readonly rows: () => number;
+  /** Shows these lines from the top; writes those that have changed. */
+  readonly draw: (lines: readonly string[]) => void;
+  /** Resolves when the user or the system wants to leave. */
+  readonly left: Promise<void>;
+  readonly close: () => void;
+}
+
+/** The other screen, cursor hidden, lines cut instead of wrapped. */
+const CLEAR = "\u001B[2J";
+const ENTER = `\u001B[?1049h\u001B[?25l\u001B[?7l${CLEAR}`;
+const LEAVE = "\u001B[?7h\u001B[?25h\u001B[?1049l";
+const LEAVING_KEYS = ["q", "Q", "\u0003", "\u0004"];
+const SUSPEND_KEY = "\u001A";
+
+/** `redraw` is called when the size has changed. */
+export function openLiveScreen(redraw: () => void): LiveScreen {
+  const { stdin: input, stdout: out } = process;
+  const left = Promise.withResolvers<void>();
+  let shown: readonly string[] = [];
+  const setRaw = (raw: boolean): void => {
+    if (input.isTTY) input.setRawMode(raw);
+  };
+  const enter = (): void => {
+    shown = [];
+    setRaw(true);
+    out.write(ENTER);
+  };
+  const restore = (): void => {
+    out.write(LEAVE);
+    setRaw(false);
+  };
+  const press = (keys: Buffer): void => {
+    const text = keys.toString("latin1");
+    // Arrows and the like: several bytes for one key.
+    if (text.startsWith("\u001B")) return;
+    if (LEAVING_KEYS.some((key) => text.includes(key))) left.resolve();
+    if (!text.includes(SUSPEND_KEY)) return;
+    restore();
+    process.kill(0, "SIGTSTP");
+  };
+  const goOn = (): void => {
+    enter();
+    redraw();
+  };
+  const resize = (): void => {
+    shown = [];
+    out.write(CLEAR);
+    redraw();
+  };
+  const leave = (): void => left.resolve();
+  enter();
+  const stops = [
+    ...(["SIGINT", "SIGTERM", "SIGHUP"] as const).map((signal) => hear(process, signal, leave)),
+    hear(process, "SIGCONT", goOn),
+    hear(process, "exit", restore),
+    hear(out, "resize", resize),
+    ...(input.isTTY ? [hear(input, "data", press), () => input.pause()] : []),
+  ];
+  return {
+    columns: () => out.columns,
+    rows: () => out.rows,
+    draw: (lines) => {
+      const change = writeChanges(shown, lines);
+      shown = lines;
+      if (change !== "") out.write(ATOMIC.begin + change + ATOMIC.end);
+    },
+    left: left.promise,
+    close: () => {
+      for (const stop of stops) stop();
+      restore();
+    },
+  };
+}
+
+/** Returns what ends it. */
+function hear(source: NodeJS.EventEmitter, event: string, listener: (told: Buffer) => void): () => void {
+  source.on(event, listener);
+  return () => source.off(event, listener);
+}
+
+function writeChanges(before: readonly string[], after: readonly string[]): string {
+  const count = Math.max(before.length, after.length);
+  return Array.from({ length: count }, (_, row) => row)
+    .filter((row) => before[row] !== after[row])
+    .map((row) => `\u001B[${row + 1};1H${after[row] ?? ""}\u001B[K`)
+    .join("");
+}

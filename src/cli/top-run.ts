@@ -1,0 +1,58 @@
+// What `gateway top` does: asks the running gateway again and again, and shows
+// what it says. What that looks like is top-view.ts.
+
+import { resolve } from "node:path";
+import { type GatewayState, gatewayStateSchema } from "../gateway/control-state.ts";
+import { askGateway, tryGateway } from "./control.ts";
+import { openLiveScreen } from "./live-screen.ts";
+import { type ConfigFlags, openConfig } from "./opening.ts";
+import { print, printJson } from "./terminal.ts";
+import { createTopView } from "./top-view.ts";
+
+export interface TopFlags extends ConfigFlags {
+  readonly ledger?: string;
+  readonly json?: true;
+}
+
+export async function showTop(flags: TopFlags): Promise<void> {
+  const path = flags.ledger === undefined ? openConfig(flags).catalog.ledger.path : resolve(flags.ledger);
+  const state = gatewayStateSchema.parse(await askGateway(path, "GET", "/state"));
+  if (flags.json === true) printJson(state);
+  else if (process.stdout.isTTY && process.env["TERM"] !== "dumb") await watch(path, state);
+  else printOnce(state);
+}
+
+function printOnce(state: GatewayState): void {
+  const view = createTopView();
+  view.see(state, Date.now());
+  const endless = Number.POSITIVE_INFINITY;
+  for (const line of view.draw(endless, endless)) print(line);
+}
+
+const PERIOD_MS = 500;
+
+async function watch(ledgerPath: string, first: GatewayState): Promise<void> {
+  const view = createTopView();
+  const draw = (): void => screen.draw(view.draw(screen.columns(), screen.rows()));
+  const screen = openLiveScreen(draw);
+  const ended = new AbortController();
+  const left = screen.left.then(() => ended.abort());
+  const look = async (): Promise<GatewayState | null> => {
+    const told = await tryGateway({ ledgerPath, signal: ended.signal }, "GET", "/state");
+    return told === null ? null : gatewayStateSchema.parse(told);
+  };
+  try {
+    let state: GatewayState | null = first;
+    while (!ended.signal.aborted) {
+      if (state === null) view.lose();
+      else view.see(state, Date.now());
+      draw();
+      await Promise.race([left, Bun.sleep(PERIOD_MS)]);
+      if (!ended.signal.aborted) state = await Promise.race([left.then(() => null), look()]);
+    }
+  } catch (error) {
+    if (!ended.signal.aborted) throw error;
+  } finally {
+    screen.close();
+  }
+}
