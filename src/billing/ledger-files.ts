@@ -21,6 +21,8 @@ export interface Place {
   readonly offset: number;
 }
 
+const START: Place = { file: 0, offset: 0 };
+
 interface Rotated {
   readonly path: string;
   readonly month: string;
@@ -79,16 +81,22 @@ export function locate(files: readonly string[], position: Position): Place | nu
   return null;
 }
 
-/** Every whole line from a place on, through all later files; lines that are not JSON objects are passed over. */
-export function* readLinesFrom(
-  files: readonly string[],
-  place: Place,
-): Generator<Readonly<Record<string, unknown>>, void> {
+/** Every whole line from a place on, through all later files. */
+export function* readTextsFrom(files: readonly string[], place: Place = START): Generator<string, void> {
   for (const [index, file] of files.entries()) {
     if (index < place.file) continue;
-    for (const { text, whole } of readLines(file, index === place.file ? place.offset : 0)) {
-      const line = whole ? parseJson(text) : undefined;
-      if (isObject(line)) yield line;
-    }
+    for (const { text, whole } of readLines(file, index === place.file ? place.offset : 0))
+      if (whole) yield text;
+  }
+}
+
+/** The same as objects; lines that are none are passed over. */
+export function* readLinesFrom(
+  files: readonly string[],
+  place: Place = START,
+): Generator<Readonly<Record<string, unknown>>, void> {
+  for (const text of readTextsFrom(files, place)) {
+    const line = parseJson(text);
+    if (isObject(line)) yield line;
   }
 }

@@ -31,7 +31,7 @@ export function* findRepriced(path: string, query: RepriceQuery): Generator<Repr
   const files = listLedgerFiles(path);
   const corrected = readCorrected(files);
   const { since, until } = query;
-  for (const value of readLinesFrom(files, { file: 0, offset: 0 })) {
+  for (const value of readLinesFrom(files)) {
     if (value["corrects"] !== undefined) continue;
     const { success, data: line } = lineSchema.safeParse(value);
     if (!success || line.basis === "unknown") continue;
@@ -44,7 +44,7 @@ export function* findRepriced(path: string, query: RepriceQuery): Generator<Repr
 /** Amounts in force of the requests that have been corrected: few. */
 function readCorrected(files: readonly string[]): Map<string, Effective> {
   const corrected = new Map<string, Effective>();
-  for (const line of readLinesFrom(files, { file: 0, offset: 0 })) {
+  for (const line of readLinesFrom(files)) {
     const { corrects, official_usd, charge_usd } = line;
     if (typeof corrects !== "string") continue;
     if (typeof official_usd !== "string" || typeof charge_usd !== "string") continue;

@@ -3,10 +3,11 @@
 
 import { statSync } from "node:fs";
 
-import { isObject, parseJson } from "../lib/json.ts";
+import { fieldOf, isObject, parseJson } from "../lib/json.ts";
 import type { Decimal, Usd } from "../lib/money.ts";
 import { parseDecimal, parseUsd } from "../lib/money.ts";
 import { readLines } from "./ledger-reader.ts";
+import { scanLine, type ScannedLine } from "./ledger-scan.ts";
 
 export interface Amounts {
   /** Null: not known. */
@@ -29,16 +30,39 @@ export interface Row extends Amounts {
 }
 
 /** Null for what is neither a line nor a correction. */
-export function readRow(line: Readonly<Record<string, unknown>>): Row | null {
+export function readRow(text: string): Row | null {
+  const scanned = scanLine(text);
+  if (scanned !== null) return readScanned(scanned);
+  const line = parseJson(text);
   const names = readNames(line);
   const amounts = readAmounts(line);
   if (names === null || amounts === null) return null;
-  if (line["corrects"] === undefined) return { ...names, ...amounts, was: null };
-  const was = readAmounts(line["was"]);
+  if (fieldOf(line, "corrects") === undefined) return { ...names, ...amounts, was: null };
+  const was = readAmounts(fieldOf(line, "was"));
   return was === null ? null : { ...names, ...amounts, was };
 }
 
-function readNames(line: Readonly<Record<string, unknown>>): Omit<Row, keyof Amounts | "was"> | null {
+function readScanned(line: ScannedLine): Row | null {
+  const { id, time, key, group, channel, model, usage, basis } = line;
+  const amounts = parseAmounts(line.official, line.charge);
+  if (amounts === null) return null;
+  return {
+    id,
+    time,
+    key,
+    group,
+    channel,
+    model,
+    usage,
+    basis,
+    official: amounts.official,
+    charge: amounts.charge,
+    was: null,
+  };
+}
+
+function readNames(line: unknown): Omit<Row, keyof Amounts | "was"> | null {
+  if (!isObject(line)) return null;
   const { key, group, channel, model, usage, basis } = line;
   const isCorrection = line["corrects"] !== undefined;
   const id = isCorrection ? line["corrects"] : line["id"];
@@ -49,9 +73,12 @@ function readNames(line: Readonly<Record<string, unknown>>): Omit<Row, keyof Amo
 }
 
 function readAmounts(line: unknown): Amounts | null {
-  if (!isObject(line)) return null;
-  const { official_usd: official, charge_usd: charge } = line;
-  if (!isAmount(official) || !isAmount(charge)) return null;
+  const official = fieldOf(line, "official_usd");
+  const charge = fieldOf(line, "charge_usd");
+  return isAmount(official) && isAmount(charge) ? parseAmounts(official, charge) : null;
+}
+
+function parseAmounts(official: string | null, charge: string | null): Amounts | null {
   try {
     return {
       official: official === null ? null : parseDecimal(official),
@@ -78,8 +105,7 @@ export function readRecent(files: readonly string[], since: string): Row[] {
   const from = Math.max(0, size - RECENT_BYTES);
   const rows: Row[] = [];
   for (const { text } of readLines(last, from)) {
-    const line = parseJson(text);
-    const row = isObject(line) ? readRow(line) : null;
+    const row = readRow(text);
     if (row !== null && row.was === null && row.time >= since) rows.push(row);
   }
   return rows;

@@ -12,7 +12,7 @@ import { parseJson } from "../lib/json.ts";
 import type { Usd } from "../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../lib/money.ts";
 import type { Position } from "./ledger-files.ts";
-import { locate, readLinesFrom } from "./ledger-files.ts";
+import { locate, readTextsFrom } from "./ledger-files.ts";
 import { hashLine } from "./ledger-line.ts";
 import { readRow } from "./ledger-row.ts";
 
@@ -90,8 +90,8 @@ export class Sums {
           this.#sums[kind].set(name, decodeSum(sum));
       }
     }
-    for (const line of readLinesFrom(files, place ?? { file: 0, offset: 0 })) {
-      const row = readRow(line);
+    for (const text of readTextsFrom(files, place ?? undefined)) {
+      const row = readRow(text);
       if (row !== null) this.add(row, subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD));
     }
   }

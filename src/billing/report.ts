@@ -13,7 +13,7 @@ import {
   type Usd,
   ZERO_USD,
 } from "../lib/money.ts";
-import { listLedgerFiles, readLinesFrom } from "./ledger-files.ts";
+import { listLedgerFiles, readTextsFrom } from "./ledger-files.ts";
 import { readRow, type Row } from "./ledger-row.ts";
 
 export const DIMENSIONS = ["day", "key", "group", "model", "channel"] as const;
@@ -52,8 +52,8 @@ export function sumLedger(path: string, query: ReportQuery): Report {
   const rows = new Map<string, Totals>();
   const total = openTotals();
   let unreadable = 0;
-  for (const line of readLinesFrom(listLedgerFiles(path), { file: 0, offset: 0 })) {
-    const row = readRow(line);
+  for (const text of readTextsFrom(listLedgerFiles(path))) {
+    const row = readRow(text);
     if (row === null) unreadable += 1;
     else if (isAsked(row, query)) {
       const name = query.by === "day" ? row.time.slice(0, 10) : row[query.by];

@@ -1,4 +1,4 @@
-// Which requests a reader of the ledger has met, and a fingerprint of the amounts
+// Which requests a reader of the ledger has met, and a fingerprint of the charge
 // that each has now. Eight bytes of hash stand for an id, so that a million ids
 // take some 25 MB, and the table stops growing at a few million: then the oldest
 // are forgotten. Whatever repeats a line further back than that breaks the chain.
@@ -19,42 +19,62 @@ export class SeenIds {
   #old: Table | null = null;
 
   /** False when the id is known already. */
-  add(id: string, amounts: string): boolean {
-    if (this.#find(id) !== null) return false;
+  add(id: string, charge: string | null): boolean {
     if (this.#young.count >= GENERATION) {
       this.#old = this.#young;
       this.#young = createTable(FIRST_SLOTS);
     }
     if (this.#young.count * WORDS * 2 >= this.#young.words.length) this.#young = grow(this.#young);
-    insert(this.#young, [hash(id, 1) || 1, hash(id, 2), hash(amounts, 3)]);
+    const first = hashFirst(id);
+    const second = hashSecond(id);
+    const { words } = this.#young;
+    const slot = findSlot(words, first, second);
+    if (words[slot] !== 0 || isIn(this.#old, first, second)) return false;
+    fill(this.#young, slot, [first, second, hashCharge(charge)]);
     return true;
   }
 
   /** Null: unknown, or forgotten. */
-  hasAmounts(id: string, amounts: string): boolean | null {
+  hasCharge(id: string, charge: string | null): boolean | null {
     const found = this.#find(id);
-    return found === null ? null : found.words[found.slot + 2] === hash(amounts, 3);
+    return found === null ? null : found.words[found.slot + 2] === hashCharge(charge);
   }
 
-  setAmounts(id: string, amounts: string): void {
+  setCharge(id: string, charge: string | null): void {
     const found = this.#find(id);
-    if (found !== null) found.words[found.slot + 2] = hash(amounts, 3);
+    if (found !== null) found.words[found.slot + 2] = hashCharge(charge);
   }
 
-  /** Ids have been forgotten: an unknown one may be one of them. */
+  /** False when ids have been forgotten: an unknown one may be one of them. */
   get isComplete(): boolean {
     return this.#old === null;
   }
 
   #find(id: string): { words: Uint32Array; slot: number } | null {
-    const first = hash(id, 1) || 1;
-    const second = hash(id, 2);
-    for (const table of [this.#young, this.#old]) {
-      const slot = table === null ? -1 : findSlot(table.words, first, second);
-      if (table !== null && table.words[slot] !== 0) return { words: table.words, slot };
-    }
-    return null;
+    const first = hashFirst(id);
+    const second = hashSecond(id);
+    const table = isIn(this.#young, first, second) ? this.#young : this.#old;
+    return table !== null && isIn(table, first, second)
+      ? { words: table.words, slot: findSlot(table.words, first, second) }
+      : null;
   }
+}
+
+function isIn(table: Table | null, first: number, second: number): boolean {
+  return table !== null && table.words[findSlot(table.words, first, second)] !== 0;
+}
+
+/** Never 0, which marks a free slot. */
+function hashFirst(id: string): number {
+  return Bun.hash.xxHash32(id, 1) || 1;
+}
+
+function hashSecond(id: string): number {
+  return Bun.hash.xxHash32(id, 2);
+}
+
+function hashCharge(charge: string | null): number {
+  return Bun.hash.xxHash32(charge ?? "", 3);
 }
 
 function createTable(slots: number): Table {
@@ -65,13 +85,16 @@ function grow(table: Table): Table {
   const larger = createTable((table.words.length / WORDS) * 2);
   const { words } = table;
   for (let slot = 0; slot < words.length; slot += WORDS) {
-    if (words[slot] !== 0) insert(larger, [words[slot] ?? 0, words[slot + 1] ?? 0, words[slot + 2] ?? 0]);
+    const first = words[slot] ?? 0;
+    const second = words[slot + 1] ?? 0;
+    if (first !== 0)
+      fill(larger, findSlot(larger.words, first, second), [first, second, words[slot + 2] ?? 0]);
   }
   return larger;
 }
 
-function insert(table: Table, entry: readonly [number, number, number]): void {
-  table.words.set(entry, findSlot(table.words, entry[0], entry[1]));
+function fill(table: Table, slot: number, entry: readonly [number, number, number]): void {
+  [table.words[slot], table.words[slot + 1], table.words[slot + 2]] = entry;
   table.count += 1;
 }
 
@@ -84,14 +107,4 @@ function findSlot(words: Uint32Array, first: number, second: number): number {
     if (words[slot] === 0 || (words[slot] === first && words[slot + 1] === second)) return slot;
     index = (index + 1) & mask;
   }
-}
-
-/** FNV-1a with a final mix, so that near ids do not fall side by side. */
-function hash(text: string, seed: number): number {
-  let value = Math.imul(0x811c9dc5, seed * 2 + 1);
-  for (let index = 0; index < text.length; index += 1) {
-    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
-  }
-  value = Math.imul(value ^ (value >>> 15), 0x2c1b3c6d);
-  return (value ^ (value >>> 13)) >>> 0;
 }

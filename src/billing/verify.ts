@@ -7,7 +7,9 @@ import { isObject, parseJson } from "../lib/json.ts";
 import { listLedgerFiles, locate } from "./ledger-files.ts";
 import { GENESIS, hashLine } from "./ledger-line.ts";
 import { readLines } from "./ledger-reader.ts";
+import { scanLine } from "./ledger-scan.ts";
 import { readCheckpoint } from "./ledger-sums.ts";
+import { AmountChecker } from "./verify-amounts.ts";
 import { SeenIds } from "./verify-ids.ts";
 import { findFault } from "./verify-line.ts";
 
@@ -56,6 +58,7 @@ class Verifier {
   readonly #options: VerifyOptions;
   readonly #report: (finding: Finding) => void;
   readonly #ids = new SeenIds();
+  readonly #amounts = new AmountChecker();
   #prev: string | null;
   #file = "";
   #line = 0;
@@ -81,10 +84,30 @@ class Verifier {
   check(text: string): void {
     this.#line += 1;
     this.#lines += 1;
-    const line = parseJson(text);
-    if (isObject(line)) this.#checkLine(line);
-    else this.#find(null, "this is no JSON object: the line is torn or overwritten");
+    const scanned = scanLine(text);
+    if (scanned !== null && this.#amounts.isRight(scanned)) {
+      this.#checkPlace(scanned.id, scanned.prev, scanned.charge);
+    } else this.#checkClosely(text);
     this.#prev = hashLine(text);
+  }
+
+  #checkClosely(text: string): void {
+    const line = parseJson(text);
+    if (!isObject(line)) {
+      this.#find(null, "this is no JSON object: the line is torn or overwritten");
+      return;
+    }
+    const id = typeof line["id"] === "string" ? line["id"] : null;
+    const charge = readCharge(line);
+    this.#checkPlace(id, line["prev"], charge);
+    const fault = findFault(line);
+    if (fault !== null) this.#find(id, fault);
+    if (id !== null && line["corrects"] !== undefined) this.#checkCorrection(line, id, charge);
+  }
+
+  #checkPlace(id: string | null, prev: unknown, charge: string | null): void {
+    if (this.#prev !== null && prev !== this.#prev) this.#find(id, this.#describeBreak());
+    if (id !== null && !this.#ids.add(id, charge)) this.#find(id, "this id has a line already");
   }
 
   reportTorn(): void {
@@ -100,33 +123,22 @@ class Verifier {
     );
   }
 
-  #checkLine(line: Readonly<Record<string, unknown>>): void {
-    const id = typeof line["id"] === "string" ? line["id"] : null;
-    if (this.#prev !== null && line["prev"] !== this.#prev) this.#find(id, this.#describeBreak());
-    const fault = findFault(line);
-    if (fault !== null) this.#find(id, fault);
-    if (id === null) return;
-    const amounts = describeAmounts(line);
-    if (!this.#ids.add(id, amounts)) this.#find(id, "this id has a line already");
-    if (line["corrects"] !== undefined) this.#checkCorrection(line, id, amounts);
-  }
-
   #describeBreak(): string {
     if (this.#lines === 1) return "the first line follows one that is not here: older lines are missing";
     return "this line does not follow the one before: that one was changed, or lines between them are missing";
   }
 
-  #checkCorrection(line: Readonly<Record<string, unknown>>, id: string, amounts: string): void {
+  #checkCorrection(line: Readonly<Record<string, unknown>>, id: string, charge: string | null): void {
     this.#corrections += 1;
     const { corrects, was } = line;
     if (typeof corrects !== "string" || !isObject(was)) return;
-    const agrees = this.#ids.hasAmounts(corrects, describeAmounts(was));
+    const agrees = this.#ids.hasCharge(corrects, readCharge(was));
     if (agrees === false)
-      this.#find(id, `it replaces other amounts of ${corrects} than those that were in force`);
+      this.#find(id, `it replaces another charge of ${corrects} than the one that was in force`);
     if (agrees === null && this.#ids.isComplete && !this.#options.partial) {
       this.#find(id, `it corrects ${corrects}, which has no line before it`);
     }
-    this.#ids.setAmounts(corrects, amounts);
+    this.#ids.setCharge(corrects, charge);
   }
 
   #find(id: string | null, problem: string): void {
@@ -135,6 +147,7 @@ class Verifier {
   }
 }
 
-function describeAmounts(line: Readonly<Record<string, unknown>>): string {
-  return `${String(line["official_usd"])} ${String(line["charge_usd"])}`;
+function readCharge(line: Readonly<Record<string, unknown>>): string | null {
+  const charge = line["charge_usd"];
+  return typeof charge === "string" ? charge : null;
 }

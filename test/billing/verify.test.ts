@@ -295,7 +295,7 @@ describe("corrections", () => {
     });
     expect(findingsOf(writeCorrected([correctionOf("cor_1"), second]))).toEqual([]);
     expect(findingsOf(writeCorrected([second]))).toEqual([
-      "ledger.jsonl:2 it replaces other amounts of req_1 than those that were in force",
+      "ledger.jsonl:2 it replaces another charge of req_1 than the one that was in force",
     ]);
   });
 
@@ -316,9 +316,9 @@ test("ids are told apart, also when the table grows", async () => {
       for (let number = 0; number < count; number += 1)
         expect(ids.add(`${prefix}${number}`, String(number))).toBe(true);
       expect(ids.add(`${prefix}${count - 1}`, "")).toBe(false);
-      expect(ids.hasAmounts(`${prefix}0`, "0")).toBe(true);
-      expect(ids.hasAmounts(`${prefix}0`, "1")).toBe(false);
-      expect(ids.hasAmounts("none", "1")).toBe(null);
+      expect(ids.hasCharge(`${prefix}0`, "0")).toBe(true);
+      expect(ids.hasCharge(`${prefix}0`, "1")).toBe(false);
+      expect(ids.hasCharge("none", "1")).toBe(null);
     }),
     { numRuns: 5, seed: 1 },
   );
