@@ -2,6 +2,7 @@
 // The command tree, one line a command. What goes wrong becomes a sentence and an exit status (cli/program.ts).
 
 import { Command } from "commander";
+import { channelsCommand } from "./cli/channels.ts";
 import { completeCommand, completionsCommand } from "./cli/completions.ts";
 import { doctorCommand } from "./cli/doctor.ts";
 import { envCommand } from "./cli/env.ts";
@@ -9,6 +10,7 @@ import { groupsCommand } from "./cli/groups.ts";
 import { initCommand } from "./cli/init.ts";
 import { keysCommand } from "./cli/keys.ts";
 import { ledgerCommand } from "./cli/ledger.ts";
+import { modelsCommand } from "./cli/models.ts";
 import { plansCommand } from "./cli/plans.ts";
 import { runProgram } from "./cli/program.ts";
 import { runCommand } from "./cli/run.ts";
@@ -28,6 +30,8 @@ program.addCommand(topCommand());
 program.addCommand(keysCommand());
 program.addCommand(groupsCommand());
 program.addCommand(plansCommand());
+program.addCommand(modelsCommand());
+program.addCommand(channelsCommand());
 program.addCommand(usageCommand());
 program.addCommand(ledgerCommand());
 program.addCommand(envCommand());

@@ -101,7 +101,7 @@ function formatTime(time: number): string {
   return new Date(time).toTimeString().slice(0, 8);
 }
 
-function formatMs(ms: number | null): string {
+export function formatMs(ms: number | null): string {
   if (ms === null) return "-";
   if (ms < 1000) return `${ms}ms`;
   return ms < 600_000 ? `${(ms / 1000).toFixed(1)}s` : `${Math.round(ms / 60_000)}min`;

@@ -1,7 +1,7 @@
 // What the available-channels view shows of a channel, from what is remembered of it.
 
-import type { Channel } from "../config/catalog.ts";
-import { type ChannelMemory, restOf } from "./channel-memory.ts";
+import type { Catalog, Channel } from "../config/catalog.ts";
+import { type ChannelMemory, createMemory, restOf } from "./channel-memory.ts";
 import type { ChannelState, ChannelView } from "./control-state.ts";
 
 /** The success rate is that of the last minutes; older failures say little of now. */
@@ -14,6 +14,13 @@ interface Condition {
   readonly state: ChannelState;
   readonly reason: string | null;
   readonly until: number | null;
+}
+
+/** As they are seen when no gateway runs that could be asked. */
+export function describeUnasked({ channels }: Catalog, now: number): ChannelView[] {
+  return [...channels.values()].map((channel) =>
+    describeChannel(channel, createMemory(channel.name, ""), now),
+  );
 }
 
 export function describeChannel(channel: Channel, memory: ChannelMemory, now: number): ChannelView {
@@ -63,7 +70,7 @@ function judgeCondition(channel: Channel, memory: ChannelMemory, now: number): C
   if (whole !== null) return { state: whole.state, reason: whole.reason, until: whole.until };
   if (memory.rest !== null && !memory.rest.told) {
     const reason = `${memory.rest.reason} (tried again with the next request)`;
-    return { state: "degraded", reason, until: null };
+    return { state: memory.rest.state, reason, until: null };
   }
   return judgeModels(memory, now) ?? judgeRecord(memory, now);
 }

@@ -120,7 +120,10 @@ export async function askPage(
 const LIST_PATIENCE_MS = 10_000;
 
 /** The models of a group, by id, sorted as their channels list them. Throws when nothing is known of any. */
-export async function listGroup(group: Group, gateway: Gateway): Promise<ServedModel[]> {
+export async function listGroup(
+  group: Group,
+  gateway: Pick<Gateway, "catalog" | "lists">,
+): Promise<ServedModel[]> {
   const { vendor } = gateway.catalog;
   const lists = await Promise.all(group.channels.map((channel) => gateway.lists.ofChannel(channel, vendor)));
   const merged = new Map<string, ServedModel>();
