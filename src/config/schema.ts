@@ -3,6 +3,7 @@
 // references.ts.
 
 import { z } from "zod";
+import { SHAPES } from "./shapes.ts";
 import {
   readBaseUrl,
   readCount,
@@ -78,15 +79,15 @@ function readText(text: string): string {
   throw new RangeError("is empty");
 }
 
-const text = scalar(readText);
-const name = scalar(readName);
-const flag = scalar(readFlag);
-const decimal = scalar(readDecimal);
-const timer = scalar(readTimerDuration);
-const size = scalar(readSize);
-const moment = scalar(readMoment);
-const rank = scalar(readFrom(0, 1_000_000));
-const positive = scalar(readFrom(1, 1_000_000));
+const text = scalar(readText).meta(SHAPES.text);
+const name = scalar(readName).meta(SHAPES.name);
+const flag = scalar(readFlag).meta(SHAPES.flag);
+const decimal = scalar(readDecimal).meta(SHAPES.decimal);
+const timer = scalar(readTimerDuration).meta(SHAPES.duration);
+const size = scalar(readSize).meta(SHAPES.size);
+const moment = scalar(readMoment).meta(SHAPES.moment);
+const rank = scalar(readFrom(0, 1_000_000)).meta(SHAPES.count);
+const positive = scalar(readFrom(1, 1_000_000)).meta(SHAPES.count);
 const platform = z.enum(PLATFORMS);
 const names = z.array(name).min(1, "is empty: name at least one");
 
@@ -100,15 +101,15 @@ const limits = z.strictObject({
 
 const channel = z.strictObject({
   platform,
-  base_url: scalar(readBaseUrl),
-  credential: scalar(readSecretText),
+  base_url: scalar(readBaseUrl).meta(SHAPES.url),
+  credential: scalar(readSecretText).meta(SHAPES.text),
   disabled: flag.default(false),
   priority: rank.default(1),
   weight: positive.default(1),
   models: z.array(text).min(1, "is empty: leave it out to allow every model").optional(),
   aliases: z.record(text, text).default({}),
-  headers: z.record(scalar(readHeaderName), scalar(readHeaderValue)).default({}),
-  proxy: scalar(readHttpUrl).optional(),
+  headers: z.record(scalar(readHeaderName), scalar(readHeaderValue).meta(SHAPES.text)).default({}),
+  proxy: scalar(readHttpUrl).meta(SHAPES.url).optional(),
   ca: text.optional(),
   timeouts: z
     .strictObject({
@@ -139,7 +140,7 @@ const key = z
   .strictObject({
     name,
     group: name,
-    secret: scalar(readSecretText).optional(),
+    secret: scalar(readSecretText).meta(SHAPES.text).optional(),
     secret_sha256: z
       .string()
       .regex(/^[0-9a-f]{64}$/i, "expected 64 hexadecimal digits")
@@ -154,7 +155,8 @@ const key = z
     message: "needs exactly one of `secret` and `secret_sha256`",
     // Told together with whatever else is wrong with the key.
     when: ({ value }) => typeof value === "object" && value !== null,
-  });
+  })
+  .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] });
 
 const prices = z.partialRecord(z.enum(PRICE_KINDS), decimal);
 
@@ -162,7 +164,7 @@ export const configSchema = z.strictObject({
   listen: z
     .strictObject({
       host: scalar(readHostName).default("127.0.0.1"),
-      port: scalar(readFrom(0, 65_535)).default(4141),
+      port: scalar(readFrom(0, 65_535)).meta(SHAPES.count).default(4141),
     })
     .prefault({}),
   relay_prefix: scalar(readRelayPrefix).default("relay"),
@@ -172,7 +174,10 @@ export const configSchema = z.strictObject({
   allowed_hosts: z.array(scalar(readHostName)).default([]),
   on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
   failover: z
-    .strictObject({ attempts: scalar(readFrom(1, 100)).default(3), total: timer.prefault("600s") })
+    .strictObject({
+      attempts: scalar(readFrom(1, 100)).meta(SHAPES.count).default(3),
+      total: timer.prefault("600s"),
+    })
     .prefault({}),
   ledger: z
     .strictObject({

@@ -1,0 +1,98 @@
+// The config file's JSON schema, for editors: the zod schema, with the words that config.example.yaml has for each
+// setting. Looser than the loader, never stricter.
+
+import { z } from "zod";
+import example from "../../config.example.yaml" with { type: "text" };
+import { isObject } from "../lib/json.ts";
+import { configSchema } from "./schema.ts";
+
+type Node = { [name: string]: unknown };
+
+export function describeConfig(): Node {
+  const { $schema, ...root } = z.toJSONSchema(configSchema, { io: "input" });
+  const schema: Node = { $schema, title: "gateway.yaml, the config file of gateway", ...root };
+  loosen(schema);
+  for (const { path, text } of readComments(String(example))) {
+    const node = findNode(schema, path);
+    if (node !== null) node["description"] ??= text;
+  }
+  return schema;
+}
+
+/** `${NAME}` may stand for a choice, and a section may be there without anything in it. */
+function loosen(node: unknown): void {
+  if (!isNode(node)) return;
+  const { properties, required, items, additionalProperties } = node;
+  loosen(items);
+  loosen(additionalProperties);
+  for (const [name, child] of isNode(properties) ? Object.entries(properties) : []) {
+    loosen(child);
+    if (!isNode(child)) continue;
+    const isRequired = Array.isArray(required) && required.includes(name);
+    if (!isRequired && (child["type"] === "object" || child["type"] === "array")) {
+      child["type"] = [child["type"], "null"];
+    }
+    const { enum: choices } = child;
+    if (choices === undefined) continue;
+    delete child["enum"];
+    delete child["type"];
+    child["anyOf"] = [{ enum: choices }, { type: "string", pattern: "\\$\\{" }];
+  }
+}
+
+function isNode(value: unknown): value is Node {
+  return isObject(value);
+}
+
+/** Names of channels, groups and the like lead to what all of them have; what is said of one of them is not of all. */
+function findNode(root: Node, path: readonly string[]): Node | null {
+  let node: unknown = root;
+  let isSetting = true;
+  for (const step of path) {
+    if (!isNode(node)) return null;
+    const { properties, items, additionalProperties } = node;
+    const entries = isNode(items) ? items["properties"] : properties;
+    const named = isNode(entries) ? entries[step] : undefined;
+    isSetting = named !== undefined;
+    node = named ?? additionalProperties;
+  }
+  return isSetting && isNode(node) ? node : null;
+}
+
+interface Comment {
+  readonly path: readonly string[];
+  readonly text: string;
+}
+
+/** The lines of comment right above a setting, or above one that is itself commented out. */
+function readComments(text: string): Comment[] {
+  const comments: Comment[] = [];
+  const open: Setting[] = [];
+  let above: string[] = [];
+  for (const line of text.split("\n")) {
+    const setting = readSetting(line);
+    if (setting === null) {
+      const words = /^ *# (.*)$/.exec(line)?.[1];
+      above = words === undefined ? [] : [...above, words];
+      continue;
+    }
+    while ((open.at(-1)?.depth ?? -1) >= setting.depth) open.pop();
+    open.push(setting);
+    if (above.length > 0) comments.push({ path: open.map(({ name }) => name), text: above.join(" ") });
+    above = [];
+  }
+  // "… or as": the rest of a sentence about something else.
+  return comments.filter((comment) => !comment.text.startsWith("…"));
+}
+
+interface Setting {
+  readonly depth: number;
+  readonly name: string;
+}
+
+/** `name:`, `- name:` as an item's first, or `# name: value`. */
+function readSetting(line: string): Setting | null {
+  const [, indent = "", item = "", name] =
+    /^( *)(- )?(\w[\w-]*):(?: |$)/.exec(line) ?? /^( *)# ()(\w+): \S+$/.exec(line) ?? [];
+  return name === undefined ? null : { depth: indent.length + item.length, name };
+}
