@@ -55,6 +55,7 @@ export class LedgerWriter {
   #scheduled = false;
   #dirty = false;
   #syncing: Promise<void> | null = null;
+  #closing = false;
   #syncTimer: NodeJS.Timeout | null = null;
   #retryTimer: NodeJS.Timeout | null = null;
   #checkpointAt = CHECKPOINT_BYTES;
@@ -138,6 +139,7 @@ export class LedgerWriter {
   }
 
   async close(): Promise<void> {
+    this.#closing = true;
     this.#flush();
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer);
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
@@ -223,7 +225,8 @@ export class LedgerWriter {
   }
 
   #scheduleSync(): void {
-    if (!this.#dirty || this.#syncing !== null || this.#syncTimer !== null) return;
+    // The last sync is close()'s own: a later one would find the files closed.
+    if (this.#closing || !this.#dirty || this.#syncing !== null || this.#syncTimer !== null) return;
     switch (this.#options.sync) {
       case "never":
         return;
