@@ -15,7 +15,7 @@ export function readLastLines(
   count: number,
 ): { readonly texts: readonly string[]; readonly next: number } {
   if (!existsSync(path)) return { texts: [], next: 0 };
-  const from = Math.max(0, statSync(path).size - count * BYTES_PER_LINE);
+  const from = Math.max(0, statSync(path).size - Math.max(1, count) * BYTES_PER_LINE);
   const texts: string[] = [];
   let next = from;
   for (const line of readLines(path, from)) {
