@@ -10,6 +10,7 @@ import { startGateway as startInside, type RunningGateway } from "../../src/gate
 import { makeTempFolder, readLedger, type TempFolder } from "./temp.ts";
 
 const MAIN = join(import.meta.dir, "../../src/main.ts");
+const COMMAND = [process.execPath, MAIN] as const;
 
 const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
@@ -88,16 +89,23 @@ export interface ChildGateway extends Prepared {
 
 /** Runs `gateway serve` as a child process; resolves when it says that it is ready, rejects with its stderr if it ends before. */
 export async function startGateway(
-  options: GatewayOptions & { args?: readonly string[] },
+  options: GatewayOptions & {
+    readonly args?: readonly string[];
+    /** What is run; without it bun on main.ts. */
+    readonly command?: readonly string[];
+    /** Called at once, long before it is ready: for who wants to end it while it starts. */
+    readonly spawned?: (child: { kill(name: NodeJS.Signals): void }) => void;
+  },
 ): Promise<ChildGateway> {
   const prepared = prepare(options);
   const args = ["serve", "--config", prepared.configPath, "--log", "json", ...(options.args ?? [])];
-  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+  const child = Bun.spawn([...(options.command ?? COMMAND), ...args], {
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
     env: { ...process.env, GATEWAY_CONFIG: undefined, ...options.env },
   });
+  options.spawned?.(child);
   const out = collect(child.stdout);
   const err = collect(child.stderr);
   const ready = err.until((text) => /ready on http:\/\/[^\s]*:(\d+)/.exec(text));
