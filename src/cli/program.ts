@@ -1,22 +1,40 @@
 // Runs the command tree: what goes wrong becomes a sentence on stderr and an exit status.
 
 import { type Command, CommanderError } from "commander";
+import { canAsk } from "./terminal.ts";
+import { suggestNearest } from "../config/nearest.ts";
 
 /** 0 done; 1 it failed; 2 wrong usage or a bad config file. */
 export async function runProgram(program: Command): Promise<void> {
   prepare(program);
   try {
-    await program.parseAsync();
+    const typed = process.argv.slice(2);
+    await program.parseAsync(typed.length > 0 ? typed : [chooseBare()], { from: "user" });
   } catch (error) {
     process.exitCode = reportFailure(error);
   }
 }
 
+/** Nothing was typed after the program's name. */
+function chooseBare(): string {
+  return canAsk() && process.stdout.isTTY ? "console" : "--help";
+}
+
 /** Commander's own exits would cut off what is still to be written. */
 function prepare(command: Command): void {
   command.exitOverride().showSuggestionAfterError();
-  command.configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "gateway: ")) });
+  command.configureOutput({ outputError: (text, write) => write(reword(text)) });
   command.commands.forEach(prepare);
+}
+
+/** As the other messages are worded, and with the choice that was probably meant. */
+function reword(text: string): string {
+  const [, given, value = "", list = ""] =
+    /^error: (.*?)'?([^' ]*)' is invalid.* Allowed choices are (.*)\.\n$/.exec(text) ?? [];
+  if (given === undefined) return text.replace(/^error: /, "gateway: ");
+  const flag = /^option '(--[\w-]+)/.exec(given)?.[1];
+  const subject = flag === undefined ? "There is no" : `${flag}: there is no`;
+  return `gateway: ${subject} "${value}"${suggestNearest(value, list.split(", "))}. Known: ${list}.\n`;
 }
 
 function reportFailure(error: unknown): number {
