@@ -4,6 +4,7 @@
 import { Command } from "commander";
 import { channelsCommand } from "./cli/channels.ts";
 import { completeCommand, completionsCommand } from "./cli/completions.ts";
+import { consoleCommand } from "./cli/console.ts";
 import { doctorCommand } from "./cli/doctor.ts";
 import { envCommand } from "./cli/env.ts";
 import { groupsCommand } from "./cli/groups.ts";
@@ -17,6 +18,7 @@ import { runCommand } from "./cli/run.ts";
 import { schemaCommand } from "./cli/schema.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { topCommand } from "./cli/top.ts";
+import { serviceCommand } from "./cli/service.ts";
 import { usageCommand } from "./cli/usage.ts";
 import { VERSION } from "./lib/version.ts";
 
@@ -27,6 +29,7 @@ const program = new Command("gateway")
 program.addCommand(initCommand());
 program.addCommand(serveCommand());
 program.addCommand(topCommand());
+program.addCommand(consoleCommand());
 program.addCommand(keysCommand());
 program.addCommand(groupsCommand());
 program.addCommand(plansCommand());
@@ -37,6 +40,7 @@ program.addCommand(ledgerCommand());
 program.addCommand(envCommand());
 program.addCommand(runCommand());
 program.addCommand(doctorCommand());
+program.addCommand(serviceCommand());
 program.addCommand(schemaCommand());
 program.addCommand(completionsCommand());
 program.addCommand(completeCommand(program), { hidden: true });

@@ -3,13 +3,16 @@
 
 import { ATOMIC } from "./log-screen.ts";
 
+/** By a key that leaves, or by Ctrl-C or a signal, which end more than this. */
+export type Leaving = "key" | "interrupt";
+
 export interface LiveScreen {
   readonly columns: () => number;
   readonly rows: () => number;
   /** Shows these lines from the top; writes those that have changed. */
   readonly draw: (lines: readonly string[]) => void;
   /** Resolves when the user or the system wants to leave. */
-  readonly left: Promise<void>;
+  readonly left: Promise<Leaving>;
   readonly close: () => void;
 }
 
@@ -17,13 +20,14 @@ export interface LiveScreen {
 const CLEAR = "\u001B[2J";
 const ENTER = `\u001B[?1049h\u001B[?25l\u001B[?7l${CLEAR}`;
 const LEAVE = "\u001B[?7h\u001B[?25h\u001B[?1049l";
-const LEAVING_KEYS = ["q", "Q", "\u0003", "\u0004"];
+const LEAVING_KEYS = ["q", "Q", "\u0004"];
+const INTERRUPT_KEY = "\u0003";
 const SUSPEND_KEY = "\u001A";
 
 /** `redraw` is called when the size has changed. */
 export function openLiveScreen(redraw: () => void): LiveScreen {
   const { stdin: input, stdout: out } = process;
-  const left = Promise.withResolvers<void>();
+  const left = Promise.withResolvers<Leaving>();
   let shown: readonly string[] = [];
   const setRaw = (raw: boolean): void => {
     if (input.isTTY) input.setRawMode(raw);
@@ -37,11 +41,13 @@ export function openLiveScreen(redraw: () => void): LiveScreen {
     out.write(LEAVE);
     setRaw(false);
   };
+  const interrupt = (): void => left.resolve("interrupt");
   const press = (keys: Buffer): void => {
     const text = keys.toString("latin1");
     // Arrows and the like: several bytes for one key.
     if (text.startsWith("\u001B")) return;
-    if (LEAVING_KEYS.some((key) => text.includes(key))) left.resolve();
+    if (text.includes(INTERRUPT_KEY)) interrupt();
+    else if (LEAVING_KEYS.some((key) => text.includes(key))) left.resolve("key");
     if (!text.includes(SUSPEND_KEY)) return;
     restore();
     process.kill(0, "SIGTSTP");
@@ -55,10 +61,9 @@ export function openLiveScreen(redraw: () => void): LiveScreen {
     out.write(CLEAR);
     redraw();
   };
-  const leave = (): void => left.resolve();
   enter();
   const stops = [
-    ...(["SIGINT", "SIGTERM", "SIGHUP"] as const).map((signal) => hear(process, signal, leave)),
+    ...(["SIGINT", "SIGTERM", "SIGHUP"] as const).map((signal) => hear(process, signal, interrupt)),
     hear(process, "SIGCONT", goOn),
     hear(process, "exit", restore),
     hear(out, "resize", resize),

@@ -2,18 +2,17 @@
 
 import type { Ledger } from "../billing/ledger.ts";
 import type { Catalog } from "../config/catalog.ts";
-import { findConfig, type Loaded, loadConfig } from "../config/file.ts";
-import { ConfigError } from "../config/problems.ts";
+import { type Loaded, loadConfig } from "../config/file.ts";
 import { watchConfig } from "../config/watch.ts";
 import { isLoopbackHost } from "../gateway/host.ts";
 import { type RunningGateway, startGateway } from "../gateway/start.ts";
 import { formatUsd, ZERO_USD } from "../lib/money.ts";
 import { type Demo, startDemo, writeCurlLines } from "./demo.ts";
-import { init } from "./init-run.ts";
 import type { LogScreen } from "./log-screen.ts";
+import { locateConfig } from "./offer-init.ts";
 import type { ServeFlags } from "./serve.ts";
 import { openServeScreen, type ServeScreen } from "./serve-screen.ts";
-import { askYes, canAsk, tell } from "./terminal.ts";
+import { tell } from "./terminal.ts";
 
 /** How long running streams may go on after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
@@ -47,22 +46,9 @@ async function readSource(flags: ServeFlags): Promise<Source> {
     const demo = startDemo();
     return { kind: "demo", demo, catalog: demo.catalog };
   }
-  const loaded = loadConfig(await locateConfig(flags), process.env);
+  const loaded = loadConfig(await locateConfig(flags.config), process.env);
   for (const text of loaded.warnings) tell(`warning: ${text}`);
   return { kind: "file", loaded, catalog: loaded.catalog };
-}
-
-/** Where there is no config file yet and somebody can be asked, one can be written now. */
-async function locateConfig(flags: ServeFlags): Promise<string> {
-  try {
-    return findConfig(flags.config, process.env);
-  } catch (error) {
-    if (!(error instanceof ConfigError) || !canAsk()) throw error;
-    if (!(await askYes("There is no config file yet. Write one now, as `gateway init` does?", true)))
-      throw error;
-    await init({});
-    return findConfig(flags.config, process.env);
-  }
 }
 
 function override(catalog: Catalog, flags: ServeFlags): Catalog {

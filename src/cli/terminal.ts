@@ -42,7 +42,11 @@ export function printJson(value: unknown): void {
 
 const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
 
-export function paint(style: keyof typeof STYLES, text: string, stream = process.stdout): string {
+export function paint(
+  style: keyof typeof STYLES,
+  text: string,
+  stream: NodeJS.WriteStream = process.stdout,
+): string {
   const isPlain = !stream.isTTY || (process.env["NO_COLOR"] ?? "") !== "" || process.env["TERM"] === "dumb";
   return isPlain || text === "" ? text : `\u001B[${STYLES[style]}m${text}\u001B[0m`;
 }
@@ -144,10 +148,26 @@ export function askSome(
   );
 }
 
-/** Ctrl-C and Escape end the command; nothing has been changed by then. */
+/** Nothing has been changed by then. */
+export class Cancelled extends CommandError {
+  /** By Ctrl-C, which ends all; else by Escape, which takes back one question. */
+  readonly interrupted: boolean;
+  constructor(interrupted: boolean) {
+    super("Cancelled: nothing was changed.", 130);
+    this.interrupted = interrupted;
+  }
+}
+
 async function ask<T>(put: (prompts: typeof Prompts) => Promise<T | symbol>): Promise<T> {
-  const answer = await put(await import("@clack/prompts"));
-  if (typeof answer === "symbol") throw new CommandError("Cancelled: nothing was changed.", 130);
+  let interrupted = false;
+  const see = (_: unknown, key: { readonly ctrl?: boolean; readonly name?: string }): void => {
+    interrupted = key.ctrl === true && key.name === "c";
+  };
+  const prompts = await import("@clack/prompts");
+  process.stdin.on("keypress", see);
+  const answer = await put(prompts);
+  process.stdin.off("keypress", see);
+  if (typeof answer === "symbol") throw new Cancelled(interrupted);
   return answer;
 }
 

@@ -4,7 +4,7 @@
 import { resolve } from "node:path";
 import { type GatewayState, gatewayStateSchema } from "../gateway/control-state.ts";
 import { askGateway, tryGateway } from "./control.ts";
-import { openLiveScreen } from "./live-screen.ts";
+import { type Leaving, openLiveScreen } from "./live-screen.ts";
 import { type ConfigFlags, openConfig } from "./opening.ts";
 import { print, printJson } from "./terminal.ts";
 import { createTopView } from "./top-view.ts";
@@ -15,11 +15,28 @@ export interface TopFlags extends ConfigFlags {
 }
 
 export async function showTop(flags: TopFlags): Promise<void> {
-  const path = flags.ledger === undefined ? openConfig(flags).catalog.ledger.path : resolve(flags.ledger);
-  const state = gatewayStateSchema.parse(await askGateway(path, "GET", "/state"));
+  const isLive = process.stdout.isTTY && process.env["TERM"] !== "dumb" && flags.json !== true;
+  if (isLive) {
+    await watchTop(flags);
+    return;
+  }
+  const state = await ask(findLedgerPath(flags));
   if (flags.json === true) printJson(state);
-  else if (process.stdout.isTTY && process.env["TERM"] !== "dumb") await watch(path, state);
   else printOnce(state);
+}
+
+/** Live, until somebody leaves. */
+export async function watchTop(flags: TopFlags): Promise<Leaving> {
+  const path = findLedgerPath(flags);
+  return watch(path, await ask(path));
+}
+
+function findLedgerPath({ ledger, ...flags }: TopFlags): string {
+  return ledger === undefined ? openConfig(flags).catalog.ledger.path : resolve(ledger);
+}
+
+async function ask(ledgerPath: string): Promise<GatewayState> {
+  return gatewayStateSchema.parse(await askGateway(ledgerPath, "GET", "/state"));
 }
 
 function printOnce(state: GatewayState): void {
@@ -31,7 +48,7 @@ function printOnce(state: GatewayState): void {
 
 const PERIOD_MS = 500;
 
-async function watch(ledgerPath: string, first: GatewayState): Promise<void> {
+async function watch(ledgerPath: string, first: GatewayState): Promise<Leaving> {
   const view = createTopView();
   const draw = (): void => screen.draw(view.draw(screen.columns(), screen.rows()));
   const screen = openLiveScreen(draw);
@@ -55,4 +72,5 @@ async function watch(ledgerPath: string, first: GatewayState): Promise<void> {
   } finally {
     screen.close();
   }
+  return screen.left;
 }
