@@ -3,7 +3,7 @@
 import { accessSync, constants } from "node:fs";
 import { dirname } from "node:path";
 import type { Catalog } from "../config/catalog.ts";
-import type { Environment } from "../config/expand.ts";
+import { type Environment, listReferences } from "../config/expand.ts";
 import { findConfig, type Loaded, loadConfig, readConfigText } from "../config/file.ts";
 import { ConfigError } from "../config/problems.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
@@ -82,13 +82,6 @@ function describeVariables(path: string, env: Environment, unset: readonly strin
   );
   const set = listReferences(readConfigText(path)).filter((name) => (env[name] ?? "") !== "");
   return set.length === 0 ? missing : [good("environment", `set: ${set.join(", ")}`), ...missing];
-}
-
-/** The variables that the text names outside its comments. */
-function listReferences(text: string): string[] {
-  const plain = text.replaceAll(/^\s*#.*$/gm, "");
-  const names = [...plain.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)/g)].map(([, name]) => name ?? "");
-  return [...new Set(names)];
 }
 
 function checkPermissions({ path, warnings }: Loaded): Finding[] {

@@ -57,3 +57,10 @@ function expandText(text: string, env: Environment, refuse: Refuse): string {
     );
   });
 }
+
+/** The variables without which a config cannot be used: those that its text names, outside comments, without a default. */
+export function listReferences(text: string): string[] {
+  const plain = text.replaceAll(/^\s*#.*$/gm, "");
+  const names = [...plain.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)].map(([, name]) => name ?? "");
+  return [...new Set(names)];
+}
