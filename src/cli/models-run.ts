@@ -50,7 +50,8 @@ function askOnce(lists: ModelLists): { readonly lists: ModelLists; readonly prob
   const asked = new Map<string, ReturnType<ModelLists["ofChannel"]>>();
   const ask: ModelLists["ofChannel"] = async (channel, vendor) => {
     const told = await lists.ofChannel(channel, vendor);
-    if (told.problem !== null) problems.push(`The channel "${channel.name}" could not be asked: ${told.problem}`);
+    if (told.problem !== null)
+      problems.push(`The channel "${channel.name}" could not be asked: ${told.problem}`);
     return told;
   };
   return {

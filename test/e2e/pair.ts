@@ -1,0 +1,88 @@
+// Two channels for every platform, the second for when the first fails: each an
+// upstream of its own, so that what each was sent can be told apart.
+
+import { startDemoUpstream, type DemoUpstream } from "../../src/demo/upstream.ts";
+import type { ChannelView } from "../../src/gateway/control-state.ts";
+import type { RequestRecord } from "../../src/gateway/observer.ts";
+import { type InsideGateway, makeConfig, type Platform, startGatewayHere } from "../harness/gateway.ts";
+import { type Exchanged, rawRequest, type RequestLines } from "../harness/raw.ts";
+import type { TempFolder } from "../harness/temp.ts";
+import { flushLedger, type Line } from "./world.ts";
+
+type Section = Record<string, unknown>;
+
+export const PLATFORMS: readonly Platform[] = ["messages", "responses", "content", "relay"];
+
+export interface PairOptions {
+  /** For the channels to the first and the second upstream. */
+  readonly a?: Section;
+  readonly b?: Section;
+  readonly config?: Section;
+  readonly folder?: TempFolder;
+}
+
+export interface Outcome {
+  readonly answer: Exchanged;
+  readonly record: RequestRecord;
+  readonly line: Line | undefined;
+  /** Requests that each upstream has got, in all. */
+  readonly sent: readonly [a: number, b: number];
+}
+
+export interface Pair {
+  readonly a: DemoUpstream;
+  readonly b: DemoUpstream;
+  readonly gateway: InsideGateway;
+  readonly ask: (request: RequestLines) => Promise<Outcome>;
+  /** Of `messages-a` and so on. */
+  readonly view: (name: string) => ChannelView;
+  stop(): Promise<void>;
+}
+
+export function openPair(options: PairOptions = {}): Pair {
+  const [a, b] = [startDemoUpstream(), startDemoUpstream()];
+  const channel = (platform: Platform, url: string, more: Section = {}): Section => ({
+    platform,
+    base_url: url,
+    credential: `credential-of-${url}`,
+    timeouts: { first_byte: "300ms", idle: "300ms" },
+    ...more,
+  });
+  const channels = Object.fromEntries(
+    PLATFORMS.flatMap((platform) => [
+      [`${platform}-a`, channel(platform, a.url, options.a)],
+      [`${platform}-b`, channel(platform, b.url, { priority: 2, ...options.b })],
+    ]),
+  );
+  const groups = Object.fromEntries(
+    PLATFORMS.map((platform) => [
+      platform,
+      { platform, multiplier: "1", channels: [`${platform}-a`, `${platform}-b`] },
+    ]),
+  );
+  const config = makeConfig(a, { channels, groups, ...options.config });
+  const gateway = startGatewayHere({ config, ...(options.folder && { folder: options.folder }) });
+  return {
+    a,
+    b,
+    gateway,
+    ask: async (request) => {
+      const count = gateway.records.length;
+      const answer = await rawRequest(gateway.port, request);
+      const record = (await gateway.recorded(count + 1))[count]!;
+      await flushLedger();
+      const lines = gateway.ledger().filter((line) => line["id"] === record.id);
+      if (lines.length > 1) throw new Error(`${lines.length} lines for one request`);
+      return { answer, record, line: lines[0], sent: [a.requests.length, b.requests.length] };
+    },
+    view: (name) => {
+      const { catalog, channels } = gateway.running.gateway;
+      return channels.view(catalog, Date.now()).find((view) => view.name === name)!;
+    },
+    stop: async () => {
+      await gateway.stop();
+      a.stop();
+      b.stop();
+    },
+  };
+}
