@@ -54,8 +54,14 @@ function mountSmall(folder: TempFolder): Disk {
     `/proc/${pid}/root${folder.join("disk", name)}`;
   return {
     command: [
-      ...["unshare", "-m", "bash", "-c", `mount -t tmpfs -o size=256k tmpfs "$0" && exec "$@"`],
-      ...[folder.join("disk"), process.execPath, MAIN],
+      "unshare",
+      "-m",
+      "bash",
+      "-c",
+      `mount -t tmpfs -o size=256k tmpfs "$0" && exec "$@"`,
+      folder.join("disk"),
+      process.execPath,
+      MAIN,
     ],
     path,
     fill: (gateway) => {
