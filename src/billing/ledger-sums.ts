@@ -12,7 +12,7 @@ import { parseJson } from "../lib/json.ts";
 import type { Usd } from "../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../lib/money.ts";
 import type { Position } from "./ledger-files.ts";
-import { locate, readTextsFrom } from "./ledger-files.ts";
+import { listLedgerFiles, locate, readTextsFrom } from "./ledger-files.ts";
 import { hashLine } from "./ledger-line.ts";
 import { readRow } from "./ledger-row.ts";
 
@@ -119,6 +119,13 @@ export class Sums {
     this.#sums[kind].set(name, sum);
     return sum;
   }
+}
+
+/** The sums of a ledger that somebody else may be writing. */
+export function readSums(path: string): Sums {
+  const sums = new Sums();
+  sums.load(listLedgerFiles(path), `${path}.sums`);
+  return sums;
 }
 
 function addAt(sum: Sum, time: string, amount: Usd): void {

@@ -13,8 +13,10 @@ import { join } from "node:path";
 import { sample, string } from "fast-check";
 
 import type { Ledger } from "../../src/billing/ledger.ts";
+import { readSums } from "../../src/billing/ledger-sums.ts";
 import { openLedger } from "../../src/billing/ledger.ts";
-import { lineSchema } from "../../src/billing/ledger-line.ts";
+import { listLedgerFiles, locate } from "../../src/billing/ledger-files.ts";
+import { encodeLine, GENESIS, hashLine, lineSchema } from "../../src/billing/ledger-line.ts";
 import { formatUsd } from "../../src/lib/money.ts";
 import { draftOf, filesOf, intentOf, newLedgerPath, optionsFor, readWholeLedger } from "./ledger-samples.ts";
 
@@ -354,6 +356,33 @@ describe("rotation", () => {
   });
 });
 
+test("a place in the chain is found wherever its file has gone, and nowhere else", () => {
+  const path = newLedgerPath();
+  let prev = GENESIS;
+  const places: Array<{ file: number; offset: number; prev: string }> = [];
+  for (const [file, suffix] of ["-2026-09", "-2026-09.2", ""].entries()) {
+    let text = "";
+    for (let number = 0; number < 4; number += 1) {
+      places.push({ file, offset: text.length, prev });
+      const line = encodeLine(draftOf(`req_${file}_${number}`), prev);
+      prev = hashLine(line);
+      text += `${line}\n`;
+    }
+    writeFileSync(path.replace(".jsonl", `${suffix}.jsonl`), text);
+  }
+  const files = listLedgerFiles(path);
+  expect(files.map((file) => file.slice(path.length - ".jsonl".length))).toEqual([
+    "-2026-09.jsonl",
+    "-2026-09.2.jsonl",
+    ".jsonl",
+  ]);
+  for (const { file, offset, prev: before } of places) {
+    expect(locate(files, { offset, prev: before })).toEqual({ file, offset });
+    expect(locate(files, { offset: offset + 1, prev: before })).toBe(null);
+    expect(locate(files, { offset, prev: GENESIS.replace("0", "1") })).toBe(null);
+  }
+});
+
 describe("sums", () => {
   const at = (time: string) => ({ now: () => Date.parse(time) });
 
@@ -467,4 +496,15 @@ test("with sync always, a request goes out once its record is on the disk", asyn
   await bill(ledger, "last");
   await ledger.close();
   expect(readWholeLedger(path).count.size).toBe(51);
+});
+
+test("sums can be read while the gateway writes, and show the last use of each key", async () => {
+  const path = newLedgerPath();
+  const ledger = openLedger(optionsFor(path));
+  await bill(ledger, "req_1", { time: "2026-11-20T10:00:00.000Z" });
+  await bill(ledger, "req_2", { time: "2026-11-19T10:00:00.000Z" });
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  expect(readSums(path).lastUsed("laptop")).toBe("2026-11-20T10:00:00.000Z");
+  expect(readSums(path).lastUsed("other")).toBe(null);
+  await ledger.close();
 });
