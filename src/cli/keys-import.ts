@@ -7,18 +7,25 @@ import { editConfig } from "../config/edit.ts";
 import { readMoment, readSecretText } from "../config/scalars.ts";
 import { fieldOf, parseJson } from "../lib/json.ts";
 import { sha256Hex } from "../lib/secret.ts";
+import { parseEnvFile } from "./env-file.ts";
 import { checkKeyName, type ConfigFlags, describe, findGroup, formatMoment, openConfig } from "./opening.ts";
 import { fail, readAll, refuseUsage, tell } from "./terminal.ts";
 
-export type ImportFlags = ConfigFlags;
+export interface ImportFlags extends ConfigFlags {
+  /** Of keys that do not name one: those of an env-style file. */
+  readonly group?: string;
+}
 
 type Entry = Record<string, string>;
 
 export async function importKeys(file: string, flags: ImportFlags): Promise<void> {
   const { path } = openConfig(flags);
-  const entries = parseRecords(file === "-" ? await readAll() : readFile(file)).map(readRecord);
+  const text = file === "-" ? await readAll() : readFile(file);
+  const entries = (parseAssignments(text, flags.group) ?? parseRecords(text)).map(readRecord);
   if (entries.length === 0)
-    refuseUsage("There is nothing to import: expected JSON as `gateway keys add --json` prints it.");
+    refuseUsage(
+      "There is nothing to import: expected NAME=secret lines, or JSON as `gateway keys add --json` prints it.",
+    );
   await editConfig(path, process.env, (current) => {
     entries.forEach((entry, index) => checkEntry(entry, entries.slice(0, index), current));
     return [{ kind: "append", path: ["keys"], values: entries }];
@@ -32,6 +39,14 @@ function readFile(file: string): string {
   } catch {
     return fail(`The file ${file} cannot be read.`);
   }
+}
+
+/** `LAPTOP=sk-…`, a key a line; null when the text is no such file. */
+function parseAssignments(text: string, group: string | undefined): unknown[] | null {
+  const assignments = parseEnvFile(text);
+  if (assignments === null) return null;
+  if (group === undefined) refuseUsage("NAME=secret lines name no group: say which with --group.");
+  return assignments.map(({ name, value }) => ({ name, group, secret: value }));
 }
 
 /** A list, one object, or one object a line. */

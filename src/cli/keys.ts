@@ -116,8 +116,11 @@ function moveCommand(): Command {
 
 function importCommand(): Command {
   return new Command("import")
-    .description("add keys that exist elsewhere, all or none, from JSON as `keys add --json` prints it")
-    .argument("[file]", "a JSON file; stdin without it", "-")
+    .description(
+      "add keys that exist elsewhere, all or none: NAME=secret lines, or what `keys add --json` prints",
+    )
+    .argument("[file]", "the file; stdin without it", "-")
+    .option("--group <group>", "the group of keys that come as NAME=secret lines")
     .option(...CONFIG)
     .action(async (file: string, flags: ImportFlags) => {
       const { importKeys } = await import("./keys-import.ts");

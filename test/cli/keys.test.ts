@@ -278,6 +278,18 @@ describe("keys import", () => {
     expect(keys().get("c")).toMatchObject({ disabled: true, secretSha256: "a".repeat(64) });
   });
 
+  test("takes an env-style file, whose keys go to one group", async () => {
+    const env = "# keys of the old machine\nexport LAPTOP_OLD='sk-one'\n\nCI_KEY = sk-two # the runner\r\n";
+    writeFileSync(folder.join("keys.env"), env);
+    expect(await gateway("keys", "import", "keys.env")).toMatchObject({ status: 2, stdout: "" });
+    expect(text()).toBe(CONFIG);
+    const { status, stderr } = await gateway("keys", "import", "keys.env", "--group", "codex");
+    expect([status, stderr]).toEqual([0, "Imported 2 keys.\n"]);
+    expect(keys().get("LAPTOP_OLD")).toMatchObject({ secretSha256: sha256Hex("sk-one") });
+    expect(keys().get("CI_KEY")).toMatchObject({ secretSha256: sha256Hex("sk-two") });
+    expect(keys().get("CI_KEY")?.group.name).toBe("codex");
+  });
+
   const record = { name: "x", group: "codex", secret: "sk-new" };
   test.each([
     ["nothing", "", 2, "There is nothing to import"],
