@@ -11,6 +11,8 @@ export interface FlexColumn {
   /** Cells that it needs to say anything, and the most that it may take where room has an end. */
   readonly least: number;
   readonly most: number;
+  /** It comes only where nothing has to be cut for it. */
+  readonly extra?: true;
 }
 
 /** Draws a cell's text, which is cut and aligned by then. */
@@ -29,9 +31,12 @@ export function createFlexTable(columns: readonly FlexColumn[], expected: readon
   const widths = columns.map(({ title }, index) => Math.max(measure(title), measure(expected[index] ?? "")));
   const write = (cells: readonly string[], room: number, paint: PaintCell): string => {
     const fitted = fitColumns(columns, widths, room);
+    const last = fitted.findLastIndex((width) => width > 0);
     const shown = columns.flatMap((column, index) => {
       const width = fitted[index] ?? 0;
-      return width === 0 ? [] : [paint(column, alignText(cells[index] ?? "", width, column.align))];
+      if (width === 0) return [];
+      const text = alignText(cells[index] ?? "", width, column.align);
+      return [paint(column, index === last ? text.trimEnd() : text)];
     });
     return shown.join(" ".repeat(GAP)).trimEnd();
   };
@@ -53,10 +58,9 @@ export function createFlexTable(columns: readonly FlexColumn[], expected: readon
 /** The width of each column; 0: it is left out. */
 function fitColumns(columns: readonly FlexColumn[], widths: readonly number[], room: number): number[] {
   if (room === Number.POSITIVE_INFINITY) return [...widths];
-  const kept = keepColumns(columns, room);
-  const fitted = columns.map((column, index) =>
-    kept.has(column) ? Math.min(column.most, Math.max(column.least, widths[index] ?? 0)) : 0,
-  );
+  const wanted = columns.map(({ least, most }, index) => Math.min(most, Math.max(least, widths[index] ?? 0)));
+  const kept = keepColumns(columns, wanted, room);
+  const fitted = wanted.map((width, index) => (kept.has(index) ? width : 0));
   let excess = fitted.reduce((sum, width) => sum + width, GAP * (kept.size - 1)) - room;
   while (excess > 0) {
     const slack = fitted.map((width, index) => width - (columns[index]?.least ?? 0));
@@ -69,13 +73,17 @@ function fitColumns(columns: readonly FlexColumn[], widths: readonly number[], r
 }
 
 /** By rank, as many as have room. */
-function keepColumns(columns: readonly FlexColumn[], room: number): Set<FlexColumn> {
-  const kept = new Set<FlexColumn>();
-  let width = -GAP;
-  for (const column of [...columns].sort((a, b) => a.rank - b.rank)) {
-    width += GAP + column.least;
-    if (width > room && kept.size > 0) break;
-    kept.add(column);
+function keepColumns(columns: readonly FlexColumn[], wanted: readonly number[], room: number): Set<number> {
+  const kept = new Set<number>();
+  let least = -GAP;
+  let whole = -GAP;
+  const byRank = [...columns.entries()].sort(([, a], [, b]) => a.rank - b.rank);
+  for (const [index, column] of byRank) {
+    least += GAP + column.least;
+    whole += GAP + (wanted[index] ?? 0);
+    const isOver = (column.extra === true ? whole : least) > room;
+    if (isOver && kept.size > 0) break;
+    kept.add(index);
   }
   return kept;
 }

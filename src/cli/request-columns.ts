@@ -26,6 +26,9 @@ const COLUMNS: readonly RequestColumn[] = [
   { title: "TODAY", rank: 9, least: 9, most: 16, read: (_, today) => `$${today}` },
 ];
 
+/** From this rank on, columns come only where no name is cut for them. */
+const FIRST_EXTRA = 7;
+
 function right(title: string, rank: number, least: number, read: RequestColumn["read"]): RequestColumn {
   return { title, rank, least, most: 9, align: "right", read };
 }
@@ -59,7 +62,7 @@ export function createRequestTable(
     CHANNEL: expected.channel,
   };
   const table: FlexTable = createFlexTable(
-    columns,
+    columns.map((column) => (column.rank < FIRST_EXTRA ? column : { ...column, extra: true })),
     columns.map(({ title }) => usual[title] ?? ""),
   );
   return {

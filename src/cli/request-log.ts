@@ -47,10 +47,20 @@ export function createRequestLog(options: LogOptions): RequestLog {
 
 function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
   const table = createRequestTable(expected, true);
+  let titles = "";
+  /** Again when a resize has brought other columns. */
+  const head = (): void => {
+    const line = table.head(screen.room());
+    const now = line.replaceAll(/\s+/g, " ");
+    if (now !== titles) screen.print(paint("dim", line));
+    titles = now;
+  };
   return {
-    head: () => screen.print(paint("dim", table.head(screen.room()))),
+    head,
     requestDone: (record) => {
-      for (const line of writeLines(record, today(), table, screen.room())) screen.print(line);
+      const lines = writeLines(record, today(), table, screen.room());
+      head();
+      lines.forEach(screen.print);
     },
     notice: (level, text) => {
       const [first = "", ...rest] = text.split("\n").map(stripControls);
