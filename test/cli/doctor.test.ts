@@ -1,0 +1,302 @@
+// `gateway doctor` against real upstreams that are well, ill, or not there.
+
+import { describe, expect, test } from "bun:test";
+import { chmodSync, writeFileSync } from "node:fs";
+import { startDemoUpstream } from "../../src/demo/upstream.ts";
+import { CREDENTIAL, makeConfig, startGateway } from "../harness/gateway.ts";
+import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+import { run } from "./driving.ts";
+
+interface Check {
+  readonly check: string;
+  readonly state: string;
+  readonly detail: string;
+  readonly mend: string | null;
+}
+
+interface Report {
+  readonly status: number;
+  readonly ok: boolean;
+  readonly checks: Check[];
+  readonly stdout: string;
+}
+
+async function examine(folder: TempFolder, env: Record<string, string> = {}): Promise<Report> {
+  const around = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path, ...env } };
+  const { status, stdout, stderr } = await run(around, "doctor", "--json");
+  expect(stderr).toBe("");
+  return { status, stdout, ...JSON.parse(stdout) };
+}
+
+const wrongIn = ({ checks }: Report): Check[] => checks.filter(({ state }) => state === "wrong");
+
+function write(folder: TempFolder, config: unknown): void {
+  const text = typeof config === "string" ? config : JSON.stringify(config);
+  writeFileSync(folder.join("gateway.yaml"), text, { mode: 0o600 });
+}
+
+/** One channel and what belongs to it, on a free port. */
+function configFor(url: string, channel: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    listen: { port: 0 },
+    channels: { main: { platform: "messages", base_url: url, credential: CREDENTIAL, ...channel } },
+    groups: { claude: { platform: "messages", channels: ["main"] } },
+    keys: [{ name: "laptop", group: "claude", secret: "sk-laptop" }],
+  };
+}
+
+/** An upstream that answers everything alike. */
+function serve(status: number, body: string, headers: Record<string, string> = {}) {
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => new Response(body, { status, headers }),
+  });
+  return { url: `http://127.0.0.1:${server.port}`, [Symbol.dispose]: () => void server.stop(true) };
+}
+
+test("where everything is well it says so, and ends with 0", async () => {
+  using folder = makeTempFolder();
+  const upstream = startDemoUpstream({ credential: CREDENTIAL });
+  write(folder, makeConfig(upstream, { listen: { port: 0 } }));
+  const report = await examine(folder);
+  const around = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } };
+  const human = await run(around, "doctor");
+  upstream.stop();
+  expect(wrongIn(report)).toEqual([]);
+  expect(report).toMatchObject({ status: 0, ok: true });
+  const channels = report.checks.filter(({ check }) => check.startsWith("channel "));
+  expect(channels.map(({ state }) => state)).toEqual(["ok", "ok", "ok", "ok"]);
+  expect(human.status).toBe(0);
+  expect(human.stdout).toContain("✓ config");
+  expect(human.stdout).toEndWith("Nothing is wrong.\n");
+});
+
+describe("a channel", () => {
+  const find = async (
+    url: string,
+    channel: Record<string, unknown> = {},
+  ): Promise<Check & { status: number }> => {
+    using folder = makeTempFolder();
+    write(folder, configFor(url, channel));
+    const report = await examine(folder);
+    const found = report.checks.find(({ check }) => check === "channel main");
+    expect(report.stdout).not.toContain(CREDENTIAL);
+    return { check: "", state: "", detail: "", mend: "", ...found, status: report.status };
+  };
+
+  test("that nobody listens for cannot be asked", async () => {
+    const found = await find("http://127.0.0.1:9");
+    expect(found).toMatchObject({ state: "wrong", status: 1 });
+    expect(found.detail).toContain("127.0.0.1:9");
+    expect(found.mend).toContain("channels.main.base_url");
+  });
+
+  test("whose name is unknown cannot be asked", async () => {
+    expect(await find("http://no-such-host.invalid")).toMatchObject({ state: "wrong", status: 1 });
+  });
+
+  const answers: ReadonlyArray<readonly [status: number, body: string, state: string, detail: string]> = [
+    [401, `{"error":"bad key ${CREDENTIAL}"}`, "wrong", "refuses the credential (401)"],
+    [403, "", "wrong", "refuses the credential (403)"],
+    [404, "", "note", "lists no models (404)"],
+    [429, "", "note", "too many requests"],
+    [500, "", "wrong", "answers 500"],
+    [302, "", "wrong", "sends elsewhere (302)"],
+    [200, "<html>", "wrong", "not with a list of models"],
+    [200, '{"data":[{"id":"claude-x"}]}', "ok", "lists 1 models"],
+  ];
+  for (const [status, body, state, detail] of answers) {
+    test(`that answers ${status} ${body.slice(0, 8)}: ${detail}`, async () => {
+      using upstream = serve(status, body);
+      const found = await find(upstream.url);
+      expect(found).toMatchObject({ state, status: state === "wrong" ? 1 : 0 });
+      expect(found.detail).toContain(detail);
+    });
+  }
+
+  test("that speaks no TLS where TLS is meant is told", async () => {
+    using upstream = serve(200, "");
+    expect((await find(upstream.url.replace("http:", "https:"))).state).toBe("wrong");
+  });
+
+  test.skipIf(Bun.which("openssl") === null)(
+    "whose certificate nobody vouches for: `ca` is named",
+    async () => {
+      using folder = makeTempFolder();
+      const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+      const files = ["-keyout", "key.pem", "-out", "cert.pem"];
+      Bun.spawnSync(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", ...files, ...names], {
+        cwd: folder.path,
+      });
+      const tls = { key: Bun.file(folder.join("key.pem")), cert: Bun.file(folder.join("cert.pem")) };
+      const body = '{"data":[{"id":"claude-x"}]}';
+      const server = Bun.serve({ port: 0, hostname: "127.0.0.1", tls, fetch: () => new Response(body) });
+      const url = `https://127.0.0.1:${server.port}`;
+      const strange = await find(url);
+      const vouched = await find(url, { ca: folder.join("cert.pem") });
+      await server.stop(true);
+      expect(strange).toMatchObject({ state: "wrong", status: 1 });
+      expect(strange.mend).toContain("`ca`");
+      expect(vouched).toMatchObject({ state: "ok", status: 0 });
+    },
+  );
+
+  test("whose allow-list fits nothing that is listed is worth a word", async () => {
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    const found = await find(upstream.url, { models: ["gpt-*"] });
+    expect(found).toMatchObject({ state: "note", status: 0 });
+  });
+
+  test("that is disabled is not asked", async () => {
+    using folder = makeTempFolder();
+    const config = configFor("http://127.0.0.1:9", { disabled: true });
+    write(folder, config);
+    const report = await examine(folder);
+    expect(report.checks.find(({ check }) => check === "channel main")?.state).toBe("note");
+    expect(wrongIn(report).map(({ check }) => check)).toEqual(["group claude"]);
+  });
+});
+
+describe("the clock", () => {
+  const list = '{"data":[{"id":"claude-x"}]}';
+  const rows: ReadonlyArray<readonly [offsetSeconds: number, state: string, detail: string]> = [
+    [0, "ok", "as the upstreams have it"],
+    [-3600, "wrong", "ahead of the upstreams"],
+    [3600, "wrong", "behind the upstreams"],
+  ];
+  for (const [offset, state, detail] of rows) {
+    test(`with upstreams ${offset} s off: ${detail}`, async () => {
+      using folder = makeTempFolder();
+      const date = new Date(Date.now() + offset * 1000).toUTCString();
+      using upstream = serve(200, list, { date });
+      write(folder, configFor(upstream.url));
+      const clock = (await examine(folder)).checks.find(({ check }) => check === "clock");
+      expect(clock?.state).toBe(state);
+      expect(clock?.detail).toContain(detail);
+    });
+  }
+});
+
+describe("the config", () => {
+  test("that is not there: init is named", async () => {
+    using folder = makeTempFolder();
+    const report = await examine(folder);
+    expect(report.status).toBe(1);
+    expect(wrongIn(report)).toMatchObject([{ check: "config", mend: "gateway init" }]);
+  });
+
+  test("with mistakes: each with its place, and nothing else is looked at", async () => {
+    using folder = makeTempFolder();
+    write(folder, "lisen: {}\ngroups:\n  g: { platform: messages, channels: [nope] }\n");
+    const report = await examine(folder);
+    expect(wrongIn(report).map(({ mend }) => mend)).toEqual([
+      `edit ${folder.join("gateway.yaml")}:1`,
+      `edit ${folder.join("gateway.yaml")}:3`,
+    ]);
+    expect(wrongIn(report)[0]?.detail).toContain('did you mean "listen"?');
+  });
+
+  test("whose variables are not set: they are named, and the rest is still looked at", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url, { credential: "${SOME_CREDENTIAL}" }));
+    const without = await examine(folder);
+    expect(wrongIn(without).map(({ check, mend }) => [check, mend])).toEqual([
+      ["environment", "export SOME_CREDENTIAL=…"],
+      ["channel main", "export SOME_CREDENTIAL=…"],
+    ]);
+    const given = await examine(folder, { SOME_CREDENTIAL: "x" });
+    expect(wrongIn(given)).toEqual([]);
+    expect(given.checks).toContainEqual({
+      check: "environment",
+      state: "ok",
+      detail: "set: SOME_CREDENTIAL",
+      mend: null,
+    });
+  });
+
+  test.skipIf(process.platform === "win32")("that others can read: chmod is named", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    chmodSync(folder.join("gateway.yaml"), 0o644);
+    expect(wrongIn(await examine(folder))).toMatchObject([
+      { check: "permissions", mend: `chmod 600 ${folder.join("gateway.yaml")}` },
+    ]);
+  });
+});
+
+describe("port and ledger", () => {
+  test("a running gateway is known as this config's own", async () => {
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    using runtime = makeTempFolder();
+    const gateway = await startGateway({
+      config: makeConfig(upstream),
+      env: { XDG_RUNTIME_DIR: runtime.path },
+    });
+    const report = await examine(gateway.folder, { XDG_RUNTIME_DIR: runtime.path });
+    const { pid, url } = gateway;
+    await gateway.stop();
+    upstream.stop();
+    expect(wrongIn(report)).toEqual([]);
+    const port = report.checks.find(({ check }) => check === "port");
+    expect(port?.detail).toBe(`the gateway runs on ${url} (process ${pid})`);
+  });
+
+  test("a gateway of another config on the port is told from another program", async () => {
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    using runtime = makeTempFolder();
+    const other = await startGateway({
+      config: makeConfig(upstream),
+      env: { XDG_RUNTIME_DIR: runtime.path },
+    });
+    using program = serve(200, "hello");
+    const ports = [other.port, Number(new URL(program.url).port)];
+    const details: string[] = [];
+    for (const port of ports) {
+      using folder = makeTempFolder();
+      write(folder, { ...configFor(upstream.url), listen: { port } });
+      const report = await examine(folder);
+      details.push(wrongIn(report).find(({ check }) => check === "port")?.detail ?? "");
+    }
+    await other.stop();
+    upstream.stop();
+    expect(details[0]).toContain("taken by a gateway with another config");
+    expect(details[1]).toContain("taken by another program");
+  });
+
+  test("a ledger that somebody holds who does not answer is told with who it is", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    const script = `const { takeLock } = await import(${JSON.stringify(new URL("../../src/lib/file-lock.ts", import.meta.url).pathname)});
+      globalThis.held = takeLock(${JSON.stringify(folder.join("ledger.jsonl.lock"))}); console.log("held"); process.stdin.resume();`;
+    const holder = Bun.spawn([process.execPath, "-e", script], { stdin: "pipe", stdout: "pipe" });
+    for await (const _ of holder.stdout) break;
+    const report = await examine(folder);
+    holder.kill();
+    await holder.exited;
+    expect(wrongIn(report)).toMatchObject([{ check: "ledger", mend: `kill ${holder.pid}` }]);
+  });
+
+  test("a torn end and requests left open are told, and are not wrong", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n{"v":1,"id', { mode: 0o600 });
+    const report = await examine(folder);
+    expect(wrongIn(report)).toEqual([]);
+    expect(report.checks.filter(({ state }) => state === "note").map(({ detail }) => detail)).toContain(
+      "its end is torn (10 bytes): the next start takes them off",
+    );
+  });
+
+  test.skipIf(process.getuid?.() === 0)("a ledger that cannot be written is told", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    writeFileSync(folder.join("ledger.jsonl"), "", { mode: 0o400 });
+    expect(wrongIn(await examine(folder))).toMatchObject([{ check: "ledger" }]);
+  });
+});
