@@ -30,9 +30,11 @@ export function assess({ outcome, status, reading, estimatedInput }: Ended): Ass
   // Platforms charge nothing for an error status.
   if (status !== null && status >= 400) return NOTHING;
   if (status === null || reading === null) return UNKNOWN;
-  if (reading.final) return assessFinal(reading);
-  if (outcome === "upstream_error") return reading.parts.length === 0 ? NOTHING : { ...NOTHING, basis: "partial", parts: reading.parts };
-  if (outcome === "complete") return reading.parts.length === 0 ? UNKNOWN : { ...NOTHING, basis: "partial", parts: reading.parts };
+  if (reading.final && reading.parts.length > 0) return assessFinal(reading);
+  if (outcome === "upstream_error")
+    return reading.parts.length === 0 ? NOTHING : { ...NOTHING, basis: "partial", parts: reading.parts };
+  if (outcome === "complete")
+    return reading.parts.length === 0 ? UNKNOWN : { ...NOTHING, basis: "partial", parts: reading.parts };
   return assessBroken(reading, estimatedInput);
 }
 
@@ -54,7 +56,12 @@ function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   if (last === undefined) {
     if (estimatedOutput === 0) return UNKNOWN;
     const usage: Usage = { input: estimatedInput, output: estimatedOutput };
-    return { basis: "partial", parts: [{ model: null, pass: "message", usage }], estimated: ["input", "output"], suspect: null };
+    return {
+      basis: "partial",
+      parts: [{ model: null, pass: "message", usage }],
+      estimated: ["input", "output"],
+      suspect: null,
+    };
   }
   if (estimatedOutput <= (last.usage.output ?? 0)) return { ...NOTHING, basis: "partial", parts };
   const grown: Part = { ...last, usage: { ...last.usage, output: estimatedOutput } };

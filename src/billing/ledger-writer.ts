@@ -161,7 +161,7 @@ export class LedgerWriter {
   #schedule(): void {
     if (this.#scheduled || this.#problem !== null) return;
     this.#scheduled = true;
-    setImmediate(() => this.#flush());
+    setImmediate(() => this.#closing || this.#flush());
   }
 
   /** The journal first: a request that is named in it may go out even if the lines of others fail to be written. */

@@ -13,7 +13,7 @@ export interface Signs {
   /** Why nobody listens any more: the client has left, or the gateway ends what still runs. */
   readonly left: "client_closed" | "interrupted" | null;
   readonly fault: UpstreamFault | null;
-  /** True for event streams: there, only the dialect's terminal event makes an end. */
+  /** True where only the dialect tells that an answer is whole: in event streams, and where the connection's end is the body's. */
   readonly streamed: boolean;
 }
 

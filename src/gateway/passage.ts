@@ -5,6 +5,7 @@ import type { GatewayError } from "../lib/errors.ts";
 import type { Field, UpstreamFault } from "../lib/http1/types.ts";
 import type { Answer } from "./answer.ts";
 import type { Bill } from "./bill.ts";
+import type { Bridge } from "./bridge.ts";
 import { describeLeaving, judgeEnding } from "./ending.ts";
 import type { Errand } from "./errand.ts";
 import type { Gateway } from "./gateway.ts";
@@ -75,8 +76,9 @@ export function isKnown({ meter }: Passage): boolean {
 }
 
 export function judge(passage: Passage, fault: UpstreamFault | null): Ending {
-  const { answer, errand, meter, streamed, gateway } = passage;
-  const { status } = answer.inbound;
+  const { answer, errand, meter, gateway } = passage;
+  const { status, closeDelimited } = answer.inbound;
+  const streamed = passage.streamed || closeDelimited;
   const reading = meter?.read() ?? null;
   const left = errand.call.exchange.gone ? describeLeaving(gateway.halt) : null;
   const outcome = judgeEnding({ status, reading, left, fault, streamed });
@@ -93,11 +95,15 @@ export function noteFirstByte(bill: Bill): void {
   bill.firstByteMs ??= Math.round(performance.now() - bill.call.arrived);
 }
 
-export function answerFields({ answer, errand }: Passage): Field[] {
+export function answerFields({ answer, errand, streamed }: Passage): Field[] {
   const fields = responseFields(answer.inbound.fields);
   fields.push(["x-request-id", errand.call.id]);
-  if (errand.bridge !== null && errand.bridge.adjusted.length > 0) {
-    fields.push(["x-gateway-adjusted", errand.bridge.adjusted.join(", ")]);
-  }
-  return fields;
+  return errand.bridge === null ? fields : bridgeFields(fields, errand.bridge, streamed);
+}
+
+function bridgeFields(fields: readonly Field[], { adjusted }: Bridge, streamed: boolean): Field[] {
+  const told = fields.filter(([name]) => name !== "content-type");
+  told.push(["content-type", streamed ? "text/event-stream; charset=utf-8" : "application/json"]);
+  if (adjusted.length > 0) told.push(["x-gateway-adjusted", adjusted.join(", ")]);
+  return told;
 }

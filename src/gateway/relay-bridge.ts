@@ -8,28 +8,44 @@ import type { Bridge } from "./bridge.ts";
 import { answerFields, explainBreak, isKnown, judge, noteFirstByte, type Passage } from "./passage.ts";
 import { settle } from "./settle.ts";
 
+/** So long an upstream may take to end an answer whose last event has come: only then can its connection be used again. */
+const LINGER_MS = 1000;
+
 export async function relayBridged(passage: Passage, bridge: Bridge): Promise<void> {
   const stream = bridge.openStream();
   const fault = await pump(passage, stream);
   const why = fault === null ? undefined : explainBreak(passage, fault);
-  await tell(passage, stream.end(why && blameUpstream(why.status, "upstream_closed", why.message)));
-  settle(passage.bill, judge(passage, fault), passage.gateway);
+  const last = stream.end(why && blameUpstream(why.status, "upstream_closed", why.message));
+  await tell(passage, last);
+  const ending = judge(passage, fault);
+  const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
+  settle(passage.bill, { ...ending, status }, passage.gateway);
 }
 
 async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault | null> {
   const { answer, errand, meter } = passage;
+  let timer: Timer | null = null;
   try {
     for (;;) {
       const chunk = await answer.inbound.read();
       if (chunk === null) return null;
       meter?.see(chunk);
-      if (!errand.call.exchange.gone) await tell(passage, stream.push(chunk));
-      else if (isKnown(passage)) answer.inbound.cancel();
+      if (!errand.call.exchange.gone) {
+        const told = stream.push(chunk);
+        await tell(passage, told);
+        if (isOver(told)) timer ??= setTimeout(() => answer.inbound.cancel(), LINGER_MS);
+      } else if (isKnown(passage)) answer.inbound.cancel();
     }
   } catch (fault) {
     if (fault instanceof UpstreamFault) return fault;
     throw fault;
+  } finally {
+    if (timer !== null) clearTimeout(timer);
   }
+}
+
+function isOver({ phase }: Emitted): boolean {
+  return phase === "done" || phase === "broken" || phase === "refused";
 }
 
 /** Measured at well under half the cost of Buffer.from for a chunk. */

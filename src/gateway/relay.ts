@@ -3,7 +3,7 @@
 
 import type { Break } from "../dialects/dialect.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { type Field, UpstreamFault } from "../lib/http1/types.ts";
+import { UpstreamFault } from "../lib/http1/types.ts";
 import { joinChunks, readUpTo } from "./answer.ts";
 import { scrub } from "./headers.ts";
 import {
@@ -18,7 +18,6 @@ import {
 } from "./passage.ts";
 import { relayBridged } from "./relay-bridge.ts";
 import { settle } from "./settle.ts";
-import { describeBreak } from "./verdict.ts";
 
 /** Answers up to this size are read whole before they are passed on, so that their charge can go in a header. */
 const WHOLE_LIMIT = 4 * 1024 * 1024;
@@ -40,20 +39,23 @@ export async function relay(passage: Passage): Promise<void> {
 }
 
 async function relayWhole(passage: Passage): Promise<void> {
-  const { answer, bill, meter, gateway } = passage;
+  const { answer, bill, meter, errand, gateway } = passage;
   const read = answer.whole === null ? await readWhole(passage) : { chunks: [answer.whole], rest: false };
   noteFirstByte(bill);
   if (read.rest) return await relayStream(passage, read.chunks);
   const body = cleanBody(passage, joinChunks(read.chunks));
   meter?.see(body);
-  const { chargeUsd } = settle(bill, judge(passage, null), gateway);
+  const ending = judge(passage, null);
+  if (ending.outcome === "upstream_cut") throw settleCut(passage, null);
+  const told = convert(passage, body);
+  const { chargeUsd } = settle(bill, { ...ending, status: told.status }, gateway);
   const fields = answerFields(passage);
   if (chargeUsd !== null) fields.push(["x-gateway-charge", chargeUsd]);
-  answerWhole(passage, fields, body);
+  errand.call.exchange.answer(told.status, fields, told.body);
 }
 
 async function readWhole(passage: Passage): Promise<{ chunks: Uint8Array[]; rest: boolean }> {
-  const { answer, errand, bill, gateway } = passage;
+  const { answer, errand } = passage;
   const { name } = answer.candidate.channel;
   try {
     if (errand.bridge === null) return await readUpTo(answer.inbound, WHOLE_LIMIT);
@@ -62,11 +64,15 @@ async function readWhole(passage: Passage): Promise<{ chunks: Uint8Array[]; rest
     answer.inbound.cancel();
     throw new GatewayError("upstream_failed", `The answer of the channel "${name}" is too long to convert.`);
   } catch (fault) {
-    if (!(fault instanceof UpstreamFault)) throw fault;
-    const error = describeBreak(name, fault);
-    settle(bill, { ...judge(passage, fault), status: error.status }, gateway);
-    throw error;
+    throw fault instanceof UpstreamFault ? settleCut(passage, fault) : fault;
   }
+}
+
+/** Nothing of the answer has been told yet: the client gets an error instead. */
+function settleCut(passage: Passage, fault: UpstreamFault | null): GatewayError {
+  const error = explainBreak(passage, fault);
+  settle(passage.bill, { ...judge(passage, fault), status: error.status }, passage.gateway);
+  return error;
 }
 
 /** An upstream's error may quote the credential that it refuses. */
@@ -74,15 +80,15 @@ function cleanBody({ answer }: Passage, body: Uint8Array): Uint8Array {
   return answer.inbound.status < 400 ? body : scrub(body, [answer.candidate.channel.credential]);
 }
 
-function answerWhole({ answer, errand }: Passage, fields: readonly Field[], body: Uint8Array): void {
+/** What the client is told: the answer as it is, or in its own dialect. */
+function convert(
+  { answer, errand }: Passage,
+  body: Uint8Array,
+): { status: number; body: Uint8Array | string } {
   const { status } = answer.inbound;
-  const { bridge, call } = errand;
-  if (bridge === null) {
-    call.exchange.answer(status, fields, body);
-    return;
-  }
-  const told = status < 400 ? bridge.convertReply(body) : bridge.convertError(status, body);
-  call.exchange.answer(told.status, fields, told.body);
+  const { bridge } = errand;
+  if (bridge === null) return { status, body };
+  return status < 400 ? bridge.convertReply(body) : bridge.convertError(status, body);
 }
 
 async function relayStream(passage: Passage, begun: readonly Uint8Array[]): Promise<void> {
