@@ -1,0 +1,184 @@
+// The released command-line tools against the gateway and the simulated upstream, started by `gateway run` and by what
+// `gateway env` prints. They are downloaded and slow: `REAL_CLIS=1 bun test test/real-clis`. REAL_CLIS may also name a
+// folder in which they are installed, or are to be.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { startDemoUpstream } from "../../src/demo/upstream.ts";
+import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../harness/gateway.ts";
+import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+
+const WANTED = process.env["REAL_CLIS"] ?? "";
+const MAIN = join(import.meta.dir, "../../src/main.ts");
+const PATIENCE_MS = 120_000;
+
+const PACKAGES = ["@anthropic-ai/claude-code", "@openai/codex", "@google/gemini-cli", "opencode-ai"];
+/** They fetch the program for this machine; npm does not run them unasked. */
+const SCRIPTS = ["@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs"];
+
+let folder: TempFolder;
+let tools = "";
+let upstream: ReturnType<typeof startDemoUpstream>;
+let gateway: ChildGateway;
+
+describe.skipIf(WANTED === "")("real tools", () => {
+  beforeAll(async () => {
+    folder = makeTempFolder();
+    tools = WANTED === "1" ? folder.join("tools") : WANTED;
+    await installTools();
+    upstream = startDemoUpstream({ records: false });
+    gateway = await startGateway({ config: makeConfig(upstream), env: { XDG_RUNTIME_DIR: folder.path } });
+    mkdirSync(folder.join("work"));
+    mkdirSync(folder.join("home"));
+  }, 300_000);
+
+  afterAll(async () => {
+    await gateway.stop();
+    upstream.stop();
+    folder.remove();
+  });
+
+  const prompts: ReadonlyArray<readonly [tool: string, platform: Platform, args: string[]]> = [
+    ["claude", "messages", ["-p", "hello"]],
+    ["claude", "relay", ["-p", "hello"]],
+    ["codex", "responses", ["exec", "--skip-git-repo-check", "hello"]],
+    ["gemini", "content", ["-p", "hello"]],
+    ["gemini", "relay", ["-p", "hello"]],
+    ["opencode", "messages", ["run", "hello"]],
+    ["opencode", "responses", ["run", "hello"]],
+    ["opencode", "content", ["run", "hello"]],
+    ["opencode", "relay", ["run", "hello"]],
+    ["opencode", "relay", ["run", "-m", "google/gemini-2.5-pro", "hello"]],
+  ];
+
+  for (const [tool, platform, args] of prompts) {
+    test(
+      `gateway run ${tool} (${platform}) -- ${args.join(" ")}`,
+      async () => {
+        const before = gateway.ledger().length;
+        const words = [
+          "run",
+          tool,
+          "--config",
+          gateway.configPath,
+          "--secret",
+          keyOf(platform),
+          "--",
+          ...args,
+        ];
+        const { status, stdout } = await start([process.execPath, MAIN, ...words]);
+        expect(stdout).toContain("a simulated model, and I have counted every word");
+        expect(status).toBe(0);
+        expect(readdirSync(folder.path).filter((name) => name.startsWith("gateway-gemini"))).toEqual([]);
+        const lines = gateway.ledger().slice(before);
+        expect(lines.length).toBeGreaterThan(0);
+        expect(new Set(lines.map((line) => line["key"]))).toEqual(new Set([platform]));
+      },
+      PATIENCE_MS,
+    );
+  }
+
+  test("none of them changed how Gemini CLI signs in", () => {
+    expect(existsSync(folder.join("home/.gemini/settings.json"))).toBe(false);
+  });
+
+  for (const [tool, platform, args] of prompts.filter(([tool]) => tool !== "gemini").slice(0, 5)) {
+    test(
+      `eval "$(gateway env ${tool})" (${platform}); ${tool} ${args.join(" ")}`,
+      async () => {
+        const words = `env ${tool} ${keyOf(platform)} --shell bash --config '${gateway.configPath}'`;
+        const quoted = args.map((arg) => `'${arg}'`).join(" ");
+        const script = `eval "$('${process.execPath}' '${MAIN}' ${words})"; ${tool} ${quoted}`;
+        const { stdout } = await start(["bash", "--norc", "-c", script]);
+        expect(stdout).toContain("a simulated model, and I have counted every word");
+      },
+      PATIENCE_MS,
+    );
+  }
+
+  test(
+    "Gemini CLI works by `gateway env` once its file says what env told",
+    async () => {
+      const words = ["env", "gemini", keyOf("content"), "--json", "--config", gateway.configPath];
+      const { stdout } = await start([process.execPath, MAIN, ...words]);
+      const { env, file } = JSON.parse(stdout);
+      await Bun.write(file.path, JSON.stringify(file.content));
+      const answer = await start(["gemini", "-p", "hello"], env);
+      expect(answer.stdout).toContain("a simulated model, and I have counted every word");
+    },
+    PATIENCE_MS,
+  );
+
+  test("a key of the wrong platform is refused before the tool starts", async () => {
+    const words = [
+      "run",
+      "codex",
+      "--config",
+      gateway.configPath,
+      "--secret",
+      keyOf("messages"),
+      "--",
+      "exec",
+      "x",
+    ];
+    const { status, stderr } = await start([process.execPath, MAIN, ...words]);
+    expect(status).toBe(1);
+    expect(stderr).toContain("Keys that fit: responses");
+  });
+
+  test(
+    "a tool's own failure is the exit status",
+    async () => {
+      const words = [
+        "run",
+        "codex",
+        "--config",
+        gateway.configPath,
+        "--secret",
+        keyOf("responses"),
+        "--",
+        "--no-such-flag",
+      ];
+      expect((await start([process.execPath, MAIN, ...words])).status).toBe(2);
+    },
+    PATIENCE_MS,
+  );
+});
+
+async function installTools(): Promise<void> {
+  if (existsSync(join(tools, "node_modules/.bin/opencode"))) return;
+  mkdirSync(tools, { recursive: true });
+  await Bun.write(join(tools, "package.json"), "{}");
+  await finish(["npm", "install", "--no-audit", "--no-fund", ...PACKAGES]);
+  for (const script of SCRIPTS) await finish(["node", join(tools, "node_modules", script)]);
+}
+
+async function finish(command: string[]): Promise<void> {
+  const child = Bun.spawn(command, { cwd: tools, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+  const complaint = await child.stderr.text();
+  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}: ${complaint}`);
+}
+
+async function start(command: string[], more: Record<string, string> = {}) {
+  const child = Bun.spawn(command, {
+    cwd: folder.join("work"),
+    env: {
+      PATH: `${join(tools, "node_modules/.bin")}:${process.env["PATH"]}`,
+      HOME: folder.join("home"),
+      TMPDIR: folder.path,
+      XDG_RUNTIME_DIR: folder.path,
+      TERM: "xterm-256color",
+      ...more,
+    },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr, status] = await Promise.all([
+    child.stdout.text(),
+    child.stderr.text(),
+    child.exited,
+  ]);
+  return { stdout, stderr, status };
+}
