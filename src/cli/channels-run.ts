@@ -67,7 +67,7 @@ async function watch(catalog: Catalog): Promise<void> {
       isRunning = told !== null;
       seen = told ?? seen;
       draw();
-      await Promise.race([left, Bun.sleep(PERIOD_MS)]);
+      await screen.pause(PERIOD_MS);
     }
   } catch (error) {
     if (!ended.signal.aborted) throw error;

@@ -13,6 +13,8 @@ export interface LiveScreen {
   readonly draw: (lines: readonly string[]) => void;
   /** Resolves when the user or the system wants to leave. */
   readonly left: Promise<Leaving>;
+  /** Resolves after so long, or when somebody leaves. */
+  readonly pause: (ms: number) => Promise<void>;
   readonly close: () => void;
 }
 
@@ -43,9 +45,8 @@ export function openLiveScreen(redraw: () => void): LiveScreen {
   };
   const interrupt = (): void => left.resolve("interrupt");
   const press = (keys: Buffer): void => {
-    const text = keys.toString("latin1");
-    // Arrows and the like: several bytes for one key.
-    if (text.startsWith("\u001B")) return;
+    // Arrows and the like are several bytes, letters among them.
+    const text = Bun.stripANSI(keys.toString("latin1"));
     if (text.includes(INTERRUPT_KEY)) interrupt();
     else if (LEAVING_KEYS.some((key) => text.includes(key))) left.resolve("key");
     if (!text.includes(SUSPEND_KEY)) return;
@@ -78,11 +79,20 @@ export function openLiveScreen(redraw: () => void): LiveScreen {
       if (change !== "") out.write(ATOMIC.begin + change + ATOMIC.end);
     },
     left: left.promise,
+    pause: (ms) => wait(ms, left.promise),
     close: () => {
       for (const stop of stops) stop();
       restore();
     },
   };
+}
+
+/** A timer that nobody waits for would keep the program. */
+async function wait(ms: number, left: Promise<unknown>): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const timer = setTimeout(over.resolve, ms);
+  await Promise.race([over.promise, left]);
+  clearTimeout(timer);
 }
 
 /** Returns what ends it. */

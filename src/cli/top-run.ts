@@ -64,7 +64,7 @@ async function watch(ledgerPath: string, first: GatewayState): Promise<Leaving> 
       if (state === null) view.lose();
       else view.see(state, Date.now());
       draw();
-      await Promise.race([left, Bun.sleep(PERIOD_MS)]);
+      await screen.pause(PERIOD_MS);
       if (!ended.signal.aborted) state = await Promise.race([left.then(() => null), look()]);
     }
   } catch (error) {

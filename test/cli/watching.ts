@@ -8,10 +8,10 @@ const MAIN = join(import.meta.dir, "../../src/main.ts");
 export interface Watched {
   readonly screen: Screen;
   /** Resolves as soon as what is seen satisfies; rejects, with what is seen, when the program ends before. */
-  until(what: string | RegExp | ((rows: readonly string[]) => boolean)): Promise<void>;
-  press(keys: string): void;
-  resize(columns: number, rows: number): void;
-  signal(name: NodeJS.Signals): void;
+  readonly until: (what: string | RegExp | ((rows: readonly string[]) => boolean)) => Promise<void>;
+  readonly press: (keys: string) => void;
+  readonly resize: (columns: number, rows: number) => void;
+  readonly signal: (name: NodeJS.Signals) => void;
   readonly status: Promise<number>;
 }
 
