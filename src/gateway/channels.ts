@@ -4,6 +4,7 @@
 
 import type { Catalog, Channel } from "../config/catalog.ts";
 import { GatewayError } from "../lib/errors.ts";
+import type { Exchange } from "../lib/http1/types.ts";
 import { addUsd, formatUsd, parseUsd } from "../lib/money.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import {
@@ -22,11 +23,17 @@ import { hasTie, orderCandidates } from "./channel-order.ts";
 import { type ChannelStore, openChannelStore } from "./channel-store.ts";
 import { dayOf, describeChannel, settleCondition } from "./channel-view.ts";
 import type { ChannelView } from "./control-state.ts";
-import type { Errand } from "./errand.ts";
 import type { Candidate, Route } from "./match.ts";
 import type { Observer } from "./observer.ts";
+import type { InferenceRequest } from "./request.ts";
 import { readSession, Sessions } from "./session.ts";
 import { type Failure, toRetryAfter } from "./verdict.ts";
+
+/** An errand, as far as it tells its conversation. */
+interface Asker {
+  readonly call: { readonly exchange: Pick<Exchange, "field"> };
+  readonly request: Pick<InferenceRequest, "plain">;
+}
 
 /** What a request is to be tried on. */
 export interface Choice {
@@ -44,7 +51,7 @@ export interface Ended {
 }
 
 export interface Channels {
-  choose(errand: Errand, route: Route, now: number): Choice;
+  choose(asker: Asker, route: Route, now: number): Choice;
   /** The error to answer with when there was nothing to choose. */
   explainNone(route: Route, now: number): GatewayError;
   /** The request is about to go there. */
@@ -54,7 +61,7 @@ export interface Channels {
   /** The client left before anything was learned. */
   reportLeft(candidate: Candidate): void;
   /** The conversation stays with the channel that has answered it. */
-  settle(choice: Choice, candidate: Candidate, errand: Errand, route: Route): void;
+  settle(choice: Choice, candidate: Candidate, asker: Asker, route: Route): void;
   reportEnd(channel: string, ended: Ended, now: number): void;
   /** A probe found the channel well, or not. */
   reportProbe(channel: Channel, failure: Failure | null, now: number): void;
@@ -94,12 +101,12 @@ class ChannelBook implements Channels {
     this.retain(catalog);
   }
 
-  choose(errand: Errand, route: Route, now: number): Choice {
+  choose(asker: Asker, route: Route, now: number): Choice {
     const { candidates } = route;
     const isPlain = candidates.length === 1 || !(hasTie(candidates) || this.#sessions.size > 0);
     if (isPlain && candidates.every(({ channel }) => this.#recall(channel).calm))
       return { candidates, session: null };
-    const session = isPlain ? null : this.#nameSession(errand, route);
+    const session = isPlain ? null : this.#nameSession(asker, route);
     const seat = session === null ? null : this.#sessions.find(session, now);
     const ordered = orderCandidates(candidates, seat, this.#options.random);
     return { candidates: this.#admit(ordered, now), session };
@@ -113,8 +120,9 @@ class ChannelBook implements Channels {
     return open.length > 0 ? open : through("trial");
   }
 
-  #nameSession(errand: Errand, route: Route): string | null {
-    const session = readSession(errand.call, errand.request);
+  #nameSession(asker: Asker, route: Route): string | null {
+    const { exchange } = asker.call;
+    const session = readSession((name) => exchange.field(name), asker.request.plain);
     return session === null ? null : `${route.group.name}/${session}`;
   }
 
@@ -160,11 +168,11 @@ class ChannelBook implements Channels {
     if (!memory.calm) endTrial(memory, model);
   }
 
-  settle(choice: Choice, candidate: Candidate, errand: Errand, route: Route): void {
+  settle(choice: Choice, candidate: Candidate, asker: Asker, route: Route): void {
     const { candidates } = route;
     if (candidates.length === 1) return;
     const moved = choice.session !== null || candidate !== candidates[0] || hasTie(candidates);
-    const session = moved ? (choice.session ?? this.#nameSession(errand, route)) : null;
+    const session = moved ? (choice.session ?? this.#nameSession(asker, route)) : null;
     if (session !== null) this.#sessions.keep(session, candidate.channel.name, this.#options.now());
   }
 

@@ -42,7 +42,7 @@ export async function failover(errand: Errand, bill: Bill, gateway: Gateway): Pr
     const isLast = bill.attempts.length + 1 === most;
     const attempted = await attempt({ errand, candidate, bill, gateway, leftMs, isLast });
     if (!("failure" in attempted)) {
-      channels.settle(choice, candidate, errand, bill.route);
+      if (bill.open) channels.settle(choice, candidate, errand, bill.route);
       return attempted;
     }
     last = attempted;

@@ -9,6 +9,10 @@ const PATIENCE_MS = 5000;
 /** So much longer when something has come that says nothing yet: clients like to see it. */
 const PRELUDE_MS = 1000;
 const HELD_BYTES = 256 * 1024;
+/** Looks at all that is held cost time: so many, and no more, however small the pieces. */
+const MOST_LOOKS = 100;
+/** Where an event, or an error that is none, may end. */
+const ENDS = [0x0a, 0x7d, 0x5d];
 
 export interface Peeked {
   /** The same answer, not read yet as far as anyone can tell. */
@@ -22,6 +26,7 @@ export async function peek(inbound: Inbound): Promise<Peeked> {
   let timer = setTimeout(late.resolve, PATIENCE_MS, "late" as const);
   const decoder = new TextDecoder();
   let text = "";
+  let looks = 0;
   let pending = readQuietly(inbound);
   try {
     for (;;) {
@@ -29,9 +34,11 @@ export async function peek(inbound: Inbound): Promise<Peeked> {
       if (came === "late" || came === null) break;
       held.push(came);
       text += decoder.decode(came, { stream: true });
-      const first = readFirstEvent(text);
-      if (first !== "open") return { inbound: new PeekedInbound(inbound, held, null), first };
-      if (text.length > HELD_BYTES) return { inbound: new PeekedInbound(inbound, held, null), first };
+      const mayEnd = ENDS.some((byte) => came.includes(byte));
+      looks += mayEnd ? 1 : 0;
+      const first = mayEnd ? readFirstEvent(text) : "open";
+      if (first !== "open" || text.length > HELD_BYTES || looks > MOST_LOOKS)
+        return { inbound: new PeekedInbound(inbound, held, null), first };
       if (held.length === 1) {
         clearTimeout(timer);
         timer = setTimeout(late.resolve, PRELUDE_MS, "late" as const);

@@ -3,8 +3,6 @@
 
 import { findFirstElements, readString, scanTopLevel, type Span } from "../lib/json-scan.ts";
 import { fieldOf, parseJson } from "../lib/json.ts";
-import type { Call } from "./call.ts";
-import type { InferenceRequest } from "./request.ts";
 
 const HEADERS = [
   "x-claude-code-session-id",
@@ -19,12 +17,15 @@ const HEADERS = [
 ];
 
 /** Null where nothing tells conversations apart. */
-export function readSession(call: Call, request: InferenceRequest): string | null {
+export function readSession(
+  field: (name: string) => string | undefined,
+  body: Uint8Array | null,
+): string | null {
   for (const name of HEADERS) {
-    const value = call.exchange.field(name);
+    const value = field(name);
     if (value !== undefined && value !== "") return shorten(value);
   }
-  return request.plain === null ? null : readFromBody(request.plain);
+  return body === null ? null : readFromBody(body);
 }
 
 /** What stands at the beginning of a prompt, in any dialect. */

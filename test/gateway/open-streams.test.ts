@@ -46,6 +46,7 @@ test.each([...PLACES])("a stream of $path is shown with its tokens while it last
   expect(streams[0]?.since).toBeLessThanOrEqual(Date.now());
   expect(streams[0]?.tokens).toBeGreaterThan(0);
   leaving.abort();
+  expect(answer.status).toBe(200);
   await gateway.recorded(1);
   expect((await readState()).streams).toEqual([]);
 });
