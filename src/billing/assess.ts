@@ -1,7 +1,7 @@
 // What an answer is billed for, from how it ended and what its meter read: the
 // parts to price, and how sure they are. Pure; the price of it is charge.ts.
 
-import type { Basis } from "./ledger-line.ts";
+import type { Basis, Outcome } from "./ledger-line.ts";
 import type { Part, Reading, Usage } from "./usage.ts";
 
 export interface Assessment {
@@ -15,10 +15,12 @@ export interface Assessment {
 }
 
 export interface Ended {
-  readonly outcome: "complete" | "client_closed" | "upstream_cut" | "upstream_error" | "interrupted";
+  readonly outcome: Outcome;
   /** Null: no answer came. */
   readonly status: number | null;
   readonly reading: Reading | null;
+  /** The client asked for a stream; else its answer is one body, which is never without content. */
+  readonly streamed: boolean;
   /** Tokens of the prompt, by its size. */
   readonly estimatedInput: number;
 }
@@ -26,23 +28,27 @@ export interface Ended {
 const NOTHING: Assessment = { basis: "exact", parts: [], estimated: [], suspect: null };
 const UNKNOWN: Assessment = { ...NOTHING, basis: "unknown" };
 
-export function assess({ outcome, status, reading, estimatedInput }: Ended): Assessment {
+export function assess({ outcome, status, reading, streamed, estimatedInput }: Ended): Assessment {
   // Platforms charge nothing for an error status.
   if (status !== null && status >= 400) return NOTHING;
   if (status === null || reading === null) return UNKNOWN;
-  if (reading.final && reading.parts.length > 0) return assessFinal(reading);
-  if (outcome === "upstream_error")
-    return reading.parts.length === 0 ? NOTHING : { ...NOTHING, basis: "partial", parts: reading.parts };
-  if (outcome === "complete")
-    return reading.parts.length === 0 ? UNKNOWN : { ...NOTHING, basis: "partial", parts: reading.parts };
+  if (reading.final) return assessFinal(reading, streamed);
+  if (outcome === "upstream_error") {
+    return { ...NOTHING, basis: reading.parts.length === 0 ? "exact" : "partial", parts: reading.parts };
+  }
+  if (outcome === "complete") return assessReported(reading);
   return assessBroken(reading, estimatedInput);
 }
 
-function assessFinal(reading: Reading): Assessment {
-  if (reading.estimatedOutput > 0 && reading.parts.every(({ usage }) => isZero(usage))) {
-    return { ...UNKNOWN, suspect: "the upstream reported no tokens, but there was output" };
-  }
-  return { ...NOTHING, parts: reading.parts };
+/** No report, or one of nothing, is believed only where nothing was said either. */
+function assessFinal({ parts, estimatedOutput }: Reading, streamed: boolean): Assessment {
+  if (parts.some(({ usage }) => !isZero(usage))) return { ...NOTHING, parts };
+  if (parts.length > 0 && streamed && estimatedOutput === 0) return { ...NOTHING, parts };
+  return { ...UNKNOWN, suspect: "the upstream reported no tokens for its answer" };
+}
+
+function assessReported({ parts }: Reading): Assessment {
+  return parts.length === 0 ? UNKNOWN : { ...NOTHING, basis: "partial", parts };
 }
 
 function isZero(usage: Usage): boolean {

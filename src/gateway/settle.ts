@@ -79,6 +79,7 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     outcome,
     status: upstreamStatus,
     reading,
+    streamed: bill.stream,
     estimatedInput: bill.estimatedInput,
   });
   return {
@@ -132,18 +133,19 @@ function draftMoney(bill: Bill, assessment: Assessment, reading: Reading | null,
     tier: charge.tier,
     official_usd: known ? charge.official : null,
     charge_usd: known ? charge.charge : null,
-    extra: noteDoubts(assessment, charge.unpricedBecause),
+    extra: noteDoubts(assessment, charge.unpricedBecause, reading),
   };
 }
 
-/** What a person should know of the amounts. */
+/** What a person should know of the amounts, and what finding a price later takes. */
 function noteDoubts(
   { estimated, suspect }: Assessment,
   unpricedBecause: string | null,
+  reading: Reading | null,
 ): LineDraft["extra"] & {} {
   return {
     ...(estimated.length > 0 ? { estimated } : {}),
     ...(suspect === null ? {} : { suspect }),
-    ...(unpricedBecause === null ? {} : { unpriced_because: unpricedBecause }),
+    ...(unpricedBecause === null ? {} : { unpriced_because: unpricedBecause, tariff: reading?.tariff ?? {} }),
   };
 }
