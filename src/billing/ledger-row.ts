@@ -7,7 +7,7 @@ import { fieldOf, isObject, parseJson } from "../lib/json.ts";
 import type { Decimal, Usd } from "../lib/money.ts";
 import { parseDecimal, parseUsd } from "../lib/money.ts";
 import { readLines } from "./ledger-reader.ts";
-import { scanLine, type ScannedLine } from "./ledger-scan.ts";
+import { LineScanner, type ScannedLine } from "./ledger-scan.ts";
 
 export interface Amounts {
   /** Null: not known. */
@@ -30,8 +30,8 @@ export interface Row extends Amounts {
 }
 
 /** Null for what is neither a line nor a correction. */
-export function readRow(text: string): Row | null {
-  const scanned = scanLine(text);
+export function readRow(text: string, scanner: LineScanner): Row | null {
+  const scanned = scanner.scan(text);
   if (scanned !== null) return readScanned(scanned);
   const line = parseJson(text);
   const names = readNames(line);
@@ -104,8 +104,9 @@ export function readRecent(files: readonly string[], since: string): Row[] {
   if (mtime.toISOString() < since) return [];
   const from = Math.max(0, size - RECENT_BYTES);
   const rows: Row[] = [];
+  const scanner = new LineScanner();
   for (const { text } of readLines(last, from)) {
-    const row = readRow(text);
+    const row = readRow(text, scanner);
     if (row !== null && row.was === null && row.time >= since) rows.push(row);
   }
   return rows;

@@ -38,24 +38,55 @@ const HEAD = new RegExp(
 
 const PRICES = ',"prices":';
 
-const TAIL = new RegExp(
-  String.raw`,"prices":(null|\{[^{}]*\}),"price_source":(?:null|${PASSED}),"tier":(?:null|${PASSED}),"official_usd":${AMOUNT},` +
-    String.raw`"multiplier":"(${DECIMAL})","charge_usd":${AMOUNT},"first_byte_ms":${COUNT},"duration_ms":${COUNT},` +
+const TARIFF = new RegExp(
+  String.raw`${PRICES}(null|\{[^{}]*\}),"price_source":(?:null|${PASSED}),"tier":(?:null|${PASSED}),"official_usd":`,
+  "y",
+);
+
+const END = new RegExp(
+  String.raw`${AMOUNT},"multiplier":"(${DECIMAL})","charge_usd":${AMOUNT},"first_byte_ms":${COUNT},"duration_ms":${COUNT},` +
     String.raw`"attempts":\[[^[\]]*\](?:,"[a-z_]+":(?:${PASSED}|\[[^[\]{}]*\]|\{[^{}]*\}))*,"prev":"([0-9a-f]{64})"\}$`,
   "y",
 );
 
-type Fields = readonly (string | undefined)[];
-
-/** Null: read it as JSON. */
-export function scanLine(text: string): ScannedLine | null {
-  const head = HEAD.exec(text);
-  TAIL.lastIndex = Math.max(0, text.lastIndexOf(PRICES));
-  const tail = head === null ? null : TAIL.exec(text);
-  return head === null || tail === null ? null : joinFields(head, tail);
+/** The stretch of a line that is the same for all requests that pay the same. */
+interface Tariff {
+  readonly text: string;
+  readonly prices: string;
 }
 
-function joinFields(head: Fields, tail: Fields): ScannedLine | null {
+const TARIFFS_KEPT = 16;
+
+export class LineScanner {
+  readonly #tariffs: Tariff[] = [];
+  #oldest = 0;
+
+  /** Null: read it as JSON. */
+  scan(text: string): ScannedLine | null {
+    const head = HEAD.exec(text);
+    if (head === null) return null;
+    const at = text.indexOf(PRICES, head[0].length);
+    const tariff = this.#tariffs.find((known) => text.startsWith(known.text, at)) ?? this.#learn(text, at);
+    if (tariff === null) return null;
+    END.lastIndex = at + tariff.text.length;
+    const end = END.exec(text);
+    return end === null ? null : joinFields(head, tariff.prices, end);
+  }
+
+  #learn(text: string, at: number): Tariff | null {
+    TARIFF.lastIndex = Math.max(0, at);
+    const found = TARIFF.exec(text);
+    if (found === null) return null;
+    const tariff = { text: found[0], prices: textAt(found, 1) };
+    this.#tariffs[this.#oldest] = tariff;
+    this.#oldest = (this.#oldest + 1) % TARIFFS_KEPT;
+    return tariff;
+  }
+}
+
+type Fields = readonly (string | undefined)[];
+
+function joinFields(head: Fields, prices: string, end: Fields): ScannedLine | null {
   const usage = parseJson(textAt(head, 8));
   if (!isObject(usage)) return null;
   return {
@@ -67,11 +98,11 @@ function joinFields(head: Fields, tail: Fields): ScannedLine | null {
     model: textAt(head, 6),
     basis: textAt(head, 7),
     usage,
-    prices: textAt(tail, 1),
-    official: tail[2] ?? null,
-    multiplier: textAt(tail, 3),
-    charge: tail[4] ?? null,
-    prev: textAt(tail, 5),
+    prices,
+    official: end[1] ?? null,
+    multiplier: textAt(end, 2),
+    charge: end[3] ?? null,
+    prev: textAt(end, 4),
   };
 }
 

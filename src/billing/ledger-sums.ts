@@ -15,6 +15,7 @@ import type { Position } from "./ledger-files.ts";
 import { listLedgerFiles, locate, readTextsFrom } from "./ledger-files.ts";
 import { hashLine } from "./ledger-line.ts";
 import { readRow } from "./ledger-row.ts";
+import { LineScanner } from "./ledger-scan.ts";
 
 export type Window = "day" | "month" | "total";
 
@@ -90,8 +91,9 @@ export class Sums {
           this.#sums[kind].set(name, decodeSum(sum));
       }
     }
+    const scanner = new LineScanner();
     for (const text of readTextsFrom(files, place ?? undefined)) {
-      const row = readRow(text);
+      const row = readRow(text, scanner);
       if (row !== null) this.add(row, subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD));
     }
   }

@@ -15,6 +15,7 @@ import {
 } from "../lib/money.ts";
 import { listLedgerFiles, readTextsFrom } from "./ledger-files.ts";
 import { readRow, type Row } from "./ledger-row.ts";
+import { LineScanner } from "./ledger-scan.ts";
 
 export const DIMENSIONS = ["day", "key", "group", "model", "channel"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
@@ -51,9 +52,10 @@ export interface Report {
 export function sumLedger(path: string, query: ReportQuery): Report {
   const rows = new Map<string, Totals>();
   const total = openTotals();
+  const scanner = new LineScanner();
   let unreadable = 0;
   for (const text of readTextsFrom(listLedgerFiles(path))) {
-    const row = readRow(text);
+    const row = readRow(text, scanner);
     if (row === null) unreadable += 1;
     else if (isAsked(row, query)) {
       const name = query.by === "day" ? row.time.slice(0, 10) : row[query.by];

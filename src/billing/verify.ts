@@ -7,7 +7,7 @@ import { isObject, parseJson } from "../lib/json.ts";
 import { listLedgerFiles, locate } from "./ledger-files.ts";
 import { GENESIS, hashLine } from "./ledger-line.ts";
 import { readLines } from "./ledger-reader.ts";
-import { scanLine } from "./ledger-scan.ts";
+import { LineScanner } from "./ledger-scan.ts";
 import { readCheckpoint } from "./ledger-sums.ts";
 import { AmountChecker } from "./verify-amounts.ts";
 import { SeenIds } from "./verify-ids.ts";
@@ -57,6 +57,7 @@ export function verifyLedger(
 class Verifier {
   readonly #options: VerifyOptions;
   readonly #report: (finding: Finding) => void;
+  readonly #scanner = new LineScanner();
   readonly #ids = new SeenIds();
   readonly #amounts = new AmountChecker();
   #prev: string | null;
@@ -84,7 +85,7 @@ class Verifier {
   check(text: string): void {
     this.#line += 1;
     this.#lines += 1;
-    const scanned = scanLine(text);
+    const scanned = this.#scanner.scan(text);
     if (scanned !== null && this.#amounts.isRight(scanned)) {
       this.#checkPlace(scanned.id, scanned.prev, scanned.charge);
     } else this.#checkClosely(text);

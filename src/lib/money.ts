@@ -25,11 +25,17 @@ export function parseDecimal(text: string): Decimal {
     throw new RangeError(`not a decimal: ${JSON.stringify(text.slice(0, MAX_DIGITS))}`);
   }
   const point = text.indexOf(".");
-  if (point < 0) return { units: BigInt(text), scale: 0 };
-  return {
-    units: BigInt(text.slice(0, point) + text.slice(point + 1)),
-    scale: text.length - point - 1,
-  };
+  if (point < 0) return { units: readDigits(text), scale: 0 };
+  const places = text.slice(point + 1);
+  const digits = text.startsWith("0.") ? places : text.slice(0, point) + places;
+  return { units: readDigits(digits), scale: places.length };
+}
+
+/** What a number holds exactly: reading a bigint from digits takes several times as long. */
+const EXACT_DIGITS = 15;
+
+function readDigits(digits: string): bigint {
+  return BigInt(digits.length > EXACT_DIGITS ? digits : Number(digits));
 }
 
 export function decimalOf(count: number): Decimal {

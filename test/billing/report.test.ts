@@ -13,7 +13,7 @@ import {
   type LineDraft,
 } from "../../src/billing/ledger-line.ts";
 import { readRow } from "../../src/billing/ledger-row.ts";
-import { scanLine } from "../../src/billing/ledger-scan.ts";
+import { LineScanner } from "../../src/billing/ledger-scan.ts";
 import { describeTotals, type ReportQuery, sumLedger } from "../../src/billing/report.ts";
 import { explainRequest, findRequest } from "../../src/billing/report-explain.ts";
 import { findRepriced } from "../../src/billing/ledger-reprice.ts";
@@ -205,7 +205,7 @@ describe("the quick reading of a line", () => {
     assert(
       property(drafts, (more) => {
         const line = encodeLine(draftOf("x", more), GENESIS);
-        const scanned = scanLine(line);
+        const scanned = new LineScanner().scan(line);
         if (scanned === null) return;
         scans += 1;
         const read: Record<string, unknown> = JSON.parse(line);
@@ -232,7 +232,7 @@ describe("the quick reading of a line", () => {
 
   test("leaves to JSON what looks in any way different, and both give the same row", () => {
     const line = encodeLine(draftOf("req_1"), GENESIS);
-    expect(scanLine(line)).not.toBe(null);
+    expect(new LineScanner().scan(line)).not.toBe(null);
     const fields: Record<string, unknown> = JSON.parse(line);
     const reordered = JSON.stringify(Object.fromEntries(Object.entries(fields).toReversed()));
     for (const other of [
@@ -241,12 +241,12 @@ describe("the quick reading of a line", () => {
       line.replace('"id"', '"id2":1,"id"'),
       reordered,
     ]) {
-      expect(scanLine(other)).toBe(null);
+      expect(new LineScanner().scan(other)).toBe(null);
     }
-    expect(readRow(reordered)).toEqual(readRow(line));
-    expect(readRow("{}")).toBe(null);
-    expect(readRow("[]")).toBe(null);
-    expect(readRow(line.replace('"official_usd":"', '"official_usd":"x'))).toBe(null);
+    expect(readRow(reordered, new LineScanner())).toEqual(readRow(line, new LineScanner()));
+    expect(readRow("{}", new LineScanner())).toBe(null);
+    expect(readRow("[]", new LineScanner())).toBe(null);
+    expect(readRow(line.replace('"official_usd":"', '"official_usd":"x'), new LineScanner())).toBe(null);
   });
 });
 
@@ -400,7 +400,7 @@ describe("following", () => {
     const size = readFileSync(path).length;
     writeFileSync(path, "torn", { flag: "a" });
     const { texts, next } = readLastLines(path, 3);
-    expect(texts.map((text) => readRow(text)?.id)).toEqual(["27", "28", "29"]);
+    expect(texts.map((text) => readRow(text, new LineScanner())?.id)).toEqual(["27", "28", "29"]);
     expect(next).toBe(size);
     expect(readLastLines(path, 100).texts).toHaveLength(30);
     expect(readLastLines(path, 0)).toEqual({ texts: [], next: size });
@@ -414,7 +414,7 @@ describe("following", () => {
     const lines = followLedger(path, 0, stop.signal);
     const nextId = async () => {
       const { value } = await lines.next();
-      return readRow(value ?? "")?.id;
+      return readRow(value ?? "", new LineScanner())?.id;
     };
     expect(await nextId()).toBe("1");
     writeFileSync(path, `${encodeLine(draftOf("2"), GENESIS)}\n`, { flag: "a" });
