@@ -78,12 +78,13 @@ function run(
   };
   const probes = startProbes(gateway);
   probes.follow(gateway.catalog);
-  const close = async (): Promise<void> => {
+  let closed: Promise<void> | null = null;
+  const close = (): Promise<void> => {
     probes.stop();
     control.close();
     gateway.channels.close();
     gateway.client.close();
-    await gateway.ledger.close();
+    return gateway.ledger.close();
   };
   return {
     gateway,
@@ -98,7 +99,7 @@ function run(
       const timer = setTimeout(stopNow, graceMs);
       await server.drain();
       clearTimeout(timer);
-      await close();
+      await (closed ??= close());
     },
     stopNow,
   };
