@@ -7,6 +7,7 @@ import { completeCommand, completionsCommand } from "./cli/completions.ts";
 import { consoleCommand } from "./cli/console.ts";
 import { doctorCommand } from "./cli/doctor.ts";
 import { envCommand } from "./cli/env.ts";
+import { addExamples } from "./cli/examples.ts";
 import { groupsCommand } from "./cli/groups.ts";
 import { initCommand } from "./cli/init.ts";
 import { keysCommand } from "./cli/keys.ts";
@@ -44,5 +45,11 @@ program.addCommand(serviceCommand());
 program.addCommand(schemaCommand());
 program.addCommand(completionsCommand());
 program.addCommand(completeCommand(program), { hidden: true });
+
+addExamples(program, [
+  ["gateway serve --demo", "try it: no config, no account, no network"],
+  ["gateway init && gateway serve", "with your own accounts"],
+  ["gateway run claude --new", "a tool that uses it"],
+]);
 
 await runProgram(program);

@@ -25,14 +25,15 @@ export function channelsCommand(): Command {
 }
 
 function actCommand(act: ChannelAct, about: string): Command {
-  return new Command(act)
+  const command = new Command(act)
     .description(about)
     .argument("<name>", "the channel")
     .option("--json", "the channel's state after it, as JSON on stdout")
     .option("--config <file>", "the config file")
-    .action(async (name: string, _: unknown, command: Command) => {
+    .action(async (name: string, _: unknown, self: Command) => {
       const { actOnChannel } = await import("./channels-run.ts");
       // `--json` and `--config` may stand before or after the act: the parent knows them, too.
-      await actOnChannel(act, name, command.optsWithGlobals<ActFlags>());
+      await actOnChannel(act, name, self.optsWithGlobals<ActFlags>());
     });
+  return addExamples(command, [[`gateway channels ${act} anthropic-main`, "its state after it is printed"]]);
 }

@@ -1,10 +1,11 @@
 // `gateway console`: its flags. What it does is console-run.ts, loaded only when asked for.
 
 import { Command } from "commander";
+import { addExamples } from "./examples.ts";
 import type { ConfigFlags } from "./opening.ts";
 
 export function consoleCommand(): Command {
-  return new Command("console")
+  const command = new Command("console")
     .description("do all of it from menus: keys, groups, plans, channels, models, spending")
     .option("--config <file>", "the config file")
     .addHelpText(
@@ -16,4 +17,8 @@ export function consoleCommand(): Command {
       const { runConsole } = await import("./console-run.ts");
       await runConsole(flags);
     });
+  return addExamples(command, [
+    ["gateway console", "with the config that is found"],
+    ["gateway console --config ~/gateway.yaml", "with another"],
+  ]);
 }

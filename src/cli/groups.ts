@@ -1,6 +1,7 @@
 // `gateway groups …`: the flags. What it does is groups-list.ts, loaded only when asked for.
 
 import { Command } from "commander";
+import { addExamples } from "./examples.ts";
 import type { GroupsFlags } from "./groups-list.ts";
 
 export function groupsCommand(): Command {
@@ -13,5 +14,9 @@ export function groupsCommand(): Command {
       const { listGroups } = await import("./groups-list.ts");
       listGroups(flags);
     });
+  addExamples(list, [
+    ["gateway groups list", "with platform, multiplier and channels"],
+    ["gateway groups list --all --json", "those of inactive plans too, for a script"],
+  ]);
   return new Command("groups").description("see the groups that keys are bound to").addCommand(list);
 }

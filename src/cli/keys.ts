@@ -2,6 +2,7 @@
 // keys-change and keys-import, loaded only when asked for.
 
 import { Command } from "commander";
+import { addExamples } from "./examples.ts";
 import type { AddFlags } from "./keys-add.ts";
 import type { ChangeFlags, MoveFlags, RemoveFlags, RotateFlags } from "./keys-change.ts";
 import type { ImportFlags } from "./keys-import.ts";
@@ -27,7 +28,7 @@ export function keysCommand(): Command {
 }
 
 function addCommand(): Command {
-  return new Command("add")
+  const command = new Command("add")
     .description("create a key; its secret goes to stdout, once")
     .option("--name <name>", "the key's name")
     .option("--group <group>", "the group that it is bound to")
@@ -40,10 +41,18 @@ function addCommand(): Command {
       const { addKeys } = await import("./keys-add.ts");
       await addKeys(flags);
     });
+  return addExamples(command, [
+    ["gateway keys add", "asks for name and group"],
+    ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
+    [
+      "gateway keys add --name guest --group claude --count 5 --expires 30d --json",
+      "five keys that end in a month",
+    ],
+  ]);
 }
 
 function listCommand(): Command {
-  return new Command("list")
+  const command = new Command("list")
     .description("list the keys, never their secrets")
     .option(...JSON_FORM)
     .option(...CONFIG)
@@ -51,10 +60,14 @@ function listCommand(): Command {
       const { listKeys } = await import("./keys-list.ts");
       await listKeys(flags);
     });
+  return addExamples(command, [
+    ["gateway keys list", "as a table"],
+    ["gateway keys list --json | jq -r '.[].name'", "the names alone"],
+  ]);
 }
 
 function showCommand(): Command {
-  return new Command("show")
+  const command = new Command("show")
     .description("show one key")
     .argument("<name>", "the key's name")
     .option(...JSON_FORM)
@@ -63,10 +76,11 @@ function showCommand(): Command {
       const { showKey } = await import("./keys-list.ts");
       await showKey(name, flags);
     });
+  return addExamples(command, [["gateway keys show laptop", "its group, its limits, when it was last used"]]);
 }
 
 function removeCommand(): Command {
-  return new Command("remove")
+  const command = new Command("remove")
     .description("remove keys for good")
     .argument("<names...>", "the keys' names")
     .option("--yes", "do not ask")
@@ -75,10 +89,13 @@ function removeCommand(): Command {
       const { removeKeys } = await import("./keys-change.ts");
       await removeKeys(names, flags);
     });
+  return addExamples(command, [
+    ["gateway keys remove guest-1 guest-2 --yes", "two at once, without being asked"],
+  ]);
 }
 
 function switchCommand(name: string, description: string, disabled: boolean): Command {
-  return new Command(name)
+  const command = new Command(name)
     .description(description)
     .argument("<names...>", "the keys' names")
     .option(...CONFIG)
@@ -86,10 +103,13 @@ function switchCommand(name: string, description: string, disabled: boolean): Co
       const { switchKeys } = await import("./keys-change.ts");
       await switchKeys(names, disabled, flags);
     });
+  return addExamples(command, [
+    [`gateway keys ${name} laptop ci`, "two at once; a running gateway knows within a second"],
+  ]);
 }
 
 function rotateCommand(): Command {
-  return new Command("rotate")
+  const command = new Command("rotate")
     .description("give a key a new secret; the old one stops working")
     .argument("<name>", "the key's name")
     .option(...OWN_SECRET)
@@ -100,10 +120,17 @@ function rotateCommand(): Command {
       const { rotateKey } = await import("./keys-change.ts");
       await rotateKey(name, flags);
     });
+  return addExamples(command, [
+    ["gateway keys rotate laptop", "prints the new secret, once"],
+    [
+      "gateway keys rotate ci --secret - --expires 90d < secret.txt",
+      "a secret of your own, for three months",
+    ],
+  ]);
 }
 
 function moveCommand(): Command {
-  return new Command("move")
+  const command = new Command("move")
     .description("bind a key to another group; its secret stays")
     .argument("<name>", "the key's name")
     .option("--group <group>", "the new group")
@@ -112,10 +139,13 @@ function moveCommand(): Command {
       const { moveKey } = await import("./keys-change.ts");
       await moveKey(name, flags);
     });
+  return addExamples(command, [
+    ["gateway keys move laptop --group claude-max", "billed by the other group's multiplier from now on"],
+  ]);
 }
 
 function importCommand(): Command {
-  return new Command("import")
+  const command = new Command("import")
     .description(
       "add keys that exist elsewhere, all or none: NAME=secret lines, or what `keys add --json` prints",
     )
@@ -126,4 +156,11 @@ function importCommand(): Command {
       const { importKeys } = await import("./keys-import.ts");
       await importKeys(file, flags);
     });
+  return addExamples(command, [
+    ["gateway keys import keys.env --group claude", "lines such as LAPTOP=sk-…"],
+    [
+      "ssh old-machine gateway keys add --name new --group claude --json | gateway keys import",
+      "as `keys add --json` prints it",
+    ],
+  ]);
 }

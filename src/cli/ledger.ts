@@ -1,6 +1,7 @@
 // `gateway ledger …`: the flags. What each does is in ledger-run.ts and ledger-reprice.ts, loaded only when asked for.
 
 import { Command } from "commander";
+import { addExamples } from "./examples.ts";
 import type { RepriceFlags } from "./ledger-reprice.ts";
 import type { ShowFlags, TailFlags, VerifyFlags } from "./ledger-run.ts";
 
@@ -21,27 +22,32 @@ function openCommand(name: string): Command {
 }
 
 function verifyCommand(): Command {
-  return openCommand("verify")
+  const command = openCommand("verify")
     .description("derive every amount again and follow the chain of hashes through all files")
     .option("--partial", "the oldest files are kept elsewhere")
     .action(async (flags: VerifyFlags) => {
       const { verify } = await import("./ledger-run.ts");
       verify(flags);
     });
+  return addExamples(command, [
+    ["gateway ledger verify", "every amount and every link of the chain; exit status 1 if one is wrong"],
+    ["gateway ledger verify --ledger backup/ledger.jsonl", "a copy"],
+  ]);
 }
 
 function showCommand(): Command {
-  return openCommand("show")
+  const command = openCommand("show")
     .description("explain one request: usage × price, multiplier, rounding, attempts")
     .argument("<id>", "as the x-request-id of the answer says")
     .action(async (id: string, flags: ShowFlags) => {
       const { show } = await import("./ledger-run.ts");
       show(id, flags);
     });
+  return addExamples(command, [["gateway ledger show req_01k…", "how its charge came about"]]);
 }
 
 function tailCommand(): Command {
-  return openCommand("tail")
+  const command = openCommand("tail")
     .description("show the last lines, and those that come")
     .option("-n, --lines <count>", "how many", "10")
     .option("-f, --follow", "go on until interrupted")
@@ -49,10 +55,14 @@ function tailCommand(): Command {
       const { tail } = await import("./ledger-run.ts");
       await tail(flags);
     });
+  return addExamples(command, [
+    ["gateway ledger tail -f", "new lines as they come"],
+    ["gateway ledger tail --lines 100 --json | jq .charge_usd", "the last hundred, for a script"],
+  ]);
 }
 
 function repriceCommand(): Command {
-  return openCommand("reprice")
+  const command = openCommand("reprice")
     .description("append corrections for requests that had no price, or another one than now")
     .requiredOption("--since <when>", "7d (the last seven days, today among them), 12h, 2w, or a date")
     .option("--until <date>", "the last day that counts")
@@ -61,4 +71,11 @@ function repriceCommand(): Command {
       const { repriceLedger } = await import("./ledger-reprice.ts");
       await repriceLedger(flags);
     });
+  return addExamples(command, [
+    ["gateway ledger reprice --since 7d --dry-run", "what would change"],
+    [
+      "gateway ledger reprice --since 2026-11-01 --until 2026-11-30",
+      "the whole of November, after a price was added",
+    ],
+  ]);
 }

@@ -1,6 +1,7 @@
 // `gateway plans …`: the flags. What they do is plans-run.ts, loaded only when asked for.
 
 import { Command } from "commander";
+import { addExamples } from "./examples.ts";
 import type { ActivateFlags, PlansFlags } from "./plans-run.ts";
 
 const CONFIG = ["--config <file>", "the config file"] as const;
@@ -14,6 +15,7 @@ export function plansCommand(): Command {
       const { listPlans } = await import("./plans-run.ts");
       listPlans(flags);
     });
+  addExamples(list, [["gateway plans list", "which are active, and until when"]]);
   const activate = new Command("activate")
     .description("mark a plan as bought: its exclusive groups become selectable")
     .argument("<name>", "the plan's name")
@@ -23,6 +25,10 @@ export function plansCommand(): Command {
       const { activatePlan } = await import("./plans-run.ts");
       await activatePlan(name, flags);
     });
+  addExamples(activate, [
+    ["gateway plans activate max", "its exclusive groups can be chosen and used from now on"],
+    ["gateway plans activate max --until 2027-01-31", "until the end of January"],
+  ]);
   const deactivate = new Command("deactivate")
     .description("end a plan: keys of its exclusive groups are refused from now on")
     .argument("<name>", "the plan's name")
@@ -31,6 +37,9 @@ export function plansCommand(): Command {
       const { deactivatePlan } = await import("./plans-run.ts");
       await deactivatePlan(name, flags);
     });
+  addExamples(deactivate, [
+    ["gateway plans deactivate max", "keys of its groups get a clear refusal until it is active again"],
+  ]);
   return new Command("plans")
     .description("subscription plans, which open exclusive groups")
     .addCommand(list)

@@ -1,6 +1,7 @@
 // `gateway serve`: its flags. What it does is serve-run.ts, loaded only when asked for.
 
 import { Command, InvalidArgumentError, Option } from "commander";
+import { addExamples } from "./examples.ts";
 import type { LogForm } from "./request-log.ts";
 
 export interface ServeFlags {
@@ -12,7 +13,7 @@ export interface ServeFlags {
 }
 
 export function serveCommand(): Command {
-  return new Command("serve")
+  const command = new Command("serve")
     .description("run the gateway")
     .option("--config <file>", "the config file")
     .option("--port <n>", "listen on this port instead of the config's (0: any free one)", readPort)
@@ -25,6 +26,11 @@ export function serveCommand(): Command {
       const { serve } = await import("./serve-run.ts");
       await serve(flags);
     });
+  return addExamples(command, [
+    ["gateway serve --demo", "try it: no config, no account, no network"],
+    ["gateway serve", "with the config that is found"],
+    ["gateway serve --config ~/gateway.yaml --log json > requests.jsonl", "a JSON document for each request"],
+  ]);
 }
 
 function readPort(text: string): number {

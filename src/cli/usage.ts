@@ -1,10 +1,11 @@
 // `gateway usage`: the flags. What it does is usage-run.ts, loaded only when asked for.
 
 import { Command, Option } from "commander";
+import { addExamples } from "./examples.ts";
 import type { UsageFlags } from "./usage-run.ts";
 
 export function usageCommand(): Command {
-  return new Command("usage")
+  const command = new Command("usage")
     .description("sum up the ledger: requests, tokens by kind, official and charged USD")
     .addOption(
       new Option("--by <what>", "one row for each")
@@ -25,4 +26,9 @@ export function usageCommand(): Command {
       const { showUsage } = await import("./usage-run.ts");
       showUsage(flags);
     });
+  return addExamples(command, [
+    ["gateway usage --since 7d", "the last week, day by day"],
+    ["gateway usage --by key --since 2026-11-01 --until 2026-11-30", "what each key cost in November"],
+    ["gateway usage --by model --csv > usage.csv", "for a spreadsheet, every kind of token in a column"],
+  ]);
 }

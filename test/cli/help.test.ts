@@ -1,0 +1,101 @@
+// `--help` of every command: examples in each, and examples that use what there is.
+
+import { beforeAll, describe, expect, test } from "bun:test";
+import { run } from "./driving.ts";
+
+interface Page {
+  readonly words: readonly string[];
+  readonly text: string;
+}
+
+async function readPage(words: readonly string[]): Promise<Page> {
+  const { stdout, stderr, status } = await run({ folder: "/" }, ...words, "--help");
+  expect({ stderr, status }).toEqual({ stderr: "", status: 0 });
+  return { words, text: stdout };
+}
+
+/** The names under "Commands:". */
+function listCommands({ text }: Page): string[] {
+  const [, section = ""] = /\nCommands:\n((?: .*\n?)*)/.exec(text) ?? [];
+  return [...section.matchAll(/^ {2}([\w-]+)/gm)]
+    .map(([, name]) => name ?? "")
+    .filter((name) => name !== "help");
+}
+
+async function readPages(words: readonly string[]): Promise<Page[]> {
+  const page = await readPage(words);
+  const below = await Promise.all(listCommands(page).map((name) => readPages([...words, name])));
+  return [page, ...below.flat()];
+}
+
+function listExamples({ text }: Page): string[] {
+  const [, section = ""] = /\nExamples:\n([\s\S]*)$/.exec(text) ?? [];
+  return [...section.matchAll(/^ {2}(?!#)(.*)$/gm)].map(([, line]) => line ?? "");
+}
+
+describe("help", () => {
+  let pages: Page[] = [];
+  beforeAll(async () => {
+    pages = await readPages([]);
+  });
+
+  test("shows every command of the contract", () => {
+    const names = pages.map(({ words }) => words.join(" "));
+    const wanted =
+      "init, serve, models, channels, usage, env, run, completions, doctor, schema, groups list, " +
+      "keys add, keys list, keys show, keys remove, keys disable, keys enable, keys rotate, keys move, " +
+      "plans list, plans activate, plans deactivate, ledger verify, ledger show, ledger tail";
+    expect(wanted.split(", ").filter((name) => !names.includes(name))).toEqual([]);
+  });
+
+  test("ends with examples, on every command that does something", () => {
+    const bare = pages.filter((page) => listCommands(page).length === 0 && listExamples(page).length === 0);
+    expect(bare.map(({ words }) => words.join(" "))).toEqual([]);
+  });
+
+  test("has no example with a command or a flag that there is not", () => {
+    const wrong = pages.flatMap((page) => listExamples(page)).filter((line) => !isKnown(line, pages));
+    expect(wrong).toEqual([]);
+  });
+
+  test("begins with what the command does", () => {
+    for (const { text } of pages) expect(text).toMatch(/^Usage: gateway.*\n\n\S.{10,}/);
+  });
+});
+
+/** Each `gateway …` of the line names a page, whose text names its flags. */
+function isKnown(line: string, pages: readonly Page[]): boolean {
+  const calls = [...line.matchAll(/\bgateway ((?!\w*\.)[a-z][^|>)&"']*)/g)].map(([, rest]) => rest ?? "");
+  return calls.every((call) => {
+    const [own = ""] = call.split(" -- ");
+    const words = own.trim().split(/\s+/);
+    const page = pages
+      .filter(({ words: names }) => names.length > 0 && names.every((name, index) => words[index] === name))
+      .sort((a, b) => b.words.length - a.words.length)[0];
+    return (
+      page !== undefined &&
+      words.filter((word) => /^--?\w/.test(word)).every((flag) => page.text.includes(flag))
+    );
+  });
+}
+
+describe("did you mean", () => {
+  const rows: ReadonlyArray<readonly [line: string, meant: string]> = [
+    ["kyes list", "keys"],
+    ["keys lst", "list"],
+    ["keys add --gruop x", "--group"],
+    ["usage --by kye", '"key"'],
+    ["serve --log jsno", '"json"'],
+    ["completions bsh", '"bash"'],
+    ["schema confg", '"config"'],
+    ["env cluade", '"claude"'],
+  ];
+  for (const [line, meant] of rows) {
+    test(`gateway ${line}`, async () => {
+      const { status, stdout, stderr } = await run({ folder: "/" }, ...line.split(" "));
+      expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+      expect(stderr.toLowerCase()).toContain("did you mean");
+      expect(stderr).toContain(meant);
+    });
+  }
+});
