@@ -1,7 +1,8 @@
 // Asks the running gateway, over the control path that only this user can use.
 
+import { existsSync } from "node:fs";
 import { z } from "zod";
-import { locateControl, requirePrivate } from "../gateway/control-socket.ts";
+import { isPrivate, locateControl } from "../gateway/control-socket.ts";
 import { parseJson } from "../lib/json.ts";
 import { fail } from "./terminal.ts";
 
@@ -48,14 +49,15 @@ function sayNoneRuns(): never {
 
 async function reach({ ledgerPath, signal }: Asked, method: string, path: string): Promise<Response | null> {
   if (process.platform === "win32") return fail("A running gateway cannot be asked on Windows.");
-  const socket = locateControl(ledgerPath);
-  try {
-    requirePrivate(socket.folder);
-    return await fetch(`http://gateway${path}`, { unix: socket.path, method, ...(signal && { signal }) });
-  } catch (error) {
-    if (isGone(error)) return null;
-    throw error;
+  for (const { folder, path: unix } of locateControl(ledgerPath)) {
+    if (!isPrivate(folder) || !existsSync(unix)) continue;
+    try {
+      return await fetch(`http://gateway${path}`, { unix, method, ...(signal && { signal }) });
+    } catch (error) {
+      if (!isGone(error)) throw error;
+    }
   }
+  return null;
 }
 
 const GONE = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "ConnectionRefused", "FailedToOpenSocket"]);

@@ -1,7 +1,7 @@
 // Where the control path of a running gateway is: a unix socket that only this
 // user can use, named after the ledger, of which there is one writer at most.
 
-import { chmodSync, lstatSync, mkdirSync, realpathSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdirSync, realpathSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { sha256Hex } from "../lib/secret.ts";
@@ -12,13 +12,23 @@ export interface ControlSocket {
   readonly path: string;
 }
 
+/** Where it may be, best first. A gateway that runs as a service and a command in a shell need not have the same
+ *  environment: it is looked for in all of these. */
 export function locateControl(
   ledgerPath: string,
   env: Readonly<Record<string, string | undefined>> = process.env,
-): ControlSocket {
-  const runtime = env["XDG_RUNTIME_DIR"] ?? "";
-  const folder = runtime === "" ? join(tmpdir(), `gateway-${userInfo().uid}`) : join(runtime, "gateway");
-  return { folder, path: join(folder, `${sha256Hex(resolveLinks(ledgerPath)).slice(0, 16)}.sock`) };
+): ControlSocket[] {
+  const { uid } = userInfo();
+  const runtime = [env["XDG_RUNTIME_DIR"] ?? "", `/run/user/${uid}`].filter(
+    (base) => base !== "" && existsSync(base),
+  );
+  const folders = [
+    ...runtime.map((base) => join(base, "gateway")),
+    join(tmpdir(), `gateway-${uid}`),
+    `/tmp/gateway-${uid}`,
+  ];
+  const name = `${sha256Hex(resolveLinks(ledgerPath)).slice(0, 16)}.sock`;
+  return [...new Set(folders)].map((folder) => ({ folder, path: join(folder, name) }));
 }
 
 /** However a config file was reached, its ledger is the same. */
@@ -36,10 +46,13 @@ export function makeControlFolder(folder: string): void {
   requirePrivate(folder);
 }
 
-/** Throws where somebody else may have put the socket. */
-export function requirePrivate(folder: string): void {
-  if (isOwn(folder) && (lstatSync(folder).mode & 0o077) === 0) return;
-  throw new Error(`${folder} is not a folder that only this user can use`);
+function requirePrivate(folder: string): void {
+  if (!isPrivate(folder)) throw new Error(`${folder} is not a folder that only this user can use`);
+}
+
+/** False where somebody else may have put the socket, or where there is no folder. */
+export function isPrivate(folder: string): boolean {
+  return existsSync(folder) && isOwn(folder) && (lstatSync(folder).mode & 0o077) === 0;
 }
 
 /** A link is nobody's folder, wherever it leads. */

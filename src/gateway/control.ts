@@ -23,21 +23,23 @@ const NONE: Control = { close: () => {} };
  *  The ledger is locked by now, so that a socket that is there already is a dead gateway's. */
 export function openControl(gateway: Gateway, activity: Activity, place: Place): Control {
   if (WINDOWS) return NONE;
-  try {
-    const { folder, path } = locateControl(gateway.catalog.ledger.path);
-    makeControlFolder(folder);
-    rmSync(path, { force: true });
-    const server = serveOn(path, (request) => answer(request, gateway, activity, place));
-    chmodSync(path, 0o600);
-    return { close: () => server.stop(true) };
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    gateway.observer.notice(
-      "warning",
-      `the control path cannot be opened, so no command can ask this gateway: ${why}`,
-    );
-    return NONE;
+  const reasons: string[] = [];
+  for (const { folder, path } of locateControl(gateway.catalog.ledger.path)) {
+    try {
+      makeControlFolder(folder);
+      rmSync(path, { force: true });
+      const server = serveOn(path, (request) => answer(request, gateway, activity, place));
+      chmodSync(path, 0o600);
+      return { close: () => server.stop(true) };
+    } catch (error) {
+      reasons.push(error instanceof Error ? error.message : String(error));
+    }
   }
+  gateway.observer.notice(
+    "warning",
+    `the control path cannot be opened, so no command can ask this gateway: ${reasons.join("; ")}`,
+  );
+  return NONE;
 }
 
 /** Private to the user and a few requests at a time: what the runtime brings does. */
