@@ -5,6 +5,8 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
+import { startDemoUpstream } from "../../src/demo/upstream.ts";
+import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder } from "../harness/temp.ts";
 import { run } from "./driving.ts";
 
@@ -99,6 +101,39 @@ describe("what commands print with --json", () => {
       expect(check(JSON.parse(stdout)) ? null : check.errors).toBeNull();
     });
   }
+
+  test("a running gateway's channels, models, ledger and doctor fit theirs", async () => {
+    using runtime = makeTempFolder();
+    const env = { XDG_RUNTIME_DIR: runtime.path };
+    const upstream = startDemoUpstream({ platform: "messages", credential: CREDENTIAL });
+    using folder = makeTempFolder();
+    const gateway = await startGateway({ config: makeConfig(upstream), env, folder });
+    await fetch(`${gateway.url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": keyOf("messages"), "content-type": "application/json" },
+      body: JSON.stringify({
+        model: "claude-haiku-4-5",
+        max_tokens: 9,
+        messages: [{ role: "user", content: "hi" }],
+      }),
+    }).then((answer) => answer.text());
+    const where = { folder: gateway.folder.path, env };
+    const printed: Record<string, unknown> = {};
+    for (const command of ["channels", "models", "doctor"]) {
+      printed[command] = JSON.parse((await run(where, command, "--json")).stdout);
+    }
+    await gateway.stop();
+    upstream.stop();
+    [printed["ledger"]] = gateway.ledger();
+    for (const [document, value] of Object.entries(printed)) {
+      const check = await compile(document);
+      expect({ document, problems: check(value) ? null : check.errors }).toEqual({
+        document,
+        problems: null,
+      });
+    }
+    expect(printed["models"]).not.toEqual([]);
+  });
 
   test("a document that there is not is refused with the nearest that there is", async () => {
     const { stderr, status } = await run({ folder: "/" }, "schema", "confg");
