@@ -21,12 +21,17 @@ import { watchTop } from "./top-run.ts";
 export async function runConsole({ config }: ConfigFlags): Promise<void> {
   if (!canAsk() || !process.stdout.isTTY)
     refuseUsage("The console needs a terminal: `gateway --help` names the commands that need none.");
+  // Between two questions the terminal sends a signal.
+  const end = (): never => process.exit(0);
+  process.on("SIGINT", end);
   try {
     const flags = { config: await locateConfig(config) };
     openConfig(flags);
     await runMenu("What do you want to see?", () => listEntries(flags), "Leave");
   } catch (error) {
     if (!(error instanceof Cancelled)) throw error;
+  } finally {
+    process.off("SIGINT", end);
   }
   // What an entry found wrong has been told; the session went well.
   process.exitCode = 0;
