@@ -10,18 +10,18 @@ export interface Signs {
   readonly status: number;
   /** Null where nothing is metered. */
   readonly reading: Reading | null;
-  /** Why nobody listens any more: the client has left, or the gateway ends what still runs. */
+  /** Why nobody heard the answer's end: the client had left, or the gateway ends what still runs. */
   readonly left: "client_closed" | "interrupted" | null;
   readonly fault: UpstreamFault | null;
   /** True where only the dialect tells that an answer is whole: in event streams, and where the connection's end is the body's. */
   readonly streamed: boolean;
 }
 
-/** A client that leaves after the terminal event has had a complete answer; so has one whose upstream breaks after it. */
+/** What comes after the terminal event, a client that leaves or an upstream that breaks, changes nothing. */
 export function judgeEnding({ status, reading, left, fault, streamed }: Signs): Outcome {
   if (status >= 400) return "upstream_error";
-  if (streamed && reading?.end === "complete") return "complete";
   if (left !== null) return left;
+  if (streamed && reading?.end === "complete") return "complete";
   if (fault !== null) return "upstream_cut";
   if (reading?.end === "error") return "upstream_error";
   return streamed && reading?.end === "open" ? "upstream_cut" : "complete";

@@ -15,25 +15,22 @@ export interface Errand {
   readonly path: string;
   /** Converts between the client's dialect and the upstream's; null where they are the same. */
   readonly bridge: Bridge | null;
-  /** Stops the errand. Each stage sets its own; called once, when the client leaves. */
+  /** Leaves the upstream. Each stage sets its own; when it is called is leaving.ts's. */
   cancel: () => void;
 }
 
 export function createErrand(call: Call, asked: InferenceRequest): Errand {
   const { dialect } = call.target.endpoint;
   const crossing = CROSSINGS[dialect.name];
-  const errand: Errand =
-    crossing === undefined || asked.plain === null
-      ? { call, request: asked, dialect, path: call.target.path, bridge: null, cancel: () => {} }
-      : {
-          call,
-          dialect: crossing.dialect,
-          path: crossing.path,
-          cancel: () => {},
-          ...crossing.cross(asked, asked.plain),
-        };
-  call.exchange.onGone(() => errand.cancel());
-  return errand;
+  return crossing === undefined || asked.plain === null
+    ? { call, request: asked, dialect, path: call.target.path, bridge: null, cancel: () => {} }
+    : {
+        call,
+        dialect: crossing.dialect,
+        path: crossing.path,
+        cancel: () => {},
+        ...crossing.cross(asked, asked.plain),
+      };
 }
 
 /** An upstream has answered: nothing will be sent again, and a body of many megabytes need not outlive that. */

@@ -22,6 +22,8 @@ export interface Passage {
   readonly meter: Meter | null;
   /** An answer that comes bit by bit and ends with its dialect's terminal event. */
   readonly streamed: boolean;
+  /** The client left before the end of the answer had passed. */
+  left: boolean;
 }
 
 export function createPassage(answer: Answer, errand: Errand, bill: Bill, gateway: Gateway): Passage {
@@ -29,24 +31,12 @@ export function createPassage(answer: Answer, errand: Errand, bill: Bill, gatewa
   const contentType = answer.inbound.field("content-type") ?? "";
   const streamed = status < 400 && (errand.request.stream || contentType.startsWith("text/event-stream"));
   const meter = bill.open && status < 400 ? errand.dialect.openMeter(contentType) : null;
-  return { answer, errand, bill, gateway, meter, streamed };
-}
-
-/** When the client leaves, the upstream is left too: at once, or when the drain is over. Returns what stops the watch. */
-export function watchClient({ answer, errand, meter, gateway }: Passage): () => void {
-  const { drainMs } = gateway.catalog.onDisconnect;
-  const leave = (): void => answer.inbound.cancel();
-  let timer: Timer | null = null;
-  errand.cancel = () => {
-    if (drainMs === 0 || meter === null || gateway.halt.aborted) return leave();
-    timer = setTimeout(leave, drainMs);
-    gateway.halt.addEventListener("abort", leave);
-  };
-  return () => {
-    if (timer === null) return;
-    clearTimeout(timer);
-    gateway.halt.removeEventListener("abort", leave);
-  };
+  const passage: Passage = { answer, errand, bill, gateway, meter, streamed, left: false };
+  errand.cancel = () => answer.inbound.cancel();
+  errand.call.exchange.onGone(() => {
+    passage.left = !streamed || meter?.read().end !== "complete";
+  });
+  return passage;
 }
 
 /** Shows a stream to watchers while it lasts. Returns what ends that. */
@@ -76,11 +66,11 @@ export function isKnown({ meter }: Passage): boolean {
 }
 
 export function judge(passage: Passage, fault: UpstreamFault | null): Ending {
-  const { answer, errand, meter, gateway } = passage;
+  const { answer, meter, gateway } = passage;
   const { status, closeDelimited } = answer.inbound;
   const streamed = passage.streamed || closeDelimited;
   const reading = meter?.read() ?? null;
-  const left = errand.call.exchange.gone ? describeLeaving(gateway.halt) : null;
+  const left = passage.left ? describeLeaving(gateway.halt) : null;
   const outcome = judgeEnding({ status, reading, left, fault, streamed });
   const problem = outcome === "upstream_cut" ? explainBreak(passage, fault).message : null;
   return { outcome, status, upstreamStatus: status, reading, problem };

@@ -9,6 +9,7 @@ import type { Call } from "./call.ts";
 import { createErrand, releaseBody } from "./errand.ts";
 import { failover } from "./failover.ts";
 import type { Gateway } from "./gateway.ts";
+import { watchClient } from "./leaving.ts";
 import { refuseReturn } from "./loop.ts";
 import { match, requireAccess } from "./match.ts";
 import { answerModels } from "./model-list.ts";
@@ -41,12 +42,15 @@ async function serve(call: Call, key: Key, gateway: Gateway): Promise<void> {
   const route = match(key, request.model);
   const errand = createErrand(call, request);
   const bill = await openBill(errand, route, gateway);
+  const stopWatching = watchClient(errand, bill, gateway);
   try {
     const answer = await failover(errand, bill, gateway);
     releaseBody(errand);
     await relay(createPassage(answer, errand, bill, gateway));
   } catch (thrown) {
     settleFailure(bill, turnAway(call, thrown, gateway), gateway);
+  } finally {
+    stopWatching();
   }
 }
 

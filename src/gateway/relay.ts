@@ -14,7 +14,6 @@ import {
   noteFirstByte,
   type Passage,
   showStream,
-  watchClient,
 } from "./passage.ts";
 import { relayBridged } from "./relay-bridge.ts";
 import { settle } from "./settle.ts";
@@ -26,14 +25,12 @@ const CONVERTED_LIMIT = 64 * 1024 * 1024;
 
 export async function relay(passage: Passage): Promise<void> {
   const { bridge } = passage.errand;
-  const stopWatching = watchClient(passage);
   const hideStream = showStream(passage);
   try {
     if (!passage.streamed) await relayWhole(passage);
     else if (bridge === null) await relayStream(passage, []);
     else await relayBridged(passage, bridge);
   } finally {
-    stopWatching();
     hideStream();
   }
 }
