@@ -70,6 +70,8 @@ export function openLiveScreen(redraw: () => void): LiveScreen {
     hear(out, "resize", resize),
     ...(input.isTTY ? [hear(input, "data", press), () => input.pause()] : []),
   ];
+  // Prompts before this may have left it paused.
+  if (input.isTTY) input.resume();
   return {
     columns: () => out.columns,
     rows: () => out.rows,
