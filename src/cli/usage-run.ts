@@ -3,6 +3,7 @@
 import { describeTotals, type Dimension, type Report, sumLedger, type Totals } from "../billing/report.ts";
 import { CALL_KINDS, USAGE_KINDS } from "../billing/usage.ts";
 import { type Decimal, formatDecimal, formatUsd, parseDecimal, roundDecimal } from "../lib/money.ts";
+import { drawBar } from "./bars.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { readSince, readUntil } from "./period.ts";
 import { type Column, print, printJson, printTable, refuseUsage, tell } from "./terminal.ts";
@@ -89,7 +90,9 @@ function printUsage(by: Dimension, { rows, total }: Report): void {
     formatForTable(parseDecimal(formatUsd(totals.charge))),
     bar,
   ];
-  const body = Array.from(rows, ([name, totals]) => rowOf(name, totals, drawBar(totals.charge, most)));
+  const body = Array.from(rows, ([name, totals]) =>
+    rowOf(name, totals, drawBar(totals.charge, most, BAR_CELLS)),
+  );
   const hasBars = process.stdout.isTTY;
   printTable(hasBars ? [...titles, { title: "" }] : titles, [...body, rowOf("total", total, "")]);
   tellGaps(total);
@@ -107,14 +110,7 @@ function countOf(totals: Totals, kinds: readonly string[]): number {
   return kinds.reduce((sum, kind) => sum + (totals.usage.get(kind) ?? 0), 0);
 }
 
-const BAR_CELLS = 16n;
-const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-
-function drawBar(amount: bigint, most: bigint): string {
-  if (most <= 0n || amount <= 0n) return "";
-  const eighths = Number((amount * BAR_CELLS * 8n) / most);
-  return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? "");
-}
+const BAR_CELLS = 16;
 
 /** What the amounts leave out. */
 function tellGaps({ unpriced, unknown, partial }: Totals): void {
