@@ -53,6 +53,8 @@ export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigLi
     schedule();
   }, POLL_MS).unref();
   const events = watchFolder(path, schedule);
+  // It may have changed since it was loaded.
+  schedule();
   return () => {
     clearInterval(poll);
     if (timer !== null) clearTimeout(timer);

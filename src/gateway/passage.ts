@@ -76,6 +76,13 @@ export function judge(passage: Passage, fault: UpstreamFault | null): Ending {
   return { outcome, status, upstreamStatus: status, reading, problem };
 }
 
+/** What the client was told in its own dialect: there, a whole answer may have turned out to be none. */
+export function endAs(ending: Ending, status: number): Ending {
+  if (status < 400 || ending.outcome !== "complete") return { ...ending, status };
+  const outcome = ending.reading?.end === "complete" ? "upstream_error" : "upstream_cut";
+  return { ...ending, status, outcome, problem: "The answer could not be converted." };
+}
+
 export function explainBreak({ answer }: Passage, fault: UpstreamFault | null): GatewayError {
   const { name } = answer.candidate.channel;
   return fault === null ? describeEarlyEnd(name) : describeBreak(name, fault);

@@ -5,7 +5,7 @@ import type { ChatStream, Emitted } from "../bridges/responses-to-chat/stream.ts
 import { blameUpstream } from "../bridges/responses-to-chat/errors.ts";
 import { UpstreamFault } from "../lib/http1/types.ts";
 import type { Bridge } from "./bridge.ts";
-import { answerFields, explainBreak, isKnown, judge, noteFirstByte, type Passage } from "./passage.ts";
+import { answerFields, endAs, explainBreak, isKnown, judge, noteFirstByte, type Passage } from "./passage.ts";
 import { settle } from "./settle.ts";
 
 /** So long an upstream may take to end an answer whose last event has come: only then can its connection be used again. */
@@ -19,7 +19,7 @@ export async function relayBridged(passage: Passage, bridge: Bridge): Promise<vo
   await tell(passage, last);
   const ending = judge(passage, fault);
   const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
-  settle(passage.bill, { ...ending, status }, passage.gateway);
+  settle(passage.bill, endAs(ending, status), passage.gateway);
 }
 
 async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault | null> {

@@ -8,6 +8,7 @@ import { joinChunks, readUpTo } from "./answer.ts";
 import { scrub } from "./headers.ts";
 import {
   answerFields,
+  endAs,
   explainBreak,
   isKnown,
   judge,
@@ -45,7 +46,7 @@ async function relayWhole(passage: Passage): Promise<void> {
   const ending = judge(passage, null);
   if (ending.outcome === "upstream_cut") throw settleCut(passage, null);
   const told = convert(passage, body);
-  const { chargeUsd } = settle(bill, { ...ending, status: told.status }, gateway);
+  const { chargeUsd } = settle(bill, endAs(ending, told.status), gateway);
   const fields = answerFields(passage);
   if (chargeUsd !== null) fields.push(["x-gateway-charge", chargeUsd]);
   errand.call.exchange.answer(told.status, fields, told.body);
