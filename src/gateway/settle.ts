@@ -6,7 +6,7 @@ import { computeCharge } from "../billing/charge.ts";
 import type { LineDraft, Outcome } from "../billing/ledger-line.ts";
 import type { Reading } from "../billing/usage.ts";
 import type { GatewayError } from "../lib/errors.ts";
-import type { Bill } from "./bill.ts";
+import type { Attempt, Bill } from "./bill.ts";
 import type { Gateway } from "./gateway.ts";
 import { describeLeaving } from "./ending.ts";
 import { durationOf, reportFinished } from "./record.ts";
@@ -55,21 +55,27 @@ export function settleFailure(bill: Bill, error: GatewayError, gateway: Gateway)
   if (bill.settled) return;
   const outcome = error.code === "client_gone" ? describeLeaving(gateway.halt) : "upstream_error";
   const { status, message: problem } = error;
-  if (bill.open && !bill.attempts.some(mayHaveArrived)) {
+  const arrived = bill.attempts.filter(mayHaveArrived);
+  if (bill.open && arrived.length === 0) {
     bill.settled = true;
     gateway.ledger.discard(bill.call.id);
     bill.release();
     reportFinished(bill, { status, outcome, problem, usage: null, chargeUsd: null }, gateway);
     return;
   }
-  const upstreamStatus = bill.attempts.at(-1)?.status ?? null;
+  const upstreamStatus = arrived.every(isRefusal) ? status : null;
   settle(bill, { outcome, status, upstreamStatus, reading: null, problem }, gateway);
 }
 
 const NEVER_SENT = new Set(["connect", "connect_timeout", "tls"]);
 
-function mayHaveArrived(attempt: { status?: number; error?: string }): boolean {
-  return attempt.error === undefined || !NEVER_SENT.has(attempt.error);
+function mayHaveArrived({ error }: Attempt): boolean {
+  return error === undefined || !NEVER_SENT.has(error);
+}
+
+/** It costs nothing. An upstream that was asked and said nothing may have worked all the same. */
+function isRefusal({ status, error }: Attempt): boolean {
+  return status !== undefined && (status >= 400 || error !== undefined);
 }
 
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
