@@ -1,0 +1,115 @@
+// What the gateway is held to. Ratios are taken round by round, so that a noisy
+// machine weighs on both sides of them; the median of the ratios counts.
+
+import { type Results, readSpread, writeNumber } from "./measures.ts";
+
+export interface Verdict {
+  readonly goal: string;
+  readonly measured: number;
+  readonly met: boolean;
+}
+
+interface Goal {
+  readonly text: string;
+  readonly metric: string;
+  /** Against whom; null: the number itself. */
+  readonly rival: string | null;
+  /** Take the direct way's number from both sides first. */
+  readonly added?: true;
+  readonly atLeast?: number;
+  readonly atMost?: number;
+}
+
+const GOALS: readonly Goal[] = [
+  {
+    text: "requests/s at 64 connections",
+    metric: "requests/s, 64 connections",
+    rival: "nginx",
+    atLeast: 0.6,
+  },
+  {
+    text: "requests/s at 256 connections",
+    metric: "requests/s, 256 connections",
+    rival: "nginx",
+    atLeast: 0.5,
+  },
+  {
+    text: "added p50 at one connection",
+    metric: "latency µs, p50",
+    rival: "nginx",
+    added: true,
+    atMost: 1.5,
+  },
+  { text: "added p99 at one connection", metric: "latency µs, p99", rival: "nginx", added: true, atMost: 2 },
+  {
+    text: "added first byte of a stream",
+    metric: "first byte µs, p50",
+    rival: "nginx",
+    added: true,
+    atMost: 2,
+  },
+  { text: "event delay p99", metric: "event delay µs, p99", rival: "nginx", atMost: 1.2 },
+  { text: "full-speed SSE", metric: "full-speed SSE MB/s", rival: "nginx", atLeast: 1 },
+  { text: "requests/s", metric: "requests/s, 64 connections", rival: "portkey", atLeast: 20 },
+  { text: "requests/s", metric: "requests/s, 64 connections", rival: "claude-code-router", atLeast: 20 },
+  {
+    text: "added first byte µs of a 1 MB body",
+    metric: "first byte µs, 1 MB body",
+    rival: null,
+    added: true,
+    atMost: 3000,
+  },
+  {
+    text: "added first byte µs of a 10 MB body",
+    metric: "first byte µs, 10 MB body",
+    rival: null,
+    added: true,
+    atMost: 25_000,
+  },
+  { text: "memory MB, idle", metric: "memory MB, idle", rival: null, atMost: 80 },
+  {
+    text: "memory KB a stream, 1,000 open",
+    metric: "memory KB a stream, 1,000 open",
+    rival: null,
+    atMost: 200,
+  },
+  {
+    text: "memory after 200,000 streams, 30% left midway, over that after 20,000",
+    metric: "memory growth",
+    rival: null,
+    atMost: 1.1,
+  },
+  { text: "ms from start to the first answer", metric: "cold start ms", rival: null, atMost: 100 },
+  { text: "--version, ms of CPU", metric: "--version CPU ms", rival: null, atMost: 50 },
+  {
+    text: "chat bridge over passthrough and a parse, per event",
+    metric: "bridge cost",
+    rival: null,
+    atMost: 1.15,
+  },
+  { text: "ledger verify, lines/s", metric: "ledger verify lines/s", rival: null, atLeast: 400_000 },
+  { text: "usage, lines/s", metric: "usage lines/s", rival: null, atLeast: 400_000 },
+];
+
+export function judge(results: Results, target: string): Verdict[] {
+  return GOALS.flatMap((goal) => {
+    const values = listValues(goal, results, target);
+    if (values.length === 0) return [];
+    const measured = readSpread(values).median;
+    const met = measured >= (goal.atLeast ?? -Infinity) && measured <= (goal.atMost ?? Infinity);
+    return [{ goal: describe(goal), measured, met }];
+  });
+}
+
+function listValues({ metric, rival, added }: Goal, results: Results, target: string): number[] {
+  const base = added === true ? results.rounds("direct", metric) : [];
+  const own = results.rounds(target, metric).map((value, round) => value - (base[round] ?? 0));
+  if (rival === null) return own;
+  const theirs = results.rounds(rival, metric).map((value, round) => value - (base[round] ?? 0));
+  return own.slice(0, theirs.length).map((value, round) => value / (theirs[round] ?? Number.NaN));
+}
+
+function describe({ text, rival, atLeast, atMost }: Goal): string {
+  const bound = atLeast === undefined ? `≤ ${writeNumber(atMost ?? 0)}` : `≥ ${writeNumber(atLeast)}`;
+  return rival === null ? `${text} ${bound}` : `${text} ${bound} × ${rival}`;
+}

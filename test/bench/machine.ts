@@ -1,0 +1,135 @@
+// Processes and the cores they run on, and what the system says of them.
+
+import { spawnSync, type Subprocess } from "bun";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism, cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** Which core each part has to itself; null where nothing can be pinned. */
+export interface Cores {
+  readonly proxy: number;
+  readonly load: number;
+  readonly upstream: number;
+}
+
+export function planCores(): Cores | null {
+  if (Bun.which("taskset") === null || availableParallelism() < 2) return null;
+  return { proxy: 0, load: 1, upstream: availableParallelism() > 2 ? 2 : 1 };
+}
+
+export function describeMachine(cores: Cores | null): string {
+  const pinned =
+    cores === null
+      ? "nothing is pinned: taskset or a second core is missing"
+      : `what is measured on core ${cores.proxy}, load on core ${cores.load}, upstream on core ${cores.upstream}`;
+  return `${cpus()[0]?.model.trim() ?? "unknown processor"}, ${availableParallelism()} cores, ${process.platform} ${process.arch}, Bun ${Bun.version}; ${pinned}`;
+}
+
+export interface Child {
+  readonly pid: number;
+  readonly process: Subprocess<"pipe", "pipe", "pipe">;
+  /** What it said on stderr so far. */
+  complaints(): string;
+  /** The rest of the output's lines, one a call; null at its end. */
+  readLine(): Promise<string | null>;
+  stop(): Promise<void>;
+}
+
+export interface SpawnOptions {
+  readonly core: number | null;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+const alive = new Set<Child>();
+
+export function start(command: readonly string[], { core, cwd, env }: SpawnOptions): Child {
+  const pinned = core === null ? command : ["taskset", "-c", String(core), ...command];
+  const child = Bun.spawn([...pinned], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "pipe",
+    env: { ...process.env, ...env },
+    ...(cwd === undefined ? {} : { cwd }),
+  });
+  let complaints = "";
+  void child.stderr.pipeTo(
+    new WritableStream({
+      write: (bytes: Uint8Array) => {
+        complaints = (complaints + Buffer.from(bytes).toString()).slice(-4000);
+      },
+    }),
+  );
+  const started: Child = {
+    pid: child.pid,
+    complaints: () => complaints,
+    process: child,
+    readLine: readLines(child.stdout),
+    async stop() {
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), 5000);
+      await child.exited;
+      clearTimeout(timer);
+      alive.delete(started);
+    },
+  };
+  alive.add(started);
+  return started;
+}
+
+/** Nothing outlives the benchmark, however it ends. */
+export async function stopAll(): Promise<void> {
+  await Promise.all(Array.from(alive, (child) => child.stop()));
+}
+
+function readLines(stream: ReadableStream<Uint8Array>): () => Promise<string | null> {
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  return async () => {
+    for (;;) {
+      const end = text.indexOf("\n");
+      if (end >= 0) {
+        const line = text.slice(0, end);
+        text = text.slice(end + 1);
+        return line;
+      }
+      const { done, value } = await reader.read();
+      if (done) return null;
+      text += decoder.decode(value, { stream: true });
+    }
+  };
+}
+
+/** Resident megabytes. */
+export function readMemory(pid: number): number {
+  const { stdout } = spawnSync(["ps", "-o", "rss=", "-p", String(pid)]);
+  return Number(stdout.toString()) / 1024;
+}
+
+/** Microseconds on a processor, of all threads; null where only Linux would say. */
+export function readCpu(pid: number): number | null {
+  if (process.platform !== "linux") return null;
+  let sum = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    sum += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]) / 1000;
+  }
+  return sum;
+}
+
+export interface Folder {
+  readonly path: string;
+  remove(): void;
+}
+
+export function makeFolder(): Folder {
+  const path = mkdtempSync(join(tmpdir(), "gateway-bench-"));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+export function findFreePort(): number {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = listener;
+  listener.stop(true);
+  return port;
+}

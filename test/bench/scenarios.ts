@@ -1,0 +1,109 @@
+// What is measured of each target, one round of it.
+
+import type { Load, Upstream } from "./ends.ts";
+import type { Job, Outcome, Times } from "./load.ts";
+import { type Cores, readCpu } from "./machine.ts";
+import type { Kind, RequestOptions } from "./messages.ts";
+import type { Target } from "./targets.ts";
+
+/** What one round gave, by metric. */
+export type Sample = Readonly<Record<string, number>>;
+
+/** What every measurement is made with. */
+export interface Bench {
+  readonly cores: Cores | null;
+  readonly upstream: Upstream;
+  readonly load: Load;
+  readonly rounds: number;
+  /** Of one measurement. */
+  readonly ms: number;
+}
+
+export interface Scenario {
+  readonly name: string;
+  run(target: Target, bench: Bench): Promise<Sample>;
+}
+
+const KB = 1000;
+
+export const SCENARIOS: readonly Scenario[] = [
+  { name: "throughput-64", run: (target, bench) => measureRate(target, bench, 64) },
+  { name: "throughput-256", run: (target, bench) => measureRate(target, bench, 256) },
+  { name: "latency", run: measureLatency },
+  { name: "paced-streams", run: measurePacedStreams },
+  { name: "full-speed-streams", run: measureFlood },
+  { name: "body-1mb", run: (target, bench) => measureBody(target, bench, 1000 * KB) },
+  { name: "body-10mb", run: (target, bench) => measureBody(target, bench, 10_000 * KB) },
+];
+
+export function describeRequest(target: Target, kind: Kind, bytes = KB): RequestOptions {
+  const { port, path, fields, model } = target;
+  return { kind, port, path, fields, model, bytes };
+}
+
+async function measureRate(target: Target, { load, ms }: Bench, connections: number): Promise<Sample> {
+  const { outcome, cpu } = await runWithCpu(target, load, {
+    do: "repeat",
+    request: describeRequest(target, "json"),
+    connections,
+    warmMs: ms / 4,
+    ms,
+  });
+  const spent: Sample =
+    cpu === null ? {} : { [`CPU µs a request, ${connections} connections`]: cpu / outcome.served };
+  return {
+    [`requests/s, ${connections} connections`]: outcome.requests / outcome.seconds,
+    ...spent,
+    errors: outcome.errors,
+  };
+}
+
+async function measureLatency(target: Target, { load, ms }: Bench): Promise<Sample> {
+  const job: Job = {
+    do: "repeat",
+    request: describeRequest(target, "json"),
+    connections: 1,
+    warmMs: ms / 4,
+    ms,
+  };
+  const outcome = await load.run(job);
+  return { ...nameTimes("latency µs", outcome.whole), errors: outcome.errors };
+}
+
+async function measurePacedStreams(target: Target, { load, ms }: Bench): Promise<Sample> {
+  const request = describeRequest(target, "paced");
+  const outcome = await load.run({ do: "stream", request, connections: 10, times: Math.ceil(ms / 1000) });
+  return {
+    ...nameTimes("first byte µs", outcome.first),
+    ...nameTimes("event delay µs", outcome.delay),
+    errors: outcome.errors,
+  };
+}
+
+async function measureFlood(target: Target, { load, ms }: Bench): Promise<Sample> {
+  const request = describeRequest(target, "flood");
+  const outcome = await load.run({ do: "repeat", request, connections: 8, warmMs: ms / 4, ms });
+  return { "full-speed SSE MB/s": outcome.megabytes / outcome.seconds, errors: outcome.errors };
+}
+
+async function measureBody(target: Target, { load, ms }: Bench, bytes: number): Promise<Sample> {
+  const request = describeRequest(target, "json", bytes);
+  const outcome = await load.run({ do: "repeat", request, connections: 1, warmMs: ms / 4, ms });
+  const name = `first byte µs, ${bytes / 1e6} MB body`;
+  return { [name]: outcome.first?.p50 ?? 0, errors: outcome.errors };
+}
+
+function nameTimes(name: string, times: Times | null): Sample {
+  return times === null ? {} : { [`${name}, p50`]: times.p50, [`${name}, p99`]: times.p99 };
+}
+
+async function runWithCpu(
+  target: Target,
+  load: Load,
+  job: Job,
+): Promise<{ outcome: Outcome; cpu: number | null }> {
+  const before = target.pid === null ? null : readCpu(target.pid);
+  const outcome = await load.run(job);
+  const after = target.pid === null ? null : readCpu(target.pid);
+  return { outcome, cpu: before === null || after === null ? null : after - before };
+}
