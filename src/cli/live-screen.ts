@@ -2,6 +2,7 @@
 // the terminal as it was, however it ends. What is shown is the caller's.
 
 import { ATOMIC } from "./log-screen.ts";
+import { readSize } from "./terminal.ts";
 
 /** By a key that leaves, or by Ctrl-C or a signal, which end more than this. */
 export type Leaving = "key" | "interrupt";
@@ -73,8 +74,8 @@ export function openLiveScreen(redraw: () => void): LiveScreen {
   // Prompts before this may have left it paused.
   if (input.isTTY) input.resume();
   return {
-    columns: () => out.columns,
-    rows: () => out.rows,
+    columns: () => readSize().columns,
+    rows: () => readSize().rows,
     draw: (lines) => {
       const change = writeChanges(shown, lines);
       shown = lines;

@@ -7,7 +7,7 @@
 
 import { readFileSync } from "node:fs";
 import { cutText } from "./text.ts";
-import { paint } from "./terminal.ts";
+import { paint, readSize } from "./terminal.ts";
 
 export interface LogScreen {
   /** Cells in a line; infinite where nothing is cut. */
@@ -20,12 +20,14 @@ export interface LogScreen {
 
 /** `status` is asked for once a second, and drawn when it has changed. Null: there is no status line. */
 export function openLogScreen(status: ((room: number) => string) | null): LogScreen {
+  // Requests are served whether or not somebody reads of them.
+  process.stdout.on("error", () => {});
   const isLive = process.stdout.isTTY && process.env["TERM"] !== "dumb";
   return isLive && status !== null ? openLive(status) : PLAIN;
 }
 
 const PLAIN: LogScreen = {
-  room: () => (process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY),
+  room: () => (process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY),
   print: (line) => void process.stdout.write(`${line}\n`),
   warn: (line) => void process.stderr.write(`${line}\n`),
   close: () => {},
@@ -43,7 +45,9 @@ const LOWEST = 4;
 
 function openLive(status: (room: number) => string): LogScreen {
   const out = process.stdout;
-  let text = status(out.columns - 1);
+  /** One less than there is, lest the cursor wait in the next line. */
+  const readStatus = (): string => status(readSize().columns - 1);
+  let text = readStatus();
   let pending = "";
   let flushing: Timer | null = null;
   let shown = false;
@@ -51,8 +55,9 @@ function openLive(status: (room: number) => string): LogScreen {
     if (flushing !== null) clearTimeout(flushing);
     flushing = null;
     const erase = shown ? ERASE_BELOW : "";
-    shown = text !== "" && out.rows >= LOWEST && isForeground();
-    const below = shown ? `\n${paint("dim", cutText(text, out.columns - 1))}\r${UP}` : "";
+    const { columns, rows } = readSize();
+    shown = text !== "" && rows >= LOWEST && isForeground();
+    const below = shown ? `\n${paint("dim", cutText(text, columns - 1))}\r${UP}` : "";
     out.write(`${ATOMIC.begin}${erase}${pending}${below}${ATOMIC.end}`);
     pending = "";
   };
@@ -61,13 +66,13 @@ function openLive(status: (room: number) => string): LogScreen {
     flushing ??= setTimeout(flush, GATHER_MS);
   };
   const renew = (): void => {
-    const next = status(out.columns - 1);
+    const next = readStatus();
     if (next === text) return;
     text = next;
     flush();
   };
   const redraw = (): void => {
-    text = status(out.columns - 1);
+    text = readStatus();
     flush();
   };
   const hide = (): void => {
@@ -83,7 +88,7 @@ function openLive(status: (room: number) => string): LogScreen {
   process.on("SIGTSTP", suspend);
   process.on("SIGCONT", redraw);
   return {
-    room: () => out.columns,
+    room: () => readSize().columns,
     print,
     warn: (line) => (process.stderr.isTTY ? print(line) : PLAIN.warn(line)),
     close: () => {
@@ -101,7 +106,7 @@ function isForeground(): boolean {
   try {
     const fields = readFileSync("/proc/self/stat", "latin1").split(") ").at(-1)?.split(" ") ?? [];
     const [, , group, , , foreground] = fields;
-    return group === foreground;
+    return foreground === "-1" || group === foreground;
   } catch {
     return true;
   }

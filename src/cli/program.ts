@@ -7,12 +7,19 @@ import { suggestNearest } from "../config/nearest.ts";
 /** 0 done; 1 it failed; 2 wrong usage or a bad config file. */
 export async function runProgram(program: Command): Promise<void> {
   prepare(program);
+  process.stdout.on("error", endUnread);
   try {
     const typed = process.argv.slice(2);
     await program.parseAsync(typed.length > 0 ? typed : [chooseBare()], { from: "user" });
   } catch (error) {
     process.exitCode = reportFailure(error);
   }
+}
+
+/** Whoever read the output has left, as `head` does. A command that goes on all the same listens itself. */
+function endUnread(error: Error & { readonly code?: string }): void {
+  if (error.code !== "EPIPE") throw error;
+  if (process.stdout.listenerCount("error") === 1) process.exit();
 }
 
 /** Nothing was typed after the program's name. */

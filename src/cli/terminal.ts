@@ -51,6 +51,12 @@ export function paint(
   return isPlain || text === "" ? text : `\u001B[${STYLES[style]}m${text}\u001B[0m`;
 }
 
+/** In cells; some terminals do not say. */
+export function readSize(): { readonly columns: number; readonly rows: number } {
+  const { columns, rows } = process.stdout;
+  return { columns: columns || 80, rows: rows || 24 };
+}
+
 export interface Column {
   readonly title: string;
   readonly align?: "left" | "right";
@@ -64,7 +70,7 @@ const NARROWEST = 8;
 export function formatTable(
   columns: readonly Column[],
   rows: ReadonlyArray<readonly string[]>,
-  width = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY,
+  width = process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY,
 ): string[] {
   const clean = rows.map((row) => columns.map((_, index) => stripControls(row[index] ?? "")));
   const widths = fitWidths(

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { askGateway } from "../../src/cli/control.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
+import { gatewayStateSchema } from "../../src/gateway/control-state.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../src/lib/money.ts";
 import { keyOf, makeConfig } from "../harness/gateway.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../harness/temp.ts";
@@ -220,6 +222,29 @@ describe("gateway serve into a pipe", () => {
       .map((line) => JSON.parse(line));
     expect(records.map(({ status }) => status)).toEqual([200, 401]);
   });
+});
+
+test("gateway serve goes on when whoever read its log has left", async () => {
+  const out = folder.join("out");
+  const line = '{ "$0" "$1" serve 3>&-; echo "ended with $?" >&3; } 3>"$2" | head -1 > "$3"';
+  const main = `${import.meta.dir}/../../src/main.ts`;
+  const shell = Bun.spawn(["sh", "-c", line, process.execPath, main, out, folder.join("address")], {
+    cwd: folder.path,
+    env: { PATH: process.env["PATH"] ?? "", HOME: folder.path },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "ignore",
+  });
+  let address = "";
+  while (address === "") {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (existsSync(folder.join("address"))) address = addressOf(readFileSync(folder.join("address"), "utf8"));
+  }
+  for (let count = 0; count < 3; count += 1) expect((await ask(address)).status).toBe(200);
+  const { pid } = gatewayStateSchema.parse(await askGateway(folder.join("ledger.jsonl"), "GET", "/state"));
+  process.kill(pid, "SIGTERM");
+  await shell.exited;
+  expect(readFileSync(out, "utf8")).toBe("ended with 0\n");
 });
 
 describe("gateway serve without a config file", () => {
