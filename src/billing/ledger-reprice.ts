@@ -27,7 +27,7 @@ interface Effective {
 }
 
 /** One draft for each request whose amounts would change. What is priced never becomes unpriced. */
-export function* findRepriced(path: string, query: RepriceQuery): Generator<Repricing, void> {
+export function* findCorrections(path: string, query: RepriceQuery): Generator<Repricing, void> {
   const files = listLedgerFiles(path);
   const corrected = readCorrected(files);
   const { since, until } = query;
@@ -56,11 +56,12 @@ function readCorrected(files: readonly string[]): Map<string, Effective> {
 function reprice(line: Line, was: Effective, { book, overrides }: RepriceQuery): Repricing | null {
   const parts = readParts(line);
   if (parts === null) return null;
+  const asked = fieldOf(line, "requested_model");
   const charge = computeCharge({
     parts,
     tariff: readTariff(line),
     model: line.upstream_model,
-    requested: line.model,
+    requested: typeof asked === "string" ? asked : line.model,
     book,
     overrides,
     at: new Date(line.time),

@@ -139,8 +139,14 @@ function draftMoney(bill: Bill, assessment: Assessment, reading: Reading | null,
     tier: charge.tier,
     official_usd: known ? charge.official : null,
     charge_usd: known ? charge.charge : null,
-    extra: noteDoubts(assessment, charge.unpricedBecause, reading),
+    extra: { ...noteAsked(bill, reading), ...noteDoubts(assessment, charge.unpricedBecause, reading) },
   };
+}
+
+/** The name under which an upstream was asked, where neither client nor answer used it: it may be what has a price. */
+function noteAsked({ requested, route }: Bill, reading: Reading | null): LineDraft["extra"] & {} {
+  const isTold = requested === null || requested === route.model || requested === reading?.model;
+  return isTold ? {} : { requested_model: requested };
 }
 
 /** What a person should know of the amounts, and what finding a price later takes. */
