@@ -71,6 +71,7 @@ function announce(running: RunningGateway, source: Source, flags: ServeFlags, sc
     const { secrets } = source.demo;
     for (const [platform, secret] of Object.entries(secrets)) say(`key of the ${platform} group: ${secret}`);
     writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
+    say(`watch it live: gateway top --ledger ${catalog.ledger.path}`);
   }
   screen.head();
 }
