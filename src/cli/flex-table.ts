@@ -16,7 +16,7 @@ export interface FlexColumn {
 }
 
 /** Draws a cell's text, which is cut and aligned by then. */
-export type PaintCell = (column: FlexColumn, text: string) => string;
+type PaintCell = (column: FlexColumn, text: string) => string;
 
 export interface FlexTable {
   /** `room` is the width of a terminal, or infinite. */

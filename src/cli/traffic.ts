@@ -1,7 +1,7 @@
 // The streams that are open now and the tokens that flow through them, for the
 // status line. Told by an observer or by what a gateway says of itself.
 
-export interface Flow {
+interface Flow {
   readonly id: string;
   readonly tokens: number;
 }
