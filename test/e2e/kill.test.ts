@@ -156,4 +156,4 @@ test(`killed at ${KILLS} random instants under load, every request that reached 
     "upstream_cut",
     "upstream_error",
   ]);
-}, 120_000);
+}, 240_000);
