@@ -15,6 +15,7 @@ export const content: Dialect = {
     if (at.form !== "json-array") return `data: ${body}\r\n\r\n`;
     return `${at.begun === true ? ",\r\n" : "["}${body}\r\n]`;
   },
+  eventCloser: "\r\n\r\n",
   // Its clients read the event as one more chunk, and a clean end after it as success.
   resetAfterErrorEvent: true,
   openMeter: openContentMeter,

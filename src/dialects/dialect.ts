@@ -61,6 +61,8 @@ export interface Dialect {
   errorBody(error: GatewayError, requestId: string): string;
   /** What a stream says when it breaks after its first byte. It begins at the start of an event. */
   errorEvent(error: GatewayError, requestId: string, at?: Break): string;
+  /** What goes before it where the stream broke inside an event. */
+  readonly eventCloser: string;
   /** True where clients only notice a break when the connection is reset after the event. */
   readonly resetAfterErrorEvent: boolean;
   /** A meter for an answer of this content type. */

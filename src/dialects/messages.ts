@@ -12,6 +12,8 @@ export const messages: Dialect = {
   errorBody: formError,
   // Clients pass over an event without an `event:` line.
   errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
+  // The error takes the broken event over: clients who saw it as one of its own would fail at its JSON, not at the error.
+  eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,
   listBody(models, query) {

@@ -23,6 +23,7 @@ type Shared = Omit<Dialect, "name" | "errorEvent" | "openMeter">;
 export const shared: Shared = {
   sign: (credential) => ["authorization", `Bearer ${credential}`],
   errorBody: (error) => JSON.stringify({ error: wordError(error) }),
+  eventCloser: "\n\n",
   resetAfterErrorEvent: false,
   listBody(models, query) {
     const list = { object: "list", data: models.map(formRecord) };

@@ -140,7 +140,7 @@ function breakStream(passage: Passage, error: GatewayError | null, last: Uint8Ar
   const { dialect } = call.target.endpoint;
   if (error !== null) {
     const event = dialect.errorEvent(error, call.id, describePlace(passage, last));
-    call.exchange.write(Buffer.from(endsEvent(last) ? event : `\n\n${event}`));
+    call.exchange.write(Buffer.from(endsEvent(last) ? event : dialect.eventCloser + event));
   }
   if (dialect.resetAfterErrorEvent) call.exchange.reset();
   else call.exchange.end();

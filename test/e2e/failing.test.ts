@@ -1,7 +1,7 @@
 // Upstreams that fail, in every way in which they can: the client sees an error,
 // never a clean end, and the ledger has one line that says what happened.
 
-import { Anthropic } from "@anthropic-ai/sdk";
+import { Anthropic, APIError } from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import { describe, expect, test } from "bun:test";
 import { OpenAI } from "openai";
@@ -285,6 +285,17 @@ async function catchError(act: () => Promise<void>): Promise<Error | null> {
     return error instanceof Error ? error : new Error(String(error));
   }
 }
+
+test("a messages stream that breaks inside an event is an error that the official SDK can name", async () => {
+  for (const fault of ["reset-mid-chunk", "close-mid-chunk", "close-delimited-cut"] as const) {
+    await inWorld(async (world) => {
+      world.upstream.always(fault);
+      const error = await SDK.messages(world);
+      expect(error).toBeInstanceOf(APIError);
+      expect(error!.message).toMatch(/broke off its answer|ended its answer before/);
+    });
+  }
+});
 
 describe("the official SDK", () => {
   test.each(DIALECTS)("raises an error for every kind of break: %s", async (dialect) => {
