@@ -5,11 +5,13 @@
 import {
   addDecimals,
   CHARGE_PLACES,
+  compareDecimals,
   decimalOf,
   formatDecimal,
   multiplyDecimals,
   parseDecimal,
   roundDecimal,
+  scaleDecimal,
   shiftDecimal,
   type Decimal,
 } from "../lib/money.ts";
@@ -181,4 +183,53 @@ export function deriveAmounts({ usage, prices, multiplier, parts }: Derivable): 
     parts:
       parts === undefined ? [] : amounts.map((amount) => (amount === null ? null : formatDecimal(amount))),
   };
+}
+
+/** An official amount times a multiplier before it is rounded, for who explains the rounding. */
+export function multiplyExactly(official: string, multiplier: string): string {
+  return formatDecimal(multiplyDecimals(parseDecimal(official), readCached(multiplier)));
+}
+
+/** The places at which a price list holds what one of a kind costs: enough for usual prices and factors, and quick. */
+const LIST_PLACES = 15;
+
+/** Checks the amounts of many lines that pay the same: what one of each kind costs is worked out once. */
+export class PriceList {
+  readonly #prices: Readonly<Record<string, string>>;
+  readonly #ones = new Map<string, bigint | null>();
+
+  constructor(prices: Readonly<Record<string, string>>) {
+    this.#prices = prices;
+  }
+
+  /** True: `deriveAmounts` gives just these. False: it may not. Throws on a malformed decimal. */
+  gives(
+    usage: Readonly<Record<string, unknown>>,
+    multiplier: string,
+    told: { official: string; charge: string },
+  ): boolean {
+    let units = 0n;
+    for (const kind in usage) {
+      const count = usage[kind];
+      if (typeof count !== "number" || !Number.isSafeInteger(count) || count < 0) return false;
+      const one = count === 0 ? 0n : this.#oneOf(kind);
+      if (one === null) return false;
+      units += BigInt(count) * one;
+    }
+    const derived: Decimal = { units, scale: LIST_PLACES };
+    const official = parseDecimal(told.official);
+    if (compareDecimals(official, derived) !== 0) return false;
+    if (multiplier === "1" && official.scale <= CHARGE_PLACES) return told.charge === told.official;
+    const charge = roundDecimal(multiplyDecimals(derived, readCached(multiplier)), CHARGE_PLACES);
+    return compareDecimals(parseDecimal(told.charge), charge) === 0;
+  }
+
+  #oneOf(kind: string): bigint | null {
+    const known = this.#ones.get(kind);
+    if (known !== undefined) return known;
+    const amount = amountOf({ [kind]: 1 }, this.#prices);
+    const one = amount === null || amount.scale > LIST_PLACES ? null : scaleDecimal(amount, LIST_PLACES);
+    this.#ones.set(kind, one);
+    return one;
+  }
 }

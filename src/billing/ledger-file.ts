@@ -38,6 +38,8 @@ export class AppendFile {
 
   /** All of it or, when this throws, nothing of it. */
   write(text: string): void {
+    // The descriptor's number may be another file's by now.
+    if (this.#closed) throw new Error("the file is closed");
     const bytes = Buffer.from(text);
     this.#mend();
     try {

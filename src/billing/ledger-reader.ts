@@ -3,7 +3,7 @@
 import { isAscii } from "node:buffer";
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
-const CHUNK = 1 << 18;
+const CHUNK = 1 << 16;
 const NEWLINE = 10;
 
 export interface RawLine {

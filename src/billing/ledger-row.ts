@@ -9,7 +9,7 @@ import { parseDecimal, parseUsd } from "../lib/money.ts";
 import { readLines } from "./ledger-reader.ts";
 import { LineScanner, type ScannedLine } from "./ledger-scan.ts";
 
-export interface Amounts {
+interface Amounts {
   /** Null: not known. */
   readonly official: Decimal | null;
   readonly charge: Usd | null;

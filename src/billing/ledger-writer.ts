@@ -87,6 +87,7 @@ export class LedgerWriter {
   }
 
   open(intent: Intent): Promise<void> {
+    if (this.#closing) return Promise.reject(refuse("it is closed"));
     if (this.#problem !== null) return Promise.reject(refuse(this.#problem));
     this.#open.set(intent.id, { intent, channels: [intent.channel] });
     this.#records.push(encodeOpen(intent));
@@ -102,6 +103,12 @@ export class LedgerWriter {
   }
 
   append(draft: LineDraft): void {
+    if (this.#closing) {
+      this.#options.report(
+        `request ${draft.id} ended after the ledger was closed: the next start gives it its line`,
+      );
+      return;
+    }
     if (!this.#open.delete(draft.id))
       throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
     this.#add(encodeLine(draft, this.#prev));
@@ -139,6 +146,7 @@ export class LedgerWriter {
   }
 
   async close(): Promise<void> {
+    if (this.#closing) return;
     this.#closing = true;
     this.#flush();
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer);
@@ -159,7 +167,7 @@ export class LedgerWriter {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#problem !== null) return;
+    if (this.#scheduled || this.#closing || this.#problem !== null) return;
     this.#scheduled = true;
     setImmediate(() => this.#closing || this.#flush());
   }

@@ -55,7 +55,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   }
 }
 
-export function lockLedger(path: string): FileLock {
+function lockLedger(path: string): FileLock {
   try {
     mkdirSync(dirname(path), { recursive: true });
     return takeLock(`${path}.lock`);

@@ -4,14 +4,13 @@
 import { basename } from "node:path";
 
 import { isObject, parseJson } from "../lib/json.ts";
-import { formatDecimal, multiplyDecimals, parseDecimal } from "../lib/money.ts";
-import { deriveAmounts } from "./charge.ts";
+import { deriveAmounts, multiplyExactly } from "./charge.ts";
 import { listLedgerFiles } from "./ledger-files.ts";
 import { type Correction, correctionSchema, hashLine, type Line, lineSchema } from "./ledger-line.ts";
 import { readLines } from "./ledger-reader.ts";
 import { FACTOR, PER_1K } from "./tariff.ts";
 
-export interface FoundLine<T> {
+interface FoundLine<T> {
   readonly file: string;
   /** From 1. */
   readonly number: number;
@@ -136,7 +135,7 @@ function explainUsage({ usage, prices }: Pick<Money, "usage" | "prices">): strin
 function explainCharge({ official_usd: official, multiplier, charge_usd: charge }: Money): string[] {
   if (official === null || charge === null)
     return ["  official amount: not known", "  charge: not known, and in no sum"];
-  const exact = formatDecimal(multiplyDecimals(parseDecimal(official), parseDecimal(multiplier)));
+  const exact = multiplyExactly(official, multiplier);
   const rounding = exact === charge ? "exact" : `rounded once, half away from zero, from $${exact}`;
   return [
     `  official amount = $${official}`,

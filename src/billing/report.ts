@@ -8,7 +8,7 @@ import {
   type Decimal,
   formatDecimal,
   formatUsd,
-  multiplyDecimals,
+  subtractDecimals,
   subtractUsd,
   type Usd,
   ZERO_USD,
@@ -34,12 +34,8 @@ export interface Totals {
   readonly usage: Map<string, number>;
   official: Decimal;
   charge: Usd;
-  /** Requests whose usage is known but has no price: they are in no amount. */
-  unpriced: number;
-  /** Requests of which nothing is known. */
-  unknown: number;
-  /** Requests that broke off: some of their usage is estimated. */
-  partial: number;
+  /** Basis → requests. */
+  readonly bases: Map<string, number>;
 }
 
 export interface Report {
@@ -87,9 +83,7 @@ function openTotals(): Totals {
     usage: new Map(),
     official: decimalOf(0),
     charge: ZERO_USD,
-    unpriced: 0,
-    unknown: 0,
-    partial: 0,
+    bases: new Map(),
   };
 }
 
@@ -100,36 +94,32 @@ function addRow(totals: Totals, row: Row): void {
   }
   totals.requests += 1;
   for (const kind in row.usage) {
-    const count = row.usage[kind];
-    if (typeof count === "number") totals.usage.set(kind, (totals.usage.get(kind) ?? 0) + count);
+    const tokens = row.usage[kind];
+    if (typeof tokens === "number") count(totals.usage, kind, tokens);
   }
   if (row.official !== null) totals.official = addDecimals(totals.official, row.official);
   if (row.charge !== null) totals.charge = addUsd(totals.charge, row.charge);
-  if (row.basis === "unpriced") totals.unpriced += 1;
-  if (row.basis === "unknown") totals.unknown += 1;
-  if (row.basis === "partial") totals.partial += 1;
+  count(totals.bases, row.basis, 1);
 }
-
-const MINUS_ONE = decimalOf(-1);
 
 /** A correction is no request: it moves the amounts of one. */
 function addCorrection(totals: Totals, row: Row, was: NonNullable<Row["was"]>): void {
   if (row.official !== null) totals.official = addDecimals(totals.official, row.official);
-  if (was.official !== null) {
-    totals.official = addDecimals(totals.official, multiplyDecimals(was.official, MINUS_ONE));
-  }
+  if (was.official !== null) totals.official = subtractDecimals(totals.official, was.official);
   totals.charge = addUsd(totals.charge, subtractUsd(row.charge ?? ZERO_USD, was.charge ?? ZERO_USD));
-  if (was.official === null && row.official !== null) totals.unpriced -= 1;
+  if (was.official === null && row.official !== null) count(totals.bases, "unpriced", -1);
 }
 
 function addTotals(sum: Totals, totals: Totals): void {
   sum.requests += totals.requests;
-  for (const [kind, count] of totals.usage) sum.usage.set(kind, (sum.usage.get(kind) ?? 0) + count);
+  for (const [kind, tokens] of totals.usage) count(sum.usage, kind, tokens);
+  for (const [basis, requests] of totals.bases) count(sum.bases, basis, requests);
   sum.official = addDecimals(sum.official, totals.official);
   sum.charge = addUsd(sum.charge, totals.charge);
-  sum.unpriced += totals.unpriced;
-  sum.unknown += totals.unknown;
-  sum.partial += totals.partial;
+}
+
+function count(counts: Map<string, number>, name: string, more: number): void {
+  counts.set(name, (counts.get(name) ?? 0) + more);
 }
 
 /** For scripts: counts as numbers, amounts as exact decimals. */
@@ -139,8 +129,23 @@ export function describeTotals(totals: Totals): Record<string, unknown> {
     usage: Object.fromEntries(totals.usage),
     official_usd: formatDecimal(totals.official),
     charge_usd: formatUsd(totals.charge),
-    unpriced: totals.unpriced,
-    unknown: totals.unknown,
-    partial: totals.partial,
+    ...countGaps(totals),
+  };
+}
+
+export interface Gaps {
+  /** Requests whose usage is known but has no price: they are in no amount. */
+  readonly unpriced: number;
+  /** Requests of which nothing is known. */
+  readonly unknown: number;
+  /** Requests that broke off: some of their usage is estimated. */
+  readonly partial: number;
+}
+
+export function countGaps({ bases }: Totals): Gaps {
+  return {
+    unpriced: bases.get("unpriced") ?? 0,
+    unknown: bases.get("unknown") ?? 0,
+    partial: bases.get("partial") ?? 0,
   };
 }

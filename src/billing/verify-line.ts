@@ -88,7 +88,7 @@ function sumCounts(usages: readonly unknown[]): Map<string, number> {
   return sums;
 }
 
-export function readDerivable(line: Line): Derivable | null {
+function readDerivable(line: Line): Derivable | null {
   const { usage, prices, multiplier, parts } = line;
   if (!isUsage(usage) || !isRates(prices) || typeof multiplier !== "string") return null;
   if (parts === undefined) return { usage, prices, multiplier };

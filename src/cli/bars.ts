@@ -3,8 +3,8 @@
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
 /** `most` fills all cells. */
-export function drawBar(amount: bigint, most: bigint, cells: number): string {
-  if (most <= 0n || amount <= 0n || cells <= 0) return "";
-  const eighths = Number((amount * BigInt(cells) * 8n) / most);
+export function drawBar(part: bigint, most: bigint, cells: number): string {
+  if (most <= 0n || part <= 0n || cells <= 0) return "";
+  const eighths = Number((part * BigInt(cells) * 8n) / most);
   return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? "");
 }

@@ -1,6 +1,6 @@
 // What `gateway ledger reprice` does: corrections for requests whose amounts the prices of now would change.
 
-import { findRepriced, type Repricing } from "../billing/ledger-reprice.ts";
+import { findCorrections, type Repricing } from "../billing/ledger-reprice.ts";
 import { type Ledger, openLedger } from "../billing/ledger.ts";
 import { loadPriceBook } from "../billing/prices.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../lib/money.ts";
@@ -18,7 +18,8 @@ export interface RepriceFlags extends LedgerFlags {
 
 interface Change {
   requests: number;
-  unpriced: number;
+  /** They had no amounts before. */
+  fresh: number;
   was: Usd;
   now: Usd;
 }
@@ -37,7 +38,7 @@ export async function repriceLedger(flags: RepriceFlags): Promise<void> {
   const changes = new Map<string, Change>();
   const ledger = flags.dryRun === true ? null : openForCorrections(path);
   let count = 0;
-  for (const draft of findRepriced(path, query)) {
+  for (const draft of findCorrections(path, query)) {
     count += 1;
     addChange(changes, draft);
     ledger?.correct({
@@ -65,19 +66,19 @@ function openForCorrections(path: string): Ledger {
 }
 
 function addChange(changes: Map<string, Change>, { model, was, charge_usd: charge }: Repricing): void {
-  const change = changes.get(model) ?? { requests: 0, unpriced: 0, was: ZERO_USD, now: ZERO_USD };
+  const change = changes.get(model) ?? { requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
   changes.set(model, change);
   change.requests += 1;
-  if (was.charge_usd === null) change.unpriced += 1;
+  if (was.charge_usd === null) change.fresh += 1;
   else change.was = addUsd(change.was, parseUsd(was.charge_usd));
   change.now = addUsd(change.now, parseUsd(charge ?? "0"));
 }
 
 function printChanges(changes: ReadonlyMap<string, Change>, { dryRun, json }: RepriceFlags): void {
-  const rows = Array.from(changes, ([model, { requests, unpriced, was, now }]) => ({
+  const rows = Array.from(changes, ([model, { requests, fresh, was, now }]) => ({
     model,
     requests,
-    unpriced,
+    unpriced: fresh,
     was_usd: formatUsd(was),
     now_usd: formatUsd(now),
   }));

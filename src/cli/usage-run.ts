@@ -1,8 +1,16 @@
 // What `gateway usage` does: the sums as a table with bars, as JSON, or as CSV.
 
-import { describeTotals, type Dimension, type Report, sumLedger, type Totals } from "../billing/report.ts";
+import {
+  countGaps,
+  describeTotals,
+  type Dimension,
+  type Gaps,
+  type Report,
+  sumLedger,
+  type Totals,
+} from "../billing/report.ts";
 import { CALL_KINDS, USAGE_KINDS } from "../billing/usage.ts";
-import { type Decimal, formatDecimal, formatUsd, parseDecimal, roundDecimal } from "../lib/money.ts";
+import { formatDecimal, formatRounded, formatUsd, parseDecimal } from "../lib/money.ts";
 import { drawBar } from "./bars.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { readSince, readUntil } from "./period.ts";
@@ -42,17 +50,8 @@ function printCsv(by: Dimension, { rows }: Report): void {
   for (const [name, totals] of rows) {
     const counts = KINDS.map((kind) => totals.usage.get(kind) ?? 0);
     const amounts = [formatDecimal(totals.official), formatUsd(totals.charge)];
-    print(
-      [
-        quote(name),
-        totals.requests,
-        ...counts,
-        ...amounts,
-        totals.unpriced,
-        totals.unknown,
-        totals.partial,
-      ].join(","),
-    );
+    const { unpriced, unknown, partial } = countGaps(totals);
+    print([quote(name), totals.requests, ...counts, ...amounts, unpriced, unknown, partial].join(","));
   }
 }
 
@@ -86,8 +85,8 @@ function printUsage(by: Dimension, { rows, total }: Report): void {
     name,
     totals.requests.toLocaleString("en-US"),
     ...columns.map(([, kinds]) => countOf(totals, kinds).toLocaleString("en-US")),
-    formatForTable(totals.official),
-    formatForTable(parseDecimal(formatUsd(totals.charge))),
+    formatRounded(totals.official, TABLE_PLACES),
+    formatRounded(parseDecimal(formatUsd(totals.charge)), TABLE_PLACES),
     bar,
   ];
   const body = Array.from(rows, ([name, totals]) =>
@@ -95,16 +94,10 @@ function printUsage(by: Dimension, { rows, total }: Report): void {
   );
   const hasBars = process.stdout.isTTY;
   printTable(hasBars ? [...titles, { title: "" }] : titles, [...body, rowOf("total", total, "")]);
-  tellGaps(total);
+  tellGaps(countGaps(total));
 }
 
 const TABLE_PLACES = 6;
-
-/** So that the points stand below each other. */
-function formatForTable(amount: Decimal): string {
-  const [whole = "", places = ""] = formatDecimal(roundDecimal(amount, TABLE_PLACES)).split(".");
-  return `${whole}.${places.padEnd(TABLE_PLACES, "0")}`;
-}
 
 function countOf(totals: Totals, kinds: readonly string[]): number {
   return kinds.reduce((sum, kind) => sum + (totals.usage.get(kind) ?? 0), 0);
@@ -113,7 +106,7 @@ function countOf(totals: Totals, kinds: readonly string[]): number {
 const BAR_CELLS = 16;
 
 /** What the amounts leave out. */
-function tellGaps({ unpriced, unknown, partial }: Totals): void {
+function tellGaps({ unpriced, unknown, partial }: Gaps): void {
   const notes = [
     unpriced > 0
       ? `${unpriced} requests have no price and are in no amount: \`gateway ledger reprice\` gives them one`

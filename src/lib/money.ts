@@ -68,6 +68,10 @@ export function addDecimals(a: Decimal, b: Decimal): Decimal {
     : { units: a.units * raise(b.scale - a.scale) + b.units, scale: b.scale };
 }
 
+export function subtractDecimals(a: Decimal, b: Decimal): Decimal {
+  return addDecimals(a, { units: -b.units, scale: b.scale });
+}
+
 export function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
   return { units: a.units * b.units, scale: a.scale + b.scale };
 }
@@ -86,9 +90,20 @@ export function roundDecimal(value: Decimal, places: number): Decimal {
   return { units: (units < 0n ? units - half : units + half) / unit, scale: places };
 }
 
+/** The units at a larger scale: 1.5 at three places is 1500. */
+export function scaleDecimal({ units, scale }: Decimal, places: number): bigint {
+  return units * raise(places - scale);
+}
+
+/** For people's eyes only: always so many places, so that points stand below each other. */
+export function formatRounded(value: Decimal, places: number): string {
+  const [whole = "", fraction = ""] = formatDecimal(roundDecimal(value, places)).split(".");
+  return `${whole}.${fraction.padEnd(places, "0")}`;
+}
+
 /** Negative, zero or positive, as `Array.sort` wants it. */
 export function compareDecimals(a: Decimal, b: Decimal): number {
-  const difference = addDecimals(a, { units: -b.units, scale: b.scale }).units;
+  const difference = subtractDecimals(a, b).units;
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
 }
 

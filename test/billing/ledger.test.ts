@@ -218,6 +218,23 @@ describe("exactly one line", () => {
   });
 });
 
+test("what ends after the ledger was closed gets its line at the next start", async () => {
+  const path = newLedgerPath();
+  const messages: string[] = [];
+  const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
+  await ledger.open(intentOf("req_1"));
+  await Promise.all([ledger.close(), ledger.close()]);
+  ledger.append(draftOf("req_1"));
+  expect(messages).toEqual([
+    "request req_1 ended after the ledger was closed: the next start gives it its line",
+  ]);
+  expect(await ledger.open(intentOf("req_2")).catch(String)).toContain("it is closed");
+  await openLedger(optionsFor(path)).close();
+  expect(readWholeLedger(path).lines.map(({ id, outcome }) => [id, outcome])).toEqual([
+    ["req_1", "interrupted"],
+  ]);
+});
+
 describe("one writer", () => {
   test("a second ledger on the same file is refused with the name of who holds it", async () => {
     const path = newLedgerPath();

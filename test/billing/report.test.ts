@@ -16,7 +16,7 @@ import { readRow } from "../../src/billing/ledger-row.ts";
 import { LineScanner } from "../../src/billing/ledger-scan.ts";
 import { describeTotals, type ReportQuery, sumLedger } from "../../src/billing/report.ts";
 import { explainRequest, findRequest } from "../../src/billing/report-explain.ts";
-import { findRepriced } from "../../src/billing/ledger-reprice.ts";
+import { findCorrections } from "../../src/billing/ledger-reprice.ts";
 import type { Price, PriceBook } from "../../src/billing/prices.ts";
 import { draftOf, newLedgerPath } from "./ledger-samples.ts";
 
@@ -334,7 +334,7 @@ describe("repricing", () => {
       }),
       lineOf("unknown kind", { ...UNPRICED, usage: { input: 1, novel: 5 } }),
     ]);
-    const drafts = [...findRepriced(path, query)];
+    const drafts = [...findCorrections(path, query)];
     expect(
       drafts.map(({ corrects, was, official_usd, charge_usd }) => [
         corrects,
@@ -352,7 +352,7 @@ describe("repricing", () => {
     const path = newLedgerPath();
     const first = draftOf("req_1", { ...UNPRICED, usage: { input: 1_000_000 } });
     write(path, [lineOf("req_1", first), correctionOf("c1", first, null, "3")]);
-    expect([...findRepriced(path, query)]).toMatchObject([
+    expect([...findCorrections(path, query)]).toMatchObject([
       { corrects: "req_1", was: { charge_usd: "3" }, charge_usd: "4" },
     ]);
     write(path, [
@@ -360,7 +360,7 @@ describe("repricing", () => {
       correctionOf("c1", first, null, "3"),
       correctionOf("c2", first, "3", "4"),
     ]);
-    expect([...findRepriced(path, query)]).toEqual([]);
+    expect([...findCorrections(path, query)]).toEqual([]);
   });
 
   test("keeps how the answer was served", () => {
@@ -376,7 +376,7 @@ describe("repricing", () => {
       }),
       lineOf("raw", { ...UNPRICED, usage, raw_usage: { serviceTier: "flex" } }),
     ]);
-    expect(Array.from(findRepriced(path, query), ({ charge_usd }) => charge_usd)).toEqual(["2", "2", "2"]);
+    expect(Array.from(findCorrections(path, query), ({ charge_usd }) => charge_usd)).toEqual(["2", "2", "2"]);
   });
 
   test("looks only at the asked time", () => {
@@ -385,7 +385,7 @@ describe("repricing", () => {
       lineOf("1", { ...UNPRICED, time: "2026-11-19T00:00:00.000Z" }),
       lineOf("2", { ...UNPRICED, time: "2026-11-20T00:00:00.000Z" }),
     ]);
-    const drafts = [...findRepriced(path, { ...query, since: "2026-11-20T00:00:00.000Z" })];
+    const drafts = [...findCorrections(path, { ...query, since: "2026-11-20T00:00:00.000Z" })];
     expect(drafts.map(({ corrects }) => corrects)).toEqual(["2"]);
   });
 });
