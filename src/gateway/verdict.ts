@@ -67,6 +67,20 @@ const STATUS_RULES: ReadonlyMap<number, Rule> = new Map<number, Rule>([
   [529, { code: "overloaded", cause: "overload", because: "is overloaded" }],
 ]);
 
+const REDIRECT: Rule = {
+  code: "upstream_failed",
+  cause: "broken",
+  because: "answers with a redirect, which is not followed (check its base_url)",
+};
+
+function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400;
+}
+
+function ruleOf(status: number): Rule {
+  return STATUS_RULES.get(status) ?? (isRedirect(status) ? REDIRECT : SERVER_ERROR);
+}
+
 /** Upstreams say this with statuses that mean something else, too: 400 and 429. A quotation from a client's prompt
  *  doesn't match: its quotes are escaped. */
 const TELLING: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
@@ -76,7 +90,7 @@ const TELLING: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
 
 /** Statuses that say something of the channel, not of the request: another channel may do better. */
 export function blamesChannel(status: number): boolean {
-  return status >= 500 || STATUS_RULES.has(status);
+  return status >= 500 || isRedirect(status) || STATUS_RULES.has(status);
 }
 
 /** Statuses with which some upstreams blame the channel, and only the body says so. */
@@ -112,7 +126,7 @@ function findRule(failure: Failure): Rule {
   if (failure.kind === "fault") return FAULT_RULES[failure.fault.kind];
   if (failure.cause === "credit") return OUT_OF_CREDIT;
   if (failure.cause === "credential") return REFUSED;
-  return STATUS_RULES.get(failure.status) ?? SERVER_ERROR;
+  return ruleOf(failure.status);
 }
 
 export function causeOf(failure: Failure): Cause {
@@ -164,14 +178,14 @@ export function readFailure(
 export function judgeRefusal(channel: string, status: number, text: string): Refused | null {
   const told = status < 500 ? TELLING.find(([words]) => words.test(text))?.[1] : undefined;
   if (told === undefined && !blamesChannel(status)) return null;
-  const { cause } = told ?? STATUS_RULES.get(status) ?? SERVER_ERROR;
+  const { cause } = told ?? ruleOf(status);
   const message = readErrorMessage(text).slice(0, MESSAGE_LIMIT);
   return { kind: "status", channel, status, cause, message, waitMs: null };
 }
 
 /** For an error that came in a stream: `status` says the same. */
 export function blame(channel: string, status: number, message: string): Refused {
-  const { cause } = STATUS_RULES.get(status) ?? SERVER_ERROR;
+  const { cause } = ruleOf(status);
   return { kind: "status", channel, status, cause, message: message.slice(0, MESSAGE_LIMIT), waitMs: null };
 }
 

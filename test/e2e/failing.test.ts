@@ -183,6 +183,18 @@ describe.each(DIALECTS)("a stream that breaks: %s", (dialect) => {
   });
 });
 
+test("a redirect is not followed: it would take the credential elsewhere", async () => {
+  for (const dialect of DIALECTS) {
+    await inWorld(async (world) => {
+      world.upstream.always("redirect");
+      const { answer, lines } = await world.trace(makeRequest(dialect));
+      expect(answer.status).toBe(502);
+      expect(answer.text).toContain("redirect");
+      expect(lines).toMatchObject([{ outcome: "upstream_error", status: 502 }]);
+    });
+  }
+});
+
 describe("a whole answer that breaks", () => {
   test.each([...IN_BODY, "short-length", "close-delimited-cut"] as const)(
     "by %s is an error",
