@@ -11,8 +11,11 @@ const folder = mkdtempSync(join(tmpdir(), "gateway-smoke-"));
 const env = { PATH: process.env.PATH, HOME: folder, ANTHROPIC_API_KEY: "not-a-real-credential" };
 const run = (...args) => execFileSync(gateway, args, { cwd: folder, env, encoding: "utf8", timeout: 20_000 });
 
+let passed = 0;
+
 function check(what, holds, seen) {
   if (!holds) throw new Error(`smoke test: ${what} does not hold: ${seen}`);
+  passed += 1;
   console.log(`ok: ${what}`);
 }
 
@@ -78,4 +81,4 @@ check("keys add prints the secret alone", /^sk-\S+$/.test(secret), secret);
 const own = await start();
 check("serve runs on what init wrote", (await fetch(`${own.base}/healthz`)).status === 200, own.output);
 check("it stops cleanly", (await own.stop()) === 0, "exit status");
-console.log("smoke test passed");
+console.log(`smoke: ${passed} passed, 0 failed`);

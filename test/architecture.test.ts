@@ -19,7 +19,7 @@ function allowedFor(folder: string): Set<string> {
 
 function importsOf(file: string): string[] {
   const text = readFileSync(join(SRC, file), "utf8");
-  const found = text.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g);
+  const found = text.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+\.ts)"/g);
   return [...found].map(([, path]) => normalize(join(dirname(file), path ?? "")));
 }
 
