@@ -7,7 +7,7 @@ const NEWLINE = 0x0a;
 /** All plain lines are shown as samples until there have been this many bytes of them; no sample is longer. */
 const SAMPLE_BYTES = 32 * 1024;
 /** From then on, one byte in so many. */
-const SAMPLE_SHARE = 16;
+const SAMPLE_SHARE = 64;
 
 /** Takes the bytes of one line. A piece is only valid during the call. */
 export interface LineSink {
@@ -23,7 +23,7 @@ export interface LineListener {
   /** A whole line that matters, its newline included. Only valid during the call. */
   onLine(line: Buffer): void;
   openLong(): LineSink;
-  /** Samples of the lines that do not matter: the first of them, then one byte in sixteen. */
+  /** Samples of the lines that do not matter: the first of them, then one byte in sixty-four. */
   onSample(lines: Buffer): void;
 }
 
