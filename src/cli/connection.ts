@@ -124,9 +124,13 @@ type Address = z.infer<typeof runningSchema>["address"];
 /** Where the running gateway listens: `serve --port` may differ from the config. Null when none runs. */
 async function askAddress(catalog: Catalog): Promise<Address | null> {
   if (process.platform === "win32") return null;
-  const state = await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state");
-  const parsed = runningSchema.safeParse(state);
-  return parsed.success ? parsed.data.address : null;
+  try {
+    const state = await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state");
+    return runningSchema.safeParse(state).data?.address ?? null;
+  } catch {
+    // Whoever cannot be asked is taken to be where the config says.
+    return null;
+  }
 }
 
 /** As a client on this machine reaches it. */

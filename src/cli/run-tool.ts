@@ -1,10 +1,13 @@
 // `gateway run`: the tool as a child that has the terminal to itself.
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { z } from "zod";
 import { connect, findTool, type ToolFlags } from "./connection.ts";
 import { tryGateway } from "./control.ts";
-import { isGeminiReady, makeGeminiHome } from "./gemini-home.ts";
 import { openConfig } from "./opening.ts";
+import type { Setting } from "./overlay.ts";
 import { fail, refuseUsage, tell } from "./terminal.ts";
 import type { Tool } from "./tools.ts";
 
@@ -14,26 +17,29 @@ interface Start {
 }
 
 /** The tool's exit status; a signal that ended it counts as shells count it. */
-export async function runTool(name: string, args: readonly string[], flags: ToolFlags): Promise<number> {
+export async function runTool(name: string, words: readonly string[], flags: ToolFlags): Promise<number> {
   const tool = findTool(name);
-  const start = findProgram(tool, args);
+  const start = findProgram(tool, words);
   const connected = await connect(tool, null, flags);
   if (connected.running === false) {
     tell("No gateway is running for this config: start it with `gateway serve`, or the tool finds nothing.");
   }
   if (connected.key?.isNew === true && connected.running === true)
     await untilTaken(connected.key.name, flags);
-  const setting = tool.connect(connected.connection);
-  const home =
-    tool.needsSettingsFile === true && !isGeminiReady(process.env) ? makeGeminiHome(process.env) : null;
+  return startTool(tool, tool.connect(connected.connection), start);
+}
+
+async function startTool(tool: Tool, setting: Setting, { program, args }: Start): Promise<number> {
+  const env = { ...leaveOut(process.env, tool.misleading), ...setting.env };
+  const { overlay } = tool;
+  if (overlay === undefined || overlay.find(process.env, setting) === null)
+    return wait(program, [...setting.args, ...args], env);
+  const folder = mkdtempSync(join(tmpdir(), "gateway-run-"));
   try {
-    const env = { ...leaveOut(process.env, tool.misleading), ...setting.env };
-    return await wait(start.program, [...setting.args, ...start.args], {
-      ...env,
-      ...(home !== null && { GEMINI_CLI_HOME: home.path }),
-    });
+    const more = overlay.make(process.env, setting, folder);
+    return await wait(program, [...more.args, ...setting.args, ...args], { ...env, ...more.env });
   } finally {
-    home?.remove();
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -78,15 +84,20 @@ const FROM_TERMINAL = ["SIGINT", "SIGQUIT"] as const;
 const PASSED_ON = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
 async function wait(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  // Before the tool is there: a signal in between would end this process and leave the tool behind.
+  const waiting: NodeJS.Signals[] = [];
+  let send = (signal: NodeJS.Signals): void => void waiting.push(signal);
+  const pass = (signal: NodeJS.Signals): void => send(signal);
+  const ignore = (): void => {};
+  for (const signal of PASSED_ON) process.on(signal, pass);
+  for (const signal of FROM_TERMINAL) process.on(signal, process.stdin.isTTY ? ignore : pass);
   const child = Bun.spawn([program, ...args], {
     env,
     stdin: "inherit",
     stdout: "inherit",
     stderr: "inherit",
   });
-  const pass = (signal: NodeJS.Signals): void => child.kill(signal);
-  const ignore = (): void => {};
-  for (const signal of PASSED_ON) process.on(signal, pass);
-  for (const signal of FROM_TERMINAL) process.on(signal, process.stdin.isTTY ? ignore : pass);
+  send = (signal) => child.kill(signal);
+  waiting.forEach(send);
   return child.exited;
 }

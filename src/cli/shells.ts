@@ -1,6 +1,6 @@
 // Settings as lines that a shell can evaluate, quoted so that every value arrives as it is.
 
-import type { Setting } from "./tools.ts";
+import type { Setting } from "./overlay.ts";
 
 export const SHELLS = ["bash", "zsh", "fish", "powershell"] as const;
 export type Shell = (typeof SHELLS)[number];

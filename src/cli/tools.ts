@@ -2,6 +2,9 @@
 // released versions. Which key and which address is connection.ts; how it gets to the tool is env and run.
 
 import type { Platform } from "../config/schema.ts";
+import { CLAUDE_MISLEADING, claudeOverlay } from "./claude-settings.ts";
+import { geminiOverlay } from "./gemini-home.ts";
+import type { Overlay, Setting } from "./overlay.ts";
 
 export interface Connection {
   /** Without a trailing slash. */
@@ -13,12 +16,6 @@ export interface Connection {
   readonly models: readonly string[];
 }
 
-export interface Setting {
-  readonly env: Readonly<Record<string, string>>;
-  /** Come before the user's own. */
-  readonly args: readonly string[];
-}
-
 export interface Tool {
   readonly name: string;
   readonly title: string;
@@ -27,8 +24,8 @@ export interface Tool {
   readonly platforms: readonly Platform[];
   /** Variables that would lead the tool past the gateway. */
   readonly misleading: readonly string[];
-  /** The tool reads its way of signing in from a file only: see gemini-home.ts. */
-  readonly needsSettingsFile?: true;
+  /** Where variables are not enough. */
+  readonly overlay?: Overlay;
   connect(connection: Connection): Setting;
 }
 
@@ -42,13 +39,8 @@ const claude: Tool = {
   title: "Claude Code",
   program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
   platforms: ["messages", "relay"],
-  misleading: [
-    "ANTHROPIC_API_KEY",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_VERTEX",
-    "CLAUDE_CODE_USE_FOUNDRY",
-  ],
+  misleading: CLAUDE_MISLEADING,
+  overlay: claudeOverlay,
   connect: (connection) => ({
     env: {
       ANTHROPIC_BASE_URL: rootOf(connection),
@@ -88,7 +80,7 @@ const gemini: Tool = {
   program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
   platforms: ["content", "relay"],
   misleading: ["GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"],
-  needsSettingsFile: true,
+  overlay: geminiOverlay,
   connect: (connection) => ({
     env: {
       GOOGLE_GEMINI_BASE_URL: rootOf(connection),
@@ -117,7 +109,13 @@ const opencode: Tool = {
         },
       ]),
     );
-    const config = { model: "", small_model: "", enabled_providers: Object.keys(provider), provider };
+    const config = {
+      model: "",
+      small_model: "",
+      enabled_providers: Object.keys(provider),
+      disabled_providers: [],
+      provider,
+    };
     return { env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config) }, args: [] };
   },
 };

@@ -97,6 +97,7 @@ describe("tools", () => {
       model: "",
       small_model: "",
       enabled_providers: ["openai"],
+      disabled_providers: [],
       provider: { openai: { options: { baseURL: "http://gw:1/v1", apiKey: "sk-s" }, models: { fast: {} } } },
     });
     const relay = read("relay", ["fast", "my-gemini"]).provider;

@@ -85,7 +85,7 @@ describe("the tool", () => {
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
     test(`gets ${signal}, and what ends it is the exit status`, async () => {
       using folder = makeTempFolder();
-      const catching = `trap 'echo caught; exit 3' ${signal.slice(3)}; echo ready; while :; do sleep 0.05; done`;
+      const catching = `trap 'echo caught; exit 3' ${signal.slice(3)}; echo ready; for i in $(seq 100); do sleep 0.1; done`;
       const env = standIn(folder, "claude", catching);
       const words = ["run", "claude", ...WHERE];
       const child = Bun.spawn([process.execPath, MAIN, ...words], { env, stdin: "ignore", stdout: "pipe" });
@@ -149,6 +149,40 @@ describe("Gemini CLI's home", () => {
     const { stdout } = await run({ folder: folder.path, env }, "run", "gemini", ...WHERE);
     expect(JSON.parse(stdout)).toEqual({ security: { auth: { selectedType: "gemini-api-key" } } });
     expect(existsSync(folder.join(".gemini"))).toBe(false);
+  });
+});
+
+describe("Claude Code's settings", () => {
+  const show = 'echo "$*"; [ "$1" = --settings ] && cat "$2"';
+
+  test("that set variables of their own are overruled by a file for this run, and stay as they are", async () => {
+    using folder = makeTempFolder();
+    const env = standIn(folder, "claude", show);
+    mkdirSync(folder.join(".claude"));
+    const settings = '{ "env": { "ANTHROPIC_BASE_URL": "http://elsewhere", "OTHER": "x" } }';
+    writeFileSync(folder.join(".claude/settings.json"), settings);
+    const { stdout } = await run({ folder: folder.path, env }, "run", "claude", ...WHERE, "--", "-p", "hi");
+    const [line = "", json = ""] = stdout.split("\n");
+    expect(line).toMatch(/^--settings \S+ -p hi$/);
+    expect(line).not.toContain("sk-s");
+    expect(JSON.parse(json).env).toMatchObject({
+      ANTHROPIC_BASE_URL: "http://gw:1",
+      ANTHROPIC_AUTH_TOKEN: "sk-s",
+      ANTHROPIC_API_KEY: "",
+    });
+    expect(existsSync(line.split(" ")[1] ?? "")).toBe(false);
+    expect(readFileSync(folder.join(".claude/settings.json"), "utf8")).toBe(settings);
+    const told = await run({ folder: folder.path, env }, "env", "claude", ...WHERE);
+    expect(told.stderr).toContain(`takes ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`);
+  });
+
+  test("that do not matter are left alone", async () => {
+    using folder = makeTempFolder();
+    const env = standIn(folder, "claude", show);
+    mkdirSync(folder.join(".claude"));
+    writeFileSync(folder.join(".claude/settings.json"), '{ "env": { "OTHER": "x" } }');
+    const { stdout } = await run({ folder: folder.path, env }, "run", "claude", ...WHERE, "--", "-p", "hi");
+    expect(stdout).toBe("-p hi\n");
   });
 });
 

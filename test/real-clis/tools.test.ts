@@ -70,7 +70,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
         const { status, stdout } = await start([process.execPath, MAIN, ...words]);
         expect(stdout).toContain("a simulated model, and I have counted every word");
         expect(status).toBe(0);
-        expect(readdirSync(folder.path).filter((name) => name.startsWith("gateway-gemini"))).toEqual([]);
+        expect(readdirSync(folder.path).filter((name) => name.startsWith("gateway-run-"))).toEqual([]);
         const lines = gateway.ledger().slice(before);
         expect(lines.length).toBeGreaterThan(0);
         expect(new Set(lines.map((line) => line["key"]))).toEqual(new Set([platform]));
@@ -78,6 +78,42 @@ describe.skipIf(WANTED === "")("real tools", () => {
       PATIENCE_MS,
     );
   }
+
+  test(
+    "settings files that lead elsewhere are overruled",
+    async () => {
+      const elsewhere = "http://127.0.0.1:9";
+      const home = folder.join("elsewhere");
+      const claude = { env: { ANTHROPIC_BASE_URL: elsewhere, ANTHROPIC_AUTH_TOKEN: "sk-other" } };
+      await Bun.write(join(home, ".claude/settings.json"), JSON.stringify(claude));
+      const provider = `name = "x"\nbase_url = "${elsewhere}/v1"\nwire_api = "responses"`;
+      const codex = `model_provider = "other"\n[model_providers.other]\n${provider}\n`;
+      await Bun.write(join(home, ".codex/config.toml"), codex);
+      const gemini = { security: { auth: { selectedType: "oauth-personal" } } };
+      await Bun.write(join(home, ".gemini/settings.json"), JSON.stringify(gemini));
+      const anthropic = { options: { baseURL: elsewhere } };
+      const opencode = { model: "openai/gpt-5", provider: { anthropic }, disabled_providers: ["anthropic"] };
+      await Bun.write(join(home, ".config/opencode/opencode.json"), JSON.stringify(opencode));
+      for (const [tool, platform, args] of prompts.filter(([, each]) => each !== "relay").slice(0, 4)) {
+        const words = [
+          "run",
+          tool,
+          "--config",
+          gateway.configPath,
+          "--secret",
+          keyOf(platform),
+          "--",
+          ...args,
+        ];
+        const { stdout } = await start([process.execPath, MAIN, ...words], { HOME: home });
+        expect({ tool, stdout }).toEqual({
+          tool,
+          stdout: expect.stringContaining("a simulated model, and I have counted every word"),
+        });
+      }
+    },
+    PATIENCE_MS,
+  );
 
   test("none of them changed how Gemini CLI signs in", () => {
     expect(existsSync(folder.join("home/.gemini/settings.json"))).toBe(false);
