@@ -31,10 +31,12 @@ export async function serve(flags: ServeFlags): Promise<void> {
     const configPath = source.kind === "file" ? source.loaded.path : null;
     const running = startGateway(catalog, [screen.observer], configPath);
     ledger = running.gateway.ledger;
+    // Listened for before anyone is told that the gateway is ready: whoever reads that may stop it at once.
+    const stopped = untilStopped(running, screen);
     announce(running, source, flags, screen);
     const stopWatching =
       source.kind === "file" ? watch(source.loaded, running, flags, screen) : () => source.demo.stop();
-    await untilStopped(running, screen);
+    await stopped;
     stopWatching();
   } finally {
     screen.close();
