@@ -2,7 +2,7 @@
 
 import type { Argument, Command, Option } from "commander";
 
-export const NAMED = ["key", "group", "channel", "plan", "model", "tool"] as const;
+const NAMED = ["key", "group", "channel", "plan", "model", "tool"] as const;
 export type Named = (typeof NAMED)[number];
 
 export interface Suggestion {

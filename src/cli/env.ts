@@ -4,7 +4,7 @@ import { Command, Option } from "commander";
 import type { EnvFlags } from "./env-print.ts";
 import { addExamples } from "./examples.ts";
 
-export const KEY_OPTIONS: ReadonlyArray<readonly [flags: string, description: string]> = [
+const KEY_OPTIONS: ReadonlyArray<readonly [flags: string, description: string]> = [
   ["--key <name>", "the key's name; with --new, the new key's"],
   ["--secret <secret>", "the key's secret, - for stdin; GATEWAY_KEY is read without it"],
   ["--new", "make a key for this"],

@@ -11,7 +11,7 @@ export interface Setting {
 }
 
 /** What stands in the way. */
-export interface Obstacle {
+interface Obstacle {
   readonly path: string;
   /** What the file has to say, or to leave to the environment. */
   readonly content: object;

@@ -3,7 +3,7 @@
 import { Argument, Command } from "commander";
 import { addExamples } from "./examples.ts";
 
-export const DOCUMENTS = [
+const DOCUMENTS = [
   "config",
   "ledger",
   "keys",
