@@ -120,5 +120,6 @@ async function lookAhead({ candidate, bill }: Turn, answer: Answer): Promise<Ans
   }
   inbound.cancel();
   bill.attempts.push({ channel: name, status, error: "error_event" });
-  return { failure: blame(name, first.status, first.message), answer: null };
+  const message = Buffer.from(scrub(Buffer.from(first.message), [candidate.channel.credential])).toString();
+  return { failure: blame(name, first.status, message), answer: null };
 }

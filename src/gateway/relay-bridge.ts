@@ -7,6 +7,7 @@ import { UpstreamFault } from "../lib/http1/types.ts";
 import type { Bridge } from "./bridge.ts";
 import { answerFields, endAs, explainBreak, isKnown, judge, noteFirstByte, type Passage } from "./passage.ts";
 import { settle } from "./settle.ts";
+import { withhold } from "./withhold.ts";
 
 /** So long an upstream may take to end an answer whose last event has come: only then can its connection be used again. */
 const LINGER_MS = 1000;
@@ -27,8 +28,9 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
   let timer: Timer | null = null;
   try {
     for (;;) {
-      const chunk = await answer.inbound.read();
-      if (chunk === null) return null;
+      const came = await answer.inbound.read();
+      if (came === null) return null;
+      const chunk = withhold(came, answer.candidate.channel);
       meter?.see(chunk);
       if (!errand.call.exchange.gone) {
         const told = stream.push(chunk);

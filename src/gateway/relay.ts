@@ -18,6 +18,7 @@ import {
 } from "./passage.ts";
 import { relayBridged } from "./relay-bridge.ts";
 import { settle } from "./settle.ts";
+import { withhold } from "./withhold.ts";
 
 /** Answers up to this size are read whole before they are passed on, so that their charge can go in a header. */
 const WHOLE_LIMIT = 4 * 1024 * 1024;
@@ -75,7 +76,8 @@ function settleCut(passage: Passage, fault: UpstreamFault | null): GatewayError 
 
 /** An upstream's error may quote the credential that it refuses. */
 function cleanBody({ answer }: Passage, body: Uint8Array): Uint8Array {
-  return answer.inbound.status < 400 ? body : scrub(body, [answer.candidate.channel.credential]);
+  const { channel } = answer.candidate;
+  return answer.inbound.status < 400 ? withhold(body, channel) : scrub(body, [channel.credential]);
 }
 
 /** What the client is told: the answer as it is, or in its own dialect. */
@@ -110,15 +112,16 @@ async function pump(
   passage: Passage,
   begun: readonly Uint8Array[],
 ): Promise<{ fault: UpstreamFault | null; last: Uint8Array | null }> {
-  const { answer, errand, bill, meter } = passage;
+  const { answer, errand, bill, meter, streamed } = passage;
   const { inbound } = answer;
   const { exchange } = errand.call;
   const held = [...begun];
   let last: Uint8Array | null = null;
   try {
     for (;;) {
-      const chunk = held.shift() ?? (await inbound.read());
-      if (chunk === null) return { fault: null, last };
+      const came = held.shift() ?? (await inbound.read());
+      if (came === null) return { fault: null, last };
+      const chunk = streamed ? withhold(came, answer.candidate.channel) : came;
       noteFirstByte(bill);
       last = chunk;
       meter?.see(chunk);

@@ -8,7 +8,7 @@ import type { Answer } from "../../src/demo/answer.ts";
 import { makeGate } from "../../src/demo/script.ts";
 import { CREDENTIAL, keyOf } from "../harness/gateway.ts";
 import { parseAnswer, rawRequest } from "../harness/raw.ts";
-import { bearer, CONTENTS, type DialectName, makeRequest, MESSAGE, openWorld, type World } from "./world.ts";
+import { bearer, CONTENTS, DIALECTS, inWorld, makeRequest, MESSAGE, openWorld, type World } from "./world.ts";
 
 const ALIASES = {
   fast: "claude-haiku-4-5",
@@ -17,7 +17,6 @@ const ALIASES = {
   flash: "gemini-3.8-flash",
   small: "gpt-5.4-nano",
 };
-const DIALECTS: readonly DialectName[] = ["messages", "responses", "chat", "content"];
 
 let world: World;
 beforeAll(() => {
@@ -431,6 +430,29 @@ describe("an answer's bytes", () => {
       }
     }
     world.upstream.always(undefined);
+  });
+
+  test.each(DIALECTS)("nor does an error inside a stream tell it: %s", async (dialect) => {
+    const error = { type: "error", error: { type: "e", code: "e", message: `bad key ${CREDENTIAL}` } };
+    const event = `event: error\ndata: ${JSON.stringify(dialect === "content" ? { error: error.error } : error)}\n\n`;
+    await inWorld(async (own) => {
+      own.upstream.next({ answer: fix({ pieces: [Buffer.from(event)], fields: SSE, framing: "chunked" }) });
+      const { answer, record } = await own.trace(makeRequest(dialect, true));
+      expect(answer.text).toContain("bad key [credential removed]");
+      expect(answer.text + JSON.stringify(record)).not.toContain(CREDENTIAL);
+    });
+  });
+
+  test("nor does a whole answer that repeats it", async () => {
+    const text = JSON.stringify({
+      type: "message",
+      model: "m",
+      content: [{ type: "text", text: CREDENTIAL }],
+    });
+    world.upstream.next({ answer: fix({ pieces: [Buffer.from(text)] }) });
+    const { answer } = await world.trace(makeRequest("messages"));
+    expect(answer.text).toBe(text.replace(CREDENTIAL, "[credential removed]"));
+    expect(answer.complete).toBe(true);
   });
 });
 
