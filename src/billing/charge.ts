@@ -70,19 +70,19 @@ export function computeCharge(billed: Billed): Charge {
   const priced = billed.parts.map((part) => pricePart(part, billed));
   const usage = sumUsage(billed.parts);
   const parts = priced.map((each) => each.part);
-  const because = priced.find((each) => each.because !== null)?.because;
-  if (because !== undefined && because !== null)
-    return { ...UNPRICED, usage, parts, unpricedBecause: because };
-  const total = priced.reduce((sum, { amount }) => (amount === null ? sum : addDecimals(sum, amount)), ZERO);
   const own = parts.find(({ model }) => model === (billed.model ?? billed.requested)) ?? parts[0];
-  const sources = new Set(priced.map((each) => each.source));
+  let total = ZERO;
+  for (const { amount, because } of priced) {
+    if (amount === null) return { ...UNPRICED, usage, parts, unpricedBecause: because };
+    total = total === ZERO ? amount : addDecimals(total, amount);
+  }
   return {
     usage,
     parts,
     prices: own?.prices ?? {},
-    priceSource: [...sources].join(", ") || null,
+    priceSource: joinSources(priced),
     tier: own?.tier ?? null,
-    official: formatDecimal(total),
+    official: priced.length === 1 ? (own?.official_usd ?? null) : formatDecimal(total),
     charge: multiplyUp(total, billed.multiplier),
     unpricedBecause: null,
   };
@@ -90,22 +90,29 @@ export function computeCharge(billed: Billed): Charge {
 
 const UNPRICED = { prices: null, priceSource: null, tier: null, official: null, charge: null } as const;
 
-function pricePart({ model, pass, usage }: Part, billed: Billed): Priced {
+function joinSources(priced: readonly Priced[]): string | null {
+  if (priced.length === 1) return priced[0]?.source ?? null;
+  return [...new Set(priced.map((each) => each.source))].join(", ") || null;
+}
+
+function pricePart(part: Part, billed: Billed): Priced {
+  const { model, pass, usage } = part;
   const name = model ?? billed.model ?? billed.requested;
-  const missing = (because: string): Priced => {
-    const part = { model: name ?? "", pass, usage, prices: null, tier: null, official_usd: null };
-    return { part, source: null, amount: null, because };
-  };
-  if (name === null) return missing("the answer names no model");
+  if (name === null) return leaveUnpriced(part, "", "the answer names no model");
   const price = priceOf(name, model === null, billed);
-  if (price === null) return missing(`no price for ${name}`);
+  if (price === null) return leaveUnpriced(part, name, `no price for ${name}`);
   const chosen = chooseTariff(price, usage, billed.tariff);
-  if ("missing" in chosen) return missing(`no price for ${chosen.missing} of ${name}`);
+  if ("missing" in chosen) return leaveUnpriced(part, name, `no price for ${chosen.missing} of ${name}`);
   const { prices, tier } = chosen;
   const amount = amountOf(usage, prices);
-  if (amount === null) return missing(`no price for ${name}`);
-  const part = { model: name, pass, usage, prices, tier, official_usd: formatDecimal(amount) };
-  return { part, source: price.source, amount, because: null };
+  if (amount === null) return leaveUnpriced(part, name, `no price for ${name}`);
+  const told = { model: name, pass, usage, prices, tier, official_usd: formatDecimal(amount) };
+  return { part: told, source: price.source, amount, because: null };
+}
+
+function leaveUnpriced({ pass, usage }: Part, model: string, because: string): Priced {
+  const part = { model, pass, usage, prices: null, tier: null, official_usd: null };
+  return { part, source: null, amount: null, because };
 }
 
 /** A price that the config gives the asked-for name is meant for its answers, whatever these call their model. */
@@ -122,7 +129,8 @@ function amountOf(
 ): Decimal | null {
   let tokens = ZERO;
   let calls = ZERO;
-  for (const [kind, count] of Object.entries(usage)) {
+  for (const kind in usage) {
+    const count = usage[kind];
     if (count === undefined || count === 0 || kind === "reasoning") continue;
     const perMillion = prices[kind];
     const rate = perMillion ?? prices[kind + PER_1K];
@@ -131,9 +139,10 @@ function amountOf(
     if (perMillion === undefined) calls = addDecimals(calls, amount);
     else tokens = addDecimals(tokens, amount);
   }
-  for (const [name, factor] of Object.entries(prices)) {
-    if (name.startsWith(FACTOR)) tokens = multiplyDecimals(tokens, readCached(factor));
+  for (const name in prices) {
+    if (name.startsWith(FACTOR)) tokens = multiplyDecimals(tokens, readCached(prices[name] ?? ""));
   }
+  if (calls === ZERO) return shiftDecimal(tokens, 6);
   return addDecimals(shiftDecimal(tokens, 6), shiftDecimal(calls, 3));
 }
 

@@ -27,6 +27,7 @@ export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Chosen
   if ("missing" in prices) return prices;
   const factors = chooseFactors(price.factors, tariff);
   if ("missing" in factors) return factors;
+  if (factors.chosen.length === 0 && tier === undefined) return { prices: prices.chosen, tier: "standard" };
   const words = factors.chosen.map(([served]) => served.slice(served.indexOf("=") + 1));
   if (words.length === 0) words.push("standard");
   if (tier !== undefined) words.push(`over_${tier.over}`);
@@ -34,15 +35,18 @@ export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Chosen
   return { prices: prices.chosen, tier: words.join("+") };
 }
 
-function chooseRates(rates: Rates, usage: Usage): { readonly chosen: Record<string, string> } | Missing {
+function chooseRates(
+  rates: Rates,
+  usage: Readonly<Record<string, number | undefined>>,
+): { readonly chosen: Record<string, string> } | Missing {
   const chosen: Record<string, string> = {};
-  for (const [kind, count] of Object.entries(usage)) {
+  for (const kind in usage) {
     // A part of the output, told but not priced.
     if (kind === "reasoning") continue;
     const name = CALLS.has(kind) ? `${kind}${PER_1K}` : kind;
     const rate = rateOf(rates, name);
     if (rate !== undefined) chosen[name] = rate;
-    else if (count > 0) return { missing: name };
+    else if ((usage[kind] ?? 0) > 0) return { missing: name };
   }
   return { chosen };
 }
