@@ -53,6 +53,5 @@ test("a platform's or dialect's name is compared nowhere but in its own folders"
 });
 
 test("the program's version is the package's", async () => {
-  const { version } = (await Bun.file(join(SRC, "../package.json")).json()) as { version: string };
-  expect(VERSION).toBe(version);
+  expect(await Bun.file(join(SRC, "../package.json")).json()).toMatchObject({ version: VERSION });
 });

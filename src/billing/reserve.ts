@@ -32,7 +32,7 @@ export function reserve({ body, estimatedInput, model, ...billed }: Asked): stri
 }
 
 /** The cap on output tokens, wherever a dialect puts it; 0 when there is none. */
-export function readOutputCap(body: Uint8Array): number {
+function readOutputCap(body: Uint8Array): number {
   const scan = scanTopLevel(body, CAPS);
   if (scan.kind !== "object") return 0;
   const caps = CAPS.map((name) => readCap(body, scan.spans.get(name)));

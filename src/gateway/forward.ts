@@ -27,7 +27,7 @@ export async function forward(
   return inbound;
 }
 
-export function buildOutbound(errand: Errand, candidate: Candidate, gateway: Gateway): Outbound {
+function buildOutbound(errand: Errand, candidate: Candidate, gateway: Gateway): Outbound {
   const { call, request, dialect } = errand;
   const { channel } = candidate;
   const { origin, basePath, deadlines } = upstreamOf(channel);

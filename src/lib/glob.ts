@@ -5,7 +5,8 @@ export function matchesGlob(glob: string, text: string): boolean {
   const first = parts[0] ?? "";
   if (parts.length === 1) return glob === text;
   const last = parts.at(-1) ?? "";
-  if (!text.startsWith(first) || text.length < first.length + last.length || !text.endsWith(last)) return false;
+  if (!text.startsWith(first) || text.length < first.length + last.length || !text.endsWith(last))
+    return false;
   let from = first.length;
   const end = text.length - last.length;
   for (const part of parts.slice(1, -1)) {
