@@ -105,7 +105,7 @@ function paintHour(text: string, { hour }: ChannelView): string {
 }
 
 /** `45s`, `12m`, `3h05`, `2d`. */
-export function formatSpan(ms: number | null): string {
+function formatSpan(ms: number | null): string {
   if (ms === null) return "";
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 120) return `${seconds}s`;

@@ -2,7 +2,7 @@
 // began. Bounded, and cheap to add to.
 
 const MINUTE_MS = 60_000;
-export const MINUTES = 60;
+const MINUTES = 60;
 const SAMPLES = 256;
 
 export interface Counts {

@@ -22,6 +22,8 @@ const message = (more: Record<string, unknown> = {}) => ({
   }),
 });
 
+const PLATFORMS: readonly Platform[] = ["messages", "responses", "content", "relay"];
+
 const CALLS: Record<Platform, { target: string; field: string; body: unknown }> = {
   messages: {
     target: "/v1/messages",
