@@ -3,11 +3,14 @@
 // but for what it is given.
 
 import { ChannelWindow } from "./channel-window.ts";
-import { type Cause, causeOf, explainFailure, type Failure } from "./verdict.ts";
+import { type Cause, causeOf, explainFailure, type Failure, nameFailure } from "./verdict.ts";
 
 /** A channel, or one model of it, is left alone for a while. */
 export interface Rest {
   readonly state: "resting" | "unavailable";
+  /** For every client: nothing of what the upstream said to one of them. */
+  readonly brief: string;
+  /** For the operator. */
   readonly reason: string;
   readonly since: number;
   readonly until: number;
@@ -132,6 +135,7 @@ function makeRest(rule: Policy, { failure, now, random }: Blow, again: number, b
   const guess = doubled * (0.5 + random() / 2);
   return {
     state: rule.state,
+    brief: nameFailure(failure),
     reason: explainFailure(failure),
     since: before?.since ?? now,
     until: Math.round(now + (waitMs === null ? guess : Math.min(waitMs, LONGEST_TOLD_MS))),

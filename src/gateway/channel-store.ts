@@ -8,6 +8,7 @@ import { type ChannelMemory, createMemory, type Rest, settleCalm } from "./chann
 
 const restSchema = z.object({
   state: z.enum(["resting", "unavailable"]),
+  brief: z.string(),
   reason: z.string(),
   since: z.number(),
   until: z.number(),

@@ -52,7 +52,7 @@ export interface Ended {
 
 export interface Channels {
   choose(asker: Asker, route: Route, now: number): Choice;
-  /** The error to answer with when there was nothing to choose. */
+  /** The error to answer with when there was nothing to choose. It tells nobody what an upstream said to others. */
   explainNone(route: Route, now: number): GatewayError;
   /** The request is about to go there. */
   reportStart(candidate: Candidate, now: number): void;
@@ -134,7 +134,7 @@ class ChannelBook implements Channels {
       const rest = restOf(memory, model, now);
       if (rest === null) return `"${channel.name}" is being tried`;
       soonest = Math.min(soonest, Math.max(rest.until, rest.trialUntil));
-      return `"${channel.name}" ${rest.reason}`;
+      return `"${channel.name}" ${rest.brief}`;
     });
     const waitMs = Number.isFinite(soonest) ? soonest - now : 60_000;
     const text = `No channel of the group "${route.group.name}" is available now: ${reasons.join("; ")}. Try again in ${Math.max(1, Math.ceil(waitMs / 1000))} s; \`gateway channels\` shows their state.`;

@@ -133,7 +133,12 @@ export function causeOf(failure: Failure): Cause {
   return findRule(failure).cause;
 }
 
-/** What the channel did, for people: "is rate limited: 429 Slow down". */
+/** What the channel did: "is rate limited". */
+export function nameFailure(failure: Failure): string {
+  return findRule(failure).because;
+}
+
+/** The same with the upstream's words, for whoever asked it: "is rate limited: 429 Slow down". */
 export function explainFailure(failure: Failure): string {
   const said =
     failure.kind === "fault" ? failure.fault.message : `${failure.status} ${failure.message}`.trim();

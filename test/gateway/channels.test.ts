@@ -303,8 +303,9 @@ describe("none left", () => {
     expect(names()).toEqual([]);
     const error = channels.explainNone(match(catalog.keys.get("k")!, "m"), now);
     expect(error).toMatchObject({ code: "unavailable", status: 503, retryAfterSeconds: 20 });
-    expect(error.message).toContain('"a" is rate limited: 429 said');
-    expect(error.message).toContain('"b" is rate limited: 429 said');
+    expect(error.message).toContain('"a" is rate limited; "b" is rate limited.');
+    // What an upstream said to one client is not for the others.
+    expect(error.message).not.toContain("said");
   });
 
   test("nobody is told to wait for hours: clients would", () => {
