@@ -1,6 +1,7 @@
 // The bill of one request: opened before anything goes upstream, closed exactly once by settle.ts.
 
 import { estimateInputTokens } from "../billing/estimate.ts";
+import type { Intent } from "../billing/ledger-journal.ts";
 import type { Admission } from "../billing/limits.ts";
 import { reserve } from "../billing/reserve.ts";
 import type { Limits } from "../config/catalog.ts";
@@ -21,6 +22,8 @@ export type Attempt = {
 export interface Bill {
   readonly call: Call;
   readonly route: Route;
+  /** Of its arrival, as ledger lines have it. */
+  readonly time: string;
   readonly stream: boolean;
   /** Tokens of the prompt, by its size: for answers that break off before their usage is told. */
   readonly estimatedInput: number;
@@ -46,6 +49,7 @@ export async function openBill({ call, request }: Errand, route: Route, gateway:
   const bill: Bill = {
     call,
     route,
+    time: new Date(call.time).toISOString(),
     stream: request.stream,
     estimatedInput,
     requested,
@@ -55,32 +59,32 @@ export async function openBill({ call, request }: Errand, route: Route, gateway:
     firstByteMs: null,
     release: () => admission?.release(),
   };
-  if (open) await announce(bill, gateway);
-  return bill;
-}
-
-/** Told to the ledger before anything goes upstream. */
-async function announce(bill: Bill, gateway: Gateway): Promise<void> {
-  const { call, route } = bill;
-  const { key, group } = route;
+  if (!open) return bill;
   try {
-    await gateway.ledger.open({
-      id: call.id,
-      time: new Date(call.time).toISOString(),
-      key: key.name,
-      group: group.name,
-      platform: group.platform,
-      channel: route.candidates[0]?.channel.name ?? "",
-      endpoint: call.target.endpoint.label,
-      model: route.model ?? "",
-      upstream_model: bill.requested,
-      stream: bill.stream,
-      multiplier: group.multiplier,
-    });
+    await gateway.ledger.open(describeIntent(bill));
   } catch (error) {
     bill.release();
     throw error;
   }
+  return bill;
+}
+
+/** Told to the ledger before anything goes upstream. */
+function describeIntent({ call, route, time, requested, stream }: Bill): Intent {
+  const { key, group, model, candidates } = route;
+  return {
+    id: call.id,
+    time,
+    key: key.name,
+    group: group.name,
+    platform: group.platform,
+    channel: candidates[0]?.channel.name ?? "",
+    endpoint: call.target.endpoint.label,
+    model: model ?? "",
+    upstream_model: requested,
+    stream,
+    multiplier: group.multiplier,
+  };
 }
 
 interface Entry {

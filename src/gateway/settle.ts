@@ -2,8 +2,8 @@
 // costs, its line in the ledger. What is used is billing/assess.ts, what it costs billing/charge.ts.
 
 import { assess, type Assessment } from "../billing/assess.ts";
-import { computeCharge } from "../billing/charge.ts";
-import type { LineDraft, Outcome } from "../billing/ledger-line.ts";
+import { type Charge, computeCharge } from "../billing/charge.ts";
+import type { Basis, LineDraft, Outcome } from "../billing/ledger-line.ts";
 import type { Reading } from "../billing/usage.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import type { Attempt, Bill } from "./bill.ts";
@@ -88,9 +88,10 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     streamed: bill.stream,
     estimatedInput: bill.estimatedInput,
   });
+  const charge = chargeFor(bill, assessment, reading, gateway);
   return {
     id: call.id,
-    time: new Date(call.time).toISOString(),
+    time: bill.time,
     key: route.key.name,
     group: route.group.name,
     platform: route.group.platform,
@@ -101,24 +102,28 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     stream: bill.stream,
     status,
     outcome,
+    basis: chooseBasis(assessment, charge),
+    usage: charge.usage,
+    parts: charge.parts.length > 1 ? [...charge.parts] : undefined,
     raw_usage: reading?.raw ?? null,
-    ...draftMoney(bill, assessment, reading, gateway),
+    prices: charge.prices,
+    price_source: charge.priceSource,
+    tier: charge.tier,
+    official_usd: charge.official,
     multiplier: route.group.multiplier,
+    charge_usd: charge.charge,
     first_byte_ms: bill.firstByteMs,
     duration_ms: durationOf(call),
     attempts: bill.attempts,
+    extra: noteMore(bill, assessment, charge, reading),
   };
 }
 
-type Money = Pick<
-  LineDraft,
-  "basis" | "usage" | "prices" | "price_source" | "tier" | "official_usd" | "charge_usd" | "extra"
-> & {
-  readonly parts?: NonNullable<LineDraft["parts"]>;
-};
+function chooseBasis({ basis }: Assessment, { official }: Charge): Basis {
+  return basis !== "unknown" && official === null ? "unpriced" : basis;
+}
 
-function draftMoney(bill: Bill, assessment: Assessment, reading: Reading | null, gateway: Gateway): Money {
-  const { basis } = assessment;
+function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, gateway: Gateway): Charge {
   const charge = computeCharge({
     parts: assessment.parts,
     tariff: reading?.tariff ?? {},
@@ -129,35 +134,22 @@ function draftMoney(bill: Bill, assessment: Assessment, reading: Reading | null,
     at: new Date(bill.call.time),
     multiplier: bill.route.group.multiplier,
   });
-  const known = basis !== "unknown";
-  return {
-    basis: known && charge.official === null ? "unpriced" : basis,
-    usage: charge.usage,
-    ...(charge.parts.length > 1 ? { parts: [...charge.parts] } : {}),
-    prices: known ? charge.prices : null,
-    price_source: charge.priceSource,
-    tier: charge.tier,
-    official_usd: known ? charge.official : null,
-    charge_usd: known ? charge.charge : null,
-    extra: { ...noteAsked(bill, reading), ...noteDoubts(assessment, charge.unpricedBecause, reading) },
-  };
-}
-
-/** The name under which an upstream was asked, where neither client nor answer used it: it may be what has a price. */
-function noteAsked({ requested, route }: Bill, reading: Reading | null): LineDraft["extra"] & {} {
-  const isTold = requested === null || requested === route.model || requested === reading?.model;
-  return isTold ? {} : { requested_model: requested };
+  return assessment.basis === "unknown" ? { ...charge, prices: null, official: null, charge: null } : charge;
 }
 
 /** What a person should know of the amounts, and what finding a price later takes. */
-function noteDoubts(
+function noteMore(
+  { requested, route }: Bill,
   { estimated, suspect }: Assessment,
-  unpricedBecause: string | null,
+  { unpricedBecause }: Charge,
   reading: Reading | null,
 ): LineDraft["extra"] & {} {
-  return {
-    ...(estimated.length > 0 ? { estimated } : {}),
-    ...(suspect === null ? {} : { suspect }),
-    ...(unpricedBecause === null ? {} : { unpriced_because: unpricedBecause, tariff: reading?.tariff ?? {} }),
-  };
+  const extra: Record<string, unknown> = {};
+  // The name under which an upstream was asked, where neither client nor answer used it: it may be what has a price.
+  if (requested !== null && requested !== route.model && requested !== reading?.model)
+    extra["requested_model"] = requested;
+  if (estimated.length > 0) extra["estimated"] = estimated;
+  if (suspect !== null) extra["suspect"] = suspect;
+  if (unpricedBecause === null) return extra;
+  return { ...extra, unpriced_because: unpricedBecause, tariff: reading?.tariff ?? {} };
 }
