@@ -181,6 +181,20 @@ function readResident(pid: number): number {
   return Number(kilobytes) / 1024;
 }
 
+/** A gateway in a process of its own; both it and its upstream end with the test, however that ends. */
+async function serve() {
+  const upstream = startDemoUpstream({ credential: CREDENTIAL });
+  const gateway = await startGateway({ config: makeConfig(upstream) });
+  return {
+    upstream,
+    gateway,
+    [Symbol.asyncDispose]: async () => {
+      await gateway.stop();
+      upstream.stop();
+    },
+  };
+}
+
 /** A client that counts what comes instead of keeping it. */
 async function openCounter(port: number): Promise<{
   send(bytes: Uint8Array): void;
@@ -231,8 +245,8 @@ describe("a client that stops reading", () => {
   test.skipIf(!isLinux).each([true, false])(
     "makes the upstream wait, and the process does not grow (stream: %s)",
     async (stream) => {
-      const upstream = startDemoUpstream({ credential: CREDENTIAL });
-      const gateway = await startGateway({ config: makeConfig(upstream) });
+      await using served = await serve();
+      const { upstream, gateway } = served;
       const warm = await openRaw(gateway.port);
       warm.send(writeRequest(makeRequest("messages", stream)));
       await gateway.recorded(1);
@@ -251,8 +265,6 @@ describe("a client that stops reading", () => {
       expect(await upstream.ended(1)).toBe("answered");
       await gateway.recorded(2);
       client.close();
-      await gateway.stop();
-      upstream.stop();
     },
   );
 });
@@ -261,8 +273,8 @@ describe("a thousand clients at once", () => {
   const COUNT = 1000;
 
   test("stream side by side, each to its end, with a line each", async () => {
-    const upstream = startDemoUpstream({ credential: CREDENTIAL });
-    const gateway = await startGateway({ config: makeConfig(upstream) });
+    await using served = await serve();
+    const { upstream, gateway } = served;
     const gate = makeGate();
     upstream.always({ words: 10, gates: { 6: gate } });
     const request = writeRequest({
@@ -287,7 +299,5 @@ describe("a thousand clients at once", () => {
     const told = lines.map((line) => [line["outcome"], line["basis"], line["charge_usd"]].join(" "));
     expect(new Set(told).size).toBe(1);
     expect(lines[0]).toMatchObject({ outcome: "complete", basis: "exact" });
-    await gateway.stop();
-    upstream.stop();
   });
 });
