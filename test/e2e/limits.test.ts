@@ -6,7 +6,6 @@ import { startDemoUpstream } from "../../src/demo/upstream.ts";
 import { keyOf, makeConfig, type Platform, startGatewayHere } from "../harness/gateway.ts";
 import { openRaw, rawRequest, writeRequest } from "../harness/raw.ts";
 import { makeTempFolder } from "../harness/temp.ts";
-import { PLATFORMS } from "./world.ts";
 
 type Limits = Record<string, string | number>;
 
