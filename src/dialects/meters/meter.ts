@@ -133,20 +133,20 @@ class StreamMeter implements Meter {
 /** A JSON body, or a list of JSON values that comes bit by bit. */
 class BodyMeter implements Meter {
   readonly #reader: Reader;
-  readonly #sieve: Sieve;
+  /** Null while nothing has come, and where the body came in one piece. */
+  #sieve: Sieve | null = null;
   #bytes = 0;
-  /** The body came in one piece, and has been read. */
-  #whole = false;
 
   constructor(reader: Reader) {
     this.#reader = reader;
-    this.#sieve = new Sieve(reader.shape, (value) => reader.learn(value));
   }
 
   see(chunk: Uint8Array): void {
     const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
-    if (this.#bytes === 0) this.#whole = this.#learnWhole(bytes);
-    if (!this.#whole) this.#sieve.see(bytes);
+    if (this.#bytes === 0 && !this.#learnWhole(bytes)) {
+      this.#sieve = new Sieve(this.#reader.shape, (value) => this.#reader.learn(value));
+    }
+    this.#sieve?.see(bytes);
     this.#bytes += bytes.length;
   }
 
@@ -159,10 +159,10 @@ class BodyMeter implements Meter {
   }
 
   read(): Reading {
-    const { listed } = this.#sieve;
-    const ended = this.#whole || this.#sieve.ended;
+    const listed = this.#sieve?.listed === true;
+    const ended = this.#sieve === null ? this.#bytes > 0 : this.#sieve.ended;
     // What stands in a body that was cut counts, but an answer that was cut is never a whole one.
-    if (!ended && !listed) this.#reader.learn(this.#sieve.peek());
+    if (!ended && !listed) this.#reader.learn(this.#sieve?.peek());
     const reading = this.#reader.report();
     const whole = ended || (listed && reading.end === "complete");
     return {
