@@ -2,6 +2,7 @@
 // it has done lately. It decides how long which failure makes a channel rest. Pure
 // but for what it is given.
 
+import { type Usd, ZERO_USD } from "../lib/money.ts";
 import { ChannelWindow } from "./channel-window.ts";
 import { type Cause, causeOf, explainFailure, type Failure, nameFailure } from "./verdict.ts";
 
@@ -40,8 +41,8 @@ export interface ChannelMemory {
   lastFailure: { readonly at: number; readonly reason: string } | null;
   /** What the view showed last, and since when. */
   shown: { state: string; since: number } | null;
-  /** By UTC day, as a decimal. */
-  charge: { day: string; usd: string };
+  /** Of one UTC day, counted since 1970. */
+  charge: { day: number; usd: Usd };
 }
 
 export function createMemory(name: string, identity: string): ChannelMemory {
@@ -57,7 +58,7 @@ export function createMemory(name: string, identity: string): ChannelMemory {
     lastAnswer: 0,
     lastFailure: null,
     shown: null,
-    charge: { day: "", usd: "0" },
+    charge: { day: 0, usd: ZERO_USD },
   };
 }
 

@@ -3,6 +3,7 @@
 
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { z } from "zod";
+import { formatUsd, parseUsd } from "../lib/money.ts";
 import { parseJson } from "../lib/json.ts";
 import { type ChannelMemory, createMemory, type Rest, settleCalm } from "./channel-memory.ts";
 
@@ -27,7 +28,7 @@ const memorySchema = z.object({
   last_answer: z.number(),
   last_failure: z.object({ at: z.number(), reason: z.string() }).nullable(),
   shown: z.object({ state: z.string(), since: z.number() }).nullable(),
-  charge: z.object({ day: z.string(), usd: z.string().regex(/^-?\d{1,30}(\.\d{1,12})?$/) }),
+  charge: z.object({ day: z.number(), usd: z.string().regex(/^\d{1,30}(\.\d{1,12})?$/) }),
 });
 
 const fileSchema = z.object({ v: z.literal(1), channels: z.array(memorySchema) });
@@ -90,7 +91,7 @@ function encode(memory: ChannelMemory, now: number): Saved {
     last_answer: memory.lastAnswer,
     last_failure: memory.lastFailure,
     shown,
-    charge,
+    charge: { day: charge.day, usd: formatUsd(charge.usd) },
   };
 }
 
@@ -106,7 +107,7 @@ function read(path: string, now: number): Map<string, ChannelMemory> {
     memory.lastAnswer = saved.last_answer;
     memory.lastFailure = saved.last_failure;
     memory.shown = saved.shown;
-    memory.charge = saved.charge;
+    memory.charge = { day: saved.charge.day, usd: parseUsd(saved.charge.usd) };
     settleCalm(memory);
     memories.set(saved.name, memory);
   }

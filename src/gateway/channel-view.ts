@@ -1,6 +1,7 @@
 // What the available-channels view shows of a channel, from what is remembered of it.
 
 import type { Catalog, Channel } from "../config/catalog.ts";
+import { formatUsd } from "../lib/money.ts";
 import { type ChannelMemory, createMemory, restOf } from "./channel-memory.ts";
 import type { ChannelState, ChannelView } from "./control-state.ts";
 
@@ -41,7 +42,7 @@ export function describeChannel(channel: Channel, memory: ChannelMemory, now: nu
     latency_p95_ms: window.quantile(0.95),
     requests_hour: hour.reduce((sum, { requests }) => sum + requests, 0),
     errors_hour: hour.reduce((sum, { errors }) => sum + errors, 0),
-    charge_today_usd: memory.charge.day === dayOf(now) ? memory.charge.usd : "0",
+    charge_today_usd: memory.charge.day === dayOf(now) ? formatUsd(memory.charge.usd) : "0",
     hour,
   };
 }
@@ -59,8 +60,9 @@ export function settleCondition(
   return { ...condition, since: shown.since };
 }
 
-export function dayOf(now: number): string {
-  return new Date(now).toISOString().slice(0, 10);
+/** UTC days since 1970. */
+export function dayOf(now: number): number {
+  return Math.floor(now / 86_400_000);
 }
 
 function judgeCondition(channel: Channel, memory: ChannelMemory, now: number): Condition {

@@ -5,7 +5,7 @@
 import type { Catalog, Channel } from "../config/catalog.ts";
 import { GatewayError } from "../lib/errors.ts";
 import type { Exchange } from "../lib/http1/types.ts";
-import { addUsd, formatUsd, parseUsd } from "../lib/money.ts";
+import { addUsd, parseUsd, ZERO_USD } from "../lib/money.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import {
   type ChannelMemory,
@@ -185,8 +185,8 @@ class ChannelBook implements Channels {
     }
     if (chargeUsd === null) return;
     const day = dayOf(now);
-    const before = parseUsd(memory.charge.day === day ? memory.charge.usd : "0");
-    memory.charge = { day, usd: formatUsd(addUsd(before, parseUsd(chargeUsd))) };
+    const before = memory.charge.day === day ? memory.charge.usd : ZERO_USD;
+    memory.charge = { day, usd: addUsd(before, parseUsd(chargeUsd)) };
   }
 
   reportProbe(channel: Channel, failure: Failure | null, now: number): void {

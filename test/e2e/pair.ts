@@ -11,7 +11,7 @@ import { flushLedger, type Line } from "./world.ts";
 
 type Section = Record<string, unknown>;
 
-export const PLATFORMS: readonly Platform[] = ["messages", "responses", "content", "relay"];
+const PLATFORMS: readonly Platform[] = ["messages", "responses", "content", "relay"];
 
 export interface PairOptions {
   /** For the channels to the first and the second upstream. */
