@@ -37,6 +37,8 @@ const SHORT_STRING = 24;
 const LONGEST_ESCAPED_KEY = 256;
 const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
+const WORDS = ["true", "false", "null"];
+
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 const NOT_JSON: Scan = { kind: "not_json" };
@@ -77,7 +79,7 @@ export function readModel(bytes: Uint8Array, scan: Scan = scanTopLevel(bytes, ["
 /** True when the body's `stream` is the literal `true`. */
 export function readStreamFlag(bytes: Uint8Array, scan: Scan = scanTopLevel(bytes, ["stream"])): boolean {
   const span = scan.kind === "object" ? scan.spans.get("stream") : undefined;
-  return span !== undefined && readText(bytes, span) === "true";
+  return span !== undefined && span.end - span.start === 4 && equalsAt(bytes, span.start, "true");
 }
 
 /** The string that stands in a span; null when it is no string. */
@@ -192,17 +194,26 @@ function findNestedEnd(bytes: Uint8Array, start: number): number {
 function findLiteralEnd(bytes: Uint8Array, start: number): number {
   let end = start;
   while (end < bytes.length && isLiteralByte(bytes[end] ?? 0)) end += 1;
-  return LITERAL.test(readText(bytes, { start, end })) ? end : -1;
+  return isPlainLiteral(bytes, start, end) || LITERAL.test(readText(bytes, { start, end })) ? end : -1;
+}
+
+/** Most literals: nothing of them has to be decoded. */
+function isPlainLiteral(bytes: Uint8Array, start: number, end: number): boolean {
+  const first = bytes[start] ?? 0;
+  if (first > 0x39) return WORDS.some((word) => word.length === end - start && equalsAt(bytes, start, word));
+  let at = start;
+  while (at < end && isDigit(bytes[at] ?? 0)) at += 1;
+  return at === end && isDigit(first) && (first !== 0x30 || end - start === 1);
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
 }
 
 function isLiteralByte(byte: number): boolean {
   const letter = byte | 0x20;
   return (
-    (byte >= 0x30 && byte <= 0x39) ||
-    (letter >= 0x61 && letter <= 0x7a) ||
-    byte === 0x2b ||
-    byte === 0x2d ||
-    byte === 0x2e
+    isDigit(byte) || (letter >= 0x61 && letter <= 0x7a) || byte === 0x2b || byte === 0x2d || byte === 0x2e
   );
 }
 
