@@ -115,7 +115,8 @@ const channel = z.strictObject({
     .strictObject({
       connect: timer.prefault("10s"),
       first_byte: timer.prefault("300s"),
-      idle: timer.prefault("300s"),
+      // Streams that think in silence for ten minutes are real.
+      idle: timer.prefault("900s"),
     })
     .prefault({}),
   probe: timer.optional(),
