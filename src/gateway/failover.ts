@@ -12,11 +12,14 @@ import type { Candidate } from "./match.ts";
 import { peek } from "./peek.ts";
 import { blame, describeFailure, type Failure, mayBlameChannel, readFailure } from "./verdict.ts";
 
-interface Failed {
-  readonly failure: Failure;
-  /** What the upstream said, when it said something that a client can be told. */
-  readonly answer: Answer | null;
-}
+type Failed =
+  | {
+      readonly failure: Failure;
+      /** What the upstream said, when it said something that a client can be told. */
+      readonly answer: Answer | null;
+    }
+  /** Nothing is wrong, but what is asked for may be kept on another channel. */
+  | { readonly failure: null; readonly answer: Answer };
 
 /** One channel's turn. */
 interface Turn {
@@ -49,13 +52,14 @@ export async function failover(errand: Errand, bill: Bill, gateway: Gateway): Pr
     if (endsErrand(attempted.failure)) break;
   }
   if (last === null) throw channels.explainNone(bill.route, gateway.now());
+  if (last.failure === null) return last.answer;
   if (last.answer?.inbound.status === 429) return last.answer;
   throw describeFailure(last.failure);
 }
 
 /** The client has left, or the upstream had begun to answer: nothing more is sent. */
-function endsErrand(failure: Failure): boolean {
-  return failure.kind === "fault" && (failure.fault.kind === "cancelled" || failure.fault.answered);
+function endsErrand(failure: Failure | null): boolean {
+  return failure?.kind === "fault" && (failure.fault.kind === "cancelled" || failure.fault.answered);
 }
 
 async function attempt(turn: Turn): Promise<Answer | Failed> {
@@ -69,7 +73,7 @@ async function attempt(turn: Turn): Promise<Answer | Failed> {
   const attempted = await send(turn);
   // What is not billed says little of a channel: not every upstream serves it.
   if (!bill.open) return attempted;
-  if (!("failure" in attempted)) {
+  if (!("failure" in attempted) || attempted.failure === null) {
     channels.reportAnswer(candidate, performance.now() - started, gateway.now());
   } else if (attempted.failure.kind === "fault" && attempted.failure.fault.kind === "cancelled") {
     channels.reportLeft(candidate);
@@ -85,7 +89,7 @@ async function send(turn: Turn): Promise<Answer | Failed> {
   try {
     const inbound = await forward(errand, candidate, gateway, turn.leftMs);
     const answer: Answer = { inbound, candidate, whole: null };
-    if (mayBlameChannel(inbound.status)) return await readRefusal(turn, answer);
+    if (inbound.status === 404 || mayBlameChannel(inbound.status)) return await readRefusal(turn, answer);
     if (!turn.isLast && errand.request.stream && inbound.status === 200) return await lookAhead(turn, answer);
     bill.attempts.push({ channel: name, status: inbound.status });
     return answer;
@@ -100,13 +104,23 @@ async function send(turn: Turn): Promise<Answer | Failed> {
 }
 
 /** The upstream refuses: the channel, or only the request? */
-async function readRefusal({ candidate, bill, gateway }: Turn, answer: Answer): Promise<Answer | Failed> {
+async function readRefusal(turn: Turn, answer: Answer): Promise<Answer | Failed> {
+  const { candidate, bill, gateway } = turn;
   const { channel } = candidate;
   const { inbound } = answer;
   bill.attempts.push({ channel: channel.name, status: inbound.status });
   const whole = scrub(await readErrorBody(inbound), [channel.credential]);
   const failure = readFailure(channel.name, inbound, whole, gateway.now());
-  return failure === null ? { ...answer, whole } : { failure, answer: { ...answer, whole } };
+  const told = { ...answer, whole };
+  return failure !== null || isKeptElsewhere(turn, told) ? { failure, answer: told } : told;
+}
+
+/** Responses are stored by the channel that made them, and no other knows them. */
+function isKeptElsewhere({ errand, isLast }: Turn, { inbound, whole }: Answer): boolean {
+  if (isLast || whole === null) return false;
+  const { purpose } = errand.call.target.endpoint;
+  if (purpose === "resource") return inbound.status === 404;
+  return Buffer.from(whole).includes('"previous_response_not_found"');
 }
 
 /** A stream whose first real event is an error is none: another channel may do better. */

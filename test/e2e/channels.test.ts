@@ -177,6 +177,31 @@ test("some upstreams refuse a credential with a 400, and only the body says so",
   expect(view("content-a")).toMatchObject({ state: "unavailable" });
 });
 
+describe("what only one channel keeps is found there", () => {
+  test("a stored response", async () => {
+    const { a, b, ask, view } = open();
+    a.next("status-404");
+    const request = { target: "/v1/responses/resp_1/input_items", fields: bearer("responses") };
+    await ask(request);
+    expect([a.requests.length, b.requests.length]).toEqual([1, 1]);
+    a.next("status-404");
+    b.next("status-404");
+    const nowhere = await ask(request);
+    expect(nowhere.answer.status).toBe(404);
+    expect(view("responses-a")).toMatchObject({ state: "unknown" });
+  });
+
+  test("the response that a request goes on from", async () => {
+    const { a, ask, view } = open();
+    const code = "previous_response_not_found";
+    a.next(say("400 Bad", JSON.stringify({ error: { message: "no", type: "invalid_request_error", code } })));
+    const { answer, line } = await ask(makeRequest("responses", false, { previous_response_id: "resp_1" }));
+    expect(answer.status).toBe(200);
+    expect(line).toMatchObject({ attempts: [{ status: 400 }, { status: 200 }] });
+    expect(view("responses-a")).toMatchObject({ state: "available", errors_hour: 0 });
+  });
+});
+
 test("a conversation stays where it was answered, by weight or after a failure", async () => {
   const { a, b, ask } = open({ b: { priority: 1 } });
   const request = askAnew();
