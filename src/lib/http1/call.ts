@@ -73,10 +73,6 @@ export class Call implements Sending, Inbound {
     return this.#ended && this.#unreadBytes === 0;
   }
 
-  get failed(): boolean {
-    return this.#fault !== null;
-  }
-
   get begun(): boolean {
     return this.#begun;
   }
@@ -100,17 +96,14 @@ export class Call implements Sending, Inbound {
 
   // What the connection reports.
 
+  /** The head is complete. Whoever awaits it runs later, when what came along has been pushed: `buffered` tells. */
   begin(head: AnswerHead, length: number | null, closeDelimited: boolean): void {
     this.status = head.status;
     this.fields = head.fields;
     this.length = length;
     this.closeDelimited = closeDelimited;
     this.#begun = true;
-  }
-
-  /** The head is complete, and what came with it has been pushed: `buffered` tells. */
-  announce(): void {
-    if (this.#fault === null) this.#head.resolve(this);
+    this.#head.resolve(this);
   }
 
   push(bytes: Uint8Array): void {

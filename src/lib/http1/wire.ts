@@ -179,7 +179,6 @@ export class Wire implements Carrier, Peer {
     this.#idleMs = readIdleMs(findField(head.fields, "keep-alive"));
     call.begin(head, typeof said === "number" ? said : null, length === "unsaid");
     this.#receiveBody(call, this.#decoder, bytes, from);
-    call.announce();
   }
 
   #receiveBody(call: Call, decoder: BodyDecoder, bytes: Buffer, from: number): void {

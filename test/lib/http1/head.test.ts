@@ -14,7 +14,7 @@ import type { Field } from "../../../src/lib/http1/types.ts";
 
 const TOKEN = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
 const name = fc
-  .string({ unit: fc.constantFrom(...TOKEN), minLength: 1, maxLength: 20 })
+  .string({ unit: fc.constantFrom(...TOKEN.split("")), minLength: 1, maxLength: 20 })
   .filter((text) => !["connection", "keep-alive", "content-length", "transfer-encoding"].includes(text));
 const value = fc
   .array(fc.oneof(fc.constant(9), fc.integer({ min: 32, max: 126 }), fc.integer({ min: 128, max: 255 })))

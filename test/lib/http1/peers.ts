@@ -1,7 +1,7 @@
 // The other sides that the tests of HTTP/1.1 talk to, on node:net, which knows
 // nothing of our code: an upstream that follows a script, and a bare client.
 
-import { connect, createServer, type AddressInfo, type Server as NetServer, type Socket } from "node:net";
+import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
 import type { Inbound, Origin, Outbound } from "../../../src/lib/http1/types.ts";
 import { UpstreamFault } from "../../../src/lib/http1/types.ts";
 
@@ -42,9 +42,9 @@ export async function startUpstream(
     socket.once("close", () => sockets.delete(socket));
     socket.on("error", () => {});
     onConnection(socket);
-    let held = Buffer.alloc(0);
+    let held: Buffer = Buffer.alloc(0);
     let turn = 0;
-    socket.on("data", (bytes) => {
+    socket.on("data", (bytes: Buffer) => {
       held = Buffer.concat([held, bytes]);
       for (let seen = takeRequest(held); seen !== null; seen = takeRequest(held)) {
         held = seen.rest;
@@ -55,7 +55,8 @@ export async function startUpstream(
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const port = (server.address() as AddressInfo).port;
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
   return {
     port,
     origin: { tls: false, host: "127.0.0.1", port },

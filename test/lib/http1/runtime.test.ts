@@ -12,20 +12,20 @@ afterEach(() => {
 });
 
 interface Ends {
-  readonly server: Socket;
-  readonly client: Socket;
+  readonly server: Socket<unknown>;
+  readonly client: Socket<unknown>;
 }
 
 const deaf: SocketHandler = { data() {}, drain() {}, close() {}, error() {} };
 
 async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler = {}): Promise<Ends> {
-  const accepted = Promise.withResolvers<Socket>();
+  const accepted = Promise.withResolvers<Socket<unknown>>();
   const listener = Bun.listen({
     hostname: "127.0.0.1",
     port: 0,
     socket: { ...deaf, ...onServer, open: (socket) => accepted.resolve(socket) },
   });
-  const client = await Bun.connect({
+  const client = await Bun.connect<unknown>({
     hostname: "127.0.0.1",
     port: listener.port,
     socket: { ...deaf, ...onClient },
