@@ -190,8 +190,10 @@ export function restOf(memory: ChannelMemory, model: string | null, now: number)
   return standing(memory.rest, now) ?? standing((model !== null && memory.models.get(model)) || null, now);
 }
 
+/** A rest that ends later than any can was begun before the clock was set back. */
 function standing(rest: Rest | null, now: number): Rest | null {
-  return rest !== null && (now < rest.until || now < rest.trialUntil) ? rest : null;
+  if (rest === null || rest.until - now > LONGEST_TOLD_MS) return null;
+  return now < rest.until || now < rest.trialUntil ? rest : null;
 }
 
 /** A request is sent although the channel rested: until it is known how that went, it is the only one. */

@@ -190,6 +190,13 @@ describe("a failure makes a channel rest", () => {
     expect(names()).toEqual(["a", "b"]);
   });
 
+  test("not for days because the clock was set back", () => {
+    const { names, fail } = open(TWO);
+    fail("a", status(429, 30 * SECOND));
+    now -= 24 * 60 * MINUTE;
+    expect(names()).toEqual(["a", "b"]);
+  });
+
   test("longer each time where it doesn't say, half of it by chance, and not for ever", () => {
     const { channels, catalog, fail } = open(TWO);
     const waits = Array.from({ length: 9 }, () => {
