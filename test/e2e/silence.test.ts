@@ -21,26 +21,23 @@ describe.each(DIALECTS)("ten minutes of silence: %s", (dialect) => {
     ["11m", "complete"],
     ["9m", "upstream_cut"],
     ["default", "complete"],
-  ])(
-    "in the middle of a stream, with timeouts.idle: %s, end %s",
-    async (idle, outcome) => {
-      await inWorld(
-        async (world) => {
-          const gate = makeGate();
-          world.upstream.next({ gates: { 7: gate } });
-          const running = await world.begin(makeRequest(dialect, true));
-          await running.client.until("said");
-          jest.advanceTimersByTime(TEN_MINUTES);
-          gate.open();
-          const { record, lines } = await running.over();
-          expect(record.outcome).toBe(outcome);
-          expect(lines).toMatchObject([{ outcome }]);
-          running.client.close();
-        },
-        onChannels(idle === "default" ? {} : { timeouts: { idle } }),
-      );
-    },
-  );
+  ])("in the middle of a stream, with timeouts.idle: %s, end %s", async (idle, outcome) => {
+    await inWorld(
+      async (world) => {
+        const gate = makeGate();
+        world.upstream.next({ gates: { 7: gate } });
+        const running = await world.begin(makeRequest(dialect, true));
+        await running.client.until("said");
+        jest.advanceTimersByTime(TEN_MINUTES);
+        gate.open();
+        const { record, lines } = await running.over();
+        expect(record.outcome).toBe(outcome);
+        expect(lines).toMatchObject([{ outcome }]);
+        running.client.close();
+      },
+      onChannels(idle === "default" ? {} : { timeouts: { idle } }),
+    );
+  });
 
   test.each([
     ["11m", 200],
