@@ -8,14 +8,8 @@ import { Deadline } from "../deadline.ts";
 import { Gathering, writePacket, writeRest } from "./bytes.ts";
 import { ServerExchange, type ReplyLine } from "./exchange.ts";
 import { readLength, staysOpen } from "./framing.ts";
-import {
-  findHeadEnd,
-  Malformed,
-  parseRequest,
-  skipEmptyLines,
-  writeStatusLine,
-  type RequestHead,
-} from "./head.ts";
+import { findHeadEnd, parseRequest, skipEmptyLines, writeStatusLine, type RequestHead } from "./head.ts";
+import { Malformed } from "./malformed.ts";
 import { RequestBody } from "./request-body.ts";
 
 /** What the connections of one server share. */

@@ -6,7 +6,8 @@
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { Deadline } from "../deadline.ts";
 import { Gathering } from "./bytes.ts";
-import { findHeadEnd, Malformed, MAX_HEAD_BYTES, parseAnswer } from "./head.ts";
+import { findHeadEnd, MAX_HEAD_BYTES, parseAnswer } from "./head.ts";
+import { Malformed } from "./malformed.ts";
 import type { FaultKind, Origin } from "./types.ts";
 
 /** Who hears what a socket reports. */

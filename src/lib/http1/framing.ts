@@ -3,7 +3,8 @@
 // one packet are moved together in place, so a packet gives at most one view.
 // What this file does not own: sockets, limits on a body's size.
 
-import { hasToken, Malformed } from "./head.ts";
+import { hasToken } from "./head.ts";
+import { Malformed } from "./malformed.ts";
 import type { Field } from "./types.ts";
 
 export interface BodyDecoder {

@@ -3,19 +3,11 @@
 // refused, so that no two readers disagree about where a message ends.
 // What this file does not own: what the fields mean for the body (framing.ts).
 
+import { parseFields } from "./fields.ts";
+import { Malformed } from "./malformed.ts";
 import type { Field } from "./types.ts";
 
 export const MAX_HEAD_BYTES = 64 * 1024;
-
-/** The other side broke the protocol. `status` is what a server answers to it. */
-export class Malformed extends Error {
-  readonly status: number;
-  constructor(message: string, status = 400) {
-    super(message);
-    this.name = "Malformed";
-    this.status = status;
-  }
-}
 
 export interface RequestHead {
   readonly method: string;
@@ -33,8 +25,6 @@ export interface AnswerHead {
 
 const CR = 13;
 const LF = 10;
-const SPACE = 32;
-const TAB = 9;
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FORBIDDEN_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 const METHOD = /^[A-Z][A-Z-]{0,31}$/;
@@ -43,8 +33,8 @@ const AFTER_VERSION = /^ [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const ABSOLUTE = /^https?:\/\/[^/?#\s]+/i;
 const KNOWN_NAMES_LIMIT = 1024;
 
-/** Names as they came → lower case: real traffic repeats a few dozen. */
-const knownNames = new Map<string, string>();
+/** Names that have been found to be tokens: real traffic repeats a few dozen. */
+const knownNames = new Set<string>();
 
 /** Where the head that starts at `from` ends (behind its empty line), or -1. */
 export function findHeadEnd(bytes: Buffer, from: number): number {
@@ -112,45 +102,6 @@ function endOfLine(head: string, from: number): number {
   return at < 0 ? head.length : at;
 }
 
-function parseFields(head: string, from: number): Field[] {
-  const fields: Field[] = [];
-  let at = from;
-  while (at < head.length) {
-    const end = endOfLine(head, at);
-    const colon = head.indexOf(":", at);
-    if (colon < 0 || colon >= end) throw new Malformed("a field without a colon");
-    const name = readName(head.slice(at, colon));
-    const value = readValue(head, colon + 1, end);
-    if (name === null || FORBIDDEN_IN_VALUE.test(value))
-      throw new Malformed("a forbidden character in a field");
-    fields.push([name, value]);
-    at = end + 2;
-  }
-  return fields;
-}
-
-/** Null for what isn't a token: so spaces before the colon and folded lines are refused. */
-function readName(raw: string): string | null {
-  const known = knownNames.get(raw);
-  if (known !== undefined) return known;
-  if (!TOKEN.test(raw)) return null;
-  const name = raw.toLowerCase();
-  if (knownNames.size < KNOWN_NAMES_LIMIT && raw.length <= 64) knownNames.set(raw, name);
-  return name;
-}
-
-function readValue(head: string, from: number, to: number): string {
-  let start = from;
-  let end = to;
-  while (start < end && isBlank(head.charCodeAt(start))) start++;
-  while (end > start && isBlank(head.charCodeAt(end - 1))) end--;
-  return head.slice(start, end);
-}
-
-function isBlank(code: number): boolean {
-  return code === SPACE || code === TAB;
-}
-
 /** The first value of a field. */
 export function findField(fields: readonly Field[], name: string): string | undefined {
   for (const field of fields) if (field[0] === name) return field[1];
@@ -179,12 +130,19 @@ function isFraming(name: string): boolean {
   }
 }
 
+function isName(name: string): boolean {
+  if (knownNames.has(name)) return true;
+  if (!TOKEN.test(name)) return false;
+  if (knownNames.size < KNOWN_NAMES_LIMIT && name.length <= 64) knownNames.add(name);
+  return true;
+}
+
 /** Field lines for the wire, one latin-1 character a byte. Framing fields among `fields` are left out. */
 export function writeFields(fields: readonly Field[]): string {
   let lines = "";
   for (const [name, value] of fields) {
     if (isFraming(name)) continue;
-    if (readName(name) === null || FORBIDDEN_IN_VALUE.test(value)) {
+    if (!isName(name) || FORBIDDEN_IN_VALUE.test(value)) {
       throw new Malformed(`a forbidden character in the field ${JSON.stringify(name)}`);
     }
     lines += `${name}: ${value}\r\n`;

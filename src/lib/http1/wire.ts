@@ -8,7 +8,8 @@ import { Gathering, writePacket, writeRest } from "./bytes.ts";
 import type { Call, Carrier } from "./call.ts";
 import type { Peer } from "./dial.ts";
 import { openDecoder, readLength, staysOpen, type BodyDecoder } from "./framing.ts";
-import { findField, findHeadEnd, Malformed, MAX_HEAD_BYTES, parseAnswer, type AnswerHead } from "./head.ts";
+import { findField, findHeadEnd, MAX_HEAD_BYTES, parseAnswer, type AnswerHead } from "./head.ts";
+import { Malformed } from "./malformed.ts";
 import type { FaultKind } from "./types.ts";
 
 /** Who is told what becomes of a connection. */

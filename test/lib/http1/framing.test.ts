@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { Gathering, writePacket, writeRest } from "../../../src/lib/http1/bytes.ts";
 import { openDecoder, readLength, staysOpen, type BodyDecoder } from "../../../src/lib/http1/framing.ts";
-import { Malformed } from "../../../src/lib/http1/head.ts";
+import { Malformed } from "../../../src/lib/http1/malformed.ts";
 import type { Field } from "../../../src/lib/http1/types.ts";
 
 /** Feeds `wire`, cut at the offsets, as a socket would: each piece a buffer of its own. */

@@ -3,13 +3,13 @@ import * as fc from "fast-check";
 import {
   findField,
   hasToken,
-  Malformed,
   parseAnswer,
   parseRequest,
   writeFields,
   writeRequestLine,
   writeStatusLine,
 } from "../../../src/lib/http1/head.ts";
+import { Malformed } from "../../../src/lib/http1/malformed.ts";
 import type { Field } from "../../../src/lib/http1/types.ts";
 
 const TOKEN = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
