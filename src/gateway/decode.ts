@@ -87,6 +87,10 @@ class DecodedInbound implements Inbound {
     }
   }
 
+  takeRest(): null {
+    return null;
+  }
+
   cancel(): void {
     this.#inbound.cancel();
   }

@@ -102,6 +102,10 @@ class PeekedInbound implements Inbound {
     return pending ?? this.#inbound.read();
   }
 
+  takeRest(): Uint8Array | null {
+    return this.#held.length > 0 || this.#pending !== null ? null : this.#inbound.takeRest();
+  }
+
   cancel(): void {
     this.#inbound.cancel();
   }

@@ -39,7 +39,8 @@ export async function relay(passage: Passage): Promise<void> {
 
 async function relayWhole(passage: Passage): Promise<void> {
   const { answer, bill, meter, errand, gateway } = passage;
-  const read = answer.whole === null ? await readWhole(passage) : { chunks: [answer.whole], rest: false };
+  const whole = answer.whole ?? answer.inbound.takeRest();
+  const read = whole === null ? await readWhole(passage) : { chunks: [whole], rest: false };
   noteFirstByte(bill);
   if (read.rest) return await relayStream(passage, read.chunks);
   const body = cleanBody(passage, joinChunks(read.chunks));

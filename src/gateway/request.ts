@@ -28,7 +28,8 @@ export async function readRequest(call: Call, catalog: Catalog): Promise<Inferen
     return { body: null, plain: null, model: null, modelSpan: null, stream: false, encoded: false };
   }
   const body = await call.exchange.readBody(catalog.maxBodyBytes);
-  const plain = await decode(call, body, catalog.maxBodyBytes);
+  const coding = call.exchange.field("content-encoding");
+  const plain = coding === undefined ? body : await decode(body, coding, catalog.maxBodyBytes);
   const held = { body, plain, encoded: plain !== body };
   if (model !== null)
     return { ...held, model: model.id, modelSpan: null, stream: call.target.stream ?? false };
@@ -65,9 +66,7 @@ function refuseBody(reading: Exclude<ModelReading, { kind: "model" }>): GatewayE
   }
 }
 
-async function decode(call: Call, body: Uint8Array, limit: number): Promise<Uint8Array> {
-  const coding = call.exchange.field("content-encoding");
-  if (coding === undefined) return body;
+async function decode(body: Uint8Array, coding: string, limit: number): Promise<Uint8Array> {
   try {
     return await decodeBody(body, coding, limit);
   } catch (error) {

@@ -31,24 +31,49 @@ interface Address {
 
 export function startServer(gateway: Gateway, address: Address): RunningServer {
   const newId = createIdSource(gateway.now);
-  const running = new Set<Promise<void>>();
+  const running = new Running();
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
   const onExchange = (exchange: Exchange): void => {
     const admitted = admitOrigin(exchange, gateway.catalog);
     const arrival = { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
     const call = receive(arrival, gateway, address.host);
     if (call === null) return;
-    const done = call.catch(onError).finally(() => running.delete(done));
-    running.add(done);
+    running.add(call, onError);
   };
   const listener = listenOn(address, onExchange, onError);
   return {
     port: listener.port,
     drain: async () => {
       await listener.stop();
-      await Promise.all(running);
+      await running.ended();
     },
     stopNow: () => listener.stopNow(),
+  };
+}
+
+/** The calls that are being answered. */
+class Running {
+  #count = 0;
+  #asked: PromiseWithResolvers<void> | null = null;
+
+  add(call: Promise<void>, onError: (error: unknown) => void): void {
+    this.#count += 1;
+    call.then(this.#leave, (error: unknown) => {
+      this.#leave();
+      onError(error);
+    });
+  }
+
+  /** Resolves when the last of them has ended. */
+  ended(): Promise<void> {
+    this.#asked ??= Promise.withResolvers<void>();
+    if (this.#count === 0) this.#asked.resolve();
+    return this.#asked.promise;
+  }
+
+  readonly #leave = (): void => {
+    this.#count -= 1;
+    if (this.#count === 0) this.#asked?.resolve();
   };
 }
 

@@ -87,6 +87,14 @@ export class Call implements Sending, Inbound {
     return this.#reading.promise;
   }
 
+  takeRest(): Uint8Array | null {
+    if (!this.#ended) return null;
+    const rest = this.#unread.length === 1 ? this.#unread[0] : Buffer.concat(this.#unread);
+    this.#unread = [];
+    this.#unreadBytes = 0;
+    return rest ?? null;
+  }
+
   cancel(): void {
     if (this.#ended || this.#fault !== null) return;
     this.#unread = [];

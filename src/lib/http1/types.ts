@@ -86,6 +86,8 @@ export interface Inbound {
   /** The next bytes; null at the true end of the body; rejects with UpstreamFault when it is cut, reset or silent.
    *  Not reading stops the upstream (back-pressure). Only one read at a time. */
   read(): Promise<Uint8Array | null>;
+  /** All that is left of the body, when its end has come already; null when that may take a while, or fail. */
+  takeRest(): Uint8Array | null;
   /** True once `read` has handed out the last byte: the next `read` gives null. */
   readonly finished: boolean;
   /** Leaves: the connection is closed, a pending read rejects with kind `cancelled`. Idempotent; nothing after the end. */
