@@ -201,6 +201,19 @@ describe("an answer", () => {
     expect((await readAll(inbound)).toString()).toBe("ok");
   });
 
+  test("is handed out at once when its end has come too, and only then", async () => {
+    const whole = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
+    const client = openClient();
+    const inbound = await client.send(outbound(whole.origin)).head;
+    expect(Buffer.from(inbound.takeRest() ?? []).toString()).toBe("ok");
+    expect([inbound.finished, await inbound.read()]).toEqual([true, null]);
+    const part = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok"));
+    const begun = await client.send(outbound(part.origin)).head;
+    expect(begun.takeRest()).toBe(null);
+    for (const socket of part.sockets) socket.write("!");
+    expect((await readAll(begun)).toString()).toBe("ok!");
+  });
+
   test("comes in any mix of framing and cuts as it was sent", async () => {
     const server = createServer((request, response) => {
       const chunks: Buffer[] = [];
