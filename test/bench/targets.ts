@@ -162,7 +162,7 @@ export function hold(name: string, child: Child, folder: Folder): Pick<Target, "
   };
 }
 
-export function waitForPort(port: number): void {
+function waitForPort(port: number): void {
   for (let tries = 0; tries < 3000; tries += 1) {
     const fd = tryConnect(port);
     if (fd >= 0) {

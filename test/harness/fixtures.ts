@@ -37,18 +37,8 @@ export function listFixtures(which: (fixture: Fixture) => boolean = () => true):
   return manifest.fixtures.filter(which);
 }
 
-export function findFixture(id: string): Fixture {
-  const [found] = listFixtures((fixture) => fixture.id === id);
-  if (found === undefined) throw new Error(`no fixture is called ${id}`);
-  return found;
-}
-
 export function readFixture({ file }: Fixture): Buffer {
   return readFileSync(join(ROOT, file));
-}
-
-export function readFixtureRequest({ request_file }: Fixture): unknown {
-  return request_file === undefined ? null : JSON.parse(readFileSync(join(ROOT, request_file), "utf8"));
 }
 
 const FAMILY_OF = {

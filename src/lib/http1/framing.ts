@@ -75,7 +75,7 @@ const TRAILER = 6;
 const TRAILER_LF = 7;
 const DONE = 8;
 
-export class ChunkedDecoder implements BodyDecoder {
+class ChunkedDecoder implements BodyDecoder {
   consumed = 0;
   #state = SIZE;
   #size = 0;
