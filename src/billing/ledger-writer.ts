@@ -1,5 +1,5 @@
 // Writes the ledger of a running gateway. A request is named in the journal
-// before it goes out, and its line ends it. Everything that comes up in one turn
+// before it goes out, and its line ends it. What comes up close together in one turn
 // of the event loop is written at once; the disk is never waited for on the loop.
 
 import { GatewayError } from "../lib/errors.ts";
@@ -26,6 +26,8 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
 /** Lines at risk when the power fails, with `sync: batch`. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
+/** A request that comes so long after the last one need not wait for others to be written with it. */
+const RARE_MS = 0.1;
 const RECENT_MS = 60_000;
 /** So much of the ledger is read again when the gateway starts after a crash; more when the sums themselves are large. */
 const CHECKPOINT_BYTES = 2 << 20;
@@ -49,6 +51,7 @@ export class LedgerWriter {
   #lines: string[] = [];
   #records: string[] = [];
   #opening: Opening | null = null;
+  #openedAt = -Infinity;
   /** Openings whose records are written but not yet on the disk; only with `sync: always`. */
   #unsynced: Opening[] = [];
   #problem: string | null = null;
@@ -93,8 +96,12 @@ export class LedgerWriter {
     this.#records.push(encodeOpen(intent));
     this.#opening ??= { ids: [], written: Promise.withResolvers<void>() };
     this.#opening.ids.push(intent.id);
-    this.#schedule();
-    return this.#opening.written.promise;
+    const written = this.#opening.written.promise;
+    const now = performance.now();
+    if (now - this.#openedAt > RARE_MS) this.#flush();
+    else this.#schedule();
+    this.#openedAt = now;
+    return written;
   }
 
   attempt(id: string, channel: string): void {

@@ -59,7 +59,13 @@ export async function failover(errand: Errand, bill: Bill, gateway: Gateway): Pr
 
 /** The client has left, or the upstream had begun to answer: nothing more is sent. */
 function endsErrand(failure: Failure | null): boolean {
-  return failure?.kind === "fault" && (failure.fault.kind === "cancelled" || failure.fault.answered);
+  return failure?.kind === "fault" && (hasLeft(failure) || failure.fault.answered);
+}
+
+function hasLeft(failure: Failure): boolean {
+  return (
+    failure.kind === "fault" && (failure.fault.kind === "cancelled" || failure.fault.kind === "withdrawn")
+  );
 }
 
 async function attempt(turn: Turn): Promise<Answer | Failed> {
@@ -75,7 +81,7 @@ async function attempt(turn: Turn): Promise<Answer | Failed> {
   if (!bill.open) return attempted;
   if (!("failure" in attempted) || attempted.failure === null) {
     channels.reportAnswer(candidate, performance.now() - started, gateway.now());
-  } else if (attempted.failure.kind === "fault" && attempted.failure.fault.kind === "cancelled") {
+  } else if (hasLeft(attempted.failure)) {
     channels.reportLeft(candidate);
   } else {
     channels.reportFailure(candidate, attempted.failure, gateway.now());

@@ -17,7 +17,7 @@ import {
   showStream,
 } from "./passage.ts";
 import { relayBridged } from "./relay-bridge.ts";
-import { settle } from "./settle.ts";
+import { closeBill, recordBill, settle } from "./settle.ts";
 import { withhold } from "./withhold.ts";
 
 /** Answers up to this size are read whole before they are passed on, so that their charge can go in a header. */
@@ -48,10 +48,16 @@ async function relayWhole(passage: Passage): Promise<void> {
   const ending = judge(passage, null);
   if (ending.outcome === "upstream_cut") throw settleCut(passage, null);
   const told = convert(passage, body);
-  const { chargeUsd } = settle(bill, endAs(ending, told.status), gateway);
+  const closing = closeBill(bill, endAs(ending, told.status), gateway);
   const fields = answerFields(passage);
+  const chargeUsd = closing.draft?.charge_usd ?? null;
   if (chargeUsd !== null) fields.push(["x-gateway-charge", chargeUsd]);
-  errand.call.exchange.answer(told.status, fields, told.body);
+  // The client need not wait for the books.
+  try {
+    errand.call.exchange.answer(told.status, fields, told.body);
+  } finally {
+    recordBill(closing, gateway);
+  }
 }
 
 async function readWhole(passage: Passage): Promise<{ chunks: Uint8Array[]; rest: boolean }> {

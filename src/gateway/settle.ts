@@ -24,30 +24,32 @@ export interface Ending {
   readonly problem: string | null;
 }
 
-export interface Settlement {
-  /** Null where nothing is billed, or where the charge is not known. */
-  readonly chargeUsd: string | null;
+/** A bill that is closed, and has yet to be recorded. */
+export interface Closing {
+  readonly bill: Bill;
+  readonly ending: Ending;
+  /** Null where nothing is billed. */
+  readonly draft: LineDraft | null;
 }
 
-const UNBILLED: Settlement = { chargeUsd: null };
+export function settle(bill: Bill, ending: Ending, gateway: Gateway): void {
+  if (bill.settled) return;
+  recordBill(closeBill(bill, ending, gateway), gateway);
+}
 
-export function settle(bill: Bill, ending: Ending, gateway: Gateway): Settlement {
-  if (bill.settled) return UNBILLED;
+/** What is owed is known; whoever closes a bill records it, whatever happens meanwhile. */
+export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): Closing {
   bill.settled = true;
+  return { bill, ending, draft: bill.open ? draftLine(bill, ending, gateway) : null };
+}
+
+export function recordBill({ bill, ending, draft }: Closing, gateway: Gateway): void {
   const { status, outcome, problem } = ending;
-  if (!bill.open) {
-    reportFinished(bill, { status, outcome, problem, usage: null, chargeUsd: null }, gateway);
-    return UNBILLED;
-  }
-  const draft = draftLine(bill, ending, gateway);
-  gateway.ledger.append(draft);
+  if (draft !== null) gateway.ledger.append(draft);
   bill.release();
-  reportFinished(
-    bill,
-    { status, outcome, problem, usage: draft.usage, chargeUsd: draft.charge_usd },
-    gateway,
-  );
-  return { chargeUsd: draft.charge_usd };
+  const usage = draft?.usage ?? null;
+  const chargeUsd = draft?.charge_usd ?? null;
+  reportFinished(bill, { status, outcome, problem, usage, chargeUsd }, gateway);
 }
 
 /** A request that got no answer from any channel. It gets a line when something may have reached one. */
@@ -67,7 +69,7 @@ export function settleFailure(bill: Bill, error: GatewayError, gateway: Gateway)
   settle(bill, { outcome, status, upstreamStatus, reading: null, problem }, gateway);
 }
 
-const NEVER_SENT = new Set(["connect", "connect_timeout", "tls"]);
+const NEVER_SENT = new Set(["connect", "connect_timeout", "tls", "withdrawn"]);
 
 function mayHaveArrived({ error }: Attempt): boolean {
   return error === undefined || !NEVER_SENT.has(error);

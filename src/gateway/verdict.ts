@@ -119,6 +119,7 @@ const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
     cause: "broken",
     because: "answered something that is not HTTP",
   },
+  withdrawn: { code: "client_gone", cause: "broken", because: "was left by the client" },
   cancelled: { code: "client_gone", cause: "broken", because: "was left by the client" },
 };
 

@@ -44,6 +44,8 @@ export class Call implements Sending, Inbound {
   /** Whether a reused connection failed it already. */
   retried = false;
   carrier: Carrier | null = null;
+  /** A connection has begun to send it. */
+  sent = false;
   readonly #head = Promise.withResolvers<Inbound>();
   #begun = false;
   #unread: Uint8Array[] = [];
@@ -99,7 +101,7 @@ export class Call implements Sending, Inbound {
     if (this.#ended || this.#fault !== null) return;
     this.#unread = [];
     this.#unreadBytes = 0;
-    this.fail("cancelled", "left by the gateway", false);
+    this.fail(this.sent ? "cancelled" : "withdrawn", "left by the gateway", false);
   }
 
   // What the connection reports.
@@ -145,7 +147,7 @@ export class Call implements Sending, Inbound {
     this.carrier = null;
     carrier?.abandon();
     if (!this.#begun) {
-      if (kind === "cancelled") this.head.catch(() => {}); // the one who cancels may not be the one who waits
+      if (kind === "cancelled" || kind === "withdrawn") this.head.catch(() => {}); // the one who cancels may not be the one who waits
       this.#head.reject(fault);
     }
     this.#reading?.reject(fault);

@@ -103,6 +103,7 @@ export type FaultKind =
   | "reset" // closed or reset before a whole head
   | "cut" // closed or reset inside the body
   | "malformed" // not HTTP/1.1 as we accept it
+  | "withdrawn" // cancelled by us while a connection was dialled: nothing was sent
   | "cancelled"; // by us
 
 export class UpstreamFault extends Error {

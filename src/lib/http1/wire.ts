@@ -54,6 +54,7 @@ export class Wire implements Carrier, Peer {
   carry(call: Call): void {
     this.#call = call;
     call.carrier = this;
+    call.sent = true;
     call.reused = this.#reused;
     this.#reused = true;
     this.#answered = false;

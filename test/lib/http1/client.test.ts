@@ -455,7 +455,7 @@ describe("a call that is left", () => {
     const client = openClient();
     const sending = client.send(outbound(upstream.origin));
     sending.cancel();
-    expect(await faultOf(sending.head)).toEqual({ kind: "cancelled", answered: false });
+    expect(await faultOf(sending.head)).toEqual({ kind: "withdrawn", answered: false });
     await get(client, upstream);
     expect(upstream.requests).toHaveLength(1);
   });
