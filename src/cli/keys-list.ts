@@ -1,7 +1,7 @@
 // `gateway keys list` and `show`: what is known of keys. Never a secret.
 
 import { isGroupOpen, type Key } from "../config/catalog.ts";
-import { readLastUse } from "./last-use.ts";
+import { type KeyUse, readKeyUse } from "./key-use.ts";
 import { type ConfigFlags, findKey, formatDay, formatMoment, listLimits, openConfig } from "./opening.ts";
 import { paint, print, printJson, printTable, tell } from "./terminal.ts";
 
@@ -11,10 +11,10 @@ export interface ListFlags extends ConfigFlags {
 
 export async function listKeys(flags: ListFlags): Promise<void> {
   const { catalog } = openConfig(flags);
-  const used = await readLastUse(catalog);
+  const use = readKeyUse(catalog, Date.now());
   const keys = [...catalog.keys.values()];
   if (flags.json === true) {
-    printJson(keys.map((key) => describeKey(key, used)));
+    printJson(keys.map((key) => describeKey(key, use(key.name))));
     return;
   }
   if (keys.length === 0) {
@@ -22,7 +22,18 @@ export async function listKeys(flags: ListFlags): Promise<void> {
     return;
   }
   const now = new Date();
-  const columns = ["NAME", "GROUP", "PLATFORM", "STATE", "CREATED", "EXPIRES", "LAST USED"];
+  const columns = [
+    "NAME",
+    "GROUP",
+    "PLATFORM",
+    "STATE",
+    "CREATED",
+    "EXPIRES",
+    "LAST USED",
+    "TODAY $",
+    "TOTAL $",
+    "LIMITS",
+  ];
   printTable(
     columns.map((title) => ({ title })),
     keys.map((key) => [
@@ -32,7 +43,12 @@ export async function listKeys(flags: ListFlags): Promise<void> {
       stateOf(key, now),
       formatDay(key.created),
       formatDay(key.expires) || "never",
-      formatDay(used.get(key.name) ?? null),
+      formatDay(use(key.name).lastUsed),
+      use(key.name).spentToday,
+      use(key.name).spentTotal,
+      Object.entries(listLimits(key.limits))
+        .map(([limit, value]) => `${limit} ${value}`)
+        .join(", "),
     ]),
   );
 }
@@ -40,10 +56,10 @@ export async function listKeys(flags: ListFlags): Promise<void> {
 export async function showKey(name: string, flags: ListFlags): Promise<void> {
   const { catalog } = openConfig(flags);
   const { key } = findKey(catalog, name);
-  const used = await readLastUse(catalog);
+  const use = readKeyUse(catalog, Date.now())(key.name);
   const limits = listLimits(key.limits);
   if (flags.json === true) {
-    printJson({ ...describeKey(key, used), multiplier: key.group.multiplier, limits });
+    printJson({ ...describeKey(key, use), multiplier: key.group.multiplier, limits });
     return;
   }
   const facts: ReadonlyArray<readonly [string, string]> = [
@@ -52,13 +68,15 @@ export async function showKey(name: string, flags: ListFlags): Promise<void> {
     ["state", stateOf(key, new Date())],
     ["created", formatDay(key.created)],
     ["expires", formatDay(key.expires) || "never"],
-    ["last used", formatDay(used.get(key.name) ?? null)],
+    ["last used", formatDay(use.lastUsed)],
+    ["spent today", `$${use.spentToday}`],
+    ["spent in total", `$${use.spentTotal}`],
     ...Object.entries(limits).map(([limit, value]) => [limit, String(value)] as const),
   ];
   for (const [title, fact] of facts) print(`${paint("dim", title.padEnd(20))}${fact || "-"}`);
 }
 
-function describeKey(key: Key, used: ReadonlyMap<string, Date>): Record<string, string | boolean | null> {
+function describeKey(key: Key, use: KeyUse): Record<string, string | boolean | null> {
   const tellMoment = (moment: Date | null | undefined) => (moment ? formatMoment(moment) : null);
   return {
     name: key.name,
@@ -67,7 +85,9 @@ function describeKey(key: Key, used: ReadonlyMap<string, Date>): Record<string, 
     disabled: key.disabled,
     created: tellMoment(key.created),
     expires: tellMoment(key.expires),
-    last_used: tellMoment(used.get(key.name)),
+    last_used: tellMoment(use.lastUsed),
+    spent_today_usd: use.spentToday,
+    spent_total_usd: use.spentTotal,
   };
 }
 

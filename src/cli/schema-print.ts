@@ -28,6 +28,8 @@ const key = z.looseObject({
   created: moment.nullable(),
   expires: moment.nullable(),
   last_used: moment.nullable(),
+  spent_today_usd: decimal,
+  spent_total_usd: decimal,
 });
 
 const group = z.looseObject({

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../src/config/file.ts";
 import { sha256Hex } from "../../src/lib/secret.ts";
+import { openLedger } from "../../src/billing/ledger.ts";
+import { draftOf, intentOf, optionsFor } from "../billing/ledger-samples.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { type Outcome, run } from "./driving.ts";
 
@@ -179,7 +181,8 @@ describe("keys add", () => {
 describe("keys list and show", () => {
   test("list --json has the fields of the contract and no secret", async () => {
     const { stdout } = await gateway("keys", "list", "--json");
-    const none = { disabled: false, created: null, expires: null, last_used: null };
+    const spent = { spent_today_usd: "0", spent_total_usd: "0" };
+    const none = { disabled: false, created: null, expires: null, last_used: null, ...spent };
     expect(JSON.parse(stdout)).toEqual([
       { name: "laptop", group: "claude", platform: "messages", ...none },
       { name: "old", group: "codex", platform: "responses", ...none, expires: "2020-01-01T00:00:00Z" },
@@ -187,13 +190,29 @@ describe("keys list and show", () => {
     expect(stdout).not.toContain("sk-");
   });
 
+  test("list tells what a key has spent, today and in all, as the ledger has it", async () => {
+    const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
+    const today = new Date().toISOString();
+    for (const [id, time] of [
+      ["req_old", "2024-05-01T10:00:00.000Z"],
+      ["req_new", today],
+    ] as const) {
+      await ledger.open(intentOf(id, { key: "laptop", time }));
+      ledger.append(draftOf(id, { key: "laptop", time, charge_usd: "0.25" }));
+    }
+    await ledger.close();
+    const [laptop] = JSON.parse((await gateway("keys", "list", "--json")).stdout);
+    expect(laptop).toMatchObject({ spent_today_usd: "0.25", spent_total_usd: "0.5" });
+    expect(laptop.last_used).toStartWith(today.slice(0, 10));
+  });
+
   test("list is a table without colours where there is no terminal", async () => {
     const { stdout } = await gateway("keys", "list");
     expect(stdout).toBe(
       [
-        "NAME    GROUP   PLATFORM   STATE    CREATED  EXPIRES     LAST USED",
-        "laptop  claude  messages   active            never",
-        "old     codex   responses  expired           2020-01-01\n",
+        "NAME    GROUP   PLATFORM   STATE    CREATED  EXPIRES     LAST USED  TODAY $  TOTAL $  LIMITS",
+        "laptop  claude  messages   active            never                  0        0",
+        "old     codex   responses  expired           2020-01-01             0        0\n",
       ].join("\n"),
     );
   });
