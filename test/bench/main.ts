@@ -20,7 +20,6 @@ const HELP = `bun run bench [flags]
   --only A,B           of ${PARTS.join(", ")}
   --executable FILE    the compiled gateway, measured beside the source (dist/gateway when it exists)
   --against FOLDER     another checkout of this project, measured beside this one
-  --peers              fetch Portkey's gateway and claude-code-router from npm and measure them too
   --profile SCENARIO   a CPU profile of the gateway in one scenario instead of measurements
   --json               the results as one JSON document
 `;
@@ -34,7 +33,6 @@ function readFlags() {
       only: { type: "string" },
       executable: { type: "string" },
       against: { type: "string" },
-      peers: { type: "boolean", default: false },
       profile: { type: "string" },
       json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },

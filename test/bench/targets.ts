@@ -1,5 +1,5 @@
 // What is measured: the upstream itself, nginx as a plain reverse proxy, the gateway
-// with everything switched on. Other gateways are peers.ts.
+// with everything switched on.
 
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
