@@ -2,8 +2,7 @@
 // changed: written in place, replaced by a rename, reached through another link.
 // What is done with the new Catalog is for the caller.
 
-import { type FSWatcher, statSync, watch } from "node:fs";
-import { basename, dirname } from "node:path";
+import { statSync } from "node:fs";
 import { sha256Hex } from "../lib/secret.ts";
 import type { Environment } from "./expand.ts";
 import { checkConfigText, type Loaded, readConfigText } from "./file.ts";
@@ -16,8 +15,9 @@ export interface ConfigListener {
   onProblem(error: ConfigError): void;
 }
 
-/** File events are prompt but not to be relied on: network file systems send none. */
-const POLL_MS = 500;
+/** The file is looked at, not listened to. Events come only for a folder where files are replaced, and this one often
+ *  holds the ledger too, whose every write would be told; network file systems send none. */
+const POLL_MS = 250;
 /** A file counts as written when it reads the same twice, so long apart. */
 const SETTLE_MS = 50;
 
@@ -52,13 +52,11 @@ export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigLi
     stamp = now;
     schedule();
   }, POLL_MS).unref();
-  const events = watchFolder(path, schedule);
   // It may have changed since it was loaded.
   schedule();
   return () => {
     clearInterval(poll);
     if (timer !== null) clearTimeout(timer);
-    events?.close();
   };
 }
 
@@ -97,19 +95,4 @@ function stampOf(path: string): string {
   return stats === undefined
     ? "gone"
     : `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`;
-}
-
-/** The folder, for a rename puts another file in the place of the watched one. The ledger often lies in it too: what is
- *  appended there must cost nothing here. */
-function watchFolder(path: string, onEvent: () => void): FSWatcher | null {
-  const name = basename(path);
-  try {
-    const watcher = watch(dirname(path), { persistent: false }, (_, changed) => {
-      if (changed === null || changed === name) onEvent();
-    });
-    watcher.on("error", () => watcher.close());
-    return watcher;
-  } catch {
-    return null;
-  }
 }
