@@ -4,21 +4,19 @@
 
 import { readSync, writeSync } from "node:fs";
 import { type RequestOptions, STAMP_DIGITS, writeRequest } from "./messages.ts";
+import { BROKEN, openSet, READABLE, type Watched } from "./socket-set.ts";
 import {
-  BROKEN,
   closeSocket,
   connectTo,
   inbox,
   pin,
   type Pinned,
-  PollSet,
   readMicros,
   readSome,
   resetSocket,
   sendAll,
   sleep,
   tryConnect,
-  type Watched,
 } from "./sockets.ts";
 
 export type Job =
@@ -138,7 +136,7 @@ function readTimes(samples: number[]): Times | null {
 /** Clients that are served, whatever the job makes of their answers. */
 class Crowd {
   readonly tally = new Tally();
-  readonly set = new PollSet<Client>();
+  readonly set = openSet<Client>();
   readonly #port: number;
   readonly #request: Pinned;
   readonly #stamped: boolean;
@@ -158,7 +156,6 @@ class Crowd {
   join(): Client {
     const client = {
       fd: connectTo(this.#port),
-      slot: -1,
       left: -1,
       sentAt: 0,
       usual: -1,
@@ -185,11 +182,11 @@ class Crowd {
   }
 
   end(): void {
-    for (const client of this.set.items.slice()) this.leave(client);
+    for (const client of [...this.set.items.values()]) this.leave(client);
   }
 
   #receive(client: Client, events: number): void {
-    const size = (events & (1 | BROKEN)) === 0 ? 0 : readSome(client.fd);
+    const size = (events & (READABLE | BROKEN)) === 0 ? 0 : readSome(client.fd);
     if (size <= 0) {
       this.tally.errors += 1;
       this.leave(client);
@@ -285,7 +282,7 @@ function stream(job: Extract<Job, { do: "stream" }>): Outcome {
     crowd.ask(crowd.join());
     crowd.wait(3);
   }
-  while (crowd.set.items.length > 0) crowd.wait(100);
+  while (crowd.set.items.size > 0) crowd.wait(100);
   return crowd.tally.report((performance.now() - start) / 1000);
 }
 
@@ -325,7 +322,7 @@ function leaveSome(job: Extract<Job, { do: "leave" }>): Outcome {
     if (begun < job.count) next(crowd.join());
   };
   for (let i = 0; i < job.connections; i += 1) next(crowd.join());
-  while (crowd.set.items.length > 0) crowd.wait(100);
+  while (crowd.set.items.size > 0) crowd.wait(100);
   return crowd.tally.report((performance.now() - start) / 1000);
 }
 
@@ -337,7 +334,7 @@ function askFirst(job: Extract<Job, { do: "first" }>): Outcome {
   const crowd = new Crowd(job.request, 1);
   crowd.done = (client) => crowd.leave(client);
   crowd.ask(crowd.join());
-  while (crowd.set.items.length > 0) crowd.wait(100);
+  while (crowd.set.items.size > 0) crowd.wait(100);
   return crowd.tally.report(0);
 }
 

@@ -2,37 +2,23 @@
 // program and with no compiler, so that what is measured is the gateway and not
 // the load. A process that uses this does nothing else: every call blocks.
 
-import { dlopen, ptr, type Pointer } from "bun:ffi";
+import { ptr, type Pointer } from "bun:ffi";
+import { MAC, openLibc } from "./libc.ts";
 
-const MAC = process.platform === "darwin";
-
-function openLibc() {
-  const symbols = {
-    socket: { args: ["i32", "i32", "i32"], returns: "i32" },
-    connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
-    bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
-    listen: { args: ["i32", "i32"], returns: "i32" },
-    accept: { args: ["i32", "ptr", "ptr"], returns: "i32" },
-    getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
-    setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
-    poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
-    recv: { args: ["i32", "ptr", "u64", "i32"], returns: "i32" },
-    send: { args: ["i32", "ptr", "u64", "i32"], returns: "i32" },
-    close: { args: ["i32"], returns: "i32" },
-    clock_gettime: { args: ["i32", "ptr"], returns: "i32" },
-  } as const;
-  const names = MAC ? ["libSystem.B.dylib"] : ["libc.so.6", "libc.so", `libc.musl-${process.arch}.so.1`];
-  for (const name of names) {
-    try {
-      return dlopen(name, symbols).symbols;
-    } catch {
-      // The next name; none is left on Windows.
-    }
-  }
-  throw new Error("The benchmark needs Linux or macOS: on Windows run it under WSL.");
-}
-
-const libc = openLibc();
+const libc = openLibc({
+  socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  listen: { args: ["i32", "i32"], returns: "i32" },
+  accept: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+  getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+  setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
+  poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
+  recv: { args: ["i32", "ptr", "u64", "i32"], returns: "i32" },
+  send: { args: ["i32", "ptr", "u64", "i32"], returns: "i32" },
+  close: { args: ["i32"], returns: "i32" },
+  clock_gettime: { args: ["i32", "ptr"], returns: "i32" },
+});
 
 const SOL_SOCKET = MAC ? 0xffff : 1;
 const SO_REUSEADDR = MAC ? 4 : 2;
@@ -41,11 +27,6 @@ const TCP = 6;
 const TCP_NODELAY = 1;
 const MSG_DONTWAIT = MAC ? 0x80 : 0x40;
 const MSG_NOSIGNAL = MAC ? 0x80000 : 0x4000;
-
-export const READABLE = 1;
-export const WRITABLE = 4;
-/** POLLERR and POLLHUP: told without being asked for. */
-export const BROKEN = 8 | 16;
 
 const ONE = new Int32Array([1]);
 const LINGER_NONE = new Int32Array([1, 0]);
@@ -145,49 +126,4 @@ export function readMicros(): number {
 
 export function sleep(ms: number): void {
   libc.poll(null, 0, ms);
-}
-
-export interface Watched {
-  readonly fd: number;
-  /** Where it stands in its set; the set's own business. */
-  slot: number;
-}
-
-/** The sockets that one process waits for. */
-export class PollSet<T extends Watched> {
-  readonly items: T[] = [];
-  readonly #entries = new Int32Array(2 * 8192);
-  readonly #at = ptr(this.#entries);
-
-  add(item: T): void {
-    item.slot = this.items.length;
-    this.items.push(item);
-    this.#entries[2 * item.slot] = item.fd;
-    this.watch(item, READABLE);
-  }
-
-  watch(item: T, events: number): void {
-    this.#entries[2 * item.slot + 1] = events;
-  }
-
-  remove(item: T): void {
-    const last = this.items.pop();
-    if (last === undefined || last === item) return;
-    const { slot } = item;
-    this.#entries.copyWithin(2 * slot, 2 * last.slot, 2 * last.slot + 2);
-    this.items[slot] = last;
-    last.slot = slot;
-  }
-
-  /** Calls `each` for every socket with something to do; it may remove its own item. */
-  wait(ms: number, each: (item: T, events: number) => void): void {
-    let left = libc.poll(this.#at, this.items.length, ms);
-    for (let slot = this.items.length - 1; slot >= 0 && left > 0; slot -= 1) {
-      const events = (this.#entries[2 * slot + 1] ?? 0) >>> 16;
-      if (events === 0) continue;
-      left -= 1;
-      const item = this.items[slot];
-      if (item !== undefined) each(item, events);
-    }
-  }
 }

@@ -13,21 +13,17 @@ import {
   writeJsonAnswer,
   writeStreamAnswer,
 } from "./messages.ts";
+import { BROKEN, openSet, READABLE, type Watched, WRITABLE } from "./socket-set.ts";
 import {
   acceptFrom,
-  BROKEN,
   closeSocket,
   inbox,
   listenOn,
   pin,
   type Pinned,
-  PollSet,
-  READABLE,
   readMicros,
   readSome,
   sendSome,
-  type Watched,
-  WRITABLE,
 } from "./sockets.ts";
 
 /** Events of a paced stream; a slow one has as many and is left by its client before. */
@@ -66,7 +62,7 @@ const HEAD_END = Buffer.from("\r\n\r\n");
 const CHUNKS_END = Buffer.from("\r\n0\r\n\r\n");
 
 const listener = listenOn(0);
-const set = new PollSet<Peer>();
+const set = openSet<Peer>();
 const running = new Set<Peer>();
 set.add(openPeer(listener.fd));
 set.add(openPeer(STDIN));
@@ -75,8 +71,9 @@ for (;;) {
   set.wait(waitTime(), (peer, events) => {
     if (peer.fd === STDIN) process.exit();
     if (peer.fd === listener.fd) set.add(openPeer(acceptFrom(listener.fd)));
-    else if ((events & WRITABLE) !== 0) send(peer);
-    else if ((events & (READABLE | BROKEN)) !== 0) receive(peer);
+    else if ((events & BROKEN) !== 0) leave(peer);
+    else if ((events & WRITABLE) !== 0) send(peer, true);
+    else if ((events & READABLE) !== 0) receive(peer);
   });
   if (running.size > 0) sendDue();
 }
@@ -84,7 +81,6 @@ for (;;) {
 function openPeer(fd: number): Peer {
   return {
     fd,
-    slot: -1,
     held: null,
     missing: 0,
     kind: "json",
@@ -159,7 +155,7 @@ function answer(peer: Peer): void {
   if (kind === "json" || kind === "flood") {
     peer.unsent = answers[kind];
     peer.sent = 0;
-    send(peer);
+    send(peer, false);
     return;
   }
   peer.step = 0;
@@ -168,15 +164,16 @@ function answer(peer: Peer): void {
   sendStep(peer, schedules[kind]);
 }
 
-function send(peer: Peer): void {
+/** `again`: the kernel has said that it takes more. */
+function send(peer: Peer, again: boolean): void {
   if (peer.unsent === null) return;
   const taken = sendSome(peer.fd, peer.unsent, peer.sent);
   peer.sent += Math.max(0, taken);
   if (peer.sent === peer.unsent.bytes.length) {
     peer.unsent = null;
-    set.watch(peer, READABLE);
+    if (again) set.watch(peer, READABLE);
   } else {
-    set.watch(peer, READABLE | WRITABLE);
+    if (!again) set.watch(peer, READABLE | WRITABLE);
   }
 }
 
