@@ -14,6 +14,16 @@ import {
   writeSync,
 } from "node:fs";
 
+const SCRATCH_BYTES = 256 * 1024;
+const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+
+/** Good until the next call: what is written often needs no memory of its own. */
+function encode(text: string): Buffer {
+  // No character takes more than three bytes.
+  if (text.length > SCRATCH_BYTES / 3) return Buffer.from(text);
+  return scratch.subarray(0, scratch.write(text));
+}
+
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
 export class AppendFile {
@@ -40,10 +50,10 @@ export class AppendFile {
   write(text: string): void {
     // The descriptor's number may be another file's by now.
     if (this.#closed) throw new Error("the file is closed");
-    const bytes = Buffer.from(text);
+    const bytes = encode(text);
     this.#mend();
     try {
-      for (let at = 0; at < bytes.length;) at += writeSync(this.#fd, bytes, at);
+      for (let at = 0; at < bytes.length;) at += writeSync(this.#fd, bytes, at, bytes.length - at);
     } catch (error) {
       this.#torn = true;
       try {

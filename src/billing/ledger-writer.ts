@@ -26,8 +26,6 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
 /** Lines at risk when the power fails, with `sync: batch`. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
-/** A request that comes so long after the last one need not wait for others to be written with it. */
-const RARE_MS = 0.1;
 const RECENT_MS = 60_000;
 /** So much of the ledger is read again when the gateway starts after a crash; more when the sums themselves are large. */
 const CHECKPOINT_BYTES = 2 << 20;
@@ -51,7 +49,6 @@ export class LedgerWriter {
   #lines: string[] = [];
   #records: string[] = [];
   #opening: Opening | null = null;
-  #openedAt = -Infinity;
   /** Openings whose records are written but not yet on the disk; only with `sync: always`. */
   #unsynced: Opening[] = [];
   #problem: string | null = null;
@@ -97,10 +94,9 @@ export class LedgerWriter {
     this.#opening ??= { ids: [], written: Promise.withResolvers<void>() };
     this.#opening.ids.push(intent.id);
     const written = this.#opening.written.promise;
-    const now = performance.now();
-    if (now - this.#openedAt > RARE_MS) this.#flush();
-    else this.#schedule();
-    this.#openedAt = now;
+    // The first of a turn waits for nobody; those that come up with it are written together at the turn's end.
+    if (!this.#scheduled) this.#flush();
+    this.#schedule();
     return written;
   }
 

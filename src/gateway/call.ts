@@ -32,8 +32,13 @@ function randomSuffix(length: number): string {
 export function createIdSource(now: () => number): () => string {
   const suffix = randomSuffix(8);
   let count = 0;
+  let at = -1;
+  let start = "";
   return () => {
+    const time = now();
+    if (time !== at) start = `req_${time.toString(36).padStart(9, "0")}`;
+    at = time;
     count += 1;
-    return `req_${now().toString(36).padStart(9, "0")}${count.toString(36).padStart(6, "0")}${suffix}`;
+    return `${start}${count.toString(36).padStart(6, "0")}${suffix}`;
   };
 }

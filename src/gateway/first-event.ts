@@ -36,6 +36,8 @@ const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["overloaded_error", 529],
 ]);
 
+const BETWEEN_EVENTS = /\r?\n\r?\n/g;
+
 export function readFirstEvent(text: string): FirstEvent {
   const start = text.trimStart();
   if (start === "") return "open";
@@ -43,14 +45,20 @@ export function readFirstEvent(text: string): FirstEvent {
 }
 
 function readEvents(text: string): FirstEvent {
-  const events = text.split(/\r?\n\r?\n/);
-  for (const event of events.slice(0, -1)) {
-    const lines = event.split(/\r?\n/).filter((line) => line.startsWith("data:"));
-    if (lines.length === 0) continue;
-    const value = parseJson(lines.map((line) => line.slice("data:".length).trim()).join("\n"));
-    if (!PRELUDES.has(fieldOf(value, "type"))) return judgeEvent(value);
+  let start = 0;
+  for (const { index, 0: blank } of text.matchAll(BETWEEN_EVENTS)) {
+    const first = readEvent(text.slice(start, index));
+    if (first !== "open") return first;
+    start = index + blank.length;
   }
   return "open";
+}
+
+function readEvent(event: string): FirstEvent {
+  const lines = event.split(/\r?\n/).filter((line) => line.startsWith("data:"));
+  if (lines.length === 0) return "open";
+  const value = parseJson(lines.map((line) => line.slice("data:".length).trim()).join("\n"));
+  return PRELUDES.has(fieldOf(value, "type")) ? "open" : judgeEvent(value);
 }
 
 /** A stream as a JSON array, or an error that isn't framed as an event. */

@@ -21,27 +21,29 @@ export interface Peeked {
 }
 
 export async function peek(inbound: Inbound): Promise<Peeked> {
-  const held: Uint8Array[] = [];
+  const beginning = new Beginning();
+  // Mostly the first event comes along with the head: then nothing is waited for.
+  const along = inbound.buffered && !inbound.finished ? await inbound.read() : null;
+  const first = along === null ? "open" : beginning.add(along);
+  if (first === "open") return await awaitFirstEvent(inbound, beginning);
+  return { inbound: new PeekedInbound(inbound, beginning.held, null), first: knownOf(first) };
+}
+
+async function awaitFirstEvent(inbound: Inbound, beginning: Beginning): Promise<Peeked> {
+  const { held } = beginning;
   const late = Promise.withResolvers<"late">();
-  let timer = setTimeout(late.resolve, PATIENCE_MS, "late" as const);
-  const decoder = new TextDecoder();
-  let text = "";
-  let looks = 0;
+  const wait = (ms: number): Timer => setTimeout(late.resolve, ms, "late" as const);
+  let timer = wait(held.length > 0 ? PRELUDE_MS : PATIENCE_MS);
   let pending = readQuietly(inbound);
   try {
     for (;;) {
       const came = await Promise.race([pending, late.promise]);
       if (came === "late" || came === null) break;
-      held.push(came);
-      text += decoder.decode(came, { stream: true });
-      const mayEnd = ENDS.some((byte) => came.includes(byte));
-      looks += mayEnd ? 1 : 0;
-      const first = mayEnd ? readFirstEvent(text) : "open";
-      if (first !== "open" || text.length > HELD_BYTES || looks > MOST_LOOKS)
-        return { inbound: new PeekedInbound(inbound, held, null), first };
+      const first = beginning.add(came);
+      if (first !== "open") return { inbound: new PeekedInbound(inbound, held, null), first: knownOf(first) };
       if (held.length === 1) {
         clearTimeout(timer);
-        timer = setTimeout(late.resolve, PRELUDE_MS, "late" as const);
+        timer = wait(PRELUDE_MS);
       }
       pending = readQuietly(inbound);
     }
@@ -52,6 +54,30 @@ export async function peek(inbound: Inbound): Promise<Peeked> {
     clearTimeout(timer);
   }
   return { inbound: new PeekedInbound(inbound, held, pending), first: "open" };
+}
+
+/** What has come of a stream, as far as it is looked at. */
+class Beginning {
+  readonly held: Uint8Array[] = [];
+  readonly #decoder = new TextDecoder();
+  #text = "";
+  #looks = 0;
+
+  /** `enough`: its first event is not known yet, and is not looked for any longer. */
+  add(came: Uint8Array): FirstEvent | "enough" {
+    this.held.push(came);
+    this.#text += this.#decoder.decode(came, { stream: true });
+    const mayEnd = ENDS.some((byte) => came.includes(byte));
+    this.#looks += mayEnd ? 1 : 0;
+    const first = mayEnd ? readFirstEvent(this.#text) : "open";
+    return first === "open" && (this.#text.length > HELD_BYTES || this.#looks > MOST_LOOKS)
+      ? "enough"
+      : first;
+  }
+}
+
+function knownOf(first: FirstEvent | "enough"): FirstEvent {
+  return first === "enough" ? "open" : first;
 }
 
 /** It may fail before anyone waits for it. */

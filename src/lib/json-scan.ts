@@ -221,9 +221,14 @@ function readWantedKey(bytes: Uint8Array, key: Span, names: readonly string[]): 
   const length = key.end - key.start;
   const plain = names.find((name) => name.length === length - 2 && equalsAt(bytes, key.start + 1, name));
   if (plain !== undefined || length > LONGEST_ESCAPED_KEY) return plain;
-  if (!bytes.subarray(key.start, key.end).includes(BACKSLASH)) return undefined;
+  if (!hasEscape(bytes, key)) return undefined;
   const unescaped = readString(bytes, key);
   return names.find((name) => name === unescaped);
+}
+
+function hasEscape(bytes: Uint8Array, { start, end }: Span): boolean {
+  for (let at = start; at < end; at += 1) if (bytes[at] === BACKSLASH) return true;
+  return false;
 }
 
 function equalsAt(bytes: Uint8Array, start: number, ascii: string): boolean {

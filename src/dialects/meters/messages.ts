@@ -64,15 +64,24 @@ class MessagesReader implements Reader {
   /** What comes later replaces what came before; what a later report leaves out, or says to be null, stays. */
   #merge(reported: unknown): boolean {
     if (!isObject(reported)) return false;
-    const said = Object.entries(reported).filter(([, value]) => value !== null);
     const earlier = { ...this.#usage };
     // A split by lifetime that a later total contradicts is of an earlier moment.
     const total = countOf(reported["cache_creation_input_tokens"]);
     const split = splitOf(earlier);
     if (total !== undefined && total < split.short + split.long) delete earlier["cache_creation"];
-    this.#usage = { ...earlier, ...Object.fromEntries(said) };
-    return said.length > 0;
+    const said = dropNulls(reported);
+    this.#usage = { ...earlier, ...said };
+    for (const _ in said) return true;
+    return false;
   }
+}
+
+function dropNulls(counters: Counters): Counters {
+  for (const name in counters) {
+    if (counters[name] === null)
+      return Object.fromEntries(Object.entries(counters).filter(([, value]) => value !== null));
+  }
+  return counters;
 }
 
 function splitOf(counters: Counters): { short: number; long: number } {
