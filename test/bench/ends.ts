@@ -1,6 +1,7 @@
 // The two ends of every measurement, as the benchmark holds them: load.ts and upstream.ts.
 
-import type { Job, Outcome } from "./load.ts";
+import type { Outcome } from "./crowd.ts";
+import type { Job } from "./load.ts";
 import { type Cores, start } from "./machine.ts";
 
 export interface Upstream {
@@ -17,11 +18,13 @@ export async function startUpstream(cores: Cores | null): Promise<Upstream> {
 export interface Load {
   /** One job at a time. `held` is called when a job that holds streams has begun the last. */
   run(job: Job, held?: () => Promise<void> | void): Promise<Outcome>;
+  stop(): Promise<void>;
 }
 
-export function startLoad(cores: Cores | null): Load {
-  const child = start([process.execPath, `${import.meta.dir}/load.ts`], { core: cores?.load ?? null });
+export function startLoad(core: number | null): Load {
+  const child = start([process.execPath, `${import.meta.dir}/load.ts`], { core });
   return {
+    stop: () => child.stop(),
     async run(job, held) {
       void child.process.stdin.write(`${JSON.stringify(job)}\n`);
       await child.process.stdin.flush();

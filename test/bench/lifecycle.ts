@@ -2,7 +2,7 @@
 
 import type { Load } from "./ends.ts";
 import { findFreePort, makeFolder, readMemory, start } from "./machine.ts";
-import { type Bench, describeRequest, type Sample } from "./scenarios.ts";
+import { type Bench, describeRequest, type Sample } from "./bench.ts";
 import { readMicros, sleep } from "./sockets.ts";
 import { hold, type Recipe, type Target, writeGatewayConfig } from "./targets.ts";
 

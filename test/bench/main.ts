@@ -7,7 +7,8 @@ import { measureColdStart, measureFlatness, measureMemory, measureVersion } from
 import { describeMachine, planCores, stopAll } from "./machine.ts";
 import { alignRows, Results, writeNumber, writeTable } from "./measures.ts";
 import { profile } from "./profile.ts";
-import { type Bench, SCENARIOS, type Sample } from "./scenarios.ts";
+import type { Bench, Sample } from "./bench.ts";
+import { SCENARIOS } from "./scenarios.ts";
 import { direct, listCommands, planGateway, planNginx, type Recipe, type Target } from "./targets.ts";
 
 const EXTRAS = ["memory", "flatness", "start"] as const;
@@ -54,7 +55,7 @@ type Flags = ReturnType<typeof readFlags>;
 
 async function openBench({ rounds, ms }: Flags): Promise<Bench> {
   const cores = planCores();
-  return { cores, upstream: await startUpstream(cores), load: startLoad(cores), rounds, ms };
+  return { cores, upstream: await startUpstream(cores), load: startLoad(cores?.load ?? null), rounds, ms };
 }
 
 async function measure(flags: Flags, bench: Bench): Promise<Results> {

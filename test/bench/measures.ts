@@ -1,6 +1,6 @@
 // Many samples → what is told of them: medians and spread, a table, the goals.
 
-import type { Sample } from "./scenarios.ts";
+import type { Sample } from "./bench.ts";
 
 export interface Spread {
   readonly median: number;

@@ -3,7 +3,8 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder } from "./machine.ts";
-import { type Bench, SCENARIOS } from "./scenarios.ts";
+import type { Bench } from "./bench.ts";
+import { SCENARIOS } from "./scenarios.ts";
 import { MAIN, planGateway } from "./targets.ts";
 
 const PROFILE_MS = 5000;

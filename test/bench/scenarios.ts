@@ -1,30 +1,17 @@
 // What is measured of each target, one round of it.
 
-import type { Load, Upstream } from "./ends.ts";
-import type { Job, Outcome, Times } from "./load.ts";
-import { type Cores, readCpu } from "./machine.ts";
-import type { Kind, RequestOptions } from "./messages.ts";
+import { type Bench, describeRequest, KB, type Sample } from "./bench.ts";
+import { measureBridge } from "./bridge.ts";
+import type { Load } from "./ends.ts";
+import type { Outcome, Times } from "./crowd.ts";
+import type { Job } from "./load.ts";
+import { readCpu } from "./machine.ts";
 import type { Target } from "./targets.ts";
-
-/** What one round gave, by metric. */
-export type Sample = Readonly<Record<string, number>>;
-
-/** What every measurement is made with. */
-export interface Bench {
-  readonly cores: Cores | null;
-  readonly upstream: Upstream;
-  readonly load: Load;
-  readonly rounds: number;
-  /** Of one measurement. */
-  readonly ms: number;
-}
 
 export interface Scenario {
   readonly name: string;
   run(target: Target, bench: Bench): Promise<Sample>;
 }
-
-const KB = 1000;
 
 export const SCENARIOS: readonly Scenario[] = [
   { name: "throughput-64", run: (target, bench) => measureRate(target, bench, 64) },
@@ -34,12 +21,8 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: "full-speed-streams", run: measureFlood },
   { name: "body-1mb", run: (target, bench) => measureBody(target, bench, 1000 * KB) },
   { name: "body-10mb", run: (target, bench) => measureBody(target, bench, 10_000 * KB) },
+  { name: "bridge", run: measureBridge },
 ];
-
-export function describeRequest(target: Target, kind: Kind, bytes = KB): RequestOptions {
-  const { port, path, fields, model } = target;
-  return { kind, port, path, fields, model, bytes };
-}
 
 async function measureRate(target: Target, { load, ms }: Bench, connections: number): Promise<Sample> {
   const { outcome, cpu } = await runWithCpu(target, load, {

@@ -4,6 +4,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Child, type Cores, findFreePort, type Folder, makeFolder, start } from "./machine.ts";
+import type { RequestOptions } from "./requests.ts";
 import { sleep, tryConnect, closeSocket } from "./sockets.ts";
 
 export interface Target {
@@ -14,6 +15,8 @@ export interface Target {
   readonly path: string;
   readonly fields: Readonly<Record<string, string>>;
   readonly model: string;
+  /** How a client of the openai APIs asks it; null where these are not converted. */
+  readonly openai: Pick<RequestOptions, "fields" | "model"> | null;
   stop(): Promise<void>;
 }
 
@@ -23,7 +26,7 @@ export interface Recipe {
   readonly start: (upstreamPort: number) => Promise<Target>;
 }
 
-const PLAIN = { path: "/v1/messages", model: "claude-haiku-4-5" };
+const PLAIN = { path: "/v1/messages", model: "claude-haiku-4-5", openai: null };
 const SECRET = "sk-bench";
 export const MAIN = join(import.meta.dir, "../../src/main.ts");
 const EXECUTABLE = join(import.meta.dir, "../../dist/gateway");
@@ -106,6 +109,7 @@ export function planGateway(name: string, command: readonly string[], cores: Cor
             ...hold(name, child, folder),
             port: Number(port),
             fields: { "x-api-key": SECRET },
+            openai: { model: "gpt-5-mini", fields: { authorization: `Bearer ${SECRET}-responses` } },
           };
       }
       throw new Error(`${name} did not start: ${child.complaints()}`);

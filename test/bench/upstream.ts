@@ -3,16 +3,18 @@
 // taken, or a paced stream whose events bear the time at which they were sent.
 // Prints its port. Runs until its stdin ends, as it does when the benchmark dies.
 
+import { writeJsonAnswer, writeStreamAnswer } from "./answers.ts";
 import {
+  EVENTS,
   type Kind,
   KINDS,
   MARK,
   NO_STAMP,
   PACE_MS,
+  type PacedKind,
+  type Shape,
   STAMP_DIGITS,
-  writeJsonAnswer,
-  writeStreamAnswer,
-} from "./messages.ts";
+} from "./requests.ts";
 import { BROKEN, openSet, READABLE, type Watched, WRITABLE } from "./socket-set.ts";
 import {
   acceptFrom,
@@ -38,26 +40,49 @@ interface Peer extends Watched {
   /** Body bytes still to come of a request whose kind is known; Infinity when it comes in chunks. */
   missing: number;
   kind: Kind;
+  shape: Shape;
   /** The size of the last request: the next is mostly the same. */
   usual: number;
   unsent: Pinned | null;
   sent: number;
-  /** The next event of a paced stream, and when it is due. */
+  /** Of a paced stream: what is left of it, and when the next is due. */
+  steps: readonly Step[];
   step: number;
+  paceMs: number;
   due: number;
 }
 
-const answers = {
-  json: pin(writeJsonAnswer()),
-  flood: pin(Buffer.concat(writeStreamAnswer(FLOOD_EVENTS, false))),
+type Step = Pinned & { readonly stampAt: number };
+type Paced = Readonly<Record<PacedKind, readonly Step[]>>;
+type Whole = Readonly<Record<Exclude<Kind, PacedKind>, Pinned>>;
+
+function writeWhole(shape: Shape): Whole {
+  return {
+    json: pin(writeJsonAnswer(shape)),
+    flood: pin(Buffer.concat(writeStreamAnswer(shape, FLOOD_EVENTS, false))),
+    burst: pin(Buffer.concat(writeStreamAnswer(shape, EVENTS.burst, false))),
+  };
+}
+
+function writePaced(shape: Shape): Paced {
+  const paced = writeStreamAnswer(shape, PACED_EVENTS, true).map(pinStep);
+  const short = writeStreamAnswer(shape, HALVES_EVENTS, false);
+  const middle = short.length / 2;
+  const halves = [short.slice(0, middle), short.slice(middle)].map((half) => pinStep(Buffer.concat(half)));
+  return { paced, slow: paced, halves, events: writeStreamAnswer(shape, EVENTS.events, false).map(pinStep) };
+}
+
+const whole = {
+  messages: writeWhole("messages"),
+  responses: writeWhole("responses"),
+  chat: writeWhole("chat"),
 };
-const paced = writeStreamAnswer(PACED_EVENTS, true).map(pinStep);
-const short = writeStreamAnswer(HALVES_EVENTS, false);
-const middle = short.length / 2;
-const halves = [short.slice(0, middle), short.slice(middle)].map((half) => pinStep(Buffer.concat(half)));
-const schedules = { paced, slow: paced, halves };
-type Step = (typeof paced)[number];
-const needles = KINDS.map((kind) => ({ kind, needle: Buffer.from(MARK + kind) }));
+const paced = {
+  messages: writePaced("messages"),
+  responses: writePaced("responses"),
+  chat: writePaced("chat"),
+};
+const mark = Buffer.from(MARK);
 const HEAD_END = Buffer.from("\r\n\r\n");
 const CHUNKS_END = Buffer.from("\r\n0\r\n\r\n");
 
@@ -84,15 +109,18 @@ function openPeer(fd: number): Peer {
     held: null,
     missing: 0,
     kind: "json",
+    shape: "messages",
     usual: -1,
     unsent: null,
     sent: 0,
-    step: -1,
+    steps: [],
+    step: 0,
+    paceMs: 0,
     due: 0,
   };
 }
 
-function pinStep(bytes: Uint8Array) {
+function pinStep(bytes: Uint8Array): Step {
   const pinned = pin(bytes);
   return { ...pinned, stampAt: pinned.bytes.indexOf(NO_STAMP) };
 }
@@ -116,6 +144,7 @@ function receive(peer: Peer): void {
     if (peer.missing === 0) answer(peer);
   } else if (size === peer.usual && peer.held === null) {
     peer.kind = findKind(bytes) ?? "json";
+    peer.shape = findShape(bytes);
     answer(peer);
   } else {
     begin(peer, peer.held === null ? bytes : Buffer.concat([peer.held, bytes]));
@@ -137,6 +166,7 @@ function begin(peer: Peer, all: Buffer): void {
   }
   peer.held = null;
   peer.kind = kind ?? "json";
+  peer.shape = findShape(all);
   if (ended) {
     if (!chunked) peer.usual = all.length;
     answer(peer);
@@ -146,22 +176,32 @@ function begin(peer: Peer, all: Buffer): void {
 }
 
 function findKind(bytes: Buffer): Kind | null {
-  for (const { kind, needle } of needles) if (bytes.includes(needle)) return kind;
-  return null;
+  const at = bytes.indexOf(mark);
+  const initial = at < 0 ? undefined : bytes[at + mark.length];
+  return KINDS.find((kind) => kind.charCodeAt(0) === initial) ?? null;
+}
+
+/** By the path's letter after `POST /v1/`. */
+function findShape(bytes: Buffer): Shape {
+  const letter = String.fromCharCode(bytes[9] ?? 0);
+  if (letter === "r") return "responses";
+  return letter === "c" ? "chat" : "messages";
 }
 
 function answer(peer: Peer): void {
-  const { kind } = peer;
-  if (kind === "json" || kind === "flood") {
-    peer.unsent = answers[kind];
+  const { kind, shape } = peer;
+  if (kind === "json" || kind === "flood" || kind === "burst") {
+    peer.unsent = whole[shape][kind];
     peer.sent = 0;
     send(peer, false);
     return;
   }
+  peer.steps = paced[shape][kind];
   peer.step = 0;
-  peer.due = readMicros() + PACE_MS[kind] * 1000;
+  peer.paceMs = PACE_MS[kind];
+  peer.due = readMicros() + peer.paceMs * 1000;
   running.add(peer);
-  sendStep(peer, schedules[kind]);
+  sendStep(peer);
 }
 
 /** `again`: the kernel has said that it takes more. */
@@ -188,19 +228,18 @@ function waitTime(): number {
 function sendDue(): void {
   const now = readMicros();
   for (const peer of running) {
-    const { kind } = peer;
-    if (peer.due > now || kind === "json" || kind === "flood") continue;
-    peer.due += PACE_MS[kind] * 1000;
-    sendStep(peer, schedules[kind]);
+    if (peer.due > now) continue;
+    peer.due += peer.paceMs * 1000;
+    sendStep(peer);
   }
 }
 
 /** Small enough for the kernel to take it whole; a peer that doesn't read so little has left. */
-function sendStep(peer: Peer, steps: readonly Step[]): void {
-  const step = steps[peer.step];
+function sendStep(peer: Peer): void {
+  const step = peer.steps[peer.step];
   peer.step += 1;
   if (step === undefined) return;
-  if (peer.step === steps.length) running.delete(peer);
+  if (peer.step === peer.steps.length) running.delete(peer);
   if (step.stampAt >= 0) {
     step.bytes.write(Math.round(readMicros()).toString().padStart(STAMP_DIGITS, "0"), step.stampAt, "latin1");
   }

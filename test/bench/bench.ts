@@ -1,0 +1,26 @@
+// What every measurement is made with, and what it gives.
+
+import type { Load, Upstream } from "./ends.ts";
+import type { Cores } from "./machine.ts";
+import type { Kind, RequestOptions } from "./requests.ts";
+import type { Target } from "./targets.ts";
+
+/** What one round gave, by metric. */
+export type Sample = Readonly<Record<string, number>>;
+
+/** What every measurement is made with. */
+export interface Bench {
+  readonly cores: Cores | null;
+  readonly upstream: Upstream;
+  readonly load: Load;
+  readonly rounds: number;
+  /** Of one measurement. */
+  readonly ms: number;
+}
+
+export const KB = 1000;
+
+export function describeRequest(target: Target, kind: Kind, bytes = KB): RequestOptions {
+  const { port, path, fields, model } = target;
+  return { kind, port, path, fields, model, bytes };
+}

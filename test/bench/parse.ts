@@ -1,0 +1,29 @@
+// What a gateway would pay at the least to look into a stream's events: decoding and parsing each of them.
+
+import { writeEvents } from "./answers.ts";
+import { type Outcome, Tally } from "./crowd.ts";
+
+/** `requests` are events, `seconds` are the processor's: of all threads, as it is counted of a gateway. */
+export function measureParse(ms: number): Outcome {
+  const events = writeEvents("responses", 250, false)
+    .filter((event) => event.startsWith("event: response.output_text.delta"))
+    .map((event) => Buffer.from(event.slice(event.indexOf("{"))));
+  const tally = new Tally();
+  parseFor(ms / 2, events);
+  const before = process.cpuUsage();
+  tally.requests = parseFor(ms, events);
+  const { user, system } = process.cpuUsage(before);
+  return tally.report((user + system) / 1e6);
+}
+
+function parseFor(ms: number, events: readonly Buffer[]): number {
+  const start = performance.now();
+  let parsed = 0;
+  while (performance.now() - start < ms) {
+    for (const event of events) {
+      const { type }: { readonly type: string } = JSON.parse(event.toString("utf8"));
+      if (type !== "") parsed += 1;
+    }
+  }
+  return parsed;
+}

@@ -1,0 +1,62 @@
+// The bytes of the benchmark's requests, and what they ask the upstream for.
+
+/** What the upstream is to do. It stands in the prompt, where every gateway passes it on; no two begin alike. */
+export const KINDS = ["json", "flood", "paced", "slow", "halves", "events", "burst"] as const;
+export type Kind = (typeof KINDS)[number];
+
+export const MARK = "bench:";
+/** Between two events of a stream; the others are sent as fast as they are taken. */
+export const PACE_MS = { paced: 20, slow: 1000, halves: 2, events: 2 } as const;
+export type PacedKind = keyof typeof PACE_MS;
+
+/** Events with text in a stream of these kinds. */
+export const EVENTS = { events: 250, burst: 2000 } as const;
+
+/** An event's time of sending in microseconds, by the machine's monotonic clock. */
+export const STAMP_DIGITS = 16;
+export const NO_STAMP = "0".repeat(STAMP_DIGITS);
+
+export type Shape = "messages" | "responses" | "chat";
+
+export interface RequestOptions {
+  readonly kind: Kind;
+  readonly port: number;
+  readonly path: string;
+  readonly fields: Readonly<Record<string, string>>;
+  readonly model: string;
+  /** Of the body, about. */
+  readonly bytes: number;
+}
+
+export function findShape(path: string): Shape {
+  if (path.endsWith("/responses")) return "responses";
+  return path.endsWith("/chat/completions") ? "chat" : "messages";
+}
+
+export function writeRequest({ kind, port, path, fields, model, bytes }: RequestOptions): Buffer {
+  const prompt = `${MARK}${kind} ${"all work and no play makes jack a dull boy ".repeat(bytes / 43 + 1)}`;
+  const asked = writePrompt(findShape(path), prompt.slice(0, Math.max(16, bytes - 140)));
+  const body = JSON.stringify({ model, stream: kind !== "json", ...asked });
+  const head = Object.entries({
+    host: `127.0.0.1:${port}`,
+    accept: "application/json",
+    "user-agent": "bench/1",
+    "anthropic-version": "2023-06-01",
+    ...fields,
+    "content-type": "application/json",
+    "content-length": String(Buffer.byteLength(body)),
+  });
+  const lines = head.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines}\r\n${body}`);
+}
+
+function writePrompt(shape: Shape, text: string): object {
+  switch (shape) {
+    case "messages":
+      return { max_tokens: 1024, messages: [{ role: "user", content: [{ type: "text", text }] }] };
+    case "responses":
+      return { max_output_tokens: 1024, input: [{ role: "user", content: [{ type: "input_text", text }] }] };
+    case "chat":
+      return { max_completion_tokens: 1024, messages: [{ role: "user", content: text }] };
+  }
+}
