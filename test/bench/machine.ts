@@ -43,9 +43,12 @@ export interface SpawnOptions {
 
 const alive = new Set<Child>();
 
+export function pin(command: readonly string[], core: number | null): string[] {
+  return core === null ? [...command] : ["taskset", "-c", String(core), ...command];
+}
+
 export function start(command: readonly string[], { core, cwd, env }: SpawnOptions): Child {
-  const pinned = core === null ? command : ["taskset", "-c", String(core), ...command];
-  const child = Bun.spawn([...pinned], {
+  const child = Bun.spawn(pin(command, core), {
     stdin: "pipe",
     stdout: "pipe",
     stderr: "pipe",

@@ -8,10 +8,11 @@ import { describeMachine, planCores, stopAll } from "./machine.ts";
 import { alignRows, Results, writeNumber, writeTable } from "./measures.ts";
 import { profile } from "./profile.ts";
 import type { Bench, Sample } from "./bench.ts";
+import { makeBook, measureReports } from "./reports.ts";
 import { SCENARIOS } from "./scenarios.ts";
 import { direct, listCommands, planGateway, planNginx, type Recipe, type Target } from "./targets.ts";
 
-const EXTRAS = ["memory", "flatness", "start"] as const;
+const EXTRAS = ["memory", "flatness", "start", "reports"] as const;
 const PARTS: readonly string[] = [...SCENARIOS.map(({ name }) => name), ...EXTRAS];
 
 const HELP = `bun run bench [flags]
@@ -66,6 +67,7 @@ async function measure(flags: Flags, bench: Bench): Promise<Results> {
   const recipes = [direct, ...(nginx === null ? [] : [nginx]), ...gateways];
   await measureScenarios(recipes, flags, bench, results);
   if (flags.only.has("start")) await measureStarts(commands, bench, results);
+  if (flags.only.has("reports")) measureBooks(commands, flags, bench, results);
   if (flags.only.has("memory"))
     await measureEach(recipes.slice(1), results, (recipe) => measureMemory(recipe, bench));
   if (flags.only.has("flatness"))
@@ -105,6 +107,23 @@ async function measureStarts(
       results.add(name, measureVersion(command));
     }
   }
+}
+
+function measureBooks(
+  commands: ReturnType<typeof listCommands>,
+  flags: Flags,
+  bench: Bench,
+  results: Results,
+): void {
+  tell("a ledger to report on");
+  const book = makeBook(flags.quick ? 100_000 : 400_000);
+  for (let round = 0; round < Math.min(5, bench.rounds); round += 1) {
+    for (const [name, command] of Object.entries(commands)) {
+      tell(`reports ${round + 1}`);
+      results.add(name, measureReports(command, book, bench.cores));
+    }
+  }
+  book.folder.remove();
 }
 
 async function measureEach(

@@ -1,0 +1,38 @@
+// How fast the ledger is read: whole runs of `ledger verify` and `usage`, on one core with all their threads.
+
+import { spawnSync } from "bun";
+import { join } from "node:path";
+import { makeLedger } from "../billing/ledger-make.ts";
+import type { Sample } from "./bench.ts";
+import { type Cores, type Folder, makeFolder, pin } from "./machine.ts";
+
+/** A long ledger, so that the start of the process weighs little. */
+export interface Book {
+  readonly path: string;
+  readonly lines: number;
+  readonly folder: Folder;
+}
+
+const REPORTS = { "ledger verify": ["ledger", "verify"], usage: ["usage"] } as const;
+
+export function makeBook(lines: number): Book {
+  const folder = makeFolder();
+  const path = join(folder.path, "ledger.jsonl");
+  makeLedger(path, lines);
+  return { path, lines, folder };
+}
+
+export function measureReports(command: readonly string[], book: Book, cores: Cores | null): Sample {
+  const samples = Object.entries(REPORTS).map(([name, words]) => {
+    const asked = pin([...command, ...words, "--ledger", book.path], cores?.proxy ?? null);
+    const began = performance.now();
+    const { success, resourceUsage, stderr } = spawnSync(asked);
+    const seconds = (performance.now() - began) / 1000;
+    if (!success) throw new Error(`${name} failed: ${stderr.toString()}`);
+    return {
+      [`${name} lines/s`]: book.lines / seconds,
+      [`memory MB, ${name}`]: (resourceUsage?.maxRSS ?? 0) / 2 ** 20,
+    };
+  });
+  return Object.assign({}, ...samples);
+}
