@@ -95,11 +95,13 @@ export class LedgerStore {
     this.#journalStale = false;
   }
 
-  /** Everything that had been written before the call is on the disk when this resolves. */
+  /** Every line that had been written before the call is on the disk when this resolves. The journal too where requests
+   *  wait for that: elsewhere it is there for the process's end, which what is written survives, not for the power's. */
   async sync(): Promise<void> {
     const retired = this.#retired;
     this.#retired = [];
-    const synced = Promise.all([...retired, this.#lines, this.#journal].map((file) => file.sync()));
+    const journals = this.#options.sync === "always" ? [this.#journal] : [];
+    const synced = Promise.all([...retired, this.#lines, ...journals].map((file) => file.sync()));
     for (const file of retired) file.close();
     await synced;
   }
