@@ -6,7 +6,8 @@ import { type Results, readSpread, writeNumber } from "./measures.ts";
 export interface Verdict {
   readonly goal: string;
   readonly measured: number;
-  readonly met: boolean;
+  /** Null where the target is not held to it. */
+  readonly met: boolean | null;
 }
 
 interface Goal {
@@ -18,6 +19,8 @@ interface Goal {
   readonly added?: true;
   readonly atLeast?: number;
   readonly atMost?: number;
+  /** Who is held to it, when not all are. */
+  readonly of?: string;
 }
 
 const GOALS: readonly Goal[] = [
@@ -79,8 +82,14 @@ const GOALS: readonly Goal[] = [
     rival: null,
     atMost: 1.1,
   },
-  { text: "ms from start to the first answer", metric: "cold start ms", rival: null, atMost: 100 },
-  { text: "--version, ms of CPU", metric: "--version CPU ms", rival: null, atMost: 50 },
+  {
+    text: "ms from start to the first answer",
+    metric: "cold start ms",
+    rival: null,
+    atMost: 100,
+    of: "executable",
+  },
+  { text: "--version, ms of CPU", metric: "--version CPU ms", rival: null, atMost: 50, of: "executable" },
   {
     text: "chat bridge over passthrough and a parse, per event",
     metric: "bridge cost",
@@ -97,7 +106,7 @@ export function judge(results: Results, target: string): Verdict[] {
     if (values.length === 0) return [];
     const measured = readSpread(values).median;
     const met = measured >= (goal.atLeast ?? -Infinity) && measured <= (goal.atMost ?? Infinity);
-    return [{ goal: describe(goal), measured, met }];
+    return [{ goal: describe(goal), measured, met: (goal.of ?? target) === target ? met : null }];
   });
 }
 

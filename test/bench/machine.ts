@@ -125,9 +125,12 @@ export interface Folder {
   remove(): void;
 }
 
+/** Goes with the benchmark, if not before. */
 export function makeFolder(): Folder {
   const path = mkdtempSync(join(tmpdir(), "gateway-bench-"));
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+  const remove = (): void => rmSync(path, { recursive: true, force: true });
+  process.once("exit", remove);
+  return { path, remove };
 }
 
 export function findFreePort(): number {

@@ -11,6 +11,8 @@ export interface Spread {
 /** Target → metric → one number a round. */
 export class Results {
   readonly #samples = new Map<string, Map<string, number[]>>();
+  /** What a reader of the numbers has to know. */
+  readonly notes: string[] = [];
 
   add(target: string, sample: Sample): void {
     const metrics = this.#samples.get(target) ?? new Map<string, number[]>();

@@ -5,7 +5,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Child, type Cores, findFreePort, type Folder, makeFolder, start } from "./machine.ts";
 import type { RequestOptions } from "./requests.ts";
-import { sleep, tryConnect, closeSocket } from "./sockets.ts";
+import { closeSocket, tryConnect } from "./sockets.ts";
 
 export interface Target {
   readonly name: string;
@@ -17,6 +17,8 @@ export interface Target {
   readonly model: string;
   /** How a client of the openai APIs asks it; null where these are not converted. */
   readonly openai: Pick<RequestOptions, "fields" | "model"> | null;
+  /** A proxy from elsewhere, that may fail, and what is to be known of it. */
+  readonly guest: string | null;
   stop(): Promise<void>;
 }
 
@@ -26,7 +28,7 @@ export interface Recipe {
   readonly start: (upstreamPort: number) => Promise<Target>;
 }
 
-const PLAIN = { path: "/v1/messages", model: "claude-haiku-4-5", openai: null };
+export const PLAIN = { path: "/v1/messages", model: "claude-haiku-4-5", openai: null, guest: null };
 const SECRET = "sk-bench";
 export const MAIN = join(import.meta.dir, "../../src/main.ts");
 const EXECUTABLE = join(import.meta.dir, "../../dist/gateway");
@@ -56,7 +58,7 @@ export function planNginx(cores: Cores | null): Recipe | null {
       const child = start([nginx, "-p", folder.path, "-c", file, "-e", "stderr"], {
         core: cores?.proxy ?? null,
       });
-      waitForPort(port);
+      await waitForPort(port, child);
       return { ...PLAIN, ...hold("nginx", child, folder), port, fields: { "x-api-key": SECRET } };
     },
   };
@@ -140,11 +142,13 @@ export function writeGatewayConfig(folder: Folder, upstreamPort: number, port = 
   return file;
 }
 
+export type Commands = Readonly<Record<string, readonly string[]>>;
+
 /** From source always; the executable when there is one; another checkout when there is something to compare with. */
 export function listCommands(flags: {
   readonly executable?: string | undefined;
   readonly against?: string | undefined;
-}): Record<string, readonly string[]> {
+}): Commands {
   const executable = flags.executable ?? (existsSync(EXECUTABLE) ? EXECUTABLE : undefined);
   return {
     gateway: [process.execPath, MAIN],
@@ -166,14 +170,14 @@ export function hold(name: string, child: Child, folder: Folder): Pick<Target, "
   };
 }
 
-function waitForPort(port: number): void {
-  for (let tries = 0; tries < 3000; tries += 1) {
+export async function waitForPort(port: number, child: Child): Promise<void> {
+  for (let tries = 0; tries < 1000 && child.process.exitCode === null; tries += 1) {
     const fd = tryConnect(port);
     if (fd >= 0) {
       closeSocket(fd);
       return;
     }
-    sleep(10);
+    await Bun.sleep(20);
   }
-  throw new Error(`nobody listens on ${port}`);
+  throw new Error(`nobody listens on ${port}: ${child.complaints()}`);
 }

@@ -1,0 +1,56 @@
+// What was measured, for people and for programs.
+
+import { judge, type Verdict } from "./goals.ts";
+import { alignRows, type Results, writeNumber, writeTable } from "./measures.ts";
+
+const JUDGED = ["gateway", "executable"];
+const CEILING = "requests/s, 64 connections";
+
+export function writeReport(results: Results, machine: string): string {
+  const verdicts = JUDGED.map((target) => writeVerdicts(target, judge(results, target)));
+  return [machine, writeTable(results), writeCeiling(results), ...results.notes, ...verdicts]
+    .filter((part) => part !== "")
+    .join("\n\n");
+}
+
+/** That the two ends are not what is measured. */
+function writeCeiling(results: Results): string {
+  const alone = results.read("direct", CEILING)?.median;
+  const proxies = results.targets
+    .filter((target) => target !== "direct")
+    .map((target) => results.read(target, CEILING)?.median ?? 0);
+  const fastest = Math.max(...proxies);
+  if (alone === undefined || !(fastest > 0)) return "";
+  const ratio = writeNumber(alone / fastest);
+  return `The load generator and upstream alone reach ${writeNumber(alone)} requests/s: ${ratio} × the fastest proxy.`;
+}
+
+function writeVerdicts(target: string, verdicts: readonly Verdict[]): string {
+  if (verdicts.length === 0) return "";
+  const rows = verdicts.map(({ goal, measured, met }) => [
+    `  ${goal}`,
+    writeNumber(measured),
+    met === null ? "not judged" : met ? "met" : "MISSED",
+  ]);
+  return `${target}:\n${alignRows(rows)}`;
+}
+
+export function writeJson(results: Results, machine: string): string {
+  const targets = results.targets.map((target) => [
+    target,
+    Object.fromEntries(
+      results.metrics.map((metric) => [
+        metric,
+        { ...results.read(target, metric), rounds: results.rounds(target, metric) },
+      ]),
+    ),
+  ]);
+  const document = {
+    machine,
+    date: new Date().toISOString(),
+    notes: results.notes,
+    targets: Object.fromEntries(targets),
+    goals: Object.fromEntries(JUDGED.map((target) => [target, judge(results, target)])),
+  };
+  return JSON.stringify(document, null, 2);
+}
