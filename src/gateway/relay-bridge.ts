@@ -17,7 +17,7 @@ export async function relayBridged(passage: Passage, bridge: Bridge): Promise<vo
   const fault = await pump(passage, stream);
   const why = fault === null ? undefined : explainBreak(passage, fault);
   const last = stream.end(why && blameUpstream(why.status, "upstream_closed", why.message));
-  await tell(passage, last);
+  tell(passage, last);
   const ending = judge(passage, fault);
   const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
   settle(passage.bill, endAs(ending, status), passage.gateway);
@@ -34,7 +34,7 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
       meter?.see(chunk);
       if (!errand.call.exchange.gone) {
         const told = stream.push(chunk);
-        await tell(passage, told);
+        if (!tell(passage, told)) await errand.call.exchange.drained();
         if (isOver(told)) timer ??= setTimeout(() => answer.inbound.cancel(), LINGER_MS);
       } else if (isKnown(passage)) answer.inbound.cancel();
     }
@@ -50,22 +50,21 @@ function isOver({ phase }: Emitted): boolean {
   return phase === "done" || phase === "broken" || phase === "refused";
 }
 
-/** Measured at well under half the cost of Buffer.from for a chunk. */
-const encoder = new TextEncoder();
-
-async function tell(passage: Passage, { text, phase, refusal }: Emitted): Promise<void> {
+/** False: the client reads slowly. */
+function tell(passage: Passage, { text, phase, refusal }: Emitted): boolean {
   const { exchange } = passage.errand.call;
-  if (exchange.gone || phase === "held") return;
+  if (exchange.gone || phase === "held") return true;
   noteFirstByte(passage.bill);
   if (phase === "refused") {
     if (refusal !== null && !exchange.begun) answerRefusal(passage, refusal);
-    return;
+    return true;
   }
   if (!exchange.begun) exchange.begin(200, answerFields(passage));
   // Hidden thinking says nothing to tell for a while: the head leaves all the same.
   if (text === "") exchange.flush();
-  else if (!exchange.write(encoder.encode(text))) await exchange.drained();
+  const taken = exchange.write(text);
   if (phase === "done" || phase === "broken") exchange.end();
+  return taken;
 }
 
 function answerRefusal(passage: Passage, refusal: { status: number; body: string }): void {

@@ -2,7 +2,7 @@
 // tells one kind of event; events without a row say nothing that chat has words for.
 
 import { GatewayError } from "../../lib/errors.ts";
-import { openSseSplitter, type SseEvent } from "../../lib/sse-events.ts";
+import { openSseSplitter, type SseEvent, type SseSplitter } from "../../lib/sse-events.ts";
 import { isObject, parseJson } from "../../lib/json.ts";
 import { openCall, tellInputDelta, tellInputDone, tellWholeCall } from "./calls.ts";
 import type { BridgeContext } from "./context.ts";
@@ -74,7 +74,7 @@ export function openChatStream(context: BridgeContext): ChatStream {
   const stream = openState(context);
   const splitter = openSseSplitter();
   return {
-    push: (chunk) => emit(stream, () => tellEvents(stream, splitter.push(chunk))),
+    push: (chunk) => emit(stream, () => tellChunk(stream, splitter, chunk)),
     end: (fault) =>
       emit(stream, () => {
         const text = fault === undefined ? tellEvents(stream, splitter.end().filter(isWhole)) : "";
@@ -108,6 +108,13 @@ function isOver(stream: Stream): boolean {
   return stream.phase !== "held" && stream.phase !== "open";
 }
 
+function tellChunk(stream: Stream, splitter: SseSplitter, chunk: Uint8Array): string {
+  const text = splitter.decode(chunk);
+  if (stream.lane === null || !splitter.resting) return tellEvents(stream, splitter.split(text));
+  const { told, end } = tellInLane(stream.lane, text);
+  return end === text.length ? told : told + tellEvents(stream, splitter.split(text.slice(end)));
+}
+
 function tellEvents(stream: Stream, events: readonly SseEvent[]): string {
   let text = "";
   for (const event of events) {
@@ -118,9 +125,6 @@ function tellEvents(stream: Stream, events: readonly SseEvent[]): string {
 }
 
 function tellEvent(stream: Stream, { name, data }: SseEvent): string {
-  const { lane } = stream;
-  const quick = lane !== null && lane.name === name ? tellInLane(lane, data) : null;
-  if (quick !== null) return quick;
   // Whole texts and tool lists come again and again in events that say nothing new: those are not even parsed.
   if (name.startsWith("response.") && !Object.hasOwn(ROWS, name)) return "";
   const event = parseJson(data);
