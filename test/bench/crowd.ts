@@ -45,7 +45,7 @@ const CHUNKS_END = Buffer.from("\r\n0\r\n\r\n");
 /** What stands before a time in an event. */
 const STAMP_MARKS = { messages: '"text":"', responses: '"delta":"', chat: '"content":"' } as const;
 
-const TIMED_CONNECTIONS = 16;
+const TIMED_CONNECTIONS = 24;
 
 /** What one job counts. */
 export class Tally {

@@ -17,8 +17,8 @@ export async function measureMemory(recipe: Recipe, { upstream, load }: Bench): 
   const idle = readMemory(pid);
   let open = idle;
   const request = describeRequest(target, "slow");
-  await load.run({ do: "hold", request, connections: OPEN_STREAMS, ms: 2500 }, async () => {
-    await Bun.sleep(2000);
+  await load.run({ do: "hold", request, connections: OPEN_STREAMS, ms: 2000 }, async () => {
+    await Bun.sleep(1500);
     open = readMemory(pid);
   });
   await target.stop();

@@ -13,9 +13,9 @@ import { listCommands } from "./targets.ts";
 const PARTS: readonly string[] = [...SCENARIOS.map(({ name }) => name), ...EXTRAS];
 
 const HELP = `bun run bench [flags]
-  --quick              under a minute: short rounds, no long run of leaving clients
+  --quick              under a minute: short rounds, a short ledger, no long run of leaving clients
   --rounds N           rounds of every scenario, one target after the other in each (3 with --quick, else 9)
-  --ms N               of each measurement (300 with --quick, else 2000)
+  --ms N               of each measurement (200 with --quick, else 2000)
   --only A,B           of ${PARTS.join(", ")}
   --executable FILE    the compiled gateway, measured beside the source (dist/gateway when it exists)
   --against FOLDER     another checkout of this project, measured beside this one
@@ -47,7 +47,7 @@ function readFlags() {
     ...values,
     only: new Set(only),
     rounds: Number(values.rounds ?? (values.quick ? 3 : 9)),
-    ms: Number(values.ms ?? (values.quick ? 300 : 2000)),
+    ms: Number(values.ms ?? (values.quick ? 200 : 2000)),
   };
 }
 

@@ -1,11 +1,11 @@
 // The order of measuring: rounds, in each of them one target after the other, so that a noisy machine weighs on all.
 
-import type { Bench } from "./bench.ts";
+import { type Bench, describeRequest } from "./bench.ts";
 import { measureColdStart, measureFlatness, measureMemory, measureVersion } from "./lifecycle.ts";
 import { readMemory } from "./machine.ts";
 import { Results } from "./measures.ts";
 import { planPeers } from "./peers.ts";
-import { makeBook, measureReports } from "./reports.ts";
+import { LONG_LEDGER, makeBook, measureReports, SHORT_LEDGER } from "./reports.ts";
 import { type Scenario, SCENARIOS } from "./scenarios.ts";
 import { type Commands, direct, planGateway, planNginx, type Recipe, type Target } from "./targets.ts";
 
@@ -27,11 +27,11 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   const results = new Results();
   const gateways = Object.entries(commands).map(([name, command]) => planGateway(name, command, bench.cores));
   const nginx = planNginx(bench.cores);
-  const proxies = [...(nginx === null ? [] : [nginx]), ...gateways];
-  await measureScenarios([direct, ...proxies], plan, bench, results);
+  const recipes = [direct, ...(nginx === null ? [] : [nginx]), ...gateways];
+  await measureScenarios(recipes, plan, bench, results);
   if (only.has("start")) await measureStarts(plan, bench, results);
   if (only.has("reports")) measureBooks(plan, bench, results);
-  for (const recipe of only.has("memory") ? proxies : []) {
+  for (const recipe of only.has("memory") ? gateways : []) {
     plan.tell(`memory of ${recipe.name}`);
     results.add(recipe.name, await measureMemory(recipe, bench));
   }
@@ -56,20 +56,33 @@ async function measureScenarios(
     plan.tell(`fetching ${recipe.name}`);
     targets.push(...(await invite(recipe, bench, results)));
   }
-  results.notes.push(...targets.flatMap(({ guest }) => guest ?? []));
-  for (const scenario of chosen) {
-    const able = [];
-    for (const target of targets) if (await warm(scenario, target, bench, results)) able.push(target);
-    for (let round = 0; round < bench.rounds; round += 1) {
-      plan.tell(`${scenario.name} ${round + 1}/${bench.rounds}`);
-      for (const target of able) results.add(target.name, await scenario.run(target, bench));
-    }
-  }
+  for (const target of targets) await warmUp(target, bench);
+  for (const scenario of chosen) await measureRounds(scenario, targets, plan, bench, results);
+  for (const target of targets) await leave(target, results);
+}
+
+async function measureRounds(
+  scenario: Scenario,
+  targets: readonly Target[],
+  plan: Plan,
+  bench: Bench,
+  results: Results,
+): Promise<void> {
+  const able: Target[] = [];
   for (const target of targets) {
-    if (target.pid !== null)
-      results.add(target.name, { "memory MB, after the rounds": readMemory(target.pid) });
-    await target.stop();
+    const known = target.guest === null && plan.quick;
+    if (known || (await tryOut(scenario, target, bench, results))) able.push(target);
   }
+  for (let round = 0; round < bench.rounds; round += 1) {
+    plan.tell(`${scenario.name} ${round + 1}/${bench.rounds}`);
+    for (const target of able) results.add(target.name, await scenario.run(target, bench));
+  }
+}
+
+async function leave({ name, pid, guest, stop }: Target, results: Results): Promise<void> {
+  if (guest !== null) results.notes.push(guest);
+  if (pid !== null) results.add(name, { "memory MB, after the rounds": readMemory(pid) });
+  await stop();
 }
 
 /** Nothing and a note, where a peer can't be had: the benchmark goes on without it. */
@@ -82,17 +95,26 @@ async function invite(recipe: Recipe, { upstream }: Bench, results: Results): Pr
   }
 }
 
+const WARM_MS = 2000;
+
+/** What runs on a just-in-time compiler is slow in its first seconds, and its users' runs for days. */
+async function warmUp(target: Target, { load }: Bench): Promise<void> {
+  if (target.pid === null) return;
+  const request = describeRequest(target, "json");
+  await load.run({ do: "repeat", request, connections: 64, warmMs: 0, ms: WARM_MS });
+}
+
 /** Whether it answers as it should: a proxy from elsewhere may not, and what it does instead is no measure. */
-async function warm(scenario: Scenario, target: Target, bench: Bench, results: Results): Promise<boolean> {
+async function tryOut(scenario: Scenario, target: Target, bench: Bench, results: Results): Promise<boolean> {
   if (target.guest !== null && scenario.common !== true) return false;
-  const { errors = 0 } = await scenario.run(target, { ...bench, ms: Math.min(bench.ms, 500) });
+  const { errors = 0 } = await scenario.run(target, { ...bench, ms: Math.min(bench.ms, 200) });
   if (errors === 0 || target.guest === null) return true;
   results.notes.push(`${target.name} was not measured in ${scenario.name}: it answered with errors`);
   return false;
 }
 
 async function measureStarts({ commands, tell }: Plan, bench: Bench, results: Results): Promise<void> {
-  for (let round = 0; round < bench.rounds + 2; round += 1) {
+  for (let round = 0; round < bench.rounds; round += 1) {
     tell(`start ${round + 1}`);
     for (const [name, command] of Object.entries(commands)) {
       results.add(name, await measureColdStart(command, bench));
@@ -103,8 +125,8 @@ async function measureStarts({ commands, tell }: Plan, bench: Bench, results: Re
 
 function measureBooks({ commands, quick, tell }: Plan, bench: Bench, results: Results): void {
   tell("a ledger to report on");
-  const book = makeBook(quick ? 100_000 : 400_000);
-  for (let round = 0; round < Math.min(5, bench.rounds); round += 1) {
+  const book = makeBook(quick ? SHORT_LEDGER : LONG_LEDGER);
+  for (let round = 0; round < (quick ? 1 : 5); round += 1) {
     for (const [name, command] of Object.entries(commands)) {
       tell(`reports ${round + 1}`);
       results.add(name, measureReports(command, book, bench.cores));

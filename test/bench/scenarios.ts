@@ -35,7 +35,9 @@ async function measureRate(target: Target, { load, ms }: Bench, connections: num
     ms,
   });
   const spent: Sample =
-    cpu === null ? {} : { [`CPU µs a request, ${connections} connections`]: cpu / outcome.served };
+    cpu === null || outcome.served === 0
+      ? {}
+      : { [`CPU µs a request, ${connections} connections`]: cpu / outcome.served };
   return {
     [`requests/s, ${connections} connections`]: outcome.requests / outcome.seconds,
     ...spent,
@@ -57,7 +59,7 @@ async function measureLatency(target: Target, { load, ms }: Bench): Promise<Samp
 
 async function measurePacedStreams(target: Target, { load, ms }: Bench): Promise<Sample> {
   const request = describeRequest(target, "paced");
-  const outcome = await load.run({ do: "stream", request, connections: 10, times: Math.ceil(ms / 1000) });
+  const outcome = await load.run({ do: "stream", request, connections: 20, times: Math.ceil(ms / 500) });
   return {
     ...nameTimes("first byte µs", outcome.first),
     ...nameTimes("event delay µs", outcome.delay),

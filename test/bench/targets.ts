@@ -19,7 +19,7 @@ export interface Target {
   readonly openai: Pick<RequestOptions, "fields" | "model"> | null;
   /** A proxy from elsewhere, that may fail, and what is to be known of it. */
   readonly guest: string | null;
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
 }
 
 /** How a target is started: some scenarios want a fresh one. */

@@ -29,7 +29,7 @@ import {
 } from "./sockets.ts";
 
 /** Events of a paced stream; a slow one has as many and is left by its client before. */
-const PACED_EVENTS = 50;
+const PACED_EVENTS = 25;
 const HALVES_EVENTS = 100;
 const STDIN = 0;
 const FLOOD_EVENTS = 20_000;
