@@ -45,10 +45,10 @@ const NEWLINE = 10;
 const COMMA = 44;
 const CLOSE_BRACE = 125;
 
-/** Tells the events at the beginning of a text as far as they go the short way; `end` is where they do no more. */
-export function tellInLane(lane: Lane, text: string): { told: string; end: number } {
+/** Tells the events from a place in a text on as far as they go the short way; `end` is where they do no more. */
+export function tellInLane(lane: Lane, text: string, from: number): { told: string; end: number } {
   let told = "";
-  let at = 0;
+  let at = from;
   while (text.startsWith(lane.opening, at)) {
     const json = {
       text,

@@ -110,9 +110,16 @@ function isOver(stream: Stream): boolean {
 
 function tellChunk(stream: Stream, splitter: SseSplitter, chunk: Uint8Array): string {
   const text = splitter.decode(chunk);
-  if (stream.lane === null || !splitter.resting) return tellEvents(stream, splitter.split(text));
-  const { told, end } = tellInLane(stream.lane, text);
-  return end === text.length ? told : told + tellEvents(stream, splitter.split(text.slice(end)));
+  let told = "";
+  for (let at = 0; at < text.length && !isOver(stream);) {
+    const quick = stream.lane !== null && splitter.resting ? tellInLane(stream.lane, text, at) : null;
+    const from = quick?.end ?? at;
+    const close = text.indexOf("\n\n", from);
+    at = close < 0 ? text.length : close + 2;
+    told += quick?.told ?? "";
+    if (from < at) told += tellEvents(stream, splitter.split(text.slice(from, at)));
+  }
+  return told;
 }
 
 function tellEvents(stream: Stream, events: readonly SseEvent[]): string {

@@ -1,0 +1,83 @@
+// Most deltas are passed on without being parsed. Nobody can tell: byte by byte, where no event is
+// whole when it comes, everything goes the long way.
+
+import { expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { convertRequest } from "../../../src/bridges/responses-to-chat/request.ts";
+import { openChatStream } from "../../../src/bridges/responses-to-chat/stream.ts";
+import type { Json } from "./accumulate.ts";
+
+const REQUEST = { model: "gpt-5-mini", messages: [{ role: "user", content: "Hello" }], stream: true };
+
+function frame(event: Json): string {
+  return `event: ${event["type"]}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+const BEGINNING =
+  frame({
+    type: "response.created",
+    response: { id: "resp_1", created_at: 1, model: "gpt-5-mini", status: "in_progress", output: [] },
+  }) +
+  frame({
+    type: "response.output_item.added",
+    output_index: 0,
+    item: { type: "message", id: "msg_1", role: "assistant", status: "in_progress", content: [] },
+  });
+
+function shuffle(
+  members: Readonly<Record<string, unknown>>,
+  order: readonly number[],
+): Record<string, unknown> {
+  const entries = Object.entries(members).map((entry, index) => ({ entry, at: order[index] ?? 0 }));
+  return Object.fromEntries(entries.toSorted((a, b) => a.at - b.at).map(({ entry }) => entry));
+}
+
+/** Texts that look like parts of events themselves. */
+const text = fc.oneof(
+  fc.string(),
+  fc.string({ unit: "binary" }),
+  fc.constantFrom(
+    '","delta":"',
+    '{"delta":"x"}',
+    "\n\n",
+    "\\",
+    '"',
+    'event: x\ndata: {"delta":"y"}\n\n',
+    "é\u{1F600}",
+  ),
+);
+
+const delta = fc
+  .record({
+    text,
+    item: fc.constantFrom("msg_1", "msg_1", "msg_1", "msg_11", "msg_2"),
+    index: fc.constantFrom(0, 0, 0, 1, 10),
+    extra: fc.constantFrom({}, {}, { logprobs: [] }, { note: { delta: "no text of the answer" } }),
+    order: fc.array(fc.nat(100), { minLength: 7, maxLength: 7 }),
+  })
+  .map(({ text: said, item, index, extra, order }) => ({
+    type: "response.output_text.delta",
+    ...shuffle(
+      { item_id: item, output_index: index, content_index: 0, delta: said, sequence_number: 7, ...extra },
+      order,
+    ),
+  }));
+
+function convert(chunks: readonly Uint8Array[]): string {
+  const { context } = convertRequest(Buffer.from(JSON.stringify(REQUEST)));
+  const stream = openChatStream(context);
+  return chunks.map((chunk) => stream.push(chunk).text).join("");
+}
+
+test("deltas in any order of their members are told the same, however many come at once", () => {
+  fc.assert(
+    fc.property(fc.array(delta, { minLength: 2, maxLength: 12 }), fc.nat(), (deltas, cut) => {
+      const bytes = Buffer.from(BEGINNING + deltas.map((event) => frame(event)).join(""));
+      const place = cut % bytes.length;
+      const longWay = convert(Array.from(bytes, (byte) => Buffer.of(byte)));
+      expect(convert([bytes])).toBe(longWay);
+      expect(convert([bytes.subarray(0, place), bytes.subarray(place)])).toBe(longWay);
+    }),
+    { numRuns: 300 },
+  );
+});
