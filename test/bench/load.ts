@@ -17,7 +17,7 @@ export type Job =
       readonly warmMs: number;
       readonly ms: number;
     }
-  /** Streams begun evenly over a pace, until each has run so many times. */
+  /** Streams begun a millisecond after one another, so that few events are due at once, until each has run so many times. */
   | {
       readonly do: "stream";
       readonly request: RequestOptions;
@@ -71,9 +71,9 @@ function stream(job: Extract<Job, { do: "stream" }>): Outcome {
     if (client.streams < job.times) crowd.ask(client);
     else crowd.leave(client);
   };
-  for (let i = 0; i < job.connections; i += 1) {
+  for (let i = 1; i <= job.connections; i += 1) {
     crowd.ask(crowd.join());
-    crowd.wait(3);
+    while (performance.now() < start + i) crowd.wait(1);
   }
   while (crowd.set.items.size > 0 && performance.now() - start < LONGEST_MS) crowd.wait(100);
   crowd.tally.errors += crowd.set.items.size;

@@ -1,7 +1,7 @@
 // What was measured, for people and for programs.
 
 import { judge, type Verdict } from "./goals.ts";
-import { alignRows, type Results, writeNumber, writeTable } from "./measures.ts";
+import { alignRows, readSpread, type Results, writeNumber, writeTable } from "./measures.ts";
 
 const JUDGED = ["gateway", "executable"];
 const CEILING = "requests/s, 64 connections";
@@ -39,10 +39,10 @@ export function writeJson(results: Results, machine: string): string {
   const targets = results.targets.map((target) => [
     target,
     Object.fromEntries(
-      results.metrics.map((metric) => [
-        metric,
-        { ...results.read(target, metric), rounds: results.rounds(target, metric) },
-      ]),
+      results.metrics.flatMap((metric) => {
+        const rounds = results.rounds(target, metric);
+        return rounds.length === 0 ? [] : [[metric, { ...readSpread(rounds), rounds }]];
+      }),
     ),
   ]);
   const document = {
