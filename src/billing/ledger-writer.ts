@@ -5,12 +5,11 @@
 import { GatewayError } from "../lib/errors.ts";
 import type { FileLock } from "../lib/file-lock.ts";
 import type { Usd } from "../lib/money.ts";
-import { parseUsd, subtractUsd } from "../lib/money.ts";
+import { LedgerChain } from "./ledger-chain.ts";
 import { listLedgerFiles } from "./ledger-files.ts";
 import type { Intent, OpenRequest } from "./ledger-journal.ts";
 import { addAttempt, draftInterrupted, encodeAttempt, encodeDiscard, encodeOpen } from "./ledger-journal.ts";
 import type { CorrectionDraft, LineDraft } from "./ledger-line.ts";
-import { encodeCorrection, encodeLine, hashLine } from "./ledger-line.ts";
 import { recoverLedger } from "./ledger-recovery.ts";
 import { readRecent, type Row } from "./ledger-row.ts";
 import type { StoreOptions } from "./ledger-store.ts";
@@ -41,13 +40,10 @@ export class LedgerWriter {
   readonly #now: () => number;
   readonly #lock: FileLock;
   readonly #store: LedgerStore;
-  readonly #sums = new Sums();
   readonly #recent: readonly Row[];
   readonly #open = new Map<string, OpenRequest>();
-  /** Hash of the last line, written or not. */
-  #prev: string;
-  #lines: string[] = [];
-  #records: string[] = [];
+  readonly #chain: LedgerChain;
+  #records: (() => string)[] = [];
   #opening: Opening | null = null;
   /** Openings whose records are written but not yet on the disk; only with `sync: always`. */
   #unsynced: Opening[] = [];
@@ -69,10 +65,11 @@ export class LedgerWriter {
     if (recovery.cutBytes > 0)
       options.report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
     const files = listLedgerFiles(path);
-    this.#sums.load(files, `${path}.sums`);
+    const sums = new Sums();
+    sums.load(files, `${path}.sums`);
     this.#recent = readRecent(files, new Date(this.#now() - RECENT_MS).toISOString());
     this.#store = new LedgerStore({ ...options, journalPath: `${path}.open` }, recovery);
-    this.#prev = recovery.prev;
+    this.#chain = new LedgerChain(sums, recovery.prev);
     for (const [id, request] of recovery.unfinished) {
       this.#open.set(id, request);
       this.append(draftInterrupted(request));
@@ -90,7 +87,7 @@ export class LedgerWriter {
     if (this.#closing) return Promise.reject(refuse("it is closed"));
     if (this.#problem !== null) return Promise.reject(refuse(this.#problem));
     this.#open.set(intent.id, { intent, channels: [intent.channel] });
-    this.#records.push(encodeOpen(intent));
+    this.#records.push(() => encodeOpen(intent));
     this.#opening ??= { ids: [], written: Promise.withResolvers<void>() };
     this.#opening.ids.push(intent.id);
     const written = this.#opening.written.promise;
@@ -101,7 +98,7 @@ export class LedgerWriter {
   }
 
   attempt(id: string, channel: string): void {
-    if (addAttempt(this.#open, id, channel)) this.#records.push(encodeAttempt(id, channel));
+    if (addAttempt(this.#open, id, channel)) this.#records.push(() => encodeAttempt(id, channel));
     this.#schedule();
   }
 
@@ -114,28 +111,26 @@ export class LedgerWriter {
     }
     if (!this.#open.delete(draft.id))
       throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
-    this.#add(encodeLine(draft, this.#prev));
-    this.#sums.add(draft, parseUsd(draft.charge_usd ?? "0"));
+    this.#chain.addLine(draft);
+    this.#schedule();
   }
 
   correct(draft: CorrectionDraft): void {
-    this.#add(encodeCorrection(draft, this.#prev));
-    const { key, group, request_time: time } = draft;
-    const difference = subtractUsd(parseUsd(draft.charge_usd ?? "0"), parseUsd(draft.was.charge_usd ?? "0"));
-    this.#sums.add({ key, group, time }, difference);
+    this.#chain.addCorrection(draft);
+    this.#schedule();
   }
 
   discard(id: string): void {
-    if (this.#open.delete(id)) this.#records.push(encodeDiscard(id));
+    if (this.#open.delete(id)) this.#records.push(() => encodeDiscard(id));
     this.#schedule();
   }
 
   spentOf(holder: Holder, window: Window): Usd {
-    return this.#sums.spentOf(holder, window, this.#now());
+    return this.#chain.sums.spentOf(holder, window, this.#now());
   }
 
   spentTogether(window: Window): Usd {
-    return this.#sums.spentTogether(window, this.#now());
+    return this.#chain.sums.spentTogether(window, this.#now());
   }
 
   recentOf(holder: Holder, since: number): number[] {
@@ -145,7 +140,7 @@ export class LedgerWriter {
   }
 
   lastUsed(key: string): string | null {
-    return this.#sums.lastUsed(key);
+    return this.#chain.sums.lastUsed(key);
   }
 
   async close(): Promise<void> {
@@ -154,19 +149,13 @@ export class LedgerWriter {
     this.#flush();
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer);
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
-    if (this.#lines.length > 0)
-      this.#options.report(`${this.#lines.length} lines could not be written: ${this.#problem}`);
+    const left = this.#chain.lines.length;
+    if (left > 0) this.#options.report(`${left} lines could not be written: ${this.#problem}`);
     await this.#syncing;
     if (this.#options.sync !== "never") await this.#store.sync();
-    if (this.#lines.length === 0) this.#sums.save(`${this.#options.path}.sums`, this.#store.position);
+    if (left === 0) this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
     this.#store.close();
     this.#lock.release();
-  }
-
-  #add(line: string): void {
-    this.#lines.push(line);
-    this.#prev = hashLine(line);
-    this.#schedule();
   }
 
   #schedule(): void {
@@ -179,7 +168,7 @@ export class LedgerWriter {
   #flush(): void {
     this.#scheduled = false;
     const opening = this.#opening;
-    const records = this.#records.join("");
+    const records = this.#records.map((encode) => encode()).join("");
     this.#opening = null;
     this.#records = [];
     try {
@@ -198,8 +187,9 @@ export class LedgerWriter {
 
   #writeLines(): void {
     try {
-      if (this.#lines.length > 0) this.#store.writeLines(this.#lines, this.#prev, this.#now());
-      this.#lines = [];
+      const { lines, prev } = this.#chain;
+      if (lines.length > 0) this.#store.writeLines(lines, prev, this.#now());
+      this.#chain.forgetLines();
       this.#store.tidyJournal(this.#open, this.#problem !== null);
     } catch (error) {
       this.#fail(error);
@@ -210,7 +200,7 @@ export class LedgerWriter {
       this.#options.report("the ledger can be written again");
     }
     if (this.#store.written < this.#checkpointAt) return;
-    const size = this.#sums.save(`${this.#options.path}.sums`, this.#store.position);
+    const size = this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
     this.#checkpointAt = this.#store.written + Math.max(CHECKPOINT_BYTES, 8 * size);
   }
 
