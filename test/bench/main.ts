@@ -20,7 +20,7 @@ const HELP = `bun run bench [flags]
   --executable FILE    the compiled gateway, measured beside the source (dist/gateway when it exists)
   --against FOLDER     another checkout of this project, measured beside this one
   --peers              Portkey and claude-code-router too, fetched from npm into a temporary folder
-  --profile SCENARIO   a CPU profile of the gateway in one scenario instead of measurements
+  --profile PART       a CPU profile of the gateway in one of them instead of measurements
   --json               the results as one JSON document
 `;
 
@@ -87,4 +87,9 @@ async function run(): Promise<void> {
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => void stopAll().then(() => process.exit(1)));
 }
-await run();
+try {
+  await run();
+} catch (error) {
+  process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

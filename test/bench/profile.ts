@@ -1,26 +1,45 @@
-// A CPU profile of the gateway while one scenario runs.
+// A CPU profile of the gateway while one part of the benchmark runs.
 
 import { mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Bench } from "./bench.ts";
+import { measureColdStart, measureFlatness, measureMemory } from "./lifecycle.ts";
+import { makeBook, measureReports, SHORT_LEDGER } from "./reports.ts";
+import type { EXTRAS } from "./rounds.ts";
 import { SCENARIOS } from "./scenarios.ts";
 import { MAIN, planGateway } from "./targets.ts";
 
 const PROFILE_MS = 5000;
 
-/** Leaves a profile for a browser's developer tools and one to read in the folder; says where. */
-export async function profile(name: string, bench: Bench): Promise<string> {
+type Part = (command: readonly string[], bench: Bench) => unknown;
+
+const LIFE: Record<(typeof EXTRAS)[number], Part> = {
+  memory: (command, bench) => measureMemory(planGateway("gateway", command, bench.cores), bench),
+  flatness: (command, bench) => measureFlatness(planGateway("gateway", command, bench.cores), bench),
+  start: measureColdStart,
+  reports: (command, { cores }) => {
+    const book = makeBook(SHORT_LEDGER);
+    measureReports(command, book, cores);
+    book.folder.remove();
+  },
+};
+
+function findPart(name: string): Part | undefined {
   const scenario = SCENARIOS.find((candidate) => candidate.name === name);
-  if (scenario === undefined)
-    throw new Error(`"${name}" has no profile: ${SCENARIOS.map((each) => each.name).join(", ")} have.`);
+  if (scenario === undefined) return Object.entries(LIFE).find(([part]) => part === name)?.[1];
+  return async (command, bench) => {
+    const target = await planGateway("gateway", command, bench.cores).start(bench.upstream.port);
+    await scenario.run(target, { ...bench, ms: PROFILE_MS });
+    await target.stop();
+  };
+}
+
+/** Leaves a profile for a browser's developer tools and one to read in the folder, of each process; says where. */
+export async function profile(name: string, bench: Bench): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "gateway-profile-"));
   const flags = ["--cpu-prof", "--cpu-prof-md", `--cpu-prof-dir=${folder}`];
-  const target = await planGateway("gateway", [process.execPath, ...flags, MAIN], bench.cores).start(
-    bench.upstream.port,
-  );
-  await scenario.run(target, { ...bench, ms: PROFILE_MS });
-  await target.stop();
+  await findPart(name)?.([process.execPath, ...flags, MAIN], bench);
   return `${readdirSync(folder)
     .map((file) => join(folder, file))
     .join("\n")}\n`;
