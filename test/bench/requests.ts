@@ -10,7 +10,7 @@ export const PACE_MS = { paced: 20, slow: 1000, halves: 2, events: 2 } as const;
 export type PacedKind = keyof typeof PACE_MS;
 
 /** Events with text in a stream of these kinds. */
-export const EVENTS = { events: 250, burst: 2000 } as const;
+export const EVENTS = { events: 1000, burst: 2000 } as const;
 
 /** An event's time of sending in microseconds, by the machine's monotonic clock. */
 export const STAMP_DIGITS = 16;
