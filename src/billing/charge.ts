@@ -5,13 +5,12 @@
 import {
   addDecimals,
   CHARGE_PLACES,
-  compareDecimals,
   decimalOf,
   formatDecimal,
   multiplyDecimals,
   parseDecimal,
+  picoOf,
   roundDecimal,
-  scaleDecimal,
   shiftDecimal,
   type Decimal,
 } from "../lib/money.ts";
@@ -199,46 +198,42 @@ export function multiplyExactly(official: string, multiplier: string): string {
   return formatDecimal(multiplyDecimals(parseDecimal(official), readCached(multiplier)));
 }
 
-/** The places at which a price list holds what one of a kind costs: enough for usual prices and factors, and quick. */
-const LIST_PLACES = 15;
+/** Checks the amounts of lines that count the same kinds and pay the same for them, in whole pico-dollars. */
+export class AmountCheck {
+  /** What one of each kind costs; NaN where that is not known, or not whole. */
+  readonly #ones: readonly number[];
+  /** The multiplier, as a fraction. */
+  readonly #above: number;
+  readonly #below: number;
 
-/** Checks the amounts of many lines that pay the same: what one of each kind costs is worked out once. */
-export class PriceList {
-  readonly #prices: Readonly<Record<string, string>>;
-  readonly #ones = new Map<string, bigint | null>();
-
-  constructor(prices: Readonly<Record<string, string>>) {
-    this.#prices = prices;
+  /** Throws on a malformed decimal. */
+  constructor(kinds: readonly string[], prices: Readonly<Record<string, string>>, multiplier: string) {
+    this.#ones = kinds.map((kind) => costOne(kind, prices));
+    const { units, scale } = readCached(multiplier);
+    this.#above = Number(units);
+    this.#below = 10 ** scale;
   }
 
-  /** True: `deriveAmounts` gives just these. False: it may not. Throws on a malformed decimal. */
-  gives(
-    usage: Readonly<Record<string, unknown>>,
-    multiplier: string,
-    told: { official: string; charge: string },
-  ): boolean {
-    let units = 0n;
-    for (const kind in usage) {
-      const count = usage[kind];
-      if (typeof count !== "number" || !Number.isSafeInteger(count) || count < 0) return false;
-      const one = count === 0 ? 0n : this.#oneOf(kind);
-      if (one === null) return false;
-      units += BigInt(count) * one;
+  /**
+   * True: `deriveAmounts` gives just these for the counts of the kinds. False: it may not, or they come to more
+   * than a number holds exactly.
+   */
+  passes(counts: readonly number[], official: number, charge: number): boolean {
+    const ones = this.#ones;
+    let pico = 0;
+    for (let index = 0; index < ones.length; index += 1) {
+      const count = counts[index] ?? 0;
+      if (count > 0) pico += count * (ones[index] ?? 0);
     }
-    const derived: Decimal = { units, scale: LIST_PLACES };
-    const official = parseDecimal(told.official);
-    if (compareDecimals(official, derived) !== 0) return false;
-    if (multiplier === "1" && official.scale <= CHARGE_PLACES) return told.charge === told.official;
-    const charge = roundDecimal(multiplyDecimals(derived, readCached(multiplier)), CHARGE_PLACES);
-    return compareDecimals(parseDecimal(told.charge), charge) === 0;
+    const product = pico * this.#above;
+    const rest = product % this.#below;
+    const rounded = (product - rest) / this.#below + (rest * 2 >= this.#below ? 1 : 0);
+    const isExact = pico <= Number.MAX_SAFE_INTEGER && product <= Number.MAX_SAFE_INTEGER;
+    return isExact && official === pico && charge === rounded;
   }
+}
 
-  #oneOf(kind: string): bigint | null {
-    const known = this.#ones.get(kind);
-    if (known !== undefined) return known;
-    const amount = amountOf({ [kind]: 1 }, this.#prices);
-    const one = amount === null || amount.scale > LIST_PLACES ? null : scaleDecimal(amount, LIST_PLACES);
-    this.#ones.set(kind, one);
-    return one;
-  }
+function costOne(kind: string, prices: Readonly<Record<string, string>>): number {
+  const amount = amountOf({ [kind]: 1 }, prices);
+  return amount === null ? Number.NaN : picoOf(amount);
 }

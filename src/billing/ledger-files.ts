@@ -2,12 +2,13 @@
 // A ledger is `ledger.jsonl`, which grows, and what was rotated out of it:
 // `ledger-2026-11.jsonl`, then `ledger-2026-11.2.jsonl` and so on.
 
-import { existsSync, readdirSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 
 import { isObject, parseJson } from "../lib/json.ts";
+import type { Bytes } from "./ledger-bytes.ts";
 import { GENESIS, hashLine } from "./ledger-line.ts";
-import { readLineBefore, readLines } from "./ledger-reader.ts";
+import { type Chunk, readChunks, readFile, readLineBefore, readLines } from "./ledger-reader.ts";
 
 /** A place in the chain: the file may have been renamed since, the hash of the line before still finds it. */
 export interface Position {
@@ -51,6 +52,32 @@ export function listLedgerFiles(path: string): string[] {
   return files;
 }
 
+export interface OpenFile {
+  readonly path: string;
+  readonly chunks: Generator<Chunk, void>;
+}
+
+/** The same files as they are at this moment, whatever is rotated while they are read: then the growing one has another name. */
+export function* openLedgerFiles(path: string): Generator<OpenFile, void> {
+  const { rotated, growing } = holdGrowing(path);
+  try {
+    for (const file of rotated) yield { path: file, chunks: readFile(file) };
+    if (growing !== null) yield { path, chunks: readChunks(growing) };
+  } finally {
+    if (growing !== null) closeSync(growing);
+  }
+}
+
+function holdGrowing(path: string): { readonly rotated: readonly string[]; readonly growing: number | null } {
+  for (;;) {
+    const rotated = listRotated(path).map((file) => file.path);
+    const growing = existsSync(path) ? openSync(path, "r") : null;
+    // Else the file was rotated before it could be opened, and is in no list.
+    if (listRotated(path).length === rotated.length) return { rotated, growing };
+    if (growing !== null) closeSync(growing);
+  }
+}
+
 /** The name under which a file that ends in `month` is put away: always after those that are there. */
 export function nameRotated(path: string, month: string): string {
   const newest = listRotated(path).at(-1);
@@ -81,12 +108,12 @@ export function locate(files: readonly string[], position: Position): Place | nu
   return null;
 }
 
-/** Every whole line from a place on, through all later files. */
-export function* readTextsFrom(files: readonly string[], place: Place = START): Generator<string, void> {
+/** Every whole line from a place on, through all later files, in chunks. */
+export function* readChunksFrom(files: readonly string[], place: Place = START): Generator<Bytes, void> {
   for (const [index, file] of files.entries()) {
     if (index < place.file) continue;
-    for (const { text, whole } of readLines(file, index === place.file ? place.offset : 0))
-      if (whole) yield text;
+    for (const { bytes, whole } of readFile(file, index === place.file ? place.offset : 0))
+      if (whole) yield bytes;
   }
 }
 
@@ -95,8 +122,11 @@ export function* readLinesFrom(
   files: readonly string[],
   place: Place = START,
 ): Generator<Readonly<Record<string, unknown>>, void> {
-  for (const text of readTextsFrom(files, place)) {
-    const line = parseJson(text);
-    if (isObject(line)) yield line;
+  for (const [index, file] of files.entries()) {
+    if (index < place.file) continue;
+    for (const { text, whole } of readLines(file, index === place.file ? place.offset : 0)) {
+      const line = whole ? parseJson(text) : null;
+      if (isObject(line)) yield line;
+    }
   }
 }

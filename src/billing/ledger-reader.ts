@@ -3,6 +3,8 @@
 import { isAscii } from "node:buffer";
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
+import { type Bytes, viewBytes } from "./ledger-bytes.ts";
+
 const CHUNK = 1 << 16;
 const NEWLINE = 10;
 
@@ -15,26 +17,56 @@ export interface RawLine {
   readonly whole: boolean;
 }
 
-export function* readLines(file: string, from = 0): Generator<RawLine, void> {
+/** Of a file. Its bytes hold until the next chunk is asked for. */
+export interface Chunk {
+  /** Whole lines, each with its newline; or what stands behind the last newline. */
+  readonly bytes: Bytes;
+  readonly from: number;
+  readonly whole: boolean;
+}
+
+/** The lines of an open file, as far as it goes when its end is reached. */
+export function* readChunks(fd: number, from = 0): Generator<Chunk, void> {
+  let buffer = Buffer.allocUnsafe(CHUNK);
+  let held = 0;
+  let base = from;
+  for (;;) {
+    if (held === buffer.length) buffer = Buffer.concat([buffer], held * 2);
+    const count = readSync(fd, buffer, held, buffer.length - held, base + held);
+    if (count === 0) break;
+    const filled = held + count;
+    const end = buffer.subarray(0, filled).lastIndexOf(NEWLINE) + 1;
+    if (end > 0) yield { bytes: viewBytes(buffer.subarray(0, end)), from: base, whole: true };
+    buffer.copyWithin(0, end, filled);
+    held = filled - end;
+    base += end;
+  }
+  if (held > 0) yield { bytes: viewBytes(buffer.subarray(0, held)), from: base, whole: false };
+}
+
+export function* readFile(file: string, from = 0): Generator<Chunk, void> {
   const fd = openSync(file, "r");
   try {
-    let buffer = Buffer.allocUnsafe(CHUNK);
-    let held = 0;
-    let base = from;
-    for (;;) {
-      if (held === buffer.length) buffer = Buffer.concat([buffer], held * 2);
-      const count = readSync(fd, buffer, held, buffer.length - held, base + held);
-      if (count === 0) break;
-      const filled = held + count;
-      const end = buffer.subarray(0, filled).lastIndexOf(NEWLINE) + 1;
-      yield* splitLines(buffer.subarray(0, end), base);
-      buffer.copyWithin(0, end, filled);
-      held = filled - end;
-      base += end;
-    }
-    if (held > 0) yield { text: buffer.toString("utf8", 0, held), next: base + held, whole: false };
+    yield* readChunks(fd, from);
   } finally {
     closeSync(fd);
+  }
+}
+
+/** Where each of a chunk's lines begins, and where its newline stands. */
+export function eachLine({ buffer }: Bytes, see: (from: number, to: number) => void): void {
+  for (let from = 0; from < buffer.length;) {
+    const to = buffer.indexOf(NEWLINE, from);
+    see(from, to);
+    from = to + 1;
+  }
+}
+
+export function* readLines(file: string, from = 0): Generator<RawLine, void> {
+  for (const chunk of readFile(file, from)) {
+    const { buffer } = chunk.bytes;
+    if (chunk.whole) yield* splitLines(buffer, chunk.from);
+    else yield { text: buffer.toString(), next: chunk.from + buffer.length, whole: false };
   }
 }
 

@@ -5,9 +5,10 @@ import { statSync } from "node:fs";
 
 import { fieldOf, isObject, parseJson } from "../lib/json.ts";
 import type { Decimal, Usd } from "../lib/money.ts";
-import { parseDecimal, parseUsd } from "../lib/money.ts";
-import { readLines } from "./ledger-reader.ts";
-import { LineScanner, type ScannedLine } from "./ledger-scan.ts";
+import { decimalOfPico, parseDecimal, parseUsd, usdOfPico } from "../lib/money.ts";
+import type { Bytes } from "./ledger-bytes.ts";
+import { eachLine, readFile } from "./ledger-reader.ts";
+import { keyOf, LineScanner, type ScannedLine, timeOf } from "./ledger-scan.ts";
 
 interface Amounts {
   /** Null: not known. */
@@ -16,23 +17,28 @@ interface Amounts {
 }
 
 export interface Row extends Amounts {
-  /** The request's, also in a correction of it; as is the time. */
-  readonly id: string;
+  /** The request's, also in a correction of it. */
   readonly time: string;
   readonly key: string;
   readonly group: string;
   readonly channel: string;
   readonly model: string;
-  readonly usage: Readonly<Record<string, unknown>>;
+  /** Of its usage. */
+  readonly kinds: readonly string[];
+  /** In the order of the kinds. What comes after them is none. */
+  readonly counts: readonly number[];
   readonly basis: string;
   /** Null for a request's own line; else the amounts that this correction replaces. */
   readonly was: Amounts | null;
 }
 
-/** Null for what is neither a line nor a correction. */
-export function readRow(text: string, scanner: LineScanner): Row | null {
-  const scanned = scanner.scan(text);
-  if (scanned !== null) return readScanned(scanned);
+/** Of the line from `from` to its newline at `to`; null for what is neither a line nor a correction. */
+export function readRow(bytes: Bytes, from: number, to: number, scanner: LineScanner): Row | null {
+  const scanned = scanner.scan(bytes, from, to);
+  return scanned === null ? readJsonRow(bytes.buffer.toString("utf8", from, to)) : readScanned(scanned);
+}
+
+function readJsonRow(text: string): Row | null {
   const line = parseJson(text);
   const names = readNames(line);
   const amounts = readAmounts(line);
@@ -42,21 +48,19 @@ export function readRow(text: string, scanner: LineScanner): Row | null {
   return was === null ? null : { ...names, ...amounts, was };
 }
 
-function readScanned(line: ScannedLine): Row | null {
-  const { id, time, key, group, channel, model, usage, basis } = line;
-  const amounts = parseAmounts(line.official, line.charge);
-  if (amounts === null) return null;
+function readScanned(line: ScannedLine): Row {
+  const { form, counts, official, charge } = line;
   return {
-    id,
-    time,
-    key,
-    group,
-    channel,
-    model,
-    usage,
-    basis,
-    official: amounts.official,
-    charge: amounts.charge,
+    time: timeOf(line),
+    key: keyOf(line),
+    group: form.group,
+    channel: form.channel,
+    model: form.model,
+    kinds: form.kinds,
+    counts,
+    basis: form.basis,
+    official: official === null ? null : decimalOfPico(official),
+    charge: charge === null ? null : usdOfPico(charge),
     was: null,
   };
 }
@@ -65,11 +69,15 @@ function readNames(line: unknown): Omit<Row, keyof Amounts | "was"> | null {
   if (!isObject(line)) return null;
   const { key, group, channel, model, usage, basis } = line;
   const isCorrection = line["corrects"] !== undefined;
-  const id = isCorrection ? line["corrects"] : line["id"];
   const time = isCorrection ? line["request_time"] : line["time"];
-  if (!isText(id) || !isText(time) || !isText(key) || !isText(group)) return null;
+  if (!isText(time) || !isText(key) || !isText(group)) return null;
   if (!isText(channel) || !isText(model) || !isObject(usage)) return null;
-  return { id, time, key, group, channel, model, usage, basis: isText(basis) ? basis : "" };
+  const counted = Object.entries(usage).flatMap(([kind, count]) =>
+    typeof count === "number" ? [{ kind, count }] : [],
+  );
+  const kinds = counted.map(({ kind }) => kind);
+  const counts = counted.map(({ count }) => count);
+  return { time, key, group, channel, model, kinds, counts, basis: isText(basis) ? basis : "" };
 }
 
 function readAmounts(line: unknown): Amounts | null {
@@ -105,9 +113,11 @@ export function readRecent(files: readonly string[], since: string): Row[] {
   const from = Math.max(0, size - RECENT_BYTES);
   const rows: Row[] = [];
   const scanner = new LineScanner();
-  for (const { text } of readLines(last, from)) {
-    const row = readRow(text, scanner);
-    if (row !== null && row.was === null && row.time >= since) rows.push(row);
+  for (const { bytes } of readFile(last, from)) {
+    eachLine(bytes, (start, end) => {
+      const row = readRow(bytes, start, end, scanner);
+      if (row !== null && row.was === null && row.time >= since) rows.push(row);
+    });
   }
   return rows;
 }

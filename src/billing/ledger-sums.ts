@@ -12,8 +12,9 @@ import { parseJson } from "../lib/json.ts";
 import type { Usd } from "../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../lib/money.ts";
 import type { Position } from "./ledger-files.ts";
-import { listLedgerFiles, locate, readTextsFrom } from "./ledger-files.ts";
+import { listLedgerFiles, locate, readChunksFrom } from "./ledger-files.ts";
 import { hashLine } from "./ledger-line.ts";
+import { eachLine } from "./ledger-reader.ts";
 import { readRow } from "./ledger-row.ts";
 import { LineScanner } from "./ledger-scan.ts";
 
@@ -92,9 +93,11 @@ export class Sums {
       }
     }
     const scanner = new LineScanner();
-    for (const text of readTextsFrom(files, place ?? undefined)) {
-      const row = readRow(text, scanner);
-      if (row !== null) this.add(row, subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD));
+    for (const bytes of readChunksFrom(files, place ?? undefined)) {
+      eachLine(bytes, (from, to) => {
+        const row = readRow(bytes, from, to, scanner);
+        if (row !== null) this.add(row, subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD));
+      });
     }
   }
 

@@ -13,7 +13,8 @@ import {
   type Usd,
   ZERO_USD,
 } from "../lib/money.ts";
-import { listLedgerFiles, readTextsFrom } from "./ledger-files.ts";
+import { openLedgerFiles } from "./ledger-files.ts";
+import { eachLine } from "./ledger-reader.ts";
 import { readRow, type Row } from "./ledger-row.ts";
 import { LineScanner } from "./ledger-scan.ts";
 
@@ -50,18 +51,27 @@ export function sumLedger(path: string, query: ReportQuery): Report {
   const total = openTotals();
   const scanner = new LineScanner();
   let unreadable = 0;
-  for (const text of readTextsFrom(listLedgerFiles(path))) {
-    const row = readRow(text, scanner);
-    if (row === null) unreadable += 1;
-    else if (isAsked(row, query)) {
-      const name = query.by === "day" ? row.time.slice(0, 10) : row[query.by];
-      let totals = rows.get(name);
-      if (totals === undefined) rows.set(name, (totals = openTotals()));
-      addRow(totals, row);
+  for (const { chunks } of openLedgerFiles(path)) {
+    for (const { bytes, whole } of chunks) {
+      if (!whole) continue;
+      eachLine(bytes, (from, to) => {
+        const row = readRow(bytes, from, to, scanner);
+        if (row === null) unreadable += 1;
+        else if (isAsked(row, query)) addRow(totalsOf(row, query, rows), row);
+      });
     }
   }
   for (const totals of rows.values()) addTotals(total, totals);
   return { rows: new Map([...rows].sort(query.by === "day" ? byName : byCharge)), total, unreadable };
+}
+
+function totalsOf(row: Row, { by }: ReportQuery, rows: Map<string, Totals>): Totals {
+  const name = by === "day" ? row.time.slice(0, 10) : row[by];
+  const known = rows.get(name);
+  if (known !== undefined) return known;
+  const totals = openTotals();
+  rows.set(name, totals);
+  return totals;
 }
 
 function isAsked({ time }: Row, { since, until }: ReportQuery): boolean {
@@ -93,10 +103,7 @@ function addRow(totals: Totals, row: Row): void {
     return;
   }
   totals.requests += 1;
-  for (const kind in row.usage) {
-    const tokens = row.usage[kind];
-    if (typeof tokens === "number") count(totals.usage, kind, tokens);
-  }
+  for (const [index, kind] of row.kinds.entries()) count(totals.usage, kind, row.counts[index] ?? 0);
   if (row.official !== null) totals.official = addDecimals(totals.official, row.official);
   if (row.charge !== null) totals.charge = addUsd(totals.charge, row.charge);
   count(totals.bases, row.basis, 1);

@@ -1,42 +1,32 @@
-// The amounts of a million lines, quickly: requests that pay the same share a
-// price list. Whatever a list does not find right is for verify-line.ts to judge.
+// The amounts of a million lines, quickly: lines of one form are checked alike.
+// Whatever is not found right is for verify-line.ts to judge.
 
 import { isObject, parseJson } from "../lib/json.ts";
-import { PriceList } from "./charge.ts";
+import { AmountCheck } from "./charge.ts";
+import type { Form } from "./ledger-form.ts";
 import type { ScannedLine } from "./ledger-scan.ts";
 
-const LISTS_KEPT = 1000;
-
 export class AmountChecker {
-  readonly #lists = new Map<string, PriceList>();
+  readonly #checks = new WeakMap<Form, AmountCheck | null>();
 
   /** True: certainly right. False: look closer. */
-  isRight({ prices, usage, official, multiplier, charge, basis }: ScannedLine): boolean {
-    const isPriced = basis === "exact" || basis === "partial";
-    if (official === null || charge === null) return official === charge && prices === "null" && !isPriced;
-    if (!isPriced || prices === "null") return false;
-    try {
-      return this.#listOf(prices).gives(usage, multiplier, { official, charge });
-    } catch {
-      return false;
-    }
-  }
-
-  #listOf(text: string): PriceList {
-    const known = this.#lists.get(text);
-    if (known !== undefined) return known;
-    if (this.#lists.size >= LISTS_KEPT) this.#lists.clear();
-    const list = new PriceList(readPrices(text));
-    this.#lists.set(text, list);
-    return list;
+  isRight({ form, counts, official, charge }: ScannedLine): boolean {
+    if (form.prices === null || official === null || charge === null) return true;
+    let check = this.#checks.get(form);
+    if (check === undefined) this.#checks.set(form, (check = createCheck(form, form.prices)));
+    return check !== null && check.passes(counts, official, charge);
   }
 }
 
-function readPrices(text: string): Record<string, string> {
-  const read = parseJson(text);
-  const prices: Record<string, string> = {};
+function createCheck({ kinds, multiplier }: Form, prices: string): AmountCheck | null {
+  const read = parseJson(prices);
+  const rates: Record<string, string> = {};
   for (const [name, rate] of Object.entries(isObject(read) ? read : {})) {
-    if (typeof rate === "string") prices[name] = rate;
+    if (typeof rate === "string") rates[name] = rate;
   }
-  return prices;
+  try {
+    return new AmountCheck(kinds, rates, multiplier);
+  } catch {
+    return null;
+  }
 }

@@ -3,14 +3,24 @@
 // take some 25 MB, and the table stops growing at a few million: then the oldest
 // are forgotten. Whatever repeats a line further back than that breaks the chain.
 
+import { readPico } from "../lib/money.ts";
+
 /** Ids in one generation; two are kept. */
 const GENERATION = 1 << 21;
 const FIRST_SLOTS = 1 << 12;
 const WORDS = 3;
 
+/** Its text or, the same, its bytes. */
+type Id = string | Uint8Array;
+
+/** Its text, or whole pico-dollars; null where it is not known. */
+export type Charge = string | number | null;
+
 interface Table {
   /** Two words of hash, one of fingerprint; a slot with no hash is free. */
-  words: Uint32Array;
+  readonly words: Int32Array;
+  /** Of slots: a power of two. */
+  readonly size: number;
   count: number;
 }
 
@@ -19,28 +29,31 @@ export class SeenIds {
   #old: Table | null = null;
 
   /** False when the id is known already. */
-  add(id: string, charge: string | null): boolean {
+  add(id: Id, charge: Charge): boolean {
     if (this.#young.count >= GENERATION) {
       this.#old = this.#young;
       this.#young = createTable(FIRST_SLOTS);
     }
-    if (this.#young.count * WORDS * 2 >= this.#young.words.length) this.#young = grow(this.#young);
+    if (this.#young.count * 2 >= this.#young.size) this.#young = grow(this.#young);
     const first = hashFirst(id);
     const second = hashSecond(id);
+    const slot = findSlot(this.#young, first, second);
+    if (this.#young.words[slot] !== 0 || isIn(this.#old, first, second)) return false;
     const { words } = this.#young;
-    const slot = findSlot(words, first, second);
-    if (words[slot] !== 0 || isIn(this.#old, first, second)) return false;
-    fill(this.#young, slot, [first, second, hashCharge(charge)]);
+    words[slot] = first;
+    words[slot + 1] = second;
+    words[slot + 2] = hashCharge(charge);
+    this.#young.count += 1;
     return true;
   }
 
   /** Null: unknown, or forgotten. */
-  hasCharge(id: string, charge: string | null): boolean | null {
+  hasCharge(id: Id, charge: Charge): boolean | null {
     const found = this.#find(id);
     return found === null ? null : found.words[found.slot + 2] === hashCharge(charge);
   }
 
-  setCharge(id: string, charge: string | null): void {
+  setCharge(id: Id, charge: Charge): void {
     const found = this.#find(id);
     if (found !== null) found.words[found.slot + 2] = hashCharge(charge);
   }
@@ -50,58 +63,61 @@ export class SeenIds {
     return this.#old === null;
   }
 
-  #find(id: string): { words: Uint32Array; slot: number } | null {
+  #find(id: Id): { words: Int32Array; slot: number } | null {
     const first = hashFirst(id);
     const second = hashSecond(id);
     const table = isIn(this.#young, first, second) ? this.#young : this.#old;
     return table !== null && isIn(table, first, second)
-      ? { words: table.words, slot: findSlot(table.words, first, second) }
+      ? { words: table.words, slot: findSlot(table, first, second) }
       : null;
   }
 }
 
 function isIn(table: Table | null, first: number, second: number): boolean {
-  return table !== null && table.words[findSlot(table.words, first, second)] !== 0;
+  return table !== null && table.words[findSlot(table, first, second)] !== 0;
 }
 
 /** Never 0, which marks a free slot. */
-function hashFirst(id: string): number {
-  return Bun.hash.xxHash32(id, 1) || 1;
+function hashFirst(id: Id): number {
+  return Bun.hash.xxHash32(id, 1) | 0 || 1;
 }
 
 /** Of another make: ids are alike, and where xxHash32 confuses two with one seed, it may with every seed. */
-function hashSecond(id: string): number {
-  return Bun.hash.murmur32v3(id, 2);
+function hashSecond(id: Id): number {
+  return Bun.hash.murmur32v3(id, 2) | 0;
 }
 
-function hashCharge(charge: string | null): number {
-  return Bun.hash.xxHash32(charge ?? "", 3);
+/** Of an amount, whether it was read as text or as a number. */
+function hashCharge(charge: Charge): number {
+  if (charge === null) return 0;
+  const pico = typeof charge === "number" ? charge : readPico(charge);
+  if (Number.isNaN(pico)) return Bun.hash.xxHash32(String(charge), 3) | 0;
+  return Math.imul(pico, 0x9e3779b1) ^ Math.imul(pico / 2 ** 32, 0x85ebca6b);
 }
 
-function createTable(slots: number): Table {
-  return { words: new Uint32Array(slots * WORDS), count: 0 };
+function createTable(size: number): Table {
+  return { words: new Int32Array(size * WORDS), size, count: 0 };
 }
 
 function grow(table: Table): Table {
-  const larger = createTable((table.words.length / WORDS) * 2);
+  const larger = createTable(table.size * 2);
+  larger.count = table.count;
   const { words } = table;
   for (let slot = 0; slot < words.length; slot += WORDS) {
     const first = words[slot] ?? 0;
     const second = words[slot + 1] ?? 0;
-    if (first !== 0)
-      fill(larger, findSlot(larger.words, first, second), [first, second, words[slot + 2] ?? 0]);
+    if (first === 0) continue;
+    const place = findSlot(larger, first, second);
+    larger.words[place] = first;
+    larger.words[place + 1] = second;
+    larger.words[place + 2] = words[slot + 2] ?? 0;
   }
   return larger;
 }
 
-function fill(table: Table, slot: number, entry: readonly [number, number, number]): void {
-  [table.words[slot], table.words[slot + 1], table.words[slot + 2]] = entry;
-  table.count += 1;
-}
-
 /** The slot that holds this hash, or the free one where it would go. */
-function findSlot(words: Uint32Array, first: number, second: number): number {
-  const mask = words.length / WORDS - 1;
+function findSlot({ words, size }: Table, first: number, second: number): number {
+  const mask = size - 1;
   let index = second & mask;
   for (;;) {
     const slot = index * WORDS;

@@ -4,13 +4,14 @@
 import { basename } from "node:path";
 
 import { isObject, parseJson } from "../lib/json.ts";
-import { listLedgerFiles, locate } from "./ledger-files.ts";
-import { GENESIS, hashLine } from "./ledger-line.ts";
-import { readLines } from "./ledger-reader.ts";
-import { LineScanner } from "./ledger-scan.ts";
+import type { Bytes } from "./ledger-bytes.ts";
+import { openLedgerFiles } from "./ledger-files.ts";
+import { eachLine } from "./ledger-reader.ts";
+import { idOf, LineScanner } from "./ledger-scan.ts";
 import { readCheckpoint } from "./ledger-sums.ts";
 import { AmountChecker } from "./verify-amounts.ts";
-import { SeenIds } from "./verify-ids.ts";
+import { ChainEnd } from "./verify-chain.ts";
+import { type Charge, SeenIds } from "./verify-ids.ts";
 import { findFault } from "./verify-line.ts";
 
 export interface Finding {
@@ -40,18 +41,20 @@ export function verifyLedger(
   options: VerifyOptions,
   report: (finding: Finding) => void,
 ): Verdict {
-  const files = listLedgerFiles(path);
+  const checkpoint = readCheckpoint(`${path}.sums`);
   const verifier = new Verifier(options, report);
-  for (const file of files) {
-    verifier.begin(file);
-    for (const { text, whole } of readLines(file)) {
-      if (whole) verifier.check(text);
-      else if (!options.running || file !== path) verifier.reportTorn();
+  if (checkpoint !== null) verifier.expect(checkpoint.from.prev);
+  let files = 0;
+  for (const file of openLedgerFiles(path)) {
+    files += 1;
+    verifier.begin(file.path);
+    for (const { bytes, whole } of file.chunks) {
+      if (whole) eachLine(bytes, (from, to) => verifier.check(bytes, from, to));
+      else if (!options.running || file.path !== path) verifier.reportTorn();
     }
   }
-  const checkpoint = readCheckpoint(`${path}.sums`);
-  if (checkpoint !== null && locate(files, checkpoint.from) === null) verifier.reportCut();
-  return { files: files.length, ...verifier.verdict };
+  verifier.end();
+  return { files, ...verifier.verdict };
 }
 
 class Verifier {
@@ -60,7 +63,9 @@ class Verifier {
   readonly #scanner = new LineScanner();
   readonly #ids = new SeenIds();
   readonly #amounts = new AmountChecker();
-  #prev: string | null;
+  readonly #chain = new ChainEnd();
+  /** Null: met, or there is none. */
+  #expected: Buffer | null = null;
   #file = "";
   #line = 0;
   #lines = 0;
@@ -70,7 +75,6 @@ class Verifier {
   constructor(options: VerifyOptions, report: (finding: Finding) => void) {
     this.#options = options;
     this.#report = report;
-    this.#prev = options.partial ? null : GENESIS;
   }
 
   get verdict(): Omit<Verdict, "files"> {
@@ -82,14 +86,25 @@ class Verifier {
     this.#line = 0;
   }
 
-  check(text: string): void {
+  /** The gateway noted that it had written on from the line of this hash: that has to be met. */
+  expect(hash: string): void {
+    this.#expected = Buffer.from(hash, "hex");
+    this.#meetExpected();
+  }
+
+  #meetExpected(): void {
+    if (this.#expected !== null && this.#chain.equals(this.#expected)) this.#expected = null;
+  }
+
+  check(bytes: Bytes, from: number, to: number): void {
     this.#line += 1;
     this.#lines += 1;
-    const scanned = this.#scanner.scan(text);
-    if (scanned !== null && this.#amounts.isRight(scanned)) {
-      this.#checkPlace(scanned.id, scanned.prev, scanned.charge);
-    } else this.#checkClosely(text);
-    this.#prev = hashLine(text);
+    const scanned = this.#scanner.scan(bytes, from, to);
+    if (scanned !== null && this.#chain.isBorneBy(bytes.buffer, to) && this.#amounts.isRight(scanned)) {
+      this.#checkId(idOf(scanned), scanned.charge);
+    } else this.#checkClosely(bytes.buffer.toString("utf8", from, to));
+    this.#chain.follow(bytes.buffer.subarray(from, to));
+    this.#meetExpected();
   }
 
   #checkClosely(text: string): void {
@@ -100,15 +115,17 @@ class Verifier {
     }
     const id = typeof line["id"] === "string" ? line["id"] : null;
     const charge = readCharge(line);
-    this.#checkPlace(id, line["prev"], charge);
+    const isFirst = this.#options.partial && this.#lines === 1;
+    if (!isFirst && line["prev"] !== String(this.#chain)) this.#find(id, this.#describeBreak());
+    if (id !== null) this.#checkId(id, charge);
     const fault = findFault(line);
     if (fault !== null) this.#find(id, fault);
     if (id !== null && line["corrects"] !== undefined) this.#checkCorrection(line, id, charge);
   }
 
-  #checkPlace(id: string | null, prev: unknown, charge: string | null): void {
-    if (this.#prev !== null && prev !== this.#prev) this.#find(id, this.#describeBreak());
-    if (id !== null && !this.#ids.add(id, charge)) this.#find(id, "this id has a line already");
+  #checkId(id: string | Uint8Array, charge: Charge): void {
+    if (!this.#ids.add(id, charge))
+      this.#find(typeof id === "string" ? id : Buffer.from(id).toString(), "this id has a line already");
   }
 
   reportTorn(): void {
@@ -116,8 +133,8 @@ class Verifier {
     this.#find(null, "the last line is torn: it has no end");
   }
 
-  /** The gateway noted how far it had written. */
-  reportCut(): void {
+  end(): void {
+    if (this.#expected === null) return;
     this.#find(
       null,
       "the gateway had written on from another line than the ones here: lines at the end are missing or changed",

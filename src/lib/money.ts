@@ -21,7 +21,7 @@ const MAX_DIGITS = 64;
 
 /** Throws on anything but plain digits with at most one point: no exponent, no sign but a leading minus. */
 export function parseDecimal(text: string): Decimal {
-  if (text.length > MAX_DIGITS || !PLAIN.test(text)) {
+  if (!isDecimal(text)) {
     throw new RangeError(`not a decimal: ${JSON.stringify(text.slice(0, MAX_DIGITS))}`);
   }
   const point = text.indexOf(".");
@@ -29,6 +29,10 @@ export function parseDecimal(text: string): Decimal {
   const places = text.slice(point + 1);
   const digits = text.startsWith("0.") ? places : text.slice(0, point) + places;
   return { units: readDigits(digits), scale: places.length };
+}
+
+function isDecimal(text: string): boolean {
+  return text.length <= MAX_DIGITS && PLAIN.test(text);
 }
 
 /** What a number holds exactly: reading a bigint from digits takes several times as long. */
@@ -90,22 +94,14 @@ export function roundDecimal(value: Decimal, places: number): Decimal {
   return { units: (units < 0n ? units - half : units + half) / unit, scale: places };
 }
 
-/** The units at a larger scale: 1.5 at three places is 1500. */
-export function scaleDecimal({ units, scale }: Decimal, places: number): bigint {
-  return units * raise(places - scale);
-}
-
 /** For people's eyes only: always so many places, so that points stand below each other. */
 export function formatRounded(value: Decimal, places: number): string {
   const [whole = "", fraction = ""] = formatDecimal(roundDecimal(value, places)).split(".");
   return `${whole}.${fraction.padEnd(places, "0")}`;
 }
 
-/** Negative, zero or positive, as `Array.sort` wants it. */
-export function compareDecimals(a: Decimal, b: Decimal): number {
-  const difference = subtractDecimals(a, b).units;
-  return difference < 0n ? -1 : difference > 0n ? 1 : 0;
-}
+/** What makes pico-dollars of digits with so many places behind the point. */
+const PICO_POWERS = Array.from({ length: CHARGE_PLACES + 1 }, (_, places) => 10 ** (CHARGE_PLACES - places));
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the one place where a bigint becomes money
 const usd = (units: bigint): Usd => units as Usd;
@@ -116,6 +112,34 @@ export const ZERO_USD = usd(0n);
 export function parseUsd(text: string): Usd {
   const { units, scale } = roundDecimal(parseDecimal(text), CHARGE_PLACES);
   return usd(units * raise(CHARGE_PLACES - scale));
+}
+
+/**
+ * Whole pico-dollars as a number, many times quicker than a bigint: for who reads a million amounts.
+ * NaN for what is not whole, and for what a number does not hold exactly. Never negative.
+ */
+export function picoOf({ units, scale }: Decimal): number {
+  return units < 0n ? Number.NaN : picoOfDigits(Number(units), scale);
+}
+
+/** The same of a text; NaN for what is no decimal, too. */
+export function readPico(text: string): number {
+  return isDecimal(text) ? picoOf(parseDecimal(text)) : Number.NaN;
+}
+
+/** The same of digits that were read as one whole number, `places` of them behind the point. */
+export function picoOfDigits(digits: number, places: number): number {
+  const pico = digits * (PICO_POWERS[places] ?? Number.NaN);
+  return pico <= Number.MAX_SAFE_INTEGER ? pico : Number.NaN;
+}
+
+/** Of whole pico-dollars that a number holds exactly. */
+export function usdOfPico(pico: number): Usd {
+  return usd(BigInt(pico));
+}
+
+export function decimalOfPico(pico: number): Decimal {
+  return { units: BigInt(pico), scale: CHARGE_PLACES };
 }
 
 export function formatUsd(amount: Usd): string {

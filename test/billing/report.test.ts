@@ -12,12 +12,16 @@ import {
   hashLine,
   type LineDraft,
 } from "../../src/billing/ledger-line.ts";
-import { readRow } from "../../src/billing/ledger-row.ts";
-import { LineScanner } from "../../src/billing/ledger-scan.ts";
+import { viewBytes } from "../../src/billing/ledger-bytes.ts";
+import { openLedgerFiles } from "../../src/billing/ledger-files.ts";
+import { readRow, type Row } from "../../src/billing/ledger-row.ts";
+import { idOf, keyOf, LineScanner, type ScannedLine, timeOf } from "../../src/billing/ledger-scan.ts";
 import { describeTotals, type ReportQuery, sumLedger } from "../../src/billing/report.ts";
 import { explainRequest, findRequest } from "../../src/billing/report-explain.ts";
 import { findCorrections } from "../../src/billing/ledger-reprice.ts";
 import type { Price, PriceBook } from "../../src/billing/prices.ts";
+import { fieldOf, parseJson } from "../../src/lib/json.ts";
+import { formatDecimal, formatUsd, usdOfPico } from "../../src/lib/money.ts";
 import { draftOf, newLedgerPath } from "./ledger-samples.ts";
 
 const ALL: ReportQuery = { by: "model", since: null, until: null };
@@ -145,6 +149,21 @@ describe("sums", () => {
     expect(report.unreadable).toBe(1);
   });
 
+  test("are of the files as they were at the beginning, also when one is rotated meanwhile", () => {
+    const path = newLedgerPath();
+    const prev = write(path.replace(".jsonl", "-2026-09.jsonl"), [lineOf("1")]);
+    const last = write(path, [lineOf("2")], prev);
+    const ids: unknown[] = [];
+    for (const { chunks } of openLedgerFiles(path)) {
+      if (ids.length === 0) {
+        renameSync(path, path.replace(".jsonl", "-2026-10.jsonl"));
+        write(path, [lineOf("3")], last);
+      }
+      for (const { bytes } of chunks) ids.push(idIn(bytes.buffer.toString()));
+    }
+    expect(ids).toEqual(["1", "2"]);
+  });
+
   test("count requests without a price, of which nothing is known, and that broke off", () => {
     const path = newLedgerPath();
     write(path, [
@@ -175,6 +194,51 @@ describe("sums", () => {
   });
 });
 
+function idIn(text: string): unknown {
+  return fieldOf(parseJson(text), "id");
+}
+
+function scan(text: string, scanner = new LineScanner()): ScannedLine | null {
+  const bytes = Buffer.from(`${text}\n`);
+  return scanner.scan(viewBytes(bytes), 0, bytes.length - 1);
+}
+
+function rowOf(text: string): Row | null {
+  const bytes = Buffer.from(text);
+  return readRow(viewBytes(bytes), 0, bytes.length, new LineScanner());
+}
+
+function tellRow(row: Row | null): unknown {
+  if (row === null) return null;
+  const { kinds, counts, official, ...rest } = row;
+  const usage = Object.fromEntries(kinds.map((kind, index) => [kind, counts[index]]));
+  return { ...rest, usage, official: official === null ? null : formatDecimal(official) };
+}
+
+/** What a scanned line says, in the words of JSON. */
+function tellScanned(line: ScannedLine): Record<string, unknown> {
+  const { form, counts, official, charge } = line;
+  const told = (pico: number | null) => (pico === null ? null : formatUsd(usdOfPico(pico)));
+  return {
+    id: Buffer.from(idOf(line)).toString(),
+    time: timeOf(line),
+    key: keyOf(line),
+    group: form.group,
+    channel: form.channel,
+    model: form.model,
+    basis: form.basis,
+    usage: Object.fromEntries(form.kinds.map((kind, index) => [kind, counts[index]])),
+    prices: form.prices === null ? null : parseJson(form.prices),
+    multiplier: form.multiplier,
+    official_usd: told(official),
+    charge_usd: told(charge),
+  };
+}
+
+function pickTold(text: string, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(names.map((name) => [name, fieldOf(parseJson(text), name)]));
+}
+
 describe("the quick reading of a line", () => {
   test("gives what JSON gives, or nothing", () => {
     const text = string({ unit: "binary", maxLength: 12 });
@@ -202,37 +266,26 @@ describe("the quick reading of a line", () => {
       status: integer({ min: -1, max: 599 }),
     });
     let scans = 0;
+    const known = new LineScanner();
     assert(
       property(drafts, (more) => {
         const line = encodeLine(draftOf("x", more), GENESIS);
-        const scanned = new LineScanner().scan(line);
-        if (scanned === null) return;
-        scans += 1;
-        const read: Record<string, unknown> = JSON.parse(line);
-        expect(scanned).toEqual({
-          id: String(read["id"]),
-          time: String(read["time"]),
-          key: String(read["key"]),
-          group: String(read["group"]),
-          channel: String(read["channel"]),
-          model: String(read["model"]),
-          basis: String(read["basis"]),
-          usage: more.usage,
-          prices: JSON.stringify(read["prices"]),
-          official: more.official_usd,
-          multiplier: "1",
-          charge: more.charge_usd,
-          prev: GENESIS,
-        });
+        // Each line as the first of its form, and as one of a form that is known.
+        for (const scanned of [scan(line), scan(line, known)]) {
+          if (scanned === null) continue;
+          scans += 1;
+          const told = tellScanned(scanned);
+          expect(told).toEqual(pickTold(line, Object.keys(told)));
+        }
       }),
-      { numRuns: 1000, seed: 1 },
+      { numRuns: 3000, seed: 1 },
     );
     expect(scans).toBeGreaterThan(100);
   });
 
   test("leaves to JSON what looks in any way different, and both give the same row", () => {
     const line = encodeLine(draftOf("req_1"), GENESIS);
-    expect(new LineScanner().scan(line)).not.toBe(null);
+    expect(scan(line)).not.toBe(null);
     const fields: Record<string, unknown> = JSON.parse(line);
     const reordered = JSON.stringify(Object.fromEntries(Object.entries(fields).toReversed()));
     for (const other of [
@@ -241,12 +294,41 @@ describe("the quick reading of a line", () => {
       line.replace('"id"', '"id2":1,"id"'),
       reordered,
     ]) {
-      expect(new LineScanner().scan(other)).toBe(null);
+      expect(scan(other)).toBe(null);
     }
-    expect(readRow(reordered, new LineScanner())).toEqual(readRow(line, new LineScanner()));
-    expect(readRow("{}", new LineScanner())).toBe(null);
-    expect(readRow("[]", new LineScanner())).toBe(null);
-    expect(readRow(line.replace('"official_usd":"', '"official_usd":"x'), new LineScanner())).toBe(null);
+    expect(tellRow(rowOf(reordered))).toEqual(tellRow(rowOf(line)));
+    expect(rowOf("{}")).toBe(null);
+    expect(rowOf("[]")).toBe(null);
+    expect(rowOf(line.replace('"official_usd":"', '"official_usd":"x'))).toBe(null);
+  });
+
+  test("of a known form is as exact: whatever one byte is changed to, it gives what JSON gives, or nothing", () => {
+    const scanner = new LineScanner();
+    const drafts = [draftOf("req_1"), draftOf("req_2", { ...UNPRICED, usage: {}, first_byte_ms: null })];
+    const lines = drafts.map((draft) => encodeLine(draft, GENESIS));
+    for (const line of lines) expect(scan(line, scanner)).not.toBe(null);
+    const prevLength = `${GENESIS}"}`.length;
+    let scans = 0;
+    assert(
+      property(
+        constantFrom(...lines),
+        integer({ min: 0, max: 10_000 }),
+        constantFrom(...' "\\,:.0123456789aenul{}[]\u0000\u001f-é'.split("")),
+        (line, place, character) => {
+          const at = place % (line.length - prevLength);
+          // Unread.
+          if (at >= line.indexOf('"raw_usage"') && at < line.indexOf(',"prices"')) return;
+          const changed = line.slice(0, at) + character + line.slice(at + 1);
+          const scanned = scan(changed, scanner);
+          if (scanned === null) return;
+          scans += 1;
+          const told = tellScanned(scanned);
+          expect(told).toEqual(pickTold(changed, Object.keys(told)));
+        },
+      ),
+      { numRuns: 20_000, seed: 1 },
+    );
+    expect(scans).toBeGreaterThan(1000);
   });
 });
 
@@ -400,7 +482,7 @@ describe("following", () => {
     const size = readFileSync(path).length;
     writeFileSync(path, "torn", { flag: "a" });
     const { texts, next } = readLastLines(path, 3);
-    expect(texts.map((text) => readRow(text, new LineScanner())?.id)).toEqual(["27", "28", "29"]);
+    expect(texts.map(idIn)).toEqual(["27", "28", "29"]);
     expect(next).toBe(size);
     expect(readLastLines(path, 100).texts).toHaveLength(30);
     expect(readLastLines(path, 0)).toEqual({ texts: [], next: size });
@@ -414,7 +496,7 @@ describe("following", () => {
     const lines = followLedger(path, 0, stop.signal);
     const nextId = async () => {
       const { value } = await lines.next();
-      return readRow(value ?? "", new LineScanner())?.id;
+      return idIn(value ?? "");
     };
     expect(await nextId()).toBe("1");
     writeFileSync(path, `${encodeLine(draftOf("2"), GENESIS)}\n`, { flag: "a" });

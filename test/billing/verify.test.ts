@@ -11,6 +11,7 @@ import {
   type CorrectionDraft,
   type LineDraft,
 } from "../../src/billing/ledger-line.ts";
+import { Sums } from "../../src/billing/ledger-sums.ts";
 import { openLedger } from "../../src/billing/ledger.ts";
 import { type Finding, verifyLedger, type VerifyOptions } from "../../src/billing/verify.ts";
 import { SeenIds } from "../../src/billing/verify-ids.ts";
@@ -140,6 +141,27 @@ describe("the chain", () => {
     writeFileSync(path, `${lines[2]}\n`);
     expect(findingsOf(path)).toEqual([]);
     renameSync(name("2026-09.2"), name("elsewhere"));
+    expect(findingsOf(path)).toHaveLength(1);
+  });
+
+  test("is followed as it was at the beginning, whatever a gateway writes and rotates meanwhile", () => {
+    const wrong = draftOf("req_1", { charge_usd: "1" });
+    const later = [draftOf("req_4"), draftOf("req_5")];
+    const texts = readFileSync(writeChain([wrong, draftOf("req_2"), ...later]), "utf8").split(/(?<=\n)/);
+    const [first = "", second = "", third = "", fourth = ""] = texts;
+    const path = newLedgerPath();
+    writeFileSync(path.replace(".jsonl", "-2026-09.jsonl"), first);
+    writeFileSync(path, second);
+    const findings: string[] = [];
+    const verdict = verifyLedger(path, { partial: false, running: true }, ({ problem }) => {
+      findings.push(problem);
+      appendFileSync(path, third);
+      renameSync(path, path.replace(".jsonl", "-2026-10.jsonl"));
+      writeFileSync(path, fourth);
+      new Sums().save(`${path}.sums`, { offset: fourth.length, prev: hashLine(fourth.trimEnd()) });
+    });
+    expect(findings).toEqual([expect.stringContaining("charge_usd is 1")]);
+    expect(verdict).toMatchObject({ files: 2, lines: 3 });
     expect(findingsOf(path)).toHaveLength(1);
   });
 
