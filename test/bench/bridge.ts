@@ -12,7 +12,10 @@ type Way = keyof typeof PATHS;
 type Tempo = keyof typeof EVENTS;
 
 /** The same work at every speed of the machine: streams side by side, each so many times for so long a measurement. */
-const STREAMS = { events: { connections: 32, msEach: 2000 }, burst: { connections: 8, msEach: 100 } } as const;
+const STREAMS = {
+  events: { connections: 32, msEach: 2000 },
+  burst: { connections: 8, msEach: 100 },
+} as const;
 
 export async function measureBridge(target: Target, bench: Bench): Promise<Sample> {
   const { openai, pid } = target;
