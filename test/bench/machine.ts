@@ -1,7 +1,7 @@
 // Processes and the cores they run on, and what the system says of them.
 
 import { spawnSync, type Subprocess } from "bun";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -110,14 +110,19 @@ export function readMemory(pid: number): number {
   return Number(stdout.toString()) / 1024;
 }
 
-/** Microseconds on a processor, of all threads; null where only Linux would say. */
+/** Linux counts in hundredths of a second here, for every program. */
+const TICK_MICROS = 10_000;
+
+/** Microseconds on a processor, of all threads, those that have ended too; null where only Linux would say. */
 export function readCpu(pid: number): number | null {
   if (process.platform !== "linux") return null;
-  let sum = 0;
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    sum += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]) / 1000;
-  }
-  return sum;
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const [user = Number.NaN, system = Number.NaN] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11, 13)
+    .map(Number);
+  return (user + system) * TICK_MICROS;
 }
 
 export interface Folder {
