@@ -11,10 +11,9 @@ export interface SseEvent {
 }
 
 export interface SseSplitter {
-  /** The events that these bytes complete. Throws when one grows over the limit. */
-  push(chunk: Uint8Array): SseEvent[];
-  /** The two halves of `push`, for who knows a shorter way with some of the text. */
+  /** The text of these bytes, for `split`, or for who knows a shorter way with some of it. */
   decode(chunk: Uint8Array): string;
+  /** The events that this text completes. Throws when one grows over the limit. */
   split(text: string): SseEvent[];
   /** What comes next begins an event. */
   readonly resting: boolean;
@@ -66,7 +65,6 @@ export function openSseSplitter(longest = LONGEST_EVENT): SseSplitter {
       : decoder.decode(chunk, { stream: true });
   };
   return {
-    push: (chunk) => take(decode(chunk)),
     decode,
     split: take,
     get resting() {

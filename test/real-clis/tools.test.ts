@@ -22,6 +22,10 @@ let tools = "";
 let upstream: ReturnType<typeof startDemoUpstream>;
 let gateway: ChildGateway;
 
+function runWords(tool: string, platform: Platform, args: readonly string[]): string[] {
+  return ["run", tool, "--config", gateway.configPath, "--secret", keyOf(platform), "--", ...args];
+}
+
 describe.skipIf(WANTED === "")("real tools", () => {
   beforeAll(async () => {
     folder = makeTempFolder();
@@ -57,16 +61,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       `gateway run ${tool} (${platform}) -- ${args.join(" ")}`,
       async () => {
         const before = gateway.ledger().length;
-        const words = [
-          "run",
-          tool,
-          "--config",
-          gateway.configPath,
-          "--secret",
-          keyOf(platform),
-          "--",
-          ...args,
-        ];
+        const words = runWords(tool, platform, args);
         const { status, stdout } = await start([process.execPath, MAIN, ...words]);
         expect(stdout).toContain("a simulated model, and I have counted every word");
         expect(status).toBe(0);
@@ -95,16 +90,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       const opencode = { model: "openai/gpt-5", provider: { anthropic }, disabled_providers: ["anthropic"] };
       await Bun.write(join(home, ".config/opencode/opencode.json"), JSON.stringify(opencode));
       for (const [tool, platform, args] of prompts.filter(([, each]) => each !== "relay").slice(0, 4)) {
-        const words = [
-          "run",
-          tool,
-          "--config",
-          gateway.configPath,
-          "--secret",
-          keyOf(platform),
-          "--",
-          ...args,
-        ];
+        const words = runWords(tool, platform, args);
         const { stdout } = await start([process.execPath, MAIN, ...words], { HOME: home });
         expect({ tool, stdout }).toEqual({
           tool,
@@ -147,17 +133,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   );
 
   test("a key of the wrong platform is refused before the tool starts", async () => {
-    const words = [
-      "run",
-      "codex",
-      "--config",
-      gateway.configPath,
-      "--secret",
-      keyOf("messages"),
-      "--",
-      "exec",
-      "x",
-    ];
+    const words = runWords("codex", "messages", ["exec", "x"]);
     const { status, stderr } = await start([process.execPath, MAIN, ...words]);
     expect(status).toBe(1);
     expect(stderr).toContain("Keys that fit: responses");
@@ -166,16 +142,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   test(
     "a tool's own failure is the exit status",
     async () => {
-      const words = [
-        "run",
-        "codex",
-        "--config",
-        gateway.configPath,
-        "--secret",
-        keyOf("responses"),
-        "--",
-        "--no-such-flag",
-      ];
+      const words = runWords("codex", "responses", ["--no-such-flag"]);
       expect((await start([process.execPath, MAIN, ...words])).status).toBe(2);
     },
     PATIENCE_MS,

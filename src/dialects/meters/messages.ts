@@ -71,8 +71,7 @@ class MessagesReader implements Reader {
     if (total !== undefined && total < split.short + split.long) delete earlier["cache_creation"];
     const said = dropNulls(reported);
     this.#usage = { ...earlier, ...said };
-    for (const _ in said) return true;
-    return false;
+    return Object.keys(said).length > 0;
   }
 }
 
