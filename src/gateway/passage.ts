@@ -12,6 +12,7 @@ import type { Gateway } from "./gateway.ts";
 import { responseFields } from "./headers.ts";
 import type { Ending } from "./settle.ts";
 import { describeBreak, describeEarlyEnd } from "./verdict.ts";
+import { withholdFields } from "./withhold.ts";
 
 export interface Passage {
   readonly answer: Answer;
@@ -93,7 +94,7 @@ export function noteFirstByte(bill: Bill): void {
 }
 
 export function answerFields({ answer, errand, streamed }: Passage): Field[] {
-  const fields = responseFields(answer.inbound.fields);
+  const fields = withholdFields(responseFields(answer.inbound.fields), answer.candidate.channel);
   fields.push(["x-request-id", errand.call.id]);
   return errand.bridge === null ? fields : bridgeFields(fields, errand.bridge, streamed);
 }

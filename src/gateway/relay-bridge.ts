@@ -7,7 +7,7 @@ import { UpstreamFault } from "../lib/http1/types.ts";
 import type { Bridge } from "./bridge.ts";
 import { answerFields, endAs, explainBreak, isKnown, judge, noteFirstByte, type Passage } from "./passage.ts";
 import { settle } from "./settle.ts";
-import { withhold } from "./withhold.ts";
+import { Withholding } from "./withhold.ts";
 
 /** So long an upstream may take to end an answer whose last event has come: only then can its connection be used again. */
 const LINGER_MS = 1000;
@@ -25,12 +25,14 @@ export async function relayBridged(passage: Passage, bridge: Bridge): Promise<vo
 
 async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault | null> {
   const { answer, errand, meter } = passage;
+  const withholding = new Withholding(answer.candidate.channel);
   let timer: Timer | null = null;
   try {
     for (;;) {
       const came = await answer.inbound.read();
+      // What still waits then is no whole event.
       if (came === null) return null;
-      const chunk = withhold(came, answer.candidate.channel);
+      const chunk = withholding.pass(came);
       meter?.see(chunk);
       if (!errand.call.exchange.gone) {
         const told = stream.push(chunk);

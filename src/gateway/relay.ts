@@ -18,7 +18,7 @@ import {
 } from "./passage.ts";
 import { relayBridged } from "./relay-bridge.ts";
 import { closeBill, recordBill, settle } from "./settle.ts";
-import { withhold } from "./withhold.ts";
+import { withhold, Withholding } from "./withhold.ts";
 
 /** Answers up to this size are read whole before they are passed on, so that their charge can go in a header. */
 const WHOLE_LIMIT = 4 * 1024 * 1024;
@@ -119,24 +119,27 @@ async function pump(
   passage: Passage,
   begun: readonly Uint8Array[],
 ): Promise<{ fault: UpstreamFault | null; last: Uint8Array | null }> {
-  const { answer, errand, bill, meter, streamed } = passage;
-  const { inbound } = answer;
+  const { answer, errand, bill, meter } = passage;
+  const { inbound, candidate } = answer;
   const { exchange } = errand.call;
+  const withholding = new Withholding(candidate.channel);
   const held = [...begun];
   let last: Uint8Array | null = null;
   try {
     for (;;) {
       const came = held.shift() ?? (await inbound.read());
-      if (came === null) return { fault: null, last };
-      const chunk = streamed ? withhold(came, answer.candidate.channel) : came;
-      noteFirstByte(bill);
-      last = chunk;
-      meter?.see(chunk);
+      const chunk = came === null ? withholding.end() : withholding.pass(came);
+      if (chunk.length > 0) {
+        noteFirstByte(bill);
+        last = chunk;
+        meter?.see(chunk);
+      }
       if (!exchange.gone) {
         if (!exchange.write(chunk)) await exchange.drained();
       } else if (isKnown(passage)) {
         inbound.cancel();
       }
+      if (came === null) return { fault: null, last };
     }
   } catch (fault) {
     if (fault instanceof UpstreamFault) return { fault, last };

@@ -332,6 +332,7 @@ const EVENTS = [
   'event: message_stop\ndata: {"type":"message_stop"}\n\n',
 ].map((event) => Buffer.from(event));
 const STREAM = Buffer.concat(EVENTS);
+const MASKED = "*".repeat(CREDENTIAL.length);
 const SSE = [["content-type", "text/event-stream; charset=utf-8"]] as const;
 
 describe("an answer's bytes", () => {
@@ -438,9 +439,33 @@ describe("an answer's bytes", () => {
     await inWorld(async (own) => {
       own.upstream.next({ answer: fix({ pieces: [Buffer.from(event)], fields: SSE, framing: "chunked" }) });
       const { answer, record } = await own.trace(makeRequest(dialect, true));
-      expect(answer.text).toContain("bad key [credential removed]");
+      expect(answer.text).toContain(`bad key ${MASKED}`);
       expect(answer.text + JSON.stringify(record)).not.toContain(CREDENTIAL);
     });
+  });
+
+  test.each(DIALECTS)("nor does a stream of which a piece ends inside of it: %s", async (dialect) => {
+    const field = ["openai-echo", CREDENTIAL] as const;
+    for (const at of [1, 9, CREDENTIAL.length - 1]) {
+      const echo = `event: error\ndata: {"type":"error","error":{"message":"${CREDENTIAL}"}}\n\n`;
+      const cut = echo.indexOf(CREDENTIAL) + at;
+      const pieces = [echo.slice(0, cut), echo.slice(cut)].map((piece) => Buffer.from(piece));
+      await inWorld(async (own) => {
+        own.upstream.next({ answer: fix({ pieces, fields: [...SSE, field], framing: "chunked" }) });
+        const { answer } = await own.trace(makeRequest(dialect, true));
+        expect(answer.text).toContain(MASKED);
+        expect(answer.bytes.toString()).not.toContain(CREDENTIAL);
+      });
+    }
+  });
+
+  test("nor does one that is too long to be held, and its length stays as it was told", async () => {
+    const text = `{"type":"message","model":"m","content":"${"x".repeat(5 << 20)}${CREDENTIAL}"}`;
+    const pieces = [Buffer.from(text.slice(0, -9)), Buffer.from(text.slice(-9))];
+    world.upstream.next({ answer: fix({ pieces }) });
+    const { answer } = await world.trace(makeRequest("messages"));
+    expect(answer.complete).toBe(true);
+    expect(answer.text === text.replace(CREDENTIAL, MASKED)).toBe(true);
   });
 
   test("nor does a whole answer that repeats it", async () => {
@@ -451,7 +476,7 @@ describe("an answer's bytes", () => {
     });
     world.upstream.next({ answer: fix({ pieces: [Buffer.from(text)] }) });
     const { answer } = await world.trace(makeRequest("messages"));
-    expect(answer.text).toBe(text.replace(CREDENTIAL, "[credential removed]"));
+    expect(answer.text).toBe(text.replace(CREDENTIAL, MASKED));
     expect(answer.complete).toBe(true);
   });
 });
