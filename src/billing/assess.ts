@@ -2,7 +2,7 @@
 // parts to price, and how sure they are. Pure; the price of it is charge.ts.
 
 import type { Basis, Outcome } from "./ledger-line.ts";
-import type { Part, Reading, Usage } from "./usage.ts";
+import { type Part, type Reading, type Usage, USAGE_KINDS } from "./usage.ts";
 
 export interface Assessment {
   readonly basis: Exclude<Basis, "unpriced">;
@@ -28,6 +28,9 @@ export interface Ended {
 const NOTHING: Assessment = { basis: "exact", parts: [], estimated: [], suspect: null };
 const UNKNOWN: Assessment = { ...NOTHING, basis: "unknown" };
 
+/** Cached or not, a model has read them. */
+const PROMPT = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
+
 export function assess({ outcome, status, reading, streamed, estimatedInput }: Ended): Assessment {
   // Platforms charge nothing for an error status.
   if (status !== null && status >= 400) return NOTHING;
@@ -42,8 +45,10 @@ export function assess({ outcome, status, reading, streamed, estimatedInput }: E
 
 /** No report, or one of nothing, is believed only where nothing was said either. */
 function assessFinal({ parts, estimatedOutput }: Reading, streamed: boolean): Assessment {
-  if (parts.some(({ usage }) => !isZero(usage))) return { ...NOTHING, parts };
-  if (parts.length > 0 && streamed && estimatedOutput === 0) return { ...NOTHING, parts };
+  if (parts.some(({ usage }) => USAGE_KINDS.some((kind) => (usage[kind] ?? 0) > 0)))
+    return { ...NOTHING, parts };
+  const reported = parts.some(({ usage }) => USAGE_KINDS.some((kind) => usage[kind] === 0));
+  if (reported && streamed && estimatedOutput === 0) return { ...NOTHING, parts };
   return { ...UNKNOWN, suspect: "the upstream reported no tokens for its answer" };
 }
 
@@ -51,25 +56,24 @@ function assessReported({ parts }: Reading): Assessment {
   return parts.length === 0 ? UNKNOWN : { ...NOTHING, basis: "partial", parts };
 }
 
-function isZero(usage: Usage): boolean {
-  return Object.values(usage).every((count) => count === 0);
-}
-
-/** Cut short: what was reported, with the output seen so far where it is more than was reported. */
+/** Cut short: what was reported, with the output seen so far where it is more than was reported. No prompt is of no
+ *  tokens: where none was counted, or zero for a count to come, its size tells. */
 function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   const { parts, estimatedOutput } = reading;
   const last = parts.at(-1);
-  if (last === undefined) {
-    if (estimatedOutput === 0) return UNKNOWN;
-    const usage: Usage = { input: estimatedInput, output: estimatedOutput };
-    return {
-      basis: "partial",
-      parts: [{ model: null, pass: "message", usage }],
-      estimated: ["input", "output"],
-      suspect: null,
-    };
-  }
-  if (estimatedOutput <= (last.usage.output ?? 0)) return { ...NOTHING, basis: "partial", parts };
-  const grown: Part = { ...last, usage: { ...last.usage, output: estimatedOutput } };
-  return { basis: "partial", parts: [...parts.slice(0, -1), grown], estimated: ["output"], suspect: null };
+  if (last === undefined && estimatedOutput === 0) return UNKNOWN;
+  const part: Part = last ?? { model: null, pass: "message", usage: {} };
+  const unread = !PROMPT.some((kind) => (part.usage[kind] ?? 0) > 0);
+  const grown = estimatedOutput > (part.usage.output ?? 0);
+  const usage: Usage = {
+    ...part.usage,
+    ...(unread ? { input: estimatedInput } : {}),
+    ...(grown ? { output: estimatedOutput } : {}),
+  };
+  return {
+    basis: "partial",
+    parts: [...parts.slice(0, -1), { ...part, usage }],
+    estimated: [...(unread ? (["input"] as const) : []), ...(grown ? (["output"] as const) : [])],
+    suspect: null,
+  };
 }
