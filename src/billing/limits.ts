@@ -111,7 +111,8 @@ function checkConcurrency({ holder, flight }: Side, limit: number | null): void 
 function checkRate({ holder, flight }: Side, limit: number | null, now: number): void {
   if (limit === null) return;
   const { recent } = flight;
-  while (recent[0] !== undefined && recent[0] <= now - MINUTE_MS) recent.shift();
+  // Those of a time to come were let in before the clock was set back.
+  while (recent[0] !== undefined && (recent[0] <= now - MINUTE_MS || recent[0] > now)) recent.shift();
   if (recent.length < limit) return;
   const free = (recent[recent.length - limit] ?? now) + MINUTE_MS;
   const seconds = Math.max(1, Math.ceil((free - now) / 1000));

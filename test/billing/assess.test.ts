@@ -1,7 +1,7 @@
 // What an answer is billed for, by how it ended and what was read of it.
 
 import { describe, expect, test } from "bun:test";
-import { assess, type Ended } from "../../src/billing/assess.ts";
+import { assess, type Assessment, type Ended } from "../../src/billing/assess.ts";
 import type { Reading, Usage } from "../../src/billing/usage.ts";
 
 const OPEN: Reading = {
@@ -26,7 +26,7 @@ const judge = (reading: Reading, more: Partial<Ended> = {}) => {
 const FINAL = { end: "complete", final: true } as const;
 
 describe("an answer that broke off", () => {
-  test.each<[string, Reading, Usage, string[]]>([
+  test.each<[string, Reading, Usage, Assessment["estimated"]]>([
     ["with its prompt counted", readingOf({ input: 5, output: 1 }), { input: 5, output: 1 }, []],
     [
       "with more output seen than reported",

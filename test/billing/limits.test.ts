@@ -156,6 +156,16 @@ describe("rates", () => {
     });
   });
 
+  test("requests per minute: a clock that is set back keeps nobody out for longer than that minute", async () => {
+    await withLedger(async (_, gate) => {
+      const key = keyWith({ requestsPerMinute: 2 });
+      for (const second of [0, 1]) gate.admit(key, NOON + second * 1000, null).release();
+      const before = NOON - 3_600_000;
+      for (const second of [0, 1]) gate.admit(key, before + second * 1000, null).release();
+      expect(refusalOf(() => gate.admit(key, before + 2000, null)).retryAfterSeconds).toBe(58);
+    });
+  });
+
   test("requests per minute that the ledger has from before a restart count", async () => {
     const path = newLedgerPath();
     const now = Date.now();

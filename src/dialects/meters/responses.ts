@@ -48,6 +48,8 @@ class ResponsesReader implements Reader {
   #end: Reading["end"] = "open";
   #preview = false;
   readonly #calls = new Map<string, Call>();
+  /** Kind and place in the output → key of the call. */
+  readonly #places = new Map<string, string>();
 
   learn(event: unknown): void {
     const type = nameOf(fieldOf(event, "type"));
@@ -92,11 +94,15 @@ class ResponsesReader implements Reader {
     for (const [index, item] of listOf(fieldOf(response, "output")).entries()) this.#learnItem(item, index);
   }
 
-  /** An item is told when it is done and again in the last event: it counts once. */
+  /** An item is told when it is done and again in the last event, by some upstreams under another id: it counts once. */
   #learnItem(item: unknown, index: unknown): void {
     const call = callOf(item);
-    const key = nameOf(fieldOf(item, "id")) ?? String(index);
-    if (call !== null && this.#calls.size < MAX_CALLS) this.#calls.set(key, call);
+    if (call === null || this.#calls.size >= MAX_CALLS) return;
+    const id = nameOf(fieldOf(item, "id")) ?? String(index);
+    const place = typeof index === "number" ? `${call.kind} ${index}` : id;
+    const key = this.#calls.has(id) ? id : (this.#places.get(place) ?? id);
+    this.#places.set(place, key);
+    this.#calls.set(key, call);
   }
 
   #countCalls(): Usage {

@@ -311,6 +311,19 @@ describe("the responses dialect", () => {
     expect(usage(read(openResponsesMeter, blank))).toEqual([{ input: 3, output: 4, ...calls }]);
   });
 
+  test("a tool call whose id changes from event to event is counted once, and each of several", () => {
+    const again = { ...search, id: "ws_other" };
+    const second = { ...search, id: "ws_2" };
+    const done = events(item(search, 0), item(second, 1));
+    const whole = (output: object[]) => done + events(completed({ usage: { input_tokens: 3 }, output }));
+    const told = [{ input: 3, output: 0, web_search: 2 }];
+    expect(usage(read(openResponsesMeter, whole([again, { ...second, id: "ws_more" }])))).toEqual(told);
+    // A relay that leaves items out moves the others.
+    expect(usage(read(openResponsesMeter, whole([second])))).toEqual(told);
+    const unplaced = events(item(search, Number.NaN), item(second, Number.NaN));
+    expect(usage(read(openResponsesMeter, unplaced))).toEqual([{ web_search: 2 }]);
+  });
+
   test("the preview of search has a fee of its own", () => {
     const text = events(
       completed({ usage: { input_tokens: 1 }, tools: [{ type: "web_search_preview" }], output: [search] }),
