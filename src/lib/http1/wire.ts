@@ -24,6 +24,9 @@ export interface WireOwner {
 
 /** Of a large body this much leaves with the head; the rest is written from where it lies. */
 const BODY_WITH_HEAD_BYTES = 64 * 1024;
+/** A connection that had died before the request came says so within a round trip. What dies later may have worked on
+ *  it, and been paid for it: that is not asked twice. */
+const DEAD_ON_ARRIVAL_MS = 1000;
 const MAX_INTERIM_ANSWERS = 32;
 const LONGEST_IDLE_MS = 60_000;
 const NOTHING = new Uint8Array(0);
@@ -42,6 +45,7 @@ export class Wire implements Carrier, Peer {
   #idleMs = LONGEST_IDLE_MS;
   #unsent: Buffer | null = null;
   #bodySent = 0;
+  #carriedAt = 0;
   #paused = false;
   #dead = false;
 
@@ -53,6 +57,7 @@ export class Wire implements Carrier, Peer {
   /** Sends a call. Only on a connection at rest. */
   carry(call: Call): void {
     this.#call = call;
+    this.#carriedAt = performance.now();
     call.carrier = this;
     call.sent = true;
     call.reused = this.#reused;
@@ -136,7 +141,7 @@ export class Wire implements Carrier, Peer {
       call.finish();
     } else if (call.begun) {
       this.#fail("cut", "the upstream closed the connection inside its answer", error);
-    } else if (call.reused && !this.#answered && !call.retried) {
+    } else if (this.#wasDead(call)) {
       this.#call = null;
       call.retried = true;
       this.#owner.retry(call);
@@ -146,6 +151,11 @@ export class Wire implements Carrier, Peer {
   }
 
   // Steps.
+
+  #wasDead(call: Call): boolean {
+    const mayHaveBeen = call.reused && !this.#answered && !call.retried;
+    return mayHaveBeen && performance.now() - this.#carriedAt < DEAD_ON_ARRIVAL_MS;
+  }
 
   #receiveHead(call: Call, chunk: Buffer): void {
     this.#head.add(chunk);

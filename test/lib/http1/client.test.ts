@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import * as fc from "fast-check";
 import { createServer } from "node:http";
 import type { Socket } from "node:net";
@@ -379,6 +379,22 @@ describe("connections", () => {
     expect(await faultOf(get(client, upstream))).toEqual({ kind: "reset", answered: true });
     expect(await faultOf(get(client, upstream))).toEqual({ kind: "reset", answered: false });
     expect(client.stats().retried).toBe(0);
+  });
+
+  test("that die when they have had time to work are not: who was asked twice would be paid twice", async () => {
+    const now = performance.now.bind(performance);
+    const clock = spyOn(performance, "now");
+    const upstream = await upstreamThat((socket, { turn }) => {
+      if (turn === 1) return void socket.write(OK);
+      clock.mockImplementation(() => now() + 1500);
+      socket.resetAndDestroy();
+    });
+    const client = openClient();
+    await get(client, upstream);
+    const fault = await faultOf(get(client, upstream));
+    clock.mockRestore();
+    expect(fault).toEqual({ kind: "reset", answered: false });
+    expect(upstream.connections).toBe(1);
   });
 
   test("whose replacement dies too fail the call", async () => {
