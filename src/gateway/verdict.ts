@@ -197,9 +197,11 @@ export function blame(channel: string, status: number, message: string): Refused
 
 const ErrorBody = z.looseObject({ error: z.union([z.string(), z.looseObject({ message: z.string() })]) });
 
-/** All dialects put it at `error.message`; pages of proxies in between are not worth quoting. */
+/** All dialects put it at `error.message`, in a list where the answer would have been one; pages of proxies in between
+ *  are not worth quoting. */
 function readErrorMessage(text: string): string {
-  const parsed = ErrorBody.safeParse(parseJson(text));
+  const body = parseJson(text);
+  const parsed = ErrorBody.safeParse(Array.isArray(body) ? body[0] : body);
   if (!parsed.success) return "";
   return typeof parsed.data.error === "string" ? parsed.data.error : parsed.data.error.message;
 }

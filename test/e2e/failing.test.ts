@@ -144,6 +144,37 @@ function expectBreak(dialect: DialectName, answer: Exchanged): void {
   }
 }
 
+test("a stored response that is streamed again breaks like any other, and costs nothing", async () => {
+  await inWorld(async (world) => {
+    const created = { type: "response.created", response: { id: "resp_1", status: "in_progress" } };
+    const pieces = [Buffer.from(`event: response.created\ndata: ${JSON.stringify(created)}\n\n`)];
+    const fields = [["content-type", "text/event-stream"]] as const;
+    world.upstream.next({ answer: { family: "responses", status: 200, fields, framing: "chunked", pieces } });
+    const request = { target: "/v1/responses/resp_1?stream=true", fields: bearer("responses") };
+    const { answer, lines, record } = await world.trace(request);
+    expectBreak("responses", answer);
+    expect(record).toMatchObject({ outcome: "upstream_cut", usage: null, chargeUsd: null });
+    expect(lines).toEqual([]);
+  });
+});
+
+test("an error that comes as a list is told in the upstream's words", async () => {
+  await inWorld(async (world) => {
+    const body = JSON.stringify([
+      { error: { code: 503, message: "Come back later.", status: "UNAVAILABLE" } },
+    ]);
+    const fields = [["content-type", "application/json"]] as const;
+    const pieces = [Buffer.from(body)];
+    world.upstream.next({ answer: { family: "content", status: 503, fields, framing: "length", pieces } });
+    const { answer } = await world.trace({
+      target: "/v1beta/models/gemini-2.5-pro:streamGenerateContent",
+      fields: bearer("content"),
+      body: CONTENTS,
+    });
+    expect(JSON.parse(answer.text).error.message).toContain("Come back later.");
+  });
+});
+
 describe.each(DIALECTS)("a stream that breaks: %s", (dialect) => {
   test.each([...IN_BODY, ...IN_STREAM])("by %s", async (fault) => {
     await inWorld(async (world) => {

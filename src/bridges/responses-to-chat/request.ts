@@ -66,7 +66,16 @@ export function convertRequest(body: Uint8Array): Converted {
     maxTokensField: cap.field,
   };
   const adjusted = cap.raised ? [`max_output_tokens=${cap.value}`] : [];
-  return { body: new TextEncoder().encode(JSON.stringify(upstream)), context, adjusted };
+  return { body: writeBody(upstream), context, adjusted };
+}
+
+/** What can be read can be nested too deeply to be written. */
+function writeBody(upstream: Json): Uint8Array {
+  try {
+    return new TextEncoder().encode(JSON.stringify(upstream));
+  } catch (cause) {
+    throw new GatewayError("bad_request", "The JSON body of the request is nested too deeply.", { cause });
+  }
 }
 
 function parseRequest(body: Uint8Array): Json {

@@ -294,6 +294,13 @@ describe("top-level fields", () => {
     expect(refuse(Uint8Array.of(0x7b, 0xff, 0x7d))?.status).toBe(400);
   });
 
+  test("a body that is nested too deeply to be written again is refused", () => {
+    const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+    const tool = `{"type":"function","function":{"name":"f","parameters":{"x":${deep}}}}`;
+    const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[${tool}]}`;
+    expect(() => convertRequest(Buffer.from(body))).toThrow("nested too deeply");
+  });
+
   test("64-bit numbers in a schema keep their digits", () => {
     const text = JSON.stringify({
       ...ASK,
