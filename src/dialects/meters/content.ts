@@ -29,6 +29,7 @@ class ContentReader implements Reader {
     candidates: [
       {
         finishReason: true,
+        content: { parts: [{ text: true, executableCode: { code: true }, functionCall: { args: true } }] },
         groundingMetadata: { webSearchQueries: true, groundingChunks: [{ maps: { placeId: true } }] },
       },
     ],

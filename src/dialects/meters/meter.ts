@@ -28,6 +28,8 @@ const LINE_BYTES = 64 * 1024;
 const BYTES_PER_TOKEN = 4;
 /** What a JSON body spends on its frame: ids, usage, names. */
 const BODY_FRAME_BYTES = 1000;
+/** No model says more than this: a longer body bears pictures or sound, whose bytes tell nothing of tokens. */
+const LONGEST_TEXT_BYTES = 512 * 1024;
 
 /** A body up to this size is parsed when it comes in one piece: far cheaper than to pick from it byte by byte. */
 const SHORT_BODY_BYTES = 64 * 1024;
@@ -136,6 +138,8 @@ class BodyMeter implements Meter {
   /** Null while nothing has come, and where the body came in one piece. */
   #sieve: Sieve | null = null;
   #bytes = 0;
+  /** Bytes of text in a list's values. */
+  #textBytes = 0;
 
   constructor(reader: Reader) {
     this.#reader = reader;
@@ -144,7 +148,10 @@ class BodyMeter implements Meter {
   see(chunk: Uint8Array): void {
     const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
     if (this.#bytes === 0 && !this.#learnWhole(bytes)) {
-      this.#sieve = new Sieve(this.#reader.shape, (value) => this.#reader.learn(value));
+      this.#sieve = new Sieve(this.#reader.shape, (value) => {
+        this.#reader.learn(value);
+        this.#textBytes += this.#reader.measureText(value);
+      });
     }
     this.#sieve?.see(bytes);
     this.#bytes += bytes.length;
@@ -169,7 +176,11 @@ class BodyMeter implements Meter {
       ...reading,
       end: reading.end === "error" ? "error" : whole ? "complete" : "open",
       final: whole,
-      estimatedOutput: Math.round(Math.max(0, this.#bytes - BODY_FRAME_BYTES) / BYTES_PER_TOKEN),
+      estimatedOutput: Math.round((listed ? this.#textBytes : this.#guessText()) / BYTES_PER_TOKEN),
     };
+  }
+
+  #guessText(): number {
+    return this.#bytes > LONGEST_TEXT_BYTES ? 0 : Math.max(0, this.#bytes - BODY_FRAME_BYTES);
   }
 }

@@ -593,6 +593,31 @@ describe("output that is estimated", () => {
     }
   });
 
+  test("is the text's bytes by four in a list of values, whose frames are longer than their text", () => {
+    const chunk = (text: string) =>
+      JSON.stringify({
+        candidates: [
+          { content: { parts: [{ text, thoughtSignature: "s".repeat(300) }], role: "model" }, index: 0 },
+        ],
+        usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 1, promptTokensDetails: [] },
+        responseId: "r".repeat(40),
+      });
+    const list = `[${words.map(chunk).join("\r\n,\r\n")}`;
+    for (const size of [100, 7000, list.length]) {
+      const meter = openContentMeter("application/json");
+      for (let at = 0; at < list.length; at += size) meter.see(Buffer.from(list.slice(at, at + size)));
+      expect(meter.read().estimatedOutput / (words.join("").length / 4)).toBeWithin(0.9, 1.1);
+    }
+  });
+
+  test("is nothing in a body that bears a picture", () => {
+    const meter = openContentMeter("application/json");
+    meter.see(
+      Buffer.from(`{"candidates":[{"content":{"parts":[{"inlineData":{"data":"${"x".repeat(1 << 20)}`),
+    );
+    expect(meter.read()).toMatchObject({ end: "open", parts: [], estimatedOutput: 0 });
+  });
+
   test("leaves out what is repeated, and what is not for people", () => {
     const long = "x".repeat(3000);
     const repeated = events(
