@@ -73,6 +73,8 @@ export interface Reading {
   readonly final: boolean;
   /** Tokens of visible output so far, estimated from its bytes: used only where the upstream did not say. */
   readonly estimatedOutput: number;
+  /** The answer itself, where it can be asked for later: it may go on when its request has ended. */
+  readonly stored?: { readonly id: string; readonly goesOn: boolean } | undefined;
 }
 
 /** Sees an answer's bytes while they pass. Never holds them back, never keeps more than it needs. */

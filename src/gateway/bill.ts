@@ -70,7 +70,7 @@ export async function openBill({ call, request }: Errand, route: Route, gateway:
 }
 
 /** Told to the ledger before anything goes upstream. */
-function describeIntent({ call, route, time, requested, stream }: Bill): Intent {
+export function describeIntent({ call, route, time, requested, stream }: Bill): Intent {
   const { key, group, model, candidates } = route;
   return {
     id: call.id,

@@ -6,6 +6,7 @@ import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client.ts";
 import type { Channels } from "./channels.ts";
+import type { Later } from "./later.ts";
 import type { ModelLists } from "./model-list.ts";
 import type { Observer } from "./observer.ts";
 
@@ -19,6 +20,8 @@ export interface Gateway {
   readonly prices: PriceBook;
   readonly channels: Channels;
   readonly lists: ModelLists;
+  /** Answers that go on in the background, and are yet to be paid for. */
+  readonly later: Later;
   readonly observer: Observer;
   /** Aborted when the gateway itself ends what still runs. */
   readonly halt: AbortSignal;

@@ -19,7 +19,7 @@ export interface Passage {
   readonly errand: Errand;
   readonly bill: Bill;
   readonly gateway: Gateway;
-  /** Null where nothing is billed, and no stream has to be seen ending. */
+  /** Null where nothing can be billed, and no stream has to be seen ending. */
   readonly meter: Meter | null;
   /** An answer that comes bit by bit and ends with its dialect's terminal event. */
   readonly streamed: boolean;
@@ -31,7 +31,8 @@ export function createPassage(answer: Answer, errand: Errand, bill: Bill, gatewa
   const { status } = answer.inbound;
   const contentType = answer.inbound.field("content-type") ?? "";
   const streamed = status < 400 && (errand.request.stream || contentType.startsWith("text/event-stream"));
-  const metered = streamed || (bill.open && status < 400);
+  const told = bill.open || errand.call.target.endpoint.purpose === "resource";
+  const metered = streamed || (told && status < 400);
   const meter = metered ? errand.dialect.openMeter(contentType) : null;
   const passage: Passage = { answer, errand, bill, gateway, meter, streamed, left: false };
   errand.cancel = () => answer.inbound.cancel();

@@ -6,7 +6,7 @@ import { type Charge, computeCharge } from "../billing/charge.ts";
 import type { Basis, LineDraft, Outcome } from "../billing/ledger-line.ts";
 import type { Reading } from "../billing/usage.ts";
 import type { GatewayError } from "../lib/errors.ts";
-import type { Attempt, Bill } from "./bill.ts";
+import { type Attempt, type Bill, describeIntent } from "./bill.ts";
 import type { Gateway } from "./gateway.ts";
 import { describeLeaving } from "./ending.ts";
 import { durationOf, reportFinished } from "./record.ts";
@@ -46,10 +46,25 @@ export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): Closing
 export function recordBill({ bill, ending, draft }: Closing, gateway: Gateway): void {
   const { status, outcome, problem } = ending;
   if (draft !== null) gateway.ledger.append(draft);
+  if (ending.reading?.stored !== undefined) followStored(bill, ending, draft, gateway);
   bill.release();
   const usage = draft?.usage ?? null;
   const chargeUsd = draft?.charge_usd ?? null;
   reportFinished(bill, { status, outcome, problem, usage, chargeUsd }, gateway);
+}
+
+/** Whoever first asks for an answer that had gone on, and is over, gets the line that bears its charge. */
+function followStored(bill: Bill, ending: Ending, draft: LineDraft | null, gateway: Gateway): void {
+  const { ledger, later } = gateway;
+  const { id = "", goesOn = true } = ending.reading?.stored ?? {};
+  if (draft?.basis === "unknown" && goesOn) later.keep(id, bill);
+  const owed = draft === null && !goesOn ? later.take(id) : null;
+  if (owed === null) return;
+  const paid: Bill = { ...bill, ...owed, open: true };
+  const line = draftLine(paid, ending, gateway);
+  if (line.basis === "unknown") return;
+  const kept = (): void => later.keep(id, owed);
+  ledger.open(describeIntent(paid)).then(() => ledger.append(line), kept);
 }
 
 /** A request that got no answer from any channel. It gets a line when something may have reached one. */

@@ -10,6 +10,7 @@ import { createChannels } from "./channels.ts";
 import { type Control, openControl } from "./control.ts";
 import { startProbes } from "./channel-probe.ts";
 import type { Gateway } from "./gateway.ts";
+import { Later } from "./later.ts";
 import { refuseLoops } from "./loop.ts";
 import { createMetrics } from "./metrics.ts";
 import { createModelLists } from "./model-list.ts";
@@ -53,6 +54,7 @@ export function startGateway(
     prices: loadPriceBook(),
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
+    later: new Later(),
     observer,
     halt: halt.signal,
     now: Date.now,

@@ -489,3 +489,67 @@ describe("several channels", () => {
     }, two);
   });
 });
+
+describe("an answer that goes on in the background", () => {
+  const usage = RESPONSES_USAGE;
+  const told = (status: string, more: object = {}): Answer => ({
+    family: "responses",
+    status: 200,
+    fields: [["content-type", "application/json"]],
+    framing: "length",
+    pieces: [Buffer.from(JSON.stringify({ ...response, status, usage: null, ...more }))],
+  });
+  const ask = {
+    target: "/v1/responses",
+    fields: bearer("responses"),
+    body: { model: "m", background: true },
+  };
+  const look = { target: "/v1/responses/resp_1", fields: bearer("responses") };
+  const charged = {
+    usage: { input: 100, cache_read: 1000, output: 40, reasoning: 16 },
+    charge_usd: "0.00096",
+  };
+
+  test("is paid for by whoever first asks for it when it is over", async () => {
+    await inWorld(async (world) => {
+      const trace = async (request: RequestLines, answer: Answer) => {
+        world.upstream.next({ answer });
+        return (await world.trace(request)).lines;
+      };
+      const unknown = { basis: "unknown", charge_usd: null };
+      expect(await trace(ask, told("queued"))).toMatchObject([{ endpoint: "/v1/responses", ...unknown }]);
+      expect(await trace(look, told("in_progress"))).toEqual([]);
+      const lines = await trace(look, told("completed", { usage }));
+      const line = { endpoint: "/v1/responses/{id}", model: "m", key: "responses", channel: "responses" };
+      expect(lines).toMatchObject([{ ...line, ...charged, outcome: "complete", basis: "exact" }]);
+      expect(await trace(look, told("completed", { usage }))).toEqual([]);
+    }, withPrices());
+  });
+
+  test("also where it is streamed then, and where it was given up", async () => {
+    for (const [type, status] of [
+      ["response.completed", "completed"],
+      ["response.failed", "failed"],
+    ] as const) {
+      await inWorld(async (world) => {
+        world.upstream.next({ answer: told("in_progress") });
+        await world.trace(ask);
+        const last = event(type, { type, response: { ...response, status, usage } });
+        const fields = [["content-type", "text/event-stream"]] as const;
+        world.upstream.next({
+          answer: { ...told(status), fields, framing: "chunked", pieces: [Buffer.from(last)] },
+        });
+        const { lines } = await world.trace({ ...look, target: `${look.target}?stream=true` });
+        expect(lines).toMatchObject([charged]);
+      }, withPrices());
+    }
+  });
+
+  test("costs nobody anything who asks for an answer that was paid for", async () => {
+    await inWorld(async (world) => {
+      world.upstream.next({ answer: told("completed", { usage }) }, { answer: told("completed", { usage }) });
+      expect((await world.trace(ask)).lines).toMatchObject([charged]);
+      expect((await world.trace(look)).lines).toEqual([]);
+    }, withPrices());
+  });
+});

@@ -12,6 +12,7 @@ export function openResponsesMeter(contentType: string): Meter {
 
 const ITEM_SHAPE = { id: true, type: true, action: { type: true }, container_id: true } as const;
 const RESPONSE_SHAPE = {
+  id: true,
   object: true,
   model: true,
   status: true,
@@ -46,6 +47,7 @@ class ResponsesReader implements Reader {
   #tier: string | undefined;
   #raw: unknown = null;
   #end: Reading["end"] = "open";
+  #stored: Reading["stored"];
   #preview = false;
   readonly #calls = new Map<string, Call>();
   /** Kind and place in the output → key of the call. */
@@ -80,6 +82,7 @@ class ResponsesReader implements Reader {
       tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
       end: this.#end,
       final: this.#end === "complete",
+      stored: this.#stored,
     };
   }
 
@@ -88,7 +91,10 @@ class ResponsesReader implements Reader {
     this.#tier = nameOf(fieldOf(response, "service_tier")) ?? this.#tier;
     const usage = fieldOf(response, "usage");
     if (isObject(usage)) this.#raw = usage;
-    if (fieldOf(response, "status") === "failed") this.#end = "error";
+    const id = nameOf(fieldOf(response, "id"));
+    const status = fieldOf(response, "status");
+    if (id !== undefined) this.#stored = { id, goesOn: status === "queued" || status === "in_progress" };
+    if (status === "failed") this.#end = "error";
     const tools = listOf(fieldOf(response, "tools")).map((tool) => nameOf(fieldOf(tool, "type")));
     if (tools.some((tool) => tool?.startsWith("web_search_preview") === true)) this.#preview = true;
     for (const [index, item] of listOf(fieldOf(response, "output")).entries()) this.#learnItem(item, index);
