@@ -97,8 +97,9 @@ function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
 function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags, { warn }: LogScreen): () => void {
   return watchConfig(loaded, process.env, {
     onChange: ({ catalog }) => {
-      running.reload(override(catalog, flags));
-      warn("config: the changed file is in force");
+      const waiting = running.reload(override(catalog, flags)).join(" and ");
+      const but = waiting === "" ? "" : `, but ${waiting}: these wait for the next start`;
+      warn(`config: the changed file is in force${but}`);
     },
     onProblem: (error) => warn(`config: not taken up, what runs goes on as it was.\n${error.message}`),
   });

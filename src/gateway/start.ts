@@ -20,8 +20,9 @@ import { type RunningServer, startServer } from "./server.ts";
 export interface RunningGateway {
   readonly gateway: Gateway;
   readonly port: number;
-  /** Takes up a changed config file, or throws what is wrong with it. What is running goes on with what it began with. */
-  reload(catalog: Catalog): void;
+  /** Takes up a changed config file, or throws what is wrong with it. What is running goes on with what it began with,
+   *  and so do the address and the ledger. Returns the names of settings that wait for the next start. */
+  reload(catalog: Catalog): string[];
   /** Stops accepting, waits for running streams, at most `graceMs`, then ends what is left. */
   stop(graceMs: number): Promise<void>;
   /** Ends everything now; each request gets its line. */
@@ -92,10 +93,13 @@ function run(
     gateway,
     port: server.port,
     reload: (catalog) => {
-      refuseLoops(catalog, server.port);
-      probes.follow(catalog);
-      gateway.channels.retain(catalog);
-      gateway.catalog = catalog;
+      const { listen, ledger } = gateway.catalog;
+      const next = { ...catalog, listen, ledger };
+      refuseLoops(next, server.port);
+      probes.follow(next);
+      gateway.channels.retain(next);
+      gateway.catalog = next;
+      return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },
     stop: async (graceMs) => {
       const timer = setTimeout(stopNow, graceMs);

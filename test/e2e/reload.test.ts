@@ -2,7 +2,9 @@
 // stream dropped; a bad one is told once and changes nothing.
 
 import { renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "bun:test";
+import { askGateway } from "../../src/cli/control.ts";
 import { makeGate } from "../../src/demo/script.ts";
 import { startDemoUpstream, type DemoUpstream } from "../../src/demo/upstream.ts";
 import {
@@ -120,6 +122,20 @@ describe("a changed file", () => {
       await change(changeKey(config, "messages", { disabled: true }));
       expect(gateway.stderr().split("not taken up")).toHaveLength(2);
       expect((await rawRequest(gateway.port, makeRequest("messages"))).status).toBe(401);
+    });
+  });
+
+  test("with another address or ledger says that these wait for the next start, and keeps them", async () => {
+    await withGateway(async ({ gateway, config, change }) => {
+      await change({ ...config, listen: { host: "127.0.0.1", port: 1 }, ledger: { path: "other.jsonl" } });
+      expect(gateway.stderr()).toContain("is in force, but listen and ledger: these wait for the next start");
+      const state = await askGateway(join(dirname(gateway.configPath), "ledger.jsonl"), "GET", "/state");
+      expect(state).toMatchObject({
+        address: { port: gateway.port },
+        ledger: { path: join(dirname(gateway.configPath), "ledger.jsonl") },
+      });
+      await change(changeKey(config, "messages", { disabled: true }));
+      expect(gateway.stderr()).toEndWith("config: the changed file is in force\n");
     });
   });
 });
