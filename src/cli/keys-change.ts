@@ -83,7 +83,11 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   const { group } = key;
   if (flags.json === true) {
     const { platform, multiplier } = group;
-    printJson({ name, group: group.name, platform, multiplier, secret, rotated: formatMoment(now) });
+    const dates = {
+      rotated: formatMoment(now),
+      ...(expires !== null && { expires: formatMoment(expires) }),
+    };
+    printJson({ name, group: group.name, platform, multiplier, secret, ...dates });
   } else print(secret);
   tell(`The key "${name}" has a new secret, shown only this once. The old one no longer works.`);
 }

@@ -56,9 +56,11 @@ export function readExpiry(text: string | undefined, now: Date): Date | null {
   return moment;
 }
 
+/** Null also where the file's dates, which have years of four digits, cannot tell it. */
 export function readFuture(text: string, now: Date): Date | null {
   try {
-    return /^\d+(\.\d+)?[a-z]+$/.test(text) ? new Date(now.getTime() + readDuration(text)) : readMoment(text);
+    if (!/^\d+(\.\d+)?[a-z]+$/.test(text)) return readMoment(text);
+    return readMoment(new Date(now.getTime() + readDuration(text)).toISOString());
   } catch {
     return null;
   }

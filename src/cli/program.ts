@@ -7,7 +7,7 @@ import { suggestNearest } from "../config/nearest.ts";
 /** 0 done; 1 it failed; 2 wrong usage or a bad config file. */
 export async function runProgram(program: Command): Promise<void> {
   prepare(program);
-  process.stdout.on("error", endUnread);
+  process.stdout.once("error", endUnread);
   try {
     const typed = process.argv.slice(2);
     await program.parseAsync(typed.length > 0 ? typed : [chooseBare()], { from: "user" });
@@ -16,10 +16,11 @@ export async function runProgram(program: Command): Promise<void> {
   }
 }
 
-/** Whoever read the output has left, as `head` does. A command that goes on all the same listens itself. */
+/** Whoever read the output has left, as `head` does, or it has no room. A command that goes on all the same listens itself. */
 function endUnread(error: Error & { readonly code?: string }): void {
-  if (error.code !== "EPIPE") throw error;
-  if (process.stdout.listenerCount("error") === 1) process.exit();
+  const hasLeft = error.code === "EPIPE";
+  if (!hasLeft) process.stderr.write(`gateway: stdout cannot be written: ${error.message}.\n`);
+  if (process.stdout.listenerCount("error") === 0) process.exit(hasLeft ? undefined : 1);
 }
 
 /** Nothing was typed after the program's name. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../src/config/file.ts";
 import { sha256Hex } from "../../src/lib/secret.ts";
 import { openLedger } from "../../src/billing/ledger.ts";
@@ -137,6 +137,18 @@ describe("keys add", () => {
       ["--name", "x", "--group", "codex", "--expires", "soon"],
     ],
     [
+      "a date beyond the calendar",
+      2,
+      "--expires: expected a duration or a date",
+      ["--name", "x", "--group", "codex", "--expires", "99999999d"],
+    ],
+    [
+      "a date that no ISO date of four digits can tell",
+      2,
+      "--expires: expected a duration or a date",
+      ["--name", "x", "--group", "codex", "--expires", "3650000d"],
+    ],
+    [
       "a secret among the arguments",
       2,
       "--secret takes `-` only",
@@ -177,6 +189,20 @@ describe("keys add", () => {
     expect([status, stdout, text()]).toEqual([expected, "", CONFIG]);
   });
 });
+
+test.skipIf(!existsSync("/dev/full"))(
+  "a result that cannot be written is a sentence and a status",
+  async () => {
+    const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../src/main.ts`, "keys", "list"], {
+      cwd: folder.path,
+      env: { PATH: process.env["PATH"] ?? "", HOME: folder.path },
+      stdout: Bun.file("/dev/full"),
+      stderr: "pipe",
+    });
+    expect(await child.stderr.text()).toMatch(/^gateway: stdout cannot be written: .*no space left.*\n$/);
+    expect(await child.exited).toBe(1);
+  },
+);
 
 describe("keys list and show", () => {
   test("list --json has the fields of the contract and no secret", async () => {
@@ -268,6 +294,8 @@ describe("the rest of a key's life", () => {
     const { status, stderr } = await gateway("keys", "rotate", "old");
     expect([status, text()]).toEqual([2, CONFIG]);
     expect(stderr).toContain("--expires is missing");
+    const dated = await gateway("keys", "rotate", "old", "--expires", "2099-01-31", "--json");
+    expect(JSON.parse(dated.stdout)).toMatchObject({ name: "old", expires: "2099-01-31T00:00:00Z" });
     await gateway("keys", "rotate", "old", "--expires", "never");
     expect(keys().get("old")?.expires).toBeNull();
   });

@@ -85,6 +85,7 @@ describe("plans", () => {
     ["an unknown plan", 1, 'There is no plan "glod" (did you mean "gold"?).', ["glod"]],
     ["a plan that ended, without a new end", 2, "--until is missing", ["past"]],
     ["an end that has passed", 2, "--until: 2020-01-01 has passed.", ["gold", "--until", "2020-01-01"]],
+    ["an end beyond the calendar", 2, "--until: expected a date or", ["gold", "--until", "99999999d"]],
     ["an end that is none", 2, "--until: expected a date or a duration", ["gold", "--until", "soon"]],
   ])("activate refuses %s", async (_, expected, sentence, args) => {
     const { status, stderr } = await gateway("plans", "activate", ...args);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { askGateway } from "../../src/cli/control.ts";
+import { askGateway, tryGateway } from "../../src/cli/control.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
 import { gatewayStateSchema } from "../../src/gateway/control-state.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../src/lib/money.ts";
@@ -246,6 +246,34 @@ test("gateway serve goes on when whoever read its log has left", async () => {
   await shell.exited;
   expect(readFileSync(out, "utf8")).toBe("ended with 0\n");
 });
+
+test.skipIf(!existsSync("/dev/full"))("gateway serve goes on when there is no room for its log", async () => {
+  const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../src/main.ts`, "serve"], {
+    cwd: folder.path,
+    env: { PATH: process.env["PATH"] ?? "", HOME: folder.path },
+    stdin: "ignore",
+    stdout: Bun.file("/dev/full"),
+    stderr: "pipe",
+  });
+  const ledger = folder.join("ledger.jsonl");
+  const { address } = gatewayStateSchema.parse(await untilAnswers(ledger));
+  const url = `http://127.0.0.1:${address.port}`;
+  for (let count = 0; count < 3; count += 1) expect(await finish(ask(url))).toContain("message_stop");
+  child.kill("SIGTERM");
+  const stderr = await child.stderr.text();
+  expect(stderr).toBe(
+    "gateway: stdout cannot be written: ENOSPC: no space left on device, write.\n" +
+      "stopping: running streams may finish, a second signal ends them\n",
+  );
+  expect(await child.exited).toBe(0);
+});
+
+async function untilAnswers(ledger: string): Promise<unknown> {
+  for (;;) {
+    const state = await tryGateway({ ledgerPath: ledger }, "GET", "/state");
+    if (state !== null) return state;
+  }
+}
 
 describe("gateway serve without a config file", () => {
   test("offers to write one on a terminal, and serves it", async () => {
