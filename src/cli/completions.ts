@@ -9,7 +9,8 @@ type CompletedShell = (typeof SHELLS)[number];
 export function completionsCommand(): Command {
   const command = new Command("completions")
     .description("print a shell's completions: commands, flags, keys, groups, channels, models")
-    .addArgument(new Argument("<shell>").choices(SHELLS))
+    .addArgument(new Argument("<shell>", "whose completions").choices(SHELLS))
+    .option("--config <file>", "as for every command; this one does not read it")
     .action(async (shell: CompletedShell) => {
       const { SCRIPTS } = await import("./completion-scripts.ts");
       process.stdout.write(SCRIPTS[shell]);

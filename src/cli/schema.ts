@@ -22,7 +22,8 @@ export function schemaCommand(): Command {
     .description(
       "print the JSON schema of the config file, of a ledger line, or of what a command prints with --json",
     )
-    .addArgument(new Argument("<document>").choices(DOCUMENTS))
+    .addArgument(new Argument("<document>", "whose schema").choices(DOCUMENTS))
+    .option("--config <file>", "as for every command; this one does not read it")
     .action(async (document: DocumentName) => {
       const { printSchema } = await import("./schema-print.ts");
       printSchema(document);

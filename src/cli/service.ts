@@ -30,6 +30,7 @@ function installCommand(): Command {
 function uninstallCommand(): Command {
   const command = new Command("uninstall")
     .description("stop it and take the unit away; config and ledger stay")
+    .option("--config <file>", "as for every command; this one does not read it")
     .action(async () => {
       const { uninstallUnit } = await import("./service-run.ts");
       uninstallUnit();
@@ -40,6 +41,7 @@ function uninstallCommand(): Command {
 function statusCommand(): Command {
   const command = new Command("status")
     .description("say whether it is installed, enabled and running")
+    .option("--config <file>", "as for every command; this one does not read it")
     .option("--json", "one JSON document on stdout")
     .action(async (flags: StatusFlags) => {
       const { showStatus } = await import("./service-run.ts");

@@ -79,6 +79,17 @@ function isKnown(line: string, pages: readonly Page[]): boolean {
   });
 }
 
+test("every command takes --config", async () => {
+  const commands = (await readPages([])).filter((page) => listCommands(page).length === 0);
+  const told = commands.map(async ({ words }) => ({
+    words,
+    ...(await run({ folder: "/" }, ...words, "--config")),
+  }));
+  const missing = "gateway: option '--config <file>' argument missing\n";
+  const other = (await Promise.all(told)).filter(({ stderr }) => stderr !== missing);
+  expect(other.map(({ words }) => words.join(" "))).toEqual([]);
+});
+
 describe("did you mean", () => {
   const rows: ReadonlyArray<readonly [line: string, meant: string]> = [
     ["kyes list", "keys"],
