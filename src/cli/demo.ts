@@ -51,7 +51,7 @@ export function startDemo(): Demo {
 /** A line that can be pasted for each endpoint. */
 export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
   const post = (path: string, key: string, body: unknown): string =>
-    `curl -N ${base}${path} -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
+    `curl -N '${base}${path}' -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
   const bearer = (platform: Platform): string => `authorization: Bearer ${secrets[platform]}`;
   const hello = [{ role: "user", content: "Hello" }];
   const content = {
@@ -69,8 +69,8 @@ export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPref
       content,
     ),
     post(`/${relayPrefix}/v1/messages`, `x-api-key: ${secrets.relay}`, message),
-    `curl ${base}/v1/models -H '${bearer("messages")}'`,
-    `curl ${base}/v1beta/models -H 'x-goog-api-key: ${secrets.content}'`,
-    `curl ${base}/${relayPrefix}/models -H '${bearer("relay")}'`,
+    `curl '${base}/v1/models' -H '${bearer("messages")}'`,
+    `curl '${base}/v1beta/models' -H 'x-goog-api-key: ${secrets.content}'`,
+    `curl '${base}/${relayPrefix}/models' -H '${bearer("relay")}'`,
   ];
 }

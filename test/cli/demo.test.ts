@@ -1,0 +1,21 @@
+import { chmodSync, writeFileSync } from "node:fs";
+import { expect, test } from "bun:test";
+import { writeCurlLines } from "../../src/cli/demo.ts";
+import { makeTempFolder } from "../harness/temp.ts";
+
+const SECRETS = { messages: "sk-m", responses: "sk-r", content: "sk-c", relay: "sk-l" };
+const LINES = writeCurlLines("http://127.0.0.1:4141", SECRETS, "relay");
+
+for (const shell of ["sh", "bash", "zsh", "fish"]) {
+  test.skipIf(Bun.which(shell) === null)(`each curl line of the demo can be pasted into ${shell}`, () => {
+    using folder = makeTempFolder();
+    writeFileSync(folder.join("curl"), '#!/bin/sh\nprintf "%s\\n" "$@"\n');
+    chmodSync(folder.join("curl"), 0o755);
+    const env = { PATH: `${folder.path}:${process.env["PATH"] ?? ""}`, HOME: folder.path };
+    for (const line of LINES) {
+      const { stdout, stderr } = Bun.spawnSync([shell, "-c", line], { env });
+      expect(stderr.toString()).toBe("");
+      expect(stdout.toString()).toMatch(/^http:\/\/127\.0\.0\.1:4141\/\S+$/m);
+    }
+  });
+}
