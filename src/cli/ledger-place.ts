@@ -3,6 +3,7 @@
 import { resolve } from "node:path";
 
 import { listLedgerFiles } from "../billing/ledger-files.ts";
+import { followLinks } from "../lib/links.ts";
 import { type ConfigFlags, openConfig } from "./opening.ts";
 import { fail } from "./terminal.ts";
 
@@ -11,7 +12,8 @@ export interface LedgerFlags extends ConfigFlags {
 }
 
 export function findLedger(flags: LedgerFlags): string {
-  const path = flags.ledger === undefined ? openConfig(flags).catalog.ledger.path : resolve(flags.ledger);
+  const path =
+    flags.ledger === undefined ? openConfig(flags).catalog.ledger.path : followLinks(resolve(flags.ledger));
   if (listLedgerFiles(path).length === 0)
     return fail(`There is no ledger at ${path}: it begins with the first request.`);
   return path;

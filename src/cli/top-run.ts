@@ -3,6 +3,7 @@
 
 import { resolve } from "node:path";
 import { type GatewayState, gatewayStateSchema } from "../gateway/control-state.ts";
+import { followLinks } from "../lib/links.ts";
 import { askGateway, tryGateway } from "./control.ts";
 import { type Leaving, openLiveScreen } from "./live-screen.ts";
 import { type ConfigFlags, openConfig } from "./opening.ts";
@@ -32,7 +33,7 @@ export async function watchTop(flags: TopFlags): Promise<Leaving> {
 }
 
 function findLedgerPath({ ledger, ...flags }: TopFlags): string {
-  return ledger === undefined ? openConfig(flags).catalog.ledger.path : resolve(ledger);
+  return ledger === undefined ? openConfig(flags).catalog.ledger.path : followLinks(resolve(ledger));
 }
 
 async function ask(ledgerPath: string): Promise<GatewayState> {

@@ -117,7 +117,8 @@ export function isGroupOpen(group: Group, now: Date): boolean {
 
 /** What a config file alone does not hold. */
 export interface Surroundings {
-  /** `ledger.path`, made absolute. */
+  /** `ledger.path`, made absolute, and the file itself where that is a link: all that stands beside it, its lock above
+   *  all, is then the same for everyone. */
   readonly ledgerPath: string;
   /** PEM text of each channel that names a `ca`. */
   readonly authorities: ReadonlyMap<string, string>;

@@ -4,6 +4,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { followLinks } from "../lib/links.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import { buildCatalog, type Catalog } from "./catalog.ts";
 import { type Environment, expandTree } from "./expand.ts";
@@ -82,7 +83,7 @@ export function checkConfigText(
   const found = [...unset, ...findDangling(tree, taken), ...authorities.problems].map(place);
   const problems = [...source.problems, ...found, ...issues.filter((issue) => !isTold(issue, found))];
   if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
-  const ledgerPath = resolve(dirname(file), parsed.data.ledger.path);
+  const ledgerPath = followLinks(resolve(dirname(file), parsed.data.ledger.path));
   const catalog = buildCatalog(parsed.data, { ledgerPath, authorities: authorities.texts, env });
   const oddities = findOddities(tree)
     .map(place)

@@ -1,7 +1,7 @@
 // The ledger of a gateway that serves: files that are rotated away under it, prices that come
 // later, prices of one's own, multipliers to the last digit, and who else wants to write.
 
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { type Finding, verifyLedger } from "../../src/billing/verify.ts";
 import type { Answer } from "../../src/demo/answer.ts";
@@ -222,4 +222,22 @@ test("a second gateway on the same ledger is told who holds it; the first goes o
   await next.stop();
   upstream.stop();
   expect(readWholeLedger(folder.join("ledger.jsonl")).lines).toHaveLength(2);
+});
+
+test("a ledger that is reached through a link is the one that the link leads to", async () => {
+  using folder = makeTempFolder();
+  using other = makeTempFolder();
+  const upstream = startDemoUpstream({ credential: CREDENTIAL });
+  symlinkSync(folder.join("ledger.jsonl"), other.join("again.jsonl"));
+  symlinkSync("again.jsonl", other.join("link.jsonl"));
+  const configOf = (path: string) => makeConfig(upstream, { ledger: { path } });
+  const first = await startGateway({ config: configOf(folder.join("ledger.jsonl")), folder });
+  const linked = { config: configOf(other.join("link.jsonl")), folder: other };
+  const refused = await startGateway(linked).then(() => "it started", String);
+  expect(refused).toContain(`is being written by process ${first.pid} since`);
+  await first.stop();
+  const next = await startGateway(linked);
+  await next.stop();
+  upstream.stop();
+  expect(readdirSync(other.path).filter((name) => name.includes("jsonl."))).toEqual([]);
 });
