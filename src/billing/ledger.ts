@@ -63,7 +63,7 @@ function lockLedger(path: string): FileLock {
     const why =
       error instanceof LockHeld && error.holder !== null
         ? `is being written by process ${error.holder.pid} since ${error.holder.since}`
-        : `can't be locked: ${String(error)}`;
+        : `can't be locked: ${error instanceof Error ? error.message : String(error)}`;
     throw new GatewayError("ledger_unwritable", `the ledger ${path} ${why}`, { cause: error });
   }
 }

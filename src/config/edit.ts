@@ -39,8 +39,10 @@ export async function editConfig(
 ): Promise<void> {
   readConfigText(path);
   const file = realpathSync(path);
-  const lock = await waitForLock(join(dirname(file), `.${basename(file)}.lock`));
+  const lockPath = join(dirname(file), `.${basename(file)}.lock`);
+  const lock = await waitForLock(lockPath);
   try {
+    keepOwner(lockPath, statSync(file));
     for (let round = 0; round < ROUNDS; round += 1) {
       const before = readConfigText(file);
       const { catalog } = checkConfigText(before, path, env, { missing: "keep" });
@@ -119,8 +121,9 @@ async function waitForLock(path: string): Promise<FileLock> {
     try {
       return takeLock(path);
     } catch (error) {
-      if (!isBusy(error)) throw new ConfigError(`The lock ${path} cannot be taken: ${describe(error)}`);
-      if (performance.now() > deadline) throw new ConfigError(`${describe(error)}: gave up waiting.`);
+      const cause = { cause: error };
+      if (!isBusy(error)) throw new Error(`The lock ${path} cannot be taken: ${describe(error)}.`, cause);
+      if (performance.now() > deadline) throw new Error(`${describe(error)}: gave up waiting.`, cause);
     }
     await Bun.sleep(5 + Math.random() * 30);
   }
@@ -137,18 +140,18 @@ function describe(error: unknown): string {
 
 /** After a crash at any instant the old file or the new one is there, whole. */
 function replaceFile(file: string, text: string): void {
-  const { mode, uid, gid } = statSync(file);
+  const before = statSync(file);
   const draft = join(
     dirname(file),
     `.${basename(file)}.${process.pid}.${randomBytes(4).toString("hex")}.tmp`,
   );
   try {
-    writeDurably(draft, text, mode & 0o777);
-    keepOwner(draft, uid, gid);
+    writeDurably(draft, text, before.mode & 0o777);
+    keepOwner(draft, before);
     renameSync(draft, file);
   } catch (error) {
     rmSync(draft, { force: true });
-    throw error;
+    throw new Error(`${file} cannot be written, and stays as it was: ${describe(error)}.`, { cause: error });
   }
   syncFolder(dirname(file));
 }
@@ -163,8 +166,13 @@ function writeDurably(draft: string, text: string, mode: number): void {
   }
 }
 
+interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
 /** The administrator may edit a user's file without taking it from them. */
-function keepOwner(file: string, uid: number, gid: number): void {
+function keepOwner(file: string, { uid, gid }: Owner): void {
   if (process.getuid?.() !== 0) return;
   chownSync(file, uid, gid);
 }

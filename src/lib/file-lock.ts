@@ -4,6 +4,7 @@
 // are the only ones of that kind that the runtime offers on every system.
 
 import { Database } from "bun:sqlite";
+import { accessSync, closeSync, constants, openSync } from "node:fs";
 
 export interface FileLock {
   release(): void;
@@ -31,6 +32,7 @@ export class LockHeld extends Error {
 
 /** Throws LockHeld when another process, or another part of this one, holds the lock. */
 export function takeLock(path: string): FileLock {
+  makePrivate(path);
   const database = new Database(path, { create: true });
   try {
     database.run("PRAGMA synchronous = OFF");
@@ -46,6 +48,17 @@ export function takeLock(path: string): FileLock {
     throw error;
   }
   return { release: () => database.close() };
+}
+
+/** SQLite would let others read it, and says little of what it cannot do. A file that is there must not be opened:
+ *  closing it again would free the lock that another part of this process holds. */
+function makePrivate(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    accessSync(path, constants.W_OK);
+  }
 }
 
 /** A RESERVED lock: one process at a time, while everybody may read. */

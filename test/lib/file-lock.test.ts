@@ -1,0 +1,47 @@
+import { chownSync, statSync, writeFileSync } from "node:fs";
+import { expect, test } from "bun:test";
+import { editConfig } from "../../src/config/edit.ts";
+import { LockHeld, takeLock } from "../../src/lib/file-lock.ts";
+import { makeTempFolder } from "../harness/temp.ts";
+
+const MODULE = `${import.meta.dir}/../../src/lib/file-lock.ts`;
+
+/** What another process is told. */
+function takeElsewhere(path: string): string {
+  const program = `import { takeLock } from ${JSON.stringify(MODULE)};
+    try { takeLock(process.argv[1]).release(); console.log("taken"); } catch (error) { console.log(error.name); }`;
+  return Bun.spawnSync([process.execPath, "-e", program, path]).stdout.toString().trim();
+}
+
+test("a lock that is asked for again by who holds it is held on", () => {
+  using folder = makeTempFolder();
+  const path = folder.join("a.lock");
+  const lock = takeLock(path);
+  expect(() => takeLock(path)).toThrow(LockHeld);
+  expect(takeElsewhere(path)).toBe("LockHeld");
+  lock.release();
+  expect(takeElsewhere(path)).toBe("taken");
+});
+
+test.skipIf(process.platform === "win32")("a lock's file is its user's alone", () => {
+  using folder = makeTempFolder();
+  takeLock(folder.join("a.lock")).release();
+  expect(statSync(folder.join("a.lock")).mode & 0o777).toBe(0o600);
+});
+
+test("a lock that cannot be made says what the system says", () => {
+  using folder = makeTempFolder();
+  expect(() => takeLock(folder.join("none/a.lock"))).toThrow(/^ENOENT: no such file or directory/);
+});
+
+test.skipIf(process.getuid?.() !== 0)(
+  "what the administrator edits stays the user's, the lock too",
+  async () => {
+    using folder = makeTempFolder();
+    const path = folder.join("gateway.yaml");
+    writeFileSync(path, "plans: {}\n");
+    chownSync(path, 65_534, 65_534);
+    await editConfig(path, {}, () => [{ kind: "set", path: ["vendor"], value: "goog" }]);
+    expect([statSync(path).uid, statSync(folder.join(".gateway.yaml.lock")).uid]).toEqual([65_534, 65_534]);
+  },
+);
