@@ -1,11 +1,12 @@
 // `gateway doctor` on the config file: what it says, who may read it, and the variables that it refers to.
 
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Catalog } from "../config/catalog.ts";
 import { type Environment, listReferences } from "../config/expand.ts";
 import { findConfig, type Loaded, loadConfig, readConfigText } from "../config/file.ts";
 import { ConfigError } from "../config/problems.ts";
+import { quoteWord } from "../lib/shell-word.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { type ConfigFlags, describe } from "./opening.ts";
 
@@ -21,8 +22,7 @@ export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
     path = findConfig(flags.config, env);
     readConfigText(path);
   } catch (error) {
-    const mend = path === "" ? "gateway init" : `gateway init --config ${path}`;
-    return { findings: [bad("config", describe(error), mend)], catalog: null };
+    return { findings: [bad("config", describe(error), mendUnread(path))], catalog: null };
   }
   const unset = listUnset(path, env);
   try {
@@ -41,6 +41,19 @@ export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
       findings: [...explainProblems(error, path), ...describeVariables(path, env, unset)],
       catalog: null,
     };
+  }
+}
+
+/** `path` is empty where none was found. */
+function mendUnread(path: string): string {
+  if (path === "") return "gateway init";
+  const word = quoteWord(path);
+  if (!existsSync(path)) return `gateway init --config ${word}`;
+  try {
+    accessSync(path, constants.R_OK);
+    return `edit ${word}`;
+  } catch {
+    return `chmod u+r ${word}`;
   }
 }
 

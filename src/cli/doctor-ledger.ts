@@ -16,6 +16,7 @@ import { readBackToNewline } from "../billing/ledger-reader.ts";
 import { readJournal } from "../billing/ledger-journal.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { LockHeld, takeLock } from "../lib/file-lock.ts";
+import { quoteWord } from "../lib/shell-word.ts";
 import type { Running } from "./doctor-port.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "./opening.ts";
@@ -29,7 +30,7 @@ export function checkLedger({ ledger }: Catalog, running: Running | null): Findi
   const mode = size === undefined ? 0 : statSync(path).mode;
   const findings = [good("ledger", `${path} (${state})`)];
   if (process.platform !== "win32" && (mode & 0o077) !== 0)
-    findings.push(note("ledger", "it can be read by others on this machine", `chmod 600 ${path}`));
+    findings.push(note("ledger", "it can be read by others on this machine", `chmod 600 ${quoteWord(path)}`));
   return running === null ? [...findings, ...findLeftovers(path)] : findings;
 }
 
@@ -61,9 +62,9 @@ function findHolder(path: string, running: Running | null): Finding | null {
     return null;
   } catch (error) {
     if (!(error instanceof LockHeld))
-      return bad("ledger", `its lock cannot be taken: ${describe(error)}`, `ls -l ${lock}`);
+      return bad("ledger", `its lock cannot be taken: ${describe(error)}`, `ls -l ${quoteWord(lock)}`);
     const { holder } = error;
-    if (holder === null) return bad("ledger", "another process writes it", `fuser ${lock}`);
+    if (holder === null) return bad("ledger", "another process writes it", `fuser ${quoteWord(lock)}`);
     return bad(
       "ledger",
       `process ${holder.pid} writes it since ${holder.since}, and is no gateway that answers`,
@@ -112,7 +113,7 @@ export function checkDisk(ledgerPath: string): Finding {
   const free = bavail * bsize;
   const text = `${formatBytes(free)} free in ${folder}`;
   if (free < SCARCE_BYTES)
-    return bad("disk", `${text}: the ledger will soon not be written`, `df -h ${folder}`);
+    return bad("disk", `${text}: the ledger will soon not be written`, `df -h ${quoteWord(folder)}`);
   return free < LITTLE_BYTES ? note("disk", text) : good("disk", text);
 }
 

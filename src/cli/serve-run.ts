@@ -7,6 +7,7 @@ import { watchConfig } from "../config/watch.ts";
 import { isLoopbackHost } from "../gateway/host.ts";
 import { type RunningGateway, startGateway } from "../gateway/start.ts";
 import { formatUsd, ZERO_USD } from "../lib/money.ts";
+import { quoteWord } from "../lib/shell-word.ts";
 import { type Demo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "./log-screen.ts";
 import { locateConfig } from "./offer-init.ts";
@@ -73,7 +74,7 @@ function announce(running: RunningGateway, source: Source, flags: ServeFlags, sc
     const { secrets } = source.demo;
     for (const [platform, secret] of Object.entries(secrets)) say(`key of the ${platform} group: ${secret}`);
     writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
-    say(`watch it live: gateway top --ledger ${catalog.ledger.path}`);
+    say(`watch it live: gateway top --ledger ${quoteWord(catalog.ledger.path)}`);
   }
   screen.head();
 }

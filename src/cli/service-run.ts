@@ -5,6 +5,7 @@ import { homedir, userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { listReferences } from "../config/expand.ts";
 import { readConfigText } from "../config/file.ts";
+import { quoteWord } from "../lib/shell-word.ts";
 import { type ConfigFlags, openConfig } from "./opening.ts";
 import { LABEL, MARK, UNIT_NAME, type Wish, writeAgent, writeUnit } from "./service-unit.ts";
 import { fail, print, printJson, tell } from "./terminal.ts";
@@ -70,7 +71,7 @@ function describeLaunchd(): System {
       ["launchctl", "bootout", `${domain}/${LABEL}`],
     ],
     reload: [],
-    logs: `tail ${log}`,
+    logs: `tail ${quoteWord(log)}`,
     isEnabled: () => run(["launchctl", "print-disabled", domain]).text.includes(`"${LABEL}" => enabled`),
     isRunning: () => run(["launchctl", "print", `${domain}/${LABEL}`]).text.includes("state = running"),
   };
@@ -97,7 +98,7 @@ export function installUnit(flags: InstallFlags): void {
   const commands = [...system.reload, ...system.enable];
   if (flags.enable !== true) {
     tell(
-      `It is off. This starts it, now and at every login: ${commands.map((words) => words.join(" ")).join(" && ")}`,
+      `It is off. This starts it, now and at every login: ${commands.map((words) => words.map(quoteWord).join(" ")).join(" && ")}`,
     );
     return;
   }

@@ -121,9 +121,9 @@ async function waitForLock(path: string): Promise<FileLock> {
     try {
       return takeLock(path);
     } catch (error) {
-      const cause = { cause: error };
-      if (!isBusy(error)) throw new Error(`The lock ${path} cannot be taken: ${describe(error)}.`, cause);
-      if (performance.now() > deadline) throw new Error(`${describe(error)}: gave up waiting.`, cause);
+      const why = describe(error);
+      if (!isBusy(error)) throw new Error(`The lock ${path} cannot be taken: ${why}.`, { cause: error });
+      if (performance.now() > deadline) throw new Error(`${why}: gave up waiting.`, { cause: error });
     }
     await Bun.sleep(5 + Math.random() * 30);
   }

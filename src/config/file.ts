@@ -6,6 +6,7 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { followLinks } from "../lib/links.ts";
 import { sha256Hex } from "../lib/secret.ts";
+import { quoteWord } from "../lib/shell-word.ts";
 import { buildCatalog, type Catalog } from "./catalog.ts";
 import { type Environment, expandTree } from "./expand.ts";
 import { ConfigError, explainIssues, refuseProblems } from "./problems.ts";
@@ -124,13 +125,15 @@ function readAuthorities(config: Config | undefined, folder: string): Authoritie
 function warnOfMode(file: string): string[] {
   if (process.platform === "win32") return [];
   const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
-  return (mode & 0o077) === 0 ? [] : [`${file} can be read by others on this machine: chmod 600 ${file}`];
+  return (mode & 0o077) === 0
+    ? []
+    : [`${file} can be read by others on this machine: chmod 600 ${quoteWord(file)}`];
 }
 
 function describeUnreadable(path: string, error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : null;
   if (code === "ENOENT" || code === "ENOTDIR")
-    return `There is no config file ${path}. \`gateway init --config ${path}\` writes one.`;
+    return `There is no config file ${path}. \`gateway init --config ${quoteWord(path)}\` writes one.`;
   if (code === "EACCES" || code === "EPERM")
     return `The config file ${path} cannot be read: permission denied.`;
   if (code === "EISDIR") return `${path} is a folder, not a config file.`;

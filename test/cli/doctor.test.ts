@@ -1,7 +1,7 @@
 // `gateway doctor` against real upstreams that are well, ill, or not there.
 
 import { describe, expect, test } from "bun:test";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, renameSync, writeFileSync } from "node:fs";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
 import { CREDENTIAL, makeConfig, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
@@ -220,9 +220,20 @@ describe("the config", () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));
-    chmodSync(folder.join("gateway.yaml"), 0o644);
+    const path = folder.join("it's mine.yaml");
+    renameSync(folder.join("gateway.yaml"), path);
+    chmodSync(path, 0o644);
+    const [wrong] = wrongIn(await examine(folder, { GATEWAY_CONFIG: path }));
+    expect([wrong?.check, wrong?.mend?.slice(0, 10)]).toEqual(["permissions", "chmod 600 "]);
+    Bun.spawnSync(["sh", "-c", wrong?.mend ?? ""]);
+    expect(wrongIn(await examine(folder, { GATEWAY_CONFIG: path }))).toEqual([]);
+  });
+
+  test("that is there and no text: it is named, and init, which would refuse, is not", async () => {
+    using folder = makeTempFolder();
+    writeFileSync(folder.join("gateway.yaml"), Buffer.of(0xff));
     expect(wrongIn(await examine(folder))).toMatchObject([
-      { check: "permissions", mend: `chmod 600 ${folder.join("gateway.yaml")}` },
+      { check: "config", mend: `edit ${folder.join("gateway.yaml")}` },
     ]);
   });
 });
