@@ -1,15 +1,17 @@
 // What `gateway init` does: finds or asks for credentials, writes the file, makes
 // a key for each group. The file's text is init-text.ts.
 
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { checkConfigText } from "../config/file.ts";
 import { readBaseUrl, readSecretText } from "../config/scalars.ts";
 import type { Platform } from "../config/schema.ts";
 import { newSecret, sha256Hex } from "../lib/secret.ts";
+import { quoteWord } from "../lib/shell-word.ts";
 import { type Start, writeConfig } from "./init-text.ts";
 import { type ConfigFlags, describe, formatMoment } from "./opening.ts";
 import { askOne, askSecret, askSome, askText, canAsk, fail, print, printJson, tell } from "./terminal.ts";
+import { alignText, measure } from "./text.ts";
 
 export interface InitFlags extends ConfigFlags {
   readonly yes?: true;
@@ -24,6 +26,8 @@ interface Preset {
   readonly baseUrl: string;
   readonly group: string;
   readonly description: string;
+  /** One that the group's keys suit. */
+  readonly tool: string;
 }
 
 const PRESETS: readonly Preset[] = [
@@ -35,6 +39,7 @@ const PRESETS: readonly Preset[] = [
     baseUrl: "https://api.anthropic.com",
     group: "claude",
     description: "Anthropic at cost",
+    tool: "claude",
   },
   {
     platform: "responses",
@@ -44,6 +49,7 @@ const PRESETS: readonly Preset[] = [
     baseUrl: "https://api.openai.com",
     group: "codex",
     description: "OpenAI at cost",
+    tool: "codex",
   },
   {
     platform: "content",
@@ -53,6 +59,7 @@ const PRESETS: readonly Preset[] = [
     baseUrl: "https://generativelanguage.googleapis.com",
     group: "gemini",
     description: "Gemini at cost",
+    tool: "gemini",
   },
   {
     platform: "relay",
@@ -62,6 +69,7 @@ const PRESETS: readonly Preset[] = [
     baseUrl: "https://relay.example.com",
     group: "relay",
     description: "the relay at cost",
+    tool: "claude",
   },
 ];
 
@@ -87,7 +95,7 @@ export async function init(flags: InitFlags): Promise<void> {
   }));
   if (flags.json === true) printJson({ config: path, keys });
   else for (const key of keys) print(`${key.name.padEnd(8)}${key.secret}`);
-  for (const line of describeNext(path, presets)) tell(line);
+  for (const line of describeNext(path, presets, flags)) tell(line);
 }
 
 interface Chosen extends Preset {
@@ -157,11 +165,24 @@ function openStart(preset: Preset | Chosen, sha256: string, created: string): St
 function createFile(path: string, text: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, text, { flag: "wx", mode: 0o600 });
+    writeNew(path, text);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : null;
     if (code === "EEXIST") refuseOverwrite(path);
     fail(`${path} cannot be written: ${describe(error)}.`);
+  }
+}
+
+/** Whole or not at all. */
+function writeNew(path: string, text: string): void {
+  const handle = openSync(path, "wx", 0o600);
+  try {
+    writeFileSync(handle, text);
+  } catch (error) {
+    rmSync(path);
+    throw error;
+  } finally {
+    closeSync(handle);
   }
 }
 
@@ -171,8 +192,9 @@ function refuseOverwrite(path: string): never {
   );
 }
 
-function describeNext(path: string, presets: readonly Chosen[]): string[] {
-  if (presets.length === 0) {
+function describeNext(path: string, presets: readonly Chosen[], flags: InitFlags): string[] {
+  const [first] = presets;
+  if (first === undefined) {
     return [
       `Wrote ${path}, without channels: none of ${PRESETS.slice(0, 3)
         .map(({ variable }) => variable)
@@ -182,12 +204,18 @@ function describeNext(path: string, presets: readonly Chosen[]): string[] {
     ];
   }
   const unset = presets.filter(({ credential, variable }) => credential.startsWith("${") && !isSet(variable));
+  const isFound = flags.config === undefined || path === resolve("gateway.yaml");
+  const config = isFound ? "" : ` --config ${quoteWord(path)}`;
+  const rows = [
+    [`gateway serve${config}`, "run it"],
+    [`gateway env SECRET ${first.tool}${config}`, "how claude, codex, gemini or an SDK uses it with a key"],
+    [`gateway keys add${config}`, "more keys"],
+  ] as const;
+  const width = Math.max(...rows.map(([command]) => measure(command)));
   return [
     `Wrote ${path}. The keys above are shown only this once.`,
     ...unset.map(({ variable }) => `Set ${variable} before you start the gateway.`),
     "Next:",
-    "  gateway serve                 run it",
-    "  gateway env SECRET claude     how claude, codex, gemini or an SDK uses it with one of the keys",
-    "  gateway keys add              more keys",
+    ...rows.map(([command, meaning]) => `  ${alignText(command, width)}   ${meaning}`),
   ];
 }

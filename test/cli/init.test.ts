@@ -67,6 +67,38 @@ describe("gateway init", () => {
     expect(stderr).toContain("exists already and stays as it is");
   });
 
+  test.skipIf(process.platform === "win32")("leaves no half of a file where there is no room", async () => {
+    const none = 'trap "" XFSZ; ulimit -f 0; exec "$@"';
+    const words = [process.execPath, `${import.meta.dir}/../../src/main.ts`, "init"];
+    const child = Bun.spawn(["sh", "-c", none, "sh", ...words], {
+      cwd: folder.path,
+      env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "x" },
+      stdout: "ignore",
+      stderr: "pipe",
+    });
+    expect(await child.stderr.text()).toContain("gateway.yaml cannot be written: ");
+    expect([await child.exited, existsSync(path())]).toEqual([1, false]);
+  });
+
+  test("says what to do next so that it works as it is told", async () => {
+    const place = folder.join("my own.yaml");
+    const env = { OPENAI_API_KEY: "x" };
+    const { stdout, stderr } = await run({ folder: folder.path, env }, "init", "--config", place);
+    const secret = /sk-\S+/.exec(stdout)?.[0] ?? "";
+    const told = stderr.split("\n").filter((line) => line.startsWith("  gateway "));
+    expect(told).toHaveLength(3);
+    const [served, used, added] = told.map((line) => line.replace("SECRET", secret).split(/ {2,}/)[1] ?? "");
+    expect(served).toBe(`gateway serve --config '${place}'`);
+    expect(added).toBe(`gateway keys add --config '${place}'`);
+    const script = `gateway() { "$RUN" "$MAIN" "$@"; }; ${used}`;
+    const main = `${import.meta.dir}/../../src/main.ts`;
+    const shell = Bun.spawnSync(["sh", "-c", script], {
+      cwd: folder.path,
+      env: { PATH: process.env["PATH"] ?? "", RUN: process.execPath, MAIN: main },
+    });
+    expect(shell.stdout.toString()).toContain(`'${secret}'`);
+  });
+
   test("--config and GATEWAY_CONFIG say where, folders included", async () => {
     const place = folder.join("new", "folder", "g.yaml");
     expect((await run({ folder: folder.path }, "init", "--config", place)).status).toBe(0);
