@@ -1,5 +1,6 @@
 // Which ledger a command reads: the one that --ledger names, or the config's.
 
+import { statSync } from "node:fs";
 import { resolve } from "node:path";
 
 import { listLedgerFiles } from "../billing/ledger-files.ts";
@@ -16,5 +17,7 @@ export function findLedger(flags: LedgerFlags): string {
     flags.ledger === undefined ? openConfig(flags).catalog.ledger.path : followLinks(resolve(flags.ledger));
   if (listLedgerFiles(path).length === 0)
     return fail(`There is no ledger at ${path}: it begins with the first request.`);
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
+    return fail(`${path} is a folder, not a ledger.`);
   return path;
 }

@@ -11,7 +11,7 @@ export function readSince(text: string | undefined, now: Date): string | null {
   if (text === undefined) return null;
   const [, count = "", unit = ""] = /^(\d{1,5})([hdw])$/.exec(text) ?? [];
   if (unit === "h") return new Date(now.getTime() - Number(count) * HOUR_MS).toISOString();
-  if (unit === "") return readDate(text, "--since").toISOString();
+  if (unit === "") return readDate(text, "--since", "7d, 12h, 2w, ").toISOString();
   const days = Number(count) * (unit === "w" ? 7 : 1);
   const today = Math.floor(now.getTime() / DAY_MS) * DAY_MS;
   return new Date(today - Math.max(0, days - 1) * DAY_MS).toISOString();
@@ -24,12 +24,13 @@ export function readUntil(text: string | undefined): string | null {
   return (text.includes("T") ? moment : new Date(moment.getTime() + DAY_MS)).toISOString();
 }
 
-function readDate(text: string, flag: string): Date {
+/** `besides`: what else the flag takes. */
+function readDate(text: string, flag: string, besides = ""): Date {
   try {
     return readMoment(text);
   } catch {
     return refuseUsage(
-      `${flag}: expected 7d, 12h, 2w, a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.`,
+      `${flag}: expected ${besides}a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.`,
     );
   }
 }

@@ -79,6 +79,7 @@ function listTroubles({ ledger, channels }: GatewayState): string[] {
 
 type Draw = (state: GatewayState, columns: number, now: number) => Section;
 
+/** Each draws its rows once before it shows them: then the first stands as the last. */
 function createStreamSection(): Draw {
   const table = createFlexTable(
     [
@@ -91,11 +92,17 @@ function createStreamSection(): Draw {
     ["", "claude-sonnet-4-5", "", "10m 00s", "99999"],
   );
   return ({ streams }, columns, now) => {
-    const rows = [...streams]
+    const cells = [...streams]
       .sort((a, b) => a.since - b.since)
-      .map(({ key, model, channel, since, tokens }) =>
-        table.row([key, model ?? "-", channel, formatAge(now - since), String(tokens)], columns),
-      );
+      .map(({ key, model, channel, since, tokens }) => [
+        key,
+        model ?? "-",
+        channel,
+        formatAge(now - since),
+        String(tokens),
+      ]);
+    for (const row of cells) table.row(row, columns);
+    const rows = cells.map((row) => table.row(row, columns));
     const lines = rows.length === 0 ? [] : [paint("dim", table.head(columns)), ...rows];
     return { title: rows.length === 0 ? "No open streams" : "Open streams", lines, counts: true };
   };
@@ -114,7 +121,9 @@ function createSpendSection(): Draw {
       .filter(({ amount }) => amount > 0n)
       .sort((a, b) => (a.amount < b.amount ? 1 : -1));
     const most = spent[0]?.amount ?? 0n;
-    const rows = spent.map(({ key, text }) => table.row([key, `$${text}`], columns));
+    const texts = spent.map(({ key, text }) => [key, `$${text}`]);
+    for (const row of texts) table.row(row, columns);
+    const rows = texts.map((row) => table.row(row, columns));
     const width = Math.max(0, ...rows.map(measure));
     const cells = Math.min(WIDEST_BAR, columns - width - 2);
     const lines = rows.map((row, index) => {
@@ -130,6 +139,7 @@ const LEAST_TROUBLE = 16;
 function createRecentSection(): Draw {
   const table = createRequestTable({ key: "", channel: "" }, false);
   return ({ recent }, columns) => {
+    for (const record of recent) table.row(record, "", columns);
     const rows = recent.toReversed().map((record) => {
       const row = table.row(record, "", columns);
       const trouble = stripControls(describeTrouble(record));

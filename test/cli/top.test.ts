@@ -154,6 +154,15 @@ describe("gateway top elsewhere", () => {
     expect(stdout).not.toContain("q leaves");
   });
 
+  test("stands in columns from the first row on", async () => {
+    const { stdout } = await run({ folder: folder.path }, "top");
+    const [, section = ""] = stdout.split("Recent requests\n");
+    const [head = "", ...rows] = section.trimEnd().split("\n");
+    const statuses = rows.map((row) => row.slice(head.indexOf("STATUS"), head.indexOf("STATUS") + 3));
+    expect(statuses).toEqual(rows.map(() => expect.stringMatching(/^\d{3}$/)));
+    expect(rows.length).toBeGreaterThan(2);
+  });
+
   test("prints the same as one JSON document", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top", "--json");
     expect(status).toBe(0);

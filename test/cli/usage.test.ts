@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { dirname } from "node:path";
 
 import { readSince, readUntil } from "../../src/cli/period.ts";
 import { run, writeLedger } from "./ledger-runs.ts";
@@ -100,6 +101,18 @@ test.each([
   ["2026-10-01T12:00:00+02:00", "2026-10-01T10:00:00.000Z"],
 ])("--since %s at 15:30 on 2026-11-20 begins at %s", (text, expected) => {
   expect(readSince(text, new Date("2026-11-20T15:30:00Z"))).toBe(expected);
+});
+
+test("--until says what it takes, which is no duration", async () => {
+  const { stderr } = await run("usage", "--ledger", path, "--until", "7d");
+  expect(stderr).toBe(
+    "gateway: --until: expected a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.\n",
+  );
+});
+
+test("a ledger that is a folder is told as one that cannot be read", async () => {
+  const { status, stderr } = await run("usage", "--ledger", dirname(path));
+  expect([status, stderr]).toEqual([1, `gateway: ${dirname(path)} is a folder, not a ledger.\n`]);
 });
 
 test("--until counts a date whole, and a moment not any more", () => {
