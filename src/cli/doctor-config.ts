@@ -47,13 +47,12 @@ export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
 /** `path` is empty where none was found. */
 function mendUnread(path: string): string {
   if (path === "") return "gateway init";
-  const word = quoteWord(path);
-  if (!existsSync(path)) return `gateway init --config ${word}`;
+  if (!existsSync(path)) return `gateway init --config ${quoteWord(path)}`;
   try {
     accessSync(path, constants.R_OK);
-    return `edit ${word}`;
+    return `edit ${path}`;
   } catch {
-    return `chmod u+r ${word}`;
+    return `chmod u+r ${quoteWord(path)}`;
   }
 }
 
@@ -73,7 +72,7 @@ function explainProblems(error: unknown, path: string): Finding[] {
   // The loader tells each with its place, one a line.
   return error.message
     .split("\n")
-    .map((text) => bad("config", text, `edit ${path}:${/:(\d+):\d+: /.exec(text)?.[1] ?? 1}`));
+    .map((text) => bad("config", text, `edit ${path}${/:\d+(?=:\d+: )/.exec(text)?.[0] ?? ""}`));
 }
 
 const UNSET = /the environment variable (\w+) is not set/;

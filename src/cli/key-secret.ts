@@ -104,11 +104,19 @@ function listPlatforms({ platforms }: Tool): string {
   return `a key of the ${platforms.join(" or ")} platform`;
 }
 
+const MOST_NAMED = 8;
+
 function listFitting(tool: Tool, { catalog, now }: Keyring): string {
   const keys = [...catalog.keys.values()].filter(
-    (key) => tool.platforms.includes(key.group.platform) && isGroupOpen(key.group, now),
+    ({ group, disabled, expires }) =>
+      tool.platforms.includes(group.platform) &&
+      isGroupOpen(group, now) &&
+      !disabled &&
+      (expires === null || expires > now),
   );
-  if (keys.length > 0) return `Keys that fit: ${keys.map((key) => key.name).join(", ")}.`;
+  const more = keys.length > MOST_NAMED ? ` and ${keys.length - MOST_NAMED} more` : "";
+  const named = keys.slice(0, MOST_NAMED).map((key) => key.name);
+  if (keys.length > 0) return `Keys that fit: ${named.join(", ")}${more}.`;
   const groups = fittingGroups(tool, catalog, now).map((group) => group.name);
   if (groups.length === 0) return "No group of the config is of that kind.";
   return `No key fits yet: --new makes one (of the group ${groups.join(" or ")}).`;

@@ -21,11 +21,25 @@ export class ConfigError extends Error {
 
 export function refuseProblems(file: string, problems: readonly Problem[]): ConfigError {
   const sorted = [...problems].sort((a, b) => a.line - b.line || a.column - b.column);
-  const lines = sorted.map(
+  const lines = leaveOutAlike(sorted).map(
     ({ line, column, path, message }) =>
       `${file}:${line}:${column}: ${path.length === 0 ? "" : `${formatPath(path)}: `}${message}`,
   );
+  const hidden = sorted.length - lines.length;
+  if (hidden > 0) lines.push(`and ${hidden} more like these`);
   return new ConfigError(lines.join("\n"), sorted);
+}
+
+/** Of one group that is missing, a thousand keys complain: none of them may hide why. */
+const MOST_ALIKE = 10;
+
+function leaveOutAlike(problems: readonly Problem[]): Problem[] {
+  const counts = new Map<string, number>();
+  return problems.filter(({ message }) => {
+    const count = (counts.get(message) ?? 0) + 1;
+    counts.set(message, count);
+    return count <= MOST_ALIKE;
+  });
 }
 
 function formatPath(path: Path): string {

@@ -221,6 +221,23 @@ describe("which key", () => {
     ["missing, though named", ["codex", "ci"], 2, 'The secret of the key "ci" is needed'],
     ["for a tool that there is not", ["cluade", "sk-laptop"], 2, 'did you mean "claude"?'],
   ];
+  test("that is missing names keys that can be used, and no more than a line of them", async () => {
+    using many = makeTempFolder();
+    const guest = (index: number) => ({ name: `guest-${index}`, group: "c", secret: `sk-${index}` });
+    const keys = [
+      { name: "off", group: "c", secret: "sk-off", disabled: true },
+      { name: "old", group: "c", secret: "sk-old", expires: "2020-01-01" },
+      ...Array.from({ length: 1000 }, (_, index) => guest(index)),
+    ];
+    const channels = { m: { platform: "messages", base_url: "http://127.0.0.1:1", credential: "x" } };
+    const groups = { c: { platform: "messages", channels: ["m"] } };
+    writeFileSync(many.join("gateway.yaml"), JSON.stringify({ channels, groups, keys }), { mode: 0o600 });
+    const { stderr } = await run({ folder: many.path }, "env", "claude");
+    expect(stderr).toEndWith(
+      "Keys that fit: guest-0, guest-1, guest-2, guest-3, guest-4, guest-5, guest-6, guest-7 and 992 more.\n",
+    );
+  });
+
   for (const [what, words, status, ...parts] of refusals) {
     test(`that is ${what} is refused with a sentence`, async () => {
       using folder = prepare();

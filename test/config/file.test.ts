@@ -22,6 +22,20 @@ function complaints(text: string, env: Record<string, string> = {}): string[] {
 const CHANNELS = "channels:\n  a: { platform: messages, base_url: https://a.example, credential: x }\n";
 const GROUPS = "groups:\n  g: { platform: messages, channels: [a] }\n";
 
+test("one mistake that a thousand keys stumble over hides no other", () => {
+  const keys = Array.from(
+    { length: 1000 },
+    (_, index) => `  - { name: k${index}, group: g, secret: s${index} }\n`,
+  );
+  const told = complaints(`keys:\n${keys.join("")}${CHANNELS}gruops:\n  g: {}\n`);
+  expect(told[0]).toBe('2:24: keys[0].group: there is no group "g"');
+  expect(told).toHaveLength(12);
+  expect(told.slice(-2)).toEqual([
+    '1004:1: gruops: unknown setting (did you mean "groups"?)',
+    "and 990 more like these",
+  ]);
+});
+
 describe("a mistake is told with its place and what was meant", () => {
   const cases: Array<readonly [string, string, string]> = [
     [
