@@ -9,12 +9,31 @@ const POLL_MS = 250;
 /** A line is hardly longer: so much of the end is read to find the last few. */
 const BYTES_PER_LINE = 4096;
 
-/** The last lines of the growing file, and where it goes on. */
+/** The last lines of the ledger, and where its growing file goes on. */
 export function readLastLines(
   path: string,
   count: number,
 ): { readonly texts: readonly string[]; readonly next: number } {
-  if (!existsSync(path)) return { texts: [], next: 0 };
+  const { texts, next, isAll } = readEnd(path, count);
+  const rotated = listLedgerFiles(path).filter((file) => file !== path);
+  let older = isAll ? rotated.pop() : undefined;
+  while (older !== undefined && texts.length < count) {
+    const end = readEnd(older, count - texts.length);
+    texts.unshift(...end.texts);
+    older = end.isAll ? rotated.pop() : undefined;
+  }
+  return { texts, next };
+}
+
+interface End {
+  readonly texts: string[];
+  readonly next: number;
+  /** The whole file was looked at. */
+  readonly isAll: boolean;
+}
+
+function readEnd(path: string, count: number): End {
+  if (!existsSync(path)) return { texts: [], next: 0, isAll: true };
   const from = Math.max(0, statSync(path).size - Math.max(1, count) * BYTES_PER_LINE);
   const texts: string[] = [];
   let next = from;
@@ -24,7 +43,7 @@ export function readLastLines(
     if (next !== from || from === 0) texts.push(line.text);
     next = line.next;
   }
-  return { texts: count === 0 ? [] : texts.slice(-count), next };
+  return { texts: count === 0 ? [] : texts.slice(-count), next, isAll: from === 0 };
 }
 
 /** Lines from `from` on, until `signal`. */

@@ -9,6 +9,7 @@ import { ConfigError } from "../config/problems.ts";
 import { quoteWord } from "../lib/shell-word.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { type ConfigFlags, describe } from "./opening.ts";
+import { formatCount } from "./text.ts";
 
 export interface Examined {
   readonly findings: readonly Finding[];
@@ -58,12 +59,12 @@ function mendUnread(path: string): string {
 
 function describeConfig({ path, catalog }: Loaded): Finding {
   const { channels, groups, keys } = catalog;
-  const sizes = [count(channels.size, "channel"), count(groups.size, "group"), count(keys.size, "key")];
+  const sizes = [
+    formatCount(channels.size, "channel"),
+    formatCount(groups.size, "group"),
+    formatCount(keys.size, "key"),
+  ];
   return good("config", `${path} (${sizes.join(", ")})`);
-}
-
-function count(number: number, word: string): string {
-  return `${number} ${word}${number === 1 ? "" : "s"}`;
 }
 
 function explainProblems(error: unknown, path: string): Finding[] {

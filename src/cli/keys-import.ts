@@ -10,6 +10,7 @@ import { sha256Hex } from "../lib/secret.ts";
 import { parseEnvFile } from "./env-file.ts";
 import { checkKeyName, type ConfigFlags, describe, findGroup, formatMoment, openConfig } from "./opening.ts";
 import { fail, readAll, refuseUsage, tell } from "./terminal.ts";
+import { formatCount } from "./text.ts";
 
 export interface ImportFlags extends ConfigFlags {
   /** Of keys that do not name one: those of an env-style file. */
@@ -30,7 +31,7 @@ export async function importKeys(file: string, flags: ImportFlags): Promise<void
     entries.forEach((entry, index) => checkEntry(entry, entries.slice(0, index), current));
     return [{ kind: "append", path: ["keys"], values: entries }];
   });
-  tell(`Imported ${entries.length === 1 ? "1 key" : `${entries.length} keys`}.`);
+  tell(`Imported ${formatCount(entries.length, "key")}.`);
 }
 
 function readFile(file: string): string {

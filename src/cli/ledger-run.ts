@@ -7,6 +7,7 @@ import { type Finding, verifyLedger } from "../billing/verify.ts";
 import { fieldOf, parseJson } from "../lib/json.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { fail, paint, print, printJson, refuseUsage, tell } from "./terminal.ts";
+import { formatCount } from "./text.ts";
 
 export interface ShowFlags extends LedgerFlags {
   readonly json?: true;
@@ -41,11 +42,12 @@ export function verify(flags: VerifyFlags): void {
     if (more > 0) print(`and ${more} more`);
     const { lines, corrections, files } = verdict;
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
-    const told = `${lines.toLocaleString("en-US")} lines in ${files} files, ${corrections} of them corrections, in ${seconds} s`;
+    const told = `${formatCount(lines, "line")} in ${formatCount(files, "file")}, ${corrections} of them corrections, in ${seconds} s`;
     if (verdict.findings === 0) print(`${paint("green", "right")}: ${told}`);
     else tell(told);
   }
-  if (verdict.findings > 0) fail(`The ledger ${path} is not right: ${verdict.findings} problems.`);
+  if (verdict.findings > 0)
+    fail(`The ledger ${path} is not right: ${formatCount(verdict.findings, "problem")}.`);
 }
 
 export function show(id: string, flags: ShowFlags): void {

@@ -23,6 +23,11 @@ export function alignText(text: string, room: number, align: "left" | "right" = 
   return align === "right" ? blank + shown : shown + blank;
 }
 
+/** `1 key`, `10,000 keys`. */
+export function formatCount(count: number, word: string): string {
+  return `${count.toLocaleString("en-US")} ${word}${count === 1 ? "" : "s"}`;
+}
+
 /** A name from elsewhere must not move the cursor. */
 export function stripControls(text: string): string {
   return text.replaceAll(/\p{Cc}+/gu, " ");

@@ -8,7 +8,7 @@ import { createFlexTable } from "./flex-table.ts";
 import { createRequestTable, describeTrouble } from "./request-columns.ts";
 import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";
 import { paint } from "./terminal.ts";
-import { cutText, measure, stripControls } from "./text.ts";
+import { cutText, measure, stripControls, formatCount } from "./text.ts";
 import { createTraffic, describeStatus } from "./traffic.ts";
 
 export interface TopView {
@@ -61,7 +61,7 @@ function describeGateway(state: GatewayState, now: number, columns: number): str
   const { host, port } = state.address;
   const up = formatAge(now - Date.parse(state.since));
   const { requests, failed, refused } = state.totals;
-  const counts = `${requests} requests, ${failed} failed, ${refused} refused`;
+  const counts = `${formatCount(requests, "request")}, ${failed} failed, ${refused} refused`;
   return cutText(`gateway on ${host}:${port} · up ${up} · ${counts}`, columns);
 }
 

@@ -15,6 +15,7 @@ import { drawBar } from "./bars.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { readSince, readUntil } from "./period.ts";
 import { type Column, print, printJson, printTable, refuseUsage, tell } from "./terminal.ts";
+import { formatCount } from "./text.ts";
 
 export interface UsageFlags extends LedgerFlags {
   readonly by: Dimension;
@@ -39,7 +40,7 @@ export function showUsage(flags: UsageFlags): void {
   else if (report.rows.size === 0) tell("No requests in this period.");
   else printUsage(by, report);
   if (report.unreadable > 0)
-    tell(`${report.unreadable} lines could not be read: \`gateway ledger verify\` says why.`);
+    tell(`${formatCount(report.unreadable, "line")} could not be read: \`gateway ledger verify\` says why.`);
 }
 
 const KINDS = [...USAGE_KINDS, ...CALL_KINDS];

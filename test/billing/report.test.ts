@@ -489,6 +489,18 @@ describe("following", () => {
     expect(readLastLines(newLedgerPath(), 3)).toEqual({ texts: [], next: 0 });
   });
 
+  test("the last lines, of files that were rotated away too", () => {
+    const path = newLedgerPath();
+    write(path.replace(/\.jsonl$/, "-2026-09.jsonl"), [lineOf("1"), lineOf("2")]);
+    write(path.replace(/\.jsonl$/, "-2026-10.jsonl"), [lineOf("3"), lineOf("4")]);
+    write(path, [lineOf("5")]);
+    const { texts, next } = readLastLines(path, 4);
+    expect(texts.map(idIn)).toEqual(["2", "3", "4", "5"]);
+    expect(next).toBe(readFileSync(path).length);
+    expect(readLastLines(path, 100).texts).toHaveLength(5);
+    expect(readLastLines(path, 0).texts).toEqual([]);
+  });
+
   test("lines as they come, across a rotation", async () => {
     const path = newLedgerPath();
     const stop = new AbortController();

@@ -20,7 +20,7 @@ test("verify says that a right ledger is right", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }]);
   const { status, stdout } = await run("ledger", "verify", "--ledger", path);
   expect(status).toBe(0);
-  expect(stdout).toStartWith("right: 2 lines in 1 files");
+  expect(stdout).toStartWith("right: 2 lines in 1 file,");
   const json: unknown = JSON.parse((await run("ledger", "verify", "--ledger", path, "--json")).stdout);
   expect(json).toEqual({
     ledger: path,
