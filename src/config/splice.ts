@@ -109,8 +109,16 @@ function appendToList(text: string, list: YAMLSeq, items: readonly Entry[]): Spl
   const first = spanOf(last).start;
   const indent = text.slice(lineStart(text, first), first);
   if (list.flow === true) {
-    const gap = indent.trim() === "" && indent.length < first ? eol + indent : " ";
-    return insertAt(spanOf(last).end, `,${gap}${renderAll(items, `,${gap}`)}`);
+    const start = spanOf(last).end;
+    const isAlone = indent.trim() === "" && indent.length < first;
+    const gap = isAlone ? eol + indent : " ";
+    const end = lineEnd(text, start);
+    const rest = text.slice(start, end);
+    // A comment behind the last item is that item's.
+    const [, comma] = (isAlone ? /^[ \t]*(,?)[ \t]*(?:#.*)?$/.exec(rest) : null) ?? [];
+    if (comma === undefined) return insertAt(start, `,${gap}${renderAll(items, `,${gap}`)}`);
+    const own = comma === "" ? `,${rest}` : rest;
+    return { start, end, text: `${own}${gap}${renderAll(items, `,${gap}`)}${comma}` };
   }
   const dash = text.lastIndexOf("-", first - 1);
   const margin = text.slice(lineStart(text, dash), dash);

@@ -69,7 +69,19 @@ const CASES: Case[] = [
     name: "a key is added to a bracketed list over many lines",
     edit: add,
     before: "keys: [\n  { name: a }, # one\n  { name: b }, # two\n]\n",
-    after: "keys: [\n  { name: a }, # one\n  { name: b },\n  { name: ci, group: codex }, # two\n]\n",
+    after: "keys: [\n  { name: a }, # one\n  { name: b }, # two\n  { name: ci, group: codex },\n]\n",
+  },
+  {
+    name: "a key is added to a flow list over lines that ends without a comma",
+    edit: add,
+    before: "keys: [\n  { name: a }, # one\n  { name: b } # two, or more\n]\n",
+    after: "keys: [\n  { name: a }, # one\n  { name: b }, # two, or more\n  { name: ci, group: codex }\n]\n",
+  },
+  {
+    name: "a key is added to a flow list whose last line closes it",
+    edit: add,
+    before: "keys: [\n  { name: a },\n  { name: b }] # two\n",
+    after: "keys: [\n  { name: a },\n  { name: b },\n  { name: ci, group: codex }] # two\n",
   },
   {
     name: "a file of Windows lines gets a Windows line",
