@@ -99,8 +99,8 @@ function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags, { war
   return watchConfig(loaded, process.env, {
     onChange: ({ catalog }) => {
       const waiting = running.reload(override(catalog, flags)).join(" and ");
-      const but = waiting === "" ? "" : `, but ${waiting}: these wait for the next start`;
-      warn(`config: the changed file is in force${but}`);
+      const later = waiting === "" ? "" : `; only at the next start: ${waiting}`;
+      warn(`config: the changed file is in force${later}`);
     },
     onProblem: (error) => warn(`config: not taken up, what runs goes on as it was.\n${error.message}`),
   });

@@ -128,7 +128,7 @@ describe("a changed file", () => {
   test("with another address or ledger says that these wait for the next start, and keeps them", async () => {
     await withGateway(async ({ gateway, config, change }) => {
       await change({ ...config, listen: { host: "127.0.0.1", port: 1 }, ledger: { path: "other.jsonl" } });
-      expect(gateway.stderr()).toContain("is in force, but listen and ledger: these wait for the next start");
+      expect(gateway.stderr()).toContain("is in force; only at the next start: listen and ledger\n");
       const state = await askGateway(join(dirname(gateway.configPath), "ledger.jsonl"), "GET", "/state");
       expect(state).toMatchObject({
         address: { port: gateway.port },
