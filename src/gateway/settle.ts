@@ -46,25 +46,31 @@ export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): Closing
 export function recordBill({ bill, ending, draft }: Closing, gateway: Gateway): void {
   const { status, outcome, problem } = ending;
   if (draft !== null) gateway.ledger.append(draft);
-  if (ending.reading?.stored !== undefined) followStored(bill, ending, draft, gateway);
+  const line = ending.reading?.stored === undefined ? draft : followStored(bill, ending, draft, gateway);
   bill.release();
-  const usage = draft?.usage ?? null;
-  const chargeUsd = draft?.charge_usd ?? null;
+  const usage = line?.usage ?? null;
+  const chargeUsd = line?.charge_usd ?? null;
   reportFinished(bill, { status, outcome, problem, usage, chargeUsd }, gateway);
 }
 
 /** Whoever first asks for an answer that had gone on, and is over, gets the line that bears its charge. */
-function followStored(bill: Bill, ending: Ending, draft: LineDraft | null, gateway: Gateway): void {
+function followStored(
+  bill: Bill,
+  ending: Ending,
+  draft: LineDraft | null,
+  gateway: Gateway,
+): LineDraft | null {
   const { ledger, later } = gateway;
   const { id = "", goesOn = true } = ending.reading?.stored ?? {};
   if (draft?.basis === "unknown" && goesOn) later.keep(id, bill);
   const owed = draft === null && !goesOn ? later.take(id) : null;
-  if (owed === null) return;
+  if (owed === null) return draft;
   const paid: Bill = { ...bill, ...owed, open: true };
   const line = draftLine(paid, ending, gateway);
-  if (line.basis === "unknown") return;
+  if (line.basis === "unknown") return null;
   const kept = (): void => later.keep(id, owed);
   ledger.open(describeIntent(paid)).then(() => ledger.append(line), kept);
+  return line;
 }
 
 /** A request that got no answer from any channel. It gets a line when something may have reached one. */

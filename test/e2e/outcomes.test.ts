@@ -539,8 +539,9 @@ describe("an answer that goes on in the background", () => {
         world.upstream.next({
           answer: { ...told(status), fields, framing: "chunked", pieces: [Buffer.from(last)] },
         });
-        const { lines } = await world.trace({ ...look, target: `${look.target}?stream=true` });
+        const { lines, record } = await world.trace({ ...look, target: `${look.target}?stream=true` });
         expect(lines).toMatchObject([charged]);
+        expect(record).toMatchObject({ usage: charged.usage, chargeUsd: charged.charge_usd });
       }, withPrices());
     }
   });
