@@ -64,11 +64,17 @@ export const WORDS: Readonly<Record<ErrorCode, Words>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
+/** Official SDKs sleep for as long as it says, hours too, before they show the error; Claude Code shows it at once from
+ *  here on. The error's words say when a limit resets. */
+const LONGEST_RETRY_AFTER = 90;
+
 /** The fields of an error's answer, whatever its dialect. */
 export function errorFields(error: GatewayError): Field[] {
   const { status, retryAfterSeconds } = error;
   const fields: Field[] = [["content-type", "application/json"]];
-  if (retryAfterSeconds !== null) fields.push(["retry-after", String(Math.ceil(retryAfterSeconds))]);
+  if (retryAfterSeconds !== null) {
+    fields.push(["retry-after", String(Math.min(LONGEST_RETRY_AFTER, Math.ceil(retryAfterSeconds)))]);
+  }
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
   // Without it Claude Code goes on retrying a 401 for most of a minute.
   if (status >= 400 && status < 500 && status !== 429) fields.push(["x-should-retry", "false"]);
