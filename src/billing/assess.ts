@@ -44,11 +44,12 @@ export function assess({ outcome, status, reading, streamed, estimatedInput }: E
 }
 
 /** No report, or one of nothing, is believed only where nothing was said either. */
-function assessFinal({ parts, estimatedOutput }: Reading, streamed: boolean): Assessment {
+function assessFinal({ parts, estimatedOutput, stored }: Reading, streamed: boolean): Assessment {
   if (parts.some(({ usage }) => USAGE_KINDS.some((kind) => (usage[kind] ?? 0) > 0)))
     return { ...NOTHING, parts };
   const reported = parts.some(({ usage }) => USAGE_KINDS.some((kind) => usage[kind] === 0));
   if (reported && streamed && estimatedOutput === 0) return { ...NOTHING, parts };
+  if (stored?.goesOn === true) return UNKNOWN;
   return { ...UNKNOWN, suspect: "the upstream reported no tokens for its answer" };
 }
 

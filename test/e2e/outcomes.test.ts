@@ -516,8 +516,9 @@ describe("an answer that goes on in the background", () => {
         world.upstream.next({ answer });
         return (await world.trace(request)).lines;
       };
-      const unknown = { basis: "unknown", charge_usd: null };
-      expect(await trace(ask, told("queued"))).toMatchObject([{ endpoint: "/v1/responses", ...unknown }]);
+      const [asked, ...more] = await trace(ask, told("queued"));
+      expect(asked).toMatchObject({ endpoint: "/v1/responses", basis: "unknown", charge_usd: null });
+      expect([asked!["suspect"], more]).toEqual([undefined, []]);
       expect(await trace(look, told("in_progress"))).toEqual([]);
       const lines = await trace(look, told("completed", { usage }));
       const line = { endpoint: "/v1/responses/{id}", model: "m", key: "responses", channel: "responses" };
