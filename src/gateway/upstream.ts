@@ -24,7 +24,7 @@ function resolveUpstream({ baseUrl, proxy, ca, timeouts }: Channel): Upstream {
   const tls = baseUrl.protocol === "https:";
   const origin: Origin = {
     tls,
-    host: baseUrl.hostname.replace(/^\[|\]$/g, ""),
+    host: baseUrl.hostname,
     port: baseUrl.port === "" ? (tls ? 443 : 80) : Number(baseUrl.port),
     ...(proxy === null ? {} : { proxy }),
     ...(ca === null ? {} : { ca }),
