@@ -1,12 +1,12 @@
 // One attempt: the request as this channel's upstream wants it, sent, until the
 // head of its answer has come. Whether a failure is tried elsewhere is failover.ts.
 
-import { ClientGone, type Field, type Inbound, type Outbound } from "../lib/http1/types.ts";
+import { ClientGone, type Inbound, type Outbound } from "../lib/http1/types.ts";
 import { replaceSpan } from "../lib/json-scan.ts";
 import { decodeInbound } from "./decode.ts";
 import type { Errand } from "./errand.ts";
 import type { Gateway } from "./gateway.ts";
-import { requestFields } from "./headers.ts";
+import { overrideFields, requestFields } from "./headers.ts";
 import { markHop } from "./loop.ts";
 import type { Candidate } from "./match.ts";
 import type { InferenceRequest } from "./request.ts";
@@ -70,12 +70,4 @@ function renamePath(errand: Errand, candidate: Candidate): string {
   return (
     errand.path.slice(0, model.start) + encodeURIComponent(candidate.model) + errand.path.slice(model.end)
   );
-}
-
-/** The channel's own fields stand instead of what they name. */
-function overrideFields(fields: readonly Field[], own: readonly Field[]): readonly Field[] {
-  if (own.length === 0) return fields;
-  const lower = own.map(([name, value]): Field => [name.toLowerCase(), value]);
-  const named = new Set(lower.map(([name]) => name));
-  return [...fields.filter(([name]) => !named.has(name)), ...lower];
 }

@@ -138,6 +138,14 @@ export function requestFields(fields: readonly Field[], { vendor, keepEncoding }
   return crossing;
 }
 
+/** The channel's own fields stand instead of what they name. */
+export function overrideFields(fields: readonly Field[], own: readonly Field[]): readonly Field[] {
+  if (own.length === 0) return fields;
+  const lower = own.map(([name, value]): Field => [name.toLowerCase(), value]);
+  const named = new Set(lower.map(([name]) => name));
+  return [...fields.filter(([name]) => !named.has(name)), ...lower];
+}
+
 /** An upstream's fields as they go to the client. Framing and `x-request-id` are the gateway's own. */
 export function responseFields(fields: readonly Field[], keepEncoding = true): Field[] {
   const dropped = readConnection(fields);

@@ -9,6 +9,7 @@ import { joinChunks, readUpTo } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { decodeInbound } from "./decode.ts";
 import type { Gateway } from "./gateway.ts";
+import { overrideFields } from "./headers.ts";
 import { resolveModel } from "./match.ts";
 import { upstreamOf } from "./upstream.ts";
 
@@ -92,17 +93,17 @@ export async function askPage(
 ): Promise<ListAnswer> {
   const { origin, basePath, deadlines } = upstreamOf(channel);
   const dialect = dialectOf(channel.platform);
+  const fields = [
+    ["accept", "application/json"],
+    ["accept-encoding", "identity"],
+    ...dialect.askFields,
+    dialect.sign(channel.credential, vendor),
+  ] as const;
   const { head } = client.send({
     origin,
     method: "GET",
     target: `${basePath}${dialect.listPath}${query === "" ? "" : `?${query}`}`,
-    fields: [
-      ["accept", "application/json"],
-      ["accept-encoding", "identity"],
-      ...dialect.askFields,
-      dialect.sign(channel.credential, vendor),
-      ...channel.headers,
-    ],
+    fields: overrideFields(fields, channel.headers),
     body: null,
     deadlines: { ...deadlines, firstByteMs: Math.min(deadlines.firstByteMs, LIST_PATIENCE_MS) },
   });

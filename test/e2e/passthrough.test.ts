@@ -291,7 +291,7 @@ describe("header fields", () => {
             platform,
             base_url: url,
             credential: CREDENTIAL,
-            headers: { "User-Agent": "ours", "X-Team": "research" },
+            headers: { "User-Agent": "ours", "X-Team": "research", Accept: "application/x-ours" },
           },
         ]),
       ),
@@ -303,6 +303,10 @@ describe("header fields", () => {
     });
     expect(received!.fields.filter(([name]) => name === "user-agent")).toEqual([["user-agent", "ours"]]);
     expect(received!.field("x-team")).toBe("research");
+    const listed = await own.ask({ target: "/v1/models", fields: bearer("messages") });
+    expect(listed.status).toBe(200);
+    const accepted = own.upstream.requests.at(-1)!.fields.filter(([name]) => name.toLowerCase() === "accept");
+    expect(accepted.map(([, value]) => value)).toEqual(["application/x-ours"]);
     await own.stop();
   });
 });
