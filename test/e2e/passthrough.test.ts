@@ -305,7 +305,9 @@ describe("header fields", () => {
     expect(received!.field("x-team")).toBe("research");
     const listed = await own.ask({ target: "/v1/models", fields: bearer("messages") });
     expect(listed.status).toBe(200);
-    const accepted = own.upstream.requests.at(-1)!.fields.filter(([name]) => name.toLowerCase() === "accept");
+    const accepted = own.upstream.listRequests
+      .at(-1)!
+      .fields.filter(([name]) => name.toLowerCase() === "accept");
     expect(accepted.map(([, value]) => value)).toEqual(["application/x-ours"]);
     await own.stop();
   });
