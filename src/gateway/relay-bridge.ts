@@ -53,7 +53,7 @@ function isOver({ phase }: Emitted): boolean {
 }
 
 /** False: the client reads slowly. */
-function tell(passage: Passage, { text, phase, refusal }: Emitted): boolean {
+function tell(passage: Passage, { bytes, phase, refusal }: Emitted): boolean {
   const { exchange } = passage.errand.call;
   if (exchange.gone || phase === "held") return true;
   noteFirstByte(passage.bill);
@@ -63,8 +63,8 @@ function tell(passage: Passage, { text, phase, refusal }: Emitted): boolean {
   }
   if (!exchange.begun) exchange.begin(200, answerFields(passage));
   // Hidden thinking says nothing to tell for a while: the head leaves all the same.
-  if (text === "") exchange.flush();
-  const taken = exchange.write(text);
+  if (bytes.length === 0) exchange.flush();
+  const taken = exchange.write(bytes);
   if (phase === "done" || phase === "broken") exchange.end();
   return taken;
 }

@@ -11,10 +11,8 @@ export interface SseEvent {
 }
 
 export interface SseSplitter {
-  /** The text of these bytes, for `split`, or for who knows a shorter way with some of it. */
-  decode(chunk: Uint8Array): string;
-  /** The events that this text completes. Throws when one grows over the limit. */
-  split(text: string): SseEvent[];
+  /** The events that these bytes complete. Throws when one grows over the limit. */
+  push(chunk: Uint8Array): SseEvent[];
   /** What comes next begins an event. */
   readonly resting: boolean;
   /** What was left without its closing blank line: an event whose data may be cut. */
@@ -55,20 +53,15 @@ export function openSseSplitter(longest = LONGEST_EVENT): SseSplitter {
     return events;
   }
 
+  // No character goes on behind an ASCII byte: the decoder then holds nothing back.
   let whole = false;
-  const decode = (chunk: Uint8Array): string => {
-    const before = whole;
-    // No character goes on behind an ASCII byte. The decoder is several times slower; it also takes a byte order mark away.
-    whole = (chunk[chunk.length - 1] ?? 0x80) < 0x80;
-    return before && whole && Buffer.isBuffer(chunk)
-      ? chunk.toString()
-      : decoder.decode(chunk, { stream: true });
-  };
   return {
-    decode,
-    split: take,
+    push(chunk) {
+      whole = (chunk.at(-1) ?? 0x80) < 0x80;
+      return take(decoder.decode(chunk, { stream: true }));
+    },
     get resting() {
-      return draft.size === 0;
+      return whole && draft.size === 0;
     },
     end: () => take(`${decoder.decode()}\n\n`),
   };

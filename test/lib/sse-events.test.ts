@@ -7,7 +7,7 @@ const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 function split(...pieces: Uint8Array[]): SseEvent[] {
   const splitter = openSseSplitter();
-  return pieces.flatMap((piece) => splitter.split(splitter.decode(piece)));
+  return pieces.flatMap((piece) => splitter.push(piece));
 }
 
 describe("server-sent events", () => {
@@ -48,21 +48,20 @@ describe("server-sent events", () => {
 
   test("without their closing blank line come at the end", () => {
     const splitter = openSseSplitter();
-    expect(splitter.split(splitter.decode(encode("data: a\n\ndata: b")))).toEqual([{ name: "", data: "a" }]);
+    expect(splitter.push(encode("data: a\n\ndata: b"))).toEqual([{ name: "", data: "a" }]);
     expect(splitter.end()).toEqual([{ name: "", data: "b" }]);
     expect(splitter.end()).toEqual([]);
   });
 
   test("may be as long as the limit, in one line or many, and no longer", () => {
     const splitter = openSseSplitter(100);
-    for (let count = 0; count < 50; count += 1)
-      splitter.split(splitter.decode(encode(`data: ${"x".repeat(50)}\n\n`)));
+    for (let count = 0; count < 50; count += 1) splitter.push(encode(`data: ${"x".repeat(50)}\n\n`));
     expect(() => {
-      for (let count = 0; count < 30; count += 1) splitter.split(splitter.decode(encode("xxxxx")));
+      for (let count = 0; count < 30; count += 1) splitter.push(encode("xxxxx"));
     }).toThrow(GatewayError);
     const lines = openSseSplitter(100);
     expect(() => {
-      for (let count = 0; count < 30; count += 1) lines.split(lines.decode(encode("data: x\n")));
+      for (let count = 0; count < 30; count += 1) lines.push(encode("data: x\n"));
     }).toThrow(GatewayError);
   });
 });

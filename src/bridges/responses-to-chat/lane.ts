@@ -1,18 +1,30 @@
-// The short way for the bulk of a stream: the next delta of the item that spoke
-// last. Its JSON string is passed on as it came, without parsing the event. What
-// doesn't look exactly so (spaces, another item, a member of its name elsewhere) goes the long way.
+// The short way for the bulk of a stream: the next delta of the item that spoke last. Such an
+// event is the one before it to the letter, but for its delta and what says nothing; so its JSON
+// string is passed on as it came, without parsing the event. All other events go the long way.
 
+import { isUtf8 } from "node:buffer";
+import { scanTopLevel } from "../../lib/json-scan.ts";
+import type { SseEvent } from "../../lib/sse-events.ts";
 import type { Json } from "./json.ts";
 import { findEventEntry, type Stream } from "./state.ts";
 
 export interface Lane {
-  /** How the event begins. */
-  readonly opening: string;
-  /** Of which item and part it is: these stand somewhere in the event, in whatever order its platform writes them. */
-  readonly members: readonly string[];
-  readonly before: string;
-  readonly after: string;
+  /** What such an event is made of: pieces that are always the same, and a gap between each two of them. */
+  readonly pieces: readonly Uint8Array[];
+  readonly gaps: readonly Gap[];
+  /** What stands before and behind the delta in a chunk. */
+  readonly before: Uint8Array;
+  readonly after: Uint8Array;
 }
+
+/** The JSON string of the delta; another one; digits. */
+type Gap = "delta" | "text" | "count";
+
+const GAPS: Readonly<Record<string, Gap>> = {
+  delta: "delta",
+  obfuscation: "text",
+  sequence_number: "count",
+};
 
 const OPENINGS: Readonly<Record<string, string>> = {
   "response.output_text.delta": '{"content":"',
@@ -22,69 +34,117 @@ const OPENINGS: Readonly<Record<string, string>> = {
 };
 
 /** The lane of deltas like this one, which has been told the long way. */
-export function openLane(stream: Stream, type: string, event: Json): Lane | null {
+export function openLane(stream: Stream, type: string, event: Json, sse: SseEvent): Lane | null {
   const entry = findEventEntry(stream, event);
   const { frame } = stream;
   if (entry === undefined || !entry.told || entry.muted || frame.logprobs) return null;
+  const form = readForm(sse);
+  if (form === null) return null;
   const opening = OPENINGS[type];
-  const members = ["item_id", "output_index", "content_index", "summary_index"]
-    .filter((name) => name in event)
-    .map((name) => `"${name}":${JSON.stringify(event[name])}`);
   return {
-    opening: `event: ${type}\ndata: {`,
-    members,
-    before: frame.start + (opening ?? `${entry.before}"`),
-    after: (opening === undefined ? `"${entry.after}` : '"}') + frame.end,
+    ...form,
+    before: Buffer.from(frame.start + (opening ?? `${entry.before}"`)),
+    after: Buffer.from((opening === undefined ? `"${entry.after}` : '"}') + frame.end),
   };
 }
 
-/** Nowhere but where a member is named: inside of a string its quotes would be escaped. */
-const DELTA = '"delta":"';
-const STRING_END = /(?:[^"\\]|\\.)*"/y;
-const NEWLINE = 10;
-const COMMA = 44;
-const CLOSE_BRACE = 125;
+const NOTHING = new Uint8Array(0);
+const QUOTE = 34;
+const BACKSLASH = 92;
+const ZERO = 48;
+const NINE = 57;
+const SPACE = 32;
+const LAST_ASCII = 127;
+const ESCAPED = Buffer.from('"\\bfnrt');
 
-/** Tells the events from a place in a text on as far as they go the short way; `end` is where they do no more. */
-export function tellInLane(lane: Lane, text: string, from: number): { told: string; end: number } {
-  let told = "";
-  let at = from;
-  while (text.startsWith(lane.opening, at)) {
-    const json = {
-      text,
-      start: at + lane.opening.length - 1,
-      end: text.indexOf("\n", at + lane.opening.length),
-    };
-    const delta = json.end < 0 || text.charCodeAt(json.end + 1) !== NEWLINE ? null : readDelta(lane, json);
-    if (delta === null) break;
-    told += lane.before + delta + lane.after;
-    at = json.end + 2;
+/** Null where the event has no delta, or where two readers may see another one. */
+function readForm({ name, data }: SseEvent): Pick<Lane, "pieces" | "gaps"> | null {
+  const json = Buffer.from(data);
+  const scan = scanTopLevel(json, Object.keys(GAPS));
+  if (scan.kind !== "object" || !scan.spans.has("delta")) return null;
+  const pieces: Uint8Array[] = [];
+  const gaps: Gap[] = [];
+  let piece = name === "" ? "data: " : `event: ${name}\ndata: `;
+  let from = 0;
+  for (const [member, { start, end }] of scan.spans) {
+    const gap = GAPS[member] ?? "text";
+    const quotes = json[start] === QUOTE ? 1 : 0;
+    if ((gap === "count") === (quotes === 1)) return null;
+    pieces.push(Buffer.from(piece + json.toString("utf8", from, start + quotes)));
+    gaps.push(gap);
+    piece = "";
+    from = end - quotes;
   }
-  return { told, end: at };
+  pieces.push(Buffer.from(`${json.toString("utf8", from)}\n\n`));
+  return { pieces, gaps };
 }
 
-/** Where an event's JSON stands. */
+/** Tells the events from a place on as far as they go the short way. Returns where they do no more. */
+export function tellInLane(lane: Lane, chunk: Buffer, from: number, told: Buffer[]): number {
+  let at = from;
+  for (let place = findDelta(lane, chunk, at); place !== null; place = findDelta(lane, chunk, at)) {
+    told.push(writeChunk(lane, chunk, place));
+    at = place.end;
+  }
+  return at;
+}
+
+function writeChunk({ before, after }: Lane, chunk: Buffer, { from, to }: Place): Buffer {
+  const length = to - from;
+  const told = Buffer.allocUnsafe(before.length + length + after.length);
+  told.set(before, 0);
+  // Most deltas are a word: shorter than a native copy takes to begin.
+  for (let index = 0; index < length; index += 1) told[before.length + index] = chunk[from + index] ?? 0;
+  told.set(after, before.length + length);
+  return told;
+}
+
+/** Where a delta stands, and where its event ends. */
 interface Place {
-  readonly text: string;
-  readonly start: number;
+  readonly from: number;
+  readonly to: number;
   readonly end: number;
 }
 
-/** The delta as it stands in the event; null: the long way. */
-function readDelta({ members }: Lane, json: Place): string | null {
-  const { text, start, end } = json;
-  const named = text.indexOf(DELTA, start);
-  if (named < 0 || named > end || text.charCodeAt(end - 1) !== CLOSE_BRACE) return null;
-  const from = named + DELTA.length;
-  const again = text.indexOf(DELTA, from);
-  if ((again >= 0 && again < end) || !members.every((member) => isMember(json, member))) return null;
-  STRING_END.lastIndex = from;
-  const to = STRING_END.test(text) ? STRING_END.lastIndex - 1 : from;
-  return to === from || to > end ? null : text.slice(from, to);
+/** Null: no whole event of this form begins here, or its delta says nothing. */
+function findDelta({ pieces, gaps }: Lane, chunk: Buffer, start: number): Place | null {
+  let from = 0;
+  let to = 0;
+  let at = start;
+  for (let index = 0; index < pieces.length; index += 1) {
+    at = passPiece(pieces[index] ?? NOTHING, chunk, at);
+    if (at < 0) return null;
+    const gap = gaps[index];
+    if (gap === undefined) break;
+    const end = gap === "count" ? passDigits(chunk, at) : passText(chunk, at);
+    if (gap === "delta") {
+      from = at;
+      to = end;
+    }
+    at = end;
+  }
+  return from === to ? null : { from, to, end: at };
 }
 
-function isMember({ text, start, end }: Place, member: string): boolean {
-  const at = text.indexOf(member, start);
-  const next = text.charCodeAt(at + member.length);
-  return at >= 0 && at < end && (next === COMMA || next === CLOSE_BRACE);
+function passPiece(piece: Uint8Array, chunk: Buffer, at: number): number {
+  for (let index = 0; index < piece.length; index += 1) if (chunk[at + index] !== piece[index]) return -1;
+  return at + piece.length;
+}
+
+function passDigits(chunk: Buffer, from: number): number {
+  let at = from;
+  while ((chunk[at] ?? 0) >= ZERO && (chunk[at] ?? 0) <= NINE) at += 1;
+  return at;
+}
+
+/** To the quote that ends a string, or to what goes the long way: what cannot stand in one, or can be spelled otherwise. */
+function passText(chunk: Buffer, from: number): number {
+  let at = from;
+  let ascii = true;
+  for (let byte = chunk[at]; byte !== undefined && byte !== QUOTE && byte >= SPACE; byte = chunk[at]) {
+    if (byte > LAST_ASCII) ascii = false;
+    if (byte === BACKSLASH && !ESCAPED.includes(chunk[at + 1] ?? 0)) return at;
+    at += byte === BACKSLASH ? 2 : 1;
+  }
+  return ascii || isUtf8(chunk.subarray(from, at)) ? at : from;
 }

@@ -23,7 +23,7 @@ import { addEntry, findEntry, identify, openState, type Phase, type Stream } fro
 
 export interface Emitted {
   /** To send now. Empty while `held`, when refused, and when the bytes said nothing to tell. */
-  readonly text: string;
+  readonly bytes: Uint8Array;
   /** held: send no head yet. open: the head may leave. done: [DONE] is in the text. broken: an
    *  error frame is, and nothing may follow. refused: answer the refusal instead of a stream. */
   readonly phase: Phase;
@@ -78,11 +78,13 @@ export function openChatStream(context: BridgeContext): ChatStream {
     end: (fault) =>
       emit(stream, () => {
         const text = fault === undefined ? tellEvents(stream, splitter.end().filter(isWhole)) : "";
-        return isOver(stream) ? text : text + fail(stream, fault ?? CLOSED);
+        return Buffer.from(isOver(stream) ? text : text + fail(stream, fault ?? CLOSED));
       }),
   };
 }
 
+const NOTHING = new Uint8Array(0);
+const BLANK_LINE = Buffer.from("\n\n");
 const CLOSED = blameUpstream(
   502,
   "upstream_closed",
@@ -90,36 +92,36 @@ const CLOSED = blameUpstream(
 );
 const MALFORMED = blameUpstream(502, "upstream_invalid", "The upstream sent an event that is not JSON.");
 
-function emit(stream: Stream, tell: () => string): Emitted {
-  let text = "";
+function emit(stream: Stream, tell: () => Uint8Array): Emitted {
+  let bytes: Uint8Array = NOTHING;
   if (!isOver(stream)) {
     try {
-      text = tell();
+      bytes = tell();
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      text = fail(stream, blameUpstream(error.status, "upstream_invalid", error.message));
+      bytes = Buffer.from(fail(stream, blameUpstream(error.status, "upstream_invalid", error.message)));
     }
   }
   const { phase, refusal } = stream;
-  return { text, phase, refusal: refusal && { status: refusal.status, body: writeError(refusal.error) } };
+  return { bytes, phase, refusal: refusal && { status: refusal.status, body: writeError(refusal.error) } };
 }
 
 function isOver(stream: Stream): boolean {
   return stream.phase !== "held" && stream.phase !== "open";
 }
 
-function tellChunk(stream: Stream, splitter: SseSplitter, chunk: Uint8Array): string {
-  const text = splitter.decode(chunk);
-  let told = "";
-  for (let at = 0; at < text.length && !isOver(stream);) {
-    const quick = stream.lane !== null && splitter.resting ? tellInLane(stream.lane, text, at) : null;
-    const from = quick?.end ?? at;
-    const close = text.indexOf("\n\n", from);
-    at = close < 0 ? text.length : close + 2;
-    told += quick?.told ?? "";
-    if (from < at) told += tellEvents(stream, splitter.split(text.slice(from, at)));
+function tellChunk(stream: Stream, splitter: SseSplitter, bytes: Uint8Array): Uint8Array {
+  const chunk = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  const told: Buffer[] = [];
+  for (let at = 0; at < chunk.length && !isOver(stream);) {
+    const lane = splitter.resting ? stream.lane : null;
+    const from = lane === null ? at : tellInLane(lane, chunk, at, told);
+    if (from === chunk.length) break;
+    const close = chunk.indexOf(BLANK_LINE, from);
+    at = close < 0 ? chunk.length : close + BLANK_LINE.length;
+    told.push(Buffer.from(tellEvents(stream, splitter.push(chunk.subarray(from, at)))));
   }
-  return told;
+  return told.length === 1 ? (told[0] ?? NOTHING) : Buffer.concat(told);
 }
 
 function tellEvents(stream: Stream, events: readonly SseEvent[]): string {
@@ -131,21 +133,22 @@ function tellEvents(stream: Stream, events: readonly SseEvent[]): string {
   return text;
 }
 
-function tellEvent(stream: Stream, { name, data }: SseEvent): string {
+function tellEvent(stream: Stream, sse: SseEvent): string {
+  const { name, data } = sse;
   // Whole texts and tool lists come again and again in events that say nothing new: those are not even parsed.
   if (name.startsWith("response.") && !Object.hasOwn(ROWS, name)) return "";
   const event = parseJson(data);
   if (event === undefined) return data === "[DONE]" ? "" : fail(stream, MALFORMED);
-  return isObject(event) ? tellParsed(stream, event) : "";
+  return isObject(event) ? tellParsed(stream, event, sse) : "";
 }
 
-function tellParsed(stream: Stream, event: Json): string {
+function tellParsed(stream: Stream, event: Json, sse: SseEvent): string {
   const { type } = event;
   const row = typeof type === "string" && Object.hasOwn(ROWS, type) ? ROWS[type] : undefined;
   if (typeof type !== "string" || row === undefined) return "";
   if (stream.phase === "held" && !PRELUDE.has(type)) stream.phase = "open";
   const text = row(stream, event);
-  if (text !== "" && type.endsWith(".delta")) stream.lane = openLane(stream, type, event);
+  if (text !== "" && type.endsWith(".delta")) stream.lane = openLane(stream, type, event, sse);
   return text;
 }
 

@@ -62,40 +62,16 @@ export interface ByteSink {
 const SCRATCH_BYTES = 1024 * 1024;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 
-/** Text is sent as UTF-8; that around it has one latin-1 character a byte. */
-export type Payload = Uint8Array | string;
-
-/** Writes `head`, `payload`, `tail` as one packet. Returns a copy of what was not taken, or null. */
-export function writePacket(sink: ByteSink, head: string, payload: Payload, tail: string): Buffer | null {
-  const most = measurePacket(head, payload, tail);
-  const packet = most <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafe(most);
-  const length = fillPacket(packet, head, payload, tail);
+/** Writes `head`, `payload`, `tail` (both latin-1) as one packet. Returns a copy of what was not taken, or null. */
+export function writePacket(sink: ByteSink, head: string, payload: Uint8Array, tail: string): Buffer | null {
+  const length = head.length + payload.length + tail.length;
+  const packet = length <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafe(length);
+  packet.write(head, 0, "latin1");
+  packet.set(payload, head.length);
+  if (tail !== "") packet.write(tail, head.length + payload.length, "latin1");
   const taken = Math.max(0, sink.write(packet, 0, length));
   if (taken === length) return null;
   return packet === scratch ? Buffer.from(packet.subarray(taken, length)) : packet.subarray(taken, length);
-}
-
-/** The same packet behind bytes that wait already. */
-export function joinPacket(waiting: Buffer, head: string, payload: Payload, tail: string): Buffer {
-  const packet = Buffer.allocUnsafe(measurePacket(head, payload, tail));
-  const length = fillPacket(packet, head, payload, tail);
-  return Buffer.concat([waiting, packet.subarray(0, length)]);
-}
-
-/** No character takes more than three bytes. */
-function measurePacket(head: string, payload: Payload, tail: string): number {
-  return head.length + payload.length * (typeof payload === "string" ? 3 : 1) + tail.length;
-}
-
-function fillPacket(packet: Buffer, head: string, payload: Payload, tail: string): number {
-  let end = packet.write(head, 0, "latin1");
-  if (typeof payload === "string") {
-    end += packet.write(payload, end);
-  } else {
-    packet.set(payload, end);
-    end += payload.length;
-  }
-  return tail === "" ? end : end + packet.write(tail, end, "latin1");
 }
 
 /** Writes on. Returns what is still not taken, or null. */

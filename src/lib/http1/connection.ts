@@ -5,7 +5,7 @@
 
 import type { Socket } from "bun";
 import { Deadline } from "../deadline.ts";
-import { Gathering, joinPacket, type Payload, writePacket, writeRest } from "./bytes.ts";
+import { Gathering, writePacket, writeRest } from "./bytes.ts";
 import { ServerExchange, type ReplyLine } from "./exchange.ts";
 import { readLength, staysOpen } from "./framing.ts";
 import { findHeadEnd, parseRequest, skipEmptyLines, writeStatusLine, type RequestHead } from "./head.ts";
@@ -111,12 +111,17 @@ export class ServerConnection implements ReplyLine {
     return this.#staysOpen && !this.#server.stopping;
   }
 
-  send(head: string, payload: Payload, tail: string): boolean {
+  send(head: string, payload: Uint8Array, tail: string): boolean {
     if (this.#unsent === null) {
       this.#unsent = writePacket(this.#socket, head, payload, tail);
       return this.#unsent === null;
     }
-    this.#unsent = joinPacket(this.#unsent, head, payload, tail);
+    this.#unsent = Buffer.concat([
+      this.#unsent,
+      Buffer.from(head, "latin1"),
+      payload,
+      Buffer.from(tail, "latin1"),
+    ]);
     return false;
   }
 

@@ -1,7 +1,6 @@
 // One request of a client and the framing of the reply to it. What this file
 // does not own: the socket, and what follows the reply (connection.ts).
 
-import type { Payload } from "./bytes.ts";
 import { findField, writeFields, writeStatusLine, type RequestHead } from "./head.ts";
 import type { RequestBody } from "./request-body.ts";
 import { ClientGone, type Exchange, type Field } from "./types.ts";
@@ -10,7 +9,7 @@ import { ClientGone, type Exchange, type Field } from "./types.ts";
 export interface ReplyLine {
   /** Whether another request may follow this one. */
   readonly mayStayOpen: boolean;
-  send(head: string, payload: Payload, tail: string): boolean;
+  send(head: string, payload: Uint8Array, tail: string): boolean;
   drained(): Promise<void>;
   awaitBody(): void;
   endReply(stayOpen: boolean): void;
@@ -92,13 +91,12 @@ export class ServerExchange implements Exchange {
       head + writeFraming(framing, this.#left) + (this.#staysOpen ? "\r\n" : "connection: close\r\n\r\n");
   }
 
-  write(chunk: Uint8Array | string): boolean {
+  write(chunk: Uint8Array): boolean {
     if (this.gone || this.#ended || this.#framing === "none" || chunk.length === 0) return true;
-    const length = typeof chunk === "string" ? Buffer.byteLength(chunk) : chunk.length;
     if (this.#framing === "chunked") {
-      return this.#line.send(`${this.#takeHead()}${length.toString(16)}\r\n`, chunk, "\r\n");
+      return this.#line.send(`${this.#takeHead()}${chunk.length.toString(16)}\r\n`, chunk, "\r\n");
     }
-    if (!this.#fits(length)) return true;
+    if (!this.#fits(chunk.length)) return true;
     return this.#line.send(this.#takeHead(), chunk, "");
   }
 

@@ -22,7 +22,7 @@ export interface Exchange {
    *  Held until the first write or `flush()`, so that head and first bytes leave in one packet. */
   begin(status: number, fields: readonly Field[], length?: number): void;
   /** True: go on. False: the client reads slowly, await `drained()` before the next write. */
-  write(chunk: Uint8Array | string): boolean;
+  write(chunk: Uint8Array): boolean;
   /** Sends a held head now. */
   flush(): void;
   /** Resolves when the client has taken what was written, or has gone. */

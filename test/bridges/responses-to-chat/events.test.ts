@@ -4,11 +4,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { blameUpstream } from "../../../src/bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
-import {
-  type ChatStream,
-  type Emitted,
-  openChatStream,
-} from "../../../src/bridges/responses-to-chat/stream.ts";
+import { type ChatTeller, openChatTeller, type Told } from "./told.ts";
 import { accumulate, type Json } from "./accumulate.ts";
 import { PLAIN } from "./recordings.ts";
 import { findFaults, schemasAbsent } from "./schemas.ts";
@@ -73,8 +69,8 @@ function call(id: string, name: string, input: string): Json {
 const TEXT = "response.output_text.delta";
 const ARGUMENTS = "response.function_call_arguments.delta";
 
-function run(events: Json[], context = PLAIN): Emitted {
-  const chat = openChatStream(context);
+function run(events: Json[], context = PLAIN): Told {
+  const chat = openChatTeller(context);
   const first = chat.push(encode(events.map(frame).join("")));
   const last = chat.end();
   return { ...last, text: first.text + last.text };
@@ -358,7 +354,7 @@ describe("what is told", () => {
   });
 
   test("each event at once, as it comes", () => {
-    const chat = openChatStream(PLAIN);
+    const chat = openChatTeller(PLAIN);
     const told = stream(one, 0, words("On", "e."), TEXT).map(
       (event) => accumulate(chat.push(encode(frame(event))).text).chunks.length,
     );
@@ -486,7 +482,7 @@ describe("upstreams that do it their own way", () => {
     ];
     const events = [created, ...strange, ...stream(one, 0, words("One."), TEXT), end([one])];
     expect(complete(events)["choices"][0].message.content).toBe("One.");
-    const chat = openChatStream(PLAIN);
+    const chat = openChatTeller(PLAIN);
     expect(chat.push(encode("data: [DONE]\n\ndata: 5\n\n: hi\n\n"))).toEqual({
       text: "",
       phase: "held",
@@ -519,11 +515,10 @@ describe("failures", () => {
     item: { type: "message", id: "a", content: [] },
   };
 
-  const push = (chat: ChatStream, ...events: Json[]): Emitted =>
-    chat.push(encode(events.map(frame).join("")));
+  const push = (chat: ChatTeller, ...events: Json[]): Told => chat.push(encode(events.map(frame).join("")));
 
   test("the head is held until the model begins to answer", () => {
-    const chat = openChatStream(PLAIN);
+    const chat = openChatTeller(PLAIN);
     expect(
       push(chat, created, { type: "response.in_progress", response: RESPONSE }, { type: "keepalive" }).phase,
     ).toBe("held");
@@ -532,7 +527,7 @@ describe("failures", () => {
 
   test("before that a failure is an HTTP error, told once", () => {
     for (const event of [failed, nested, flat]) {
-      const chat = openChatStream(PLAIN);
+      const chat = openChatTeller(PLAIN);
       const first = push(chat, created, event, failed);
       expect(first.phase).toBe("refused");
       expect(first.text).toBe("");
@@ -572,14 +567,14 @@ describe("failures", () => {
 
   test("a fault that the gateway knows of is told as what it is", () => {
     const fault = blameUpstream(504, "upstream_timeout", "The upstream fell silent.");
-    const chat = openChatStream(PLAIN);
+    const chat = openChatTeller(PLAIN);
     push(chat, created, added);
     expect(accumulate(chat.end(fault).text).error).toMatchObject({ code: "upstream_timeout" });
-    expect(openChatStream(PLAIN).end(fault).refusal?.status).toBe(504);
+    expect(openChatTeller(PLAIN).end(fault).refusal?.status).toBe(504);
   });
 
   test("a fault after the end changes nothing", () => {
-    const chat = openChatStream(PLAIN);
+    const chat = openChatTeller(PLAIN);
     push(chat, created, end([]));
     expect(chat.end(blameUpstream(502, "upstream_cut", ""))).toEqual({
       text: "",
@@ -589,7 +584,7 @@ describe("failures", () => {
   });
 
   test("an event that never ends is given up", () => {
-    const chat = openChatStream(PLAIN);
+    const chat = openChatTeller(PLAIN);
     push(chat, created);
     const { phase, refusal } = chat.push(new Uint8Array(65 * 1024 * 1024).fill(0x78));
     expect(phase).toBe("refused");
@@ -597,7 +592,7 @@ describe("failures", () => {
   });
 
   test("an event that is no JSON breaks the stream", () => {
-    const chat = openChatStream(PLAIN);
+    const chat = openChatTeller(PLAIN);
     push(chat, created, added);
     const { text, phase } = chat.push(encode("data: {broken\n\n"));
     expect(phase).toBe("broken");
@@ -636,7 +631,7 @@ describe("the short way for the next delta of the same item", () => {
           const opening = { type: "response.output_item.added", output_index: 0, item };
           const long = (event: Json): string => `data: ${JSON.stringify(event)}\n\n`;
           const tell = (write: (event: Json) => string): string =>
-            openChatStream(PLAIN).push(encode([opening, ...events].map(write).join(""))).text;
+            openChatTeller(PLAIN).push(encode([opening, ...events].map(write).join(""))).text;
           expect(tell(frame)).toBe(tell(long));
         }),
       );

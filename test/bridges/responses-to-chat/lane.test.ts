@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { convertRequest } from "../../../src/bridges/responses-to-chat/request.ts";
-import { openChatStream } from "../../../src/bridges/responses-to-chat/stream.ts";
+import { openChatTeller } from "./told.ts";
 import type { Json } from "./accumulate.ts";
 
 const REQUEST = { model: "gpt-5-mini", messages: [{ role: "user", content: "Hello" }], stream: true };
@@ -52,20 +52,33 @@ const delta = fc
     text,
     item: fc.constantFrom("msg_1", "msg_1", "msg_1", "msg_11", "msg_2"),
     index: fc.constantFrom(0, 0, 0, 1, 10),
+    number: fc.nat(2000),
+    padding: fc.oneof(
+      fc.constant({}),
+      text.map((obfuscation) => ({ obfuscation })),
+    ),
     extra: fc.constantFrom({}, {}, { logprobs: [] }, { note: { delta: "no text of the answer" } }),
-    order: fc.array(fc.nat(100), { minLength: 7, maxLength: 7 }),
+    order: fc.oneof(fc.constant([]), fc.array(fc.nat(100), { minLength: 7, maxLength: 7 })),
   })
-  .map(({ text: said, item, index, extra, order }) => ({
+  .map(({ text: said, item, index, number, padding, extra, order }) => ({
     type: "response.output_text.delta",
     ...shuffle(
-      { item_id: item, output_index: index, content_index: 0, delta: said, sequence_number: 7, ...extra },
+      {
+        item_id: item,
+        output_index: index,
+        content_index: 0,
+        delta: said,
+        sequence_number: number,
+        ...padding,
+        ...extra,
+      },
       order,
     ),
   }));
 
 function convert(chunks: readonly Uint8Array[]): string {
   const { context } = convertRequest(Buffer.from(JSON.stringify(REQUEST)));
-  const stream = openChatStream(context);
+  const stream = openChatTeller(context);
   return chunks.map((chunk) => stream.push(chunk).text).join("");
 }
 
@@ -77,6 +90,21 @@ test("deltas in any order of their members are told the same, however many come 
       const longWay = convert(Array.from(bytes, (byte) => Buffer.of(byte)));
       expect(convert([bytes])).toBe(longWay);
       expect(convert([bytes.subarray(0, place), bytes.subarray(place)])).toBe(longWay);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("bytes that are damaged are told the same as well", () => {
+  const damage = fc.record({
+    at: fc.nat(),
+    byte: fc.oneof(fc.nat(255), fc.constantFrom(...Buffer.from('"\\\n{}u8'))),
+  });
+  fc.assert(
+    fc.property(fc.array(delta, { minLength: 2, maxLength: 6 }), damage, (deltas, { at, byte }) => {
+      const bytes = Buffer.from(BEGINNING + deltas.map((event) => frame(event)).join(""));
+      bytes[BEGINNING.length + (at % (bytes.length - BEGINNING.length))] = byte;
+      expect(convert([bytes])).toBe(convert(Array.from(bytes, (each) => Buffer.of(each))));
     }),
     { numRuns: 300 },
   );
