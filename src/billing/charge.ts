@@ -218,7 +218,7 @@ export class AmountCheck {
    * True: `deriveAmounts` gives just these for the counts of the kinds. False: it may not, or they come to more
    * than a number holds exactly.
    */
-  passes(counts: readonly number[], official: number, charge: number): boolean {
+  passes(counts: ArrayLike<number>, official: number, charge: number): boolean {
     const ones = this.#ones;
     let pico = 0;
     for (let index = 0; index < ones.length; index += 1) {

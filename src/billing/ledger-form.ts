@@ -20,6 +20,8 @@ export interface Form {
   /** What stands before each gap, and behind the last. */
   readonly pieces: Pieces;
   readonly gaps: readonly Gap[];
+  /** What stands in each gap of the line that was filled in last, amounts in pico-dollars. */
+  readonly numbers: Float64Array;
 }
 
 /** What the raw usage ends with. */
@@ -29,50 +31,51 @@ const HASH_LENGTH = 64;
 const ZERO = "0".charCodeAt(0);
 const NINE = "9".charCodeAt(0);
 const POINT = ".".charCodeAt(0);
+const EXACT_DIGITS = 15;
 
-/** The numbers in a line that from `from` to `to` has this form, amounts in pico-dollars; null: it has another. */
-export function fillForm({ pieces, gaps }: Form, bytes: Bytes, from: number, to: number): number[] | null {
-  const numbers: number[] = [];
+/** Reads the numbers in a line that from `from` to `to` has this form. False: it has another. */
+export function fillForm({ pieces, gaps, numbers }: Form, bytes: Bytes, from: number, to: number): boolean {
   let at = from;
   for (let index = 0; index < gaps.length; index += 1) {
     at = pieces.pass(bytes, at, index);
-    if (at < 0) return null;
+    if (at < 0) return false;
     const gap = gaps[index];
-    if (gap === "raw") at = bytes.buffer.indexOf(PRICES_BYTES, at);
-    else if (gap === "prev") at += HASH_LENGTH;
-    else at = readNumber(bytes.buffer, at, gap === "amount", numbers);
+    if (gap === "count") at = readCount(bytes.buffer, at, numbers, index);
+    else if (gap === "amount") at = readAmount(bytes.buffer, at, numbers, index);
+    else if (gap === "raw") at = bytes.buffer.indexOf(PRICES_BYTES, at);
+    else at += HASH_LENGTH;
   }
-  return pieces.pass(bytes, at, gaps.length) === to ? numbers : null;
+  return pieces.pass(bytes, at, gaps.length) === to;
 }
 
-/** Where it ends; -1: it is none, not spelled as the gateway does, or more than a number holds exactly. */
-function readNumber(bytes: Uint8Array, from: number, isAmount: boolean, numbers: number[]): number {
-  const point = passDigits(bytes, from);
-  const to = isAmount && bytes[point] === POINT ? passDigits(bytes, point + 1) : point;
-  if (hasIdleDigit(bytes, from, point, to)) return -1;
-  const whole = readDigits(bytes, from, point, 0);
-  const number = isAmount
-    ? picoOfDigits(readDigits(bytes, point + 1, to, whole), Math.max(0, to - point - 1))
-    : whole;
-  if (!(number <= Number.MAX_SAFE_INTEGER)) return -1;
-  numbers.push(number);
-  return to;
+/** Where it ends; -1: it is none, not spelled as the gateway does, or may be more than a number holds exactly. */
+function readCount(bytes: Uint8Array, from: number, numbers: Float64Array, index: number): number {
+  numbers[index] = 0;
+  const to = readDigits(bytes, from, numbers, index);
+  const hasIdleZero = bytes[from] === ZERO && to > from + 1;
+  return to === from || to > from + EXACT_DIGITS || hasIdleZero ? -1 : to;
 }
 
-function passDigits(bytes: Uint8Array, from: number): number {
+/** The same, in pico-dollars. */
+function readAmount(bytes: Uint8Array, from: number, numbers: Float64Array, index: number): number {
+  const point = readCount(bytes, from, numbers, index);
+  if (point < 0) return -1;
+  const isFraction = bytes[point] === POINT;
+  const to = isFraction ? readDigits(bytes, point + 1, numbers, index) : point;
+  if (isFraction && (to === point + 1 || bytes[to - 1] === ZERO)) return -1;
+  const pico = picoOfDigits(numbers[index] ?? 0, isFraction ? to - point - 1 : 0);
+  numbers[index] = pico;
+  return Number.isNaN(pico) ? -1 : to;
+}
+
+/** Where they end. They go on where those before them left off. */
+function readDigits(bytes: Uint8Array, from: number, numbers: Float64Array, index: number): number {
+  let number = numbers[index] ?? 0;
   let at = from;
-  for (let digit = bytes[at] ?? 0; digit >= ZERO && digit <= NINE; digit = bytes[at] ?? 0) at += 1;
+  for (let byte = bytes[at] ?? 0; byte >= ZERO && byte <= NINE; byte = bytes[at] ?? 0) {
+    number = number * 10 + (byte - ZERO);
+    at += 1;
+  }
+  numbers[index] = number;
   return at;
-}
-
-/** A zero before or behind it that says nothing; or no digit where one belongs. */
-function hasIdleDigit(bytes: Uint8Array, from: number, point: number, to: number): boolean {
-  if (point === from || (bytes[from] === ZERO && point > from + 1)) return true;
-  return to > point && (to === point + 1 || bytes[to - 1] === ZERO);
-}
-
-function readDigits(bytes: Uint8Array, from: number, to: number, before: number): number {
-  let number = before;
-  for (let at = from; at < to; at += 1) number = number * 10 + ((bytes[at] ?? 0) - ZERO);
-  return number;
 }

@@ -58,6 +58,7 @@ export function learnForm(text: string): Form | null {
     multiplier: textAt(money, 3),
     pieces: new Pieces(cut(text, gaps)),
     gaps: gaps.map(({ gap }) => gap),
+    numbers: new Float64Array(gaps.length),
   };
 }
 

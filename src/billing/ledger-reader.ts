@@ -53,7 +53,7 @@ export function* readFile(file: string, from = 0): Generator<Chunk, void> {
   }
 }
 
-/** Where each of a chunk's lines begins, and where its newline stands. */
+/** Where each line of a chunk that is `whole` begins, and where its newline stands. */
 export function eachLine({ buffer }: Bytes, see: (from: number, to: number) => void): void {
   for (let from = 0; from < buffer.length;) {
     const to = buffer.indexOf(NEWLINE, from);

@@ -25,8 +25,8 @@ export interface Row extends Amounts {
   readonly model: string;
   /** Of its usage. */
   readonly kinds: readonly string[];
-  /** In the order of the kinds. What comes after them is none. */
-  readonly counts: readonly number[];
+  /** In the order of the kinds. What comes after them is none. They hold until the next line is scanned. */
+  readonly counts: ArrayLike<number>;
   readonly basis: string;
   /** Null for a request's own line; else the amounts that this correction replaces. */
   readonly was: Amounts | null;
@@ -104,22 +104,26 @@ function isAmount(value: unknown): value is string | null {
 /** So much of the ledger's end is looked at: more than a minute's worth for any single person. */
 const RECENT_BYTES = 1 << 20;
 
+export type Recent = Pick<Row, "time" | "key" | "group">;
+
 /** The requests since a moment, as far as the end of the last file has them. */
-export function readRecent(files: readonly string[], since: string): Row[] {
+export function readRecent(files: readonly string[], since: string): Recent[] {
   const last = files.at(-1);
   if (last === undefined) return [];
   const { size, mtime } = statSync(last);
   if (mtime.toISOString() < since) return [];
   const from = Math.max(0, size - RECENT_BYTES);
-  const rows: Row[] = [];
+  const recent: Recent[] = [];
   const scanner = new LineScanner();
-  for (const { bytes } of readFile(last, from)) {
+  for (const { bytes, whole } of readFile(last, from)) {
+    if (!whole) continue;
     eachLine(bytes, (start, end) => {
       const row = readRow(bytes, start, end, scanner);
-      if (row !== null && row.was === null && row.time >= since) rows.push(row);
+      if (row === null || row.was !== null || row.time < since) return;
+      recent.push({ time: row.time, key: row.key, group: row.group });
     });
   }
-  return rows;
+  return recent;
 }
 
 function isText(value: unknown): value is string {

@@ -7,11 +7,11 @@ import { type Bytes, Pieces } from "./ledger-bytes.ts";
 import { fillForm, type Form } from "./ledger-form.ts";
 import { learnForm } from "./ledger-pattern.ts";
 
-/** Its texts stay in the bytes that were scanned until they are asked for. */
+/** Holds until the next line is scanned. Its texts stay in the bytes until they are asked for. */
 export interface ScannedLine {
   readonly form: Form;
   /** First those of the form's kinds, in their order. */
-  readonly counts: readonly number[];
+  readonly counts: ArrayLike<number>;
   /** In pico-dollars; null where the form has no prices. */
   readonly official: number | null;
   readonly charge: number | null;
@@ -35,11 +35,6 @@ const GROUPS_KEPT = 4096;
 /** Forms that are alike to the index: requests of one model that ended otherwise, used other kinds, went elsewhere first. */
 const FORMS_KEPT = 8;
 
-interface Filled {
-  readonly form: Form;
-  readonly numbers: readonly number[];
-}
-
 export class LineScanner {
   readonly #forms = new Map<number, Form[]>();
 
@@ -51,15 +46,16 @@ export class LineScanner {
     const at = PIECES.pass(bytes, keyTo, REST);
     if (at < 0) return null;
     const forms = this.#formsAt(bytes, at);
-    const filled = fillKnown(forms, bytes, at, to) ?? fillNew(forms, bytes, at, to);
-    if (filled === null) return null;
-    const { form, numbers } = filled;
-    const last = form.prices === null ? numbers.length : form.kinds.length;
+    const form = fillKnown(forms, bytes, at, to) ?? fillNew(forms, bytes, at, to);
+    if (form === null) return null;
+    const { numbers, kinds, prices } = form;
+    // Between them is the raw usage.
+    const official = kinds.length + 1;
     return {
       form,
       counts: numbers,
-      official: numbers[last] ?? null,
-      charge: numbers[last + 1] ?? null,
+      official: prices === null ? null : (numbers[official] ?? null),
+      charge: prices === null ? null : (numbers[official + 1] ?? null),
       bytes: bytes.buffer,
       idFrom: from + HEAD[ID].length,
       idTo,
@@ -79,8 +75,8 @@ export class LineScanner {
   }
 }
 
-export function idOf({ bytes, idFrom, idTo }: ScannedLine): Uint8Array {
-  return bytes.subarray(idFrom, idTo);
+export function idOf({ bytes, idFrom, idTo }: ScannedLine): string {
+  return bytes.toString("utf8", idFrom, idTo);
 }
 
 export function timeOf({ bytes, idTo, timeTo }: ScannedLine): string {
@@ -114,26 +110,24 @@ function indexOf(bytes: Buffer, from: number): number {
 }
 
 /** A form that is met moves forward by one: frequent ones are tried first. */
-function fillKnown(forms: Form[], bytes: Bytes, from: number, to: number): Filled | null {
+function fillKnown(forms: Form[], bytes: Bytes, from: number, to: number): Form | null {
   for (let index = 0; index < forms.length; index += 1) {
     const form = forms[index];
-    const numbers = form && fillForm(form, bytes, from, to);
-    if (!numbers) continue;
+    if (form === undefined || !fillForm(form, bytes, from, to)) continue;
     const before = forms[index - 1];
     if (before !== undefined) {
       forms[index] = before;
       forms[index - 1] = form;
     }
-    return { form, numbers };
+    return form;
   }
   return null;
 }
 
-function fillNew(forms: Form[], bytes: Bytes, from: number, to: number): Filled | null {
+function fillNew(forms: Form[], bytes: Bytes, from: number, to: number): Form | null {
   const form = learnForm(bytes.buffer.toString("utf8", from, to));
-  const numbers = form && fillForm(form, bytes, from, to);
-  if (form === null || numbers === null) return null;
+  if (form === null || !fillForm(form, bytes, from, to)) return null;
   if (forms.length >= FORMS_KEPT) forms.pop();
   forms.push(form);
-  return { form, numbers };
+  return form;
 }

@@ -11,7 +11,7 @@ import type { Intent, OpenRequest } from "./ledger-journal.ts";
 import { addAttempt, draftInterrupted, encodeAttempt, encodeDiscard, encodeOpen } from "./ledger-journal.ts";
 import type { CorrectionDraft, LineDraft } from "./ledger-line.ts";
 import { recoverLedger } from "./ledger-recovery.ts";
-import { readRecent, type Row } from "./ledger-row.ts";
+import { readRecent, type Recent } from "./ledger-row.ts";
 import type { StoreOptions } from "./ledger-store.ts";
 import { LedgerStore } from "./ledger-store.ts";
 import type { Holder, Window } from "./ledger-sums.ts";
@@ -40,7 +40,7 @@ export class LedgerWriter {
   readonly #now: () => number;
   readonly #lock: FileLock;
   readonly #store: LedgerStore;
-  readonly #recent: readonly Row[];
+  readonly #recent: readonly Recent[];
   readonly #open = new Map<string, OpenRequest>();
   readonly #chain: LedgerChain;
   #records: (() => string)[] = [];

@@ -1,127 +1,114 @@
-// Which requests a reader of the ledger has met, and a fingerprint of the charge
-// that each has now. Eight bytes of hash stand for an id, so that a million ids
-// take some 25 MB, and the table stops growing at a few million: then the oldest
-// are forgotten. Whatever repeats a line further back than that breaks the chain.
+// Which requests a reader of the ledger has met, and a fingerprint of the charge that each
+// has now. A gateway counts its requests (gateway/call.ts), so the ids of one process stand
+// in pages of numbers that follow one another: where most are billed, nine bytes an id. After
+// several millions the oldest are forgotten; a line that repeats one of those breaks the chain.
 
 import { readPico } from "../lib/money.ts";
 
-/** Ids in one generation; two are kept. */
-const GENERATION = 1 << 21;
-const FIRST_SLOTS = 1 << 12;
-const WORDS = 3;
-
-/** Its text or, the same, its bytes. */
-type Id = string | Uint8Array;
+/** In one generation; two are kept. */
+const PAGES = 1 << 16;
+/** `req_`, nine digits of time, six of the number, eight of the process. */
+const ID_LENGTH = 27;
+/** What the ids of a page share: all but the lower digits of the time and the last of the number. */
+const SHARED = [0, 1, 2, 3, 4, 5, 6, 7, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25, 26] as const;
+const LAST_DIGIT = 18;
+const DIGITS = 36;
 
 /** Its text, or whole pico-dollars; null where it is not known. */
 export type Charge = string | number | null;
 
-interface Table {
-  /** Two words of hash, one of fingerprint; a slot with no hash is free. */
-  readonly words: Int32Array;
-  /** Of slots: a power of two. */
-  readonly size: number;
-  count: number;
-}
+/** Fingerprints of charges, by the last digit of the number; 0 where the request has not been met. */
+type Page = Int32Array;
 
 export class SeenIds {
-  #young: Table = createTable(FIRST_SLOTS);
-  #old: Table | null = null;
+  #young = new Map<string, Page>();
+  #old = new Map<string, Page>();
+  #isComplete = true;
+  /** Most ids are of the page of the one before. */
+  #page: Page = new Int32Array(DIGITS);
+  readonly #shared = Buffer.alloc(SHARED.length);
 
-  /** False when the id is known already. */
-  add(id: Id, charge: Charge): boolean {
-    if (this.#young.count >= GENERATION) {
-      this.#old = this.#young;
-      this.#young = createTable(FIRST_SLOTS);
-    }
-    if (this.#young.count * 2 >= this.#young.size) this.#young = grow(this.#young);
-    const first = hashFirst(id);
-    const second = hashSecond(id);
-    const slot = findSlot(this.#young, first, second);
-    if (this.#young.words[slot] !== 0 || isIn(this.#old, first, second)) return false;
-    const { words } = this.#young;
-    words[slot] = first;
-    words[slot + 1] = second;
-    words[slot + 2] = hashCharge(charge);
-    this.#young.count += 1;
+  /** False when the id, which stands from `from` to `to`, is known already. */
+  add(bytes: Buffer, from: number, to: number, charge: Charge): boolean {
+    const slot = this.#turnTo(bytes, from, to);
+    if (this.#page[slot] !== 0) return false;
+    this.#page[slot] = hashCharge(charge);
     return true;
   }
 
-  /** Null: unknown, or forgotten. */
-  hasCharge(id: Id, charge: Charge): boolean | null {
-    const found = this.#find(id);
-    return found === null ? null : found.words[found.slot + 2] === hashCharge(charge);
+  addText(id: string, charge: Charge): boolean {
+    const bytes = Buffer.from(id);
+    return this.add(bytes, 0, bytes.length, charge);
   }
 
-  setCharge(id: Id, charge: Charge): void {
-    const found = this.#find(id);
-    if (found !== null) found.words[found.slot + 2] = hashCharge(charge);
+  /** Null: unknown, or forgotten. */
+  hasCharge(id: string, charge: Charge): boolean | null {
+    const bytes = Buffer.from(id);
+    const slot = this.#turnTo(bytes, 0, bytes.length);
+    const known = this.#page[slot];
+    return known === 0 ? null : known === hashCharge(charge);
+  }
+
+  setCharge(id: string, charge: Charge): void {
+    const bytes = Buffer.from(id);
+    const slot = this.#turnTo(bytes, 0, bytes.length);
+    if (this.#page[slot] !== 0) this.#page[slot] = hashCharge(charge);
   }
 
   /** False when ids have been forgotten: an unknown one may be one of them. */
   get isComplete(): boolean {
-    return this.#old === null;
+    return this.#isComplete;
   }
 
-  #find(id: Id): { words: Int32Array; slot: number } | null {
-    const first = hashFirst(id);
-    const second = hashSecond(id);
-    const table = isIn(this.#young, first, second) ? this.#young : this.#old;
-    return table !== null && isIn(table, first, second)
-      ? { words: table.words, slot: findSlot(table, first, second) }
-      : null;
+  /** Opens the id's page. Returns its place there. */
+  #turnTo(bytes: Buffer, from: number, to: number): number {
+    const digit = to - from === ID_LENGTH ? readDigit(bytes[from + LAST_DIGIT] ?? 0) : -1;
+    if (digit < 0) {
+      // No gateway made it: it has a page of its own.
+      this.#shared.fill(0);
+      this.#page = this.#find(`id ${bytes.toString("latin1", from, to)}`, 1);
+      return 0;
+    }
+    if (!this.#isOpen(bytes, from)) this.#page = this.#find(this.#shared.toString("latin1"), DIGITS);
+    return digit;
+  }
+
+  /** Else `shared` is the id's from now on. */
+  #isOpen(bytes: Buffer, from: number): boolean {
+    const shared = this.#shared;
+    let isOpen = true;
+    for (let index = 0; index < SHARED.length; index += 1) {
+      const byte = bytes[from + (SHARED[index] ?? 0)] ?? 0;
+      isOpen &&= shared[index] === byte;
+      shared[index] = byte;
+    }
+    return isOpen;
+  }
+
+  #find(name: string, size: number): Page {
+    const known = this.#young.get(name) ?? this.#old.get(name);
+    if (known !== undefined) return known;
+    if (this.#young.size >= PAGES) {
+      this.#isComplete = this.#old.size === 0;
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    const page = new Int32Array(size);
+    this.#young.set(name, page);
+    return page;
   }
 }
 
-function isIn(table: Table | null, first: number, second: number): boolean {
-  return table !== null && table.words[findSlot(table, first, second)] !== 0;
+/** Of base 36; -1: it is none. */
+function readDigit(code: number): number {
+  if (code >= 48 && code <= 57) return code - 48;
+  return code >= 97 && code <= 122 ? code - 87 : -1;
 }
 
-/** Never 0, which marks a free slot. */
-function hashFirst(id: Id): number {
-  return Bun.hash.xxHash32(id, 1) | 0 || 1;
-}
-
-/** Of another make: ids are alike, and where xxHash32 confuses two with one seed, it may with every seed. */
-function hashSecond(id: Id): number {
-  return Bun.hash.murmur32v3(id, 2) | 0;
-}
-
-/** Of an amount, whether it was read as text or as a number. */
+/** Of an amount, whether it was read as text or as a number; never 0. */
 function hashCharge(charge: Charge): number {
-  if (charge === null) return 0;
+  if (charge === null) return 1;
   const pico = typeof charge === "number" ? charge : readPico(charge);
-  if (Number.isNaN(pico)) return Bun.hash.xxHash32(String(charge), 3) | 0;
-  return Math.imul(pico, 0x9e3779b1) ^ Math.imul(pico / 2 ** 32, 0x85ebca6b);
-}
-
-function createTable(size: number): Table {
-  return { words: new Int32Array(size * WORDS), size, count: 0 };
-}
-
-function grow(table: Table): Table {
-  const larger = createTable(table.size * 2);
-  larger.count = table.count;
-  const { words } = table;
-  for (let slot = 0; slot < words.length; slot += WORDS) {
-    const first = words[slot] ?? 0;
-    const second = words[slot + 1] ?? 0;
-    if (first === 0) continue;
-    const place = findSlot(larger, first, second);
-    larger.words[place] = first;
-    larger.words[place + 1] = second;
-    larger.words[place + 2] = words[slot + 2] ?? 0;
-  }
-  return larger;
-}
-
-/** The slot that holds this hash, or the free one where it would go. */
-function findSlot({ words, size }: Table, first: number, second: number): number {
-  const mask = size - 1;
-  let index = second & mask;
-  for (;;) {
-    const slot = index * WORDS;
-    if (words[slot] === 0 || (words[slot] === first && words[slot + 1] === second)) return slot;
-    index = (index + 1) & mask;
-  }
+  if (Number.isNaN(pico)) return Bun.hash.xxHash32(String(charge), 3) | 0 || 1;
+  return Math.imul(pico, 0x9e3779b1) ^ Math.imul(pico / 2 ** 32, 0x85ebca6b) || 1;
 }

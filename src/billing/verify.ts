@@ -11,7 +11,7 @@ import { idOf, LineScanner } from "./ledger-scan.ts";
 import { readCheckpoint } from "./ledger-sums.ts";
 import { AmountChecker } from "./verify-amounts.ts";
 import { ChainEnd } from "./verify-chain.ts";
-import { type Charge, SeenIds } from "./verify-ids.ts";
+import { SeenIds } from "./verify-ids.ts";
 import { findFault } from "./verify-line.ts";
 
 export interface Finding {
@@ -101,7 +101,8 @@ class Verifier {
     this.#lines += 1;
     const scanned = this.#scanner.scan(bytes, from, to);
     if (scanned !== null && this.#chain.isBorneBy(bytes.buffer, to) && this.#amounts.isRight(scanned)) {
-      this.#checkId(idOf(scanned), scanned.charge);
+      const { idFrom, idTo, charge } = scanned;
+      if (!this.#ids.add(bytes.buffer, idFrom, idTo, charge)) this.#findDouble(idOf(scanned));
     } else this.#checkClosely(bytes.buffer.toString("utf8", from, to));
     this.#chain.follow(bytes.buffer.subarray(from, to));
     this.#meetExpected();
@@ -117,15 +118,14 @@ class Verifier {
     const charge = readCharge(line);
     const isFirst = this.#options.partial && this.#lines === 1;
     if (!isFirst && line["prev"] !== String(this.#chain)) this.#find(id, this.#describeBreak());
-    if (id !== null) this.#checkId(id, charge);
+    if (id !== null && !this.#ids.addText(id, charge)) this.#findDouble(id);
     const fault = findFault(line);
     if (fault !== null) this.#find(id, fault);
     if (id !== null && line["corrects"] !== undefined) this.#checkCorrection(line, id, charge);
   }
 
-  #checkId(id: string | Uint8Array, charge: Charge): void {
-    if (!this.#ids.add(id, charge))
-      this.#find(typeof id === "string" ? id : Buffer.from(id).toString(), "this id has a line already");
+  #findDouble(id: string): void {
+    this.#find(id, "this request has a line already");
   }
 
   reportTorn(): void {

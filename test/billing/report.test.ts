@@ -220,7 +220,7 @@ function tellScanned(line: ScannedLine): Record<string, unknown> {
   const { form, counts, official, charge } = line;
   const told = (pico: number | null) => (pico === null ? null : formatUsd(usdOfPico(pico)));
   return {
-    id: Buffer.from(idOf(line)).toString(),
+    id: idOf(line),
     time: timeOf(line),
     key: keyOf(line),
     group: form.group,

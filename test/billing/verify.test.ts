@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { appendFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 
-import { asyncProperty, assert, constantFrom, integer, property } from "fast-check";
+import { assert, constantFrom, integer, oneof, property, record, string, uniqueArray } from "fast-check";
 
 import {
   encodeCorrection,
@@ -15,6 +15,8 @@ import { Sums } from "../../src/billing/ledger-sums.ts";
 import { openLedger } from "../../src/billing/ledger.ts";
 import { type Finding, verifyLedger, type VerifyOptions } from "../../src/billing/verify.ts";
 import { SeenIds } from "../../src/billing/verify-ids.ts";
+import { createIdSource } from "../../src/gateway/call.ts";
+import { formatUsd, usdOfPico } from "../../src/lib/money.ts";
 import { draftOf, intentOf, newLedgerPath, optionsFor } from "./ledger-samples.ts";
 
 const STRICT: VerifyOptions = { partial: false, running: false };
@@ -100,7 +102,7 @@ describe("the chain", () => {
     writeFileSync(path, `${first}\n${second}\n${second}\n${third}\n`);
     expect(findingsOf(path)).toEqual([
       "ledger.jsonl:3 this line does not follow the one before: that one was changed, or lines between them are missing",
-      "ledger.jsonl:3 this id has a line already",
+      "ledger.jsonl:3 this request has a line already",
     ]);
     writeFileSync(path, `${second}\n${third}\n`);
     expect(findingsOf(path)).toEqual([
@@ -111,7 +113,7 @@ describe("the chain", () => {
 
   test("a request that stands twice is found even when the chain was made to fit", () => {
     expect(findingsOf(writeChain([draftOf("req_1"), draftOf("req_2"), draftOf("req_1")]))).toEqual([
-      "ledger.jsonl:3 this id has a line already",
+      "ledger.jsonl:3 this request has a line already",
     ]);
   });
 
@@ -331,24 +333,53 @@ describe("corrections", () => {
   });
 });
 
-test("ids that one hash confuses, whatever its seed, are told apart", () => {
-  const ids = new SeenIds();
-  const [one, other] = ["req_0mwpuusbk0036xmked3oj41", "req_0mwpuv7z8003pq1ked3oj41"] as const;
-  for (const seed of [1, 2]) expect(Bun.hash.xxHash32(one, seed)).toBe(Bun.hash.xxHash32(other, seed));
-  expect([ids.add(one, "1"), ids.add(other, "1"), ids.add(one, "1")]).toEqual([true, true, false]);
-});
+describe("ids", () => {
+  const gatewayId = (time: number, number: number, process = "abcdefgh") =>
+    `req_${time.toString(36).padStart(9, "0")}${number.toString(36).padStart(6, "0")}${process}`;
 
-test("ids are told apart, also when the table grows", async () => {
-  await assert(
-    asyncProperty(integer({ min: 1, max: 20_000 }), constantFrom("req_", "01JD"), async (count, prefix) => {
-      const ids = new SeenIds();
-      for (let number = 0; number < count; number += 1)
-        expect(ids.add(`${prefix}${number}`, String(number))).toBe(true);
-      expect(ids.add(`${prefix}${count - 1}`, "")).toBe(false);
-      expect(ids.hasCharge(`${prefix}0`, "0")).toBe(true);
-      expect(ids.hasCharge(`${prefix}0`, "1")).toBe(false);
-      expect(ids.hasCharge("none", "1")).toBe(null);
-    }),
-    { numRuns: 5, seed: 1 },
-  );
+  test("are told apart, the gateway's own and others, in whatever order they come", () => {
+    const own = record({
+      time: integer({ min: 0, max: 36 ** 9 - 1 }),
+      process: constantFrom("abcdefgh", "abcdefgi", "00000000"),
+    });
+    const numbers = uniqueArray(integer({ min: 0, max: 2000 }), { maxLength: 300 });
+    const others = uniqueArray(oneof(string(), string({ minLength: 27, maxLength: 27 })), { maxLength: 100 });
+    assert(
+      property(own, numbers, others, ({ time, process }, counted, foreign) => {
+        const ids = new SeenIds();
+        const all = [...counted.map((number) => gatewayId(time, number, process)), ...foreign];
+        for (const [index, id] of all.entries()) {
+          expect(ids.hasCharge(id, index)).toBe(null);
+          expect(ids.addText(id, index)).toBe(true);
+        }
+        for (const [index, id] of all.entries()) {
+          const charge = formatUsd(usdOfPico(index));
+          expect([ids.addText(id, charge), ids.hasCharge(id, charge)]).toEqual([false, true]);
+          expect(ids.hasCharge(id, index + 1)).toBe(false);
+        }
+      }),
+      { numRuns: 50, seed: 1 },
+    );
+  });
+
+  test("are those of every source of ids, however many it gives", () => {
+    let time = Date.parse("2026-11-21");
+    const sources = [createIdSource(() => (time += 7)), createIdSource(() => (time += 11_000))];
+    const ids = new SeenIds();
+    const given = Array.from({ length: 20_000 }, (_, index) => sources[index % 2]?.() ?? "");
+    expect(given.filter((id) => ids.addText(id, "1"))).toHaveLength(20_000);
+    expect(given.filter((id) => ids.addText(id, "1"))).toEqual([]);
+  });
+
+  test("of many millions the oldest are forgotten, and what they cost", () => {
+    const ids = new SeenIds();
+    const number = 36 * 2 ** 16;
+    for (let at = 0; at <= 2 * number; at += 36) ids.addText(gatewayId(0, at), at);
+    expect(ids.isComplete).toBe(false);
+    expect([ids.hasCharge(gatewayId(0, 0), "0"), ids.addText(gatewayId(0, 36), 1)]).toEqual([null, true]);
+    expect([ids.hasCharge(gatewayId(0, number), number), ids.addText(gatewayId(0, number), 1)]).toEqual([
+      true,
+      false,
+    ]);
+  });
 });
