@@ -5,10 +5,10 @@
 import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 
-import { isObject, parseJson } from "../lib/json.ts";
+import { fieldOf, isObject, parseJson } from "../lib/json.ts";
 import type { Bytes } from "./ledger-bytes.ts";
 import { GENESIS, hashLine } from "./ledger-line.ts";
-import { type Chunk, readChunks, readFile, readLineBefore, readLines } from "./ledger-reader.ts";
+import { readFile, readLineBefore, readLines, type Source } from "./ledger-reader.ts";
 
 /** A place in the chain: the file may have been renamed since, the hash of the line before still finds it. */
 export interface Position {
@@ -52,30 +52,38 @@ export function listLedgerFiles(path: string): string[] {
   return files;
 }
 
-export interface OpenFile {
-  readonly path: string;
-  readonly chunks: Generator<Chunk, void>;
+export interface HeldFiles extends Disposable {
+  /** Oldest first. */
+  readonly sources: readonly Source[];
 }
 
 /** The same files as they are at this moment, whatever is rotated while they are read: then the growing one has another name. */
-export function* openLedgerFiles(path: string): Generator<OpenFile, void> {
-  const { rotated, growing } = holdGrowing(path);
-  try {
-    for (const file of rotated) yield { path: file, chunks: readFile(file) };
-    if (growing !== null) yield { path, chunks: readChunks(growing) };
-  } finally {
-    if (growing !== null) closeSync(growing);
+export function holdLedgerFiles(path: string): HeldFiles {
+  for (;;) {
+    const rotated = listRotated(path).map((file) => file.path);
+    const growing = openIfThere(path);
+    const release = (): void => {
+      if (growing !== null) closeSync(growing);
+    };
+    // Else the file was rotated before it could be opened, and is in no list.
+    if (listRotated(path).length === rotated.length)
+      return { sources: growing === null ? rotated : [...rotated, growing], [Symbol.dispose]: release };
+    release();
   }
 }
 
-function holdGrowing(path: string): { readonly rotated: readonly string[]; readonly growing: number | null } {
-  for (;;) {
-    const rotated = listRotated(path).map((file) => file.path);
-    const growing = existsSync(path) ? openSync(path, "r") : null;
-    // Else the file was rotated before it could be opened, and is in no list.
-    if (listRotated(path).length === rotated.length) return { rotated, growing };
-    if (growing !== null) closeSync(growing);
+function openIfThere(path: string): number | null {
+  try {
+    return openSync(path, "r");
+  } catch (error) {
+    if (fieldOf(error, "code") === "ENOENT") return null;
+    throw error;
   }
+}
+
+/** Of one of the files that are held of the ledger at `path`. */
+export function nameOf(source: Source, path: string): string {
+  return basename(typeof source === "string" ? source : path);
 }
 
 /** The name under which a file that ends in `month` is put away: always after those that are there. */
@@ -87,7 +95,7 @@ export function nameRotated(path: string, month: string): string {
 }
 
 /** The hash that the next line after these files has to bear. */
-export function hashLast(files: readonly string[]): string {
+export function hashLast(files: readonly Source[]): string {
   for (const file of files.toReversed()) {
     const line = readLineBefore(file);
     if (line !== null) return hashLine(line);
@@ -96,11 +104,11 @@ export function hashLast(files: readonly string[]): string {
 }
 
 /** Where a position is now; null when no file holds it. */
-export function locate(files: readonly string[], position: Position): Place | null {
+export function locate(files: readonly Source[], position: Position): Place | null {
   for (let file = files.length - 1; file >= 0; file -= 1) {
-    const path = files[file];
-    if (path === undefined) continue;
-    const line = position.offset === 0 ? null : readLineBefore(path, position.offset);
+    const source = files[file];
+    if (source === undefined) continue;
+    const line = position.offset === 0 ? null : readLineBefore(source, position.offset);
     const prev =
       position.offset === 0 ? hashLast(files.slice(0, file)) : line === null ? null : hashLine(line);
     if (prev === position.prev) return { file, offset: position.offset };
@@ -109,7 +117,7 @@ export function locate(files: readonly string[], position: Position): Place | nu
 }
 
 /** Every whole line from a place on, through all later files, in chunks. */
-export function* readChunksFrom(files: readonly string[], place: Place = START): Generator<Bytes, void> {
+export function* readChunksFrom(files: readonly Source[], place: Place = START): Generator<Bytes, void> {
   for (const [index, file] of files.entries()) {
     if (index < place.file) continue;
     for (const { bytes, whole } of readFile(file, index === place.file ? place.offset : 0))
@@ -119,7 +127,7 @@ export function* readChunksFrom(files: readonly string[], place: Place = START):
 
 /** The same as objects; lines that are none are passed over. */
 export function* readLinesFrom(
-  files: readonly string[],
+  files: readonly Source[],
   place: Place = START,
 ): Generator<Readonly<Record<string, unknown>>, void> {
   for (const [index, file] of files.entries()) {

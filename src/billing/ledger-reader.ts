@@ -8,6 +8,9 @@ import { type Bytes, viewBytes } from "./ledger-bytes.ts";
 const CHUNK = 1 << 16;
 const NEWLINE = 10;
 
+/** A file by its name; or by its descriptor, which somebody else holds open. */
+export type Source = string | number;
+
 export interface RawLine {
   /** Without its newline. */
   readonly text: string;
@@ -26,7 +29,7 @@ export interface Chunk {
 }
 
 /** The lines of an open file, as far as it goes when its end is reached. */
-export function* readChunks(fd: number, from = 0): Generator<Chunk, void> {
+function* readChunks(fd: number, from = 0): Generator<Chunk, void> {
   let buffer = Buffer.allocUnsafe(CHUNK);
   let held = 0;
   let base = from;
@@ -44,8 +47,12 @@ export function* readChunks(fd: number, from = 0): Generator<Chunk, void> {
   if (held > 0) yield { bytes: viewBytes(buffer.subarray(0, held)), from: base, whole: false };
 }
 
-export function* readFile(file: string, from = 0): Generator<Chunk, void> {
-  const fd = openSync(file, "r");
+export function* readFile(source: Source, from = 0): Generator<Chunk, void> {
+  if (typeof source === "number") {
+    yield* readChunks(source, from);
+    return;
+  }
+  const fd = openSync(source, "r");
   try {
     yield* readChunks(fd, from);
   } finally {
@@ -62,8 +69,8 @@ export function eachLine({ buffer }: Bytes, see: (from: number, to: number) => v
   }
 }
 
-export function* readLines(file: string, from = 0): Generator<RawLine, void> {
-  for (const chunk of readFile(file, from)) {
+export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
+  for (const chunk of readFile(source, from)) {
     const { buffer } = chunk.bytes;
     if (chunk.whole) yield* splitLines(buffer, chunk.from);
     else yield { text: buffer.toString(), next: chunk.from + buffer.length, whole: false };
@@ -85,16 +92,21 @@ function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
 }
 
 /** The line that ends at `end` (default: the end of the file), without its newline; null when none ends there. */
-export function readLineBefore(file: string, end?: number): Buffer | null {
-  const fd = openSync(file, "r");
+export function readLineBefore(source: Source, end?: number): Buffer | null {
+  if (typeof source === "number") return readBackLine(source, end);
+  const fd = openSync(source, "r");
   try {
-    const size = fstatSync(fd).size;
-    const last = end ?? size;
-    if (last === 0 || last > size) return null;
-    return readBackToNewline(fd, last).length === 0 ? readBackToNewline(fd, last - 1) : null;
+    return readBackLine(fd, end);
   } finally {
     closeSync(fd);
   }
+}
+
+function readBackLine(fd: number, end?: number): Buffer | null {
+  const size = fstatSync(fd).size;
+  const last = end ?? size;
+  if (last === 0 || last > size) return null;
+  return readBackToNewline(fd, last).length === 0 ? readBackToNewline(fd, last - 1) : null;
 }
 
 /** The bytes before `end` that no newline separates from it. */

@@ -4,8 +4,9 @@
 
 import { fieldOf } from "../lib/json.ts";
 import { computeCharge } from "./charge.ts";
-import { listLedgerFiles, readLinesFrom } from "./ledger-files.ts";
+import { holdLedgerFiles, readLinesFrom } from "./ledger-files.ts";
 import { type CorrectionDraft, type Line, lineSchema } from "./ledger-line.ts";
+import type { Source } from "./ledger-reader.ts";
 import type { Overrides, PriceBook } from "./prices.ts";
 import { FACTOR } from "./tariff.ts";
 import { CALL_KINDS, type Part, type Tariff, type Usage, USAGE_KINDS } from "./usage.ts";
@@ -28,10 +29,10 @@ interface Effective {
 
 /** One draft for each request whose amounts would change. What is priced never becomes unpriced. */
 export function* findCorrections(path: string, query: RepriceQuery): Generator<Repricing, void> {
-  const files = listLedgerFiles(path);
-  const corrected = readCorrected(files);
+  using held = holdLedgerFiles(path);
+  const corrected = readCorrected(held.sources);
   const { since, until } = query;
-  for (const value of readLinesFrom(files)) {
+  for (const value of readLinesFrom(held.sources)) {
     if (value["corrects"] !== undefined) continue;
     const { success, data: line } = lineSchema.safeParse(value);
     if (!success || line.basis === "unknown") continue;
@@ -42,7 +43,7 @@ export function* findCorrections(path: string, query: RepriceQuery): Generator<R
 }
 
 /** Amounts in force of the requests that have been corrected: few. */
-function readCorrected(files: readonly string[]): Map<string, Effective> {
+function readCorrected(files: readonly Source[]): Map<string, Effective> {
   const corrected = new Map<string, Effective>();
   for (const line of readLinesFrom(files)) {
     const { corrects, official_usd, charge_usd } = line;

@@ -49,13 +49,12 @@ export class LineScanner {
     const form = fillKnown(forms, bytes, at, to) ?? fillNew(forms, bytes, at, to);
     if (form === null) return null;
     const { numbers, kinds, prices } = form;
-    // Between them is the raw usage.
-    const official = kinds.length + 1;
+    const behindRaw = kinds.length + 1;
     return {
       form,
       counts: numbers,
-      official: prices === null ? null : (numbers[official] ?? null),
-      charge: prices === null ? null : (numbers[official + 1] ?? null),
+      official: prices === null ? null : (numbers[behindRaw] ?? null),
+      charge: prices === null ? null : (numbers[behindRaw + 1] ?? null),
       bytes: bytes.buffer,
       idFrom: from + HEAD[ID].length,
       idTo,

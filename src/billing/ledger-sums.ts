@@ -12,9 +12,9 @@ import { parseJson } from "../lib/json.ts";
 import type { Usd } from "../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../lib/money.ts";
 import type { Position } from "./ledger-files.ts";
-import { listLedgerFiles, locate, readChunksFrom } from "./ledger-files.ts";
+import { holdLedgerFiles, locate, readChunksFrom } from "./ledger-files.ts";
 import { hashLine } from "./ledger-line.ts";
-import { eachLine } from "./ledger-reader.ts";
+import { eachLine, type Source } from "./ledger-reader.ts";
 import { readRow } from "./ledger-row.ts";
 import { LineScanner } from "./ledger-scan.ts";
 
@@ -83,7 +83,7 @@ export class Sums {
   }
 
   /** Takes what the checkpoint holds, then the lines that came after it. */
-  load(files: readonly string[], checkpointPath: string): void {
+  load(files: readonly Source[], checkpointPath: string): void {
     const checkpoint = readCheckpoint(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
     if (checkpoint !== null && place !== null) {
@@ -129,7 +129,8 @@ export class Sums {
 /** The sums of a ledger that somebody else may be writing. */
 export function readSums(path: string): Sums {
   const sums = new Sums();
-  sums.load(listLedgerFiles(path), `${path}.sums`);
+  using held = holdLedgerFiles(path);
+  sums.load(held.sources, `${path}.sums`);
   return sums;
 }
 

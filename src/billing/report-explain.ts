@@ -1,11 +1,9 @@
 // One request of the ledger in plain words: what was used, what it cost and why,
 // where it was sent, where its line stands.
 
-import { basename } from "node:path";
-
 import { isObject, parseJson } from "../lib/json.ts";
 import { deriveAmounts, multiplyExactly } from "./charge.ts";
-import { listLedgerFiles } from "./ledger-files.ts";
+import { holdLedgerFiles, nameOf } from "./ledger-files.ts";
 import { type Correction, correctionSchema, hashLine, type Line, lineSchema } from "./ledger-line.ts";
 import { readLines } from "./ledger-reader.ts";
 import { FACTOR, PER_1K } from "./tariff.ts";
@@ -28,13 +26,14 @@ export function findRequest(path: string, id: string): FoundRequest | null {
   const mark = JSON.stringify(id);
   let own: FoundLine<Line> | null = null;
   const corrections: FoundLine<Correction>[] = [];
-  for (const file of listLedgerFiles(path)) {
+  using held = holdLedgerFiles(path);
+  for (const source of held.sources) {
     let number = 0;
-    for (const { text } of readLines(file)) {
+    for (const { text } of readLines(source)) {
       number += 1;
       const value = text.includes(mark) ? parseJson(text) : undefined;
       if (!isObject(value)) continue;
-      const place = { file: basename(file), number, text };
+      const place = { file: nameOf(source, path), number, text };
       if (value["corrects"] === id) corrections.push({ ...place, line: correctionSchema.parse(value) });
       else if (value["id"] === id && own === null) own = { ...place, line: lineSchema.parse(value) };
     }

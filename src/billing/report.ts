@@ -13,8 +13,8 @@ import {
   type Usd,
   ZERO_USD,
 } from "../lib/money.ts";
-import { openLedgerFiles } from "./ledger-files.ts";
-import { eachLine } from "./ledger-reader.ts";
+import { holdLedgerFiles } from "./ledger-files.ts";
+import { eachLine, readFile } from "./ledger-reader.ts";
 import { readRow, type Row } from "./ledger-row.ts";
 import { LineScanner } from "./ledger-scan.ts";
 
@@ -51,8 +51,9 @@ export function sumLedger(path: string, query: ReportQuery): Report {
   const total = openTotals();
   const scanner = new LineScanner();
   let unreadable = 0;
-  for (const { chunks } of openLedgerFiles(path)) {
-    for (const { bytes, whole } of chunks) {
+  using held = holdLedgerFiles(path);
+  for (const source of held.sources) {
+    for (const { bytes, whole } of readFile(source)) {
       if (!whole) continue;
       eachLine(bytes, (from, to) => {
         const row = readRow(bytes, from, to, scanner);

@@ -1,12 +1,10 @@
 // Proves a ledger from its bytes: every line whole, each bearing the hash of the
 // one before across all files, each request there once, each amount derived again.
 
-import { basename } from "node:path";
-
 import { isObject, parseJson } from "../lib/json.ts";
 import type { Bytes } from "./ledger-bytes.ts";
-import { openLedgerFiles } from "./ledger-files.ts";
-import { eachLine } from "./ledger-reader.ts";
+import { holdLedgerFiles, nameOf } from "./ledger-files.ts";
+import { eachLine, readFile } from "./ledger-reader.ts";
 import { idOf, LineScanner } from "./ledger-scan.ts";
 import { readCheckpoint } from "./ledger-sums.ts";
 import { AmountChecker } from "./verify-amounts.ts";
@@ -44,17 +42,16 @@ export function verifyLedger(
   const checkpoint = readCheckpoint(`${path}.sums`);
   const verifier = new Verifier(options, report);
   if (checkpoint !== null) verifier.expect(checkpoint.from.prev);
-  let files = 0;
-  for (const file of openLedgerFiles(path)) {
-    files += 1;
-    verifier.begin(file.path);
-    for (const { bytes, whole } of file.chunks) {
+  using held = holdLedgerFiles(path);
+  for (const source of held.sources) {
+    verifier.begin(nameOf(source, path));
+    for (const { bytes, whole } of readFile(source)) {
       if (whole) eachLine(bytes, (from, to) => verifier.check(bytes, from, to));
-      else if (!options.running || file.path !== path) verifier.reportTorn();
+      else if (!options.running || typeof source === "string") verifier.reportTorn();
     }
   }
   verifier.end();
-  return { files, ...verifier.verdict };
+  return { files: held.sources.length, ...verifier.verdict };
 }
 
 class Verifier {
@@ -161,7 +158,7 @@ class Verifier {
 
   #find(id: string | null, problem: string): void {
     this.#findings += 1;
-    this.#report({ file: basename(this.#file), line: this.#line, id, problem });
+    this.#report({ file: this.#file, line: this.#line, id, problem });
   }
 }
 

@@ -13,9 +13,9 @@ import { join } from "node:path";
 import { sample, string } from "fast-check";
 
 import type { Ledger } from "../../src/billing/ledger.ts";
-import { readSums } from "../../src/billing/ledger-sums.ts";
+import { readSums, Sums } from "../../src/billing/ledger-sums.ts";
 import { openLedger } from "../../src/billing/ledger.ts";
-import { listLedgerFiles, locate } from "../../src/billing/ledger-files.ts";
+import { holdLedgerFiles, listLedgerFiles, locate } from "../../src/billing/ledger-files.ts";
 import { encodeLine, GENESIS, hashLine, lineSchema } from "../../src/billing/ledger-line.ts";
 import { formatUsd } from "../../src/lib/money.ts";
 import { draftOf, filesOf, intentOf, newLedgerPath, optionsFor, readWholeLedger } from "./ledger-samples.ts";
@@ -525,3 +525,25 @@ test("sums can be read while the gateway writes, and show the last use of each k
   expect(readSums(path).lastUsed("other")).toBe(null);
   await ledger.close();
 });
+
+test.each([false, true])(
+  "sums that are read while the ledger is rotated have each line once, whether a checkpoint is newer: %p",
+  async (isNewer) => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path));
+    await bill(ledger, "req_1", { charge_usd: "1" });
+    await bill(ledger, "req_2", { charge_usd: "20" });
+    await ledger.close();
+    const sums = new Sums();
+    using held = holdLedgerFiles(path);
+    const next = openLedger(optionsFor(path, { rotate: { bytes: 1, monthly: false } }));
+    await bill(next, "req_3", { charge_usd: "300" });
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    if (isNewer) await next.close();
+    expect(listLedgerFiles(path)).toHaveLength(2);
+    sums.load(held.sources, `${path}.sums`);
+    expect(formatUsd(sums.spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("21");
+    await next.close();
+    expect(formatUsd(readSums(path).spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("321");
+  },
+);

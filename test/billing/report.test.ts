@@ -13,7 +13,8 @@ import {
   type LineDraft,
 } from "../../src/billing/ledger-line.ts";
 import { viewBytes } from "../../src/billing/ledger-bytes.ts";
-import { openLedgerFiles } from "../../src/billing/ledger-files.ts";
+import { holdLedgerFiles } from "../../src/billing/ledger-files.ts";
+import { readFile } from "../../src/billing/ledger-reader.ts";
 import { readRow, type Row } from "../../src/billing/ledger-row.ts";
 import { idOf, keyOf, LineScanner, type ScannedLine, timeOf } from "../../src/billing/ledger-scan.ts";
 import { describeTotals, type ReportQuery, sumLedger } from "../../src/billing/report.ts";
@@ -154,12 +155,13 @@ describe("sums", () => {
     const prev = write(path.replace(".jsonl", "-2026-09.jsonl"), [lineOf("1")]);
     const last = write(path, [lineOf("2")], prev);
     const ids: unknown[] = [];
-    for (const { chunks } of openLedgerFiles(path)) {
+    using held = holdLedgerFiles(path);
+    for (const source of held.sources) {
       if (ids.length === 0) {
         renameSync(path, path.replace(".jsonl", "-2026-10.jsonl"));
         write(path, [lineOf("3")], last);
       }
-      for (const { bytes } of chunks) ids.push(idIn(bytes.buffer.toString()));
+      for (const { bytes } of readFile(source)) ids.push(idIn(bytes.buffer.toString()));
     }
     expect(ids).toEqual(["1", "2"]);
   });
