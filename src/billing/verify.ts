@@ -10,15 +10,19 @@ import { readCheckpoint } from "./ledger-sums.ts";
 import { AmountChecker } from "./verify-amounts.ts";
 import { ChainEnd } from "./verify-chain.ts";
 import { SeenIds } from "./verify-ids.ts";
+import {
+  describeBreak,
+  describeFault,
+  END_MISSING,
+  type Finding,
+  NO_LINE,
+  OLDER_MISSING,
+  type Problem,
+  TORN_END,
+  TORN_IN_MIDDLE,
+  TWICE,
+} from "./verify-finding.ts";
 import { findFault } from "./verify-line.ts";
-
-export interface Finding {
-  readonly file: string;
-  /** From 1. */
-  readonly line: number;
-  readonly id: string | null;
-  readonly problem: string;
-}
 
 export interface Verdict {
   readonly files: number;
@@ -47,7 +51,8 @@ export function verifyLedger(
     verifier.begin(nameOf(source, path));
     for (const { bytes, whole } of readFile(source)) {
       if (whole) eachLine(bytes, (from, to) => verifier.check(bytes, from, to));
-      else if (!options.running || typeof source === "string") verifier.reportTorn();
+      else if (typeof source === "string") verifier.reportTorn(TORN_IN_MIDDLE);
+      else if (!options.running) verifier.reportTorn(TORN_END);
     }
   }
   verifier.end();
@@ -65,6 +70,8 @@ class Verifier {
   #expected: Buffer | null = null;
   #file = "";
   #line = 0;
+  /** Where the last line of the files before stands. */
+  #before = "";
   #lines = 0;
   #corrections = 0;
   #findings = 0;
@@ -79,6 +86,7 @@ class Verifier {
   }
 
   begin(file: string): void {
+    if (this.#line > 0) this.#before = `${this.#file}:${this.#line}`;
     this.#file = file;
     this.#line = 0;
   }
@@ -99,7 +107,7 @@ class Verifier {
     const scanned = this.#scanner.scan(bytes, from, to);
     if (scanned !== null && this.#chain.isBorneBy(bytes.buffer, to) && this.#amounts.isRight(scanned)) {
       const { idFrom, idTo, charge } = scanned;
-      if (!this.#ids.add(bytes.buffer, idFrom, idTo, charge)) this.#findDouble(idOf(scanned));
+      if (!this.#ids.add(bytes.buffer, idFrom, idTo, charge)) this.#find(idOf(scanned), TWICE);
     } else this.#checkClosely(bytes.buffer.toString("utf8", from, to));
     this.#chain.follow(bytes.buffer.subarray(from, to));
     this.#meetExpected();
@@ -108,39 +116,31 @@ class Verifier {
   #checkClosely(text: string): void {
     const line = parseJson(text);
     if (!isObject(line)) {
-      this.#find(null, "this is no JSON object: the line is torn or overwritten");
+      this.#find(null, NO_LINE);
       return;
     }
     const id = typeof line["id"] === "string" ? line["id"] : null;
     const charge = readCharge(line);
     const isFirst = this.#options.partial && this.#lines === 1;
-    if (!isFirst && line["prev"] !== String(this.#chain)) this.#find(id, this.#describeBreak());
-    if (id !== null && !this.#ids.addText(id, charge)) this.#findDouble(id);
+    if (!isFirst && line["prev"] !== String(this.#chain)) this.#find(id, this.#nameBreak());
+    if (id !== null && !this.#ids.addText(id, charge)) this.#find(id, TWICE);
     const fault = findFault(line);
-    if (fault !== null) this.#find(id, fault);
+    if (fault !== null) this.#find(id, describeFault(fault));
     if (id !== null && line["corrects"] !== undefined) this.#checkCorrection(line, id, charge);
   }
 
-  #findDouble(id: string): void {
-    this.#find(id, "this request has a line already");
-  }
-
-  reportTorn(): void {
+  reportTorn(torn: Problem): void {
     this.#line += 1;
-    this.#find(null, "the last line is torn: it has no end");
+    this.#find(null, torn);
   }
 
   end(): void {
-    if (this.#expected === null) return;
-    this.#find(
-      null,
-      "the gateway had written on from another line than the ones here: lines at the end are missing or changed",
-    );
+    if (this.#expected !== null) this.#find(null, END_MISSING);
   }
 
-  #describeBreak(): string {
-    if (this.#lines === 1) return "the first line follows one that is not here: older lines are missing";
-    return "this line does not follow the one before: that one was changed, or lines between them are missing";
+  #nameBreak(): Problem {
+    if (this.#lines === 1) return OLDER_MISSING;
+    return describeBreak(this.#line === 1 ? this.#before : `line ${this.#line - 1}`);
   }
 
   #checkCorrection(line: Readonly<Record<string, unknown>>, id: string, charge: string | null): void {
@@ -149,16 +149,18 @@ class Verifier {
     if (typeof corrects !== "string" || !isObject(was)) return;
     const agrees = this.#ids.hasCharge(corrects, readCharge(was));
     if (agrees === false)
-      this.#find(id, `it replaces another charge of ${corrects} than the one that was in force`);
-    if (agrees === null && this.#ids.isComplete && !this.#options.partial) {
-      this.#find(id, `it corrects ${corrects}, which has no line before it`);
-    }
+      this.#find(
+        id,
+        describeFault(`it replaces another charge of ${corrects} than the one that was in force`),
+      );
+    if (agrees === null && this.#ids.isComplete && !this.#options.partial)
+      this.#find(id, describeFault(`it corrects ${corrects}, which has no line before it`));
     this.#ids.setCharge(corrects, charge);
   }
 
-  #find(id: string | null, problem: string): void {
+  #find(id: string | null, problem: Problem): void {
     this.#findings += 1;
-    this.#report({ file: this.#file, line: this.#line, id, problem });
+    this.#report({ file: this.#file, line: this.#line, id, ...problem });
   }
 }
 

@@ -3,7 +3,8 @@
 import { followLedger, readLastLines } from "../billing/ledger-follow.ts";
 import { isLedgerHeld } from "../billing/ledger.ts";
 import { explainRequest, findRequest } from "../billing/report-explain.ts";
-import { type Finding, verifyLedger } from "../billing/verify.ts";
+import type { Finding } from "../billing/verify-finding.ts";
+import { verifyLedger } from "../billing/verify.ts";
 import { fieldOf, parseJson } from "../lib/json.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { fail, paint, print, printJson, refuseUsage, tell } from "./terminal.ts";
@@ -45,6 +46,7 @@ export function verify(flags: VerifyFlags): void {
     const told = `${formatCount(lines, "line")} in ${formatCount(files, "file")}, ${corrections} of them corrections, in ${seconds} s`;
     if (verdict.findings === 0) print(`${paint("green", "right")}: ${told}`);
     else tell(told);
+    for (const advice of new Set(findings.map((finding) => finding.advice))) tell(advice);
   }
   if (verdict.findings > 0)
     fail(`The ledger ${path} is not right: ${formatCount(verdict.findings, "problem")}.`);

@@ -13,7 +13,8 @@ import {
 } from "../../src/billing/ledger-line.ts";
 import { Sums } from "../../src/billing/ledger-sums.ts";
 import { openLedger } from "../../src/billing/ledger.ts";
-import { type Finding, verifyLedger, type VerifyOptions } from "../../src/billing/verify.ts";
+import type { Finding } from "../../src/billing/verify-finding.ts";
+import { verifyLedger, type VerifyOptions } from "../../src/billing/verify.ts";
 import { SeenIds } from "../../src/billing/verify-ids.ts";
 import { createIdSource } from "../../src/gateway/call.ts";
 import { formatUsd, usdOfPico } from "../../src/lib/money.ts";
@@ -97,16 +98,16 @@ describe("the chain", () => {
     const [first, second, third] = lines;
     writeFileSync(path, `${first}\n${third}\n`);
     expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:2 this line does not follow the one before: that one was changed, or lines between them are missing",
+      "ledger.jsonl:2 it does not follow line 1: that line was changed, lines between them are missing, or this one does not belong here",
     ]);
     writeFileSync(path, `${first}\n${second}\n${second}\n${third}\n`);
     expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:3 this line does not follow the one before: that one was changed, or lines between them are missing",
+      "ledger.jsonl:3 it does not follow line 2: that line was changed, lines between them are missing, or this one does not belong here",
       "ledger.jsonl:3 this request has a line already",
     ]);
     writeFileSync(path, `${second}\n${third}\n`);
     expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:1 the first line follows one that is not here: older lines are missing",
+      "ledger.jsonl:1 it follows a line that is not here: older lines are missing",
     ]);
     expect(findingsOf(path, { partial: true, running: false })).toEqual([]);
   });
@@ -128,7 +129,7 @@ describe("the chain", () => {
     const bytes = readFileSync(path);
     truncateSync(path, bytes.indexOf("\n") + 1);
     expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:1 the gateway had written on from another line than the ones here: lines at the end are missing or changed",
+      "ledger.jsonl:1 the gateway had written on from a line that is not here: lines at the end are missing or changed",
     ]);
     rmSync(`${path}.sums`);
     expect(findingsOf(path)).toEqual([]);
@@ -142,8 +143,15 @@ describe("the chain", () => {
     writeFileSync(name("2026-09.2"), `${lines[1]}\n`);
     writeFileSync(path, `${lines[2]}\n`);
     expect(findingsOf(path)).toEqual([]);
+    truncateSync(name("2026-09.2"), (lines[1]?.length ?? 0) - 9);
+    expect(findingsOf(path)).toEqual([
+      "ledger-2026-09.2.jsonl:1 the file ends in a torn line",
+      "ledger.jsonl:1 it does not follow ledger-2026-09.2.jsonl:1: that line was changed, lines between them are missing, or this one does not belong here",
+    ]);
     renameSync(name("2026-09.2"), name("elsewhere"));
-    expect(findingsOf(path)).toHaveLength(1);
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:1 it does not follow ledger-2026-09.jsonl:1: that line was changed, lines between them are missing, or this one does not belong here",
+    ]);
   });
 
   test("is followed as it was at the beginning, whatever a gateway writes and rotates meanwhile", () => {
@@ -174,7 +182,7 @@ describe("the chain", () => {
     expect(findingsOf(path, { partial: false, running: true })).toEqual([]);
     appendFileSync(path, "\n");
     expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:4 this is no JSON object: the line is torn or overwritten",
+      "ledger.jsonl:4 this is no line of a ledger: it is torn or overwritten",
     ]);
   });
 });

@@ -33,7 +33,7 @@ test("verify says that a right ledger is right", async () => {
   });
 });
 
-test("verify names file, line and request of what is wrong, and fails", async () => {
+test("verify names file, line and request of what is wrong, says what to do, and fails", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
   writeFileSync(
     path,
@@ -43,9 +43,10 @@ test("verify names file, line and request of what is wrong, and fails", async ()
   expect(status).toBe(1);
   expect(stdout.split("\n")).toEqual([
     "ledger.jsonl:1 req_1: charge_usd is 0.011105, but usage, prices and multiplier give 0.011106",
-    "ledger.jsonl:2 req_2: this line does not follow the one before: that one was changed, or lines between them are missing",
+    "ledger.jsonl:2 req_2: it does not follow line 1: that line was changed, lines between them are missing, or this one does not belong here",
     "",
   ]);
+  expect(stderr).toContain("Compare these lines with a backup and restore them");
   expect(stderr).toContain(`The ledger ${path} is not right: 2 problems.`);
 });
 

@@ -8,7 +8,8 @@
 
 import { join } from "node:path";
 import { expect, test } from "bun:test";
-import { verifyLedger, type Finding } from "../../src/billing/verify.ts";
+import type { Finding } from "../../src/billing/verify-finding.ts";
+import { verifyLedger } from "../../src/billing/verify.ts";
 import { openLedger } from "../../src/billing/ledger.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../src/lib/money.ts";
