@@ -1,7 +1,7 @@
 // Which requests a reader of the ledger has met, and a fingerprint of the charge that each
 // has now. A gateway counts its requests (gateway/call.ts), so the ids of one process stand
-// in pages of numbers that follow one another: where most are billed, nine bytes an id. After
-// several millions the oldest are forgotten; a line that repeats one of those breaks the chain.
+// in pages of numbers that follow one another: exactly, in nine bytes each where most of them
+// are billed. Two to five million are known; a line that repeats an older one breaks the chain.
 
 import { readPico } from "../lib/money.ts";
 
@@ -17,13 +17,36 @@ const DIGITS = 36;
 /** Its text, or whole pico-dollars; null where it is not known. */
 export type Charge = string | number | null;
 
+/** How a charge compares with the one that a request has now; or there is none to compare with. */
+export type Comparison = "same" | "other" | "absent" | "forgotten";
+
 /** Fingerprints of charges, by the last digit of the number; 0 where the request has not been met. */
 type Page = Int32Array;
 
-export class SeenIds {
+class Pages {
   #young = new Map<string, Page>();
   #old = new Map<string, Page>();
-  #isComplete = true;
+  /** Nothing has been forgotten. */
+  isComplete = true;
+
+  open(name: string, size: number): Page {
+    const known = this.#young.get(name) ?? this.#old.get(name);
+    if (known !== undefined) return known;
+    if (this.#young.size >= PAGES) {
+      this.isComplete = this.#old.size === 0;
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    const page = new Int32Array(size);
+    this.#young.set(name, page);
+    return page;
+  }
+}
+
+export class SeenIds {
+  readonly #requests = new Pages();
+  /** Of ids that are no request's of a gateway, such as those of corrections: each has a page of its own. */
+  readonly #others = new Pages();
   /** Most ids are of the page of the one before. */
   #page: Page = new Int32Array(DIGITS);
   readonly #shared = Buffer.alloc(SHARED.length);
@@ -41,35 +64,30 @@ export class SeenIds {
     return this.add(bytes, 0, bytes.length, charge);
   }
 
-  /** Null: unknown, or forgotten. */
-  hasCharge(id: string, charge: Charge): boolean | null {
+  compareCharge(id: string, charge: Charge): Comparison {
     const bytes = Buffer.from(id);
     const slot = this.#turnTo(bytes, 0, bytes.length);
     const known = this.#page[slot];
-    return known === 0 ? null : known === hashCharge(charge);
+    if (known !== 0) return known === hashCharge(charge) ? "same" : "other";
+    return (this.#page.length === DIGITS ? this.#requests : this.#others).isComplete ? "absent" : "forgotten";
   }
 
+  /** Of an id that is known. */
   setCharge(id: string, charge: Charge): void {
     const bytes = Buffer.from(id);
     const slot = this.#turnTo(bytes, 0, bytes.length);
     if (this.#page[slot] !== 0) this.#page[slot] = hashCharge(charge);
   }
 
-  /** False when ids have been forgotten: an unknown one may be one of them. */
-  get isComplete(): boolean {
-    return this.#isComplete;
-  }
-
   /** Opens the id's page. Returns its place there. */
   #turnTo(bytes: Buffer, from: number, to: number): number {
     const digit = to - from === ID_LENGTH ? readDigit(bytes[from + LAST_DIGIT] ?? 0) : -1;
     if (digit < 0) {
-      // No gateway made it: it has a page of its own.
       this.#shared.fill(0);
-      this.#page = this.#find(`id ${bytes.toString("latin1", from, to)}`, 1);
+      this.#page = this.#others.open(bytes.toString("latin1", from, to), 1);
       return 0;
     }
-    if (!this.#isOpen(bytes, from)) this.#page = this.#find(this.#shared.toString("latin1"), DIGITS);
+    if (!this.#isOpen(bytes, from)) this.#page = this.#requests.open(this.#shared.toString("latin1"), DIGITS);
     return digit;
   }
 
@@ -83,19 +101,6 @@ export class SeenIds {
       shared[index] = byte;
     }
     return isOpen;
-  }
-
-  #find(name: string, size: number): Page {
-    const known = this.#young.get(name) ?? this.#old.get(name);
-    if (known !== undefined) return known;
-    if (this.#young.size >= PAGES) {
-      this.#isComplete = this.#old.size === 0;
-      this.#old = this.#young;
-      this.#young = new Map();
-    }
-    const page = new Int32Array(size);
-    this.#young.set(name, page);
-    return page;
   }
 }
 

@@ -147,13 +147,13 @@ class Verifier {
     this.#corrections += 1;
     const { corrects, was } = line;
     if (typeof corrects !== "string" || !isObject(was)) return;
-    const agrees = this.#ids.hasCharge(corrects, readCharge(was));
-    if (agrees === false)
+    const comparison = this.#ids.compareCharge(corrects, readCharge(was));
+    if (comparison === "other")
       this.#find(
         id,
         describeFault(`it replaces another charge of ${corrects} than the one that was in force`),
       );
-    if (agrees === null && this.#ids.isComplete && !this.#options.partial)
+    if (comparison === "absent" && !this.#options.partial)
       this.#find(id, describeFault(`it corrects ${corrects}, which has no line before it`));
     this.#ids.setCharge(corrects, charge);
   }

@@ -28,7 +28,7 @@ function randomSuffix(length: number): string {
   return text;
 }
 
-/** Ids sort by time, and no two processes make the same one. */
+/** Ids sort by time, and no two processes make the same one. How they are laid out is known to billing/verify-ids.ts. */
 export function createIdSource(now: () => number): () => string {
   const suffix = randomSuffix(8);
   let count = 0;

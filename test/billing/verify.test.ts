@@ -357,37 +357,43 @@ describe("ids", () => {
         const ids = new SeenIds();
         const all = [...counted.map((number) => gatewayId(time, number, process)), ...foreign];
         for (const [index, id] of all.entries()) {
-          expect(ids.hasCharge(id, index)).toBe(null);
-          expect(ids.addText(id, index)).toBe(true);
+          expect([ids.compareCharge(id, index), ids.addText(id, index)]).toEqual(["absent", true]);
         }
         for (const [index, id] of all.entries()) {
           const charge = formatUsd(usdOfPico(index));
-          expect([ids.addText(id, charge), ids.hasCharge(id, charge)]).toEqual([false, true]);
-          expect(ids.hasCharge(id, index + 1)).toBe(false);
+          expect([ids.addText(id, charge), ids.compareCharge(id, charge)]).toEqual([false, "same"]);
+          expect(ids.compareCharge(id, index + 1)).toBe("other");
         }
       }),
       { numRuns: 50, seed: 1 },
     );
   });
 
-  test("are those of every source of ids, however many it gives", () => {
+  test("of two gateways are all known, more of them than of ids that no gateway gives", () => {
     let time = Date.parse("2026-11-21");
     const sources = [createIdSource(() => (time += 7)), createIdSource(() => (time += 11_000))];
     const ids = new SeenIds();
-    const given = Array.from({ length: 20_000 }, (_, index) => sources[index % 2]?.() ?? "");
-    expect(given.filter((id) => ids.addText(id, "1"))).toHaveLength(20_000);
+    const given = Array.from({ length: 2 * 2 ** 16 + 2 }, (_, index) => sources[index % 2]?.() ?? "");
+    expect(given.filter((id) => !ids.addText(id, "1"))).toEqual([]);
     expect(given.filter((id) => ids.addText(id, "1"))).toEqual([]);
   });
 
-  test("of many millions the oldest are forgotten, and what they cost", () => {
+  test("of many millions the oldest are forgotten; corrections push no request out", () => {
     const ids = new SeenIds();
-    const number = 36 * 2 ** 16;
-    for (let at = 0; at <= 2 * number; at += 36) ids.addText(gatewayId(0, at), at);
-    expect(ids.isComplete).toBe(false);
-    expect([ids.hasCharge(gatewayId(0, 0), "0"), ids.addText(gatewayId(0, 36), 1)]).toEqual([null, true]);
-    expect([ids.hasCharge(gatewayId(0, number), number), ids.addText(gatewayId(0, number), 1)]).toEqual([
-      true,
-      false,
+    const pages = 2 ** 16;
+    const idAt = (page: number) => gatewayId(0, 36 * page);
+    for (let page = 0; page < 2 * pages; page += 1) ids.addText(idAt(page), page);
+    for (let number = 0; number <= 2 * pages; number += 1) ids.addText(`cor_${number}`, 1);
+    expect([ids.compareCharge("cor_0", 1), ids.compareCharge("cor_1", 1)]).toEqual([
+      "forgotten",
+      "forgotten",
     ]);
+    expect([ids.compareCharge(idAt(0), 0), ids.compareCharge(gatewayId(0, 1), 0)]).toEqual([
+      "same",
+      "absent",
+    ]);
+    ids.addText(idAt(2 * pages), 1);
+    expect([ids.compareCharge(idAt(0), 0), ids.addText(idAt(1), 1)]).toEqual(["forgotten", true]);
+    expect([ids.compareCharge(idAt(pages), pages), ids.addText(idAt(pages), 1)]).toEqual(["same", false]);
   });
 });
