@@ -9,7 +9,10 @@ import { readPico } from "../lib/money.ts";
 const PAGES = 1 << 16;
 /** `req_`, nine digits of time, six of the number, eight of the process. */
 const ID_LENGTH = 27;
-/** What the ids of a page share: all but the lower digits of the time and the last of the number. */
+/**
+ * What the ids of a page share: all but the lower digits of the time and the last of the number. These digits of
+ * the time say nothing more: a process gives a number once.
+ */
 const SHARED = [0, 1, 2, 3, 4, 5, 6, 7, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25, 26] as const;
 const LAST_DIGIT = 18;
 const DIGITS = 36;
