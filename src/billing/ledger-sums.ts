@@ -82,8 +82,8 @@ export class Sums {
     return this.#sums.key.get(key)?.lastUsed ?? null;
   }
 
-  /** Takes what the checkpoint holds, then the lines that came after it. */
-  load(files: readonly Source[], checkpointPath: string): void {
+  /** Takes what the checkpoint holds, then the lines that came after it. False: the line that it was made at is gone. */
+  load(files: readonly Source[], checkpointPath: string): boolean {
     const checkpoint = readCheckpoint(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
     if (checkpoint !== null && place !== null) {
@@ -99,6 +99,7 @@ export class Sums {
         if (row !== null) this.add(row, subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD));
       });
     }
+    return checkpoint === null || place !== null;
   }
 
   /** Returns its size. Best effort: a checkpoint that can't be written only makes the next start slower. */

@@ -66,7 +66,10 @@ export class LedgerWriter {
       options.report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
     const files = listLedgerFiles(path);
     const sums = new Sums();
-    sums.load(files, `${path}.sums`);
+    if (!sums.load(files, `${path}.sums`))
+      options.report(
+        `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
+      );
     this.#recent = readRecent(files, new Date(this.#now() - RECENT_MS).toISOString());
     this.#store = new LedgerStore({ ...options, journalPath: `${path}.open` }, recovery);
     this.#chain = new LedgerChain(sums, recovery.prev);

@@ -373,6 +373,15 @@ describe("rotation", () => {
   });
 });
 
+test("a torn end of a rotated file keeps no ledger from being opened", async () => {
+  const path = newLedgerPath();
+  const line = encodeLine(draftOf("req_1", { time: new Date().toISOString() }), GENESIS);
+  writeFileSync(path.replace(".jsonl", "-2026-11.jsonl"), `${line}\n${line.slice(0, 99)}`);
+  const ledger = openLedger(optionsFor(path));
+  expect(ledger.recentOf({ kind: "key", name: "laptop" }, 0)).toHaveLength(1);
+  await ledger.close();
+});
+
 test("a place in the chain is found wherever its file has gone, and nowhere else", () => {
   const path = newLedgerPath();
   let prev = GENESIS;
@@ -465,6 +474,22 @@ describe("sums", () => {
     const fifth = openLedger({ ...options, path: strange });
     expect(formatUsd(fifth.spentOf({ kind: "key", name: "laptop" }, "total"))).toBe("0");
     await fifth.close();
+  });
+
+  test("a start says when lines are gone that had been written, and only then", async () => {
+    const path = newLedgerPath();
+    const told: string[] = [];
+    const options = optionsFor(path, { report: (message) => told.push(message) });
+    for (const id of ["req_1", "req_2"]) {
+      const ledger = openLedger(options);
+      await bill(ledger, id);
+      await ledger.close();
+    }
+    expect(told).toEqual([]);
+    truncateSync(path, readFileSync(path).indexOf("\n") + 1);
+    await openLedger(options).close();
+    await openLedger(options).close();
+    expect(told.filter((message) => message.includes("are gone or changed"))).toHaveLength(1);
   });
 
   test("a correction's difference counts on the request's day", async () => {
