@@ -44,6 +44,7 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
 
 export function match(key: Key, model: string | null): Route {
   const { group } = key;
+  if (group.channels.length === 0) throw explainDisabled(group);
   const candidates: Candidate[] = [];
   for (const channel of group.channels) {
     const upstream = model === null ? null : resolveModel(channel, model);
@@ -52,13 +53,17 @@ export function match(key: Key, model: string | null): Route {
   if (candidates.length === 0) {
     throw new GatewayError(
       "unknown_model",
-      group.channels.length === 0
-        ? `The group "${group.name}" has no channels: add one to the config file.`
-        : `No channel of the group "${group.name}" serves the model "${model}". \`gateway models --group ${group.name}\` lists what it serves. If the model belongs to another platform, check that the key's group is of that platform.`,
+      `No channel of the group "${group.name}" serves the model "${model}". \`gateway models --group ${group.name}\` lists what it serves. If the model belongs to another platform, check that the key's group is of that platform.`,
       { param: "model" },
     );
   }
   return { key, group, model, candidates };
+}
+
+/** The config file lets no group be without channels: those that it names are switched off. */
+function explainDisabled({ name }: Group): GatewayError {
+  const text = `All channels of the group "${name}" are disabled in the config file: enable one there.`;
+  return new GatewayError("unavailable", text, { retryAfterSeconds: 60 });
 }
 
 /** The name under which a channel knows the model; undefined when it does not serve it. */

@@ -65,6 +65,14 @@ describe("a rate limit", () => {
   });
 });
 
+test("a group whose channels are all disabled in the config is unavailable, and says why", async () => {
+  const { ask } = open({ a: { disabled: true }, b: { disabled: true } });
+  const { answer, sent } = await ask(makeRequest("messages"));
+  expect([answer.status, ...sent]).toEqual([503, 0, 0]);
+  expect(Number(answer.field("retry-after"))).toBeGreaterThan(0);
+  expect(answer.text).toContain("are disabled in the config file");
+});
+
 test("a channel that is down costs later requests nothing, and is used again when it is back", async () => {
   const { a, ask, view, gateway } = open();
   a.refuse();
