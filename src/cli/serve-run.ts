@@ -36,11 +36,12 @@ export async function serve(flags: ServeFlags): Promise<void> {
     const stopped = untilStopped(running, screen);
     announce(running, source, flags, screen);
     const stopWatching =
-      source.kind === "file" ? watch(source.loaded, running, flags, screen) : () => source.demo.stop();
+      source.kind === "file" ? watch(source.loaded, running, flags, screen) : () => undefined;
     await stopped;
     stopWatching();
   } finally {
     screen.close();
+    if (source.kind === "demo") source.demo.stop();
   }
 }
 

@@ -2,6 +2,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { writeCurlLines } from "../../src/cli/demo.ts";
 import { makeTempFolder } from "../harness/temp.ts";
+import { run } from "./driving.ts";
 
 const SECRETS = { messages: "sk-m", responses: "sk-r", content: "sk-c", relay: "sk-l" };
 const LINES = writeCurlLines("http://127.0.0.1:4141", SECRETS, "relay");
@@ -19,3 +20,12 @@ for (const shell of ["sh", "bash", "zsh", "fish"]) {
     }
   });
 }
+
+test("a demo that cannot listen ends with a sentence", async () => {
+  using folder = makeTempFolder();
+  using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const words = ["serve", "--demo", "--port", String(taken.port)];
+  const { status, stderr } = await run({ folder: folder.path }, ...words);
+  expect(status).toBe(1);
+  expect(stderr).toContain(`port ${taken.port} is in use`);
+});
