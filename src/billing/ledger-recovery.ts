@@ -71,12 +71,23 @@ export function mendEnd(path: string): number {
       end -= line.length + 1;
       line = readLineBefore(path, end);
     }
+    if (end === 0 && size > 0) requireLedger(fd);
     if (end < size) cut(path, fd, end);
     return size - end;
   } finally {
     closeSync(fd);
   }
 }
+
+/** Somebody may have named another file by mistake. A power cut leaves the beginning of a line, or pages of zeros. */
+function requireLedger(fd: number): void {
+  const head = Buffer.alloc(LINE_BEGINS.length);
+  const length = readSync(fd, head, 0, head.length, 0);
+  if (head[0] === 0 || LINE_BEGINS.startsWith(head.toString("latin1", 0, length))) return;
+  throw new Error("it is no ledger, and stays as it is");
+}
+
+const LINE_BEGINS = '{"v":1,"id":"';
 
 function cut(path: string, fd: number, end: number): void {
   try {

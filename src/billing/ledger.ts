@@ -49,7 +49,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     return new LedgerWriter(options, lock);
   } catch (error) {
     lock.release();
-    throw new GatewayError("ledger_unwritable", `the ledger ${path} can't be opened: ${String(error)}`, {
+    throw new GatewayError("ledger_unwritable", `the ledger ${path} can't be opened: ${describe(error)}`, {
       cause: error,
     });
   }
@@ -63,9 +63,13 @@ function lockLedger(path: string): FileLock {
     const why =
       error instanceof LockHeld && error.holder !== null
         ? `is being written by process ${error.holder.pid} since ${error.holder.since}`
-        : `can't be locked: ${error instanceof Error ? error.message : String(error)}`;
+        : `can't be locked: ${describe(error)}`;
     throw new GatewayError("ledger_unwritable", `the ledger ${path} ${why}`, { cause: error });
   }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** A gateway writes this ledger at this moment. */

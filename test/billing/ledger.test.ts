@@ -194,6 +194,28 @@ describe("exactly one line", () => {
     expect(statSync(`${path}.torn`).size).toBeGreaterThan(0);
   });
 
+  test.each([["listen: { port: 4141 }\nkeys: []\n"], ['{\n  "name": "package"\n}\n'], ["\uFEFFx"]])(
+    "a file that is none, such as %j, is refused and stays as it is",
+    (text) => {
+      const path = newLedgerPath();
+      writeFileSync(path, text);
+      expect(() => openLedger(optionsFor(path))).toThrow(
+        `the ledger ${path} can't be opened: it is no ledger`,
+      );
+      expect(readFileSync(path, "utf8")).toBe(text);
+    },
+  );
+
+  test.each([["{"], ['{"v":1,"id":"req_1"'], ["\0\0\0"]])(
+    "one whose first line is torn is opened",
+    async (text) => {
+      const path = newLedgerPath();
+      writeFileSync(path, text);
+      await openLedger(optionsFor(path)).close();
+      expect(readFileSync(path, "utf8")).toBe("");
+    },
+  );
+
   test("a last line that lacks only its newline is kept", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1"], ["req_1"]);
