@@ -3,11 +3,25 @@
 import { isGroupOpen, type Key } from "../config/catalog.ts";
 import { type KeyUse, readKeyUse } from "./key-use.ts";
 import { type ConfigFlags, findKey, formatDay, formatMoment, listLimits, openConfig } from "./opening.ts";
-import { paint, print, printJson, printTable, tell } from "./terminal.ts";
+import { type Column, paint, print, printJson, printTable, tell } from "./terminal.ts";
 
 export interface ListFlags extends ConfigFlags {
   readonly json?: true;
 }
+
+/** A day needs eleven cells with the mark that its time was cut off, an amount may need twenty. */
+const COLUMNS: readonly Column[] = [
+  { title: "NAME", least: 12 },
+  { title: "GROUP" },
+  { title: "PLATFORM", spare: 3 },
+  { title: "STATE", least: 13 },
+  { title: "CREATED", least: 11, spare: 5 },
+  { title: "EXPIRES", least: 11, spare: 2 },
+  { title: "LAST USED", least: 11 },
+  { title: "TODAY $", least: 20, spare: 1 },
+  { title: "TOTAL $", least: 20 },
+  { title: "LIMITS", spare: 4 },
+];
 
 export async function listKeys(flags: ListFlags): Promise<void> {
   const { catalog } = openConfig(flags);
@@ -22,20 +36,8 @@ export async function listKeys(flags: ListFlags): Promise<void> {
     return;
   }
   const now = new Date();
-  const columns = [
-    "NAME",
-    "GROUP",
-    "PLATFORM",
-    "STATE",
-    "CREATED",
-    "EXPIRES",
-    "LAST USED",
-    "TODAY $",
-    "TOTAL $",
-    "LIMITS",
-  ];
   printTable(
-    columns.map((title) => ({ title })),
+    COLUMNS,
     keys.map((key) => [
       key.name,
       key.group.name,

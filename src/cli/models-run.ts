@@ -104,15 +104,15 @@ function printModels(listed: readonly Listed[]): void {
   const prices = ["input", "output", "cache_read", "cache_write_5m"];
   printTable(
     [
-      { title: "MODEL" },
+      { title: "MODEL", least: 26 },
       { title: "GROUP" },
-      { title: "PLATFORM" },
-      { title: "MULTIPLIER", align: "right" },
-      ...["INPUT $", "OUTPUT $", "CACHE READ $", "CACHE WRITE $"].map((title) => ({
-        title,
-        align: "right" as const,
-      })),
-      { title: "CHANNELS" },
+      { title: "PLATFORM", spare: 5 },
+      { title: "MULTIPLIER", align: "right", spare: 3 },
+      { title: "INPUT $", align: "right" },
+      { title: "OUTPUT $", align: "right" },
+      { title: "CACHE READ $", align: "right", spare: 1 },
+      { title: "CACHE WRITE $", align: "right", spare: 2 },
+      { title: "CHANNELS", spare: 4 },
     ],
     listed.map(({ group, model, price }) => [
       model.entry.id,

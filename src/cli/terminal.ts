@@ -60,10 +60,13 @@ export function readSize(): { readonly columns: number; readonly rows: number } 
 export interface Column {
   readonly title: string;
   readonly align?: "left" | "right";
+  /** It is not cut below this for the sake of others. Numbers, which stand on the right, are never cut. */
+  readonly least?: number;
+  /** It is left out where there is no room for all: of such, the highest goes first. */
+  readonly spare?: number;
 }
 
 const GAP = "  ";
-/** A column is not cut below this for the sake of others. */
 const NARROWEST = 8;
 
 /** Rows in aligned columns. Cells wider than the terminal allows are cut with an ellipsis; elsewhere nothing is. */
@@ -74,6 +77,7 @@ export function formatTable(
 ): string[] {
   const clean = rows.map((row) => columns.map((_, index) => stripControls(row[index] ?? "")));
   const widths = fitWidths(
+    columns,
     columns.map(({ title }, index) =>
       Math.max(...[title, ...clean.map((row) => row[index] ?? "")].map(measure)),
     ),
@@ -81,7 +85,10 @@ export function formatTable(
   );
   const align = (cells: readonly string[]) =>
     cells
-      .map((cell, index) => alignText(cell, widths[index] ?? 0, columns[index]?.align))
+      .flatMap((cell, index) => {
+        const width = widths[index] ?? 0;
+        return width === 0 ? [] : [alignText(cell, width, columns[index]?.align)];
+      })
       .join(GAP)
       .trimEnd();
   const head = paint("dim", align(columns.map(({ title }) => title)));
@@ -92,15 +99,29 @@ export function printTable(columns: readonly Column[], rows: ReadonlyArray<reado
   for (const line of formatTable(columns, rows)) print(line);
 }
 
-function fitWidths(wanted: readonly number[], room: number): number[] {
-  const widths = [...wanted];
-  const total = () => widths.reduce((sum, each) => sum + each, GAP.length * (widths.length - 1));
-  while (total() > room) {
-    const widest = Math.max(...widths);
-    if (widest <= NARROWEST) break;
-    widths[widths.indexOf(widest)] = widest - 1;
+/** 0: the column is left out. */
+function fitWidths(columns: readonly Column[], wanted: readonly number[], room: number): number[] {
+  const least = columns.map((column, index) => {
+    const full = wanted[index] ?? 0;
+    return column.align === "right" ? full : Math.min(full, column.least ?? NARROWEST);
+  });
+  const spared = columns.flatMap(({ spare }, index) => (spare === undefined ? [] : [{ spare, index }]));
+  for (const { index } of spared.sort((a, b) => b.spare - a.spare)) {
+    if (sumWidths(least) > room) least[index] = 0;
+  }
+  const widths = wanted.map((width, index) => (least[index] === 0 ? 0 : width));
+  while (sumWidths(widths) > room) {
+    const loose = widths.map((width, index) => (width > (least[index] ?? 0) ? width : 0));
+    const widest = Math.max(...loose);
+    if (widest === 0) break;
+    widths[loose.indexOf(widest)] = widest - 1;
   }
   return widths;
+}
+
+function sumWidths(widths: readonly number[]): number {
+  const shown = widths.filter((width) => width > 0);
+  return shown.reduce((sum, width) => sum + width, GAP.length * (shown.length - 1));
 }
 
 /** Somebody can be asked. Prompts go to stderr, so that stdout may be captured meanwhile. */

@@ -75,7 +75,7 @@ const SHOWN: ReadonlyArray<readonly [title: string, kinds: readonly string[]]> =
 function printUsage(by: Dimension, { rows, total }: Report): void {
   const columns = SHOWN.filter(([, kinds]) => countOf(total, kinds) > 0);
   const titles: Column[] = [
-    { title: by.toUpperCase() },
+    { title: by.toUpperCase(), least: 16 },
     ...["REQUESTS", ...columns.map(([title]) => title), "OFFICIAL $", "CHARGED $"].map((title): Column => ({
       title,
       align: "right",
@@ -94,7 +94,10 @@ function printUsage(by: Dimension, { rows, total }: Report): void {
     rowOf(name, totals, drawBar(totals.charge, most, BAR_CELLS)),
   );
   const hasBars = process.stdout.isTTY;
-  printTable(hasBars ? [...titles, { title: "" }] : titles, [...body, rowOf("total", total, "")]);
+  printTable(hasBars ? [...titles, { title: "", least: BAR_CELLS, spare: 1 }] : titles, [
+    ...body,
+    rowOf("total", total, ""),
+  ]);
   tellGaps(countGaps(total));
 }
 

@@ -31,6 +31,29 @@ describe("a table", () => {
     );
   });
 
+  test("never cuts a number", () => {
+    const lines = formatTable(COLUMNS, [["a-very-long-name", "0.000246875", "a-very-long-note"]], 20);
+    expect(lines[1]).toBe("a-very-…  0.000246875  a-very-…");
+  });
+
+  test("leaves out what can be spared before it cuts the rest beyond use", () => {
+    const columns = [
+      { title: "ID", least: 16 },
+      { title: "KIND", spare: 2 },
+      { title: "WHERE", spare: 1 },
+      { title: "$", align: "right" as const },
+    ];
+    const rows = [["claude-opus-4-8", "messages", "anthropic-main", "0.5"]];
+    expect(formatTable(columns, rows, 60)[1]).toBe("claude-opus-4-8  messages  anthropic-main  0.5");
+    expect(formatTable(columns, rows, 44)[1]).toBe("claude-opus-4-8  messages  anthropic-m…  0.5");
+    expect(formatTable(columns, rows, 34)).toEqual([
+      "ID               WHERE           $",
+      "claude-opus-4-8  anthropic-m…  0.5",
+    ]);
+    expect(formatTable(columns, rows, 24)[1]).toBe("claude-opus-4-8  0.5");
+    expect(formatTable(columns, rows)[1]).toBe("claude-opus-4-8  messages  anthropic-main  0.5");
+  });
+
   test("lets no cell move the cursor", () => {
     expect(formatTable(COLUMNS, [["a\u001B[2Jb", "1", "x\ny"]])[1]).toBe("a [2Jb    1  x y");
   });
