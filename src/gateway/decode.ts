@@ -27,7 +27,9 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
 export function decodeInbound(inbound: Inbound): Inbound {
   const codings = readCodings(inbound);
   const plain = codings.length === 0 || inbound.length === 0;
-  return plain ? inbound : new DecodedInbound(inbound, openDecoders(inbound, codings));
+  return plain
+    ? inbound
+    : new DecodedInbound(inbound, openDecoders(inbound, codings), codings.includes("zstd"));
 }
 
 function readCodings(inbound: Inbound): string[] {
@@ -57,10 +59,11 @@ class DecodedInbound implements Inbound {
   readonly #inbound: Inbound;
   readonly #pieces: AsyncIterator<Uint8Array>;
 
-  constructor(inbound: Inbound, decoders: readonly Transform[]) {
+  /** `endless`: a decoder that does not miss the end. */
+  constructor(inbound: Inbound, decoders: readonly Transform[], endless: boolean) {
     this.status = inbound.status;
     this.fields = inbound.fields.filter(([name]) => name !== "content-encoding" && name !== "content-length");
-    this.closeDelimited = inbound.closeDelimited;
+    this.closeDelimited = inbound.closeDelimited || endless;
     this.reused = inbound.reused;
     this.#inbound = inbound;
     const source = Readable.from(pull(inbound), { highWaterMark: 1 });

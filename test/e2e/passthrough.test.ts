@@ -542,19 +542,21 @@ describe("an answer that is compressed though nobody asked", () => {
   });
 
   test("and ends too early, or is no such thing, is an error", async () => {
-    const fields = [
-      ["content-type", "application/json"],
-      ["content-encoding", "gzip"],
-    ] as const;
-    const cut = gzipSync(WHOLE).subarray(0, 40);
-    world.upstream.next(
-      { answer: fix({ pieces: [cut], fields }) },
-      { answer: fix({ pieces: [WHOLE], fields }) },
-    );
-    for (const _ of [1, 2]) {
-      const { answer, lines } = await world.trace(makeRequest("messages"));
-      expect(answer.status).toBe(502);
-      expect(lines[0]).toMatchObject({ outcome: "upstream_cut", basis: "unknown" });
+    for (const [coding, compress] of CODINGS) {
+      const fields = [
+        ["content-type", "application/json"],
+        ["content-encoding", coding],
+      ] as const;
+      const cut = compress(WHOLE).subarray(0, 40);
+      world.upstream.next(
+        { answer: fix({ pieces: [cut], fields }) },
+        { answer: fix({ pieces: [WHOLE], fields }) },
+      );
+      for (const _ of [1, 2]) {
+        const { answer, lines } = await world.trace(makeRequest("messages"));
+        expect([coding, answer.status]).toEqual([coding, 502]);
+        expect(lines[0]).toMatchObject({ outcome: "upstream_cut", charge_usd: null });
+      }
     }
   });
 
