@@ -37,11 +37,18 @@ export async function readRequest(call: Call, catalog: Catalog): Promise<Inferen
   return { ...held, ...readNames(plain) };
 }
 
+/** No model has a longer name, and the ledger repeats it. */
+const LONGEST_MODEL = 256;
+
 /** The model and the stream flag of a body, in one pass over it. */
 export function readNames(plain: Uint8Array): Pick<InferenceRequest, "model" | "modelSpan" | "stream"> {
   const scan = scanTopLevel(plain, ["model", "stream"]);
   const reading = readModel(plain, scan);
   if (reading.kind !== "model") throw refuseBody(reading);
+  if (reading.model.length > LONGEST_MODEL) {
+    const text = `\`model\` is longer than ${LONGEST_MODEL} characters.`;
+    throw new GatewayError("bad_request", text, { param: "model", wireCode: "string_above_max_length" });
+  }
   return { model: reading.model, modelSpan: reading.span, stream: readStreamFlag(plain, scan) };
 }
 

@@ -159,6 +159,7 @@ describe("bodies that are turned away", () => {
     ["names no model", '{"messages":[]}', 400, "names no model"],
     ["names a model that is no text", '{"model":5}', 400, "must be a string"],
     ["names two models", '{"model":"a","model":"b"}', 400, "two members"],
+    ["names a model at length", `{"model":"${"m".repeat(257)}","messages":[]}`, 400, "longer than 256"],
   ])("one that %s", async (_, body, status, words) => {
     for (const dialect of ["messages", "responses", "chat"] as const) {
       const { target, fields } = makeRequest(dialect);
