@@ -12,6 +12,7 @@ import type { Gateway } from "./gateway.ts";
 import { overrideFields } from "./headers.ts";
 import { resolveModel } from "./match.ts";
 import { upstreamOf } from "./upstream.ts";
+import { withhold } from "./withhold.ts";
 
 export interface ModelLists {
   /** The models of a channel as its upstream lists them now, else as it last did, else as the config names them. */
@@ -113,7 +114,7 @@ export async function askPage(
   return {
     status: inbound.status,
     date: inbound.field("date") ?? null,
-    body: new TextDecoder().decode(joinChunks(chunks)),
+    body: new TextDecoder().decode(withhold(joinChunks(chunks), channel)),
   };
 }
 

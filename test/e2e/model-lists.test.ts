@@ -272,3 +272,12 @@ test("an upstream's list of many pages is read to its end", async () => {
     upstream.stop();
   }
 });
+
+test("a list does not tell the credential that it repeats", async () => {
+  const upstream = startDemoUpstream({ platform: "messages", models: ["a", `echo-${CREDENTIAL}`] });
+  const gateway = startGatewayHere({ config: makeConfig(upstream) });
+  const answer = await rawRequest(gateway.port, { target: "/v1/models", fields: bearer("messages") });
+  expect(idsOf(answer)).toEqual(["a", `echo-${"*".repeat(CREDENTIAL.length)}`]);
+  await gateway.stop();
+  upstream.stop();
+});
