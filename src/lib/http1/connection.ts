@@ -186,6 +186,7 @@ export class ServerConnection implements ReplyLine {
       throw new Malformed("the head is too large", 431);
     }
     if (end < 0) {
+      if (!mayBeginHead(bytes[from])) throw new Malformed("not a request line");
       this.#awaitHead(bytes.length);
       return false;
     }
@@ -281,6 +282,12 @@ export class ServerConnection implements ReplyLine {
     this.#paused = false;
     this.#socket.resume();
   }
+}
+
+/** A method's first letter, half a line end, or nothing yet. What begins otherwise, TLS above all, becomes no request
+ *  however long it is waited for. */
+function mayBeginHead(byte: number | undefined): boolean {
+  return byte === undefined || byte === 13 || (byte >= 65 && byte <= 90);
 }
 
 const NOTHING = new Uint8Array(0);

@@ -238,6 +238,20 @@ describe("hostile requests", () => {
     expect(text.match(/HTTP\/1.1 \d/g)).toHaveLength(1);
   });
 
+  test("that are no HTTP are refused at their first byte: who calls by https waits for no head", async () => {
+    const { port } = serve(tell);
+    for (const hello of ["\u0016\u0003\u0001\u0002\u0000\u0001", "get /", "\n"]) {
+      using client = await openClient(port);
+      client.socket.write(Buffer.from(hello, "latin1"));
+      await client.ended;
+      expect(client.text()).toStartWith("HTTP/1.1 400 ");
+    }
+    using client = await openClient(port);
+    client.socket.setNoDelay(true);
+    for (const byte of `\r\n\r\nGET /slow HTTP/1.1\r\n${HOST}\r\n`) client.socket.write(byte);
+    await client.until("GET /slow");
+  });
+
   test("with broken chunks are refused by us, and whoever awaits the body learns that the client is gone", async () => {
     const outcome = Promise.withResolvers<unknown>();
     const reading = Promise.withResolvers<void>();
