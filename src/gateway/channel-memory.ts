@@ -190,9 +190,9 @@ export function restOf(memory: ChannelMemory, model: string | null, now: number)
   return standing(memory.rest, now) ?? standing((model !== null && memory.models.get(model)) || null, now);
 }
 
-/** A rest that ends later than any can was begun before the clock was set back. */
+/** A rest that is yet to begin was begun before the clock was set back, and so was one that ends later than any can. */
 function standing(rest: Rest | null, now: number): Rest | null {
-  if (rest === null || rest.until - now > LONGEST_TOLD_MS) return null;
+  if (rest === null || now < rest.since || rest.until - now > LONGEST_TOLD_MS) return null;
   return now < rest.until || now < rest.trialUntil ? rest : null;
 }
 

@@ -197,6 +197,14 @@ describe("a failure makes a channel rest", () => {
     expect(names()).toEqual(["a", "b"]);
   });
 
+  test("nor for an hour: what began in a time to come is no rest", () => {
+    const { names, fail } = open({ a: {} });
+    fail("a", status(429, 30 * SECOND));
+    expect(names()).toEqual([]);
+    now -= 50 * MINUTE;
+    expect(names()).toEqual(["a"]);
+  });
+
   test("longer each time where it doesn't say, half of it by chance, and not for ever", () => {
     const { channels, catalog, fail } = open(TWO);
     const waits = Array.from({ length: 9 }, () => {
