@@ -1,6 +1,8 @@
 // Tokens of a prompt, estimated from its bytes: used only where an answer broke off before
 // its upstream told the truth, and to reserve what a request may cost. Never for a complete answer.
 
+import { asBuffer } from "../lib/bytes.ts";
+
 const BYTES_PER_TOKEN = 4;
 /** What a picture or a document in base64 is taken for, whatever its size. */
 const TOKENS_PER_ATTACHMENT = 1500;
@@ -8,7 +10,7 @@ const ATTACHMENT = Buffer.from(";base64,");
 const QUOTE = 0x22;
 
 export function estimateInputTokens(body: Uint8Array): number {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  const bytes = asBuffer(body);
   let attached = 0;
   let attachments = 0;
   for (let at = bytes.indexOf(ATTACHMENT); at >= 0; at = bytes.indexOf(ATTACHMENT, at)) {

@@ -1,6 +1,7 @@
 // What a request may cost at worst, as far as its body tells: the prompt by its
 // size, the output by the cap that the client set. For limits only, never for a bill.
 
+import { asBuffer } from "../lib/bytes.ts";
 import { parseJson } from "../lib/json.ts";
 import { type Span, scanTopLevel } from "../lib/json-scan.ts";
 import { computeCharge } from "./charge.ts";
@@ -41,9 +42,7 @@ function readOutputCap(body: Uint8Array): number {
 
 function readCap(body: Uint8Array, span: Span | undefined): number {
   if (span === undefined) return 0;
-  const value = parseJson(
-    Buffer.from(body.buffer, body.byteOffset + span.start, span.end - span.start).toString(),
-  );
+  const value = parseJson(asBuffer(body).toString("utf8", span.start, span.end));
   const cap =
     typeof value === "object" && value !== null && "maxOutputTokens" in value ? value.maxOutputTokens : value;
   return typeof cap === "number" && Number.isSafeInteger(cap) && cap > 0 ? cap : 0;

@@ -1,6 +1,7 @@
 // What crosses in header fields, each way: only what a rule lets through. And
 // what never comes back in an upstream's words: its credential. Pure.
 
+import { asBuffer } from "../lib/bytes.ts";
 import type { Field } from "../lib/http1/types.ts";
 
 /** Fields named here cross, and those that begin with a start, unless they are private. `withheld` decides
@@ -194,7 +195,7 @@ export function scrub(bytes: Uint8Array, credentials: readonly string[]): Uint8A
   const known = credentials
     .filter((credential) => credential.length >= SHORTEST_CREDENTIAL)
     .flatMap(listForms);
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+  const text = asBuffer(bytes).toString();
   const found = known.flatMap((form) => [...findPieces(text, form), ...findMasked(text, form)]);
   return found.length === 0 ? bytes : Buffer.from(cutOut(text, found));
 }

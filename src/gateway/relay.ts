@@ -2,6 +2,7 @@
 // whole, with their charge; streams go chunk by chunk, as they come.
 
 import type { Break } from "../dialects/dialect.ts";
+import { asBuffer } from "../lib/bytes.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { UpstreamFault } from "../lib/http1/types.ts";
 import { joinChunks, readUpTo } from "./answer.ts";
@@ -172,6 +173,6 @@ function describePlace({ answer, meter }: Passage, last: Uint8Array | null): Bre
 /** True when the bytes so far end with a whole event, so that another one can follow. */
 function endsEvent(last: Uint8Array | null): boolean {
   if (last === null) return true;
-  const end = Buffer.from(last.buffer, last.byteOffset, last.byteLength).subarray(-4).toString("latin1");
+  const end = asBuffer(last).subarray(-4).toString("latin1");
   return end.endsWith("\n\n") || end.endsWith("\r\n\r\n");
 }

@@ -3,6 +3,7 @@
 // comes is searched for the whole of it, which costs next to nothing.
 
 import type { Channel } from "../config/catalog.ts";
+import { asBuffer } from "../lib/bytes.ts";
 import type { Field } from "../lib/http1/types.ts";
 
 /** A shorter one may be a word that stands in for none. */
@@ -27,7 +28,7 @@ function secretOf(channel: Credited): Buffer {
 export function withhold(bytes: Uint8Array, channel: Credited): Uint8Array {
   const secret = secretOf(channel);
   if (secret.length < SHORTEST || bytes.length < secret.length) return bytes;
-  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const view = asBuffer(bytes);
   return view.includes(secret) ? mask(view, secret) : bytes;
 }
 

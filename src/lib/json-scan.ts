@@ -3,6 +3,8 @@
 // valid JSON text. Of an invalid one the outermost level is checked and nothing
 // below it: what nested values hold is for the upstream to refuse.
 
+import { asBuffer } from "./bytes.ts";
+
 /** Where a value stands: the bytes [start, end), quotes included for a string. */
 export interface Span {
   readonly start: number;
@@ -38,8 +40,6 @@ const LONGEST_ESCAPED_KEY = 256;
 const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
 const WORDS = ["true", "false", "null"];
-
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 const NOT_JSON: Scan = { kind: "not_json" };
 
@@ -119,7 +119,7 @@ export function replaceSpan(bytes: Uint8Array, span: Span, value: string): Uint8
 }
 
 function readText(bytes: Uint8Array, span: Span): string {
-  return decoder.decode(bytes.subarray(span.start, span.end));
+  return asBuffer(bytes).toString("utf8", span.start, span.end);
 }
 
 function skipByteOrderMark(bytes: Uint8Array): number {

@@ -3,6 +3,8 @@
 // an event whose JSON is spread over several `data:` lines is not put together
 // (no platform sends one). What a line means is the caller's business.
 
+import { asBuffer } from "./bytes.ts";
+
 const NEWLINE = 0x0a;
 /** All plain lines are shown as samples until there have been this many bytes of them; no sample is longer. */
 const SAMPLE_BYTES = 32 * 1024;
@@ -53,7 +55,7 @@ export class LineScanner {
   }
 
   see(bytes: Uint8Array): void {
-    const chunk = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    const chunk = asBuffer(bytes);
     const whole = chunk.lastIndexOf(NEWLINE) + 1;
     let from = 0;
     if (whole > 0 && (this.#heldBytes > 0 || this.#long !== null)) {

@@ -1,6 +1,7 @@
 // Responses events → chat chunks, one by one as they come. One row of the table
 // tells one kind of event; events without a row say nothing that chat has words for.
 
+import { asBuffer } from "../../lib/bytes.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { openSseSplitter, type SseEvent, type SseSplitter } from "../../lib/sse-events.ts";
 import { isObject, parseJson } from "../../lib/json.ts";
@@ -111,7 +112,7 @@ function isOver(stream: Stream): boolean {
 }
 
 function tellChunk(stream: Stream, splitter: SseSplitter, bytes: Uint8Array): Uint8Array {
-  const chunk = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  const chunk = asBuffer(bytes);
   const told: Buffer[] = [];
   for (let at = 0; at < chunk.length && !isOver(stream);) {
     const lane = splitter.resting ? stream.lane : null;

@@ -3,6 +3,7 @@
 // whatever pieces the bytes come in. What an event means is the reader's.
 
 import type { Meter, Reading } from "../../billing/usage.ts";
+import { asBuffer } from "../../lib/bytes.ts";
 import { parseJson } from "../../lib/json.ts";
 import { Sieve, type Shape } from "../../lib/sieve.ts";
 import { LineScanner, readDataLine, type LineSink } from "../../lib/sse.ts";
@@ -146,7 +147,7 @@ class BodyMeter implements Meter {
   }
 
   see(chunk: Uint8Array): void {
-    const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
+    const bytes = asBuffer(chunk);
     if (this.#bytes === 0 && !this.#learnWhole(bytes)) {
       this.#sieve = new Sieve(this.#reader.shape, (value) => {
         this.#reader.learn(value);

@@ -3,6 +3,7 @@
 // one packet are moved together in place, so a packet gives at most one view.
 // What this file does not own: sockets, limits on a body's size.
 
+import { cutBytes } from "../bytes.ts";
 import { hasToken } from "./head.ts";
 import { Malformed } from "./malformed.ts";
 import type { Field } from "./types.ts";
@@ -35,7 +36,7 @@ class LengthDecoder implements BodyDecoder {
     this.#left -= take;
     this.consumed = from + take;
     if (take === 0) return null;
-    return take === input.length ? input : input.subarray(from, from + take);
+    return take === input.length ? input : cutBytes(input, from, from + take);
   }
 
   finish(): boolean {
@@ -50,7 +51,7 @@ class CloseDecoder implements BodyDecoder {
   decode(input: Buffer, from: number): Buffer | null {
     this.consumed = input.length;
     if (from === input.length) return null;
-    return from === 0 ? input : input.subarray(from);
+    return from === 0 ? input : cutBytes(input, from, input.length);
   }
 
   finish(): boolean {
@@ -111,7 +112,7 @@ class ChunkedDecoder implements BodyDecoder {
       if (this.#left === 0) this.#state = PAYLOAD_CR;
     }
     this.consumed = at;
-    return start < 0 ? null : input.subarray(start, end);
+    return start < 0 ? null : cutBytes(input, start, end);
   }
 
   #step(byte: number): void {
