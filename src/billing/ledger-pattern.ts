@@ -2,7 +2,7 @@
 
 import { isObject, parseJson } from "../lib/json.ts";
 import { Pieces } from "./ledger-bytes.ts";
-import { type Form, type Gap, PRICES } from "./ledger-form.ts";
+import { type Form, type FormPart, type Gap, PRICES } from "./ledger-form.ts";
 
 const TEXT = String.raw`"([^"\\\x00-\x1f]*)"`;
 const PASSED = String.raw`"[^"\\\x00-\x1f]*"`;
@@ -11,16 +11,23 @@ const COUNT = String.raw`(?:null|(\d+))`;
 const DECIMAL = String.raw`(?:0|[1-9]\d*)(?:\.\d*[1-9])?`;
 const AMOUNT = `(?:null|"(${DECIMAL})")`;
 const KIND = String.raw`${PASSED}:\d+`;
+const KINDS = `(?:${KIND}(?:,${KIND})*)?`;
+/** Of a part that has a price; what begins with `open` are its counts, its prices and its amount. */
+const partIn = (open: "(" | "(?:"): string =>
+  String.raw`\{"model":${PASSED},"pass":${PASSED},"usage":\{${open}${KINDS})\},"prices":${open}\{[^{}]*\}),` +
+  String.raw`"tier":(?:null|${PASSED}),"official_usd":"${open}${DECIMAL})"\}`;
+const PART = partIn("(?:");
 
 const REQUEST = new RegExp(
   String.raw`"group":${TEXT},"platform":${PASSED},"channel":${TEXT},"endpoint":${PASSED},"model":${TEXT},` +
     String.raw`"upstream_model":(?:null|${PASSED}),"stream":(?:true|false),"status":(?:null|\d+),` +
     String.raw`"outcome":"(?:complete|client_closed|upstream_cut|upstream_error|interrupted)",` +
-    String.raw`"basis":"(exact|partial|unpriced|unknown)","usage":\{((?:${KIND}(?:,${KIND})*)?)\},"raw_usage":()`,
+    String.raw`"basis":"(exact|partial|unpriced|unknown)","usage":\{(${KINDS})\}(?:,"parts":\[(${PART}(?:,${PART})*)\])?,"raw_usage":()`,
   "dy",
 );
 
 const COUNTED = /"([^"]*)":(\d+)/dg;
+const PARTS = new RegExp(partIn("("), "dg");
 
 const MONEY = new RegExp(
   String.raw`${PRICES}(?:null|(\{[^{}]*\})),"price_source":(?:null|${PASSED}),"tier":(?:null|${PASSED}),` +
@@ -35,13 +42,14 @@ export function learnForm(text: string): Form | null {
   const money = request && execAt(MONEY, text, text.indexOf(PRICES, REQUEST.lastIndex));
   // What the patterns take for objects and lists has to be just that.
   if (request === null || money === null || !isObject(parseJson(`{${text}`))) return null;
-  const counted = [...textAt(request, 5).matchAll(COUNTED)];
-  const kinds = counted.map((each) => textAt(each, 1));
-  // Of two counts of one kind, JSON takes the last.
-  if (!areAmountsTold(textAt(request, 4), money) || new Set(kinds).size < kinds.length) return null;
+  const whole = readCounted(textAt(request, 5), startOf(request, 5));
+  const parts = readParts(textAt(request, 6), startOf(request, 6));
+  if (!areAmountsTold(textAt(request, 4), money) || [whole, ...parts].some(hasDouble)) return null;
+  if (parts.length > 0 && money[1] === undefined) return null;
   const gaps = [
-    ...counted.map((each) => gapOf("count", each, 2, startOf(request, 5))),
-    { gap: "raw", from: startOf(request, 6), to: money.index } as const,
+    ...whole.gaps,
+    ...parts.flatMap((part) => part.gaps),
+    { gap: "raw", from: startOf(request, 7), to: money.index } as const,
     gapOf("amount", money, 2),
     gapOf("amount", money, 4),
     gapOf("count", money, 5),
@@ -53,13 +61,40 @@ export function learnForm(text: string): Form | null {
     channel: textAt(request, 2),
     model: textAt(request, 3),
     basis: textAt(request, 4),
-    kinds,
+    kinds: whole.kinds,
     prices: money[1] ?? null,
     multiplier: textAt(money, 3),
+    parts,
     pieces: new Pieces(cut(text, gaps)),
     gaps: gaps.map(({ gap }) => gap),
+    behindRaw: gaps.findIndex(({ gap }) => gap === "raw") + 1,
     numbers: new Float64Array(gaps.length),
   };
+}
+
+interface Counted {
+  readonly kinds: readonly string[];
+  readonly gaps: readonly (PlacedGap | null)[];
+}
+
+function readCounted(text: string, offset: number): Counted {
+  const counted = [...text.matchAll(COUNTED)];
+  return {
+    kinds: counted.map((each) => textAt(each, 1)),
+    gaps: counted.map((each) => gapOf("count", each, 2, offset)),
+  };
+}
+
+function readParts(text: string, offset: number): (Counted & FormPart)[] {
+  return Array.from(text.matchAll(PARTS), (part) => {
+    const { kinds, gaps } = readCounted(textAt(part, 1), offset + startOf(part, 1));
+    return { kinds, prices: textAt(part, 2), gaps: [...gaps, gapOf("amount", part, 3, offset)] };
+  });
+}
+
+/** Of two counts of one kind, JSON takes the last. */
+function hasDouble({ kinds }: Counted): boolean {
+  return new Set(kinds).size < kinds.length;
 }
 
 /** Prices and both amounts, or none of them, as the basis says. */

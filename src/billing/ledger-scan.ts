@@ -48,8 +48,7 @@ export class LineScanner {
     const forms = this.#formsAt(bytes, at);
     const form = fillKnown(forms, bytes, at, to) ?? fillNew(forms, bytes, at, to);
     if (form === null) return null;
-    const { numbers, kinds, prices } = form;
-    const behindRaw = kinds.length + 1;
+    const { numbers, prices, behindRaw } = form;
     return {
       form,
       counts: numbers,

@@ -282,6 +282,41 @@ describe("a line", () => {
       "ledger.jsonl:1 part 1: official_usd is 0.000004, but usage, prices and multiplier give 0.000003",
     ]);
   });
+
+  test("in parts, of a form that is known: any other digit of its counts, prices and amounts is found", () => {
+    const lineOf = (number: number) => {
+      const part = (usage: Record<string, number>, pico: number) => ({
+        model: "m",
+        pass: "message",
+        usage,
+        prices: "output" in usage ? { input: "3", output: "15" } : { input: "3" },
+        tier: null,
+        official_usd: formatUsd(usdOfPico(pico)),
+      });
+      const [first, second] = [3_000_000 * number, 3_000_000 * 12 + 15_000_000 * number];
+      return draftOf(`req_${number}`, {
+        usage: { input: number + 12, output: number },
+        parts: [part({ input: number }, first), part({ input: 12, output: number }, second)],
+        raw_usage: null,
+        prices: {},
+        official_usd: formatUsd(usdOfPico(first + second)),
+        multiplier: "0.5",
+        charge_usd: formatUsd(usdOfPico((first + second) / 2)),
+      });
+    };
+    const path = writeChain([lineOf(117), lineOf(345), lineOf(689)]);
+    expect(findingsOf(path)).toEqual([]);
+    const text = readFileSync(path, "utf8");
+    const from = text.indexOf('"usage"', text.lastIndexOf('"id"'));
+    const to = text.lastIndexOf('"first_byte_ms"');
+    const digits = [...text.matchAll(/\d/g)].filter(({ index }) => index > from && index < to);
+    const unseen = digits.filter(({ 0: digit, index }) => {
+      writeFileSync(path, `${text.slice(0, index)}${(Number(digit) + 1) % 10}${text.slice(index + 1)}`);
+      return findingsOf(path).length === 0;
+    });
+    expect(digits.length).toBeGreaterThan(40);
+    expect(unseen.map(({ index }) => text.slice(index - 20, index + 5))).toEqual([]);
+  });
 });
 
 describe("corrections", () => {
