@@ -64,19 +64,19 @@ export const WORDS: Readonly<Record<ErrorCode, Words>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
-/** Official SDKs sleep for as long as it says, hours too, before they show the error: beyond this they are told not to
- *  try again at all, and Claude Code gives up by itself. The error's words say when a limit resets. */
+/** Official SDKs sleep for as long as it says, hours too, before they show the error; Claude Code shows it at once from
+ *  here on. The error's words say when a limit resets. */
 const LONGEST_RETRY_AFTER = 90;
 
 /** The fields of an error's answer, whatever its dialect. */
 export function errorFields(error: GatewayError): Field[] {
-  const { status } = error;
-  const wait = error.retryAfterSeconds;
+  const { status, retryAfterSeconds } = error;
   const fields: Field[] = [["content-type", "application/json"]];
-  if (wait !== null) fields.push(["retry-after", String(Math.min(LONGEST_RETRY_AFTER, Math.ceil(wait)))]);
+  if (retryAfterSeconds !== null) {
+    fields.push(["retry-after", String(Math.min(LONGEST_RETRY_AFTER, Math.ceil(retryAfterSeconds)))]);
+  }
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
   // Without it Claude Code goes on retrying a 401 for most of a minute.
-  const isRefusal = status >= 400 && status < 500 && status !== 429;
-  if (isRefusal || (wait ?? 0) > LONGEST_RETRY_AFTER) fields.push(["x-should-retry", "false"]);
+  if (status >= 400 && status < 500 && status !== 429) fields.push(["x-should-retry", "false"]);
   return fields;
 }
