@@ -35,7 +35,7 @@ export function withhold(bytes: Uint8Array, channel: Credited): Uint8Array {
 /** As long as it was: how long the answer is may have been told already. */
 function mask(bytes: Uint8Array, secret: Buffer): Buffer {
   const clean = Buffer.from(bytes);
-  for (let at = clean.indexOf(secret); at >= 0; at = clean.indexOf(secret, at)) {
+  for (let at = clean.indexOf(secret); at >= 0; at = clean.indexOf(secret, at + secret.length)) {
     clean.fill("*", at, at + secret.length);
   }
   return clean;

@@ -69,6 +69,11 @@ test("the end of an event is never kept waiting", () => {
   );
 });
 
+test("a credential of nothing but asterisks has nothing to mask, nor to wait for", () => {
+  const channel = { credential: "*".repeat(16) };
+  expect(passAll([`a${"*".repeat(40)}b\n`], channel)).toEqual([`a${"*".repeat(40)}b\n`, ""]);
+});
+
 test("a word that stands in for no credential is left alone", () => {
   const channel = { credential: "none" };
   expect(passAll(["none no", "ne"], channel)).toEqual(["none no", "ne", ""]);
