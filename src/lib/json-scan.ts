@@ -55,9 +55,9 @@ export function scanTopLevel(bytes: Uint8Array, names: readonly string[]): Scan 
     const start = findMemberValue(bytes, keyEnd);
     const end = findValueEnd(bytes, start);
     if (end < 0) return NOT_JSON;
-    const name = readWantedKey(bytes, { start: at, end: keyEnd }, names);
-    if (name !== undefined && spans.has(name)) return { kind: "duplicate", name };
-    if (name !== undefined) spans.set(name, { start, end });
+    const name = readWantedKey(bytes, at, keyEnd, names);
+    if (name !== null && spans.has(name)) return { kind: "duplicate", name };
+    if (name !== null) spans.set(name, { start, end });
     at = skipSpace(bytes, end);
     open = bytes[at] === COMMA;
     if (open) at = skipSpace(bytes, at + 1);
@@ -200,10 +200,15 @@ function findLiteralEnd(bytes: Uint8Array, start: number): number {
 /** Most literals: nothing of them has to be decoded. */
 function isPlainLiteral(bytes: Uint8Array, start: number, end: number): boolean {
   const first = bytes[start] ?? 0;
-  if (first > 0x39) return WORDS.some((word) => word.length === end - start && equalsAt(bytes, start, word));
+  if (first > 0x39) return isWord(bytes, start, end);
   let at = start;
   while (at < end && isDigit(bytes[at] ?? 0)) at += 1;
   return at === end && isDigit(first) && (first !== 0x30 || end - start === 1);
+}
+
+function isWord(bytes: Uint8Array, start: number, end: number): boolean {
+  for (const word of WORDS) if (word.length === end - start && equalsAt(bytes, start, word)) return true;
+  return false;
 }
 
 function isDigit(byte: number): boolean {
@@ -217,16 +222,21 @@ function isLiteralByte(byte: number): boolean {
   );
 }
 
-function readWantedKey(bytes: Uint8Array, key: Span, names: readonly string[]): string | undefined {
-  const length = key.end - key.start;
-  const plain = names.find((name) => name.length === length - 2 && equalsAt(bytes, key.start + 1, name));
-  if (plain !== undefined || length > LONGEST_ESCAPED_KEY) return plain;
-  if (!hasEscape(bytes, key)) return undefined;
-  const unescaped = readString(bytes, key);
-  return names.find((name) => name === unescaped);
+function readWantedKey(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  names: readonly string[],
+): string | null {
+  for (const name of names) {
+    if (name.length === end - start - 2 && equalsAt(bytes, start + 1, name)) return name;
+  }
+  if (end - start > LONGEST_ESCAPED_KEY || !hasEscape(bytes, start, end)) return null;
+  const unescaped = readString(bytes, { start, end });
+  return unescaped !== null && names.includes(unescaped) ? unescaped : null;
 }
 
-function hasEscape(bytes: Uint8Array, { start, end }: Span): boolean {
+function hasEscape(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) if (bytes[at] === BACKSLASH) return true;
   return false;
 }
