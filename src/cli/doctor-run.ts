@@ -7,7 +7,7 @@ import { checkChannels } from "./doctor-channels.ts";
 import { checkConfig } from "./doctor-config.ts";
 import { checkDisk, checkLedger } from "./doctor-ledger.ts";
 import { checkPort, type Running } from "./doctor-port.ts";
-import type { Finding } from "./finding.ts";
+import { type Finding, note } from "./finding.ts";
 import type { ConfigFlags } from "./opening.ts";
 import { paint, print, printJson } from "./terminal.ts";
 
@@ -28,13 +28,21 @@ async function examine(flags: DoctorFlags): Promise<readonly Finding[]> {
   const { findings, catalog } = checkConfig(flags, process.env);
   if (catalog === null) return findings;
   const running = await askRunning(catalog);
-  return [
+  const all = [
     ...findings,
     await checkPort(catalog, running),
     ...checkLedger(catalog, running),
     checkDisk(catalog.ledger.path),
     ...(await checkChannels(catalog)),
   ];
+  return running === null ? all : all.map(excuseUnset);
+}
+
+/** What runs, as a service perhaps, was not started from this shell. */
+function excuseUnset(finding: Finding): Finding {
+  const { check, detail, mend } = finding;
+  if (mend?.startsWith("export ") !== true) return finding;
+  return note(check, `${detail} (in this shell: the running gateway has variables of its own)`, mend);
 }
 
 const runningSchema = z.object({

@@ -255,6 +255,24 @@ describe("port and ledger", () => {
     expect(port?.detail).toBe(`the gateway runs on ${url} (process ${pid})`);
   });
 
+  test("a running gateway has variables of its own: that this shell lacks them is worth a word only", async () => {
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    using runtime = makeTempFolder();
+    const config = makeConfig(upstream);
+    config.channels["messages"] = { ...config.channels["messages"], credential: "${SOME_CREDENTIAL}" };
+    const around = { XDG_RUNTIME_DIR: runtime.path };
+    const gateway = await startGateway({ config, env: { ...around, SOME_CREDENTIAL: CREDENTIAL } });
+    const report = await examine(gateway.folder, around);
+    await gateway.stop();
+    upstream.stop();
+    expect([report.status, wrongIn(report)]).toEqual([0, []]);
+    const told = report.checks.filter(({ detail }) => detail.includes("in this shell"));
+    expect(told.map(({ check, state, mend }) => [check, state, mend])).toEqual([
+      ["environment", "note", "export SOME_CREDENTIAL=…"],
+      ["channel messages", "note", "export SOME_CREDENTIAL=…"],
+    ]);
+  });
+
   test("a gateway of another config on the port is told from another program", async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     using runtime = makeTempFolder();
