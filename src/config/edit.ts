@@ -23,7 +23,7 @@ import type { Environment } from "./expand.ts";
 import { checkConfigText, readConfigText } from "./file.ts";
 import { ConfigError } from "./problems.ts";
 import { parseYaml, type Path, readTree } from "./source.ts";
-import { type Edit, spliceEdit } from "./splice.ts";
+import { type Edit, findSplice } from "./splice.ts";
 
 export type { Edit } from "./splice.ts";
 
@@ -46,7 +46,7 @@ export async function editConfig(
     for (let round = 0; round < ROUNDS; round += 1) {
       const before = readConfigText(file);
       const { catalog } = checkConfigText(before, path, env, { missing: "keep" });
-      const after = decide(catalog).reduce(applyEdit, before);
+      const after = applyEdits(before, decide(catalog));
       if (after === before) return;
       checkConfigText(after, path, env, { missing: "keep" });
       if (readConfigText(file) !== before) continue;
@@ -59,6 +59,17 @@ export async function editConfig(
   throw new ConfigError(`${path} keeps changing while it is being edited: try again.`);
 }
 
+/** All at once, where they do not touch each other: a thousand keys may go, and each look at the whole file takes its time. */
+export function applyEdits(text: string, edits: readonly Edit[]): string {
+  if (edits.length > 1) {
+    const document = parseYaml(text);
+    const wanted = edits.reduce((tree, edit) => changeAt(tree, edit.path, edit), readTree(document));
+    const spliced = spliceAll(text, document, edits);
+    if (spliced !== null && saysSame(spliced, wanted)) return spliced;
+  }
+  return edits.reduce(applyEdit, text);
+}
+
 /** The text with the change made; what is so already, or gone already, changes nothing. Where the file's style is
  *  unusual the document is written anew: then its comments stay, its formatting may not. */
 export function applyEdit(text: string, edit: Edit): string {
@@ -66,7 +77,7 @@ export function applyEdit(text: string, edit: Edit): string {
   const tree = readTree(document);
   const wanted = changeAt(tree, edit.path, edit);
   if (Bun.deepEquals(tree, wanted, true)) return text;
-  const spliced = spliceEdit(text, document, edit);
+  const spliced = spliceAll(text, document, [edit]);
   if (spliced !== null && saysSame(spliced, wanted)) return spliced;
   editDocument(document, edit);
   const rewritten = document.toString({ lineWidth: 0 });
@@ -74,6 +85,21 @@ export function applyEdit(text: string, edit: Edit): string {
   throw new ConfigError(
     `The file's YAML is too unusual to be edited by the program: please change ${String(edit.path[0])} by hand.`,
   );
+}
+
+/** Null where a style is beyond findSplice, or one edit touches what another does. */
+function spliceAll(text: string, document: Document.Parsed, edits: readonly Edit[]): string | null {
+  const splices = edits.map((edit) => findSplice(text, document, edit)).filter((splice) => splice !== null);
+  if (splices.length < edits.length) return null;
+  const pieces: string[] = [];
+  let rest = text.length;
+  // From the end; of two at one place the later edit comes first, and so stands behind.
+  for (const { start, end, text: own } of splices.toReversed().sort((a, b) => b.start - a.start)) {
+    if (end > rest) return null;
+    pieces.push(text.slice(end, rest), own);
+    rest = start;
+  }
+  return text.slice(0, rest) + pieces.toReversed().join("");
 }
 
 function editDocument(document: Document.Parsed, edit: Edit): void {

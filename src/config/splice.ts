@@ -31,12 +31,7 @@ interface Splice {
 }
 
 /** Null where the file's style is beyond this. */
-export function spliceEdit(text: string, document: Document.Parsed, edit: Edit): string | null {
-  const splice = findSplice(text, document, edit);
-  return splice === null ? null : text.slice(0, splice.start) + splice.text + text.slice(splice.end);
-}
-
-function findSplice(text: string, document: Document.Parsed, edit: Edit): Splice | null {
+export function findSplice(text: string, document: Document.Parsed, edit: Edit): Splice | null {
   const last = edit.path.at(-1);
   const parent: unknown =
     edit.path.length === 1 ? document.contents : document.getIn(edit.path.slice(0, -1), true);

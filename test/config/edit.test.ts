@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { applyEdit, type Edit } from "../../src/config/edit.ts";
+import { applyEdit, applyEdits, type Edit } from "../../src/config/edit.ts";
 
 const item = { name: "ci", group: "codex" };
 const add: Edit = { kind: "append", path: ["keys"], values: [item] };
@@ -214,6 +214,26 @@ const CASES: Case[] = [
 describe("an edit changes its own lines and leaves every other byte", () => {
   test.each(CASES.map((each) => [each.name, each] as const))("%s", (_, { edit, before, after }) => {
     expect(applyEdit(before, edit)).toBe(after);
+  });
+});
+
+describe("several edits at once are what they are one after the other", () => {
+  const texts = [
+    "keys:\n  # a\n  - { name: a } # A\n  - { name: b, disabled: true }\n  # c\n  - { name: c } # C\n  - { name: d }\n",
+    "keys:\n- name: a # A\n  disabled: true\n\n# b\n- name: b\n  disabled: true\n- name: c\n- name: d\n# end\n",
+    "keys: [{ name: a }, { name: b, disabled: true }, { name: c }, { name: d }] # all\n",
+    "keys: [\n  { name: a }, # A\n  { name: b, disabled: true }, # B\n  { name: c },\n  { name: d },\n]\n",
+  ];
+  const batches: ReadonlyArray<readonly Edit[]> = [
+    [remove(3), remove(1)],
+    [remove(2), remove(1), remove(0)],
+    [remove(3), remove(2), remove(1), remove(0)],
+    [disable(0), disable(2), lift(1)],
+    [{ kind: "set", path: ["keys", 0, "group"], value: "g" }, disable(0), lift(1)],
+    [remove(0), add],
+  ];
+  test.each(texts.map((text) => [text]))("%j", (text) => {
+    for (const edits of batches) expect(applyEdits(text, edits)).toBe(edits.reduce(applyEdit, text));
   });
 });
 
