@@ -30,8 +30,7 @@ export function createRequestLog(options: LogOptions): RequestLog {
   if (form === "json") {
     return {
       head,
-      requestDone: (record) =>
-        screen.print(JSON.stringify({ ...record, time: new Date(record.time).toISOString() })),
+      requestDone: (record) => screen.print(JSON.stringify(describeRecord(record))),
       notice: (level, text) =>
         screen.print(JSON.stringify({ time: new Date().toISOString(), level, notice: text })),
     };
@@ -42,6 +41,18 @@ export function createRequestLog(options: LogOptions): RequestLog {
     notice: (level, text) => {
       if (level !== "note") screen.warn(`${level}: ${text}`);
     },
+  };
+}
+
+/** For scripts: what the ledger's line has too bears the same name. */
+export function describeRecord(record: RequestRecord): Record<string, unknown> {
+  const { time, firstByteMs, durationMs, chargeUsd, ...rest } = record;
+  return {
+    ...rest,
+    time: new Date(time).toISOString(),
+    first_byte_ms: firstByteMs,
+    duration_ms: durationMs,
+    charge_usd: chargeUsd,
   };
 }
 

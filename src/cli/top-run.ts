@@ -7,6 +7,7 @@ import { followLinks } from "../lib/links.ts";
 import { askGateway, tryGateway } from "./control.ts";
 import { type Leaving, openLiveScreen } from "./live-screen.ts";
 import { type ConfigFlags, openConfig } from "./opening.ts";
+import { describeRecord } from "./request-log.ts";
 import { print, printJson } from "./terminal.ts";
 import { createTopView } from "./top-view.ts";
 
@@ -22,7 +23,7 @@ export async function showTop(flags: TopFlags): Promise<void> {
     return;
   }
   const state = await ask(findLedgerPath(flags));
-  if (flags.json === true) printJson(state);
+  if (flags.json === true) printJson({ ...state, recent: state.recent.map(describeRecord) });
   else printOnce(state);
 }
 

@@ -221,6 +221,10 @@ describe("gateway serve into a pipe", () => {
       .split("\n")
       .map((line) => JSON.parse(line));
     expect(records.map(({ status }) => status)).toEqual([200, 401]);
+    const [line] = readLedger(folder.join("ledger.jsonl"));
+    const { id, time, key, endpoint, usage, charge_usd, first_byte_ms, duration_ms } = records[0];
+    expect(line).toMatchObject({ id, time, key, endpoint, usage, charge_usd, first_byte_ms });
+    expect(duration_ms).toBeGreaterThanOrEqual(first_byte_ms);
   });
 });
 

@@ -168,6 +168,7 @@ describe("gateway top elsewhere", () => {
     expect(status).toBe(0);
     const state = gatewayStateSchema.parse(JSON.parse(stdout));
     expect(state.streams).toMatchObject([{ key: "messages", model: "claude-opus-4-1" }]);
+    expect(JSON.parse(stdout).recent[0]).toMatchObject({ charge_usd: expect.stringMatching(/^0\.\d+$/) });
   });
 
   test("says so where no gateway runs", async () => {
