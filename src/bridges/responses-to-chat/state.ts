@@ -94,6 +94,8 @@ type Draft = Pick<Entry, "type"> & Partial<Pick<Entry, "muted" | "before" | "aft
 
 export function addEntry(stream: Stream, draft: Draft, id: unknown, index: unknown): Entry {
   const entry: Entry = { muted: false, told: false, part: "", before: "", after: "", ...draft };
+  // Deltas of the same form may be the new item's from here on: where ids and places don't tell.
+  stream.lane = null;
   if (typeof id === "string" && id !== "") stream.byId.set(id, entry);
   if (typeof index === "number") stream.byIndex.set(index, entry);
   return entry;

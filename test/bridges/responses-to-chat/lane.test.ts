@@ -109,3 +109,17 @@ test("bytes that are damaged are told the same as well", () => {
     { numRuns: 300 },
   );
 });
+
+test("a new item in the place of the old one takes its deltas, where no id tells them apart", () => {
+  const added = frame({
+    type: "response.output_item.added",
+    output_index: 0,
+    item: { type: "message", role: "assistant", content: [] },
+  });
+  const says = (said: string): string =>
+    frame({ type: "response.output_text.delta", output_index: 0, content_index: 0, delta: said });
+  const bytes = Buffer.from(added + says("one") + says("two") + added + says("three") + says("four"));
+  const told = convert([bytes]);
+  expect(told).toContain(String.raw`{"content":"\n\nthree"}`);
+  expect(told).toBe(convert(Array.from(bytes, (byte) => Buffer.of(byte))));
+});
