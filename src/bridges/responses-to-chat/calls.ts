@@ -29,6 +29,7 @@ export function openCall(stream: Stream, item: Item, index: unknown): { entry: E
     item.id,
     index,
   );
+  stream.byCallId.set(call.id, entry);
   if (entry.muted) return { entry, text: "" };
   const named = writeCall({ ...call, input: "" });
   const told = legacy

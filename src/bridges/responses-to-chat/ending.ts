@@ -12,17 +12,18 @@ import { writeExtras } from "./reply.ts";
 import { openWith } from "./speech.ts";
 import { identify, type Stream } from "./state.ts";
 
-/** Tells items of which no event has spoken: some relays send nothing but the end. */
+/** Tells what no event has told: some relays send nothing but the end, some tell calls only there. */
 export type TellItems = (stream: Stream, items: readonly Item[]) => string;
 
 export function complete(stream: Stream, event: Json, tellItems: TellItems): string {
   const reply = Reply.parse(isObject(event["response"]) ? event["response"] : {});
+  if (reply.status === "failed" || reply.status === "cancelled") return failResponse(stream, event);
   const incomplete = event["type"] === "response.incomplete";
   const status = incomplete ? "incomplete" : reply.status;
   identify(stream, reply);
   const { context, frame } = stream;
   const output = reply.output.length > 0 ? reply.output : stream.finished;
-  const missed = stream.opened ? "" : tellItems(stream, output);
+  const missed = tellItems(stream, output);
   const { annotations } = readAnswer(output, context);
   const cited = annotations.length === 0 ? "" : writeDelta(frame, JSON.stringify({ annotations }));
   const finish = nameFinish({ ...reply, status }, stream.calls > 0, context);

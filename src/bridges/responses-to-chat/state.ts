@@ -43,6 +43,7 @@ export interface Stream {
   answering: boolean;
   readonly byId: Map<unknown, Entry>;
   readonly byIndex: Map<unknown, Entry>;
+  readonly byCallId: Map<string, Entry>;
   lane: Lane | null;
   /** Items as they were when done, for an end that doesn't repeat them. */
   readonly finished: Item[];
@@ -63,6 +64,7 @@ export function openState(context: BridgeContext): Stream {
     answering: false,
     byId: new Map(),
     byIndex: new Map(),
+    byCallId: new Map(),
     lane: null,
     finished: [],
   };

@@ -5,6 +5,7 @@ import { asBuffer } from "../../lib/bytes.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { openSseSplitter, type SseEvent, type SseSplitter } from "../../lib/sse-events.ts";
 import { isObject, parseJson } from "../../lib/json.ts";
+import { readCall } from "./answer.ts";
 import { openCall, tellInputDelta, tellInputDone, tellWholeCall } from "./calls.ts";
 import type { BridgeContext } from "./context.ts";
 import { complete, fail, failError, failResponse } from "./ending.ts";
@@ -177,7 +178,15 @@ function finishItem(stream: Stream, event: Json): string {
 }
 
 function tellItems(stream: Stream, items: readonly Item[]): string {
-  return items.map((item, index) => tellItem(stream, item, index)).join("");
+  const { opened, spoken, refused } = stream;
+  const tell = (item: Item, index: number): string => {
+    // Ids and places of items may have changed since they were told; ids of calls do not.
+    const named = item.call_id !== "" && readCall(item) !== null;
+    if (named) return tellWholeCall(stream, stream.byCallId.get(item.call_id), item, index);
+    const told = item.type === "message" ? spoken || refused : opened;
+    return told ? "" : tellItem(stream, item, index);
+  };
+  return items.map(tell).join("");
 }
 
 /** What of an item has not been told yet. */

@@ -390,6 +390,33 @@ describe("upstreams that do it their own way", () => {
     });
   });
 
+  test("words as they come, calls only in the end: the calls are told there", () => {
+    const spoken = stream(one, 0, words("One."), TEXT);
+    const [choice] = complete([created, ...spoken, end([one, tool])])["choices"];
+    expect(choice).toMatchObject({
+      message: { tool_calls: [{ id: "call_a" }] },
+      finish_reason: "tool_calls",
+    });
+  });
+
+  test("thoughts as they come, words only in the end: the words are told there", () => {
+    const thinking = stream(thought, 0, words("Hm."), "response.reasoning_summary_text.delta", {
+      summary_index: 0,
+    });
+    const [choice] = complete([created, ...thinking, end([thought, one])])["choices"];
+    expect(choice.message).toMatchObject(expected);
+  });
+
+  test("a call that is named as it comes, and its arguments only in the end", () => {
+    const added = { ...tool, id: "i1", arguments: "" };
+    const events = [
+      created,
+      { type: "response.output_item.added", output_index: 0, item: added },
+      end([{ ...tool, id: "i2" }]),
+    ];
+    expect(complete(events)["choices"][0].message.tool_calls).toHaveLength(1);
+  });
+
   test("an end without output: what was finished before counts", () => {
     const cited = message("a", "One.", {
       content: [
@@ -554,6 +581,14 @@ describe("failures", () => {
       expect(error?.["param"]).toBe(event === flat ? "messages" : null);
       expect(text.match(/"error"/g)).toHaveLength(1);
     }
+  });
+
+  test("a response that failed is no answer, whatever the event calls it", () => {
+    const contrary = { ...failed, type: "response.completed" };
+    expect(run([created, contrary]).phase).toBe("broken");
+    const { text } = run([created, added, { ...end([]), ...contrary }]);
+    expect(accumulate(text).error).toMatchObject({ code: "rate_limit_exceeded" });
+    expect(accumulate(text).done).toBe(false);
   });
 
   test("an upstream that just ends is an error", () => {
