@@ -97,14 +97,12 @@ function refuseModel(context: BridgeContext): Refusal {
 
 const SHOWN = 500;
 
-/** The error object; or a body of some other shape as the message. */
+/** The error object; a body of some other shape, or without a message, is the message itself. */
 function readFailure(body: string): Failure {
   const parsed = parseJson(body);
-  if (!isObject(parsed)) return Failure.parse({ message: body.slice(0, SHOWN).trim() });
-  const { error } = parsed;
-  if (isObject(error)) return Failure.parse(error);
-  return Failure.parse({
-    ...parsed,
-    message: typeof error === "string" ? error : (parsed["message"] ?? parsed["detail"]),
-  });
+  const outer = isObject(parsed) ? parsed : {};
+  const { error } = outer;
+  const message = typeof error === "string" ? error : (outer["message"] ?? outer["detail"]);
+  const failure = Failure.parse(isObject(error) ? error : { ...outer, message });
+  return failure.message === "" ? { ...failure, message: body.slice(0, SHOWN).trim() } : failure;
 }

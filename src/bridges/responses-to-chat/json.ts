@@ -47,9 +47,18 @@ export function refuseValue(param: string, value: unknown, supported: readonly s
 export function rejectUnknown(record: Json, known: ReadonlySet<string>, path: string): void {
   for (const key of Object.keys(record)) {
     if (known.has(key)) continue;
-    const param = path === "" ? key : `${path}.${key}`;
-    refuse("unknown_parameter", param, `Unknown parameter: '${param}'.`);
+    refuseUnknown(path === "" ? key : `${path}.${key}`);
   }
+}
+
+function refuseUnknown(param: string): never {
+  refuse("unknown_parameter", param, `Unknown parameter: '${param}'.`);
+}
+
+/** What is a function is no custom tool as well. */
+export function rejectOtherKind(record: Json, type: "function" | "custom", path: string): void {
+  const other = type === "function" ? "custom" : "function";
+  if (!isAbsent(record[other])) refuseUnknown(`${path}.${other}`);
 }
 
 export function requireRecord(value: unknown, path: string): Json {

@@ -12,6 +12,7 @@ import {
   refuseType,
   refuseUnsupported,
   refuseValue,
+  rejectOtherKind,
   rejectUnknown,
   requireList,
   requireRecord,
@@ -124,13 +125,10 @@ function addCall(draft: Draft, value: unknown, path: string): void {
   const id = requireString(call["id"], `${path}.id`);
   if (draft.open.has(id)) refuse("invalid_value", `${path}.id`, `Duplicate value for '${path}.id': '${id}'.`);
   const type = requireString(call["type"], `${path}.type`);
-  if (type === "function") {
-    addFunctionCall(draft, call["function"], { id, path, field: "function", legacy: false });
-  } else if (type === "custom") {
-    addCustomCall(draft, call["custom"], id, path);
-  } else {
-    refuseValue(`${path}.type`, type, ["function", "custom"]);
-  }
+  if (type !== "function" && type !== "custom") refuseValue(`${path}.type`, type, ["function", "custom"]);
+  rejectOtherKind(call, type, path);
+  if (type === "custom") addCustomCall(draft, call["custom"], id, path);
+  else addFunctionCall(draft, call["function"], { id, path, field: "function", legacy: false });
 }
 
 interface CallPlace {

@@ -9,6 +9,7 @@ import {
   readString,
   refuse,
   refuseType,
+  refuseUnsupported,
   refuseValue,
   rejectUnknown,
   requireList,
@@ -33,10 +34,11 @@ const ANY_INPUT: PartRules = {
   file: convertFile,
   input_audio: refuseAudio,
 };
-/** Cache breakpoints have no place in an assistant's output, so that they are unknown here. */
+/** Cache breakpoints have no place in an assistant's output. */
 const ASSISTANT: PartRules = {
   text: (part, path) => {
-    rejectUnknown(part, new Set(["type", "text"]), path);
+    rejectUnknown(part, TEXT_KEYS, path);
+    if (!isAbsent(part[BREAKPOINT])) refuseUnsupported(`${path}.${BREAKPOINT}`);
     return { type: "output_text", text: requireString(part["text"], `${path}.text`) };
   },
   refusal: (part, path) => {

@@ -30,6 +30,8 @@ const INSIDE: Readonly<Record<ItemKind, readonly Renaming[]>> = {
 };
 
 const FIXED: readonly Renaming[] = [
+  // For the one thing that is ever asked to be included.
+  [/^include(?:\[0\])?$/, "logprobs"],
   [/^input$/, "messages"],
   [/^text\.format\.type$/, "response_format.type"],
   [/^text\.format\.(name|description|schema|strict)/, "response_format.json_schema.$1"],
@@ -38,6 +40,8 @@ const FIXED: readonly Renaming[] = [
   [/^reasoning\.effort$/, "reasoning_effort"],
 ];
 
+/** Chat nests a choice deeper, by its kind: the whole of it is named. */
+const MODERN: readonly Renaming[] = [[/^tool_choice\..+/, "tool_choice"], ...FIXED];
 const LEGACY: readonly Renaming[] = [[/^tools$/, "functions"], [/^tool_choice/, "function_call"], ...FIXED];
 
 const CUSTOM_TOOL: readonly Renaming[] = [
@@ -52,7 +56,7 @@ export function translatePath(path: string, context: BridgeContext): string | nu
   if (item !== null) return translateItem(Number(item[1]), item[2] ?? "", context);
   const tool = /^tools\[(\d+)\](.*)$/.exec(path);
   if (tool !== null) return translateTool(Number(tool[1]), tool[2] ?? "", context);
-  const fixed = rename(path, context.legacy ? LEGACY : FIXED);
+  const fixed = rename(path, context.legacy ? LEGACY : MODERN);
   if (fixed !== path) return fixed;
   return SHARED_NAMES.has(/^[a-z_]*/.exec(path)?.[0] ?? "") ? path : null;
 }
@@ -60,7 +64,7 @@ export function translatePath(path: string, context: BridgeContext): string | nu
 /** The paths in an error's text, in the client's words. */
 export function translateMessage(message: string, context: BridgeContext): string {
   return message.replaceAll(
-    /\binput\[\d+\](?:\.[a-z_]+|\[\d+\])*|'(?:input|max_output_tokens|tools\[\d+\][\w.[\]]*|(?:text|reasoning)\.[\w.[\]]+)'/g,
+    /\binput\[\d+\](?:\.[a-z_]+|\[\d+\])*|'(?:input|max_output_tokens|tools\[\d+\][\w.[\]]*|(?:text|reasoning|tool_choice)\.[\w.[\]]+)'/g,
     (found) => {
       const quote = found.startsWith("'") ? "'" : "";
       const path = quote === "" ? found : found.slice(1, -1);

@@ -89,7 +89,7 @@ function tellReasoning(stream: Stream, entry: Entry, text: string, part: string)
 /** The first chunk, which bears the role. */
 export function openWith(stream: Stream, delta: string): string {
   stream.opened = true;
-  return writeDelta(stream.frame, delta);
+  return stream.frame.logprobs ? writeLoggedDelta(stream.frame, delta, []) : writeDelta(stream.frame, delta);
 }
 
 function findMessage(stream: Stream, event: Json): Entry {

@@ -11,6 +11,7 @@ import {
   refuseMissing,
   refuseType,
   refuseValue,
+  rejectOtherKind,
   rejectUnknown,
   requireList,
   requireRecord,
@@ -86,6 +87,7 @@ function convertTool(value: unknown, path: string): Json {
   const type = requireString(tool["type"], `${path}.type`);
   if (type !== "function" && type !== "custom") refuseValue(`${path}.type`, type, ["function", "custom"]);
   rejectUnknown(tool, TOOL_KEYS, path);
+  rejectOtherKind(tool, type, path);
   const declared = requireRecord(tool[type], `${path}.${type}`);
   if (type === "custom") return convertCustom(declared, `${path}.custom`);
   rejectUnknown(declared, FUNCTION_KEYS, `${path}.function`);

@@ -75,7 +75,10 @@ describe("an upstream's path is the client's own path", () => {
     ["tools[1].name", "tools[1].custom.name"],
     ["tools[1].format.definition", "tools[1].custom.format.grammar.definition"],
     ["tool_choice", "tool_choice"],
-    ["include", null],
+    ["tool_choice.name", "tool_choice"],
+    ["tool_choice.tools[0].name", "tool_choice"],
+    ["include", "logprobs"],
+    ["include[0]", "logprobs"],
   ];
   for (const [upstream, chat] of paths) {
     test(`${upstream} is ${chat}`, () => expect(translatePath(upstream, MODERN)).toBe(chat));
@@ -158,9 +161,9 @@ describe("an upstream's HTTP error", () => {
 
   test("names in the text are the client's", () => {
     const message =
-      "'max_output_tokens' and 'text.format' and 'input[3].arguments' and 'tools[0].parameters', not 'text'";
+      "'max_output_tokens' and 'text.format' and 'input[3].arguments' and 'tools[0].parameters' and 'tool_choice.name', not 'text'";
     expect(convert(400, { message }).error["message"]).toBe(
-      "'max_completion_tokens' and 'response_format' and 'messages[2].tool_calls[0].function.arguments' and 'tools[0].function.parameters', not 'text'",
+      "'max_completion_tokens' and 'response_format' and 'messages[2].tool_calls[0].function.arguments' and 'tools[0].function.parameters' and 'tool_choice', not 'text'",
     );
   });
 
@@ -170,6 +173,10 @@ describe("an upstream's HTTP error", () => {
     );
     expect(JSON.parse(convertError(400, '{"error":"wrong"}', PLAIN).body).error.message).toBe("wrong");
     expect(JSON.parse(convertError(400, '{"detail":"bad"}', PLAIN).body).error.message).toBe("bad");
+    const listed = '{"detail":[{"loc":["body","input"],"msg":"Field required"}]}';
+    expect(JSON.parse(convertError(422, listed, PLAIN).body).error.message).toBe(listed);
+    const wordless = '{"error":{"code":429,"metadata":{"raw":"slow down"}}}';
+    expect(JSON.parse(convertError(429, wordless, PLAIN).body).error.message).toBe(wordless);
     expect(JSON.parse(convertError(502, "", PLAIN).body).error).toMatchObject({
       type: "server_error",
       code: null,

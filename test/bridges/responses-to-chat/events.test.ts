@@ -329,6 +329,12 @@ describe("what is told", () => {
       refusal: null,
     });
     expect(complete(events)["choices"][0].logprobs).toBeNull();
+    const called = call("call_a", "f", "{}");
+    const calling = [created, ...stream(called, 0, words("{}"), ARGUMENTS), end([called])];
+    expect(complete(calling, { ...PLAIN, logprobs: true })["choices"][0].logprobs).toEqual({
+      content: [],
+      refusal: null,
+    });
   });
 
   test("metadata and moderation of a request that asked for them", () => {

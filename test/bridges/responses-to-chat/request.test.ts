@@ -261,6 +261,11 @@ describe("top-level fields", () => {
     [{ functions: [{ name: "f" }], function_call: {} }, "function_call.name", "missing_required_parameter"],
     [{ tools: [{ type: "web_search" }] }, "tools[0].type", "invalid_value"],
     [{ tools: [{ type: "function", name: "f" }] }, "tools[0].name", "unknown_parameter"],
+    [
+      { tools: [{ type: "function", function: { name: "f" }, custom: { name: "c" } }] },
+      "tools[0].custom",
+      "unknown_parameter",
+    ],
     [{ tools: [{ type: "function" }] }, "tools[0].function", "missing_required_parameter"],
     [{ tools: [{ type: "function", function: {} }] }, "tools[0].function.name", "missing_required_parameter"],
     [{ user: "u".repeat(65) }, "user", "string_above_max_length"],
@@ -487,6 +492,21 @@ describe("messages", () => {
       ],
       "messages[1].tool_calls[0].id",
       "missing_required_parameter",
+    ],
+    [
+      [user, { role: "assistant", tool_calls: [{ ...call("c1"), custom: { name: "c", input: "" } }] }],
+      "messages[1].tool_calls[0].custom",
+      "unknown_parameter",
+    ],
+    [
+      [
+        {
+          role: "assistant",
+          content: [{ type: "text", text: "x", prompt_cache_breakpoint: { mode: "explicit" } }],
+        },
+      ],
+      "messages[0].content[0].prompt_cache_breakpoint",
+      "unsupported_parameter",
     ],
     [[user, { role: "function", name: "f", content: "x" }], "messages[1].role", "invalid_value"],
     [
