@@ -63,9 +63,11 @@ function countOutput({ parts, final, estimatedOutput }: Reading): number {
   return final ? reported : Math.max(reported, estimatedOutput);
 }
 
-/** The client has left: is there nothing more to learn from the upstream? */
-export function isKnown({ meter }: Passage): boolean {
-  return meter === null || meter.read().final;
+/** Shows the meter a chunk that has been passed on: the client need not wait for that. One who has left needs no more
+ *  of the answer than what is still to be learnt of it. */
+export function learn({ answer, errand, meter }: Passage, chunk: Uint8Array): void {
+  meter?.see(chunk);
+  if (errand.call.exchange.gone && (meter === null || meter.read().final)) answer.inbound.cancel();
 }
 
 export function judge(passage: Passage, fault: UpstreamFault | null): Ending {

@@ -5,7 +5,7 @@ import type { ChatStream, Emitted } from "../bridges/responses-to-chat/stream.ts
 import { blameUpstream } from "../bridges/responses-to-chat/errors.ts";
 import { UpstreamFault } from "../lib/http1/types.ts";
 import type { Bridge } from "./bridge.ts";
-import { answerFields, endAs, explainBreak, isKnown, judge, noteFirstByte, type Passage } from "./passage.ts";
+import { answerFields, endAs, explainBreak, judge, learn, noteFirstByte, type Passage } from "./passage.ts";
 import { settle } from "./settle.ts";
 import { Withholding } from "./withhold.ts";
 
@@ -24,7 +24,8 @@ export async function relayBridged(passage: Passage, bridge: Bridge): Promise<vo
 }
 
 async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault | null> {
-  const { answer, errand, meter } = passage;
+  const { answer, errand } = passage;
+  const { exchange } = errand.call;
   const withholding = new Withholding(answer.candidate.channel);
   let timer: Timer | null = null;
   try {
@@ -33,12 +34,14 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
       // What still waits then is no whole event.
       if (came === null) return null;
       const chunk = withholding.pass(came);
-      meter?.see(chunk);
-      if (!errand.call.exchange.gone) {
+      let taken = true;
+      if (!exchange.gone) {
         const told = stream.push(chunk);
-        if (!tell(passage, told)) await errand.call.exchange.drained();
+        taken = tell(passage, told);
         if (isOver(told)) timer ??= setTimeout(() => answer.inbound.cancel(), LINGER_MS);
-      } else if (isKnown(passage)) answer.inbound.cancel();
+      }
+      learn(passage, chunk);
+      if (!taken) await exchange.drained();
     }
   } catch (fault) {
     if (fault instanceof UpstreamFault) return fault;

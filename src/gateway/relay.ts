@@ -11,8 +11,8 @@ import {
   answerFields,
   endAs,
   explainBreak,
-  isKnown,
   judge,
+  learn,
   noteFirstByte,
   type Passage,
   showStream,
@@ -120,7 +120,7 @@ async function pump(
   passage: Passage,
   begun: readonly Uint8Array[],
 ): Promise<{ fault: UpstreamFault | null; last: Uint8Array | null }> {
-  const { answer, errand, bill, meter } = passage;
+  const { answer, errand, bill } = passage;
   const { inbound, candidate } = answer;
   const { exchange } = errand.call;
   const withholding = new Withholding(candidate.channel);
@@ -130,16 +130,13 @@ async function pump(
     for (;;) {
       const came = held.shift() ?? (await inbound.read());
       const chunk = came === null ? withholding.end() : withholding.pass(came);
+      const taken = exchange.gone || exchange.write(chunk);
       if (chunk.length > 0) {
         noteFirstByte(bill);
         last = chunk;
-        meter?.see(chunk);
+        learn(passage, chunk);
       }
-      if (!exchange.gone) {
-        if (!exchange.write(chunk)) await exchange.drained();
-      } else if (isKnown(passage)) {
-        inbound.cancel();
-      }
+      if (!taken) await exchange.drained();
       if (came === null) return { fault: null, last };
     }
   } catch (fault) {
