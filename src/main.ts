@@ -25,7 +25,14 @@ import { VERSION } from "./lib/version.ts";
 
 const program = new Command("gateway")
   .version(VERSION)
-  .description("One local gateway between your AI tools and the platforms that serve models.");
+  .description("One local gateway between your AI tools and the platforms that serve models.")
+  .option("--config <file>", "the config file, for whichever command")
+  .enablePositionalOptions()
+  .hook("preAction", (_, command) => {
+    const { config } = program.opts();
+    if (config !== undefined && command.getOptionValue("config") === undefined)
+      command.setOptionValue("config", config);
+  });
 
 program.addCommand(initCommand());
 program.addCommand(serveCommand());

@@ -20,7 +20,7 @@ export interface VerifyFlags extends ShowFlags {
 
 export interface TailFlags extends ShowFlags {
   readonly lines: string;
-  readonly follow?: true;
+  readonly follow?: boolean;
 }
 
 /** Whoever has more has them all for one reason. */
@@ -75,7 +75,7 @@ export async function tail(flags: TailFlags): Promise<void> {
   const tellLine = (text: string): void => print(flags.json === true ? text : formatLine(text));
   const { texts, next } = readLastLines(path, Number(flags.lines));
   for (const text of texts) tellLine(text);
-  if (flags.follow !== true) return;
+  if (flags.follow === false) return;
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   process.once("SIGTERM", () => stop.abort());

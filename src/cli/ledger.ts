@@ -48,16 +48,17 @@ function showCommand(): Command {
 
 function tailCommand(): Command {
   const command = openCommand("tail")
-    .description("show the last lines, and those that come")
-    .option("-n, --lines <count>", "how many", "10")
-    .option("-f, --follow", "go on until interrupted")
+    .description("show the last lines, and those that come until interrupted")
+    .option("-n, --lines <count>", "how many of the last", "10")
+    .option("-f, --follow", "go on, as it does anyway")
+    .option("--no-follow", "end after the last lines")
     .action(async (flags: TailFlags) => {
       const { tail } = await import("./ledger-run.ts");
       await tail(flags);
     });
   return addExamples(command, [
-    ["gateway ledger tail -f", "new lines as they come"],
-    ["gateway ledger tail --lines 100 --json | jq .charge_usd", "the last hundred, for a script"],
+    ["gateway ledger tail", "new lines as they come"],
+    ["gateway ledger tail --no-follow -n 100 --json | jq .charge_usd", "the last hundred, for a script"],
   ]);
 }
 

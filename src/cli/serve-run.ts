@@ -107,7 +107,8 @@ function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags, { war
   });
 }
 
-/** The first signal drains, the second ends at once. */
+/** The first signal drains, the second ends at once. So does a terminal that is closed; where nothing is a terminal
+ *  (nohup, a service), what a hang-up means has been decided already. */
 async function untilStopped(running: RunningGateway, { warn }: LogScreen): Promise<void> {
   const first = Promise.withResolvers<void>();
   let asked = false;
@@ -122,6 +123,7 @@ async function untilStopped(running: RunningGateway, { warn }: LogScreen): Promi
   };
   process.on("SIGINT", ask);
   process.on("SIGTERM", ask);
+  if ([process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) process.on("SIGHUP", ask);
   await first.promise;
   await running.stop(GRACE_MS);
 }

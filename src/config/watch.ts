@@ -79,6 +79,8 @@ function readConfig(path: string): Reading {
 function tell(reading: Reading, path: string, env: Environment, listener: ConfigListener): void {
   try {
     if (reading.text === null) throw reading.error;
+    if (reading.text.trim() === "")
+      throw new ConfigError(`${path} is empty: an editor may not have ended its work.`);
     listener.onChange({ ...checkConfigText(reading.text, path, env), path, sha256: reading.sha256 });
   } catch (error) {
     listener.onProblem(asConfigError(error));

@@ -30,6 +30,16 @@ const names = async (...flags: string[]): Promise<string[]> => {
   );
 };
 
+test("--config may stand before the command, and counts less than one behind it", async () => {
+  const list = (...words: string[]) => run({ folder: "/" }, ...words);
+  const path = folder.join("gateway.yaml");
+  const { stdout } = await list("groups", "list", "--config", path);
+  expect(stdout).toContain("at cost");
+  expect((await list("--config", path, "groups", "list")).stdout).toBe(stdout);
+  expect((await list("--config", "/none.yaml", "groups", "list", "--config", path)).stdout).toBe(stdout);
+  expect((await list("--config", "/none.yaml", "groups", "list")).status).toBe(2);
+});
+
 describe("groups list", () => {
   test("--json has the fields of the contract, decimals as text", async () => {
     const { stdout } = await gateway("groups", "list", "--json");

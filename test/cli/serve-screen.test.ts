@@ -142,6 +142,17 @@ describe("gateway serve on a terminal", () => {
     expect(screen.isOther).toBe(false);
   });
 
+  test("lets running streams finish when its window is closed", async () => {
+    const { program, address } = await serve();
+    const answer = await ask(address, { model: "demo-words-20_pace-20" });
+    program.hangUp();
+    expect(await answer.text()).toContain("message_stop");
+    await program.status;
+    expect(readLedger(folder.join("ledger.jsonl"))).toMatchObject([
+      { outcome: "complete", usage: { output: 20 } },
+    ]);
+  });
+
   test("uses no colour with NO_COLOR", async () => {
     const coloured = await serve();
     await finish(ask(coloured.address));

@@ -12,6 +12,8 @@ export interface Watched {
   readonly press: (keys: string) => void;
   readonly resize: (columns: number, rows: number) => void;
   readonly signal: (name: NodeJS.Signals) => void;
+  /** Closes the terminal's window. */
+  readonly hangUp: () => void;
   readonly status: Promise<number>;
 }
 
@@ -75,6 +77,7 @@ export function watch(
       child.terminal?.resize(newColumns, newRows);
     },
     signal: (name) => child.kill(name),
+    hangUp: () => child.terminal?.close(),
   };
 }
 

@@ -57,6 +57,15 @@ describe("a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(2);
   });
 
+  test("but not one that was emptied: its keys would all be unknown", async () => {
+    const { path } = setUp();
+    const watch = start(path);
+    writeFileSync(path, "\n");
+    expect(await watch.next()).toContain("is empty");
+    writeFileSync(path, write(2));
+    expect(await watch.next()).toBe(2);
+  });
+
   test("that was replaced by a rename", async () => {
     const { folder, path } = setUp();
     const watch = start(path);
