@@ -1,6 +1,7 @@
 // Which dialects are served by converting another one, and how. The conversions
 // themselves are bridges/'s; this is the one place where the gateway knows of them.
 
+import { collectReply } from "../bridges/responses-to-chat/collect.ts";
 import { convertError } from "../bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../bridges/responses-to-chat/reply.ts";
 import { convertRequest } from "../bridges/responses-to-chat/request.ts";
@@ -32,7 +33,8 @@ const RESPONSES_TO_CHAT: Crossing = {
     const { body, context, adjusted } = convertRequest(plain);
     const bridge: Bridge = {
       adjusted,
-      convertReply: (reply) => convertReply(parseJson(new TextDecoder().decode(reply)), context),
+      convertReply: (reply) =>
+        convertReply(parseJson(new TextDecoder().decode(reply)) ?? collectReply(reply), context),
       convertError: (status, error) => convertError(status, error, context),
       openStream: () => openChatStream(context),
     };

@@ -100,7 +100,8 @@ export function noteFirstByte(bill: Bill): void {
 export function answerFields({ answer, errand, streamed }: Passage): Field[] {
   const fields = withholdFields(responseFields(answer.inbound.fields), answer.candidate.channel);
   fields.push(["x-request-id", errand.call.id]);
-  return errand.bridge === null ? fields : bridgeFields(fields, errand.bridge, streamed);
+  const told = streamed && errand.request.stream;
+  return errand.bridge === null ? fields : bridgeFields(fields, errand.bridge, told);
 }
 
 function bridgeFields(fields: readonly Field[], { adjusted }: Bridge, streamed: boolean): Field[] {

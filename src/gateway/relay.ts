@@ -27,10 +27,11 @@ const WHOLE_LIMIT = 4 * 1024 * 1024;
 const CONVERTED_LIMIT = 64 * 1024 * 1024;
 
 export async function relay(passage: Passage): Promise<void> {
-  const { bridge } = passage.errand;
+  const { bridge, request } = passage.errand;
   const hideStream = showStream(passage);
   try {
-    if (!passage.streamed) await relayWhole(passage);
+    // Some upstreams answer with a stream whatever they are asked: what is converted is told as it was asked for.
+    if (!passage.streamed || (bridge !== null && !request.stream)) await relayWhole(passage);
     else if (bridge === null) await relayStream(passage, []);
     else await relayBridged(passage, bridge);
   } finally {

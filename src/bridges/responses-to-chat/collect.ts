@@ -1,0 +1,29 @@
+// A stream of Responses events → the reply that it tells, for a client that asked for no stream
+// of an upstream that answers with nothing else.
+
+import { openSseSplitter } from "../../lib/sse-events.ts";
+import { fieldOf, isObject, listOf, parseJson } from "../../lib/json.ts";
+import type { Json } from "./json.ts";
+
+const LAST = new Set<unknown>([
+  "response.completed",
+  "response.incomplete",
+  "response.failed",
+  "response.cancelled",
+  "error",
+]);
+
+/** Undefined where no event ends an answer. */
+export function collectReply(body: Uint8Array): Json | undefined {
+  const splitter = openSseSplitter();
+  const events = [...splitter.push(body), ...splitter.end()]
+    .map(({ data }) => parseJson(data))
+    .filter((event) => isObject(event));
+  const last = events.find(({ type }) => LAST.has(type));
+  if (last === undefined) return undefined;
+  const { response, error } = last;
+  if (!isObject(response)) return { error: isObject(error) ? error : { ...last, type: "" } };
+  if (listOf(response["output"]).length > 0) return response;
+  const done = events.filter(({ type }) => type === "response.output_item.done");
+  return { ...response, output: done.map((event) => fieldOf(event, "item")) };
+}

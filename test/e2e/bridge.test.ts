@@ -1,0 +1,77 @@
+// Chat Completions by way of Responses, where the upstream does not answer as it was asked.
+
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Answer } from "../../src/demo/answer.ts";
+import { makeRequest, openWorld, type World } from "./world.ts";
+
+let world: World;
+beforeAll(() => {
+  world = openWorld(() => ({ prices: { m: { input: "1", output: "2" } } }));
+});
+afterAll(() => world.stop());
+
+const event = (type: string, more: object): string =>
+  `event: ${type}\r\ndata: ${JSON.stringify({ type, ...more })}\r\n\r\n`;
+const usage = { input_tokens: 3, output_tokens: 4, total_tokens: 7 };
+const response = { id: "resp_1", object: "response", created_at: 1, model: "m", output: [] };
+const item = {
+  id: "msg_1",
+  type: "message",
+  role: "assistant",
+  content: [{ type: "output_text", text: "Hello é", annotations: [] }],
+};
+const BEGUN = [
+  event("response.created", { response: { ...response, status: "in_progress", usage: null } }),
+  event("response.output_item.added", { output_index: 0, item: { ...item, content: [] } }),
+  event("response.output_text.delta", { item_id: "msg_1", output_index: 0, delta: "Hello é" }),
+  event("response.output_item.done", { output_index: 0, item }),
+];
+
+function streamed(...events: readonly string[]): Answer {
+  return {
+    family: "responses",
+    status: 200,
+    fields: [["content-type", "text/event-stream"]],
+    framing: "chunked",
+    pieces: events.map((each) => Buffer.from(each)),
+  };
+}
+
+test.each([[[]], [[item]]])(
+  "who asked for no stream gets none, whatever the upstream sends",
+  async (output) => {
+    const last = event("response.completed", {
+      response: { ...response, status: "completed", usage, output },
+    });
+    world.upstream.next({ answer: streamed(...BEGUN, last) });
+    const { answer, lines } = await world.trace(makeRequest("chat"));
+    expect(answer.field("content-type")).toBe("application/json");
+    expect(JSON.parse(answer.body.toString())).toMatchObject({
+      object: "chat.completion",
+      choices: [{ message: { content: "Hello é" }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 3, completion_tokens: 4 },
+    });
+    expect(answer.field("x-gateway-charge")).toBe("0.000011");
+    expect(lines).toMatchObject([{ outcome: "complete", basis: "exact", charge_usd: "0.000011" }]);
+  },
+);
+
+test("what ends such a stream early, or as a failure, is an error", async () => {
+  world.upstream.next({ answer: streamed(...BEGUN) });
+  const cut = await world.trace(makeRequest("chat"));
+  expect(cut.answer.status).toBe(502);
+  expect(cut.lines).toMatchObject([{ outcome: "upstream_cut", status: 502 }]);
+
+  const error = { code: "context_length_exceeded", message: "too long" };
+  for (const last of [
+    event("response.failed", { response: { ...response, status: "failed", error, usage: null } }),
+    event("error", { error }),
+    event("error", error),
+  ]) {
+    world.upstream.next({ answer: streamed(...BEGUN, last) });
+    const failed = await world.trace(makeRequest("chat"));
+    expect(failed.answer.status).toBe(400);
+    expect(JSON.parse(failed.answer.body.toString()).error).toMatchObject({ ...error, param: "messages" });
+    expect(failed.lines).toMatchObject([{ outcome: "upstream_error", status: 400 }]);
+  }
+});
