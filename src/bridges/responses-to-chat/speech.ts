@@ -60,8 +60,9 @@ export function tellWholeReasoning(stream: Stream, entry: Entry, item: Item): st
 
 function tellText(stream: Stream, entry: Entry, text: string, logprobs: unknown): string {
   if (entry.muted) return "";
-  const gap = stream.spoken && !entry.told ? GAP : "";
+  const gap = stream.spoken && entry.part === "" ? GAP : "";
   entry.told = true;
+  entry.part = "text";
   stream.spoken = true;
   const opening = stream.opened ? "" : openWith(stream, '{"role":"assistant","content":"","refusal":null}');
   const delta = `{"content":${JSON.stringify(gap === "" ? text : gap + text)}}`;

@@ -19,7 +19,7 @@ export interface Entry {
   readonly muted: boolean;
   /** Something of it has been told. */
   told: boolean;
-  /** The last part of a reasoning that was told. */
+  /** The last part of a reasoning that was told; of a message, its text. */
   part: string;
   /** Before and after the text of a call's input, as JSON. */
   readonly before: string;

@@ -178,6 +178,15 @@ describe("what is told", () => {
 
   test("several messages, joined", () => {
     expect(complete(both)["choices"][0].message.content).toBe("One.\n\nTwo.");
+    const content = [{ type: "refusal", refusal: "No." }, ...message("b", "Two.")["content"]];
+    const refusing = { ...message("b", "Two."), content };
+    const [added, ...told] = stream(refusing, 1, words("Two."), TEXT);
+    const refused = { type: "response.refusal.delta", output_index: 1, item_id: "b", delta: "No." };
+    const events = [created, ...stream(one, 0, words("One."), TEXT), added ?? {}, refused, ...told];
+    expect(complete([...events, end([one, refusing])])["choices"][0].message).toMatchObject({
+      content: "One.\n\nTwo.",
+      refusal: "No.",
+    });
   });
 
   test("the first message alone under a JSON format", () => {
