@@ -62,6 +62,11 @@ export function createMemory(name: string, identity: string): ChannelMemory {
   };
 }
 
+/** Of another upstream under the same name. What is the name's own stays: the user's word, and the day's charge. */
+export function renewMemory({ name, disabled, charge }: ChannelMemory, identity: string): ChannelMemory {
+  return { ...createMemory(name, identity), disabled, calm: !disabled, charge };
+}
+
 interface Policy {
   /** What rests: other models of a channel that is rate limited for one may still be had. */
   readonly whole: boolean;
@@ -112,25 +117,42 @@ export interface Blow {
 
 export function noteFailure(memory: ChannelMemory, blow: Blow): void {
   const { failure, model, now } = blow;
-  endTrial(memory, model);
   memory.lastFailure = { at: now, reason: explainFailure(failure) };
   const rule = POLICIES[causeOf(failure)];
-  const waitMs = failure.kind === "status" ? failure.waitMs : null;
-  if (rule.whole || model === null) {
-    memory.strikes += 1;
-    if (memory.strikes < rule.strikes && waitMs === null) return;
-    memory.rest = makeRest(rule, blow, memory.strikes - rule.strikes, memory.rest);
+  const place = rule.whole ? null : model;
+  const before = (place === null ? memory.rest : memory.models.get(place)) ?? null;
+  const isLate = wasSentBefore(before, now);
+  endTrial(memory, model);
+  if (place === null) {
+    memory.strikes += isLate ? 0 : 1;
+    if (memory.strikes < rule.strikes && readTold(failure) === null) return;
+    memory.rest = extendRest(before, makeRest(rule, blow, memory.strikes - rule.strikes), isLate);
   } else {
-    const known = memory.models.get(model) ?? null;
-    memory.models.delete(model);
-    memory.models.set(model, makeRest(rule, blow, known?.strikes ?? 0, known));
-    if (memory.models.size > MODELS_KEPT) memory.models.delete(memory.models.keys().next().value ?? model);
+    const again = (before?.strikes ?? 0) - (isLate ? 1 : 0);
+    memory.models.delete(place);
+    memory.models.set(place, extendRest(before, makeRest(rule, blow, again), isLate));
+    if (memory.models.size > MODELS_KEPT) memory.models.delete(memory.models.keys().next().value ?? place);
   }
   memory.calm = false;
 }
 
-function makeRest(rule: Policy, { failure, now, random }: Blow, again: number, before: Rest | null): Rest {
-  const waitMs = failure.kind === "status" ? failure.waitMs : null;
+/** While a channel rests nothing is sent but a trial: what else fails had been on its way, and is no further failure. */
+function wasSentBefore(before: Rest | null, now: number): boolean {
+  const rest = standing(before, now);
+  return rest !== null && now >= rest.trialUntil;
+}
+
+function extendRest(before: Rest | null, rest: Rest, isLate: boolean): Rest {
+  if (before === null) return rest;
+  return isLate && before.until >= rest.until ? before : { ...rest, since: before.since };
+}
+
+function readTold(failure: Failure): number | null {
+  return failure.kind === "status" ? failure.waitMs : null;
+}
+
+function makeRest(rule: Policy, { failure, now, random }: Blow, again: number): Rest {
+  const waitMs = readTold(failure);
   const doubled = Math.min(rule.longestMs, rule.firstMs * 2 ** Math.min(30, Math.max(0, again)));
   // Half of it is left to chance, lest all that wait come back at once.
   const guess = doubled * (0.5 + random() / 2);
@@ -138,7 +160,7 @@ function makeRest(rule: Policy, { failure, now, random }: Blow, again: number, b
     state: rule.state,
     brief: nameFailure(failure),
     reason: explainFailure(failure),
-    since: before?.since ?? now,
+    since: now,
     until: Math.round(now + (waitMs === null ? guess : Math.min(waitMs, LONGEST_TOLD_MS))),
     told: waitMs !== null,
     trialUntil: 0,
@@ -157,9 +179,14 @@ export function noteAnswer(
   memory.lastAnswer = now;
   memory.strikes = 0;
   if (memory.calm) return;
-  memory.rest = null;
-  if (model !== null) memory.models.delete(model);
+  if (!isBinding(memory.rest, now)) memory.rest = null;
+  if (model !== null && !isBinding(memory.models.get(model), now)) memory.models.delete(model);
   settleCalm(memory);
+}
+
+/** Nothing is sent while such a rest stands: what is answered all the same was sent before. */
+function isBinding(rest: Rest | null | undefined, now: number): boolean {
+  return standing(rest ?? null, now)?.told === true;
 }
 
 /** Forgets why it was left alone: it was switched on again, or a probe found it well. */
@@ -187,7 +214,10 @@ export function doorOf(memory: ChannelMemory, model: string | null, now: number)
 
 /** What stands in the way of a request; null when nothing does any more. */
 export function restOf(memory: ChannelMemory, model: string | null, now: number): Rest | null {
-  return standing(memory.rest, now) ?? standing((model !== null && memory.models.get(model)) || null, now);
+  const whole = standing(memory.rest, now);
+  const own = standing((model !== null && memory.models.get(model)) || null, now);
+  if (whole === null || own === null) return whole ?? own;
+  return own.told && (!whole.told || own.until > whole.until) ? own : whole;
 }
 
 /** A rest that is yet to begin was begun before the clock was set back, and so was one that ends later than any can. */

@@ -14,6 +14,7 @@ import {
   endTrial,
   noteAnswer,
   noteFailure,
+  renewMemory,
   restOf,
   settleCalm,
   startTrial,
@@ -68,7 +69,7 @@ export interface Channels {
   lastAnswer(channel: Channel): number;
   setDisabled(channel: Channel, disabled: boolean, now: number): void;
   view(catalog: Catalog, now: number): ChannelView[];
-  /** A changed catalog: what is known of channels that are no more, or no longer the same, is forgotten. */
+  /** A changed catalog: what was learned of channels that are no more, or no longer the same, is forgotten. */
   retain(catalog: Catalog): void;
   close(): void;
 }
@@ -123,7 +124,8 @@ class ChannelBook implements Channels {
   #nameSession(asker: Asker, route: Route): string | null {
     const { exchange } = asker.call;
     const session = readSession((name) => exchange.field(name), asker.request.plain);
-    return session === null ? null : `${route.group.name}/${session}`;
+    // By model, for caches are a model's own, and so are most rests.
+    return session === null ? null : `${route.group.name}/${route.model ?? ""}/${session}`;
   }
 
   explainNone(route: Route, now: number): GatewayError {
@@ -133,7 +135,7 @@ class ChannelBook implements Channels {
       if (memory.disabled) return `"${channel.name}" is disabled`;
       const rest = restOf(memory, model, now);
       if (rest === null) return `"${channel.name}" is being tried`;
-      soonest = Math.min(soonest, Math.max(rest.until, rest.trialUntil));
+      soonest = Math.min(soonest, rest.told ? rest.until : rest.trialUntil);
       return `"${channel.name}" ${rest.brief}`;
     });
     const waitMs = Number.isFinite(soonest) ? soonest - now : 60_000;
@@ -156,6 +158,7 @@ class ChannelBook implements Channels {
 
   reportFailure({ channel, model }: Candidate, failure: Failure, now: number): void {
     const memory = this.#recall(channel);
+    if (memory.identity !== identify(channel)) return;
     memory.window.addRequest(now);
     memory.window.addError(now);
     noteFailure(memory, { failure, model, now, random: this.#options.random });
@@ -191,6 +194,7 @@ class ChannelBook implements Channels {
 
   reportProbe(channel: Channel, failure: Failure | null, now: number): void {
     const memory = this.#recall(channel);
+    if (memory.identity !== identify(channel)) return;
     if (failure === null) {
       memory.lastAnswer = now;
       // A rate limit that was told stands, however well the list of models is.
@@ -224,9 +228,8 @@ class ChannelBook implements Channels {
     const kept = new Map<string, ChannelMemory>();
     for (const channel of channels.values()) {
       const identity = identify(channel);
-      const memory = this.#memories.get(channel.name);
-      const fresh = createMemory(channel.name, identity);
-      kept.set(channel.name, memory?.identity === identity ? memory : fresh);
+      const memory = this.#memories.get(channel.name) ?? createMemory(channel.name, identity);
+      kept.set(channel.name, memory.identity === identity ? memory : renewMemory(memory, identity));
     }
     this.#memories = kept;
   }

@@ -130,8 +130,8 @@ describe("the order", () => {
 });
 
 describe("a conversation", () => {
-  const settle = ({ catalog, channels }: Book, name: string, session: string): void => {
-    const route = match(catalog.keys.get("k")!, "m");
+  const settle = ({ catalog, channels }: Book, name: string, session: string, model = "m"): void => {
+    const route = match(catalog.keys.get("k")!, model);
     const asker = {
       call: { exchange: { field: (field: string) => (field === "session-id" ? session : undefined) } },
       request: { plain: null },
@@ -168,6 +168,16 @@ describe("a conversation", () => {
     now += MINUTE;
     book.answer("b");
     expect(book.names({ session: "s" })[0]).toBe("a");
+  });
+
+  test("of several models has a channel for each: caches are a model's own, and so are most rests", () => {
+    const book = open({ a: { priority: 1 }, b: { priority: 2 } });
+    settle(book, "a", "s", "opus");
+    book.fail("a", status(429, MINUTE), "haiku");
+    settle(book, "b", "s", "haiku");
+    expect(book.names({ session: "s", model: "opus" })).toEqual(["a", "b"]);
+    now += 2 * MINUTE;
+    expect(book.names({ session: "s", model: "haiku" })).toEqual(["b", "a"]);
   });
 });
 
@@ -264,6 +274,52 @@ describe("a failure makes a channel rest", () => {
     expect(notices).toHaveLength(1);
   });
 
+  test("and what was sent before it ends no rest that was told", () => {
+    const { names, fail, answer } = open(TWO);
+    fail("a", status(429, 30 * SECOND));
+    answer("a");
+    expect(names()).toEqual(["b"]);
+    fail("a", status(402, 30 * SECOND));
+    answer("a");
+    expect(names({ model: "other" })).toEqual(["b"]);
+    now += 31 * SECOND;
+    answer("a");
+    expect(names()).toEqual(["a", "b"]);
+  });
+
+  test("nor does it shorten one", () => {
+    const { names, fail } = open(TWO);
+    fail("a", status(429, 30 * SECOND));
+    fail("a", status(529));
+    fail("a", status(429, 10 * SECOND));
+    now += 20 * SECOND;
+    expect(names()).toEqual(["b"]);
+    now += 11 * SECOND;
+    expect(names()).toEqual(["a", "b"]);
+  });
+
+  test.each([fault("connect"), status(529)])(
+    "once, however many requests were on their way to it: %j",
+    (failure) => {
+      const { names, channels, catalog } = open(TWO);
+      const [first] = match(catalog.keys.get("k")!, "m").candidates;
+      lots = Array.from({ length: 200 }, () => 1);
+      for (let sent = 0; sent < 200; sent += 1) channels.reportStart(first!, now);
+      for (let sent = 0; sent < 200; sent += 1) channels.reportFailure(first!, failure, now);
+      expect(names()).toEqual(["b"]);
+      now += SECOND;
+      expect(names()).toEqual(["a", "b"]);
+    },
+  );
+
+  test("of a model for as long as was told, whatever is guessed of the whole channel", () => {
+    const { names, fail } = open({ a: {} });
+    fail("a", status(429, MINUTE));
+    fail("a", fault("connect"), "other");
+    expect(names({ model: "other" })).toEqual(["a"]);
+    expect(names()).toEqual([]);
+  });
+
   test("and it stays what it was until an answer has come", () => {
     const { fail, answer, state } = open(TWO);
     fail("a", fault("connect"));
@@ -321,6 +377,15 @@ describe("none left", () => {
     expect(error.message).toContain('"a" is rate limited; "b" is rate limited.');
     // What an upstream said to one client is not for the others.
     expect(error.message).not.toContain("said");
+  });
+
+  test("a channel that is being tried is to be asked again soon, however long it was to rest", () => {
+    const { fail, channels, catalog, names } = open({ a: {} });
+    const route = match(catalog.keys.get("k")!, "m");
+    for (let count = 0; count < 9; count += 1) fail("a", fault("connect"));
+    channels.reportStart(route.candidates[0]!, now);
+    expect(names()).toEqual([]);
+    expect(channels.explainNone(route, now).retryAfterSeconds).toBe(2);
   });
 
   test("nobody is told to wait for hours: clients would", () => {
@@ -447,6 +512,26 @@ describe("a restart", () => {
     expect(open({ ...TWO, a: { credential: "yyyy" } }).names()).toEqual(["a", "b"]);
     before.channels.retain(makeCatalog({ ...TWO, a: { base_url: "http://127.0.0.1:10" } }));
     expect(before.names()).toEqual(["a", "b"]);
+  });
+
+  test("nor does what is still on its way there say anything of the new one", () => {
+    const { names, channels, catalog, state } = open(TWO);
+    const [old] = match(catalog.keys.get("k")!, "m").candidates;
+    channels.reportStart(old!, now);
+    channels.retain(makeCatalog({ ...TWO, a: { credential: "yyyy" } }));
+    channels.reportFailure(old!, status(401), now);
+    channels.reportProbe(old!.channel, status(401), now);
+    expect([state("a"), names()]).toEqual(["unknown", ["a", "b"]]);
+  });
+
+  test("but not that it was switched off by command, nor what it has cost today", () => {
+    const book = open(TWO);
+    book.channels.setDisabled(book.catalog.channels.get("a")!, true, now);
+    book.channels.reportEnd("a", { broken: null, chargeUsd: "0.5" }, now);
+    const changed = makeCatalog({ ...TWO, a: { credential: "yyyy" } });
+    book.channels.retain(changed);
+    expect(book.names()).toEqual(["b"]);
+    expect(book.channels.view(changed, now)[0]).toMatchObject({ state: "disabled", charge_today_usd: "0.5" });
   });
 
   test.each(["", "{", '{"v":2}', '{"v":1,"channels":[{"name":"a"}]}'])(
