@@ -32,8 +32,12 @@ export function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
   return chunks.length === 1 ? first : Buffer.concat(chunks);
 }
 
-/** An error's body, as much of it as anyone wants to read; what cannot be read is left out. */
-export async function readErrorBody(inbound: Inbound): Promise<Uint8Array> {
+/** Who only refuses says why at once. */
+const ERROR_PATIENCE_MS = 10_000;
+
+/** An error's body, as much of it as anyone wants to read and wait for; what cannot be read is left out. */
+export async function readErrorBody(inbound: Inbound, leftMs: number): Promise<Uint8Array> {
+  const timer = setTimeout(() => inbound.cancel(), Math.min(leftMs, ERROR_PATIENCE_MS));
   try {
     const { chunks, rest } = await readUpTo(inbound, 256 * 1024);
     if (rest) inbound.cancel();
@@ -41,5 +45,7 @@ export async function readErrorBody(inbound: Inbound): Promise<Uint8Array> {
   } catch (error) {
     if (error instanceof UpstreamFault) return new Uint8Array(0);
     throw error;
+  } finally {
+    clearTimeout(timer);
   }
 }

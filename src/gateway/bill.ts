@@ -3,6 +3,7 @@
 import { estimateInputTokens } from "../billing/estimate.ts";
 import type { Intent } from "../billing/ledger-journal.ts";
 import type { Admission } from "../billing/limits.ts";
+import type { Overrides } from "../billing/prices.ts";
 import { reserve } from "../billing/reserve.ts";
 import type { Limits } from "../config/catalog.ts";
 import type { Call } from "./call.ts";
@@ -30,6 +31,8 @@ export interface Bill {
   /** What the upstream of the answering channel is asked for; the client's own name until then. */
   requested: string | null;
   readonly attempts: Attempt[];
+  /** The config's prices when it came: a changed config is for the requests that follow. */
+  readonly overrides: Overrides;
   /** The ledger knows of the request: it gets a line, come what may. False where nothing is billed. */
   readonly open: boolean;
   settled: boolean;
@@ -54,6 +57,7 @@ export async function openBill({ call, request }: Errand, route: Route, gateway:
     estimatedInput,
     requested,
     attempts: [],
+    overrides: gateway.catalog.prices,
     open,
     settled: false,
     firstByteMs: null,

@@ -129,11 +129,15 @@ export function noteFailure(memory: ChannelMemory, blow: Blow): void {
     memory.rest = extendRest(before, makeRest(rule, blow, memory.strikes - rule.strikes), isLate);
   } else {
     const again = (before?.strikes ?? 0) - (isLate ? 1 : 0);
-    memory.models.delete(place);
-    memory.models.set(place, extendRest(before, makeRest(rule, blow, again), isLate));
-    if (memory.models.size > MODELS_KEPT) memory.models.delete(memory.models.keys().next().value ?? place);
+    keepModel(memory.models, place, extendRest(before, makeRest(rule, blow, again), isLate));
   }
   memory.calm = false;
+}
+
+function keepModel(models: Map<string, Rest>, model: string, rest: Rest): void {
+  models.delete(model);
+  models.set(model, rest);
+  if (models.size > MODELS_KEPT) models.delete(models.keys().next().value ?? model);
 }
 
 /** While a channel rests nothing is sent but a trial: what else fails had been on its way, and is no further failure. */

@@ -55,6 +55,8 @@ export interface Channels {
   choose(asker: Asker, route: Route, now: number): Choice;
   /** The error to answer with when there was nothing to choose. It tells nobody what an upstream said to others. */
   explainNone(route: Route, now: number): GatewayError;
+  /** A request whose choice it was may still be sent there. */
+  admits(candidate: Candidate, now: number): boolean;
   /** The request is about to go there. */
   reportStart(candidate: Candidate, now: number): void;
   reportAnswer(candidate: Candidate, firstByteMs: number, now: number): void;
@@ -119,6 +121,10 @@ class ChannelBook implements Channels {
       candidates.filter(({ channel, model }) => doorOf(this.#recall(channel), model, now) === door);
     const open = through("open");
     return open.length > 0 ? open : through("trial");
+  }
+
+  admits({ channel, model }: Candidate, now: number): boolean {
+    return doorOf(this.#recall(channel), model, now) !== "closed";
   }
 
   #nameSession(asker: Asker, route: Route): string | null {

@@ -42,6 +42,8 @@ export async function failover(errand: Errand, bill: Bill, gateway: Gateway): Pr
   for (const candidate of choice.candidates) {
     const leftMs = deadline - performance.now();
     if (bill.attempts.length >= most || leftMs <= 0) break;
+    // While another one was asked it may have come to rest.
+    if (last !== null && !channels.admits(candidate, gateway.now())) continue;
     const isLast = bill.attempts.length + 1 === most;
     const attempted = await attempt({ errand, candidate, bill, gateway, leftMs, isLast });
     if (!("failure" in attempted)) {
@@ -52,6 +54,11 @@ export async function failover(errand: Errand, bill: Bill, gateway: Gateway): Pr
     if (endsErrand(attempted.failure)) break;
   }
   if (last === null) throw channels.explainNone(bill.route, gateway.now());
+  return concede(last);
+}
+
+/** No channel has answered: what the last one said is for the client, or makes it the gateway's error. */
+function concede(last: Failed): Answer {
   if (last.failure === null) return last.answer;
   if (last.answer?.inbound.status === 429) return last.answer;
   throw describeFailure(last.failure);
@@ -115,7 +122,7 @@ async function readRefusal(turn: Turn, answer: Answer): Promise<Answer | Failed>
   const { channel } = candidate;
   const { inbound } = answer;
   bill.attempts.push({ channel: channel.name, status: inbound.status });
-  const whole = scrub(await readErrorBody(inbound), [channel.credential]);
+  const whole = scrub(await readErrorBody(inbound, turn.leftMs), [channel.credential]);
   const failure = readFailure(channel.name, inbound, whole, gateway.now());
   const told = { ...answer, whole };
   return failure !== null || isKeptElsewhere(turn, told) ? { failure, answer: told } : told;

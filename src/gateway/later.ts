@@ -3,8 +3,8 @@
 
 import type { Bill } from "./bill.ts";
 
-/** Whose answer it is, and what was asked for. */
-type Owed = Pick<Bill, "route" | "requested">;
+/** Whose answer it is, what was asked for, and on which terms. */
+type Owed = Pick<Bill, "route" | "requested" | "overrides">;
 
 const MOST_OWED = 10_000;
 
@@ -12,8 +12,8 @@ export class Later {
   /** By the answer's id, oldest first. */
   readonly #owed = new Map<string, Owed>();
 
-  keep(id: string, { route, requested }: Owed): void {
-    this.#owed.set(id, { route, requested });
+  keep(id: string, { route, requested, overrides }: Owed): void {
+    this.#owed.set(id, { route, requested, overrides });
     const [oldest = id] = this.#owed.keys();
     if (this.#owed.size > MOST_OWED) this.#owed.delete(oldest);
   }

@@ -153,7 +153,7 @@ function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, 
     model: reading?.model ?? null,
     requested: bill.requested,
     book: gateway.prices,
-    overrides: gateway.catalog.prices,
+    overrides: bill.overrides,
     at: new Date(bill.call.time),
     multiplier: bill.route.group.multiplier,
   });

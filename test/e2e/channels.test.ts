@@ -65,6 +65,21 @@ describe("a rate limit", () => {
   });
 });
 
+test("a channel that has come to rest while another was asked is left alone", async () => {
+  const { a, b, ask, gateway } = open({ a: { timeouts: { first_byte: "100s" } } });
+  const gate = makeGate();
+  const overloaded = "HTTP/1.1 529 Busy\r\ncontent-length: 2\r\n\r\n{}";
+  a.next({ steps: () => [gate, Buffer.from(overloaded)] });
+  const early = rawRequest(gateway.port, makeRequest("messages"));
+  await gate.reached;
+  a.next(say("529 Busy", "{}"));
+  b.next(LIMITED);
+  expect((await ask(makeRequest("messages"))).answer.status).toBe(429);
+  gate.open();
+  expect((await early).status).toBe(529);
+  expect([a.requests.length, b.requests.length]).toEqual([2, 1]);
+});
+
 test("a group whose channels are all disabled in the config is unavailable, and says why", async () => {
   const { ask } = open({ a: { disabled: true }, b: { disabled: true } });
   const { answer, sent } = await ask(makeRequest("messages"));
@@ -123,6 +138,17 @@ describe("when nothing answers", () => {
     a.next("never-answer");
     const { answer, sent } = await ask(makeRequest("messages"));
     expect([answer.status, ...sent]).toEqual([504, 1, 0]);
+  });
+
+  test("nor does an error whose words never come", async () => {
+    const { a, ask } = open({
+      a: { timeouts: { idle: "100s" } },
+      config: { failover: { total: "200ms" } },
+    });
+    const head = "HTTP/1.1 500 Failed\r\ncontent-length: 100\r\n\r\n";
+    a.next({ steps: () => [Buffer.from(head), "stall"] });
+    const { answer, sent } = await ask(makeRequest("messages"));
+    expect([answer.status, ...sent]).toEqual([502, 1, 0]);
   });
 });
 

@@ -85,6 +85,29 @@ describe("a changed file", () => {
     });
   });
 
+  test("changes no price of what runs", async () => {
+    await withGateway(async ({ upstream, gateway, config, change }) => {
+      const priced = (output: string) => ({
+        ...config,
+        prices: { "claude-haiku-4-5": { input: "1", output } },
+      });
+      await change(priced("2"));
+      const gate = makeGate();
+      upstream.next({ gates: { 6: gate } });
+      const client = await openRaw(gateway.port);
+      client.send(writeRequest(makeRequest("messages", true)));
+      await client.until("text_delta");
+      await change(priced("999"));
+      gate.open();
+      await client.until("message_stop");
+      await gateway.recorded(1);
+      client.close();
+      gateway.signal("SIGTERM");
+      await gateway.exited;
+      expect(gateway.ledger()).toMatchObject([{ outcome: "complete", prices: { input: "1", output: "2" } }]);
+    });
+  });
+
   test("brings new keys, groups, channels and prefixes", async () => {
     await withGateway(async ({ gateway, upstream, config, change }) => {
       const other = startDemoUpstream({ credential: "another-credential" });
