@@ -71,6 +71,13 @@ export function parseRequest(head: string): RequestHead {
   };
 }
 
+const VERSION = "HTTP/1.";
+
+/** False where no answer can come of it, however much follows: who speaks another protocol may wait for ever. */
+export function mayBeginAnswer(bytes: Buffer, from: number): boolean {
+  return VERSION.startsWith(bytes.toString("latin1", from, from + VERSION.length));
+}
+
 export function parseAnswer(head: string): AnswerHead {
   const lineEnd = endOfLine(head, 0);
   const line = head.slice(0, lineEnd);

@@ -8,7 +8,14 @@ import { Gathering, writePacket, writeRest } from "./bytes.ts";
 import type { Call, Carrier } from "./call.ts";
 import type { Peer } from "./dial.ts";
 import { openDecoder, readLength, staysOpen, type BodyDecoder } from "./framing.ts";
-import { findField, findHeadEnd, MAX_HEAD_BYTES, parseAnswer, type AnswerHead } from "./head.ts";
+import {
+  findField,
+  findHeadEnd,
+  MAX_HEAD_BYTES,
+  mayBeginAnswer,
+  parseAnswer,
+  type AnswerHead,
+} from "./head.ts";
 import { Malformed } from "./malformed.ts";
 import type { FaultKind } from "./types.ts";
 
@@ -165,7 +172,10 @@ export class Wire implements Carrier, Peer {
       const end = findHeadEnd(bytes, from);
       if ((end < 0 ? bytes.length : end) - from > MAX_HEAD_BYTES)
         throw new Malformed("the head is too large");
-      if (end < 0) break;
+      if (end < 0) {
+        if (!mayBeginAnswer(bytes, from)) throw new Malformed("not HTTP/1");
+        break;
+      }
       const head = parseAnswer(bytes.toString("latin1", from, end - 4));
       if (head.status >= 200) {
         this.#head.clear();

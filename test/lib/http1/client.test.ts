@@ -264,6 +264,7 @@ describe("an answer", () => {
 
   test.each([
     ["no HTTP", "SSH-2.0-OpenSSH\r\n\r\n"],
+    ["another protocol, that then waits", "SSH-2.0-OpenSSH\r\n"],
     ["a TLS alert", "\u0015\u0003\u0003\u0000\u0002\u0002\r\n\r\n"],
     ["HTTP/2", "HTTP/2 200\r\n\r\n"],
     ["both framings", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"],
