@@ -145,13 +145,20 @@ function tellEvent(stream: Stream, sse: SseEvent): string {
 }
 
 function tellParsed(stream: Stream, event: Json, sse: SseEvent): string {
-  const { type } = event;
-  const row = typeof type === "string" && Object.hasOwn(ROWS, type) ? ROWS[type] : undefined;
-  if (typeof type !== "string" || row === undefined) return "";
+  const type = nameRow(event, sse);
+  const row = type === null ? undefined : ROWS[type];
+  if (type === null || row === undefined) return "";
   if (stream.phase === "held" && !PRELUDE.has(type)) stream.phase = "open";
   const text = row(stream, event);
   if (text !== "" && type.endsWith(".delta")) stream.lane = openLane(stream, type, event, sse);
   return text;
+}
+
+/** Null for an event without a row. Relays send errors that don't say that they are. */
+function nameRow(event: Json, { name }: SseEvent): string | null {
+  const { type, error } = event;
+  if (typeof type === "string" && Object.hasOwn(ROWS, type)) return type;
+  return name === "error" || (type === undefined && isObject(error)) ? "error" : null;
 }
 
 function meet(stream: Stream, event: Json): string {

@@ -598,6 +598,20 @@ describe("failures", () => {
     }
   });
 
+  test("an error that doesn't say that it is one, as relays send it, is told all the same", () => {
+    const error = { message: "oops", param: null, code: "server_error", type: "server_error" };
+    for (const bytes of [
+      `data: ${JSON.stringify({ error })}\n\n`,
+      `event: error\ndata: ${JSON.stringify(error)}\n\n`,
+    ]) {
+      const early = openChatTeller(PLAIN).push(encode(bytes));
+      expect(early.refusal).toEqual({ status: 500, body: JSON.stringify({ error }) });
+      const late = openChatTeller(PLAIN);
+      push(late, created, added);
+      expect(accumulate(late.push(encode(bytes)).text).error).toEqual(error);
+    }
+  });
+
   test("a response that failed is no answer, whatever the event calls it", () => {
     const contrary = { ...failed, type: "response.completed" };
     expect(run([created, contrary]).phase).toBe("broken");
