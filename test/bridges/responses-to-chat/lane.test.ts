@@ -95,6 +95,51 @@ test("deltas in any order of their members are told the same, however many come 
   );
 });
 
+/** The same event as another server may write it. */
+const framing = fc.constantFrom<(event: Json) => string>(
+  frame,
+  frame,
+  (event) => frame(event).replaceAll("\n", "\r\n"),
+  (event) => frame(event).replaceAll(": ", ":"),
+  (event) => `data: ${JSON.stringify(event)}\n\n`,
+  (event) => `: hello\n\n${frame(event)}`,
+  (event) => `id: 7\n${frame(event)}`,
+  (event) =>
+    `data: ${JSON.stringify(event, null, 1).replaceAll("\n", "\ndata: ")}\nevent: ${event["type"]}\n\n`,
+);
+
+test("deltas in any framing are told the same, those of calls and thoughts between them too", () => {
+  const other = fc.constantFrom<Json>(
+    { type: "response.refusal.delta", item_id: "msg_1", output_index: 0, delta: "No." },
+    {
+      type: "response.reasoning_text.delta",
+      item_id: "rs_1",
+      output_index: 1,
+      delta: "Hm.",
+      content_index: 0,
+    },
+    { type: "response.function_call_arguments.delta", item_id: "fc_1", output_index: 2, delta: "{" },
+    { type: "response.output_item.added", output_index: 0, item: { type: "message", content: [] } },
+    {
+      type: "response.output_item.added",
+      output_index: 2,
+      item: { type: "function_call", id: "fc_1", call_id: "c", name: "f", arguments: "" },
+    },
+  );
+  const told = fc.array(fc.tuple(fc.oneof(delta, delta, other), framing), { minLength: 2, maxLength: 12 });
+  fc.assert(
+    fc.property(told, fc.boolean(), fc.nat(), (events, mark, cut) => {
+      const text = BEGINNING + events.map(([event, write]) => write(event)).join("");
+      const bytes = Buffer.from(mark ? `\uFEFF${text}` : text);
+      const place = cut % bytes.length;
+      const longWay = convert(Array.from(bytes, (byte) => Buffer.of(byte)));
+      expect(convert([bytes])).toBe(longWay);
+      expect(convert([bytes.subarray(0, place), bytes.subarray(place)])).toBe(longWay);
+    }),
+    { numRuns: 300 },
+  );
+});
+
 test("bytes that are damaged are told the same as well", () => {
   const damage = fc.record({
     at: fc.nat(),
