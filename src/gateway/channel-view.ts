@@ -37,7 +37,8 @@ export function describeChannel(channel: Channel, memory: ChannelMemory, now: nu
     since: state === "unknown" ? null : new Date(since).toISOString(),
     reason,
     until: until === null ? null : new Date(until).toISOString(),
-    success_rate: recent.requests === 0 ? null : 1 - recent.errors / recent.requests,
+    // What began before these minutes may break in them.
+    success_rate: recent.requests === 0 ? null : Math.max(0, 1 - recent.errors / recent.requests),
     latency_ms: window.quantile(0.5),
     latency_p95_ms: window.quantile(0.95),
     requests_hour: hour.reduce((sum, { requests }) => sum + requests, 0),

@@ -489,6 +489,16 @@ describe("what is seen", () => {
   });
 });
 
+test("streams that began long ago and break now leave no rate below zero", () => {
+  const { channels, catalog, answer } = open(TWO);
+  for (let count = 0; count < 3; count += 1) answer("a");
+  now += 30 * MINUTE;
+  answer("a");
+  for (let count = 0; count < 3; count += 1)
+    channels.reportEnd("a", { broken: "broke off", chargeUsd: null }, now);
+  expect(channels.view(catalog, now)[0]).toMatchObject({ success_rate: 0, errors_hour: 3 });
+});
+
 describe("a restart", () => {
   test("remembers what rests, what is disabled, and the hour", () => {
     const before = open(TWO);
