@@ -223,7 +223,9 @@ class ChannelBook implements Channels {
     if (!disabled) wake(memory);
     settleCalm(memory);
     this.#show(channel, memory, now);
+    // A command was given once.
     this.#store.touch();
+    this.#store.flush();
   }
 
   view({ channels }: Catalog, now: number): ChannelView[] {

@@ -60,6 +60,8 @@ const STATUS_RULES: ReadonlyMap<number, Rule> = new Map<number, Rule>([
   [401, REFUSED],
   [402, OUT_OF_CREDIT],
   [403, { code: "upstream_failed", cause: "forbidden", because: "refused the gateway's credential" }],
+  // Of the proxy on the way there: plain requests are answered by it.
+  [407, { code: "upstream_failed", cause: "unreachable", because: "could not be reached by its proxy" }],
   [408, LATE],
   [429, { code: "unavailable", cause: "rate", because: "is rate limited" }],
   [503, { code: "unavailable", cause: "overload", because: "is unavailable" }],

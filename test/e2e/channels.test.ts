@@ -211,6 +211,14 @@ test("some upstreams refuse a credential with a 400, and only the body says so",
   expect(view("content-a")).toMatchObject({ state: "unavailable" });
 });
 
+test("a proxy that wants a credential is the channel's trouble, not the client's", async () => {
+  const { a, ask, view } = open();
+  a.next(say("407 Proxy", "who are you?"));
+  const { answer, sent } = await ask(makeRequest("messages"));
+  expect([answer.status, ...sent]).toEqual([200, 1, 1]);
+  expect(view("messages-a")).toMatchObject({ state: "unavailable" });
+});
+
 describe("what only one channel keeps is found there", () => {
   test("a stored response", async () => {
     const { a, b, ask, view } = open();

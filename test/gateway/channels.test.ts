@@ -515,6 +515,15 @@ describe("a restart", () => {
     });
   });
 
+  test("finds switched off what was so by command, however soon the gateway was killed", () => {
+    const before = open(TWO);
+    before.channels.setDisabled(before.catalog.channels.get("a")!, true, now);
+    const after = open(TWO);
+    expect(after.names()).toEqual(["b"]);
+    after.channels.setDisabled(after.catalog.channels.get("a")!, false, now);
+    expect(open(TWO).names()).toEqual(["a", "b"]);
+  });
+
   test("forgets what was learned of another upstream under the same name", () => {
     const before = open(TWO);
     before.fail("a", status(401));
