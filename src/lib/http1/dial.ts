@@ -174,8 +174,16 @@ function writeConnect({ host, port }: Origin, proxy: URL): string {
 /** From the user info of the proxy's URL. */
 export function proxyAuthorization(proxy: URL): string | null {
   if (proxy.username === "" && proxy.password === "") return null;
-  const pair = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
-  return `Basic ${Buffer.from(pair).toString("base64")}`;
+  const pair = decodeEscapes(`${proxy.username}:${proxy.password}`);
+  return `Basic ${pair.toString("base64")}`;
+}
+
+/** Byte by byte, and a per cent sign that escapes nothing stands for itself: so people write passwords. */
+function decodeEscapes(text: string): Buffer {
+  const bytes = text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>
+    String.fromCharCode(Number(`0x${hex}`)),
+  );
+  return Buffer.from(bytes, "latin1");
 }
 
 function portOf(url: URL): number {

@@ -303,6 +303,18 @@ describe("through a proxy", () => {
     expect(upstream.requests).toHaveLength(2);
   });
 
+  test.each([
+    ["pa%ss", "pa%ss"],
+    ["p%C3%A9", "pé"],
+    ["100%", "100%"],
+  ])("its password may hold a per cent sign that stands for itself: %s", async (written, meant) => {
+    const upstream = await startPlain();
+    const proxy = await startProxy();
+    const origin = { ...upstream.origin, proxy: new URL(`http://me:${written}@127.0.0.1:${proxy.port}`) };
+    await readAll(await openClient().send(outbound(origin)).head);
+    expect(proxy.heads[0]).toEndWith(` Basic ${Buffer.from(`me:${meant}`).toString("base64")}`);
+  });
+
   test.skipIf(noOpenssl)(
     "a TLS origin is reached by CONNECT, verified as without, and its connection kept",
     async () => {
