@@ -21,10 +21,11 @@ export interface Signs {
 export function judgeEnding({ status, reading, left, fault, streamed }: Signs): Outcome {
   if (status >= 400) return "upstream_error";
   if (left !== null) return left;
-  if (streamed && reading?.end === "complete") return "complete";
-  if (fault !== null) return "upstream_cut";
-  if (reading?.end === "error") return "upstream_error";
-  return streamed && reading?.end === "open" ? "upstream_cut" : "complete";
+  const end = reading?.end ?? null;
+  const over = streamed && end !== null && end !== "open";
+  if (fault !== null && !over) return "upstream_cut";
+  if (end === "error") return "upstream_error";
+  return streamed && end === "open" ? "upstream_cut" : "complete";
 }
 
 /** Nobody listens any more: the gateway is being ended, or it is the client's own will. */

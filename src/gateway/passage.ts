@@ -37,7 +37,7 @@ export function createPassage(answer: Answer, errand: Errand, bill: Bill, gatewa
   const passage: Passage = { answer, errand, bill, gateway, meter, streamed, left: false };
   errand.cancel = () => answer.inbound.cancel();
   errand.call.exchange.onGone(() => {
-    passage.left = !streamed || meter?.read().end !== "complete";
+    passage.left = !streamed || meter === null || meter.read().end === "open";
   });
   return passage;
 }

@@ -28,6 +28,7 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
   const { exchange } = errand.call;
   const withholding = new Withholding(answer.candidate.channel);
   let timer: Timer | null = null;
+  let over = false;
   try {
     for (;;) {
       const came = await answer.inbound.read();
@@ -38,13 +39,15 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
       if (!exchange.gone) {
         const told = stream.push(chunk);
         taken = tell(passage, told);
-        if (isOver(told)) timer ??= setTimeout(() => answer.inbound.cancel(), LINGER_MS);
+        over = isOver(told);
+        if (over) timer ??= setTimeout(() => answer.inbound.cancel(), LINGER_MS);
       }
       learn(passage, chunk);
       if (!taken) await exchange.drained();
     }
   } catch (fault) {
-    if (fault instanceof UpstreamFault) return fault;
+    // How a connection ends after the answer's end says nothing of it.
+    if (fault instanceof UpstreamFault) return over ? null : fault;
     throw fault;
   } finally {
     if (timer !== null) clearTimeout(timer);

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Answer } from "../../src/demo/answer.ts";
+import { writeScript } from "../../src/demo/script.ts";
 import { makeRequest, openWorld, type World } from "./world.ts";
 
 let world: World;
@@ -75,3 +76,39 @@ test("what ends such a stream early, or as a failure, is an error", async () => 
     expect(failed.lines).toMatchObject([{ outcome: "upstream_error", status: 400 }]);
   }
 });
+
+test.each(["chat", "responses"] as const)(
+  "an answer that failed costs nothing, however its connection ends (%s)",
+  async (dialect) => {
+    const error = { code: "context_length_exceeded", message: "too long" };
+    const last = event("response.failed", {
+      response: { ...response, status: "failed", error, usage: null },
+    });
+    for (const events of [[...BEGUN, last], BEGUN.slice(0, 1).concat(last)]) {
+      const { before, head, body } = writeScript(streamed(...events), {});
+      world.upstream.next({ steps: () => [...before, head, ...body, "fin"] });
+      const { answer, lines, record } = await world.trace(makeRequest(dialect, true));
+      expect(answer.body.toString()).toContain("too long");
+      expect(lines).toMatchObject([{ outcome: "upstream_error", basis: "exact", charge_usd: "0" }]);
+      expect(record.problem).toBeNull();
+    }
+  },
+);
+
+test.each(["chat", "responses"] as const)(
+  "nor does it when the client leaves as soon as it has heard of it (%s)",
+  async (dialect) => {
+    const error = { code: "context_length_exceeded", message: "too long" };
+    const last = event("response.failed", {
+      response: { ...response, status: "failed", error, usage: null },
+    });
+    const { before, head, body } = writeScript(streamed(...BEGUN, last), {});
+    world.upstream.next({ steps: () => [...before, head, ...body, "stall"] });
+    const { client, over } = await world.begin(makeRequest(dialect, true));
+    await client.until("too long");
+    client.reset();
+    expect((await over()).lines).toMatchObject([
+      { outcome: "upstream_error", basis: "exact", charge_usd: "0" },
+    ]);
+  },
+);
