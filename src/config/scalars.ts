@@ -61,6 +61,20 @@ export function readTimerDuration(text: string): number {
   return ms;
 }
 
+/** Zero would leave no time to do anything in. */
+export function readTimeLimit(text: string): number {
+  const ms = readTimerDuration(text);
+  if (ms === 0) throw new RangeError("must be more than nothing");
+  return ms;
+}
+
+/** How often an upstream is asked. */
+export function readProbeInterval(text: string): number {
+  const ms = readTimerDuration(text);
+  if (ms < 1000) throw new RangeError("must be 1s or more: leave it out for no probes");
+  return ms;
+}
+
 const BYTES_PER_UNIT: Readonly<Record<string, number>> = {
   "": 1,
   b: 1,

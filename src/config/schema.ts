@@ -16,9 +16,11 @@ import {
   readMoment,
   readName,
   readOrigin,
+  readProbeInterval,
   readRelayPrefix,
   readSecretText,
   readSize,
+  readTimeLimit,
   readTimerDuration,
   readVendor,
 } from "./scalars.ts";
@@ -119,7 +121,7 @@ const channel = z.strictObject({
       idle: timer.prefault("900s"),
     })
     .prefault({}),
-  probe: timer.optional(),
+  probe: scalar(readProbeInterval).meta(SHAPES.duration).optional(),
 });
 
 const group = z.strictObject({
@@ -177,7 +179,7 @@ export const configSchema = z.strictObject({
   failover: z
     .strictObject({
       attempts: scalar(readFrom(1, 100)).meta(SHAPES.count).default(3),
-      total: timer.prefault("600s"),
+      total: scalar(readTimeLimit).meta(SHAPES.duration).prefault("600s"),
     })
     .prefault({}),
   ledger: z

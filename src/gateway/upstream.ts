@@ -7,6 +7,7 @@ export interface Upstream {
   readonly origin: Origin;
   /** The path of the channel's base URL, without a trailing slash: "" or "/relay". */
   readonly basePath: string;
+  /** Infinity where the config says 0s: no limit of its own. */
   readonly deadlines: Deadlines;
 }
 
@@ -29,5 +30,11 @@ function resolveUpstream({ baseUrl, proxy, ca, timeouts }: Channel): Upstream {
     ...(proxy === null ? {} : { proxy }),
     ...(ca === null ? {} : { ca }),
   };
-  return { origin, basePath: baseUrl.pathname.replace(/\/+$/, ""), deadlines: timeouts };
+  const { connectMs, firstByteMs, idleMs } = timeouts;
+  const deadlines = {
+    connectMs: connectMs || Infinity,
+    firstByteMs: firstByteMs || Infinity,
+    idleMs: idleMs || Infinity,
+  };
+  return { origin, basePath: baseUrl.pathname.replace(/\/+$/, ""), deadlines };
 }

@@ -120,6 +120,16 @@ describe("a mistake is told with its place and what was meant", () => {
       "1:20: failover.total: must be shorter than 24 days",
     ],
     [
+      "no time at all to answer in",
+      "failover: { total: 0s }",
+      "1:20: failover.total: must be more than nothing",
+    ],
+    [
+      "probes without a pause",
+      "channels: { a: { platform: relay, base_url: http://a, credential: x, probe: 0s } }",
+      "1:77: channels.a.probe: must be 1s or more: leave it out for no probes",
+    ],
+    [
       "a day that does not exist",
       "plans: { p: { groups: [g], until: 2027-02-30 } }\ngroups: {}",
       '1:35: plans.p.until: expected a date, such as 2027-01-31 or "2027-01-31T12:00:00Z"',
