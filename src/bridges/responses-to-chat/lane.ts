@@ -127,8 +127,8 @@ function findDelta({ pieces, gaps }: Lane, chunk: Buffer, start: number): Place 
 }
 
 function passPiece(piece: Uint8Array, chunk: Buffer, at: number): number {
-  for (let index = 0; index < piece.length; index += 1) if (chunk[at + index] !== piece[index]) return -1;
-  return at + piece.length;
+  const end = at + piece.length;
+  return end <= chunk.length && chunk.compare(piece, 0, piece.length, at, end) === 0 ? end : -1;
 }
 
 function passDigits(chunk: Buffer, from: number): number {
