@@ -31,13 +31,20 @@ export class Pool implements WireOwner {
   }
 
   carry(call: Call): void {
-    const wire = this.#idle.pop();
+    const wire = this.#takeIdle();
     if (wire === undefined) {
       this.#dial(call);
       return;
     }
     this.reused++;
     wire.carry(call);
+  }
+
+  #takeIdle(): Wire | undefined {
+    const wire = this.#idle.pop();
+    if (wire === undefined || !wire.overslept) return wire;
+    wire.abandon();
+    return this.#takeIdle();
   }
 
   /** Drops what is at rest; what runs ends with its call. */

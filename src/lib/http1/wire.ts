@@ -36,6 +36,7 @@ const BODY_WITH_HEAD_BYTES = 64 * 1024;
 const DEAD_ON_ARRIVAL_MS = 1000;
 const MAX_INTERIM_ANSWERS = 32;
 const LONGEST_IDLE_MS = 60_000;
+const TIMERS_ARE_LATE_MS = 1000;
 const NOTHING = new Uint8Array(0);
 
 export class Wire implements Carrier, Peer {
@@ -50,6 +51,7 @@ export class Wire implements Carrier, Peer {
   #decoder: BodyDecoder | null = null;
   #staysOpen = false;
   #idleMs = LONGEST_IDLE_MS;
+  #restsUntil = 0;
   #unsent: Buffer | null = null;
   #bodySent = 0;
   #carriedAt = 0;
@@ -83,6 +85,12 @@ export class Wire implements Carrier, Peer {
   /** At rest until it is taken again or `idleMs` have passed. */
   rest(idleMs: number): void {
     this.#deadline.arm(idleMs);
+    this.#restsUntil = Date.now() + idleMs;
+  }
+
+  /** By the clock on the wall its rest is over: timers stand still while the machine sleeps. */
+  get overslept(): boolean {
+    return Date.now() > this.#restsUntil + TIMERS_ARE_LATE_MS;
   }
 
   // What the call asks.

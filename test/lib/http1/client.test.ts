@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, spyOn, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test, setSystemTime } from "bun:test";
 import * as fc from "fast-check";
 import { createServer } from "node:http";
 import type { Socket } from "node:net";
@@ -296,6 +296,20 @@ describe("connections", () => {
     const [first, second] = upstream.requests.slice(3);
     expect(first?.connection).toBe(second?.connection ?? 0);
     expect(client.stats()).toEqual({ open: 3, idle: 3, dialled: 3, reused: 2, retried: 0 });
+  });
+
+  test("that rested while the machine slept are not trusted: timers sleep, too, and the way may be gone", async () => {
+    const upstream = await upstreamThat(reply(OK));
+    const client = openClient();
+    await Promise.all([get(client, upstream), get(client, upstream)]);
+    setSystemTime(Date.now() + 2 * 60_000);
+    try {
+      await get(client, upstream);
+    } finally {
+      setSystemTime();
+    }
+    expect(upstream.connections).toBe(3);
+    expect(client.stats()).toEqual({ open: 1, idle: 1, dialled: 3, reused: 0, retried: 0 });
   });
 
   test("are shared by equal origins and not by others", async () => {
