@@ -44,11 +44,18 @@ export interface Bill {
 
 const BILLED = new Set(["generate", "embed"]);
 
-export async function openBill({ call, request }: Errand, route: Route, gateway: Gateway): Promise<Bill> {
+export async function openBill(
+  { call, request }: Errand,
+  route: Route,
+  overrides: Overrides,
+  gateway: Gateway,
+): Promise<Bill> {
   const open = BILLED.has(call.target.endpoint.purpose);
   const estimatedInput = open && request.plain !== null ? estimateInputTokens(request.plain) : 0;
   const requested = route.candidates[0]?.model ?? null;
-  const admission = open ? admit({ route, plain: request.plain, requested, estimatedInput }, gateway) : null;
+  const admission = open
+    ? admit({ route, plain: request.plain, requested, estimatedInput, overrides }, gateway)
+    : null;
   const bill: Bill = {
     call,
     route,
@@ -57,7 +64,7 @@ export async function openBill({ call, request }: Errand, route: Route, gateway:
     estimatedInput,
     requested,
     attempts: [],
-    overrides: gateway.catalog.prices,
+    overrides,
     open,
     settled: false,
     firstByteMs: null,
@@ -96,9 +103,10 @@ interface Entry {
   readonly plain: Uint8Array | null;
   readonly requested: string | null;
   readonly estimatedInput: number;
+  readonly overrides: Overrides;
 }
 
-function admit({ route, plain, requested, estimatedInput }: Entry, gateway: Gateway): Admission {
+function admit({ route, plain, requested, estimatedInput, overrides }: Entry, gateway: Gateway): Admission {
   const { key, group } = route;
   const now = gateway.now();
   const worst =
@@ -110,7 +118,7 @@ function admit({ route, plain, requested, estimatedInput }: Entry, gateway: Gate
           model: requested,
           multiplier: group.multiplier,
           book: gateway.prices,
-          overrides: gateway.catalog.prices,
+          overrides,
           at: new Date(now),
         });
   return gateway.gate.admit(key, now, worst);

@@ -38,10 +38,12 @@ export async function handle(call: Call, gateway: Gateway): Promise<void> {
 }
 
 async function serve(call: Call, key: Key, gateway: Gateway): Promise<void> {
+  // The key and the prices are of one config, however long the body takes.
+  const { prices } = gateway.catalog;
   const request = await readRequest(call, gateway.catalog);
   const route = match(key, request.model);
   const errand = createErrand(call, request);
-  const bill = await openBill(errand, route, gateway);
+  const bill = await openBill(errand, route, prices, gateway);
   const stopWatching = watchClient(errand, bill, gateway);
   try {
     const answer = await failover(errand, bill, gateway);

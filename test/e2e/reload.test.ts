@@ -85,6 +85,26 @@ describe("a changed file", () => {
     });
   });
 
+  test("changes no price of what is still being sent", async () => {
+    await withGateway(async ({ gateway, config, change }) => {
+      const priced = (output: string) => ({
+        ...config,
+        prices: { "claude-haiku-4-5": { input: "1", output } },
+      });
+      await change(priced("2"));
+      const request = writeRequest(makeRequest("messages"));
+      const client = await openRaw(gateway.port);
+      client.send(request.subarray(0, -5));
+      await change(priced("999"));
+      client.send(request.subarray(-5));
+      await gateway.recorded(1);
+      client.close();
+      gateway.signal("SIGTERM");
+      await gateway.exited;
+      expect(gateway.ledger()).toMatchObject([{ prices: { input: "1", output: "2" } }]);
+    });
+  });
+
   test("changes no price of what runs", async () => {
     await withGateway(async ({ upstream, gateway, config, change }) => {
       const priced = (output: string) => ({
