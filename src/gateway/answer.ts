@@ -3,6 +3,9 @@
 import { type Inbound, UpstreamFault } from "../lib/http1/types.ts";
 import type { Candidate } from "./match.ts";
 
+/** Answers that are converted are read whole, whatever their size up to this. */
+export const CONVERTED_LIMIT = 64 * 1024 * 1024;
+
 export interface Answer {
   readonly inbound: Inbound;
   readonly candidate: Candidate;

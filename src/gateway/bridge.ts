@@ -1,7 +1,7 @@
 // Which dialects are served by converting another one, and how. The conversions
 // themselves are bridges/'s; this is the one place where the gateway knows of them.
 
-import { collectReply } from "../bridges/responses-to-chat/collect.ts";
+import { collectReply, spreadReply } from "../bridges/responses-to-chat/collect.ts";
 import { convertError } from "../bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../bridges/responses-to-chat/reply.ts";
 import { convertRequest } from "../bridges/responses-to-chat/request.ts";
@@ -18,6 +18,8 @@ export interface Bridge {
   convertReply(body: Uint8Array): { status: number; body: string };
   convertError(status: number, body: Uint8Array): { status: number; body: string };
   openStream(): ChatStream;
+  /** A whole reply as an event of the upstream's stream. */
+  spreadReply(body: Uint8Array): Uint8Array;
 }
 
 interface Crossing {
@@ -37,6 +39,7 @@ const RESPONSES_TO_CHAT: Crossing = {
         convertReply(parseJson(new TextDecoder().decode(reply)) ?? collectReply(reply), context),
       convertError: (status, error) => convertError(status, error, context),
       openStream: () => openChatStream(context),
+      spreadReply,
     };
     return { request: { ...request, body, plain: body, encoded: false, ...readNames(body) }, bridge };
   },

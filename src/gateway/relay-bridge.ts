@@ -4,23 +4,45 @@
 import type { ChatStream, Emitted } from "../bridges/responses-to-chat/stream.ts";
 import { blameUpstream } from "../bridges/responses-to-chat/errors.ts";
 import { UpstreamFault } from "../lib/http1/types.ts";
+import { CONVERTED_LIMIT, joinChunks, readUpTo } from "./answer.ts";
 import type { Bridge } from "./bridge.ts";
 import { answerFields, endAs, explainBreak, judge, learn, noteFirstByte, type Passage } from "./passage.ts";
 import { settle } from "./settle.ts";
-import { Withholding } from "./withhold.ts";
+import { withhold, Withholding } from "./withhold.ts";
 
 /** So long an upstream may take to end an answer whose last event has come: only then can its connection be used again. */
 const LINGER_MS = 1000;
 
 export async function relayBridged(passage: Passage, bridge: Bridge): Promise<void> {
   const stream = bridge.openStream();
-  const fault = await pump(passage, stream);
+  const whole = passage.answer.inbound.field("content-type")?.startsWith("application/json") === true;
+  const fault = whole ? await tellWhole(passage, bridge, stream) : await pump(passage, stream);
   const why = fault === null ? undefined : explainBreak(passage, fault);
   const last = stream.end(why && blameUpstream(why.status, "upstream_closed", why.message));
   tell(passage, last);
   const ending = judge(passage, fault);
   const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
   settle(passage.bill, endAs(ending, status), passage.gateway);
+}
+
+/** Some upstreams answer whole when a stream is asked for. */
+async function tellWhole(
+  passage: Passage,
+  bridge: Bridge,
+  stream: ChatStream,
+): Promise<UpstreamFault | null> {
+  const { inbound, candidate } = passage.answer;
+  try {
+    const { chunks, rest } = await readUpTo(inbound, CONVERTED_LIMIT);
+    if (rest) inbound.cancel();
+    const body = withhold(joinChunks(chunks), candidate.channel);
+    tell(passage, stream.push(bridge.spreadReply(body)));
+    learn(passage, body);
+    return null;
+  } catch (fault) {
+    if (fault instanceof UpstreamFault) return fault;
+    throw fault;
+  }
 }
 
 async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault | null> {

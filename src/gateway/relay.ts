@@ -5,7 +5,7 @@ import type { Break } from "../dialects/dialect.ts";
 import { asBuffer } from "../lib/bytes.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { UpstreamFault } from "../lib/http1/types.ts";
-import { joinChunks, readUpTo } from "./answer.ts";
+import { CONVERTED_LIMIT, joinChunks, readUpTo } from "./answer.ts";
 import { scrub } from "./headers.ts";
 import {
   answerFields,
@@ -23,8 +23,6 @@ import { withhold, Withholding } from "./withhold.ts";
 
 /** Answers up to this size are read whole before they are passed on, so that their charge can go in a header. */
 const WHOLE_LIMIT = 4 * 1024 * 1024;
-/** Answers that are converted are read whole, whatever their size up to this. */
-const CONVERTED_LIMIT = 64 * 1024 * 1024;
 
 export async function relay(passage: Passage): Promise<void> {
   const { bridge, request } = passage.errand;

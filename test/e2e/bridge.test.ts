@@ -57,6 +57,40 @@ test.each([[[]], [[item]]])(
   },
 );
 
+function whole(body: object): Answer {
+  const pieces = [Buffer.from(JSON.stringify(body, null, 1))];
+  return {
+    family: "responses",
+    status: 200,
+    fields: [["content-type", "application/json"]],
+    framing: "length",
+    pieces,
+  };
+}
+
+test("who asked for a stream gets one, of an upstream that answers whole", async () => {
+  world.upstream.next({ answer: whole({ ...response, status: "completed", usage, output: [item] }) });
+  const { answer, lines } = await world.trace(makeRequest("chat", true));
+  expect(answer.field("content-type")).toStartWith("text/event-stream");
+  const text = answer.body.toString();
+  expect(text).toContain('"delta":{"content":"Hello é"}');
+  expect(text).toContain('"finish_reason":"stop"');
+  expect(text).toEndWith("data: [DONE]\n\n");
+  expect(lines).toMatchObject([{ outcome: "complete", basis: "exact", charge_usd: "0.000011" }]);
+});
+
+test("and an error as an error", async () => {
+  const error = { code: "context_length_exceeded", message: "too long" };
+  for (const body of [{ error }, { ...response, status: "failed", error }, { ...response, error }]) {
+    world.upstream.next({ answer: whole(body) });
+    const { answer, lines } = await world.trace(makeRequest("chat", true));
+    expect(answer.status).toBe(400);
+    expect(answer.field("content-type")).toBe("application/json");
+    expect(JSON.parse(answer.body.toString()).error).toMatchObject({ ...error, param: "messages" });
+    expect(lines).toMatchObject([{ status: 400 }]);
+  }
+});
+
 test("what ends such a stream early, or as a failure, is an error", async () => {
   world.upstream.next({ answer: streamed(...BEGUN) });
   const cut = await world.trace(makeRequest("chat"));

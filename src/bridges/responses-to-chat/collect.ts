@@ -1,5 +1,5 @@
-// A stream of Responses events → the reply that it tells, for a client that asked for no stream
-// of an upstream that answers with nothing else.
+// A stream of Responses events → the reply that it tells, and a reply → the event that tells it:
+// for upstreams that answer in one way only, whatever they are asked.
 
 import { openSseSplitter } from "../../lib/sse-events.ts";
 import { fieldOf, isObject, listOf, parseJson } from "../../lib/json.ts";
@@ -26,4 +26,12 @@ export function collectReply(body: Uint8Array): Json | undefined {
   if (listOf(response["output"]).length > 0) return response;
   const done = events.filter(({ type }) => type === "response.output_item.done");
   return { ...response, output: done.map((event) => fieldOf(event, "item")) };
+}
+
+/** What cannot be an answer is told as a failure. */
+export function spreadReply(body: Uint8Array): Uint8Array {
+  const response = parseJson(new TextDecoder().decode(body));
+  const status = fieldOf(response, "status");
+  const type = status === "completed" || status === "incomplete" ? "response.completed" : "response.failed";
+  return Buffer.from(`data: ${JSON.stringify({ type, response })}\n\n`);
 }
