@@ -79,6 +79,16 @@ test("who asked for a stream gets one, of an upstream that answers whole", async
   expect(lines).toMatchObject([{ outcome: "complete", basis: "exact", charge_usd: "0.000011" }]);
 });
 
+test("and of one that calls its stream JSON", async () => {
+  const last = event("response.completed", { response: { ...response, status: "completed", usage } });
+  world.upstream.next({
+    answer: { ...streamed(...BEGUN, last), fields: [["content-type", "application/json"]] },
+  });
+  const { answer } = await world.trace(makeRequest("chat", true));
+  expect(answer.body.toString()).toContain('"delta":{"content":"Hello é"}');
+  expect(answer.body.toString()).toEndWith("data: [DONE]\n\n");
+});
+
 test("and an error as an error", async () => {
   const error = { code: "context_length_exceeded", message: "too long" };
   for (const body of [{ error }, { ...response, status: "failed", error }, { ...response, error }]) {

@@ -28,10 +28,11 @@ export function collectReply(body: Uint8Array): Json | undefined {
   return { ...response, output: done.map((event) => fieldOf(event, "item")) };
 }
 
-/** What cannot be an answer is told as a failure. */
+/** What is no JSON stays as it is: a stream that bears the wrong name. */
 export function spreadReply(body: Uint8Array): Uint8Array {
   const response = parseJson(new TextDecoder().decode(body));
-  const status = fieldOf(response, "status");
+  if (!isObject(response)) return body;
+  const { status } = response;
   const type = status === "completed" || status === "incomplete" ? "response.completed" : "response.failed";
   return Buffer.from(`data: ${JSON.stringify({ type, response })}\n\n`);
 }
