@@ -2,6 +2,7 @@
 // themselves are bridges/'s; this is the one place where the gateway knows of them.
 
 import { collectReply, spreadReply } from "../bridges/responses-to-chat/collect.ts";
+import type { Asked } from "../bridges/responses-to-chat/context.ts";
 import { convertError } from "../bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../bridges/responses-to-chat/reply.ts";
 import { convertRequest } from "../bridges/responses-to-chat/request.ts";
@@ -25,14 +26,18 @@ export interface Bridge {
 interface Crossing {
   readonly dialect: Dialect;
   readonly path: string;
-  cross(request: InferenceRequest, plain: Uint8Array): { request: InferenceRequest; bridge: Bridge };
+  cross(
+    asked: Asked,
+    request: InferenceRequest,
+    plain: Uint8Array,
+  ): { request: InferenceRequest; bridge: Bridge };
 }
 
 const RESPONSES_TO_CHAT: Crossing = {
   dialect: responses,
   path: "/v1/responses",
-  cross(request, plain) {
-    const { body, context, adjusted } = convertRequest(plain);
+  cross(asked, request, plain) {
+    const { body, context, adjusted } = convertRequest(plain, asked);
     const bridge: Bridge = {
       adjusted,
       convertReply: (reply) =>

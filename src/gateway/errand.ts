@@ -29,7 +29,7 @@ export function createErrand(call: Call, asked: InferenceRequest): Errand {
         dialect: crossing.dialect,
         path: crossing.path,
         cancel: () => {},
-        ...crossing.cross(asked, asked.plain),
+        ...crossing.cross(call, asked, asked.plain),
       };
 }
 

@@ -9,7 +9,15 @@ export interface ItemOrigin {
   readonly kind: ItemKind;
 }
 
+/** Who asked, and when: for answers that do not say who they are. */
+export interface Asked {
+  readonly id: string;
+  /** Milliseconds. */
+  readonly time: number;
+}
+
 export interface BridgeContext {
+  readonly asked: Asked;
   /** As the client named it. */
   readonly model: string;
   readonly stream: boolean;

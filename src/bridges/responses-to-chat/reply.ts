@@ -31,8 +31,13 @@ function findFailure(value: unknown, context: BridgeContext): Refusal | null {
   return null;
 }
 
-export function nameCompletion(reply: Reply): string {
-  return `chatcmpl-${reply.id.replace(/^resp_/, "")}`;
+/** Clients tell answers apart by it, so each has one. */
+export function nameCompletion(id: string, { asked }: BridgeContext): string {
+  return `chatcmpl-${(id || asked.id).replace(/^(?:resp|req)_/, "")}`;
+}
+
+export function dateCompletion(createdAt: number, { asked }: BridgeContext): number {
+  return Math.floor(createdAt || asked.time / 1000);
 }
 
 function complete(reply: Reply, context: BridgeContext): Json {
@@ -40,9 +45,9 @@ function complete(reply: Reply, context: BridgeContext): Json {
   const finish = nameFinish(reply, answer.calls.length > 0, context);
   const logprobs = context.logprobs ? { content: answer.logprobs, refusal: null } : null;
   return {
-    id: nameCompletion(reply),
+    id: nameCompletion(reply.id, context),
     object: "chat.completion",
-    created: Math.floor(reply.created_at),
+    created: dateCompletion(reply.created_at, context),
     model: reply.model || context.model,
     choices: [{ index: 0, message: writeMessage(answer, context), logprobs, finish_reason: finish }],
     ...(reply.usage === null ? {} : { usage: convertUsage(reply.usage) }),

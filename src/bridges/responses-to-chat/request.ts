@@ -4,7 +4,7 @@
 import { GatewayError } from "../../lib/errors.ts";
 import { parseExactJson } from "../../lib/exact-json.ts";
 import { isObject } from "../../lib/json.ts";
-import type { BridgeContext } from "./context.ts";
+import type { Asked, BridgeContext } from "./context.ts";
 import {
   convertLogprobs,
   convertReasoning,
@@ -27,7 +27,7 @@ export interface Converted {
 }
 
 /** Throws a GatewayError that names the field when something cannot be honoured. */
-export function convertRequest(body: Uint8Array): Converted {
+export function convertRequest(body: Uint8Array, asked: Asked): Converted {
   const request = parseRequest(body);
   if (isAbsent(request["model"])) refuseMissing("model");
   if (isAbsent(request["messages"])) refuseMissing("messages");
@@ -54,6 +54,7 @@ export function convertRequest(body: Uint8Array): Converted {
     ...(stream ? { stream_options: { include_obfuscation: false } } : {}),
   };
   const context: BridgeContext = {
+    asked,
     model,
     stream,
     includeUsage,

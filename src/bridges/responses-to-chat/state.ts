@@ -5,7 +5,7 @@ import { buildFrame, type Frame, type Identity } from "./chunks.ts";
 import type { BridgeContext } from "./context.ts";
 import type { Refusal } from "./errors.ts";
 import type { Item, Reply } from "./events.ts";
-import { nameCompletion } from "./reply.ts";
+import { dateCompletion, nameCompletion } from "./reply.ts";
 import type { Json } from "./json.ts";
 import type { Lane } from "./lane.ts";
 
@@ -54,7 +54,15 @@ export function openState(context: BridgeContext): Stream {
     context,
     phase: "held",
     refusal: null,
-    frame: buildFrame({ id: "chatcmpl-", created: 0, model: context.model, tier: null }, context),
+    frame: buildFrame(
+      {
+        id: nameCompletion("", context),
+        created: dateCompletion(0, context),
+        model: context.model,
+        tier: null,
+      },
+      context,
+    ),
     identity: null,
     opened: false,
     spoken: false,
@@ -74,8 +82,8 @@ export function openState(context: BridgeContext): Stream {
 export function identify(stream: Stream, reply: Reply): void {
   const { context } = stream;
   const first = stream.identity ?? {
-    id: nameCompletion(reply),
-    created: Math.floor(reply.created_at),
+    id: nameCompletion(reply.id, context),
+    created: dateCompletion(reply.created_at, context),
     model: reply.model || context.model,
   };
   stream.identity = { ...first, tier: reply.service_tier };

@@ -16,6 +16,7 @@ import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream
 import { GatewayError } from "../../../src/lib/errors.ts";
 import type { Json } from "./accumulate.ts";
 import {
+  ASKED,
   absent,
   contextOf,
   findRecording,
@@ -46,7 +47,7 @@ async function stream(
 }
 
 async function answer(request: Request, upstream: string): Promise<Response> {
-  const { body, context } = convertRequest(await request.bytes());
+  const { body, context } = convertRequest(await request.bytes(), ASKED);
   const reply = await fetch(`${upstream}/v1/responses`, { method: "POST", headers: json, body });
   if (!reply.ok) {
     const error = convertError(reply.status, await reply.text(), context);

@@ -8,10 +8,10 @@ import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
 import { convertRequest } from "../../../src/bridges/responses-to-chat/request.ts";
 import { openChatTeller } from "./told.ts";
 import type { Json } from "./accumulate.ts";
-import { absent, findRecording, listRecordings, PLAIN, readBytes } from "./recordings.ts";
+import { ASKED, absent, findRecording, listRecordings, PLAIN, readBytes } from "./recordings.ts";
 
 function ask(request: object): BridgeContext {
-  return convertRequest(new TextEncoder().encode(JSON.stringify({ model: "m", ...request }))).context;
+  return convertRequest(new TextEncoder().encode(JSON.stringify({ model: "m", ...request })), ASKED).context;
 }
 
 const grammar = { type: "grammar", grammar: { syntax: "lark", definition: "" } };

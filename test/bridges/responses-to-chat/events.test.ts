@@ -664,6 +664,14 @@ describe("failures", () => {
   });
 });
 
+test("an answer that does not say who it is and when it was made is named after its request", () => {
+  const bare = { model: "m-1", status: "completed", output: [], usage: USAGE };
+  const named = { id: "chatcmpl-asked", created: 1_700_000_000 };
+  const { completion } = accumulate(run([{ type: "response.completed", response: bare }]).text);
+  expect(completion).toMatchObject(named);
+  expect(JSON.parse(convertReply(bare, PLAIN).body)).toMatchObject(named);
+});
+
 describe("the short way for the next delta of the same item", () => {
   const reasoning = { type: "reasoning", id: "r", summary: [] };
   const kinds: [type: string, item: Json, more: Json][] = [

@@ -6,6 +6,7 @@ import * as fc from "fast-check";
 import { convertRequest } from "../../../src/bridges/responses-to-chat/request.ts";
 import { openChatTeller } from "./told.ts";
 import type { Json } from "./accumulate.ts";
+import { ASKED } from "./recordings.ts";
 
 const REQUEST = { model: "gpt-5-mini", messages: [{ role: "user", content: "Hello" }], stream: true };
 
@@ -77,7 +78,7 @@ const delta = fc
   }));
 
 function convert(chunks: readonly Uint8Array[]): string {
-  const { context } = convertRequest(Buffer.from(JSON.stringify(REQUEST)));
+  const { context } = convertRequest(Buffer.from(JSON.stringify(REQUEST)), ASKED);
   const stream = openChatTeller(context);
   return chunks.map((chunk) => stream.push(chunk).text).join("");
 }

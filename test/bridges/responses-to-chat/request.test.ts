@@ -5,7 +5,7 @@ import { convertRequest } from "../../../src/bridges/responses-to-chat/request.t
 import { GatewayError } from "../../../src/lib/errors.ts";
 import { isObject } from "../../../src/lib/json.ts";
 import type { Json } from "./accumulate.ts";
-import { absent, findRecording, listRecordings, readRequest } from "./recordings.ts";
+import { ASKED, absent, findRecording, listRecordings, readRequest } from "./recordings.ts";
 import { findFaults, listFields, schemasAbsent } from "./schemas.ts";
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
@@ -14,7 +14,7 @@ const decode = (bytes: Uint8Array): Json => JSON.parse(new TextDecoder().decode(
 const ASK = { model: "gpt-5", messages: [{ role: "user", content: "Hello" }] };
 
 function convert(request: object): Json {
-  return decode(convertRequest(encode({ ...ASK, ...request })).body);
+  return decode(convertRequest(encode({ ...ASK, ...request }), ASKED).body);
 }
 
 function convertMessages(...messages: object[]): Json[] {
@@ -30,7 +30,7 @@ interface Refused {
 
 function refuse(body: Uint8Array): Refused | null {
   try {
-    convertRequest(body);
+    convertRequest(body, ASKED);
     return null;
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
@@ -96,7 +96,7 @@ describe.skipIf(absent || schemasAbsent)("recorded chat requests", () => {
         expect(refuse(body)).toMatchObject({ status: 400, param: refusal[0], code: refusal[1] });
         return;
       }
-      const upstream = decode(convertRequest(body).body);
+      const upstream = decode(convertRequest(body, ASKED).body);
       expect(findFaults("CreateResponse", upstream)).toEqual([]);
       expect(Object.keys(upstream).filter((field) => !fields.has(field))).toEqual([]);
       expect(typeof upstream["store"]).toBe("boolean");
@@ -286,10 +286,10 @@ describe("top-level fields", () => {
   }
 
   test("a cap under what Responses takes is raised, and said so", () => {
-    const { body, adjusted } = convertRequest(encode({ ...ASK, max_tokens: 1 }));
+    const { body, adjusted } = convertRequest(encode({ ...ASK, max_tokens: 1 }), ASKED);
     expect(decode(body)["max_output_tokens"]).toBe(16);
     expect(adjusted).toEqual(["max_output_tokens=16"]);
-    expect(convertRequest(encode({ ...ASK, max_tokens: 16 })).adjusted).toEqual([]);
+    expect(convertRequest(encode({ ...ASK, max_tokens: 16 }), ASKED).adjusted).toEqual([]);
   });
 
   test("a body that is no JSON object is refused", () => {
@@ -303,7 +303,7 @@ describe("top-level fields", () => {
     const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
     const tool = `{"type":"function","function":{"name":"f","parameters":{"x":${deep}}}}`;
     const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[${tool}]}`;
-    expect(() => convertRequest(Buffer.from(body))).toThrow("nested too deeply");
+    expect(() => convertRequest(Buffer.from(body), ASKED)).toThrow("nested too deeply");
   });
 
   test("64-bit numbers in a schema keep their digits", () => {
@@ -312,7 +312,7 @@ describe("top-level fields", () => {
       tools: [{ type: "function", function: { name: "f", parameters: { maximum: 0 } } }],
     });
     const exact = text.replace('"maximum":0', '"maximum":9223372036854775807');
-    const { body } = convertRequest(new TextEncoder().encode(exact));
+    const { body } = convertRequest(new TextEncoder().encode(exact), ASKED);
     expect(new TextDecoder().decode(body)).toContain('"maximum":9223372036854775807');
   });
 });

@@ -7,6 +7,7 @@ import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
 import { convertRequest } from "../../../src/bridges/responses-to-chat/request.ts";
 import { accumulate, type Json } from "./accumulate.ts";
 import { openChatTeller } from "./told.ts";
+import { ASKED } from "./recordings.ts";
 
 const ASK = { model: "m", messages: [{ role: "user", content: "x" }] };
 const STREAMED = { ...ASK, stream: true, stream_options: { include_usage: true } };
@@ -115,7 +116,7 @@ test("the chunks of an answer add up to its whole reply", () => {
       reply,
       fc.constantFrom("deltas", ...MANNERS),
       (request, said, manner) => {
-        const { context } = convertRequest(Buffer.from(JSON.stringify(request)));
+        const { context } = convertRequest(Buffer.from(JSON.stringify(request)), ASKED);
         const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3 };
         const response = {
           id: "resp_1",
