@@ -96,9 +96,9 @@ function mayHaveArrived({ error }: Attempt): boolean {
   return error === undefined || !NEVER_SENT.has(error);
 }
 
-/** It costs nothing. An upstream that was asked and said nothing may have worked all the same. */
+/** It costs nothing, and neither does a redirect. An upstream that was asked and said nothing may have worked all the same. */
 function isRefusal({ status, error }: Attempt): boolean {
-  return status !== undefined && (status >= 400 || error !== undefined);
+  return status !== undefined && (status >= 300 || error !== undefined);
 }
 
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {

@@ -221,7 +221,9 @@ test("a redirect is not followed: it would take the credential elsewhere", async
       const { answer, lines } = await world.trace(makeRequest(dialect));
       expect(answer.status).toBe(502);
       expect(answer.text).toContain("redirect");
-      expect(lines).toMatchObject([{ outcome: "upstream_error", status: 502 }]);
+      expect(lines).toMatchObject([
+        { outcome: "upstream_error", status: 502, basis: "exact", charge_usd: "0" },
+      ]);
     });
   }
 });
