@@ -35,15 +35,17 @@ const MAX_PAGES = 20;
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 
 export function createModelLists(client: Client): ModelLists {
+  /** By name and address: a channel may come to mean another upstream. */
   const lastKnown = new Map<string, readonly ModelEntry[]>();
   const asking = new Map<Channel, Promise<ChannelModels>>();
   const ask = async (channel: Channel, vendor: string): Promise<ChannelModels> => {
+    const place = `${channel.name} ${channel.baseUrl.href}`;
     try {
       const models = await fetchModels(client, channel, vendor);
-      lastKnown.set(channel.name, models);
+      lastKnown.set(place, models);
       return { models, problem: null };
     } catch (error) {
-      const known = lastKnown.get(channel.name) ?? namesInConfig(channel);
+      const known = lastKnown.get(place) ?? namesInConfig(channel);
       return { models: known, problem: error instanceof Error ? error.message : String(error) };
     }
   };

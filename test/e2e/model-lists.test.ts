@@ -225,6 +225,25 @@ describe("the list of a group with two channels", () => {
       expect(await pair.ids()).toEqual(["a-1", "b-1", "shared", "c-1"]);
     }));
 
+  test("is not what another upstream said that the channel had before", async () => {
+    const first = startDemoUpstream({ platform: "messages", models: ["a-1"] });
+    const gateway = startGatewayHere({ config: makeConfig(first) });
+    const ask = () => rawRequest(gateway.port, { target: "/v1/models", fields: bearer("messages") });
+    expect(idsOf(await ask())).toEqual(["a-1"]);
+    const { catalog } = gateway.running.gateway;
+    const channel = { ...catalog.channels.get("messages")!, baseUrl: new URL("http://127.0.0.1:9") };
+    const group = { ...catalog.groups.get("messages")!, channels: [channel] };
+    const key = { ...catalog.keys.get("messages")!, group };
+    gateway.running.reload({
+      ...catalog,
+      channels: new Map([["messages", channel]]),
+      keysBySha256: new Map([[key.secretSha256, key]]),
+    });
+    expect((await ask()).status).toBe(502);
+    await gateway.stop();
+    first.stop();
+  });
+
   test("is the exact names of the config where nothing was ever known", () =>
     withPair({ first: { models: ["x-1", "y-*"] } }, async (pair) => {
       pair.first.always(LIST_FAILS);
