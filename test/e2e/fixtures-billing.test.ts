@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import type { Usage } from "../../src/billing/usage.ts";
 import type { Finding } from "../../src/billing/verify-finding.ts";
 import { verifyLedger } from "../../src/billing/verify.ts";
-import { type Billing, NORMAL, WANTED } from "../harness/billing-form.ts";
+import { type Billing, NORMAL, wantedOf } from "../harness/billing-form.ts";
 import {
   askForFixture,
   type Fixture,
@@ -134,7 +134,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
       for (const fixture of answers) {
         const { billing } = fixture.expect;
         const line = await bill(world, fixture);
-        const want = isUnreported(billing) ? null : dropTariff(WANTED[family](billing));
+        const want = isUnreported(billing) ? null : dropTariff(wantedOf(fixture));
         expect({ id: fixture.id, usage: readLine(family, line) }).toEqual({ id: fixture.id, usage: want });
         // Nothing reported: nothing is charged, and nothing is called free. A failed stream is.
         if (want === null) {

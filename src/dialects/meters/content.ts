@@ -81,9 +81,11 @@ class ContentReader implements Reader {
     };
   }
 
+  /** Empty queries stand in the list, too: the platform charges none of them. */
   #learnGrounding(grounding: unknown): void {
     for (const query of listOf(fieldOf(grounding, "webSearchQueries"))) {
-      if (typeof query === "string" && this.#queries.size < MAX_QUERIES) this.#queries.add(query);
+      if (typeof query !== "string" || query.trim() === "") continue;
+      if (this.#queries.size < MAX_QUERIES) this.#queries.add(query);
     }
     if (listOf(fieldOf(grounding, "groundingChunks")).some((piece) => isObject(fieldOf(piece, "maps"))))
       this.#mapped = true;

@@ -8,7 +8,7 @@ import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
 import { openContentMeter } from "../../../src/dialects/meters/content.ts";
 import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
 import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
-import { type Billing, NORMAL, WANTED } from "../../harness/billing-form.ts";
+import { type Billing, NORMAL, wantedOf } from "../../harness/billing-form.ts";
 
 const FIXTURES = new URL("../../../../shared/fixtures/", import.meta.url);
 const present = existsSync(new URL("manifest.json", FIXTURES));
@@ -82,7 +82,7 @@ function wanted(fixture: Fixture): unknown {
   const { billing } = fixture.expect;
   if (fixture.id === REPORTED_IN_PART) return NORMAL.gemini(readWhole(fixture));
   if (billing === null || billing === undefined) return null;
-  const want: Billing = WANTED[fixture.family](billing);
+  const want: Billing = wantedOf(fixture);
   return fixture.status !== 200 && Bun.deepEquals(want.lines, NO_LINES) ? null : want;
 }
 

@@ -449,6 +449,15 @@ describe("the content dialect", () => {
       { google_search: 3, google_search_prompt: 1, maps_grounding: 1 },
     ]);
   });
+
+  test("searches for nothing are not counted: the platform charges none of them", () => {
+    const grounded = (...webSearchQueries: string[]) =>
+      events({ candidates: [{ groundingMetadata: { webSearchQueries } }] });
+    expect(usage(read(openContentMeter, grounded("", "a", " ", "b")))).toEqual([
+      { google_search: 2, google_search_prompt: 1 },
+    ]);
+    expect(usage(read(openContentMeter, grounded("", " ")))).toEqual([]);
+  });
 });
 
 describe("hostile bytes", () => {
