@@ -35,11 +35,11 @@ export function assess({ outcome, status, reading, streamed, estimatedInput }: E
   // Platforms charge nothing for an error status.
   if (status !== null && status >= 400) return NOTHING;
   if (status === null || reading === null) return UNKNOWN;
+  const failed = outcome === "upstream_error";
+  // A body or a list that says so is whole all the same.
+  if (failed && reading.parts.length === 0 && (reading.end === "error" || !reading.final)) return NOTHING;
   if (reading.final) return assessFinal(reading, streamed);
-  if (outcome === "upstream_error") {
-    return { ...NOTHING, basis: reading.parts.length === 0 ? "exact" : "partial", parts: reading.parts };
-  }
-  if (outcome === "complete") return assessReported(reading);
+  if (failed || outcome === "complete") return assessReported(reading);
   return assessBroken(reading, estimatedInput);
 }
 

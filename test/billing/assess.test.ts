@@ -98,3 +98,23 @@ describe("a whole answer", () => {
     expect(told).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
 });
+
+describe("an answer that says it failed", () => {
+  const failed = { outcome: "upstream_error" } as const;
+
+  test.each([
+    ["stream", false],
+    ["whole body, or list of values", true],
+  ])("and reported nothing costs nothing, as a %s", (_, final) => {
+    const told = judge(readingOf(null, { end: "error", final, estimatedOutput: 9 }), failed);
+    expect(told).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
+  });
+
+  test.each([
+    ["partial", false],
+    ["exact", true],
+  ])("costs what it reported: %s", (basis, final) => {
+    const told = judge(readingOf({ input: 5, output: 1 }, { end: "error", final }), failed);
+    expect(told).toMatchObject({ basis, usage: [{ input: 5, output: 1 }] });
+  });
+});
