@@ -135,11 +135,13 @@ function usageOf(snapshot: unknown): Usage | null {
  */
 function inputsOf(snapshot: unknown, prompt: number): Usage {
   const cached = countOf(fieldOf(snapshot, "cachedContentTokenCount")) ?? 0;
+  // An embedding's are called by the second name.
+  const details = fieldOf(snapshot, "promptTokensDetails") ?? fieldOf(snapshot, "promptTokenDetails");
   const usage: Usage = {};
   let text = prompt;
   let textCached = cached;
   for (const { modality, fresh, cached: kept } of MEDIA) {
-    const all = Math.min(text, modalityOf(fieldOf(snapshot, "promptTokensDetails"), modality));
+    const all = Math.min(text, modalityOf(details, modality));
     const hit = Math.min(all, textCached, modalityOf(fieldOf(snapshot, "cacheTokensDetails"), modality));
     usage[fresh] = all - hit;
     usage[kept] = hit;

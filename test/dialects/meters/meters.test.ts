@@ -441,6 +441,21 @@ describe("the content dialect", () => {
     ).toEqual([{ input: 0, input_audio: 5, output: 0, output_image: 90 }]);
   });
 
+  test("an embedding's usage calls its modalities by another name", () => {
+    const usageMetadata = {
+      promptTokenCount: 1000,
+      promptTokenDetails: [
+        { modality: "TEXT", tokenCount: 100 },
+        { modality: "VIDEO", tokenCount: 600 },
+        { modality: "IMAGE", tokenCount: 300 },
+      ],
+    };
+    const body = JSON.stringify({ embedding: { values: [0.1] }, usageMetadata });
+    expect(usage(read(openContentMeter, body, "application/json"))).toEqual([
+      { input: 100, input_image: 300, input_video: 600, output: 0 },
+    ]);
+  });
+
   test("searches are counted by query and by prompt, each query once", () => {
     const grounded = (...webSearchQueries: string[]) => ({
       candidates: [{ groundingMetadata: { webSearchQueries, groundingChunks: [{ maps: { title: "x" } }] } }],
