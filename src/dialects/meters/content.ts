@@ -46,11 +46,10 @@ class ContentReader implements Reader {
     this.#model = nameOf(fieldOf(chunk, "modelVersion")) ?? this.#model;
     const usage = fieldOf(chunk, "usageMetadata");
     if (isObject(usage)) this.#raw = usage;
-    if (nameOf(fieldOf(fieldOf(chunk, "promptFeedback"), "blockReason")) !== undefined) this.#finished = true;
+    if (isReason(fieldOf(fieldOf(chunk, "promptFeedback"), "blockReason"))) this.#finished = true;
     if (isObject(fieldOf(chunk, "error"))) this.#failed = true;
     for (const candidate of listOf(fieldOf(chunk, "candidates"))) {
-      const reason = nameOf(fieldOf(candidate, "finishReason"));
-      if (reason !== undefined && reason !== "FINISH_REASON_UNSPECIFIED") this.#finished = true;
+      if (isReason(fieldOf(candidate, "finishReason"))) this.#finished = true;
       this.#learnGrounding(fieldOf(candidate, "groundingMetadata"));
     }
   }
@@ -99,6 +98,14 @@ class ContentReader implements Reader {
     };
   }
 }
+
+/** Enums are words, or numbers where the client asks for them so (`$alt=json;enum-encoding=int`). */
+function isReason(value: unknown): boolean {
+  if (typeof value === "number") return value > 0;
+  return nameOf(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
+}
+
+const NUMBER_OF = { IMAGE: 2, VIDEO: 3, AUDIO: 4 } as const;
 
 const MEDIA = [
   { modality: "AUDIO", fresh: "input_audio", cached: "cache_read_audio" },
@@ -157,10 +164,12 @@ function inputsOf(snapshot: unknown, prompt: number): Usage {
   return { input: Math.max(0, text - textCached), cache_read: textCached, ...usage };
 }
 
-function modalityOf(details: unknown, modality: string): number {
+function modalityOf(details: unknown, modality: keyof typeof NUMBER_OF): number {
   let count = 0;
   for (const detail of listOf(details)) {
-    if (fieldOf(detail, "modality") === modality) count += countOf(fieldOf(detail, "tokenCount")) ?? 0;
+    const told = fieldOf(detail, "modality");
+    if (told === modality || told === NUMBER_OF[modality])
+      count += countOf(fieldOf(detail, "tokenCount")) ?? 0;
   }
   return count;
 }

@@ -456,6 +456,26 @@ describe("the content dialect", () => {
     ]);
   });
 
+  test("enums may be numbers: clients may ask for them so", () => {
+    const usageMetadata = {
+      promptTokenCount: 1000,
+      promptTokensDetails: [
+        { modality: 1, tokenCount: 100 },
+        { modality: 3, tokenCount: 200 },
+        { modality: 4, tokenCount: 700 },
+      ],
+      candidatesTokenCount: 90,
+      candidatesTokensDetails: [{ modality: 2, tokenCount: 80 }],
+    };
+    const answer = (finishReason: number) => events({ candidates: [{ finishReason }], usageMetadata });
+    expect(usage(read(openContentMeter, answer(1)))).toEqual([
+      { input: 100, input_audio: 700, input_video: 200, output: 10, output_image: 80 },
+    ]);
+    expect(read(openContentMeter, answer(1)).end).toBe("complete");
+    expect(read(openContentMeter, answer(0)).end).toBe("open");
+    expect(read(openContentMeter, events({ promptFeedback: { blockReason: 1 } })).end).toBe("complete");
+  });
+
   test("searches are counted by query and by prompt, each query once", () => {
     const grounded = (...webSearchQueries: string[]) => ({
       candidates: [{ groundingMetadata: { webSearchQueries, groundingChunks: [{ maps: { title: "x" } }] } }],
