@@ -1,7 +1,7 @@
 // The parts of a path that clients choose: ids of models and stored responses.
 // What could mean another path to an upstream than it means here is nobody's id.
 
-const RESPONSE_ID = /^[\w-]{1,256}$/;
+const RESPONSE_ID = /^[\w\-=]{1,512}$/;
 /** Without `%`, `\`, `;`, `?`, `#`: upstreams read paths in their own ways, some of them twice. */
 const MODEL_ID = /^[\w\-./:@~+=,()[\]!* ]{1,256}$/;
 

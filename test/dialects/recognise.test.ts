@@ -32,6 +32,12 @@ describe("every endpoint of the contract", () => {
     ["POST", "/v1/responses/input_tokens", "responses count responses /v1/responses/input_tokens"],
     ["GET", "/v1/responses/resp_1-a", "responses resource responses /v1/responses/resp_1-a"],
     ["DELETE", "/v1/responses/resp_1", "responses resource responses /v1/responses/resp_1"],
+    // As gateways make them that write their own route into the id: base64, padded.
+    [
+      "GET",
+      `/v1/responses/resp_${"bGl0".repeat(80)}Og==`,
+      `responses resource responses /v1/responses/resp_${"bGl0".repeat(80)}Og==`,
+    ],
     [
       "GET",
       "/v1/responses/resp_1/input_items",
