@@ -9,7 +9,7 @@ import type { Gateway } from "./gateway.ts";
 import { overrideFields, requestFields } from "./headers.ts";
 import { markHop } from "./loop.ts";
 import type { Candidate } from "./match.ts";
-import type { InferenceRequest } from "./request.ts";
+import { renameRepeated } from "./repeated-name.ts";
 import { upstreamOf } from "./upstream.ts";
 
 /** `leftMs`: however patient the channel's own deadlines are. */
@@ -32,7 +32,7 @@ function buildOutbound(errand: Errand, candidate: Candidate, gateway: Gateway): 
   const { channel } = candidate;
   const { origin, basePath, deadlines } = upstreamOf(channel);
   const { vendor } = gateway.catalog;
-  const body = renameModel(request, candidate);
+  const body = renameModel(errand, candidate);
   const keepEncoding = request.encoded && body === request.body;
   const fields = requestFields(call.exchange.fields, { vendor, keepEncoding });
   fields.push(dialect.sign(channel.credential, vendor), ...markHop(call.exchange, origin));
@@ -57,11 +57,13 @@ function shorten(outbound: Outbound, leftMs: number): Outbound {
 }
 
 /** An alias replaces the bytes of the model's name and nothing else. */
-function renameModel(request: InferenceRequest, candidate: Candidate): Uint8Array | null {
-  const { body, plain, modelSpan } = request;
-  if (modelSpan === null || plain === null || candidate.model === null || candidate.model === request.model)
-    return body;
-  return replaceSpan(plain, modelSpan, candidate.model);
+function renameModel({ call, request }: Errand, candidate: Candidate): Uint8Array | null {
+  const { body, plain, model, modelSpan } = request;
+  if (plain === null || model === null || candidate.model === null || candidate.model === model) return body;
+  if (modelSpan !== null) return replaceSpan(plain, modelSpan, candidate.model);
+  // A call that generates names its model in the path alone.
+  if (call.target.endpoint.purpose === "generate") return body;
+  return renameRepeated(plain, model, candidate.model) ?? body;
 }
 
 function renamePath(errand: Errand, candidate: Candidate): string {

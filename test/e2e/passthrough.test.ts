@@ -110,6 +110,31 @@ describe("a request's bytes", () => {
   });
 
   test.each([
+    [
+      "batchEmbedContents",
+      '{"requests":[{"content":{"model":"flash"},"model":"models/flash"},{ "model" : "flash" },{"model":"models/b"}]}',
+      '{"requests":[{"content":{"model":"flash"},"model":"models/gemini-3.8-flash"},{ "model" : "gemini-3.8-flash" },{"model":"models/b"}]}',
+    ],
+    [
+      "embedContent",
+      '{"model":"models/flash","content":{}}',
+      '{"model":"models/gemini-3.8-flash","content":{}}',
+    ],
+    [
+      "countTokens",
+      '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/flash"}}',
+      '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/gemini-3.8-flash"}}',
+    ],
+    ["countTokens", "{no JSON", "{no JSON"],
+    ["embedContent", '{"model":"models/flash","model":1}', '{"model":"models/flash","model":1}'],
+  ])("an alias in a path is replaced where the body repeats it: %s %s", async (verb, body, sent) => {
+    const target = `/v1beta/models/flash:${verb}`;
+    const { received } = await world.trace({ target, fields: bearer("content"), body });
+    expect(received!.target).toBe(`/v1beta/models/gemini-3.8-flash:${verb}`);
+    expect(Buffer.from(received!.body).toString()).toBe(sent);
+  });
+
+  test.each([
     ["zstd", zstdCompressSync],
     ["gzip", gzipSync],
     ["br", brotliCompressSync],
