@@ -82,7 +82,9 @@ function readForm({ name, data }: SseEvent): Pick<Lane, "pieces" | "gaps"> | nul
 /** Tells the events from a place on as far as they go the short way. Returns where they do no more. */
 export function tellInLane(lane: Lane, chunk: Buffer, from: number, told: Buffer[]): number {
   let at = from;
-  for (let place = findDelta(lane, chunk, at); place !== null; place = findDelta(lane, chunk, at)) {
+  while (at < chunk.length) {
+    const place = findDelta(lane, chunk, at);
+    if (place === null) break;
     told.push(writeChunk(lane, chunk, place));
     at = place.end;
   }

@@ -75,13 +75,14 @@ const PRELUDE = new Set([
 export function openChatStream(context: BridgeContext): ChatStream {
   const stream = openState(context);
   const splitter = openSseSplitter();
+  const tellNext = (chunk: Uint8Array): Uint8Array => tellChunk(stream, splitter, chunk);
+  const tellEnd = (fault: Refusal | undefined): Uint8Array => {
+    const text = fault === undefined ? tellEvents(stream, splitter.end().filter(isWhole)) : "";
+    return Buffer.from(isOver(stream) ? text : text + fail(stream, fault ?? CLOSED));
+  };
   return {
-    push: (chunk) => emit(stream, () => tellChunk(stream, splitter, chunk)),
-    end: (fault) =>
-      emit(stream, () => {
-        const text = fault === undefined ? tellEvents(stream, splitter.end().filter(isWhole)) : "";
-        return Buffer.from(isOver(stream) ? text : text + fail(stream, fault ?? CLOSED));
-      }),
+    push: (chunk) => emit(stream, tellNext, chunk),
+    end: (fault) => emit(stream, tellEnd, fault),
   };
 }
 
@@ -94,11 +95,11 @@ const CLOSED = blameUpstream(
 );
 const MALFORMED = blameUpstream(502, "upstream_invalid", "The upstream sent an event that is not JSON.");
 
-function emit(stream: Stream, tell: () => Uint8Array): Emitted {
+function emit<T>(stream: Stream, tell: (what: T) => Uint8Array, what: T): Emitted {
   let bytes: Uint8Array = NOTHING;
   if (!isOver(stream)) {
     try {
-      bytes = tell();
+      bytes = tell(what);
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       bytes = Buffer.from(fail(stream, blameUpstream(error.status, "upstream_invalid", error.message)));
