@@ -12,9 +12,15 @@ export interface LedgerFlags extends ConfigFlags {
   readonly ledger?: string;
 }
 
+/** It need not be there. */
+export function locateLedger(flags: LedgerFlags): string {
+  return flags.ledger === undefined
+    ? openConfig(flags).catalog.ledger.path
+    : followLinks(resolve(flags.ledger));
+}
+
 export function findLedger(flags: LedgerFlags): string {
-  const path =
-    flags.ledger === undefined ? openConfig(flags).catalog.ledger.path : followLinks(resolve(flags.ledger));
+  const path = locateLedger(flags);
   if (listLedgerFiles(path).length === 0)
     return fail(`There is no ledger at ${path}: it begins with the first request.`);
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)

@@ -1,18 +1,15 @@
 // What `gateway top` does: asks the running gateway again and again, and shows
 // what it says. What that looks like is top-view.ts.
 
-import { resolve } from "node:path";
 import { type GatewayState, gatewayStateSchema } from "../gateway/control-state.ts";
-import { followLinks } from "../lib/links.ts";
 import { askGateway, tryGateway } from "./control.ts";
+import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
 import { type Leaving, openLiveScreen } from "./live-screen.ts";
-import { type ConfigFlags, openConfig } from "./opening.ts";
 import { describeRecord } from "./request-log.ts";
 import { print, printJson } from "./terminal.ts";
 import { createTopView } from "./top-view.ts";
 
-export interface TopFlags extends ConfigFlags {
-  readonly ledger?: string;
+export interface TopFlags extends LedgerFlags {
   readonly json?: true;
 }
 
@@ -22,19 +19,15 @@ export async function showTop(flags: TopFlags): Promise<void> {
     await watchTop(flags);
     return;
   }
-  const state = await ask(findLedgerPath(flags));
+  const state = await ask(locateLedger(flags));
   if (flags.json === true) printJson({ ...state, recent: state.recent.map(describeRecord) });
   else printOnce(state);
 }
 
 /** Live, until somebody leaves. */
 export async function watchTop(flags: TopFlags): Promise<Leaving> {
-  const path = findLedgerPath(flags);
+  const path = locateLedger(flags);
   return watch(path, await ask(path));
-}
-
-function findLedgerPath({ ledger, ...flags }: TopFlags): string {
-  return ledger === undefined ? openConfig(flags).catalog.ledger.path : followLinks(resolve(ledger));
 }
 
 async function ask(ledgerPath: string): Promise<GatewayState> {

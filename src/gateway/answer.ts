@@ -13,6 +13,11 @@ export interface Answer {
   readonly whole: Uint8Array | null;
 }
 
+/** Its head says that it is one JSON value. */
+export function saysJson(inbound: Inbound): boolean {
+  return inbound.field("content-type")?.startsWith("application/json") === true;
+}
+
 /** Reads a body up to `limit` bytes. `rest` is false when the body ended within it. */
 export async function readUpTo(
   inbound: Inbound,

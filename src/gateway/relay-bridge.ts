@@ -4,7 +4,7 @@
 import type { ChatStream, Emitted } from "../bridges/responses-to-chat/stream.ts";
 import { blameUpstream } from "../bridges/responses-to-chat/errors.ts";
 import { UpstreamFault } from "../lib/http1/types.ts";
-import { CONVERTED_LIMIT, joinChunks, readUpTo } from "./answer.ts";
+import { CONVERTED_LIMIT, joinChunks, readUpTo, saysJson } from "./answer.ts";
 import type { Bridge } from "./bridge.ts";
 import { answerFields, endAs, explainBreak, judge, learn, noteFirstByte, type Passage } from "./passage.ts";
 import { settle } from "./settle.ts";
@@ -15,8 +15,9 @@ const LINGER_MS = 1000;
 
 export async function relayBridged(passage: Passage, bridge: Bridge): Promise<void> {
   const stream = bridge.openStream();
-  const whole = passage.answer.inbound.field("content-type")?.startsWith("application/json") === true;
-  const fault = whole ? await tellWhole(passage, bridge, stream) : await pump(passage, stream);
+  const fault = saysJson(passage.answer.inbound)
+    ? await tellWhole(passage, bridge, stream)
+    : await pump(passage, stream);
   const why = fault === null ? undefined : explainBreak(passage, fault);
   const last = stream.end(why && blameUpstream(why.status, "upstream_closed", why.message));
   tell(passage, last);

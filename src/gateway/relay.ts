@@ -5,7 +5,7 @@ import type { Break } from "../dialects/dialect.ts";
 import { asBuffer } from "../lib/bytes.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { UpstreamFault } from "../lib/http1/types.ts";
-import { CONVERTED_LIMIT, joinChunks, readUpTo } from "./answer.ts";
+import { CONVERTED_LIMIT, joinChunks, readUpTo, saysJson } from "./answer.ts";
 import { scrub } from "./headers.ts";
 import {
   answerFields,
@@ -157,10 +157,9 @@ function breakStream(passage: Passage, error: GatewayError | null, last: Uint8Ar
 }
 
 function describePlace({ answer, meter }: Passage, last: Uint8Array | null): Break {
-  const isJson = answer.inbound.field("content-type")?.startsWith("application/json") === true;
   const model = meter?.read().model ?? null;
   return {
-    form: isJson ? "json-array" : "sse",
+    form: saysJson(answer.inbound) ? "json-array" : "sse",
     begun: last !== null,
     ...(model === null ? {} : { model }),
   };

@@ -2,6 +2,7 @@
 
 import { isObject } from "../../lib/json.ts";
 import { type Answer, type Call, readAnswer } from "./answer.ts";
+import type { Identity } from "./chunks.ts";
 import type { BridgeContext } from "./context.ts";
 import { blameUpstream, judgeFailure, type Refusal, writeError } from "./errors.ts";
 import { Failure, type Moderation, Reply } from "./events.ts";
@@ -31,24 +32,28 @@ function findFailure(value: unknown, context: BridgeContext): Refusal | null {
   return null;
 }
 
-/** Clients tell answers apart by it, so each has one. */
-export function nameCompletion(id: string, { asked }: BridgeContext): string {
-  return `chatcmpl-${(id || asked.id).replace(/^(?:resp|req)_/, "")}`;
-}
-
-export function dateCompletion(createdAt: number, { asked }: BridgeContext): number {
-  return Math.floor(createdAt || asked.time / 1000);
+/** Clients tell answers apart by their ids, so each has one. */
+export function identityOf(
+  { id, created_at: createdAt, model }: Pick<Reply, "id" | "created_at" | "model">,
+  { asked, model: wanted }: BridgeContext,
+): Omit<Identity, "tier"> {
+  return {
+    id: `chatcmpl-${(id || asked.id).replace(/^(?:resp|req)_/, "")}`,
+    created: Math.floor(createdAt || asked.time / 1000),
+    model: model || wanted,
+  };
 }
 
 function complete(reply: Reply, context: BridgeContext): Json {
   const answer = readAnswer(reply.output, context);
   const finish = nameFinish(reply, answer.calls.length > 0, context);
   const logprobs = context.logprobs ? { content: answer.logprobs, refusal: null } : null;
+  const { id, created, model } = identityOf(reply, context);
   return {
-    id: nameCompletion(reply.id, context),
+    id,
     object: "chat.completion",
-    created: dateCompletion(reply.created_at, context),
-    model: reply.model || context.model,
+    created,
+    model,
     choices: [{ index: 0, message: writeMessage(answer, context), logprobs, finish_reason: finish }],
     ...(reply.usage === null ? {} : { usage: convertUsage(reply.usage) }),
     service_tier: reply.service_tier,

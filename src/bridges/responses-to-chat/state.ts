@@ -5,7 +5,7 @@ import { buildFrame, type Frame, type Identity } from "./chunks.ts";
 import type { BridgeContext } from "./context.ts";
 import type { Refusal } from "./errors.ts";
 import type { Item, Reply } from "./events.ts";
-import { dateCompletion, nameCompletion } from "./reply.ts";
+import { identityOf } from "./reply.ts";
 import type { Json } from "./json.ts";
 import type { Lane } from "./lane.ts";
 
@@ -49,20 +49,15 @@ export interface Stream {
   readonly finished: Item[];
 }
 
+/** What is known of an answer before it says who it is. */
+const UNTOLD = { id: "", created_at: 0, model: "" };
+
 export function openState(context: BridgeContext): Stream {
   return {
     context,
     phase: "held",
     refusal: null,
-    frame: buildFrame(
-      {
-        id: nameCompletion("", context),
-        created: dateCompletion(0, context),
-        model: context.model,
-        tier: null,
-      },
-      context,
-    ),
+    frame: buildFrame({ ...identityOf(UNTOLD, context), tier: null }, context),
     identity: null,
     opened: false,
     spoken: false,
@@ -81,11 +76,7 @@ export function openState(context: BridgeContext): Stream {
 /** Takes up who answers; from a later event, what was served. */
 export function identify(stream: Stream, reply: Reply): void {
   const { context } = stream;
-  const first = stream.identity ?? {
-    id: nameCompletion(reply.id, context),
-    created: dateCompletion(reply.created_at, context),
-    model: reply.model || context.model,
-  };
+  const first = stream.identity ?? identityOf(reply, context);
   stream.identity = { ...first, tier: reply.service_tier };
   stream.frame = buildFrame(stream.identity, context);
   stream.lane = null;
