@@ -59,13 +59,15 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
       if (came === null) return null;
       const chunk = withholding.pass(came);
       let taken = true;
+      let plain = false;
       if (!exchange.gone) {
         const told = stream.push(chunk);
         taken = tell(passage, told);
         over = isOver(told);
+        plain = told.plain;
         if (over) timer ??= setTimeout(() => answer.inbound.cancel(), LINGER_MS);
       }
-      learn(passage, chunk);
+      learn(passage, chunk, plain);
       if (!taken) await exchange.drained();
     }
   } catch (fault) {

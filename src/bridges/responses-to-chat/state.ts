@@ -45,6 +45,8 @@ export interface Stream {
   readonly byIndex: Map<unknown, Entry>;
   readonly byCallId: Map<string, Entry>;
   lane: Lane | null;
+  /** All of the last chunk went the short way. */
+  plain: boolean;
   /** Items as they were when done, for an end that doesn't repeat them. */
   readonly finished: Item[];
 }
@@ -69,6 +71,7 @@ export function openState(context: BridgeContext): Stream {
     byIndex: new Map(),
     byCallId: new Map(),
     lane: null,
+    plain: false,
     finished: [],
   };
 }

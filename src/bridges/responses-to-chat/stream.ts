@@ -26,6 +26,8 @@ import { addEntry, findEntry, identify, openState, type Phase, type Stream } fro
 export interface Emitted {
   /** To send now. Empty while `held`, when refused, and when the bytes said nothing to tell. */
   readonly bytes: Uint8Array;
+  /** The chunk was whole events, each of them like one before it but for its delta. */
+  readonly plain: boolean;
   /** held: send no head yet. open: the head may leave. done: [DONE] is in the text. broken: an
    *  error frame is, and nothing may follow. refused: answer the refusal instead of a stream. */
   readonly phase: Phase;
@@ -97,6 +99,7 @@ const MALFORMED = blameUpstream(502, "upstream_invalid", "The upstream sent an e
 
 function emit<T>(stream: Stream, tell: (what: T) => Uint8Array, what: T): Emitted {
   let bytes: Uint8Array = NOTHING;
+  stream.plain = false;
   if (!isOver(stream)) {
     try {
       bytes = tell(what);
@@ -105,8 +108,13 @@ function emit<T>(stream: Stream, tell: (what: T) => Uint8Array, what: T): Emitte
       bytes = Buffer.from(fail(stream, blameUpstream(error.status, "upstream_invalid", error.message)));
     }
   }
-  const { phase, refusal } = stream;
-  return { bytes, phase, refusal: refusal && { status: refusal.status, body: writeError(refusal.error) } };
+  const { phase, plain, refusal } = stream;
+  return {
+    bytes,
+    plain,
+    phase,
+    refusal: refusal && { status: refusal.status, body: writeError(refusal.error) },
+  };
 }
 
 function isOver(stream: Stream): boolean {
@@ -116,14 +124,17 @@ function isOver(stream: Stream): boolean {
 function tellChunk(stream: Stream, splitter: SseSplitter, bytes: Uint8Array): Uint8Array {
   const chunk = asBuffer(bytes);
   const told: Buffer[] = [];
+  let plain = true;
   for (let at = 0; at < chunk.length && !isOver(stream);) {
     const lane = splitter.resting ? stream.lane : null;
     const from = lane === null ? at : tellInLane(lane, chunk, at, told);
     if (from === chunk.length) break;
+    plain = false;
     const close = chunk.indexOf(BLANK_LINE, from);
     at = close < 0 ? chunk.length : close + BLANK_LINE.length;
     told.push(Buffer.from(tellEvents(stream, splitter.push(chunk.subarray(from, at)))));
   }
+  stream.plain = plain;
   return told.length === 1 ? (told[0] ?? NOTHING) : Buffer.concat(told);
 }
 

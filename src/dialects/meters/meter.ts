@@ -43,9 +43,9 @@ export function openMeter(contentType: string, reader: Reader): Meter {
   if (contentType.includes("json")) return new BodyMeter(reader);
   let meter: Meter | null = null;
   return {
-    see(chunk) {
+    see(chunk, plain) {
       meter ??= startsJson(chunk) ? new BodyMeter(reader) : new StreamMeter(reader);
-      meter.see(chunk);
+      meter.see(chunk, plain);
     },
     read: () => (meter ?? new BodyMeter(reader)).read(),
   };
@@ -82,8 +82,8 @@ class StreamMeter implements Meter {
     });
   }
 
-  see(chunk: Uint8Array): void {
-    this.#lines.see(chunk);
+  see(chunk: Uint8Array, plain = false): void {
+    this.#lines.see(chunk, plain);
   }
 
   read(): Reading {

@@ -4,6 +4,8 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { blameUpstream } from "../../../src/bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
+import { openChatStream } from "../../../src/bridges/responses-to-chat/stream.ts";
+import { responses } from "../../../src/dialects/responses.ts";
 import { type ChatTeller, openChatTeller, type Told } from "./told.ts";
 import { accumulate, type Json } from "./accumulate.ts";
 import { PLAIN } from "./recordings.ts";
@@ -709,6 +711,43 @@ describe("the short way for the next delta of the same item", () => {
       );
     });
   }
+
+  const openMeter = () => responses.openMeter("text/event-stream");
+
+  test("whatever the pieces: what went the short way teaches a meter nothing", () => {
+    const item = message("a", "");
+    const place = { item_id: "a", output_index: 0, content_index: 0 };
+    const events = (texts: readonly string[]): Json[] => [
+      created,
+      { type: "response.output_item.added", output_index: 0, item },
+      ...texts.map((delta) => ({ type: TEXT, sequence_number: 1, ...place, delta, logprobs: [] })),
+      { type: "error", error: { code: "server_error", message: "oops" } },
+    ];
+    const cut = (texts: readonly string[], size: number | null): Uint8Array[] => {
+      if (size === null) return events(texts).map((event) => encode(frame(event)));
+      const bytes = encode(events(texts).map(frame).join(""));
+      const count = Math.ceil(bytes.length / size);
+      return Array.from({ length: count }, (_, index) => bytes.subarray(index * size, (index + 1) * size));
+    };
+    let plain = 0;
+    fc.assert(
+      fc.property(deltas, fc.option(fc.integer({ min: 1, max: 600 })), (texts, size) => {
+        const chat = openChatStream(PLAIN);
+        const [all, rest] = [openMeter(), openMeter()];
+        for (const chunk of cut(texts, size)) {
+          const told = chat.push(chunk);
+          plain += told.plain ? 1 : 0;
+          all.see(chunk);
+          rest.see(chunk, told.plain);
+          expect({ ...rest.read(), estimatedOutput: 0 }).toEqual({ ...all.read(), estimatedOutput: 0 });
+        }
+      }),
+    );
+    expect(plain).toBeGreaterThan(0);
+    const chat = openChatStream(PLAIN);
+    const kinds = events(["One", " two", " three"]).map((event) => chat.push(encode(frame(event))).plain);
+    expect(kinds).toEqual([false, false, false, true, true, false]);
+  });
 
   test("ends where another item, part or kind of event speaks", () => {
     const say = (id: string, index: number, delta: string, more: Json) => ({

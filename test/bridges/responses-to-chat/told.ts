@@ -4,7 +4,7 @@ import type { BridgeContext } from "../../../src/bridges/responses-to-chat/conte
 import type { Refusal } from "../../../src/bridges/responses-to-chat/errors.ts";
 import { type Emitted, openChatStream } from "../../../src/bridges/responses-to-chat/stream.ts";
 
-export interface Told extends Omit<Emitted, "bytes"> {
+export interface Told extends Omit<Emitted, "bytes" | "plain"> {
   readonly text: string;
 }
 
@@ -21,6 +21,6 @@ export function openChatTeller(context: BridgeContext): ChatTeller {
   };
 }
 
-function read({ bytes, ...told }: Emitted): Told {
-  return { ...told, text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
+function read({ bytes, phase, refusal }: Emitted): Told {
+  return { phase, refusal, text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
 }
