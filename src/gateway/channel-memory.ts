@@ -33,6 +33,8 @@ export interface ChannelMemory {
   calm: boolean;
   /** Failures in a row of the whole channel. */
   strikes: number;
+  /** Answers in a row that broke off: that they had begun says nothing of the next one's end. */
+  breaks: number;
   rest: Rest | null;
   /** Of single models, by the upstream's name. */
   readonly models: Map<string, Rest>;
@@ -52,6 +54,7 @@ export function createMemory(name: string, identity: string): ChannelMemory {
     disabled: false,
     calm: true,
     strikes: 0,
+    breaks: 0,
     rest: null,
     models: new Map(),
     window: new ChannelWindow(),
@@ -125,12 +128,33 @@ export function noteFailure(memory: ChannelMemory, blow: Blow): void {
   endTrial(memory, model);
   if (place === null) {
     memory.strikes += isLate ? 0 : 1;
-    if (memory.strikes < rule.strikes && readTold(failure) === null) return;
-    memory.rest = extendRest(before, makeRest(rule, blow, memory.strikes - rule.strikes), isLate);
+    restWhole(memory, rule, blow, { count: memory.strikes, isLate });
   } else {
     const again = (before?.strikes ?? 0) - (isLate ? 1 : 0);
     keepModel(memory.models, place, extendRest(before, makeRest(rule, blow, again), isLate));
+    memory.calm = false;
   }
+}
+
+/** An answer broke off after its beginning: so do those of an upstream that dies under load, and each looks well at first. */
+export function noteBreak(memory: ChannelMemory, blow: Blow): void {
+  const isLate = wasSentBefore(memory.rest, blow.now);
+  memory.breaks += isLate ? 0 : 1;
+  restWhole(memory, POLICIES.broken, blow, { count: memory.breaks, isLate });
+}
+
+export function noteWhole(memory: ChannelMemory): void {
+  memory.breaks = 0;
+}
+
+function restWhole(
+  memory: ChannelMemory,
+  rule: Policy,
+  blow: Blow,
+  { count, isLate }: { readonly count: number; readonly isLate: boolean },
+): void {
+  if (count < rule.strikes && readTold(blow.failure) === null) return;
+  memory.rest = extendRest(memory.rest, makeRest(rule, blow, count - rule.strikes), isLate);
   memory.calm = false;
 }
 
@@ -196,6 +220,7 @@ function isBinding(rest: Rest | null | undefined, now: number): boolean {
 /** Forgets why it was left alone: it was switched on again, or a probe found it well. */
 export function wake(memory: ChannelMemory): void {
   memory.strikes = 0;
+  memory.breaks = 0;
   memory.rest = null;
   settleCalm(memory);
 }

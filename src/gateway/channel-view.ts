@@ -93,7 +93,8 @@ function judgeModels(memory: ChannelMemory, now: number): Condition | null {
 function judgeRecord(memory: ChannelMemory, now: number): Condition {
   const { requests, errors } = memory.window.count(RATE_MINUTES, now);
   const last = memory.lastFailure;
-  const isShaky = errors / requests >= DEGRADED_SHARE && (requests >= FEW_REQUESTS || memory.strikes > 0);
+  const isShaky =
+    errors / requests >= DEGRADED_SHARE && (requests >= FEW_REQUESTS || memory.strikes + memory.breaks > 0);
   if (errors > 0 && last !== null && isShaky) {
     const reason = `${errors} of ${requests} failed in the last ${RATE_MINUTES} minutes, at last it ${last.reason}`;
     return { state: "degraded", reason, until: null };

@@ -13,7 +13,9 @@ import {
   doorOf,
   endTrial,
   noteAnswer,
+  noteBreak,
   noteFailure,
+  noteWhole,
   renewMemory,
   restOf,
   settleCalm,
@@ -28,7 +30,7 @@ import type { Candidate, Route } from "./match.ts";
 import type { Observer } from "./observer.ts";
 import type { InferenceRequest } from "./request.ts";
 import { readSession, Sessions } from "./session.ts";
-import { type Failure, toRetryAfter } from "./verdict.ts";
+import { blameBreaks, type Failure, toRetryAfter } from "./verdict.ts";
 
 /** An errand, as far as it tells its conversation. */
 interface Asker {
@@ -46,8 +48,9 @@ export interface Choice {
 
 /** How a request ended that a channel had begun to answer. */
 export interface Ended {
-  /** Why the answer did not come whole; null when that was not the channel's doing. */
-  readonly broken: string | null;
+  /** `cut`: the answer's end never came. `failed`: it was an error. `left`: it says nothing of the channel. */
+  readonly how: "whole" | "cut" | "failed" | "left";
+  readonly problem: string;
   readonly chargeUsd: string | null;
 }
 
@@ -65,7 +68,7 @@ export interface Channels {
   reportLeft(candidate: Candidate): void;
   /** The conversation stays with the channel that has answered it. */
   settle(choice: Choice, candidate: Candidate, asker: Asker, route: Route): void;
-  reportEnd(channel: string, ended: Ended, now: number): void;
+  reportEnd(channel: Channel, ended: Ended, now: number): void;
   /** A probe found the channel well, or not. */
   reportProbe(channel: Channel, failure: Failure | null, now: number): void;
   lastAnswer(channel: Channel): number;
@@ -185,12 +188,18 @@ class ChannelBook implements Channels {
     if (session !== null) this.#sessions.keep(session, candidate.channel.name, this.#options.now());
   }
 
-  reportEnd(name: string, { broken, chargeUsd }: Ended, now: number): void {
-    const memory = this.#memories.get(name);
+  reportEnd(channel: Channel, { how, problem, chargeUsd }: Ended, now: number): void {
+    const memory = this.#memories.get(channel.name);
     if (memory === undefined) return;
-    if (broken !== null) {
+    if (how === "whole") noteWhole(memory);
+    if (how === "cut" || how === "failed") {
       memory.window.addError(now);
-      memory.lastFailure = { at: now, reason: broken };
+      memory.lastFailure = { at: now, reason: problem.replace(`The channel "${channel.name}" `, "") };
+    }
+    if (how === "cut" && memory.identity === identify(channel)) {
+      const failure = blameBreaks(channel.name);
+      noteBreak(memory, { failure, model: null, now, random: this.#options.random });
+      this.#show(channel, memory, now);
     }
     if (chargeUsd === null) return;
     const day = dayOf(now);

@@ -80,17 +80,24 @@ export function reportFinished(bill: Bill, finished: Finished, gateway: Gateway)
     ...finished,
   };
   gateway.observer.requestDone(record);
-  if (bill.open && record.channel !== null)
-    gateway.channels.reportEnd(record.channel, judgeChannel(bill, finished), gateway.now());
+  const served = bill.open && route.candidates.find(({ channel }) => channel.name === record.channel);
+  if (served) gateway.channels.reportEnd(served.channel, judgeChannel(bill, finished), gateway.now());
 }
 
 /** An answer that did not come whole is the channel's doing, unless the client left, or was told so at its beginning. */
 function judgeChannel(bill: Bill, { outcome, problem, chargeUsd }: Finished): Ended {
   const last = bill.attempts.at(-1);
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
-  const isBroken = hadBegun && (outcome === "upstream_cut" || outcome === "upstream_error");
-  return { broken: isBroken ? (problem ?? "ended its answer with an error") : null, chargeUsd };
+  const how = hadBegun ? (ENDS[outcome] ?? "left") : "left";
+  const told = how === "cut" && problem !== null ? problem : "ended its answer with an error";
+  return { how, problem: told, chargeUsd };
 }
+
+const ENDS: Readonly<Record<string, Ended["how"]>> = {
+  complete: "whole",
+  upstream_cut: "cut",
+  upstream_error: "failed",
+};
 
 export function durationOf({ arrived }: Arrival): number {
   return Math.round(performance.now() - arrived);

@@ -4,7 +4,7 @@
 
 import { z } from "zod";
 import { type ErrorCode, GatewayError } from "../lib/errors.ts";
-import type { Inbound, UpstreamFault } from "../lib/http1/types.ts";
+import { type Inbound, UpstreamFault } from "../lib/http1/types.ts";
 import { parseJson } from "../lib/json.ts";
 import { readWait } from "./wait.ts";
 
@@ -166,6 +166,12 @@ export function toRetryAfter(waitMs: number): number {
 /** For a body that broke off after the first byte. */
 export function describeBreak(channel: string, fault: UpstreamFault): GatewayError {
   return describeFailure({ kind: "fault", channel, fault });
+}
+
+/** For answers that broke off again and again: what each of them said of it matters no more. */
+export function blameBreaks(channel: string): Failure {
+  const fault = new UpstreamFault("cut", "its last answers did not come whole", true);
+  return { kind: "fault", channel, fault };
 }
 
 const MESSAGE_LIMIT = 300;

@@ -143,7 +143,7 @@ describe("when nothing answers", () => {
   test("nor does an error whose words never come", async () => {
     const { a, ask } = open({
       a: { timeouts: { idle: "100s" } },
-      config: { failover: { total: "200ms" } },
+      config: { failover: { total: "1s" } },
     });
     const head = "HTTP/1.1 500 Failed\r\ncontent-length: 100\r\n\r\n";
     a.next({ steps: () => [Buffer.from(head), "stall"] });

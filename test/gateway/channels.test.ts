@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import type { Catalog } from "../../src/config/catalog.ts";
 import { checkConfigText } from "../../src/config/file.ts";
-import { type Channels, createChannels } from "../../src/gateway/channels.ts";
+import { type Channels, createChannels, type Ended } from "../../src/gateway/channels.ts";
 import { match, type Route } from "../../src/gateway/match.ts";
 import { blame, type Failure } from "../../src/gateway/verdict.ts";
 import { UpstreamFault } from "../../src/lib/http1/types.ts";
@@ -33,6 +33,7 @@ interface Book {
   readonly names: (asked?: Asked) => string[];
   readonly fail: (name: string, failure: Failure, model?: string) => void;
   readonly answer: (name: string, model?: string) => void;
+  readonly end: (name: string, how: Ended["how"], chargeUsd?: string) => void;
   readonly state: (name: string) => string;
 }
 
@@ -74,6 +75,12 @@ function open(sections: Readonly<Record<string, Section>>): Book {
       const { candidates } = channels.choose(asker(asked), route(asked.model), now);
       return candidates.map(({ channel }) => channel.name);
     },
+    end: (name, how, chargeUsd) =>
+      channels.reportEnd(
+        catalog.channels.get(name)!,
+        { how, problem: "broke off", chargeUsd: chargeUsd ?? null },
+        now,
+      ),
     fail: (name, failure, model) => {
       channels.reportStart(candidate(name, model), now);
       channels.reportFailure(candidate(name, model), failure, now);
@@ -457,11 +464,11 @@ describe("what is seen", () => {
   });
 
   test("success, latency, the hour in steps and the day's charge", () => {
-    const { channels, catalog, answer, fail } = open(TWO);
+    const { channels, catalog, answer, fail, end } = open(TWO);
     for (let count = 0; count < 3; count += 1) answer("a");
     fail("a", status(500));
-    channels.reportEnd("a", { broken: null, chargeUsd: "0.1" }, now);
-    channels.reportEnd("a", { broken: null, chargeUsd: "0.2" }, now);
+    end("a", "whole", "0.1");
+    end("a", "whole", "0.2");
     const [view] = channels.view(catalog, now);
     expect(view).toMatchObject({
       success_rate: 0.75,
@@ -482,21 +489,78 @@ describe("what is seen", () => {
   });
 
   test("an answer that broke counts as one request and one error", () => {
-    const { channels, catalog, answer } = open(TWO);
+    const { channels, catalog, answer, end } = open(TWO);
     answer("a");
-    channels.reportEnd("a", { broken: "broke off", chargeUsd: null }, now);
+    end("a", "cut");
     expect(channels.view(catalog, now)[0]).toMatchObject({ requests_hour: 1, errors_hour: 1 });
   });
 });
 
 test("streams that began long ago and break now leave no rate below zero", () => {
-  const { channels, catalog, answer } = open(TWO);
+  const { channels, catalog, answer, end } = open(TWO);
   for (let count = 0; count < 3; count += 1) answer("a");
   now += 30 * MINUTE;
   answer("a");
-  for (let count = 0; count < 3; count += 1)
-    channels.reportEnd("a", { broken: "broke off", chargeUsd: null }, now);
+  for (let count = 0; count < 3; count += 1) end("a", "cut");
   expect(channels.view(catalog, now)[0]).toMatchObject({ success_rate: 0, errors_hour: 3 });
+});
+
+describe("answers that break off after their beginning", () => {
+  const cut = ({ answer, end }: Book, times: number): void => {
+    for (let count = 0; count < times; count += 1) {
+      answer("a");
+      end("a", "cut");
+    }
+  };
+
+  test("make their channel rest when it is the third in a row, and the others are tried first", () => {
+    const book = open(TWO);
+    cut(book, 2);
+    expect([book.state("a"), book.names()]).toEqual(["degraded", ["a", "b"]]);
+    cut(book, 1);
+    expect([book.state("a"), book.names()]).toEqual(["resting", ["b"]]);
+    expect(notices).toEqual([
+      'channel "a" is resting: it broke off its answer: its last answers did not come whole',
+    ]);
+    now += SECOND;
+    expect(book.names()).toEqual(["a", "b"]);
+  });
+
+  test("weigh nothing where a whole one, or one whose client left, came between", () => {
+    const book = open(TWO);
+    cut(book, 2);
+    book.end("a", "whole");
+    cut(book, 2);
+    expect(book.names()).toEqual(["a", "b"]);
+    book.end("a", "left");
+    cut(book, 1);
+    expect(book.names()).toEqual(["b"]);
+  });
+
+  test("rest it longer each time that it is tried in vain", () => {
+    const book = open(TWO);
+    cut(book, 3);
+    now += SECOND;
+    cut(book, 1);
+    now += SECOND;
+    expect(book.names()).toEqual(["b"]);
+    now += SECOND;
+    expect(book.names()).toEqual(["a", "b"]);
+  });
+
+  test("of many streams at once count as one more, not as many", () => {
+    const book = open(TWO);
+    cut(book, 3);
+    for (let count = 0; count < 50; count += 1) book.end("a", "cut");
+    now += SECOND;
+    expect(book.names()).toEqual(["a", "b"]);
+  });
+
+  test("never take the last channel away", () => {
+    const book = open({ a: {} });
+    cut(book, 5);
+    expect(book.names()).toEqual(["a"]);
+  });
 });
 
 describe("a restart", () => {
@@ -546,7 +610,7 @@ describe("a restart", () => {
   test("but not that it was switched off by command, nor what it has cost today", () => {
     const book = open(TWO);
     book.channels.setDisabled(book.catalog.channels.get("a")!, true, now);
-    book.channels.reportEnd("a", { broken: null, chargeUsd: "0.5" }, now);
+    book.end("a", "whole", "0.5");
     const changed = makeCatalog({ ...TWO, a: { credential: "yyyy" } });
     book.channels.retain(changed);
     expect(book.names()).toEqual(["b"]);
