@@ -4,7 +4,7 @@
 import type { Catalog, Channel } from "../config/catalog.ts";
 import { UpstreamFault } from "../lib/http1/types.ts";
 import type { Gateway } from "./gateway.ts";
-import { scrub } from "./headers.ts";
+import { scrub, secretsOf } from "./headers.ts";
 import { askPage } from "./model-list.ts";
 import { reportFault } from "./observer.ts";
 import { type Failure, judgeRefusal } from "./verdict.ts";
@@ -15,10 +15,10 @@ export async function probeChannel(channel: Channel, gateway: Gateway): Promise<
 
 /** An answer that only says that there is no such list comes from an upstream that is well. */
 async function ask(channel: Channel, { client, catalog }: Gateway): Promise<Failure | null> {
-  const { name, credential } = channel;
+  const { name } = channel;
   try {
     const { status, body } = await askPage(client, channel, catalog.vendor, "");
-    const text = Buffer.from(scrub(Buffer.from(body), [credential])).toString();
+    const text = Buffer.from(scrub(Buffer.from(body), secretsOf(channel))).toString();
     return judgeRefusal(name, status, text);
   } catch (fault) {
     if (fault instanceof UpstreamFault) return { kind: "fault", channel: name, fault };

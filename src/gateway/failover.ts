@@ -7,7 +7,7 @@ import type { Bill } from "./bill.ts";
 import type { Errand } from "./errand.ts";
 import { forward } from "./forward.ts";
 import type { Gateway } from "./gateway.ts";
-import { scrub } from "./headers.ts";
+import { scrub, secretsOf } from "./headers.ts";
 import type { Candidate } from "./match.ts";
 import { peek } from "./peek.ts";
 import { blame, describeFailure, type Failure, mayBlameChannel, readFailure } from "./verdict.ts";
@@ -122,7 +122,7 @@ async function readRefusal(turn: Turn, answer: Answer): Promise<Answer | Failed>
   const { channel } = candidate;
   const { inbound } = answer;
   bill.attempts.push({ channel: channel.name, status: inbound.status });
-  const whole = scrub(await readErrorBody(inbound, turn.leftMs), [channel.credential]);
+  const whole = scrub(await readErrorBody(inbound, turn.leftMs), secretsOf(channel));
   const failure = readFailure(channel.name, inbound, whole, gateway.now());
   const told = { ...answer, whole };
   return failure !== null || isKeptElsewhere(turn, told) ? { failure, answer: told } : told;
@@ -147,6 +147,6 @@ async function lookAhead({ candidate, bill }: Turn, answer: Answer): Promise<Ans
   }
   inbound.cancel();
   bill.attempts.push({ channel: name, status, error: "error_event" });
-  const message = Buffer.from(scrub(Buffer.from(first.message), [candidate.channel.credential])).toString();
+  const message = Buffer.from(scrub(Buffer.from(first.message), secretsOf(candidate.channel))).toString();
   return { failure: blame(name, first.status, message), answer: null };
 }

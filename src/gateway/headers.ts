@@ -1,6 +1,7 @@
 // What crosses in header fields, each way: only what a rule lets through. And
 // what never comes back in an upstream's words: its credential. Pure.
 
+import type { Channel } from "../config/catalog.ts";
 import { asBuffer } from "../lib/bytes.ts";
 import type { Field } from "../lib/http1/types.ts";
 
@@ -176,6 +177,14 @@ function readConnection(fields: readonly Field[]): ReadonlySet<string> {
     names = new Set([...names, ...value.split(",").map((token) => token.trim().toLowerCase())]);
   }
   return names;
+}
+
+/** Fields of a channel's own that open something, too. */
+const OPENING = /key|auth|cookie|credential|secret|token/i;
+
+/** What of a channel no error may quote. */
+export function secretsOf({ credential, headers }: Pick<Channel, "credential" | "headers">): string[] {
+  return [credential, ...headers.flatMap(([name, value]) => (OPENING.test(name) ? value : []))];
 }
 
 const REMOVED = "[credential removed]";

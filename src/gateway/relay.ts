@@ -6,7 +6,7 @@ import { asBuffer } from "../lib/bytes.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { UpstreamFault } from "../lib/http1/types.ts";
 import { CONVERTED_LIMIT, joinChunks, readUpTo, saysJson } from "./answer.ts";
-import { scrub } from "./headers.ts";
+import { scrub, secretsOf } from "./headers.ts";
 import {
   answerFields,
   endAs,
@@ -84,7 +84,7 @@ function settleCut(passage: Passage, fault: UpstreamFault | null): GatewayError 
 /** An upstream's error may quote the credential that it refuses. */
 function cleanBody({ answer }: Passage, body: Uint8Array): Uint8Array {
   const { channel } = answer.candidate;
-  return answer.inbound.status < 400 ? withhold(body, channel) : scrub(body, [channel.credential]);
+  return answer.inbound.status < 400 ? withhold(body, channel) : scrub(body, secretsOf(channel));
 }
 
 /** What the client is told: the answer as it is, or in its own dialect. */

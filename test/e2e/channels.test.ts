@@ -123,6 +123,24 @@ describe("when nothing answers", () => {
     expect(answer.text).not.toContain(gateway.running.gateway.catalog.channels.get("messages-a")!.credential);
   });
 
+  test("nor is what opens a proxy before it, whoever refuses it", async () => {
+    const pass = "pass-of-the-proxy-0123456789";
+    const headers = { "cf-access-client-secret": pass, "x-tenant": "tenant-of-everybody" };
+    const { a, ask } = open({ a: { headers }, config: { failover: { attempts: 1 } } });
+    for (const [status, told] of [
+      ["404 Not Found", 404],
+      ["401 Unauthorized", 502],
+    ] as const) {
+      const body = JSON.stringify({ error: { message: `${pass} of tenant-of-everybody is not known` } });
+      const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+      a.next({ steps: () => [Buffer.from(head + body)] });
+      const { answer } = await ask(makeRequest("messages"));
+      expect(answer.status).toBe(told);
+      expect(answer.text).not.toContain(pass.slice(4, 20));
+      expect(answer.text).toContain("tenant-of-everybody");
+    }
+  });
+
   test("no more attempts are made than the config allows", async () => {
     const { a, ask } = open({ config: { failover: { attempts: 1 } } });
     a.next("status-500");

@@ -17,6 +17,7 @@ export interface ServerPart {
   readonly maxHeadBytes: number;
   readonly idleMs: number;
   readonly headMs: number;
+  readonly stallMs: number;
   readonly stopping: boolean;
   start(exchange: ServerExchange): void;
   forget(connection: ServerConnection): void;
@@ -69,9 +70,10 @@ export class ServerConnection implements ReplyLine {
     if (this.#unsent !== null) {
       this.#unsent = writeRest(this.#socket, this.#unsent);
       if (this.#unsent !== null) {
-        if (this.#phase === "ending") this.#deadline.arm(this.#server.idleMs);
+        this.#awaitReader();
         return;
       }
+      if (this.#isReplying) this.#deadline.disarm();
     }
     this.#draining?.resolve();
     this.#draining = null;
@@ -114,7 +116,9 @@ export class ServerConnection implements ReplyLine {
   send(head: string, payload: Uint8Array, tail: string): boolean {
     if (this.#unsent === null) {
       this.#unsent = writePacket(this.#socket, head, payload, tail);
-      return this.#unsent === null;
+      if (this.#unsent === null) return true;
+      this.#awaitReader();
+      return false;
     }
     this.#unsent = Buffer.concat([
       this.#unsent,
@@ -152,6 +156,17 @@ export class ServerConnection implements ReplyLine {
   }
 
   // Steps.
+
+  /** Whoever takes nothing for so long holds a reply, and what it comes from, for nobody. */
+  #awaitReader(): void {
+    if (this.#phase === "ending") this.#deadline.arm(this.#server.idleMs);
+    else if (this.#isReplying) this.#deadline.arm(this.#server.stallMs);
+  }
+
+  /** A body that is still awaited has a limit of its own. */
+  get #isReplying(): boolean {
+    return this.#phase === "exchange" && this.#exchange?.body.awaited === false;
+  }
 
   #afterReply(): void {
     this.#exchange = null;

@@ -18,6 +18,8 @@ interface ServerOptions {
   readonly idleMs?: number;
   /** How long a head may take, and the longest silence inside an awaited body. */
   readonly headMs?: number;
+  /** How long a client may take nothing of its reply. */
+  readonly stallMs?: number;
 }
 
 export type ListenOptions = ListenAddress & ServerOptions;
@@ -35,6 +37,8 @@ export interface Server {
 
 const IDLE_MS = 90_000;
 const HEAD_MS = 60_000;
+/** An agent that was put to sleep for a while goes on where it was. */
+const STALL_MS = 15 * 60_000;
 /** Finds clients that vanished without a word. */
 const KEEPALIVE_PROBE_MS = 60_000;
 
@@ -42,6 +46,7 @@ class ListeningServer implements Server, ServerPart {
   readonly maxHeadBytes: number;
   readonly idleMs: number;
   readonly headMs: number;
+  readonly stallMs: number;
   stopping = false;
   readonly #options: ListenOptions;
   readonly #connections = new Set<ServerConnection>();
@@ -53,6 +58,7 @@ class ListeningServer implements Server, ServerPart {
     this.maxHeadBytes = options.maxHeadBytes ?? MAX_HEAD_BYTES;
     this.idleMs = options.idleMs ?? IDLE_MS;
     this.headMs = options.headMs ?? HEAD_MS;
+    this.stallMs = options.stallMs ?? STALL_MS;
     this.#listener = this.#bind();
   }
 

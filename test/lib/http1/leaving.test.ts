@@ -11,8 +11,9 @@ afterEach(() => {
   for (const server of running.splice(0)) server.stopNow();
 });
 
-function serve(onExchange: (exchange: Exchange) => void): Server {
-  const server = listen({ hostname: "127.0.0.1", port: 0, onExchange });
+function serve(onExchange: (exchange: Exchange) => void, stallMs?: number): Server {
+  const limits = stallMs === undefined ? {} : { stallMs };
+  const server = listen({ hostname: "127.0.0.1", port: 0, onExchange, ...limits });
   running.push(server);
   return server;
 }
@@ -20,9 +21,12 @@ function serve(onExchange: (exchange: Exchange) => void): Server {
 const REQUEST = "GET / HTTP/1.1\r\nhost: test\r\n\r\n";
 
 /** A server with one exchange that has begun, and its client. */
-async function begin(request = REQUEST): Promise<{ server: Server; exchange: Exchange; client: BareClient }> {
+async function begin(
+  request = REQUEST,
+  stallMs?: number,
+): Promise<{ server: Server; exchange: Exchange; client: BareClient }> {
   const held = Promise.withResolvers<Exchange>();
-  const server = serve((exchange) => held.resolve(exchange));
+  const server = serve((exchange) => held.resolve(exchange), stallMs);
   const client = await openClient(server.port);
   client.socket.write(request);
   return { server, client, exchange: await held.promise };
@@ -209,6 +213,41 @@ describe("a client that reads slowly", () => {
     expect(Array.from({ length: 20 }, (_, index) => body[index * 1_000_000 + 7])).toEqual(
       Array.from({ length: 20 }, (_, index) => 65 + index),
     );
+  });
+
+  test("and takes nothing for too long has left: nothing more is held for it", async () => {
+    const { server, exchange, client } = await begin(REQUEST, 100);
+    client.socket.pause();
+    exchange.begin(200, []);
+    while (exchange.write(Buffer.alloc(1_000_000)));
+    await exchange.drained();
+    expect([exchange.gone, server.open]).toEqual([true, 0]);
+    client.socket.destroy();
+  });
+
+  test("but takes what there is has not left, however long it then waits for more", async () => {
+    const exchanges: Exchange[] = [];
+    const server = serve((exchange) => void exchanges.push(exchange), 100);
+    const stall = async (): Promise<BareClient> => {
+      const client = await openClient(server.port);
+      client.socket.pause();
+      client.socket.write(REQUEST);
+      const count = exchanges.length;
+      while (exchanges.length === count) await new Promise((resolve) => setImmediate(resolve));
+      exchanges.at(-1)!.begin(200, []);
+      while (exchanges.at(-1)!.write(Buffer.alloc(1_000_000)));
+      return client;
+    };
+    const patient = await stall();
+    patient.socket.resume();
+    await exchanges[0]!.drained();
+    const stalled = await stall();
+    await exchanges[1]!.drained();
+    expect(exchanges.map(({ gone }) => gone)).toEqual([false, true]);
+    exchanges[0]!.end(Buffer.from("the end"));
+    await patient.until("the end");
+    stalled.socket.destroy();
+    patient.socket.destroy();
   });
 
   test("does not delay the next request for ever: it is answered when the reply has been read", async () => {
