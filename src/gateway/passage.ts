@@ -82,8 +82,8 @@ export function judge(passage: Passage, fault: UpstreamFault | null): Ending {
 }
 
 /** What the client was told in its own dialect: there, a whole answer may have turned out to be none. */
-export function endAs(ending: Ending, status: number): Ending {
-  if (status < 400 || ending.outcome !== "complete") return { ...ending, status };
+export function endAs(ending: Ending, status: number, whole = status < 400): Ending {
+  if (whole || ending.outcome !== "complete") return { ...ending, status };
   const outcome = ending.reading?.end === "complete" ? "upstream_error" : "upstream_cut";
   return { ...ending, status, outcome, problem: "The answer could not be converted." };
 }

@@ -23,7 +23,7 @@ export async function relayBridged(passage: Passage, bridge: Bridge): Promise<vo
   tell(passage, last);
   const ending = judge(passage, fault);
   const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
-  settle(passage.bill, endAs(ending, status), passage.gateway);
+  settle(passage.bill, endAs(ending, status, last.phase === "done"), passage.gateway);
 }
 
 /** Some upstreams answer whole when a stream is asked for. */

@@ -139,6 +139,17 @@ test.each(["chat", "responses"] as const)(
   },
 );
 
+test("what cannot be converted breaks the stream, and the ledger says so, however well the upstream ends", async () => {
+  const last = event("response.completed", {
+    response: { ...response, status: "completed", usage, output: [item] },
+  });
+  world.upstream.next({ answer: streamed(...BEGUN, "data: {broken\r\n\r\n", last) });
+  const { answer, lines } = await world.trace(makeRequest("chat", true));
+  expect(answer.text).toContain('"upstream_invalid"');
+  expect(answer.text).not.toContain("[DONE]");
+  expect(lines).toMatchObject([{ outcome: "upstream_error", basis: "exact", charge_usd: "0.000011" }]);
+});
+
 test("nor does it when the client leaves as soon as it has heard of it", async () => {
   const error = { code: "context_length_exceeded", message: "too long" };
   const last = event("response.failed", { response: { ...response, status: "failed", error, usage: null } });
