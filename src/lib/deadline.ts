@@ -1,14 +1,19 @@
 // Time limits that are armed and disarmed with every request: moving one is an
 // assignment, and a single timer serves them all. Coarse on purpose: a limit is
-// never early, and late by RESOLUTION_MS plus the load of the event loop.
+// never early, and late by RESOLUTION_MS plus the load of the event loop. A process
+// that stood still (Ctrl-Z, a suspended machine) hears first what came meanwhile.
 // What this file does not own: what happens when time is up.
 
 const RESOLUTION_MS = 25;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** Timers that are this late tell of a standstill: sockets have not been heard since. */
+const STANDSTILL_MS = 100;
 
 const armed: Deadline[] = [];
 let timer: ReturnType<typeof setTimeout> | null = null;
 let wakeAt = Infinity;
+/** A sweep was put off for a standstill: once, lest a loop that is always late knows no limits. */
+let putOff = false;
 
 export class Deadline {
   readonly #expire: () => void;
@@ -43,8 +48,13 @@ export class Deadline {
 
   static sweep(this: void): void {
     timer = null;
-    wakeAt = Infinity;
     const now = performance.now();
+    putOff = !putOff && now - wakeAt > RESOLUTION_MS + STANDSTILL_MS;
+    wakeAt = Infinity;
+    if (putOff) {
+      wakeBy(now);
+      return;
+    }
     const due: Deadline[] = [];
     let next = Infinity;
     for (const deadline of armed) {

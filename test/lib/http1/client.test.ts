@@ -35,6 +35,16 @@ async function get(client: Client, upstream: Upstream): Promise<string> {
 }
 
 describe("a request", () => {
+  test("is not given up for what the process itself has slept through: what came meanwhile is read first", async () => {
+    const upstream = await upstreamThat((socket) => {
+      socket.write(OK);
+      Bun.sleepSync(400); // as after Ctrl-Z, a suspended machine, a long turn of the event loop
+    });
+    const deadlines = { connectMs: 10_000, firstByteMs: 100, idleMs: 100 };
+    const { head } = openClient().send(outbound(upstream.origin, { deadlines }));
+    expect((await readAll(await head)).toString()).toBe("ok");
+  });
+
   test("has its line, the host, its fields in order and the length of its body", async () => {
     const upstream = await upstreamThat(reply(OK));
     const client = openClient();
