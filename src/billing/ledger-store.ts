@@ -148,8 +148,9 @@ export class LedgerStore {
   #checkPlace(now: number): void {
     this.#checkPlaceAt = now + PLACE_CHECK_MS;
     if (!this.#journal.isInPlace()) {
+      const journal = new AppendFile(this.#options.journalPath);
       this.#journal.close();
-      this.#journal = new AppendFile(this.#options.journalPath);
+      this.#journal = journal;
       this.#journalStale = true;
     }
     if (this.#lines.isInPlace()) return;

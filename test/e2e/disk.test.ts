@@ -248,6 +248,25 @@ test("the ledger's file is taken away and something else stands there: refused u
   expect(findFaults(path)).toEqual([]);
 });
 
+test("the ledger's folder goes away, as of a disk that was unplugged: refused until it is back", async () => {
+  using folder = makeTempFolder();
+  const [books, aside] = [folder.join("books"), folder.join("aside")];
+  mkdirSync(books);
+  const upstream = openUpstream();
+  const config = makeConfig(upstream, { ledger: { path: "books/ledger.jsonl" } });
+  const gateway = await startGateway({ config, folder });
+  const billed: string[] = [(await rawRequest(gateway.port, makeRequest("messages"))).field("x-request-id")!];
+  renameSync(books, aside);
+  await askUntil(gateway, 503, (id) => billed.push(id));
+  expect(notices(gateway).join("\n")).toContain("ENOENT");
+  renameSync(aside, books);
+  await askUntil(gateway, 200, (id) => billed.push(id));
+  await gateway.stop();
+  const path = folder.join("books/ledger.jsonl");
+  expect(readLedger(path).map(({ id }) => String(id))).toEqual(billed);
+  expect(findFaults(path)).toEqual([]);
+});
+
 test("a ledger that can't be opened keeps the gateway from starting, in a sentence", async () => {
   using folder = makeTempFolder();
   mkdirSync(folder.join("ledger.jsonl"));
