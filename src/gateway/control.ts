@@ -4,7 +4,7 @@
 //   GET  /events                         what happens from now on, a JSON document a line
 //   POST /channels/NAME/disable|enable|probe
 
-import { chmodSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, rmSync } from "node:fs";
 import { suggestNearest } from "../config/nearest.ts";
 import type { Activity } from "./activity.ts";
 import { probeChannel } from "./channel-probe.ts";
@@ -19,18 +19,48 @@ export interface Control {
 const WINDOWS = process.platform.startsWith("win");
 const NONE: Control = { close: () => {} };
 
-/** A gateway that cannot be asked still serves: the problem is told, and that is all.
- *  The ledger is locked by now, so that a socket that is there already is a dead gateway's. */
+/** A session's end, or who tidies temporary folders, takes sockets away under a gateway that goes on. */
+const PLACE_CHECK_MS = 1000;
+
 export function openControl(gateway: Gateway, activity: Activity, place: Place): Control {
   if (WINDOWS) return NONE;
+  const open = (): ControlServer | null =>
+    openSocket(gateway, (request) => answer(request, gateway, activity, place));
+  let server = open();
+  // Who follows over a socket that is gone is still told.
+  const former: ControlServer[] = [];
+  const timer = setInterval(() => {
+    if (server === null || existsSync(server.path)) return;
+    former.push(server);
+    server = open();
+  }, PLACE_CHECK_MS);
+  timer.unref();
+  return {
+    close: () => {
+      clearInterval(timer);
+      for (const each of [...former, server]) each?.stop(true);
+    },
+  };
+}
+
+interface ControlServer {
+  readonly path: string;
+  stop(now: boolean): void;
+}
+
+type Answer = (request: Request) => Promise<Response>;
+
+/** A gateway that cannot be asked still serves: the problem is told, and that is all.
+ *  The ledger is locked by now, so that a socket that is there already is a dead gateway's. */
+function openSocket(gateway: Gateway, answer: Answer): ControlServer | null {
   const reasons: string[] = [];
   for (const { folder, path } of locateControl(gateway.catalog.ledger.path)) {
     try {
       makeControlFolder(folder);
       rmSync(path, { force: true });
-      const server = serveOn(path, (request) => answer(request, gateway, activity, place));
+      const server = serveOn(path, answer);
       chmodSync(path, 0o600);
-      return { close: () => server.stop(true) };
+      return { path, stop: (now) => server.stop(now) };
     } catch (error) {
       reasons.push(error instanceof Error ? error.message : String(error));
     }
@@ -39,14 +69,11 @@ export function openControl(gateway: Gateway, activity: Activity, place: Place):
     "warning",
     `the control path cannot be opened, so no command can ask this gateway: ${reasons.join("; ")}`,
   );
-  return NONE;
+  return null;
 }
 
 /** Private to the user and a few requests at a time: what the runtime brings does. */
-function serveOn(
-  unix: string,
-  answer: (request: Request) => Promise<Response>,
-): { stop(now: boolean): void } {
+function serveOn(unix: string, answer: Answer): { stop(now: boolean): void } {
   return Bun.serve({
     unix,
     fetch: (request, server) => {

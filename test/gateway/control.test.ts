@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { lstatSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { askGateway, followGateway, tryGateway } from "../../src/cli/control.ts";
 import { isPrivate, locateControl } from "../../src/gateway/control-socket.ts";
@@ -75,6 +75,19 @@ test("what a dead gateway left behind is replaced", async () => {
   expect(await tryGateway({ ledgerPath: folder.join("ledger.jsonl") }, "GET", "/state")).toBeNull();
   gateway = startGatewayHere({ config: makeConfig(UPSTREAM), folder });
   expect(await askGateway(folder.join("ledger.jsonl"), "GET", "/state")).toMatchObject({ pid: process.pid });
+});
+
+test("a socket that is swept away, as at a logout, is opened again", async () => {
+  const ledgerPath = start();
+  const [socket] = locateControl(ledgerPath);
+  rmSync(socket!.path);
+  expect(await tryGateway({ ledgerPath }, "GET", "/state")).toBeNull();
+  let state: unknown = null;
+  while (state === null) {
+    await new Promise((resolve) => setImmediate(resolve));
+    state = await tryGateway({ ledgerPath }, "GET", "/state");
+  }
+  expect(state).toMatchObject({ pid: process.pid });
 });
 
 test("a folder that others may write to, or a link, is not trusted", () => {
