@@ -8,6 +8,8 @@ import { suggestNearest } from "../config/nearest.ts";
 export async function runProgram(program: Command): Promise<void> {
   prepare(program);
   process.stdout.once("error", endUnread);
+  // What was to be told is lost; what was asked for need not be.
+  process.stderr.on("error", () => {});
   try {
     const typed = process.argv.slice(2);
     await program.parseAsync(typed.length > 0 ? typed : [chooseBare()], { from: "user" });

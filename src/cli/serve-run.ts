@@ -17,6 +17,8 @@ import { tell } from "./terminal.ts";
 
 /** How long running streams may go on after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
+/** How long the last lines may take to leave, where whoever reads the log has stopped to: nothing else is left to do. */
+const LAST_WORDS_MS = 1000;
 
 type Source =
   | { readonly kind: "file"; readonly loaded: Loaded; readonly catalog: Catalog }
@@ -39,6 +41,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
       source.kind === "file" ? watch(source.loaded, running, flags, screen) : () => undefined;
     await stopped;
     stopWatching();
+    setTimeout(() => process.exit(), LAST_WORDS_MS).unref();
   } finally {
     screen.close();
     if (source.kind === "demo") source.demo.stop();

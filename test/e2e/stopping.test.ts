@@ -1,13 +1,13 @@
 // How a gateway ends, and how it refuses to begin: signals, grace, a second
 // signal, a port in use, files and variables that are not there.
 
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "bun:test";
 import { makeGate } from "../../src/demo/script.ts";
 import { startDemoUpstream, type DemoUpstream } from "../../src/demo/upstream.ts";
 import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../harness/gateway.ts";
 import { openRaw, parseAnswer, rawRequest, type RequestLines, writeRequest } from "../harness/raw.ts";
-import { makeTempFolder } from "../harness/temp.ts";
+import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { DIALECTS, inWorld, makeRequest } from "./world.ts";
 
 interface Served {
@@ -120,6 +120,59 @@ test("what does not end within the grace is ended", async () => {
     expect(lines.map((line) => line["outcome"])).toEqual(["interrupted", "interrupted"]);
   });
 });
+
+describe("when nobody takes what it says,", () => {
+  test.skipIf(!existsSync("/dev/full"))("be it for a full disk, it still ends well", async () => {
+    using folder = makeTempFolder();
+    const child = serveTo(folder, "pipe", Bun.file("/dev/full"));
+    const out = child.stdout instanceof ReadableStream ? child.stdout : null;
+    await portIn(out);
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(0);
+  });
+
+  test.skipIf(Bun.which("mkfifo") === null)("for its log is no longer read, it still ends", async () => {
+    using folder = makeTempFolder();
+    Bun.spawnSync(["mkfifo", folder.join("log")]);
+    const log = openSync(folder.join("log"), "r+");
+    const child = serveTo(folder, log, "pipe");
+    const err = child.stderr instanceof ReadableStream ? child.stderr : null;
+    const port = await portIn(err);
+    // More than a pipe holds.
+    for (let asked = 0; asked < 400; asked += 1) await rawRequest(port, makeRequest("messages"));
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(0);
+    closeSync(log);
+  });
+});
+
+type Sink = "pipe" | number | ReturnType<typeof Bun.file>;
+
+function serveTo(folder: TempFolder, stdout: Sink, stderr: Sink): Bun.Subprocess {
+  const upstream = { url: "http://127.0.0.1:9" };
+  const config = folder.join("gateway.yaml");
+  writeFileSync(config, JSON.stringify({ listen: { port: 0 }, ...makeConfig(upstream) }), { mode: 0o600 });
+  const main = new URL("../../src/main.ts", import.meta.url).pathname;
+  const log = stdout === "pipe" ? "text" : "json";
+  return Bun.spawn([process.execPath, main, "serve", "--config", config, "--log", log], {
+    stdin: "ignore",
+    stdout,
+    stderr,
+    timeout: 10_000,
+    killSignal: "SIGKILL",
+  });
+}
+
+/** Where it is ready. */
+async function portIn(words: ReadableStream<Uint8Array> | null): Promise<number> {
+  let text = "";
+  for await (const chunk of words ?? []) {
+    text += Buffer.from(chunk).toString();
+    const port = /ready on http:\/\/[^\s]*:(\d+)/.exec(text)?.[1];
+    if (port !== undefined) return Number(port);
+  }
+  throw new Error(`it never said that it is ready: ${text}`);
+}
 
 interface Ended {
   readonly status: number;
