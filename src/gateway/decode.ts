@@ -23,6 +23,9 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
   ["zstd", () => createZstdDecompress()],
 ]);
 
+/** A decoder takes tens of kilobytes, and its name five bytes of a head. */
+const MOST_CODINGS = 3;
+
 /** The answer without its content codings. Throws UpstreamFault for codings that nobody asked for and nobody knows. */
 export function decodeInbound(inbound: Inbound): Inbound {
   const codings = readCodings(inbound);
@@ -40,12 +43,17 @@ function readCodings(inbound: Inbound): string[] {
 }
 
 function openDecoders(inbound: Inbound, codings: readonly string[]): Transform[] {
+  if (codings.length > MOST_CODINGS) throw refuse(inbound, `${codings.length} times`);
   return codings.toReversed().map((coding) => {
     const open = DECODERS.get(coding);
-    if (open !== undefined) return open();
-    inbound.cancel();
-    throw new UpstreamFault("malformed", `its answer is encoded as "${coding.slice(0, 40)}"`, true);
+    if (open === undefined) throw refuse(inbound, `as "${coding.slice(0, 40)}"`);
+    return open();
   });
+}
+
+function refuse(inbound: Inbound, how: string): UpstreamFault {
+  inbound.cancel();
+  return new UpstreamFault("malformed", `its answer is encoded ${how}`, true);
 }
 
 class DecodedInbound implements Inbound {

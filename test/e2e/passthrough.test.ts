@@ -596,6 +596,17 @@ describe("an answer that is compressed though nobody asked", () => {
     expect(answer.status).toBe(502);
     expect(answer.text).toContain("lzma");
   });
+
+  test("in codings without end, each of which would take its memory, is an error", async () => {
+    const fields = [
+      ["content-type", "application/json"],
+      ["content-encoding", Array.from({ length: 5000 }, () => "gzip").join(", ")],
+    ] as const;
+    world.upstream.next({ answer: fix({ pieces: [gzipSync(WHOLE)], fields }) });
+    const { answer } = await world.trace(makeRequest("messages"));
+    expect(answer.status).toBe(502);
+    expect(answer.text).toContain("encoded 5000 times");
+  });
 });
 
 describe("a stream", () => {
