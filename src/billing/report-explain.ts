@@ -1,6 +1,7 @@
 // One request of the ledger in plain words: what was used, what it cost and why,
 // where it was sent, where its line stands.
 
+import type { z } from "zod";
 import { isObject, parseJson } from "../lib/json.ts";
 import { deriveAmounts, multiplyExactly } from "./charge.ts";
 import { holdLedgerFiles, nameOf } from "./ledger-files.ts";
@@ -21,7 +22,7 @@ export interface FoundRequest {
   readonly corrections: readonly FoundLine<Correction>[];
 }
 
-/** Null when no line bears this id. Throws when the line is not what a line should be. */
+/** Null when no line bears this id. Throws where a line is not what a line should be. */
 export function findRequest(path: string, id: string): FoundRequest | null {
   const mark = JSON.stringify(id);
   let own: FoundLine<Line> | null = null;
@@ -34,11 +35,22 @@ export function findRequest(path: string, id: string): FoundRequest | null {
       const value = text.includes(mark) ? parseJson(text) : undefined;
       if (!isObject(value)) continue;
       const place = { file: nameOf(source, path), number, text };
-      if (value["corrects"] === id) corrections.push({ ...place, line: correctionSchema.parse(value) });
-      else if (value["id"] === id && own === null) own = { ...place, line: lineSchema.parse(value) };
+      if (value["corrects"] === id)
+        corrections.push({ ...place, line: read(correctionSchema, value, place) });
+      else if (value["id"] === id && own === null) own = { ...place, line: read(lineSchema, value, place) };
     }
   }
   return own === null ? null : { own, corrections };
+}
+
+function read<T>(
+  schema: z.ZodType<T>,
+  value: unknown,
+  { file, number }: { file: string; number: number },
+): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new Error(`${file}:${number} is damaged: \`gateway ledger verify\` says what is wrong with it.`);
 }
 
 /** Lines of text, in sections that an empty line separates. */

@@ -84,6 +84,7 @@ export async function tail(flags: TailFlags): Promise<void> {
 
 function formatLine(text: string): string {
   const line = parseJson(text);
+  if (line === undefined) return "(no line of a ledger)";
   const textOf = (name: string): string => {
     const value = fieldOf(line, name);
     return typeof value === "string" || typeof value === "number" ? String(value) : "";

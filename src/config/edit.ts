@@ -8,6 +8,7 @@ import {
   closeSync,
   fsyncSync,
   openSync,
+  readdirSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -22,7 +23,7 @@ import type { Catalog } from "./catalog.ts";
 import type { Environment } from "./expand.ts";
 import { checkConfigText, readConfigText } from "./file.ts";
 import { ConfigError } from "./problems.ts";
-import { parseYaml, type Path, readTree } from "./source.ts";
+import { parseSource, parseYaml, type Path, readTree } from "./source.ts";
 import { type Edit, findSplice } from "./splice.ts";
 
 export type { Edit } from "./splice.ts";
@@ -43,6 +44,7 @@ export async function editConfig(
   const lock = await waitForLock(lockPath);
   try {
     keepOwner(lockPath, statSync(file));
+    removeDrafts(file);
     for (let round = 0; round < ROUNDS; round += 1) {
       const before = readConfigText(file);
       const { catalog } = checkConfigText(before, path, env, { missing: "keep" });
@@ -79,9 +81,8 @@ export function applyEdit(text: string, edit: Edit): string {
   if (Bun.deepEquals(tree, wanted, true)) return text;
   const spliced = spliceAll(text, document, [edit]);
   if (spliced !== null && saysSame(spliced, wanted)) return spliced;
-  editDocument(document, edit);
-  const rewritten = document.toString({ lineWidth: 0 });
-  if (saysSame(rewritten, wanted)) return rewritten;
+  const rewritten = rewrite(document, edit);
+  if (rewritten !== null && saysSame(rewritten, wanted)) return rewritten;
   throw new ConfigError(
     `The file's YAML is too unusual to be edited by the program: please change ${String(edit.path[0])} by hand.`,
   );
@@ -102,6 +103,16 @@ function spliceAll(text: string, document: Document.Parsed, edits: readonly Edit
   return text.slice(0, rest) + pieces.toReversed().join("");
 }
 
+/** Null where an alias would refer to what is taken away. */
+function rewrite(document: Document.Parsed, edit: Edit): string | null {
+  try {
+    editDocument(document, edit);
+    return document.toString({ lineWidth: 0 });
+  } catch {
+    return null;
+  }
+}
+
 function editDocument(document: Document.Parsed, edit: Edit): void {
   if (edit.kind === "remove") document.deleteIn(edit.path);
   else if (edit.kind === "set") document.setIn(edit.path, document.createNode(edit.value));
@@ -111,10 +122,8 @@ function editDocument(document: Document.Parsed, edit: Edit): void {
 }
 
 function saysSame(text: string, wanted: unknown): boolean {
-  const document = parseYaml(text);
-  return (
-    document.errors.length === 0 && Bun.deepEquals(dropEmpty(readTree(document)), dropEmpty(wanted), true)
-  );
+  const { tree, problems } = parseSource(text);
+  return problems.length === 0 && Bun.deepEquals(dropEmpty(tree), dropEmpty(wanted), true);
 }
 
 /** A section without entries is the same whether it stands as `keys:` or as `keys: []`. */
@@ -181,6 +190,21 @@ function replaceFile(file: string, text: string): void {
   }
   syncFolder(dirname(file));
 }
+
+/** Those of commands that were killed: whoever holds the lock is the only one who writes. They hold what the file does. */
+function removeDrafts(file: string): void {
+  const prefix = `.${basename(file)}.`;
+  try {
+    for (const name of readdirSync(dirname(file))) {
+      if (name.startsWith(prefix) && DRAFT_TAIL.test(name.slice(prefix.length)))
+        rmSync(join(dirname(file), name));
+    }
+  } catch {
+    // The change does not depend on it.
+  }
+}
+
+const DRAFT_TAIL = /^\d+\.[0-9a-f]{8}\.tmp$/;
 
 function writeDurably(draft: string, text: string, mode: number): void {
   const handle = openSync(draft, "wx", mode);

@@ -68,6 +68,18 @@ test("show explains a request in words and as JSON, and fails for one that is no
   expect(missing.stderr).toContain("is of req_2");
 });
 
+test("a damaged line is told in a sentence, by show and by tail", async () => {
+  const path = writeLedger([{ id: "req_1" }]);
+  writeFileSync(path, `${JSON.stringify({ v: 1, id: "req_2" })}\n\0\0\0\n`, { flag: "a" });
+  const shown = await run("ledger", "show", "req_2", "--ledger", path);
+  expect(shown).toMatchObject({ status: 1, stdout: "" });
+  expect(shown.stderr).toBe(
+    "gateway: ledger.jsonl:2 is damaged: `gateway ledger verify` says what is wrong with it.\n",
+  );
+  const { stdout } = await run("ledger", "tail", "--no-follow", "--ledger", path);
+  expect(stdout.trimEnd().split("\n").slice(1)).toEqual(["req_2", "(no line of a ledger)"]);
+});
+
 test("tail shows the last lines and those that come, or ends after the last", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
   const { stdout } = await run("ledger", "tail", "-n", "2", "--no-follow", "--ledger", path);

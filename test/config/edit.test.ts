@@ -242,4 +242,10 @@ describe("a style that no splice fits", () => {
     const before = "# top\nbase: &all\n  # inner\n  - { name: a }\nkeys: *all\n";
     expect(() => applyEdit(before, add)).toThrow("too unusual");
   });
+
+  test("an anchor that others refer to is not taken away", () => {
+    const before = "keys:\n  - { name: a, limits: &few { usd_per_day: 5 } }\n  - { name: b, limits: *few }\n";
+    expect(() => applyEdit(before, remove(0))).toThrow("too unusual");
+    expect(() => applyEdits(before, [remove(0), add])).toThrow("too unusual");
+  });
 });

@@ -51,6 +51,16 @@ test("fifty processes that add keys at once lose none and change no other byte",
   expect(readdirSync(folder.path).sort()).toEqual([".gateway.yaml.lock", "gateway.yaml"]);
 }, 120_000);
 
+test("what a killed command had begun to write, secrets and all, does not stay", async () => {
+  using folder = makeTempFolder();
+  writeFileSync(folder.join("gateway.yaml"), BEFORE, { mode: 0o600 });
+  const [draft, other] = [".gateway.yaml.4711.0badcafe.tmp", ".gateway.yaml.mine.tmp"];
+  for (const name of [draft, other]) writeFileSync(folder.join(name), BEFORE, { mode: 0o600 });
+  const { status } = await run({ folder: folder.path }, "keys", "disable", "first");
+  expect(status).toBe(0);
+  expect(readdirSync(folder.path).sort()).toEqual([".gateway.yaml.lock", other, "gateway.yaml"].sort());
+});
+
 test("a link to the file stays a link, and the file keeps its mode", async () => {
   using folder = makeTempFolder();
   mkdirSync(folder.join("dotfiles"));
