@@ -43,6 +43,11 @@ export function recoverLedger(path: string, journalPath: string): Recovery {
   };
 }
 
+/** How many requests the next start will give a line. */
+export function countUnfinished(path: string): number {
+  return findUnfinished(listLedgerFiles(path), `${path}.open`).size;
+}
+
 function findUnfinished(files: readonly string[], journalPath: string): Map<string, OpenRequest> {
   const { from, open } = readJournal(journalPath);
   if (open.size === 0) return open;

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { readBackToNewline } from "../billing/ledger-reader.ts";
-import { readJournal } from "../billing/ledger-journal.ts";
+import { countUnfinished } from "../billing/ledger-recovery.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { LockHeld, takeLock } from "../lib/file-lock.ts";
 import { quoteWord } from "../lib/shell-word.ts";
@@ -86,7 +86,7 @@ function findLeftovers(path: string): Finding[] {
   const torn = countTorn(path);
   if (torn > 0)
     findings.push(note("ledger", `its end is torn (${torn} bytes): the next start takes them off`));
-  const open = readJournal(`${path}.open`).open.size;
+  const open = countUnfinished(path);
   if (open > 0)
     findings.push(
       note("ledger", `${open} unfinished from before: the next start gives each request its line`),

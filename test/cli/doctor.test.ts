@@ -1,9 +1,9 @@
 // `gateway doctor` against real upstreams that are well, ill, or not there.
 
 import { describe, expect, test } from "bun:test";
-import { chmodSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
-import { CREDENTIAL, makeConfig, startGateway } from "../harness/gateway.ts";
+import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { run } from "./driving.ts";
 
@@ -319,6 +319,27 @@ describe("port and ledger", () => {
     expect(report.checks.filter(({ state }) => state === "note").map(({ detail }) => detail)).toContain(
       "its end is torn (10 bytes): the next start takes them off",
     );
+  });
+
+  test("requests are called unfinished only as long as they have no line", async () => {
+    using folder = makeTempFolder();
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    const gateway = await startGateway({ config: makeConfig(upstream), folder });
+    const answer = await fetch(`${gateway.url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": keyOf("messages") },
+      body: JSON.stringify({ model: "claude-sonnet-4-5", max_tokens: 8, messages: [] }),
+    });
+    await answer.text();
+    expect(await gateway.stop()).toBe(0);
+    const notes = async (): Promise<string[]> => {
+      const { checks } = await examine(folder);
+      return checks.filter(({ check }) => check === "ledger").map(({ detail }) => detail);
+    };
+    expect((await notes()).filter((detail) => detail.includes("unfinished"))).toEqual([]);
+    rmSync(folder.join("ledger.jsonl"));
+    expect(await notes()).toContain("1 unfinished from before: the next start gives each request its line");
+    upstream.stop();
   });
 
   test.skipIf(process.getuid?.() === 0)("a ledger that cannot be written is told", async () => {
