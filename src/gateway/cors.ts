@@ -2,6 +2,7 @@
 
 import type { Catalog } from "../config/catalog.ts";
 import type { Exchange, Field } from "../lib/http1/types.ts";
+import type { Arrival } from "./call.ts";
 
 /** The exchange; where its origin is allowed, with a reply that the browser lets the page read. */
 export function admitOrigin(exchange: Exchange, catalog: Catalog): Exchange {
@@ -50,11 +51,12 @@ export function isPreflight(exchange: Exchange): boolean {
 }
 
 /** `exchange` has been admitted. */
-export function answerPreflight(exchange: Exchange, catalog: Catalog): void {
+export function answerPreflight({ exchange, id }: Arrival, catalog: Catalog): void {
+  const named: Field = ["x-request-id", id];
   if (corsFields(exchange, catalog).length === 0) {
     exchange.answer(
       403,
-      [["content-type", "text/plain"]],
+      [named, ["content-type", "text/plain"]],
       "This origin is not among cors_origins in the config file.\n",
     );
     return;
@@ -63,6 +65,7 @@ export function answerPreflight(exchange: Exchange, catalog: Catalog): void {
   exchange.answer(
     204,
     [
+      named,
       ["access-control-allow-methods", "GET, POST, DELETE"],
       ["access-control-allow-headers", asked],
       ["access-control-max-age", "600"],

@@ -108,7 +108,7 @@ function receive(arrival: Arrival, gateway: Gateway, boundHost: string): Promise
     return turnAway(arrival, refuseHost(exchange), dialect, gateway);
   }
   if (isPreflight(exchange)) {
-    answerPreflight(exchange, catalog);
+    answerPreflight(arrival, catalog);
     return null;
   }
   switch (recognised.kind) {

@@ -71,7 +71,9 @@ const PREFLIGHT = {
 describe("a page in a browser", () => {
   test("gets no permission by itself", async () => {
     await inWorld(async (world) => {
-      expect((await world.ask(PREFLIGHT)).status).toBe(403);
+      const preflight = await world.ask(PREFLIGHT);
+      expect(preflight.status).toBe(403);
+      expect(preflight.field("x-request-id")).toStartWith("req_");
       const request = makeRequest("messages");
       const answer = await world.ask({ ...request, fields: { ...request.fields, origin: PAGE } });
       expect(answer.fields.filter(([name]) => name.startsWith("access-control"))).toEqual([]);
@@ -86,6 +88,7 @@ describe("a page in a browser", () => {
           fields: { ...PREFLIGHT.fields, connection: "close" },
         });
         expect(preflight.status).toBe(204);
+        expect(preflight.field("x-request-id")).toStartWith("req_");
         expect(preflight.field("access-control-allow-origin")).toBe(PAGE);
         expect(preflight.field("access-control-allow-headers")).toBe("x-api-key, content-type");
         expect(preflight.field("access-control-allow-methods")).toContain("POST");
