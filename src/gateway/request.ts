@@ -31,8 +31,11 @@ export async function readRequest(call: Call, catalog: Catalog): Promise<Inferen
   const coding = call.exchange.field("content-encoding");
   const plain = coding === undefined ? body : await decode(body, coding, catalog.maxBodyBytes);
   const held = { body, plain, encoded: plain !== body };
-  if (model !== null)
+  if (model !== null) {
+    const scan = scanTopLevel(plain, []);
+    if (scan.kind !== "object") throw refuseBody(scan);
     return { ...held, model: model.id, modelSpan: null, stream: call.target.stream ?? false };
+  }
   if (!NEEDS_MODEL.has(endpoint.purpose)) return { ...held, model: null, modelSpan: null, stream: false };
   return { ...held, ...readNames(plain) };
 }

@@ -125,7 +125,7 @@ describe("a request's bytes", () => {
       '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/flash"}}',
       '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/gemini-3.8-flash"}}',
     ],
-    ["countTokens", "{no JSON", "{no JSON"],
+    ["countTokens", '{"generateContentRequest":7}', '{"generateContentRequest":7}'],
     ["embedContent", '{"model":"models/flash","model":1}', '{"model":"models/flash","model":1}'],
   ])("an alias in a path is replaced where the body repeats it: %s %s", async (verb, body, sent) => {
     const target = `/v1beta/models/flash:${verb}`;
@@ -195,6 +195,20 @@ describe("bodies that are turned away", () => {
       expect(world.upstream.requests.length).toBe(before);
     }
   });
+
+  test.each(["{nothing", "[]", ""])(
+    "one that is no JSON object where the path names the model: %s",
+    async (body) => {
+      for (const verb of ["generateContent", "streamGenerateContent", "countTokens", "embedContent"]) {
+        const before = world.upstream.requests.length;
+        const target = `/v1beta/models/gemini-2.5-pro:${verb}`;
+        const answer = await world.ask({ target, fields: bearer("content"), body });
+        expect([verb, answer.status]).toEqual([verb, 400]);
+        expect(JSON.parse(answer.text).error).toMatchObject({ code: 400, status: "INVALID_ARGUMENT" });
+        expect(world.upstream.requests.length).toBe(before);
+      }
+    },
+  );
 
   test("one that is over the limit, told by its length, in chunks or when unpacked", async () => {
     const small = openWorld(() => ({ max_body: "64KiB" }));
