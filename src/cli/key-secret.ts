@@ -95,7 +95,7 @@ function explainMissing(tool: Tool, flags: KeyFlags, ring: Keyring): string {
   const whose = flags.key === undefined ? "a key" : `the key "${flags.key}"`;
   const fitting = flags.key === undefined ? ` ${listFitting(tool, ring)}` : "";
   return (
-    `The secret of ${whose} is needed, and the config holds no more than its hash: give it by --secret - (stdin) ` +
+    `The secret of ${whose} is needed, and it is not taken from the config: give it by --secret - (stdin) ` +
     `or GATEWAY_KEY, or have a key made with --new.${fitting}`
   );
 }
