@@ -74,6 +74,13 @@ export function resolveModel(channel: Channel, model: string): string | undefine
   return undefined;
 }
 
+const LIST_OF: Record<Platform, (relayPrefix: string) => string> = {
+  messages: () => "GET /v1/models",
+  responses: () => "GET /v1/models",
+  content: () => "GET /v1beta/models",
+  relay: (prefix) => `GET /${prefix}/models`,
+};
+
 const ENDPOINT_OF: Record<Platform, (relayPrefix: string) => string> = {
   messages: () => "POST /v1/messages",
   responses: () => "POST /v1/responses",
@@ -84,6 +91,7 @@ const ENDPOINT_OF: Record<Platform, (relayPrefix: string) => string> = {
 function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): string {
   const { group } = key;
   const needed = endpoint.platforms.join(" or ");
+  const fittingOf = endpoint.purpose === "list" || endpoint.purpose === "model" ? LIST_OF : ENDPOINT_OF;
   const fitting = [...catalog.groups.values()]
     .filter((other) => endpoint.platforms.includes(other.platform) && isGroupOpen(other, new Date(now)))
     .map((other) => `"${other.name}"`);
@@ -91,6 +99,6 @@ function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: n
     fitting.length === 0 ? "No group of this gateway fits it." : `Groups that fit it: ${fitting.join(", ")}.`;
   return (
     `The key "${key.name}" belongs to the group "${group.name}", whose platform is ${group.platform}, but ${endpoint.label} needs a key of a ${needed} group. ` +
-    `With this key, call ${ENDPOINT_OF[group.platform](catalog.relayPrefix)}. ${groups}`
+    `With this key, call ${fittingOf[group.platform](catalog.relayPrefix)}. ${groups}`
   );
 }

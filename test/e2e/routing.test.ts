@@ -176,6 +176,14 @@ function kindOf(status: keyof typeof KINDS, shape: DialectName): string {
   return KINDS[status][shape === "chat" ? "responses" : shape];
 }
 
+/** Where a refusal sends who asked for models with a key of another platform. */
+const LIST_OF = {
+  messages: "GET /v1/models",
+  responses: "GET /v1/models",
+  content: "GET /v1beta/models",
+  relay: "GET /relay/models",
+} as const;
+
 describe("every endpoint", () => {
   test.each(ROWS.map((row) => [row.name, row] as const))("%s is for keys of its platform", async (_, row) => {
     for (const platform of PLATFORMS) {
@@ -192,6 +200,8 @@ describe("every endpoint", () => {
       expect(message).toContain(`group "${platform}"`);
       expect(message).toContain(`needs a key of a ${row.platforms.join(" or ")} group`);
       expect(message).toMatch(/With this key, call (POST|GET) \//);
+      const lists = row.name.includes("models") && !row.name.startsWith("POST");
+      if (lists) expect(message).toContain(`With this key, call ${LIST_OF[platform]}.`);
       for (const fitting of row.platforms) expect(message).toContain(`"${fitting}"`);
       expect(answer.field("x-should-retry")).toBe("false");
       expect(asked).toBe(0);
