@@ -24,6 +24,8 @@ const SETTLE_MS = 50;
 /** `loaded`: what runs now. Keeps no process alive. Returns what ends the watch. */
 export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigListener): () => void {
   const { path } = loaded;
+  // It has been read, as secrets' tools like it; another look would wait for somebody to write.
+  if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true) return () => {};
   let seen = loaded.sha256;
   let candidate: string | null = null;
   let stamp = stampOf(path);
@@ -60,6 +62,9 @@ export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigLi
   };
 }
 
+/** Of a line: files begin with what explains them. */
+const SAYS_NOTHING = /^\s*(?:#|$)/;
+
 interface Reading {
   readonly sha256: string;
   readonly text: string | null;
@@ -79,7 +84,7 @@ function readConfig(path: string): Reading {
 function tell(reading: Reading, path: string, env: Environment, listener: ConfigListener): void {
   try {
     if (reading.text === null) throw reading.error;
-    if (reading.text.trim() === "")
+    if (reading.text.split("\n").every((line) => SAYS_NOTHING.test(line)))
       throw new ConfigError(`${path} is empty: an editor may not have ended its work.`);
     listener.onChange({ ...checkConfigText(reading.text, path, env), path, sha256: reading.sha256 });
   } catch (error) {

@@ -60,8 +60,10 @@ describe("a running gateway notices a changed file", () => {
   test("but not one that was emptied: its keys would all be unknown", async () => {
     const { path } = setUp();
     const watch = start(path);
-    writeFileSync(path, "\n");
-    expect(await watch.next()).toContain("is empty");
+    for (const nothing of ["\n", "# yet to come\n\n  # this too"]) {
+      writeFileSync(path, nothing);
+      expect(await watch.next()).toContain("is empty");
+    }
     writeFileSync(path, write(2));
     expect(await watch.next()).toBe(2);
   });
@@ -142,3 +144,23 @@ test("a watch keeps no process alive", async () => {
   expect(await Bun.spawn([process.execPath, script, path]).exited).toBe(0);
   rmSync(folder, { recursive: true });
 });
+
+test.skipIf(Bun.which("mkfifo") === null)(
+  "a pipe is read once: to look at it again would wait for ever",
+  async () => {
+    const { folder } = setUp();
+    const path = join(folder, "pipe.yaml");
+    Bun.spawnSync(["mkfifo", path]);
+    const source = (file: string): string =>
+      JSON.stringify(new URL(`../../src/config/${file}`, import.meta.url));
+    const script = `
+    import { loadConfig } from ${source("file.ts")};
+    import { watchConfig } from ${source("watch.ts")};
+    const told = () => process.exit(1);
+    watchConfig(loadConfig(${JSON.stringify(path)}, {}), {}, { onChange: told, onProblem: told });
+    setTimeout(() => process.exit(0), 500);`;
+    const child = Bun.spawn([process.execPath, "-e", script], { timeout: 4000, killSignal: "SIGKILL" });
+    await Bun.spawn(["sh", "-c", `echo 'listen: { port: 1 }' > "$0"`, path], { timeout: 4000 }).exited;
+    expect(await child.exited).toBe(0);
+  },
+);
