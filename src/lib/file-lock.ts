@@ -4,7 +4,7 @@
 // are the only ones of that kind that the runtime offers on every system.
 
 import { Database } from "bun:sqlite";
-import { accessSync, closeSync, constants, openSync } from "node:fs";
+import { accessSync, closeSync, constants, openSync, truncateSync } from "node:fs";
 
 export interface FileLock {
   release(): void;
@@ -33,6 +33,17 @@ export class LockHeld extends Error {
 /** Throws LockHeld when another process, or another part of this one, holds the lock. */
 export function takeLock(path: string): FileLock {
   makePrivate(path);
+  try {
+    return openLock(path);
+  } catch (error) {
+    if (!isDamaged(error)) throw error;
+    // As by a power cut. It only names the holder; the lock is the system's, on this very file whatever is in it.
+    truncateSync(path);
+    return openLock(path);
+  }
+}
+
+function openLock(path: string): FileLock {
   const database = new Database(path, { create: true });
   try {
     database.run("PRAGMA synchronous = OFF");
@@ -56,7 +67,7 @@ function makePrivate(path: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    if (codeOf(error) !== "EEXIST") throw error;
     accessSync(path, constants.W_OK);
   }
 }
@@ -81,5 +92,13 @@ function readHolder(database: Database): LockHolder | null {
 }
 
 function isBusy(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "SQLITE_BUSY";
+  return codeOf(error) === "SQLITE_BUSY";
+}
+
+function isDamaged(error: unknown): boolean {
+  return /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
 }

@@ -1,4 +1,4 @@
-import { chownSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { editConfig } from "../../src/config/edit.ts";
 import { LockHeld, takeLock } from "../../src/lib/file-lock.ts";
@@ -27,6 +27,40 @@ test.skipIf(process.platform === "win32")("a lock's file is its user's alone", (
   using folder = makeTempFolder();
   takeLock(folder.join("a.lock")).release();
   expect(statSync(folder.join("a.lock")).mode & 0o777).toBe(0o600);
+});
+
+test("a lock whose file a power cut has damaged is taken all the same", () => {
+  using folder = makeTempFolder();
+  const path = folder.join("a.lock");
+  takeLock(path).release();
+  const whole = readFileSync(path);
+  const zeros = Buffer.alloc(4096);
+  const damaged = [
+    Buffer.alloc(8192),
+    whole.subarray(0, 4096),
+    whole.subarray(0, 100),
+    Buffer.concat([whole.subarray(0, 4096), zeros]),
+    Buffer.concat([zeros, whole.subarray(4096)]),
+    Buffer.alloc(8192, "what is this"),
+  ];
+  for (const bytes of damaged) {
+    writeFileSync(path, bytes);
+    const lock = takeLock(path);
+    expect(takeElsewhere(path)).toBe("LockHeld");
+    lock.release();
+  }
+});
+
+test("a lock whose file is damaged while it is held is held on", () => {
+  using folder = makeTempFolder();
+  const path = folder.join("a.lock");
+  const lock = takeLock(path);
+  // Written by another process: this one's locks would be lost with the file's closing.
+  Bun.spawnSync(["sh", "-c", `head -c 8192 /dev/zero > "$0"`, path]);
+  expect(takeElsewhere(path)).toBe("LockHeld");
+  expect(takeElsewhere(path)).toBe("LockHeld");
+  lock.release();
+  expect(takeElsewhere(path)).toBe("taken");
 });
 
 test("a lock that cannot be made says what the system says", () => {
