@@ -72,7 +72,8 @@ export class LedgerStore {
 
   /** `prev` is the hash of the last of these lines. */
   writeLines(lines: readonly string[], prev: string, now: number): void {
-    if (now >= this.#checkPlaceAt) this.#checkPlace(now);
+    // A clock that was set back would stop the checks until it is then again.
+    if (now >= this.#checkPlaceAt || now < this.#checkPlaceAt - PLACE_CHECK_MS) this.#checkPlace(now);
     this.#rotateIfDue(now);
     const text = `${lines.join("\n")}\n`;
     this.#lines.write(text);

@@ -91,8 +91,10 @@ export class ChannelWindow {
   /** Empties the buckets of the minutes that have passed since. Returns the running minute's. */
   #moveTo(now: number): number {
     const minute = Math.floor(now / MINUTE_MS);
-    if (minute > this.#minute) {
-      const passed = Math.min(minute - this.#minute, MINUTES);
+    // A clock that was set back by more than the hour: what it says now counts, and nothing of before.
+    const isFarAhead = this.#minute - minute >= MINUTES;
+    if (minute > this.#minute || isFarAhead) {
+      const passed = isFarAhead ? MINUTES : Math.min(minute - this.#minute, MINUTES);
       for (let back = 0; back < passed; back += 1) {
         this.#requests[(minute - back) % MINUTES] = 0;
         this.#errors[(minute - back) % MINUTES] = 0;

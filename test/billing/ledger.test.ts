@@ -322,23 +322,29 @@ describe("a disk that can't be written", () => {
     expect(() => openLedger(optionsFor(path))).toThrow(`the ledger ${path} can't be`);
   });
 
-  test("a file that somebody moves away is noticed, and later lines go to the path again", async () => {
-    const path = newLedgerPath();
-    let now = Date.parse("2026-11-20T10:00:00Z");
-    const messages: string[] = [];
-    const ledger = openLedger(
-      optionsFor(path, { now: () => now, report: (message) => messages.push(message) }),
-    );
-    await bill(ledger, "req_1");
-    await bill(ledger, "req_2");
-    renameSync(path, path.replace(".jsonl", "-2026-11.jsonl"));
-    now += 1000;
-    await bill(ledger, "req_3");
-    await ledger.close();
-    expect(messages[0]).toContain("was moved");
-    expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2", "req_3"]);
-    expect(readFileSync(path, "utf8")).toContain("req_3");
-  });
+  test.each([
+    ["a second later", 1000],
+    ["also when the clock was set back meanwhile", -86_400_000],
+  ])(
+    "a file that somebody moves away is noticed %s, and later lines go to the path again",
+    async (_, step) => {
+      const path = newLedgerPath();
+      let now = Date.parse("2026-11-20T10:00:00Z");
+      const messages: string[] = [];
+      const ledger = openLedger(
+        optionsFor(path, { now: () => now, report: (message) => messages.push(message) }),
+      );
+      await bill(ledger, "req_1");
+      await bill(ledger, "req_2");
+      renameSync(path, path.replace(".jsonl", "-2026-11.jsonl"));
+      now += step;
+      await bill(ledger, "req_3");
+      await ledger.close();
+      expect(messages[0]).toContain("was moved");
+      expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2", "req_3"]);
+      expect(readFileSync(path, "utf8")).toContain("req_3");
+    },
+  );
 });
 
 describe("rotation", () => {

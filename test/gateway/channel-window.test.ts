@@ -51,6 +51,15 @@ test("a clock that was set back harms nothing", () => {
   expect(later.count(MINUTES, START)).toEqual({ requests: 0, errors: 0 });
 });
 
+test("a clock that had been far ahead does not stop the count until that time comes", () => {
+  const window = new ChannelWindow();
+  window.addRequest(START + 1000 * MINUTE);
+  window.addRequest(START);
+  expect(window.count(1, START)).toEqual({ requests: 1, errors: 0 });
+  expect(window.count(1, START + MINUTE)).toEqual({ requests: 0, errors: 0 });
+  expect(window.count(10, START + MINUTE)).toEqual({ requests: 1, errors: 0 });
+});
+
 test("half of the last answers began sooner than the middle one", () => {
   const window = new ChannelWindow();
   expect(window.quantile(0.5)).toBeNull();
