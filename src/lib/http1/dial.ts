@@ -3,6 +3,8 @@
 // to the proxy itself). What this file does not own: what is sent once the
 // connection stands (wire.ts).
 
+import { closeSync, openSync } from "node:fs";
+import { devNull } from "node:os";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { Deadline } from "../deadline.ts";
 import { Gathering } from "./bytes.ts";
@@ -89,7 +91,7 @@ export class Dial implements Peer {
       error: (socket) => {
         socket.terminate(); // `close` says the rest
       },
-      connectError: (_, error) => this.#fail("connect", error.message, error),
+      connectError: (_, error) => this.#fail("connect", explainShortage() ?? error.message, error),
     };
   }
 
@@ -155,6 +157,16 @@ export class Dial implements Peer {
 }
 
 const DEAF: Peer = { receive() {}, drain() {}, closed() {} };
+
+/** The runtime says of it that the connection was refused. Null: files can be opened. */
+function explainShortage(): string | null {
+  try {
+    closeSync(openSync(devNull, "r"));
+    return null;
+  } catch {
+    return "this process has too many open files: raise its limit (ulimit -n)";
+  }
+}
 
 function readStatus(head: string): number {
   try {

@@ -34,6 +34,26 @@ async function get(client: Client, upstream: Upstream): Promise<string> {
   return (await readAll(inbound)).toString();
 }
 
+test.skipIf(process.platform === "win32")(
+  "a want of file descriptors is not told as an upstream that refuses",
+  () => {
+    const module = (name: string): string => JSON.stringify(`${import.meta.dir}/${name}`);
+    const program = `
+      import { openSync } from "node:fs";
+      import { createClient } from ${module("../../../src/lib/http1/client.ts")};
+      import { outbound } from ${module("peers.ts")};
+      try { for (;;) openSync("/dev/null"); } catch {}
+      const { head } = createClient().send(outbound({ tls: false, host: "127.0.0.1", port: 1 }));
+      await head.catch((error) => console.log(error.kind, error.message));
+      process.exit();`;
+    const command = ["sh", "-c", 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, program];
+    const said = Bun.spawnSync(command, { timeout: 4000 }).stdout.toString();
+    expect(said).toBe(
+      "connect 127.0.0.1:1: this process has too many open files: raise its limit (ulimit -n)\n",
+    );
+  },
+);
+
 describe("a request", () => {
   test("is not given up for what the process itself has slept through: what came meanwhile is read first", async () => {
     const upstream = await upstreamThat((socket) => {
