@@ -110,7 +110,13 @@ const FAULTS: Partial<Record<ErrorCode, string>> = {
 /** In own words, for the parser's may repeat the text, and the text may be a secret. */
 function describeFault({ code, message }: YAMLError): string {
   if (code === "MISSING_CHAR" && message.startsWith("Missing")) return `not valid YAML: ${message}`;
+  if (code === "BAD_INDENT" && message.startsWith("Flow"))
+    return describeUnclosed(message.endsWith("]") ? "[]" : "{}");
   return FAULTS[code] ?? `not valid YAML here (${code.toLowerCase().replaceAll("_", " ")})`;
+}
+
+function describeUnclosed([open, close]: string): string {
+  return `a ${open} that began before is not closed: its ${close} is missing, or indented too little`;
 }
 
 function findOffset(document: Document.Parsed, path: Path, part: "key" | "value"): number {

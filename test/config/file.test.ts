@@ -169,6 +169,16 @@ describe("a mistake is told with its place and what was meant", () => {
       'vendor: "${a-b}"',
       "1:9: vendor: expected ${NAME} or ${NAME:-default}; a plain ${ is written $${",
     ],
+    [
+      "a brace that is not closed",
+      "groups:\n  g: { platform: messages\n  h: { platform: relay }",
+      "3:3: a { that began before is not closed: its } is missing, or indented too little",
+    ],
+    [
+      "a bracket that is not closed",
+      "keys: [\n  { name: a }\n",
+      "3:1: a [ that began before is not closed: its ] is missing, or indented too little",
+    ],
     ["indentation by tabs", "listen:\n\tport: 1", "2:1: YAML is indented with spaces, not with tabs"],
     [
       "a value that needs quotes",
