@@ -154,6 +154,11 @@ export function readHostName(text: string): string {
   throw new RangeError("expected a host name without scheme and port");
 }
 
+/** As it is bound: without the brackets that URLs put around an address. */
+export function readListenHost(text: string): string {
+  return readHostName(text).replace(/^\[(.*)\]$/, "$1");
+}
+
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const FRAMING = new Set([
   "host",

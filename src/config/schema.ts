@@ -12,6 +12,7 @@ import {
   readHeaderName,
   readHeaderValue,
   readHostName,
+  readListenHost,
   readHttpUrl,
   readMoment,
   readName,
@@ -166,7 +167,7 @@ const prices = z.partialRecord(z.enum(PRICE_KINDS), decimal);
 export const configSchema = z.strictObject({
   listen: z
     .strictObject({
-      host: scalar(readHostName).default("127.0.0.1"),
+      host: scalar(readListenHost).default("127.0.0.1"),
       port: scalar(readFrom(0, 65_535)).meta(SHAPES.count).default(4141),
     })
     .prefault({}),

@@ -29,3 +29,18 @@ test("a demo that cannot listen ends with a sentence", async () => {
   expect(status).toBe(1);
   expect(stderr).toContain(`port ${taken.port} is in use`);
 });
+
+test("an address to listen on is taken as URLs write it, and refused when it is none", async () => {
+  using folder = makeTempFolder();
+  using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const ask = (host: string) =>
+    run({ folder: folder.path }, "serve", "--demo", "--port", String(taken.port), "--host", host);
+  expect((await ask("[127.0.0.1]")).stderr).toContain(
+    `cannot listen on 127.0.0.1: port ${taken.port} is in use`,
+  );
+  for (const none of ["", "http://localhost", "localhost:80"]) {
+    const { status, stderr } = await ask(none);
+    expect([none, status]).toEqual([none, 2]);
+    expect(stderr).toContain("A host is a name or an address, without scheme and port.");
+  }
+});

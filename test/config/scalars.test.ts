@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { CALL_KINDS, USAGE_KINDS } from "../../src/billing/usage.ts";
 import { findNearest } from "../../src/config/nearest.ts";
 import { findProxy } from "../../src/config/proxy.ts";
-import { readDecimal, readDuration, readMoment, readSize } from "../../src/config/scalars.ts";
+import { readDecimal, readDuration, readListenHost, readMoment, readSize } from "../../src/config/scalars.ts";
 import { PRICE_KINDS } from "../../src/config/schema.ts";
 
 test("every kind of usage that is priced has a price, every kind of call one per thousand", () => {
@@ -95,6 +95,11 @@ test.each([
   ["", null],
 ])("nearest to %p is %p", (typed, nearest) => {
   expect(findNearest(typed, ["codex", "claude", "claude-max", "gemini"])).toBe(nearest);
+});
+
+test("an address is bound without the brackets of URLs", () => {
+  const hosts = ["[::1]", "::1", "127.0.0.1", "LocalHost"].map(readListenHost);
+  expect(hosts).toEqual(["::1", "::1", "127.0.0.1", "localhost"]);
 });
 
 describe("the environment's proxy", () => {
