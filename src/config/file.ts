@@ -1,7 +1,7 @@
 // The config file as it lies on the disk: where it is looked for, and how its
 // text becomes a Catalog. Changing it is edit.ts.
 
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { followLinks } from "../lib/links.ts";
@@ -132,6 +132,8 @@ function warnOfMode(file: string): string[] {
 
 function describeUnreadable(path: string, error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : null;
+  if (code === "ENOENT" && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
+    return `${path} is a link to ${readlinkSync(path)}, which is not there.`;
   if (code === "ENOENT" || code === "ENOTDIR")
     return `There is no config file ${path}. \`gateway init --config ${quoteWord(path)}\` writes one.`;
   if (code === "EACCES" || code === "EPERM")

@@ -108,7 +108,11 @@ export async function askPage(
     target: `${basePath}${dialect.listPath}${query === "" ? "" : `?${query}`}`,
     fields: overrideFields(fields, channel.headers),
     body: null,
-    deadlines: { ...deadlines, firstByteMs: Math.min(deadlines.firstByteMs, LIST_PATIENCE_MS) },
+    deadlines: {
+      ...deadlines,
+      firstByteMs: Math.min(deadlines.firstByteMs, LIST_PATIENCE_MS),
+      idleMs: Math.min(deadlines.idleMs, LIST_PATIENCE_MS),
+    },
   });
   const inbound = decodeInbound(await head);
   const { chunks, rest } = await readUpTo(inbound, MAX_PAGE_BYTES);
@@ -120,7 +124,7 @@ export async function askPage(
   };
 }
 
-/** Nobody waits minutes for a list. */
+/** Nobody waits minutes for a list, nor a quarter of an hour for its rest. */
 const LIST_PATIENCE_MS = 10_000;
 
 /** The models of a group, by id, sorted as their channels list them. Throws when nothing is known of any. */

@@ -462,6 +462,9 @@ describe("the file on the disk", () => {
     using folder = makeTempFolder();
     expect(() => loadConfig(folder.join("nope.yaml"), {})).toThrow("There is no config file");
     expect(() => loadConfig(folder.path, {})).toThrow("is a folder");
+    // Not that there is none: `init` would refuse, for there is something.
+    symlinkSync("gone.yaml", folder.join("link.yaml"));
+    expect(() => loadConfig(folder.join("link.yaml"), {})).toThrow("is a link to gone.yaml, which is not");
     writeFileSync(folder.join("latin.yaml"), Buffer.from("# caf\xe9", "latin1"));
     expect(() => loadConfig(folder.join("latin.yaml"), {})).toThrow("is not UTF-8 text");
   });
