@@ -14,7 +14,7 @@ export interface Asked {
 }
 
 /** The JSON document that it answers with; null when no gateway runs on this ledger. */
-export async function tryGateway(asked: Asked, method: "GET" | "POST", path: string): Promise<unknown> {
+export async function tryGateway(asked: Asked, method: Method, path: string): Promise<unknown> {
   const response = await reach(asked, method, path);
   if (response === null) return null;
   const body = parseJson(await response.text());
@@ -23,7 +23,7 @@ export async function tryGateway(asked: Asked, method: "GET" | "POST", path: str
   return fail(refusal.success ? refusal.data.error : `The gateway answered ${response.status} to ${path}.`);
 }
 
-export async function askGateway(ledgerPath: string, method: "GET" | "POST", path: string): Promise<unknown> {
+export async function askGateway(ledgerPath: string, method: Method, path: string): Promise<unknown> {
   return (await tryGateway({ ledgerPath }, method, path)) ?? sayNoneRuns();
 }
 
@@ -47,17 +47,39 @@ function sayNoneRuns(): never {
   return fail("No gateway is running for this config: `gateway serve` starts one.");
 }
 
-async function reach({ ledgerPath, signal }: Asked, method: string, path: string): Promise<Response | null> {
+type Method = "GET" | "POST";
+
+async function reach({ ledgerPath, signal }: Asked, method: Method, path: string): Promise<Response | null> {
   if (process.platform === "win32") return fail("A running gateway cannot be asked on Windows.");
   for (const { folder, path: unix } of locateControl(ledgerPath)) {
     if (!isPrivate(folder) || !existsSync(unix)) continue;
     try {
-      return await fetch(`http://gateway${path}`, { unix, method, ...(signal && { signal }) });
+      return await ask(unix, method, path, signal);
     } catch (error) {
       if (!isGone(error)) throw error;
     }
   }
   return null;
+}
+
+/** It answers at once; but a probe asks an upstream first. */
+const PATIENCE_MS = { GET: 3000, POST: 60_000 } as const;
+
+/** Its head is waited for with patience, the rest as long as it takes: who follows hears for hours. */
+async function ask(unix: string, method: Method, path: string, signal?: AbortSignal): Promise<Response> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), PATIENCE_MS[method]);
+  try {
+    const either = AbortSignal.any(signal === undefined ? [late.signal] : [late.signal, signal]);
+    return await fetch(`http://gateway${path}`, { unix, method, signal: either });
+  } catch (error) {
+    if (!late.signal.aborted) throw error;
+    return fail(
+      "The running gateway does not answer: it may be suspended (`fg` in its shell, or kill -CONT, lets it go on), or stuck.",
+    );
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 const GONE = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "ConnectionRefused", "FailedToOpenSocket"]);

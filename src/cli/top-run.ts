@@ -50,7 +50,8 @@ async function watch(ledgerPath: string, first: GatewayState): Promise<Leaving> 
   const ended = new AbortController();
   const left = screen.left.then(() => ended.abort());
   const look = async (): Promise<GatewayState | null> => {
-    const told = await tryGateway({ ledgerPath, signal: ended.signal }, "GET", "/state");
+    // One that stands still for a while is lost for as long.
+    const told = await tryGateway({ ledgerPath, signal: ended.signal }, "GET", "/state").catch(() => null);
     return told === null ? null : gatewayStateSchema.parse(told);
   };
   try {

@@ -77,6 +77,17 @@ test("what a dead gateway left behind is replaced", async () => {
   expect(await askGateway(folder.join("ledger.jsonl"), "GET", "/state")).toMatchObject({ pid: process.pid });
 });
 
+test("a gateway that stands still, after Ctrl-Z say, is told in a sentence and not waited for", async () => {
+  using folder = makeTempFolder();
+  const ledgerPath = folder.join("ledger.jsonl");
+  const [socket] = locateControl(ledgerPath);
+  mkdirSync(dirname(socket!.path), { recursive: true, mode: 0o700 });
+  const still = Bun.listen({ unix: socket!.path, socket: { data() {} } });
+  const failure = await askGateway(ledgerPath, "GET", "/state").catch(String);
+  still.stop(true);
+  expect(failure).toContain("The running gateway does not answer: it may be suspended");
+});
+
 test("a socket that is swept away, as at a logout, is opened again", async () => {
   const ledgerPath = start();
   const [socket] = locateControl(ledgerPath);
