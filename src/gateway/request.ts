@@ -80,9 +80,11 @@ async function decode(body: Uint8Array, coding: string, limit: number): Promise<
   try {
     return await decodeBody(body, coding, limit);
   } catch (error) {
-    if (error instanceof EncodingUnsupported || error instanceof EncodingBroken) {
-      throw new GatewayError("bad_request", error.message, { cause: error });
-    }
+    const refuse = (text: string) => new GatewayError("bad_request", text, { cause: error });
+    if (error instanceof EncodingUnsupported)
+      throw refuse(`The gateway cannot read the body: it does not know ${error.message}.`);
+    if (error instanceof EncodingBroken)
+      throw refuse(`The body is not what its content-encoding says: ${error.message}.`);
     throw error;
   }
 }

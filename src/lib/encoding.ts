@@ -39,7 +39,7 @@ export async function decodeBody(
 ): Promise<Uint8Array> {
   const codings = readCodings(contentEncoding);
   if (codings.length > MOST_CODINGS)
-    throw new EncodingUnsupported(`more than ${MOST_CODINGS} content codings`);
+    throw new EncodingUnsupported(`more than ${MOST_CODINGS} content codings at once`);
   let plain = bytes;
   for (const coding of codings.toReversed()) {
     const undo = UNDO.get(coding);

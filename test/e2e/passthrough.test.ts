@@ -239,6 +239,11 @@ describe("bodies that are turned away", () => {
     const broken = await post(JSON.stringify(MESSAGE), { "content-encoding": "gzip" });
     expect([unknown.answer.status, broken.answer.status]).toEqual([400, 400]);
     expect(unknown.received).toBeUndefined();
+    const wordsOf = ({ answer }: typeof unknown): string => JSON.parse(answer.text).error.message;
+    expect(wordsOf(unknown)).toBe(
+      'The gateway cannot read the body: it does not know content-encoding "lzma".',
+    );
+    expect(wordsOf(broken)).toStartWith("The body is not what its content-encoding says: ");
   });
 });
 
