@@ -2,7 +2,7 @@
 // one line for every request that went to an upstream, whatever happens to the
 // request, the disk or the process.
 
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 import { GatewayError } from "../lib/errors.ts";
@@ -58,6 +58,7 @@ export function openLedger(options: LedgerOptions): Ledger {
 function lockLedger(path: string): FileLock {
   try {
     mkdirSync(dirname(path), { recursive: true });
+    requirePlace(path);
     return takeLock(`${path}.lock`);
   } catch (error) {
     const why =
@@ -66,6 +67,12 @@ function lockLedger(path: string): FileLock {
         : `can't be locked: ${describe(error)}`;
     throw new GatewayError("ledger_unwritable", `the ledger ${path} ${why}`, { cause: error });
   }
+}
+
+/** A device keeps no lines, and a pipe waits for whoever reads it. */
+function requirePlace(path: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found !== undefined && !found.isFile() && !found.isDirectory()) throw new Error("it is no regular file");
 }
 
 function describe(error: unknown): string {

@@ -1,10 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import {
   appendFileSync,
+  existsSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -313,6 +315,16 @@ describe("a disk that can't be written", () => {
           "the ledger can be written again",
         ],
       });
+    },
+  );
+
+  test.skipIf(!existsSync("/dev/null"))(
+    "a device is no place for a ledger, and nothing is put beside it",
+    () => {
+      const path = newLedgerPath();
+      symlinkSync("/dev/null", path);
+      expect(() => openLedger(optionsFor(path))).toThrow("can't be locked: it is no regular file");
+      expect(existsSync(`${path}.lock`)).toBe(false);
     },
   );
 
