@@ -77,8 +77,11 @@ export class LedgerWriter {
       this.#open.set(id, request);
       this.append(draftInterrupted(request));
     }
-    if (recovery.unfinished.size > 0)
-      options.report(`${recovery.unfinished.size} requests were cut short by the gateway's end`);
+    const { size } = recovery.unfinished;
+    if (size > 0)
+      options.report(
+        `${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`,
+      );
     this.#flush();
   }
 

@@ -10,6 +10,7 @@ import { dialectOf } from "../dialects/index.ts";
 import { askPage, type ListAnswer } from "../gateway/model-list.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "./opening.ts";
+import { formatCount } from "./text.ts";
 
 export async function checkChannels({ channels, vendor }: Catalog): Promise<Finding[]> {
   const client = createClient();
@@ -70,13 +71,13 @@ function judgeList(channel: Channel, body: string, took: number): Finding {
     if (models.length > 0 && allowed.length === 0)
       return note(
         check,
-        `${host} lists ${models.length} models, and \`models\` allows none of them`,
+        `${host} lists ${formatCount(models.length, "model")}, and \`models\` allows none of them`,
         `gateway models`,
       );
     const proxy = channel.proxy === null ? "" : ` by way of ${channel.proxy.host}`;
     return good(
       check,
-      `${host} answers in ${took} ms${proxy}, takes the credential, lists ${allowed.length} models`,
+      `${host} answers in ${took} ms${proxy}, takes the credential, lists ${formatCount(allowed.length, "model")}`,
     );
   } catch {
     return bad(

@@ -33,7 +33,7 @@ export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
         describeConfig(loaded),
         ...checkPermissions(loaded),
         ...describeVariables(path, env, unset),
-        ...findGaps(loaded.catalog),
+        ...findGaps(loaded),
       ],
       catalog: loaded.catalog,
     };
@@ -120,10 +120,11 @@ function checkPermissions({ path, warnings }: Loaded): Finding[] {
 }
 
 /** A config may be right and yet of no use. */
-function findGaps({ channels, groups, keys }: Catalog): Finding[] {
+function findGaps({ path, catalog: { channels, groups, keys } }: Loaded): Finding[] {
   const findings: Finding[] = [];
-  if (channels.size === 0)
-    findings.push(bad("channels", "the config has no channels", "gateway init --help"));
+  for (const [what, { size }] of Object.entries({ channels, groups }))
+    if (size === 0)
+      findings.push(bad(what, `the config has no ${what}`, `add one under ${what}: in ${path}`));
   for (const group of groups.values()) {
     if (group.channels.length === 0)
       findings.push(

@@ -74,8 +74,11 @@ export async function addKeys(flags: AddFlags): Promise<void> {
   }));
   if (flags.json === true) printJson(flags.count === undefined ? added[0] : added);
   else for (const { secret } of added) print(secret);
-  const what = names.length === 1 ? `The key "${names[0]}" is` : `${names.length} keys are`;
-  tell(`${what} bound to ${groupName} (${describeGroup(group)}). The secret is shown only this once.`);
+  const [keys, secretIs] =
+    names.length === 1
+      ? [`The key "${names[0]}" is`, "The secret is"]
+      : [`${names.length} keys are`, "The secrets are"];
+  tell(`${keys} bound to ${groupName} (${describeGroup(group)}). ${secretIs} shown only this once.`);
 }
 
 function readCountFlag({ count, secret }: AddFlags): number {

@@ -11,8 +11,7 @@ export async function runProgram(program: Command): Promise<void> {
   // What was to be told is lost; what was asked for need not be.
   process.stderr.on("error", () => {});
   try {
-    const typed = process.argv.slice(2);
-    await program.parseAsync(typed.length > 0 ? typed : [chooseBare()], { from: "user" });
+    await program.parseAsync(readWords(process.argv.slice(2)), { from: "user" });
   } catch (error) {
     process.exitCode = reportFailure(error);
   }
@@ -25,6 +24,12 @@ function endUnread(error: Error & { readonly code?: string }): void {
   if (process.stdout.listenerCount("error") === 0) process.exit(hasLeft ? undefined : 1);
 }
 
+/** Commander knows neither `-v` nor help on a command of a command. */
+function readWords([first = chooseBare(), ...rest]: readonly string[]): string[] {
+  if (first === "help") return [...rest, "--help"];
+  return [first === "-v" ? "--version" : first, ...rest];
+}
+
 /** Nothing was typed after the program's name. */
 function chooseBare(): string {
   return canAsk() && process.stdout.isTTY ? "console" : "--help";
@@ -33,8 +38,25 @@ function chooseBare(): string {
 /** Commander's own exits would cut off what is still to be written. */
 function prepare(command: Command): void {
   command.exitOverride().showSuggestionAfterError();
+  command.showHelpAfterError(`\`${nameCommand(command)} --help\` tells more.`);
   command.configureOutput({ outputError: (text, write) => write(reword(text)) });
+  if (command.commands.length > 0) command.addHelpText("before", () => refuseOtherHelp(command));
   command.commands.forEach(prepare);
+}
+
+function nameCommand(command: Command): string {
+  return command.parent === null ? command.name() : `${nameCommand(command.parent)} ${command.name()}`;
+}
+
+/** Commander shows the help of `keys` to whoever asks for that of `keys lsit`. */
+function refuseOtherHelp(command: Command): string {
+  const word = command.args.find((arg) => arg !== "help");
+  if (word === undefined || word.startsWith("-")) return "";
+  const names = command
+    .createHelp()
+    .visibleCommands(command)
+    .map((each) => each.name());
+  return command.error(`error: unknown command '${word}'${suggestNearest(word, names)}`);
 }
 
 /** As the other messages are worded, and with the choice that was probably meant. */

@@ -78,8 +78,11 @@ function announce(running: RunningGateway, source: Source, flags: ServeFlags, sc
     const { secrets } = source.demo;
     for (const [platform, secret] of Object.entries(secrets)) say(`key of the ${platform} group: ${secret}`);
     writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
+    say(`connect a tool: GATEWAY_KEY=${secrets.messages} gateway run claude --url ${base}`);
     say(`watch it live: gateway top --ledger ${quoteWord(catalog.ledger.path)}`);
   }
+  if (catalog.keys.size === 0)
+    screen.warn("warning: there are no keys yet, so nobody can call: `gateway keys add` makes one");
   screen.head();
 }
 

@@ -111,12 +111,13 @@ const BAR_CELLS = 16;
 
 /** What the amounts leave out. */
 function tellGaps({ unpriced, unknown, partial }: Gaps): void {
-  const notes = [
-    unpriced > 0
-      ? `${unpriced} requests have no price and are in no amount: \`gateway ledger reprice\` gives them one`
-      : "",
-    unknown > 0 ? `of ${unknown} requests no usage could be had: they are in no amount` : "",
-    partial > 0 ? `${partial} requests broke off: part of their usage is estimated` : "",
-  ];
-  for (const note of notes) if (note !== "") tell(note);
+  const say = (count: number, about: string): void => {
+    if (count > 0) tell(`${formatCount(count, "request")} ${about}`);
+  };
+  say(
+    unpriced,
+    "without a price, in no amount: add it to the config's prices, then `gateway ledger reprice --since DAY`",
+  );
+  say(unknown, "without any usage to be had, in no amount");
+  say(partial, "broken off: part of the usage is estimated");
 }

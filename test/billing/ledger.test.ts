@@ -128,7 +128,7 @@ describe("exactly one line", () => {
       attempts: [{ channel: "anthropic-main" }, { channel: "second" }],
     });
     expect(() => lineSchema.parse(lines[1])).not.toThrow();
-    expect(messages).toEqual(["1 requests were cut short by the gateway's end"]);
+    expect(messages).toEqual(["1 request was cut short by the gateway's end"]);
   });
 
   test("a ledger cut at any byte of its last lines is mended, and each request still has exactly one line", async () => {

@@ -72,6 +72,17 @@ test("where everything is well it says so, and ends with 0", async () => {
   expect(human.stdout).toEndWith("Nothing is wrong.\n");
 });
 
+test("a config without channels and groups is of no use yet, and it says where they belong", async () => {
+  using folder = makeTempFolder();
+  write(folder, { listen: { port: 0 } });
+  expect(wrongIn(await examine(folder)).map(({ check, mend }) => ({ check, mend }))).toEqual(
+    ["channels", "groups"].map((what) => ({
+      check: what,
+      mend: `add one under ${what}: in ${folder.join("gateway.yaml")}`,
+    })),
+  );
+});
+
 describe("a channel", () => {
   const find = async (
     url: string,
@@ -104,7 +115,7 @@ describe("a channel", () => {
     [500, "", "wrong", "answers 500"],
     [302, "", "wrong", "sends elsewhere (302)"],
     [200, "<html>", "wrong", "not with a list of models"],
-    [200, '{"data":[{"id":"claude-x"}]}', "ok", "lists 1 models"],
+    [200, '{"data":[{"id":"claude-x"}]}', "ok", "lists 1 model"],
   ];
   for (const [status, body, state, detail] of answers) {
     test(`that answers ${status} ${body.slice(0, 8)}: ${detail}`, async () => {

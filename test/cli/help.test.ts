@@ -1,6 +1,7 @@
 // `--help` of every command: examples in each, and examples that use what there is.
 
 import { beforeAll, describe, expect, test } from "bun:test";
+import { VERSION } from "../../src/lib/version.ts";
 import { run } from "./driving.ts";
 
 interface Page {
@@ -86,7 +87,7 @@ test("every command takes --config", async () => {
     ...(await run({ folder: "/" }, ...words, "--config")),
   }));
   const missing = "gateway: option '--config <file>' argument missing\n";
-  const other = (await Promise.all(told)).filter(({ stderr }) => stderr !== missing);
+  const other = (await Promise.all(told)).filter(({ stderr }) => !stderr.startsWith(missing));
   expect(other.map(({ words }) => words.join(" "))).toEqual([]);
 });
 
@@ -100,6 +101,10 @@ describe("did you mean", () => {
     ["completions bsh", '"bash"'],
     ["schema confg", '"config"'],
     ["env cluade", '"claude"'],
+    ["kyes --help", '"keys"'],
+    ["keys lst --help", '"list"'],
+    ["help keys lst", '"list"'],
+    ["keys help lst", '"list"'],
   ];
   for (const [line, meant] of rows) {
     test(`gateway ${line}`, async () => {
@@ -109,4 +114,26 @@ describe("did you mean", () => {
       expect(stderr).toContain(meant);
     });
   }
+});
+
+test("help on a command of a command is that command's", async () => {
+  const asked = await run({ folder: "/" }, "help", "keys", "add");
+  expect(asked).toEqual(await run({ folder: "/" }, "keys", "add", "--help"));
+  expect(asked.stdout).toStartWith("Usage: gateway keys add ");
+});
+
+test("-v, --version and -V are the same", async () => {
+  const told = await Promise.all(["-v", "--version", "-V"].map((flag) => run({ folder: "/" }, flag)));
+  expect(told).toEqual(told.map(() => ({ status: 0, stdout: `${VERSION}\n`, stderr: "" })));
+});
+
+test("whoever types wrongly is told where to look", async () => {
+  const lines = ["keys rm x", "channels list", "env", "serve --port x"];
+  const told = await Promise.all(lines.map((line) => run({ folder: "/" }, ...line.split(" "))));
+  expect(told.map(({ stderr }) => stderr.trimEnd().split("\n").at(-1))).toEqual([
+    "`gateway keys --help` tells more.",
+    "`gateway channels --help` tells more.",
+    "`gateway env --help` tells more.",
+    "`gateway serve --help` tells more.",
+  ]);
 });

@@ -65,7 +65,17 @@ describe("keys add", () => {
   });
 
   test("--count makes several, a secret a line, or a list", async () => {
-    const { stdout } = await gateway("keys", "add", "--name", "w", "--group", "codex", "--count", "3");
+    const { stdout, stderr } = await gateway(
+      "keys",
+      "add",
+      "--name",
+      "w",
+      "--group",
+      "codex",
+      "--count",
+      "3",
+    );
+    expect(stderr).toEndWith("The secrets are shown only this once.\n");
     const secrets = stdout.trim().split("\n");
     expect(secrets.map((secret) => keys().get("w-1")?.secretSha256 === sha256Hex(secret))).toEqual([
       true,

@@ -290,6 +290,15 @@ async function untilAnswers(ledger: string): Promise<unknown> {
   }
 }
 
+test("gateway serve says that nobody can call while there are no keys", async () => {
+  using folder = makeTempFolder();
+  writeFileSync(folder.join("gateway.yaml"), "listen: { port: 0 }", { mode: 0o600 });
+  const screen = runOnTerminal({ folder: folder.path }, "serve");
+  await screen.shows("there are no keys yet, so nobody can call: `gateway keys add` makes one");
+  screen.press(KEYS.interrupt);
+  expect(await screen.status).toBe(0);
+});
+
 describe("gateway serve without a config file", () => {
   test("offers to write one on a terminal, and serves it", async () => {
     using empty = makeTempFolder();

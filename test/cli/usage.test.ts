@@ -22,7 +22,7 @@ test("usage shows a row for each day, the total, and what the amounts leave out"
     "total              3     36      33,000        1,260   1,050    0.022212   1.011106",
   ]);
   expect(stderr).toBe(
-    "1 requests have no price and are in no amount: `gateway ledger reprice` gives them one\n",
+    "1 request without a price, in no amount: add it to the config's prices, then `gateway ledger reprice --since DAY`\n",
   );
 });
 
