@@ -1,6 +1,6 @@
 // The two files of an open ledger on the disk, the lines and the journal: how
 // they are written, rotated, synced and kept where they belong. What is written,
-// and what happens when it can't be, is ledger.ts.
+// and what happens when it can't be, is ledger-writer.ts.
 
 import { renameSync } from "node:fs";
 

@@ -1,6 +1,6 @@
 // What a model's tokens and calls cost, at a moment: the built-in book, and
 // the config's own prices, which win. This file finds prices; which of them a
-// request pays, and how much that is, is charge.ts. The book is made by prices/build.ts.
+// request pays is tariff.ts, how much that is charge.ts. The book is made by prices/build.ts.
 
 import { fieldOf, isObject, listOf } from "../lib/json.ts";
 import bookFile from "./prices/book.json";

@@ -2,10 +2,11 @@
 // broken config has none: nobody wants an error at the press of a tab.
 
 import { listBookedModels } from "../billing/prices.ts";
-import { type Catalog, isGroupOpen } from "../config/catalog.ts";
+import type { Catalog } from "../config/catalog.ts";
 import type { Platform } from "../config/schema.ts";
 import { matchesGlob } from "../lib/glob.ts";
 import type { Named, Suggestion } from "./complete.ts";
+import { listSelectable } from "./group-choice.ts";
 import { describeGroup, openConfig } from "./opening.ts";
 import { TOOLS } from "./tools.ts";
 
@@ -26,11 +27,11 @@ function listNames(what: Exclude<Named, "tool">, catalog: Catalog): Suggestion[]
         value: name,
         about: `${group.name}, ${group.platform}`,
       }));
-    case "group": {
-      const now = new Date();
-      const open = [...catalog.groups.values()].filter((group) => isGroupOpen(group, now));
-      return open.map((group) => ({ value: group.name, about: describeGroup(group) }));
-    }
+    case "group":
+      return listSelectable(catalog, new Date()).map((group) => ({
+        value: group.name,
+        about: describeGroup(group),
+      }));
     case "channel":
       return [...catalog.channels.values()].map(({ name, platform, baseUrl }) => ({
         value: name,

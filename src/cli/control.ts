@@ -24,27 +24,10 @@ export async function tryGateway(asked: Asked, method: Method, path: string): Pr
 }
 
 export async function askGateway(ledgerPath: string, method: Method, path: string): Promise<unknown> {
-  return (await tryGateway({ ledgerPath }, method, path)) ?? sayNoneRuns();
-}
-
-/** Calls `tell` with each event until the gateway ends or the signal says so. */
-export async function followGateway(asked: Asked, tell: (event: unknown) => void): Promise<void> {
-  const response = (await reach(asked, "GET", "/events")) ?? sayNoneRuns();
-  const decoder = new TextDecoder();
-  let rest = "";
-  try {
-    for await (const chunk of response.body ?? []) {
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) if (line !== "") tell(parseJson(line));
-    }
-  } catch (error) {
-    if (asked.signal?.aborted !== true && !isGone(error)) throw error;
-  }
-}
-
-function sayNoneRuns(): never {
-  return fail("No gateway is running for this config: `gateway serve` starts one.");
+  return (
+    (await tryGateway({ ledgerPath }, method, path)) ??
+    fail("No gateway is running for this config: `gateway serve` starts one.")
+  );
 }
 
 type Method = "GET" | "POST";
@@ -65,7 +48,7 @@ async function reach({ ledgerPath, signal }: Asked, method: Method, path: string
 /** It answers at once; but a probe asks an upstream first. */
 const PATIENCE_MS = { GET: 3000, POST: 60_000 } as const;
 
-/** Its head is waited for with patience, the rest as long as it takes: who follows hears for hours. */
+/** Its head is waited for with patience; the rest comes with it. */
 async function ask(unix: string, method: Method, path: string, signal?: AbortSignal): Promise<Response> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), PATIENCE_MS[method]);

@@ -3,6 +3,7 @@
 import { Command, Option } from "commander";
 import type { EnvFlags } from "./env-print.ts";
 import { addExamples } from "./examples.ts";
+import { SHELLS } from "./shells.ts";
 
 const KEY_OPTIONS: ReadonlyArray<readonly [flags: string, description: string]> = [
   ["--key <name>", "the key's name; with --new, the new key's"],
@@ -23,14 +24,7 @@ export function envCommand(): Command {
     .usage("[options] <tool> [key]")
     .argument("<tool>", "claude, codex, gemini, opencode; openai, anthropic, google (the SDKs)")
     .argument("[key]", "a key's name or secret; it may also stand before the tool")
-    .addOption(
-      new Option("--shell <shell>", "the shell to write for, instead of yours").choices([
-        "bash",
-        "zsh",
-        "fish",
-        "powershell",
-      ]),
-    )
+    .addOption(new Option("--shell <shell>", "the shell to write for, instead of yours").choices(SHELLS))
     .option("--json", "one JSON document on stdout")
     .action(async (tool: string, key: string | undefined, flags: EnvFlags) => {
       const { printEnv } = await import("./env-print.ts");

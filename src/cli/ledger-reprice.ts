@@ -5,7 +5,7 @@ import { type Ledger, openLedger } from "../billing/ledger.ts";
 import { loadPriceBook } from "../billing/prices.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../lib/money.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
-import { openConfig } from "./opening.ts";
+import { describe, openConfig } from "./opening.ts";
 import { readSince, readUntil } from "./period.ts";
 import { fail, printJson, printTable, tell } from "./terminal.ts";
 
@@ -60,8 +60,9 @@ function openForCorrections(path: string): Ledger {
   try {
     return openLedger({ path, sync: "batch", rotate: { bytes: null, monthly: false }, report: tell });
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    return fail(`Corrections can't be written: ${why}. Stop the gateway first, or use --dry-run.`);
+    return fail(
+      `Corrections can't be written: ${describe(error)}. Stop the gateway first, or use --dry-run.`,
+    );
   }
 }
 

@@ -28,7 +28,6 @@ export interface Problem extends Position {
 }
 
 export interface Source {
-  readonly document: Document.Parsed;
   /** Maps, lists, strings and nulls. */
   readonly tree: unknown;
   readonly problems: readonly Problem[];
@@ -93,7 +92,7 @@ export function parseSource(text: string): Source {
       message: "an alias refers to nothing, or to far too much",
     });
   }
-  return { document, tree, problems, readable, locate };
+  return { tree, problems, readable, locate };
 }
 
 const FAULTS: Partial<Record<ErrorCode, string>> = {

@@ -99,8 +99,6 @@ const CUTS = {
 
 export type FaultName = keyof typeof ANSWERS | keyof typeof CUTS | `status-${number}`;
 
-export const FAULT_NAMES = [...Object.keys(ANSWERS), ...Object.keys(CUTS), "status-NNN"];
-
 const answers: Readonly<Record<string, (answer: Answer) => Answer>> = ANSWERS;
 const cuts: Readonly<Record<string, (script: Script) => Iterable<Step>>> = CUTS;
 

@@ -1,7 +1,6 @@
 // The control path of a running gateway: HTTP and JSON on a unix socket that only
 // this user can use. What it tells is control-state.ts; who asks is cli/control.ts.
 //   GET  /state                          everything, as one document
-//   GET  /events                         what happens from now on, a JSON document a line
 //   POST /channels/NAME/disable|enable|probe
 
 import { chmodSync, existsSync, rmSync } from "node:fs";
@@ -27,7 +26,7 @@ export function openControl(gateway: Gateway, activity: Activity, place: Place):
   const open = (): ControlServer | null =>
     openSocket(gateway, (request) => answer(request, gateway, activity, place));
   let server = open();
-  // Who follows over a socket that is gone is still told.
+  // What is asked over a socket that is gone is still answered.
   const former: ControlServer[] = [];
   const timer = setInterval(() => {
     if (server === null || existsSync(server.path)) return;
@@ -77,7 +76,7 @@ function serveOn(unix: string, answer: Answer): { stop(now: boolean): void } {
   return Bun.serve({
     unix,
     fetch: (request, server) => {
-      // Who follows may wait for hours.
+      // A probe takes as long as its upstream does.
       server.timeout(request, 0);
       return answer(request);
     },
@@ -93,7 +92,6 @@ async function answer(
   const parts = new URL(request.url).pathname.split("/").slice(1);
   const asked = `${request.method} ${parts[0] ?? ""}`;
   if (asked === "GET state") return Response.json(buildState(gateway, activity, place));
-  if (asked === "GET events") return streamEvents(activity);
   if (asked === "POST channels" && parts.length === 3)
     return actOnChannel(decodeURIComponent(parts[1] ?? ""), parts[2] ?? "", gateway);
   return refuse(404, "The control path has no such place.");
@@ -115,28 +113,4 @@ async function actOnChannel(name: string, act: string, gateway: Gateway): Promis
     channels.setDisabled(channel, act === "disable", gateway.now());
   } else return refuse(404, "A channel can be disabled, enabled and probed.");
   return Response.json(channels.view(catalog, gateway.now()).find((view) => view.name === name) ?? null);
-}
-
-/** Events that a follower may leave unread before it is cut off. */
-const UNREAD_LIMIT = 10_000;
-
-function streamEvents(activity: Activity): Response {
-  let stop = (): void => {};
-  const body = new ReadableStream<string>(
-    {
-      start: (controller) => {
-        // The head leaves with the first bytes: who follows wants to know at once that it does.
-        controller.enqueue("\n");
-        stop = activity.follow((event) => {
-          controller.enqueue(`${JSON.stringify(event)}\n`);
-          if ((controller.desiredSize ?? 0) > -UNREAD_LIMIT) return;
-          stop();
-          controller.close();
-        });
-      },
-      cancel: () => stop(),
-    },
-    { highWaterMark: 1 },
-  );
-  return new Response(body, { headers: { "content-type": "application/x-ndjson" } });
 }

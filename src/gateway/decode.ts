@@ -10,6 +10,7 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
+import { readCodings } from "../lib/encoding.ts";
 import { type Inbound, UpstreamFault } from "../lib/http1/types.ts";
 
 /** What has come is given out at once; that the end is missing is a fault. */
@@ -28,18 +29,11 @@ const MOST_CODINGS = 3;
 
 /** The answer without its content codings. Throws UpstreamFault for codings that nobody asked for and nobody knows. */
 export function decodeInbound(inbound: Inbound): Inbound {
-  const codings = readCodings(inbound);
+  const codings = readCodings(inbound.field("content-encoding"));
   const plain = codings.length === 0 || inbound.length === 0;
   return plain
     ? inbound
     : new DecodedInbound(inbound, openDecoders(inbound, codings), codings.includes("zstd"));
-}
-
-function readCodings(inbound: Inbound): string[] {
-  const said = inbound.field("content-encoding");
-  if (said === undefined) return [];
-  const codings = said.split(",").map((coding) => coding.trim().toLowerCase());
-  return codings.filter((coding) => coding !== "" && coding !== "identity");
 }
 
 function openDecoders(inbound: Inbound, codings: readonly string[]): Transform[] {

@@ -1,10 +1,9 @@
 // How an answer ended, from what its meter saw, whether the client was still
 // there and how the upstream left. Pure.
 
+import type { Outcome } from "../billing/ledger-line.ts";
 import type { Reading } from "../billing/usage.ts";
 import type { UpstreamFault } from "../lib/http1/types.ts";
-
-export type Outcome = "complete" | "client_closed" | "upstream_cut" | "upstream_error" | "interrupted";
 
 export interface Signs {
   readonly status: number;

@@ -3,11 +3,12 @@
 // gateway say, is known by a mark on the requests that go upstream. The platforms
 // themselves are reached by TLS and never see one.
 
-import type { Catalog, Channel } from "../config/catalog.ts";
+import type { Catalog } from "../config/catalog.ts";
 import { ConfigError } from "../config/problems.ts";
 import { GatewayError } from "../lib/errors.ts";
 import type { Exchange, Field, Origin } from "../lib/http1/types.ts";
 import { isLoopbackHost } from "./host.ts";
+import { upstreamOf } from "./upstream.ts";
 
 const MARK = "x-gateway-hop";
 /** One for each running gateway: what another one has marked may pass. */
@@ -36,16 +37,11 @@ export function refuseReturn(exchange: Exchange): void {
 export function refuseLoops(catalog: Catalog, port: number): void {
   const { host } = catalog.listen;
   for (const channel of catalog.channels.values()) {
-    if (portOf(channel) !== port || !isOwn(channel.baseUrl.hostname, host)) continue;
+    if (upstreamOf(channel).origin.port !== port || !isOwn(channel.baseUrl.hostname, host)) continue;
     throw new ConfigError(
       `The base_url of the channel "${channel.name}" is the address of this gateway itself (${channel.baseUrl.origin}): its requests would go round in circles.`,
     );
   }
-}
-
-function portOf({ baseUrl }: Channel): number {
-  if (baseUrl.port !== "") return Number(baseUrl.port);
-  return baseUrl.protocol === "https:" ? 443 : 80;
 }
 
 const EVERYWHERE = new Set(["0.0.0.0", "::", "[::]"]);

@@ -1,11 +1,10 @@
 // The gateway's own pages: what this is, and whether it is well. No key is asked, no secret told.
 
+import type { OwnPage } from "../dialects/endpoints.ts";
 import type { Exchange, Field } from "../lib/http1/types.ts";
 import { VERSION } from "../lib/version.ts";
 import type { Arrival } from "./call.ts";
 import type { Gateway } from "./gateway.ts";
-
-export type OwnPage = "root" | "hello" | "healthz" | "metrics";
 
 const JSON_TYPE: Field = ["content-type", "application/json"];
 const METRICS_TYPE: Field = ["content-type", "text/plain; version=0.0.4; charset=utf-8"];

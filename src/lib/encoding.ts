@@ -1,5 +1,5 @@
-// Content codings of a request body, undone within a bound. Answers are asked for
-// uncompressed, so nothing here is for them.
+// Content codings of a request body, undone within a bound. Those of an answer, which
+// is undone as it comes, are gateway/decode.ts.
 
 import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from "node:zlib";
 import { BodyTooLarge } from "./http1/types.ts";
@@ -49,7 +49,8 @@ export async function decodeBody(
   return plain;
 }
 
-function readCodings(contentEncoding: string | undefined): string[] {
+/** In the order in which they were put on. */
+export function readCodings(contentEncoding: string | undefined): string[] {
   if (contentEncoding === undefined) return [];
   const codings = contentEncoding.split(",").map((coding) => coding.trim().toLowerCase());
   return codings.filter((coding) => coding !== "" && coding !== "identity");

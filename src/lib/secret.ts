@@ -24,11 +24,6 @@ export function sha256Hex(text: string): string {
   return Bun.CryptoHasher.hash("sha256", text, "hex");
 }
 
-/** Enough to tell two secrets apart, too little to use one. */
-export function maskSecret(secret: string): string {
-  return secret.length < 20 ? "…" : `${secret.slice(0, 6)}…${secret.slice(-3)}`;
-}
-
 /** Whether a word that is about to be shown to somebody may be a secret in the wrong place. */
 export function looksSecret(word: string): boolean {
   return /^(sk|AIza|eyJ|xai|gsk|ghp)[-_A-Za-z0-9]{6}/.test(word);

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { askGateway, followGateway, tryGateway } from "../../src/cli/control.ts";
+import { askGateway, tryGateway } from "../../src/cli/control.ts";
 import { isPrivate, locateControl } from "../../src/gateway/control-socket.ts";
 import { gatewayStateSchema } from "../../src/gateway/control-state.ts";
 import { type InsideGateway, makeConfig, startGatewayHere } from "../harness/gateway.ts";
@@ -36,25 +36,6 @@ test("its socket is this user's alone", () => {
   const { folder, path } = socket!;
   expect(lstatSync(folder).mode & 0o777).toBe(0o700);
   expect(lstatSync(path).mode & 0o777).toBe(0o600);
-});
-
-test("a follower is told of each request, and of the end", async () => {
-  const ledger = start();
-  const seen: unknown[] = [];
-  const first = Promise.withResolvers<void>();
-  const followed = followGateway({ ledgerPath: ledger }, (event) => {
-    seen.push(event);
-    first.resolve();
-  });
-  // Asked until a follower is there: the first event after that is told.
-  while (seen.length === 0) {
-    await fetch(`${gateway?.url}/v1/messages`, { method: "POST", body: "{}" }).then((res) => res.text());
-    await Promise.race([first.promise, new Promise((resolve) => setImmediate(resolve))]);
-  }
-  expect(seen[0]).toMatchObject({ type: "request", record: { status: 401, outcome: "refused" } });
-  await gateway?.stop();
-  gateway = null;
-  await followed;
 });
 
 test("no running gateway is told in a sentence", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { looksSecret, maskSecret, newSecret, redact, sha256Hex } from "../../src/lib/secret.ts";
+import { looksSecret, newSecret, redact, sha256Hex } from "../../src/lib/secret.ts";
 
 test("a new secret is sk- and 43 letters and digits, and no two are the same", () => {
   const secrets = Array.from({ length: 1000 }, newSecret);
@@ -19,11 +19,6 @@ test("a hash is that of the known vector", () => {
 });
 
 describe("what people read holds no secret", () => {
-  test("a masked secret shows its ends, a short one nothing", () => {
-    expect(maskSecret("sk-abcdefghijklmnopqrstuvwxyz")).toBe("sk-abc…xyz");
-    expect(maskSecret("sk-short")).toBe("…");
-  });
-
   test("every occurrence goes, also of a secret that another one begins with", () => {
     const text = "Bearer sk-long-1 and sk-long, sk-long-1";
     expect(redact(text, ["sk-long", "", "sk-long-1"])).toBe("Bearer [redacted] and [redacted], [redacted]");
