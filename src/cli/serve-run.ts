@@ -93,12 +93,11 @@ function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
     content: "POST /v1beta/models/{model}:streamGenerateContent",
     relay: `POST /${relayPrefix}/v1/messages, /${relayPrefix}/v1beta/models/{model}:streamGenerateContent`,
   };
-  const served = new Set([...groups.values()].map((group) => group.platform));
   return Object.entries(paths).flatMap(([platform, path]) => {
     const names = [...groups.values()]
       .filter((group) => group.platform === platform)
       .map((group) => group.name);
-    return names.length === 0 || served.size === 0 ? [] : [`  ${path}   (${names.join(", ")})`];
+    return names.length === 0 ? [] : [`  ${path}   (${names.join(", ")})`];
   });
 }
 

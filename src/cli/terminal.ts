@@ -3,7 +3,6 @@
 // @clack/prompts, and only once something has to be asked.
 
 import type * as Prompts from "@clack/prompts";
-import type { Readable } from "node:stream";
 import { alignText, measure, stripControls } from "./text.ts";
 
 /** Ends the command: one sentence on stderr, and this exit status. */
@@ -198,10 +197,10 @@ async function ask<T>(put: (prompts: typeof Prompts) => Promise<T | symbol>): Pr
   return answer;
 }
 
-/** All of stdin, or of what stands in for it. */
-export async function readAll(input: Readable = process.stdin): Promise<string> {
+/** All of stdin. */
+export async function readAll(): Promise<string> {
   let text = "";
-  input.setEncoding("utf8");
-  for await (const chunk of input) text += String(chunk);
+  process.stdin.setEncoding("utf8");
+  for await (const chunk of process.stdin) text += String(chunk);
   return text;
 }

@@ -2,7 +2,8 @@
 // bears a snapshot of the usage so far; the last snapshot is the whole truth.
 
 import type { Family } from "./family.ts";
-import { parseJson, pick, pickList, pickNumber, pickText, type Json } from "./json.ts";
+import { parseJson } from "../lib/json.ts";
+import { pick, pickList, pickNumber, pickText, type Json } from "./json.ts";
 import { countTokens, markPrefixes, type Ask, type CachePoint, type Turn } from "./turn.ts";
 
 export const content: Family = { name: "content", readAsk, writeReply, writeEvents };

@@ -4,7 +4,8 @@
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { isFault, type FaultName } from "./faults.ts";
-import { decodeName, parseJson, pickText } from "./json.ts";
+import { parseJson } from "../lib/json.ts";
+import { decodeName, pickText } from "./json.ts";
 
 export interface Control {
   readonly fault?: FaultName;

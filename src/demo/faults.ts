@@ -3,7 +3,8 @@
 
 import { gzipSync } from "node:zlib";
 import { encode, replaceFields, type Answer } from "./answer.ts";
-import { isObject, parseJson, type Json } from "./json.ts";
+import { isObject, parseJson } from "../lib/json.ts";
+import type { Json } from "./json.ts";
 import { refuse, writeBreak } from "./refusal.ts";
 import { countBytes, listSteps, writeHead, type Script, type Step } from "./script.ts";
 

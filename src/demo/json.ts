@@ -1,10 +1,8 @@
 // Lenient reading of untyped JSON: what is absent, or of another type, reads as empty.
 
-export type Json = Readonly<Record<string, unknown>>;
+import { isObject } from "../lib/json.ts";
 
-export function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
+export type Json = Readonly<Record<string, unknown>>;
 
 export function pick(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), value);
@@ -38,13 +36,5 @@ export function decodeName(text: string): string {
     return decodeURIComponent(text);
   } catch {
     return text;
-  }
-}
-
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

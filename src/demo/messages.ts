@@ -1,7 +1,8 @@
 // The messages wire format, as its upstream speaks it.
 
 import { writeNamedEvent, cutText, type Family } from "./family.ts";
-import { isObject, parseJson, pick, pickList, pickNumber, pickText, readText, type Json } from "./json.ts";
+import { isObject, parseJson } from "../lib/json.ts";
+import { pick, pickList, pickNumber, pickText, readText, type Json } from "./json.ts";
 import { countTokens, markPrefixes, type Ask, type CachePoint, type Turn } from "./turn.ts";
 
 export const messages: Family = { name: "messages", readAsk, writeReply, writeEvents };

@@ -1,6 +1,7 @@
 // What the responses and chat wire formats have in common.
 
-import { isObject, pick, pickText } from "./json.ts";
+import { isObject } from "../lib/json.ts";
+import { pick, pickText } from "./json.ts";
 import type { Ask, Tool } from "./turn.ts";
 
 /** `holder` has the name and parameters: the tool itself in responses, its inner object in chat. */

@@ -1,7 +1,8 @@
 // The events that one output item of the responses wire format goes through.
 
 import { cutText } from "./family.ts";
-import { isObject, pickList, pickText, type Json } from "./json.ts";
+import { isObject } from "../lib/json.ts";
+import { pickList, pickText, type Json } from "./json.ts";
 import type { Turn } from "./turn.ts";
 
 type Step = Json & { readonly type: string };

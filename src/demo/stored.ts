@@ -1,7 +1,8 @@
 // Responses that were stored, and what can be asked of them afterwards.
 
 import { answerJson, type Answer } from "./answer.ts";
-import { isObject, pickText, type Json } from "./json.ts";
+import { isObject } from "../lib/json.ts";
+import { pickText, type Json } from "./json.ts";
 import { refuse } from "./refusal.ts";
 import { listInput, writeCompaction, writeResponsesUsage } from "./responses.ts";
 import type { Turn } from "./turn.ts";

@@ -22,16 +22,16 @@ export function saysJson(inbound: Inbound): boolean {
 export async function readUpTo(
   inbound: Inbound,
   limit: number,
-): Promise<{ chunks: Uint8Array[]; size: number; rest: boolean }> {
+): Promise<{ chunks: Uint8Array[]; rest: boolean }> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   while (size < limit) {
     const chunk = await inbound.read();
-    if (chunk === null) return { chunks, size, rest: false };
+    if (chunk === null) return { chunks, rest: false };
     chunks.push(chunk);
     size += chunk.length;
   }
-  return { chunks, size, rest: true };
+  return { chunks, rest: true };
 }
 
 export function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {

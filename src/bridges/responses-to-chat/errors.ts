@@ -1,6 +1,7 @@
 // An upstream's failure, told as the native chat endpoint tells it: its status,
 // its four keys, the client's own names.
 
+import type { WireError } from "../../dialects/openai.ts";
 import { isObject, parseJson } from "../../lib/json.ts";
 import type { BridgeContext } from "./context.ts";
 import { Failure } from "./events.ts";
@@ -9,13 +10,6 @@ import { translateMessage, translatePath } from "./paths.ts";
 export interface Refusal {
   readonly status: number;
   readonly error: WireError;
-}
-
-export interface WireError {
-  readonly message: string;
-  readonly type: string;
-  readonly param: string | null;
-  readonly code: string | null;
 }
 
 /** An upstream's HTTP error, as the client is to get it. */
