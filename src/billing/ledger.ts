@@ -72,7 +72,8 @@ function lockLedger(path: string): FileLock {
 /** A device keeps no lines, and a pipe waits for whoever reads it. */
 function requirePlace(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
-  if (found !== undefined && !found.isFile() && !found.isDirectory()) throw new Error("it is no regular file");
+  if (found !== undefined && !found.isFile() && !found.isDirectory())
+    throw new Error("it is no regular file");
 }
 
 function describe(error: unknown): string {
