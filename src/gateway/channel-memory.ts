@@ -19,6 +19,8 @@ export interface Rest {
   readonly told: boolean;
   /** While it is tried, the others go elsewhere. */
   trialUntil: number;
+  /** A trial's beginning says nothing of it: whoever finds nothing better may try. */
+  readonly byEnd: boolean;
   /** Failures in a row. */
   readonly strikes: number;
 }
@@ -128,7 +130,7 @@ export function noteFailure(memory: ChannelMemory, blow: Blow): void {
   endTrial(memory, model);
   if (place === null) {
     memory.strikes += isLate ? 0 : 1;
-    restWhole(memory, rule, blow, { count: memory.strikes, isLate });
+    restWhole(memory, rule, blow, { count: memory.strikes, isLate, byEnd: false });
   } else {
     const again = (before?.strikes ?? 0) - (isLate ? 1 : 0);
     keepModel(memory.models, place, extendRest(before, makeRest(rule, blow, again), isLate));
@@ -140,7 +142,7 @@ export function noteFailure(memory: ChannelMemory, blow: Blow): void {
 export function noteBreak(memory: ChannelMemory, blow: Blow): void {
   const isLate = wasSentBefore(memory.rest, blow.now);
   memory.breaks += isLate ? 0 : 1;
-  restWhole(memory, POLICIES.broken, blow, { count: memory.breaks, isLate });
+  restWhole(memory, POLICIES.broken, blow, { count: memory.breaks, isLate, byEnd: true });
 }
 
 export function noteWhole(memory: ChannelMemory): void {
@@ -151,10 +153,11 @@ function restWhole(
   memory: ChannelMemory,
   rule: Policy,
   blow: Blow,
-  { count, isLate }: { readonly count: number; readonly isLate: boolean },
+  { count, isLate, byEnd }: { readonly count: number; readonly isLate: boolean; readonly byEnd: boolean },
 ): void {
   if (count < rule.strikes && readTold(blow.failure) === null) return;
-  memory.rest = extendRest(memory.rest, makeRest(rule, blow, count - rule.strikes), isLate);
+  const rest = { ...makeRest(rule, blow, count - rule.strikes), byEnd };
+  memory.rest = extendRest(memory.rest, rest, isLate);
   memory.calm = false;
 }
 
@@ -192,6 +195,7 @@ function makeRest(rule: Policy, { failure, now, random }: Blow, again: number): 
     until: Math.round(now + (waitMs === null ? guess : Math.min(waitMs, LONGEST_TOLD_MS))),
     told: waitMs !== null,
     trialUntil: 0,
+    byEnd: false,
     strikes: again + 1,
   };
 }
@@ -267,6 +271,6 @@ export function endTrial(memory: ChannelMemory, model: string | null): void {
 
 function setTrial(memory: ChannelMemory, model: string | null, until: number): void {
   for (const rest of [memory.rest, model === null ? undefined : memory.models.get(model)]) {
-    if (rest !== null && rest !== undefined && !rest.told) rest.trialUntil = until;
+    if (rest !== null && rest !== undefined && !rest.told && !rest.byEnd) rest.trialUntil = until;
   }
 }

@@ -115,7 +115,7 @@ function read(path: string, now: number): Map<string, ChannelMemory> {
 }
 
 function restoreRest(rest: z.infer<typeof restSchema>): Rest {
-  return { ...rest, trialUntil: 0 };
+  return { ...rest, trialUntil: 0, byEnd: false };
 }
 
 function readSaved(path: string): Saved[] {

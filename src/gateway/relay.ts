@@ -114,17 +114,19 @@ async function relayStream(passage: Passage, begun: readonly Uint8Array[]): Prom
   else breakStream(passage, ending.reading?.end === "error" ? null : explainBreak(passage, fault), last);
 }
 
-/** Moves the body. Returns why it stopped early, if it did, and its last chunk. */
+/** Moves the body. Returns why it stopped early, if it did, and its last two chunks. */
 async function pump(
   passage: Passage,
   begun: readonly Uint8Array[],
-): Promise<{ fault: UpstreamFault | null; last: Uint8Array | null }> {
+): Promise<{ fault: UpstreamFault | null; last: readonly Uint8Array[] }> {
   const { answer, errand, bill } = passage;
   const { inbound, candidate } = answer;
   const { exchange } = errand.call;
   const withholding = new Withholding(candidate.channel);
   const held = [...begun];
+  let before: Uint8Array | null = null;
   let last: Uint8Array | null = null;
+  const takeLast = (): Uint8Array[] => [before, last].filter((chunk) => chunk !== null);
   try {
     for (;;) {
       const came = held.shift() ?? (await inbound.read());
@@ -132,42 +134,51 @@ async function pump(
       const taken = exchange.gone || exchange.write(chunk);
       if (chunk.length > 0) {
         noteFirstByte(bill);
+        before = last;
         last = chunk;
         learn(passage, chunk);
       }
       if (!taken) await exchange.drained();
-      if (came === null) return { fault: null, last };
+      if (came === null) return { fault: null, last: takeLast() };
     }
   } catch (fault) {
-    if (fault instanceof UpstreamFault) return { fault, last };
+    if (fault instanceof UpstreamFault) return { fault, last: takeLast() };
     throw fault;
   }
 }
 
 /** Ends a stream so that no client takes it for a whole answer. `error` is null when the upstream has said it itself. */
-function breakStream(passage: Passage, error: GatewayError | null, last: Uint8Array | null): void {
+function breakStream(passage: Passage, error: GatewayError | null, last: readonly Uint8Array[]): void {
   const { call } = passage.errand;
   const { dialect } = call.target.endpoint;
   if (error !== null) {
-    const event = dialect.errorEvent(error, call.id, describePlace(passage, last));
-    call.exchange.write(Buffer.from(endsEvent(last) ? event : dialect.eventCloser + event));
+    const end = asBuffer(joinChunks(last)).toString("latin1");
+    const event = dialect.errorEvent(error, call.id, describePlace(passage, end));
+    call.exchange.write(Buffer.from(endsEvent(end) ? event : dialect.eventCloser + event));
   }
   if (dialect.resetAfterErrorEvent) call.exchange.reset();
   else call.exchange.end();
 }
 
-function describePlace({ answer, meter }: Passage, last: Uint8Array | null): Break {
-  const model = meter?.read().model ?? null;
+/** `end`: of what was passed on, as latin-1. */
+function describePlace({ answer, meter }: Passage, end: string): Break {
+  const { model = null, stored = null } = meter?.read() ?? {};
   return {
     form: saysJson(answer.inbound) ? "json-array" : "sse",
-    begun: last !== null,
+    begun: end !== "",
     ...(model === null ? {} : { model }),
+    ...(stored === null ? {} : { id: stored.id }),
+    sequence: readNextNumber(end),
   };
 }
 
+/** Events that bear numbers are counted: the next one's is by one more than the last one's. */
+function readNextNumber(end: string): number {
+  const numbers = end.match(/"sequence_number"\s*:\s*\d+/g);
+  return Number(numbers?.at(-1)?.replace(/\D+/, "") ?? -1) + 1;
+}
+
 /** True when the bytes so far end with a whole event, so that another one can follow. */
-function endsEvent(last: Uint8Array | null): boolean {
-  if (last === null) return true;
-  const end = asBuffer(last).subarray(-4).toString("latin1");
-  return end.endsWith("\n\n") || end.endsWith("\r\n\r\n");
+function endsEvent(end: string): boolean {
+  return end === "" || end.endsWith("\n\n") || end.endsWith("\r\n\r\n");
 }

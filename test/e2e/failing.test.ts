@@ -131,6 +131,7 @@ function expectBreak(dialect: DialectName, answer: Exchanged): void {
       expect(last.type).toBe("response.failed");
       expect(last.response.status).toBe("failed");
       expect(last.response.error.message).toContain('The channel "responses"');
+      expectContinued(answer, last);
       break;
     case "chat":
       expect(last.error.message).toMatch(/^The (channel "responses"|upstream) /);
@@ -142,6 +143,18 @@ function expectBreak(dialect: DialectName, answer: Exchanged): void {
       expect(answer.ending).toBe("reset");
       break;
   }
+}
+
+/** It speaks of the answer that had begun, and its number follows the last one's. */
+function expectContinued(
+  answer: Exchanged,
+  last: { sequence_number: number; response: { id: string } },
+): void {
+  const numbers = [...answer.text.matchAll(/"sequence_number":(\d+)/g)].map(([, number]) => Number(number));
+  expect(numbers).toEqual(numbers.map((_, index) => index));
+  expect(last.sequence_number).toBe(numbers.length - 1);
+  const [, id = ""] = /"id":"(resp_[^"]+)"/.exec(answer.text) ?? [];
+  if (numbers.length > 1) expect(last.response.id).toBe(id);
 }
 
 test("a stored response that is streamed again breaks like any other, and costs nothing", async () => {
