@@ -1,16 +1,16 @@
 // Requests, intents and lines for the tests of the ledger.
 
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 import type { Intent } from "../../src/billing/ledger-journal.ts";
 import type { LineDraft } from "../../src/billing/ledger-line.ts";
 import type { LedgerOptions } from "../../src/billing/ledger-writer.ts";
+import { makeSweptFolder } from "../harness/temp.ts";
 
 export function newLedgerPath(): string {
-  return join(mkdtempSync(join(tmpdir(), "gateway-ledger-")), "ledger.jsonl");
+  return join(makeSweptFolder(), "ledger.jsonl");
 }
 
 export function optionsFor(path: string, more: Partial<LedgerOptions> = {}): LedgerOptions {

@@ -1,11 +1,12 @@
 // Runs the commands of the ledger as a process of their own, on a ledger of known lines.
 
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../src/billing/ledger-line.ts";
 import { draftOf } from "../billing/ledger-samples.ts";
+import { makeSweptFolder } from "../harness/temp.ts";
 
 export interface Ran {
   readonly status: number;
@@ -14,7 +15,7 @@ export interface Ran {
 }
 
 export function writeLedger(drafts: ReadonlyArray<Partial<LineDraft> & { id: string }>): string {
-  const path = join(mkdtempSync(join(tmpdir(), "gateway-cli-ledger-")), "ledger.jsonl");
+  const path = join(makeSweptFolder(), "ledger.jsonl");
   let prev = GENESIS;
   let bytes = "";
   for (const draft of drafts) {

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Loaded, loadConfig } from "../../src/config/file.ts";
 import { watchConfig } from "../../src/config/watch.ts";
+import { makeSweptFolder } from "../harness/temp.ts";
 
 const write = (port: number | string) => `listen: { port: ${port} }\n`;
 
@@ -37,7 +37,7 @@ const open: Array<() => void> = [];
 afterEach(() => open.splice(0).forEach((close) => close()));
 
 function setUp() {
-  const folder = mkdtempSync(join(tmpdir(), "gateway-watch-"));
+  const folder = makeSweptFolder();
   const path = join(folder, "gateway.yaml");
   writeFileSync(path, write(1));
   return { folder, path };

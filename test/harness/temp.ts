@@ -1,6 +1,6 @@
 // Folders and ledgers of tests.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -15,6 +15,15 @@ export function makeTempFolder(): TempFolder {
   const path = mkdtempSync(join(tmpdir(), "gateway-test-"));
   const remove = (): void => rmSync(path, { recursive: true, force: true });
   return { path, join: (...parts) => join(path, ...parts), remove, [Symbol.dispose]: remove };
+}
+
+/** Of this run of the tests: what is in it goes when all of them have ended (sweep.ts). */
+export const SWEPT = join(tmpdir(), `gateway-tests-${process.pid}`);
+
+/** A folder that nobody needs to remove. */
+export function makeSweptFolder(): string {
+  mkdirSync(SWEPT, { recursive: true });
+  return mkdtempSync(join(SWEPT, "folder-"));
 }
 
 /** The ledger's lines; throws at a torn one. */
