@@ -103,7 +103,7 @@ function checkConcurrency({ holder, flight }: Side, limit: number | null): void 
   if (limit === null || flight.running < limit) return;
   throw new GatewayError(
     "rate_limited",
-    `${describeHolder(holder)} may have ${limit} requests at once (concurrent_requests), and has them: try again when one has ended.`,
+    `${describeHolder(holder)} may have ${countRequests(limit)} at once (concurrent_requests), and has them: try again when one has ended.`,
     { retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS },
   );
 }
@@ -118,7 +118,7 @@ function checkRate({ holder, flight }: Side, limit: number | null, now: number):
   const seconds = Math.max(1, Math.ceil((free - now) / 1000));
   throw new GatewayError(
     "rate_limited",
-    `${describeHolder(holder)} may make ${limit} requests a minute (requests_per_minute), and has made ${recent.length} in the last one: try again in ${seconds} s.`,
+    `${describeHolder(holder)} may make ${countRequests(limit)} a minute (requests_per_minute), and has made ${recent.length} in the last one: try again in ${seconds} s.`,
     { retryAfterSeconds: seconds },
   );
 }
@@ -141,7 +141,7 @@ function checkSpent({ holder, flight }: Side, { window, limit, ledger, now }: Sp
   if (spent < most) {
     throw new GatewayError(
       "rate_limited",
-      `${told}; up to $${formatUsd(flight.reserved)} more is reserved by ${flight.running} requests in flight: try again when one has ended.`,
+      `${told}; up to $${formatUsd(flight.reserved)} more is reserved by ${countRequests(flight.running)} in flight: try again when one has ended.`,
       { retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS },
     );
   }
@@ -169,6 +169,10 @@ function findReset(window: Window, now: number): number | null {
     case "total":
       return null;
   }
+}
+
+function countRequests(count: number): string {
+  return count === 1 ? "1 request" : `${count} requests`;
 }
 
 function describeHolder({ kind, name }: Holder): string {

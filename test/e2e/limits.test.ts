@@ -114,7 +114,7 @@ test("a limit of the group binds all of its keys", async () => {
     expect((await rawRequest(gateway.port, message())).status).toBe(200);
     const refused = await rawRequest(gateway.port, message());
     expect(refused.status).toBe(429);
-    expect(refused.body.toString()).toContain('The group \\"messages\\" may make 1 requests a minute');
+    expect(refused.body.toString()).toContain('The group \\"messages\\" may make 1 request a minute');
   });
 });
 
@@ -142,7 +142,7 @@ test("a request in flight reserves its worst case, so that a second one cannot o
     await gate.reached;
     const refused = await rawRequest(gateway.port, message());
     expect(refused.status).toBe(429);
-    expect(refused.body.toString()).toContain("is reserved by 1 requests in flight");
+    expect(refused.body.toString()).toContain("is reserved by 1 request in flight");
     gate.open();
     await gateway.recorded(2);
     expect((await rawRequest(gateway.port, message())).status).toBe(200);
