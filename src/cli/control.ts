@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { z } from "zod";
 import { isPrivate, locateControl } from "../gateway/control-socket.ts";
+import { codeOf } from "../lib/error-code.ts";
 import { parseJson } from "../lib/json.ts";
 import { fail } from "./terminal.ts";
 
@@ -68,5 +69,5 @@ async function ask(unix: string, method: Method, path: string, signal?: AbortSig
 const GONE = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "ConnectionRefused", "FailedToOpenSocket"]);
 
 function isGone(error: unknown): boolean {
-  return error instanceof Error && "code" in error && GONE.has(String(error.code));
+  return GONE.has(codeOf(error));
 }

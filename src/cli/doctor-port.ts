@@ -2,6 +2,7 @@
 
 import type { Catalog } from "../config/catalog.ts";
 import { isLoopbackHost } from "../gateway/host.ts";
+import { codeOf } from "../lib/error-code.ts";
 import { VERSION } from "../lib/version.ts";
 import { formatBase } from "./connection.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
@@ -39,8 +40,7 @@ function tryToListen(hostname: string, port: number): { code: string; text: stri
     Bun.listen({ hostname, port, exclusive: true, socket: { data: () => {} } }).stop(true);
     return null;
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    return { code, text: describe(error) };
+    return { code: codeOf(error), text: describe(error) };
   }
 }
 

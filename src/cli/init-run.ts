@@ -6,6 +6,7 @@ import { dirname, resolve } from "node:path";
 import { checkConfigText } from "../config/file.ts";
 import { readBaseUrl, readSecretText } from "../config/scalars.ts";
 import type { Platform } from "../config/schema.ts";
+import { codeOf } from "../lib/error-code.ts";
 import { newSecret, sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/shell-word.ts";
 import { type Start, writeConfig } from "./init-text.ts";
@@ -167,8 +168,7 @@ function createFile(path: string, text: string): void {
     mkdirSync(dirname(path), { recursive: true });
     writeNew(path, text);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : null;
-    if (code === "EEXIST") refuseOverwrite(path);
+    if (codeOf(error) === "EEXIST") refuseOverwrite(path);
     fail(`${path} cannot be written: ${describe(error)}.`);
   }
 }

@@ -17,6 +17,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { type Document, isSeq } from "yaml";
+import { codeOf } from "../lib/error-code.ts";
 import { type FileLock, LockHeld, takeLock } from "../lib/file-lock.ts";
 import { isObject } from "../lib/json.ts";
 import type { Catalog } from "./catalog.ts";
@@ -165,8 +166,7 @@ async function waitForLock(path: string): Promise<FileLock> {
 }
 
 function isBusy(error: unknown): boolean {
-  if (error instanceof LockHeld) return true;
-  return error instanceof Error && "code" in error && /^SQLITE_(BUSY|LOCKED)/.test(String(error.code));
+  return error instanceof LockHeld || /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error));
 }
 
 function describe(error: unknown): string {

@@ -4,6 +4,7 @@
 import { existsSync, lstatSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { codeOf } from "../lib/error-code.ts";
 import { followLinks } from "../lib/links.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/shell-word.ts";
@@ -131,7 +132,7 @@ function warnOfMode(file: string): string[] {
 }
 
 function describeUnreadable(path: string, error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : null;
+  const code = codeOf(error);
   if (code === "ENOENT" && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
     return `${path} is a link to ${readlinkSync(path)}, which is not there.`;
   if (code === "ENOENT" || code === "ENOTDIR")
@@ -139,5 +140,5 @@ function describeUnreadable(path: string, error: unknown): string {
   if (code === "EACCES" || code === "EPERM")
     return `The config file ${path} cannot be read: permission denied.`;
   if (code === "EISDIR") return `${path} is a folder, not a config file.`;
-  return `The config file ${path} cannot be read (${String(code ?? error)}).`;
+  return `The config file ${path} cannot be read (${code === "" ? String(error) : code}).`;
 }

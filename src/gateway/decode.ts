@@ -10,7 +10,7 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
-import { readCodings } from "../lib/encoding.ts";
+import { MOST_CODINGS, readCodings } from "../lib/encoding.ts";
 import { type Inbound, UpstreamFault } from "../lib/http1/types.ts";
 
 /** What has come is given out at once; that the end is missing is a fault. */
@@ -24,9 +24,6 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
   ["zstd", () => createZstdDecompress()],
 ]);
 
-/** A decoder takes tens of kilobytes, and its name five bytes of a head. */
-const MOST_CODINGS = 3;
-
 /** The answer without its content codings. Throws UpstreamFault for codings that nobody asked for and nobody knows. */
 export function decodeInbound(inbound: Inbound): Inbound {
   const codings = readCodings(inbound.field("content-encoding"));
@@ -37,6 +34,7 @@ export function decodeInbound(inbound: Inbound): Inbound {
 }
 
 function openDecoders(inbound: Inbound, codings: readonly string[]): Transform[] {
+  // A decoder takes tens of kilobytes, and its name five bytes of a head.
   if (codings.length > MOST_CODINGS) throw refuse(inbound, `${codings.length} times`);
   return codings.toReversed().map((coding) => {
     const open = DECODERS.get(coding);

@@ -4,7 +4,7 @@
 import type { Catalog, Channel, Group, Key } from "../config/catalog.ts";
 import { isGroupOpen } from "../config/catalog.ts";
 import type { Platform } from "../config/schema.ts";
-import type { Endpoint } from "../dialects/dialect.ts";
+import type { Endpoint, Purpose } from "../dialects/dialect.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { matchesGlob } from "../lib/glob.ts";
 
@@ -74,6 +74,9 @@ export function resolveModel(channel: Channel, model: string): string | undefine
   return undefined;
 }
 
+/** Endpoints that tell of models, and ask none. */
+export const LISTS: ReadonlySet<Purpose> = new Set<Purpose>(["list", "model"]);
+
 const LIST_OF: Record<Platform, (relayPrefix: string) => string> = {
   messages: () => "GET /v1/models",
   responses: () => "GET /v1/models",
@@ -91,7 +94,7 @@ const ENDPOINT_OF: Record<Platform, (relayPrefix: string) => string> = {
 function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): string {
   const { group } = key;
   const needed = endpoint.platforms.join(" or ");
-  const fittingOf = endpoint.purpose === "list" || endpoint.purpose === "model" ? LIST_OF : ENDPOINT_OF;
+  const fittingOf = LISTS.has(endpoint.purpose) ? LIST_OF : ENDPOINT_OF;
   const fitting = [...catalog.groups.values()]
     .filter((other) => endpoint.platforms.includes(other.platform) && isGroupOpen(other, new Date(now)))
     .map((other) => `"${other.name}"`);

@@ -1,7 +1,6 @@
 // THE REQUEST, read from top to bottom.
 
 import type { Key } from "../config/catalog.ts";
-import type { Purpose } from "../dialects/dialect.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import { authenticate } from "./authenticate.ts";
 import { openBill } from "./bill.ts";
@@ -11,7 +10,7 @@ import { failover } from "./failover.ts";
 import type { Gateway } from "./gateway.ts";
 import { watchClient } from "./leaving.ts";
 import { refuseReturn } from "./loop.ts";
-import { match, requireAccess } from "./match.ts";
+import { LISTS, match, requireAccess } from "./match.ts";
 import { answerModels } from "./model-list.ts";
 import { createPassage } from "./passage.ts";
 import { reportFault } from "./observer.ts";
@@ -20,8 +19,6 @@ import { refuse, toGatewayError } from "./refuse.ts";
 import { relay } from "./relay.ts";
 import { readRequest } from "./request.ts";
 import { settleFailure } from "./settle.ts";
-
-const LISTS = new Set<Purpose>(["list", "model"]);
 
 export async function handle(call: Call, gateway: Gateway): Promise<void> {
   let key: Key | null = null;

@@ -3,6 +3,7 @@
 
 import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
+import { codeOf } from "../lib/error-code.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { listen, type Server } from "../lib/http1/server.ts";
 import type { Exchange } from "../lib/http1/types.ts";
@@ -90,9 +91,8 @@ function listenOn(
 }
 
 function explainListening(host: string, port: number, cause: unknown): Error {
-  const code = cause instanceof Error && "code" in cause ? cause.code : null;
   const why =
-    code === "EADDRINUSE"
+    codeOf(cause) === "EADDRINUSE"
       ? `port ${port} is in use: stop what listens there, or choose another with --port or listen.port.`
       : `${cause instanceof Error ? cause.message : String(cause)}.`;
   return new Error(`The gateway cannot listen on ${host}: ${why}`, { cause });

@@ -29,7 +29,7 @@ const UNDO: ReadonlyMap<string, Undo> = new Map<string, Undo>([
 ]);
 
 /** More codings than this on one body are an attack, not a client. */
-const MOST_CODINGS = 3;
+export const MOST_CODINGS = 3;
 
 /** The body as it was before its codings; the same bytes when it has none. Rejects with BodyTooLarge beyond `limit`. */
 export async function decodeBody(

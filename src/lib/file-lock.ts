@@ -5,6 +5,7 @@
 
 import { Database } from "bun:sqlite";
 import { accessSync, closeSync, constants, openSync, truncateSync } from "node:fs";
+import { codeOf } from "./error-code.ts";
 
 export interface FileLock {
   release(): void;
@@ -97,8 +98,4 @@ function isBusy(error: unknown): boolean {
 
 function isDamaged(error: unknown): boolean {
   return /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
 }

@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../src/billing/ledger-line.ts";
-import { draftOf } from "../billing/ledger-samples.ts";
-import { makeSweptFolder } from "../harness/temp.ts";
+import { draftOf, newLedgerPath } from "../billing/ledger-samples.ts";
 
 export interface Ran {
   readonly status: number;
@@ -15,7 +14,7 @@ export interface Ran {
 }
 
 export function writeLedger(drafts: ReadonlyArray<Partial<LineDraft> & { id: string }>): string {
-  const path = join(makeSweptFolder(), "ledger.jsonl");
+  const path = newLedgerPath();
   let prev = GENESIS;
   let bytes = "";
   for (const draft of drafts) {
