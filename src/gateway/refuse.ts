@@ -2,14 +2,39 @@
 
 import type { Dialect } from "../dialects/dialect.ts";
 import { errorFields } from "../dialects/errors.ts";
-import { GatewayError } from "../lib/errors.ts";
-import { BodyTooLarge, ClientGone, type Exchange, type Field } from "../lib/http1/types.ts";
+import { type ErrorCode, GatewayError } from "../lib/errors.ts";
+import type { Malformed } from "../lib/http1/malformed.ts";
+import { BodyBroken, BodyTooLarge, ClientGone, type Exchange, type Field } from "../lib/http1/types.ts";
 
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof ClientGone) return new GatewayError("client_gone", "The client left.");
   if (error instanceof BodyTooLarge) return new GatewayError("body_too_large", error.message);
+  if (error instanceof BodyBroken) return describeMalformed("bad_request", error.message);
   return new GatewayError("internal", "The gateway failed inside; its log says how.", { cause: error });
+}
+
+const MALFORMED: ReadonlyMap<number, ErrorCode> = new Map([
+  [408, "head_too_slow"],
+  [431, "head_too_large"],
+  [501, "coding_unknown"],
+  [505, "version_unknown"],
+] as const);
+
+const REMEDIES: Partial<Record<ErrorCode, string>> = {
+  head_too_slow: "Send it again, at once.",
+  head_too_large: "Send fewer or shorter header fields, or a shorter URL.",
+  coding_unknown: "Send the body with a content-length, or in chunks.",
+};
+
+export function toMalformedError({ status, message }: Malformed): GatewayError {
+  return describeMalformed(MALFORMED.get(status) ?? "bad_request", message);
+}
+
+/** The words are our own: none of what came is repeated. */
+function describeMalformed(code: ErrorCode, why: string): GatewayError {
+  const remedy = REMEDIES[code] ?? "The client, or a proxy before the gateway, has to send it otherwise.";
+  return new GatewayError(code, `The request is not HTTP/1.1 as this gateway takes it: ${why}. ${remedy}`);
 }
 
 /** Answers with the error, or breaks the connection when an answer has begun already. */

@@ -5,7 +5,8 @@ import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
 import { codeOf } from "../lib/error-code.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { listen, type Server } from "../lib/http1/server.ts";
+import { listen, type Server, type ServerOptions } from "../lib/http1/server.ts";
+import type { Malformed } from "../lib/http1/malformed.ts";
 import type { Exchange } from "../lib/http1/types.ts";
 import { type Arrival, createIdSource } from "./call.ts";
 import { admitOrigin, answerPreflight, isPreflight } from "./cors.ts";
@@ -15,7 +16,7 @@ import { reportFault } from "./observer.ts";
 import { answerOwnPage } from "./own-pages.ts";
 import { handle } from "./pipeline.ts";
 import { reportStray } from "./record.ts";
-import { refuse } from "./refuse.ts";
+import { refuse, toMalformedError } from "./refuse.ts";
 
 export interface RunningServer {
   readonly port: number;
@@ -34,14 +35,20 @@ export function startServer(gateway: Gateway, address: Address): RunningServer {
   const newId = createIdSource(gateway.now);
   const running = new Running();
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
-  const onExchange = (exchange: Exchange): void => {
+  const greet = (exchange: Exchange): Arrival => {
     const admitted = admitOrigin(exchange, gateway.catalog);
-    const arrival = { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
-    const call = receive(arrival, gateway, address.host);
+    return { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
+  };
+  const onExchange = (exchange: Exchange): void => {
+    const call = receive(greet(exchange), gateway, address.host);
     if (call === null) return;
     running.add(call, onError);
   };
-  const listener = listenOn(address, onExchange, onError);
+  const onMalformed = (exchange: Exchange, error: Malformed): void => {
+    const { dialect } = recognise(exchange, gateway.catalog);
+    turnAway(greet(exchange), toMalformedError(error), dialect, gateway);
+  };
+  const listener = listenOn(address, { onExchange, onMalformed, onError });
   return {
     port: listener.port,
     drain: async () => {
@@ -78,13 +85,9 @@ class Running {
   };
 }
 
-function listenOn(
-  { host, port }: Address,
-  onExchange: (exchange: Exchange) => void,
-  onError: (error: unknown) => void,
-): Server {
+function listenOn({ host, port }: Address, told: ServerOptions): Server {
   try {
-    return listen({ hostname: host, port, onExchange, onError });
+    return listen({ hostname: host, port, ...told });
   } catch (error) {
     throw explainListening(host, port, error);
   }

@@ -8,8 +8,9 @@ import { Deadline } from "../deadline.ts";
 import { Gathering, writePacket, writeRest } from "./bytes.ts";
 import { ServerExchange, type ReplyLine } from "./exchange.ts";
 import { readLength, staysOpen } from "./framing.ts";
-import { findHeadEnd, parseRequest, skipEmptyLines, writeStatusLine, type RequestHead } from "./head.ts";
+import { findHeadEnd, parseRequest, requireBeginning, skipEmptyLines, type RequestHead } from "./head.ts";
 import { Malformed } from "./malformed.ts";
+import { guessRequest } from "./guess.ts";
 import { RequestBody } from "./request-body.ts";
 
 /** What the connections of one server share. */
@@ -20,6 +21,8 @@ export interface ServerPart {
   readonly stallMs: number;
   readonly stopping: boolean;
   start(exchange: ServerExchange): void;
+  /** Has it answered: the connection ends after it. */
+  refuse(exchange: ServerExchange, error: Malformed): void;
   forget(connection: ServerConnection): void;
 }
 
@@ -201,12 +204,11 @@ export class ServerConnection implements ReplyLine {
       throw new Malformed("the head is too large", 431);
     }
     if (end < 0) {
-      if (!mayBeginHead(bytes[from])) throw new Malformed("not a request line");
+      requireBeginning(bytes[from]);
       this.#awaitHead(bytes.length);
       return false;
     }
     const head = parseRequest(bytes.toString("latin1", from, end - 4));
-    this.#parked.clear();
     this.#open(head, bytes, end);
     return true;
   }
@@ -227,6 +229,7 @@ export class ServerConnection implements ReplyLine {
     this.#deadline.disarm();
     this.#staysOpen = staysOpen(head.fields, head.minor);
     const rest = body.done ? from : body.feed(bytes, from);
+    this.#parked.clear();
     if (rest < bytes.length) this.#parked.add(bytes.subarray(rest));
     const exchange = new ServerExchange(this, head, body);
     this.#exchange = exchange;
@@ -234,7 +237,7 @@ export class ServerConnection implements ReplyLine {
     this.#server.start(exchange);
   }
 
-  /** Returns where the body's bytes end. A broken body is refused when the reply hasn't begun, else discarded. */
+  /** Returns where the body's bytes end; of a broken body they have none. */
   #feedBody(body: RequestBody, chunk: Buffer, from: number): number {
     try {
       const rest = body.feed(chunk, from);
@@ -243,27 +246,29 @@ export class ServerConnection implements ReplyLine {
       return rest;
     } catch (error) {
       if (!(error instanceof Malformed)) throw error;
-      this.#refuse(error);
+      this.#staysOpen = false;
+      if (body.awaited && this.#exchange?.begun === false) body.break(error.message);
+      else this.#refuse(error);
       return chunk.length;
     }
   }
 
   /** The client broke the protocol: nothing that follows can be trusted. */
   #refuse(error: Malformed): void {
-    const exchange = this.#exchange;
+    const broken = this.#exchange;
     this.#exchange = null;
     this.#staysOpen = false;
-    if (exchange !== null) {
-      exchange.leave();
-      if (exchange.begun) {
-        this.terminate();
-        return;
-      }
+    broken?.leave();
+    if (broken?.begun === true) {
+      this.terminate();
+      return;
     }
-    const text = `${error.message}\n`;
-    const head = `${writeStatusLine(error.status)}content-type: text/plain\r\ncontent-length: ${text.length}\r\n`;
-    this.send(`${head}connection: close\r\n\r\n${text}`, NOTHING, "");
-    this.endReply(false);
+    const head = broken?.head ?? guessRequest(this.#parked.view().subarray(0, this.#server.maxHeadBytes));
+    this.#parked.clear();
+    this.#deadline.disarm();
+    this.#exchange = new ServerExchange(this, head, new RequestBody(0));
+    this.#phase = "exchange";
+    this.#server.refuse(this.#exchange, error);
   }
 
   /** Closes our side and drops what still comes, so that no reset overtakes the reply. */
@@ -298,11 +303,3 @@ export class ServerConnection implements ReplyLine {
     this.#socket.resume();
   }
 }
-
-/** A method's first letter, half a line end, or nothing yet. What begins otherwise, TLS above all, becomes no request
- *  however long it is waited for. */
-function mayBeginHead(byte: number | undefined): boolean {
-  return byte === undefined || byte === 13 || (byte >= 65 && byte <= 90);
-}
-
-const NOTHING = new Uint8Array(0);

@@ -57,6 +57,12 @@ export class ServerExchange implements Exchange {
     return findField(this.fields, name);
   }
 
+  /** As it came, for another reply to it. */
+  get head(): RequestHead {
+    const { method, target, fields } = this;
+    return { method, target, minor: this.#minor, fields };
+  }
+
   get begun(): boolean {
     return this.#framing !== "unbegun";
   }

@@ -14,7 +14,7 @@ export interface RequestHead {
   readonly target: string;
   /** HTTP/1.0 or HTTP/1.1. */
   readonly minor: 0 | 1;
-  readonly fields: Field[];
+  readonly fields: readonly Field[];
 }
 
 export interface AnswerHead {
@@ -47,6 +47,16 @@ export function skipEmptyLines(bytes: Buffer, from: number): number {
   let at = from;
   while (bytes[at] === CR && bytes[at + 1] === LF) at += 2;
   return at;
+}
+
+const TLS_HANDSHAKE = 22;
+
+/** A method's first letter, half a line end, or nothing yet. What begins otherwise becomes no request however long it
+ *  is waited for. */
+export function requireBeginning(byte: number | undefined): void {
+  if (byte === TLS_HANDSHAKE) throw new Malformed("it is TLS, and plain HTTP is spoken here (http://)");
+  if (byte === undefined || byte === CR || (byte >= 65 && byte <= 90)) return;
+  throw new Malformed("not a request line");
 }
 
 /** `head` is everything up to and without the empty line and the CRLF before it. */

@@ -3,14 +3,14 @@
 
 import { Gathering } from "./bytes.ts";
 import { openDecoder, type BodyDecoder, type BodyLength } from "./framing.ts";
-import { BodyTooLarge } from "./types.ts";
+import { BodyBroken, BodyTooLarge } from "./types.ts";
 
 /** What may come before anybody has asked for the body. */
 const UNASKED_BYTES = 64 * 1024;
 
 export class RequestBody {
   readonly #length: BodyLength;
-  readonly #decoder: BodyDecoder;
+  #decoder: BodyDecoder;
   readonly #gathering: Gathering;
   #limit = Infinity;
   #reading: PromiseWithResolvers<Uint8Array> | null = null;
@@ -67,6 +67,12 @@ export class RequestBody {
   discard(): void {
     this.#discarding = true;
     this.#gathering.clear();
+  }
+
+  /** Whoever waits for it is told, and what still comes belongs to nothing. */
+  break(why: string): void {
+    this.#decoder = openDecoder("unsaid");
+    this.fail(new BodyBroken(why));
   }
 
   fail(error: Error): void {

@@ -4,14 +4,18 @@
 import type { Socket, SocketHandler } from "bun";
 import { ServerConnection, type ServerPart } from "./connection.ts";
 import { MAX_HEAD_BYTES } from "./head.ts";
+import type { Malformed } from "./malformed.ts";
 import type { Exchange } from "./types.ts";
 
 /** A TCP address, port 0 for a free one; or the path of a unix socket. */
 export type ListenAddress = { readonly hostname: string; readonly port: number } | { readonly unix: string };
 
-interface ServerOptions {
+export interface ServerOptions {
   /** Called for each request. What it throws resets the connection and goes to `onError`. */
   readonly onExchange: (exchange: Exchange) => void;
+  /** Called for what is no request as it is accepted here, to answer it at once: the exchange has as much of its head
+   *  as can be read, and no body; the connection ends with it. Without it the client is told in plain text. */
+  readonly onMalformed?: (exchange: Exchange, error: Malformed) => void;
   readonly onError?: (error: unknown) => void;
   readonly maxHeadBytes?: number;
   /** How long a connection may wait between requests. */
@@ -79,6 +83,16 @@ class ListeningServer implements Server, ServerPart {
     }
   }
 
+  refuse(exchange: Exchange, error: Malformed): void {
+    const { onMalformed = tellPlainly } = this.#options;
+    try {
+      onMalformed(exchange, error);
+    } catch (thrown) {
+      exchange.reset();
+      this.#report(thrown);
+    }
+  }
+
   forget(connection: ServerConnection): void {
     this.#connections.delete(connection);
     this.#settleStop();
@@ -135,6 +149,10 @@ class ListeningServer implements Server, ServerPart {
       },
     };
   }
+}
+
+function tellPlainly(exchange: Exchange, { status, message }: Malformed): void {
+  exchange.answer(status, [["content-type", "text/plain"]], `${message}\n`);
 }
 
 export function listen(options: ListenOptions): Server {

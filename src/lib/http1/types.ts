@@ -13,7 +13,7 @@ export interface Exchange {
   readonly fields: readonly Field[];
   /** First value of a field, by lower-case name. */
   field(name: string): string | undefined;
-  /** The whole body, held once. Rejects with BodyTooLarge or ClientGone. Sends 100-continue when asked to. */
+  /** The whole body, held once. Rejects with BodyTooLarge, BodyBroken or ClientGone. Sends 100-continue when asked to. */
   readBody(limit: number): Promise<Uint8Array>;
 
   /** A whole reply with content-length, in one write. HEAD, 204 and 304 are framed right by themselves. */
@@ -126,6 +126,11 @@ export interface Sending {
 
 export class BodyTooLarge extends Error {
   override readonly name = "BodyTooLarge";
+}
+
+/** Its framing is. */
+export class BodyBroken extends Error {
+  override readonly name = "BodyBroken";
 }
 
 export class ClientGone extends Error {

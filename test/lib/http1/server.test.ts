@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { listen, type ListenOptions, type Server } from "../../../src/lib/http1/server.ts";
-import { BodyTooLarge, ClientGone, type Exchange } from "../../../src/lib/http1/types.ts";
+import { BodyBroken, BodyTooLarge, ClientGone, type Exchange } from "../../../src/lib/http1/types.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { openClient } from "./peers.ts";
 
@@ -252,22 +252,90 @@ describe("hostile requests", () => {
     await client.until("GET /slow");
   });
 
-  test("with broken chunks are refused by us, and whoever awaits the body learns that the client is gone", async () => {
+  test("with broken chunks are refused by whoever awaits the body, and nothing after them is read", async () => {
     const outcome = Promise.withResolvers<unknown>();
     const reading = Promise.withResolvers<void>();
+    let count = 0;
     const { port } = serve(async (exchange) => {
+      count += 1;
       reading.resolve();
       outcome.resolve(await exchange.readBody(100).catch((error: unknown) => error));
-      exchange.answer(200, [], "not sent");
+      exchange.answer(400, [], "broken");
     });
     using client = await openClient(port);
     client.socket.write(`POST / HTTP/1.1\r\n${HOST}transfer-encoding: chunked\r\n\r\n`);
     await reading.promise;
-    client.socket.write("5\r\nhello!\r\n");
-    expect(await outcome.promise).toBeInstanceOf(ClientGone);
+    client.socket.write(`5\r\nhello!\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n${HOST}\r\n`);
+    client.socket.write(`GET /smuggled HTTP/1.1\r\n${HOST}\r\n`);
+    expect(await outcome.promise).toBeInstanceOf(BodyBroken);
     await client.ended;
-    expect(client.text()).toStartWith("HTTP/1.1 400 ");
-    expect(client.text()).not.toContain("not sent");
+    expect(client.text()).toMatch(/^HTTP\/1.1 400 [^]*\r\nconnection: close\r\n\r\nbroken$/);
+    expect(count).toBe(1);
+  });
+
+  test("with broken chunks are refused by us where nobody awaits the body, and whoever was to answer is told that the client is gone", async () => {
+    const gone = Promise.withResolvers<unknown>();
+    const started = Promise.withResolvers<Exchange>();
+    const { port } = serve(
+      (exchange) => {
+        exchange.onGone(() => gone.resolve(exchange.readBody(100).catch((error: unknown) => error)));
+        started.resolve(exchange);
+      },
+      { onMalformed: (exchange, { status }) => exchange.answer(status, [], `no: ${exchange.target}`) },
+    );
+    using client = await openClient(port);
+    client.socket.write(`GET /a HTTP/1.1\r\n${HOST}transfer-encoding: chunked\r\n\r\n`);
+    const exchange = await started.promise;
+    client.socket.write("5\r\nhello!\r\n");
+    expect(await gone.promise).toBeInstanceOf(ClientGone);
+    exchange.answer(200, [], "not sent");
+    await client.ended;
+    expect(client.text()).toMatch(/^HTTP\/1.1 400 [^]*\r\nconnection: close\r\n\r\nno: \/a$/);
+  });
+
+  test("are shown, as far as they can be read, to whoever refuses them", async () => {
+    const seen: unknown[] = [];
+    const { port } = serve(tell, {
+      onMalformed: (exchange, { message }) => {
+        const { method, target, fields } = exchange;
+        seen.push([method, target, fields]);
+        exchange.answer(400, [], message);
+      },
+    });
+    for (const wire of [
+      `POST /a?b HTTP/1.1\r\nX-A: 1 \r\nbad line\r\nx-b:\t2\0\r\n\r\nx-c: of the body\r\n\r\n`,
+      `\r\nGET http://there/c HTTP/9.9\r\n\r\n`,
+      `GET /\u00e9 HTTP/1.1\r\n\r\n`,
+      `no`,
+    ]) {
+      expect(await sendRaw(port, wire)).toStartWith("HTTP/1.1 400 ");
+    }
+    expect(seen).toEqual([
+      [
+        "POST",
+        "/a?b",
+        [
+          ["x-a", "1"],
+          ["x-b", "2"],
+        ],
+      ],
+      ["GET", "/c", []],
+      ["GET", "/", []],
+      ["", "", []],
+    ]);
+  });
+
+  test("may be refused by what fails itself: the connection is reset, and the server goes on", async () => {
+    const { port } = serve(tell, {
+      onMalformed: () => {
+        throw new Error("ours");
+      },
+    });
+    using client = await openClient(port);
+    client.socket.write("GET / HTTP/1.1\r\n\r\n");
+    expect(await client.ended).toBe("ECONNRESET");
+    expect(errors.splice(0)).toEqual([new Error("ours")]);
+    expect(await (await fetch(`http://127.0.0.1:${port}/alive`)).text()).toBe("GET /alive ");
   });
 
   test("never reach us twice nor break the server, whatever their bytes", async () => {
