@@ -91,6 +91,7 @@ function judgeList(channel: Channel, body: string, took: number): Finding {
 const REMEDIES: Partial<Record<FaultKind, string>> = {
   tls: "if its certificate is a company's, name the authority's file in `ca`",
   malformed: "it speaks no HTTP/1.1: correct base_url",
+  shortage: "end what else runs here, or raise the limit, and ask again",
 };
 
 function explainFault(channel: Channel, error: unknown): Finding {

@@ -7,10 +7,11 @@ import type { Gateway } from "./gateway.ts";
 import { scrub, secretsOf } from "./headers.ts";
 import { askPage } from "./model-list.ts";
 import { reportFault } from "./observer.ts";
-import { type Failure, judgeRefusal } from "./verdict.ts";
+import { type Failure, isShortage, judgeRefusal } from "./verdict.ts";
 
 export async function probeChannel(channel: Channel, gateway: Gateway): Promise<void> {
-  gateway.channels.reportProbe(channel, await ask(channel, gateway), gateway.now());
+  const failure = await ask(channel, gateway);
+  if (failure === null || !isShortage(failure)) gateway.channels.reportProbe(channel, failure, gateway.now());
 }
 
 /** An answer that only says that there is no such list comes from an upstream that is well. */

@@ -10,7 +10,7 @@ import type { Gateway } from "./gateway.ts";
 import { scrub, secretsOf } from "./headers.ts";
 import type { Candidate } from "./match.ts";
 import { peek } from "./peek.ts";
-import { blame, describeFailure, type Failure, mayBlameChannel, readFailure } from "./verdict.ts";
+import { blame, describeFailure, type Failure, isShortage, mayBlameChannel, readFailure } from "./verdict.ts";
 
 type Failed =
   | {
@@ -88,7 +88,7 @@ async function attempt(turn: Turn): Promise<Answer | Failed> {
   if (!bill.open) return attempted;
   if (!("failure" in attempted) || attempted.failure === null) {
     channels.reportAnswer(candidate, performance.now() - started, gateway.now());
-  } else if (hasLeft(attempted.failure)) {
+  } else if (hasLeft(attempted.failure) || isShortage(attempted.failure)) {
     channels.reportLeft(candidate);
   } else {
     channels.reportFailure(candidate, attempted.failure, gateway.now());
@@ -112,6 +112,7 @@ async function send(turn: Turn): Promise<Answer | Failed> {
       throw fault;
     }
     bill.attempts.push({ channel: name, error: fault.kind });
+    if (fault.kind === "shortage") gateway.raiseShortage(fault.message);
     return { failure: { kind: "fault", channel: name, fault }, answer: null };
   }
 }

@@ -9,6 +9,7 @@ import type { Channels } from "./channels.ts";
 import type { Later } from "./later.ts";
 import type { ModelLists } from "./model-list.ts";
 import type { Observer } from "./observer.ts";
+import type { ShortageAlarm } from "./shortage.ts";
 
 export interface Gateway {
   /** Replaced whole by a reload; a request keeps the one that it began with. */
@@ -23,6 +24,7 @@ export interface Gateway {
   /** Answers that go on in the background, and are yet to be paid for. */
   readonly later: Later;
   readonly observer: Observer;
+  readonly raiseShortage: ShortageAlarm;
   /** Aborted when the gateway itself ends what still runs. */
   readonly halt: AbortSignal;
   /** Wall clock, in milliseconds. */

@@ -3,7 +3,8 @@
 import type { Dialect } from "../dialects/dialect.ts";
 import { errorFields } from "../dialects/errors.ts";
 import { type ErrorCode, GatewayError } from "../lib/errors.ts";
-import type { Malformed } from "../lib/http1/malformed.ts";
+import type { Refusal } from "../lib/http1/refusal.ts";
+import { Shortage } from "../lib/http1/shortage.ts";
 import { BodyBroken, BodyTooLarge, ClientGone, type Exchange, type Field } from "../lib/http1/types.ts";
 
 export function toGatewayError(error: unknown): GatewayError {
@@ -27,7 +28,14 @@ const REMEDIES: Partial<Record<ErrorCode, string>> = {
   coding_unknown: "Send the body with a content-length, or in chunks.",
 };
 
-export function toMalformedError({ status, message }: Malformed): GatewayError {
+/** For what was no request at all, or could not be taken for want of something. */
+export function toRefusalError(refusal: Refusal): GatewayError {
+  const { status, message } = refusal;
+  if (refusal instanceof Shortage) {
+    return new GatewayError("unavailable", `The gateway cannot take the request now: ${message}.`, {
+      retryAfterSeconds: 5,
+    });
+  }
   return describeMalformed(MALFORMED.get(status) ?? "bad_request", message);
 }
 

@@ -6,7 +6,8 @@ import { recognise } from "../dialects/index.ts";
 import { codeOf } from "../lib/error-code.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { listen, type Server, type ServerOptions } from "../lib/http1/server.ts";
-import type { Malformed } from "../lib/http1/malformed.ts";
+import type { Refusal } from "../lib/http1/refusal.ts";
+import { Shortage } from "../lib/http1/shortage.ts";
 import type { Exchange } from "../lib/http1/types.ts";
 import { type Arrival, createIdSource } from "./call.ts";
 import { admitOrigin, answerPreflight, isPreflight } from "./cors.ts";
@@ -16,7 +17,7 @@ import { reportFault } from "./observer.ts";
 import { answerOwnPage } from "./own-pages.ts";
 import { handle } from "./pipeline.ts";
 import { reportStray } from "./record.ts";
-import { refuse, toMalformedError } from "./refuse.ts";
+import { refuse, toRefusalError } from "./refuse.ts";
 
 export interface RunningServer {
   readonly port: number;
@@ -44,11 +45,12 @@ export function startServer(gateway: Gateway, address: Address): RunningServer {
     if (call === null) return;
     running.add(call, onError);
   };
-  const onMalformed = (exchange: Exchange, error: Malformed): void => {
+  const onRefusal = (exchange: Exchange, refusal: Refusal): void => {
     const { dialect } = recognise(exchange, gateway.catalog);
-    turnAway(greet(exchange), toMalformedError(error), dialect, gateway);
+    if (refusal instanceof Shortage) gateway.raiseShortage(refusal.message);
+    turnAway(greet(exchange), toRefusalError(refusal), dialect, gateway);
   };
-  const listener = listenOn(address, { onExchange, onMalformed, onError });
+  const listener = listenOn(address, { onExchange, onRefusal, onError });
   return {
     port: listener.port,
     drain: async () => {

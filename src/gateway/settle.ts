@@ -90,7 +90,7 @@ export function settleFailure(bill: Bill, error: GatewayError, gateway: Gateway)
   settle(bill, { outcome, status, upstreamStatus, reading: null, problem }, gateway);
 }
 
-const NEVER_SENT = new Set(["connect", "connect_timeout", "tls", "withdrawn"]);
+const NEVER_SENT = new Set(["connect", "connect_timeout", "shortage", "tls", "withdrawn"]);
 
 function mayHaveArrived({ error }: Attempt): boolean {
   return error === undefined || !NEVER_SENT.has(error);

@@ -16,6 +16,7 @@ import { createMetrics } from "./metrics.ts";
 import { createModelLists } from "./model-list.ts";
 import { joinObservers, type Observer } from "./observer.ts";
 import { type RunningServer, startServer } from "./server.ts";
+import { createShortageAlarm } from "./shortage.ts";
 
 export interface RunningGateway {
   readonly gateway: Gateway;
@@ -57,6 +58,7 @@ export function startGateway(
     lists: createModelLists(client),
     later: new Later(),
     observer,
+    raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
     now: Date.now,
     metrics: () => {

@@ -107,6 +107,7 @@ const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
     cause: "unreachable",
     because: "did not accept a connection in time",
   },
+  shortage: { code: "unavailable", cause: "unreachable", because: "was not asked" },
   tls: { code: "upstream_failed", cause: "unreachable", because: "could not be verified (TLS)" },
   first_byte_timeout: { code: "upstream_timeout", cause: "timeout", because: "did not answer in time" },
   idle_timeout: { code: "upstream_timeout", cause: "timeout", because: "fell silent" },
@@ -124,6 +125,11 @@ const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
   withdrawn: { code: "client_gone", cause: "broken", because: "was left by the client" },
   cancelled: { code: "client_gone", cause: "broken", because: "was left by the client" },
 };
+
+/** The gateway's own: it says nothing of the channel. */
+export function isShortage(failure: Failure): boolean {
+  return failure.kind === "fault" && failure.fault.kind === "shortage";
+}
 
 function findRule(failure: Failure): Rule {
   if (failure.kind === "fault") return FAULT_RULES[failure.fault.kind];

@@ -10,8 +10,9 @@ import { ServerExchange, type ReplyLine } from "./exchange.ts";
 import { readLength, staysOpen } from "./framing.ts";
 import { findHeadEnd, parseRequest, requireBeginning, skipEmptyLines, type RequestHead } from "./head.ts";
 import { Malformed } from "./malformed.ts";
-import { guessRequest } from "./guess.ts";
+import { guessRequest, isRefusal, type Refusal, refuseHead } from "./refusal.ts";
 import { RequestBody } from "./request-body.ts";
+import { leavesRoom, SPARED_FROM_CLIENTS } from "./shortage.ts";
 
 /** What the connections of one server share. */
 export interface ServerPart {
@@ -22,7 +23,7 @@ export interface ServerPart {
   readonly stopping: boolean;
   start(exchange: ServerExchange): void;
   /** Has it answered: the connection ends after it. */
-  refuse(exchange: ServerExchange, error: Malformed): void;
+  refuse(exchange: ServerExchange, error: Refusal): void;
   forget(connection: ServerConnection): void;
 }
 
@@ -41,6 +42,8 @@ type Phase = "head" | "exchange" | "ending" | "resetting" | "lingering" | "close
 export class ServerConnection implements ReplyLine {
   readonly #server: ServerPart;
   readonly #socket: Socket<ServerConnection>;
+  /** Of a client that cannot be served for want of files: 0. */
+  readonly #maxHeadBytes: number;
   readonly #deadline = new Deadline(() => this.#expire());
   readonly #parked = new Gathering();
   #phase: Phase = "head";
@@ -55,7 +58,9 @@ export class ServerConnection implements ReplyLine {
   constructor(server: ServerPart, socket: Socket<ServerConnection>) {
     this.#server = server;
     this.#socket = socket;
-    this.#deadline.arm(server.idleMs);
+    const welcome = leavesRoom(socket, SPARED_FROM_CLIENTS);
+    this.#maxHeadBytes = welcome ? server.maxHeadBytes : 0;
+    this.#deadline.arm(welcome ? server.idleMs : LINGER_MS);
   }
 
   // What the socket reports.
@@ -189,7 +194,7 @@ export class ServerConnection implements ReplyLine {
     try {
       while (this.#phase === "head" && this.#startNext());
     } catch (error) {
-      if (!(error instanceof Malformed)) throw error;
+      if (!isRefusal(error)) throw error;
       this.#refuse(error);
     } finally {
       this.#advancing = false;
@@ -200,9 +205,7 @@ export class ServerConnection implements ReplyLine {
     const bytes = this.#parked.view();
     const from = bytes.length === 0 ? 0 : skipEmptyLines(bytes, 0);
     const end = from === bytes.length ? -1 : findHeadEnd(bytes, from);
-    if ((end < 0 ? bytes.length : end) > this.#server.maxHeadBytes) {
-      throw new Malformed("the head is too large", 431);
-    }
+    if ((end < 0 ? bytes.length : end) > this.#maxHeadBytes) throw refuseHead(this.#maxHeadBytes);
     if (end < 0) {
       requireBeginning(bytes[from]);
       this.#awaitHead(bytes.length);
@@ -253,8 +256,8 @@ export class ServerConnection implements ReplyLine {
     }
   }
 
-  /** The client broke the protocol: nothing that follows can be trusted. */
-  #refuse(error: Malformed): void {
+  /** Nothing that follows can be trusted, or answered. */
+  #refuse(error: Refusal): void {
     const broken = this.#exchange;
     this.#exchange = null;
     this.#staysOpen = false;

@@ -3,13 +3,12 @@
 // to the proxy itself). What this file does not own: what is sent once the
 // connection stands (wire.ts).
 
-import { closeSync, openSync } from "node:fs";
-import { devNull } from "node:os";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { Deadline } from "../deadline.ts";
 import { Gathering } from "./bytes.ts";
 import { findHeadEnd, MAX_HEAD_BYTES, parseAnswer } from "./head.ts";
 import { Malformed } from "./malformed.ts";
+import { explainShortage, leavesRoom, SPARED, TOO_MANY_FILES } from "./shortage.ts";
 import type { FaultKind, Origin } from "./types.ts";
 
 /** Who hears what a socket reports. */
@@ -91,7 +90,11 @@ export class Dial implements Peer {
       error: (socket) => {
         socket.terminate(); // `close` says the rest
       },
-      connectError: (_, error) => this.#fail("connect", explainShortage() ?? error.message, error),
+      connectError: (_, error) => {
+        const shortage = explainShortage(error);
+        if (shortage === null) this.#fail("connect", error.message, error);
+        else this.#fail("shortage", shortage, error);
+      },
     };
   }
 
@@ -103,6 +106,10 @@ export class Dial implements Peer {
     this.#socket = socket;
     const { tls, proxy } = this.#wish.origin;
     if (this.#stage === "handshake") return; // inside the tunnel
+    if (!leavesRoom(socket, SPARED)) {
+      this.#fail("shortage", TOO_MANY_FILES);
+      return;
+    }
     if (tls && proxy !== undefined) {
       this.#stage = "tunnel";
       socket.write(writeConnect(this.#wish.origin, proxy)); // the first bytes on a fresh connection always fit
@@ -157,16 +164,6 @@ export class Dial implements Peer {
 }
 
 const DEAF: Peer = { receive() {}, drain() {}, closed() {} };
-
-/** The runtime says of it that the connection was refused. Null: files can be opened. */
-function explainShortage(): string | null {
-  try {
-    closeSync(openSync(devNull, "r"));
-    return null;
-  } catch {
-    return "this process has too many open files: raise its limit (ulimit -n)";
-  }
-}
 
 function readStatus(head: string): number {
   try {

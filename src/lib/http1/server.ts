@@ -3,8 +3,9 @@
 
 import type { Socket, SocketHandler } from "bun";
 import { ServerConnection, type ServerPart } from "./connection.ts";
+import type { Refusal } from "./refusal.ts";
 import { MAX_HEAD_BYTES } from "./head.ts";
-import type { Malformed } from "./malformed.ts";
+import { leavesRoom, SPARED } from "./shortage.ts";
 import type { Exchange } from "./types.ts";
 
 /** A TCP address, port 0 for a free one; or the path of a unix socket. */
@@ -13,9 +14,9 @@ export type ListenAddress = { readonly hostname: string; readonly port: number }
 export interface ServerOptions {
   /** Called for each request. What it throws resets the connection and goes to `onError`. */
   readonly onExchange: (exchange: Exchange) => void;
-  /** Called for what is no request as it is accepted here, to answer it at once: the exchange has as much of its head
-   *  as can be read, and no body; the connection ends with it. Without it the client is told in plain text. */
-  readonly onMalformed?: (exchange: Exchange, error: Malformed) => void;
+  /** Called for what cannot be taken for a request, to answer it at once: the exchange has as much of its head as can
+   *  be read, and no body; the connection ends with it. Without it the client is told in plain text. */
+  readonly onRefusal?: (exchange: Exchange, refusal: Refusal) => void;
   readonly onError?: (error: unknown) => void;
   readonly maxHeadBytes?: number;
   /** How long a connection may wait between requests. */
@@ -83,13 +84,13 @@ class ListeningServer implements Server, ServerPart {
     }
   }
 
-  refuse(exchange: Exchange, error: Malformed): void {
-    const { onMalformed = tellPlainly } = this.#options;
+  refuse(exchange: Exchange, refusal: Refusal): void {
+    const { onRefusal = tellPlainly } = this.#options;
     try {
-      onMalformed(exchange, error);
-    } catch (thrown) {
+      onRefusal(exchange, refusal);
+    } catch (error) {
       exchange.reset();
-      this.#report(thrown);
+      this.#report(error);
     }
   }
 
@@ -139,6 +140,7 @@ class ListeningServer implements Server, ServerPart {
         socket.data = connection;
         this.#connections.add(connection);
         if (this.stopping) connection.stop();
+        else if (!leavesRoom(socket, SPARED)) connection.terminate();
       },
       data: (socket, chunk) => socket.data.receive(chunk),
       drain: (socket) => socket.data.drain(),
@@ -151,7 +153,7 @@ class ListeningServer implements Server, ServerPart {
   }
 }
 
-function tellPlainly(exchange: Exchange, { status, message }: Malformed): void {
+function tellPlainly(exchange: Exchange, { status, message }: Refusal): void {
   exchange.answer(status, [["content-type", "text/plain"]], `${message}\n`);
 }
 

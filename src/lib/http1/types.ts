@@ -97,6 +97,7 @@ export interface Inbound {
 export type FaultKind =
   | "connect" // name not resolved, refused, unreachable, or proxy refused
   | "connect_timeout"
+  | "shortage" // this process lacks files, ports or memory: not the upstream's doing, nothing was sent
   | "tls"
   | "first_byte_timeout"
   | "idle_timeout"

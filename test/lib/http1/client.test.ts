@@ -49,7 +49,7 @@ test.skipIf(process.platform === "win32")(
     const command = ["sh", "-c", 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, program];
     const said = Bun.spawnSync(command, { timeout: 4000 }).stdout.toString();
     expect(said).toBe(
-      "connect 127.0.0.1:1: this process has too many open files: raise its limit (ulimit -n)\n",
+      "shortage 127.0.0.1:1: this process has too many open files and connections: raise its limit (ulimit -n)\n",
     );
   },
 );

@@ -281,7 +281,7 @@ describe("hostile requests", () => {
         exchange.onGone(() => gone.resolve(exchange.readBody(100).catch((error: unknown) => error)));
         started.resolve(exchange);
       },
-      { onMalformed: (exchange, { status }) => exchange.answer(status, [], `no: ${exchange.target}`) },
+      { onRefusal: (exchange, { status }) => exchange.answer(status, [], `no: ${exchange.target}`) },
     );
     using client = await openClient(port);
     client.socket.write(`GET /a HTTP/1.1\r\n${HOST}transfer-encoding: chunked\r\n\r\n`);
@@ -296,7 +296,7 @@ describe("hostile requests", () => {
   test("are shown, as far as they can be read, to whoever refuses them", async () => {
     const seen: unknown[] = [];
     const { port } = serve(tell, {
-      onMalformed: (exchange, { message }) => {
+      onRefusal: (exchange, { message }) => {
         const { method, target, fields } = exchange;
         seen.push([method, target, fields]);
         exchange.answer(400, [], message);
@@ -327,7 +327,7 @@ describe("hostile requests", () => {
 
   test("may be refused by what fails itself: the connection is reset, and the server goes on", async () => {
     const { port } = serve(tell, {
-      onMalformed: () => {
+      onRefusal: () => {
         throw new Error("ours");
       },
     });

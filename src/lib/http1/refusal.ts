@@ -1,8 +1,23 @@
-// What can be told of a request whose head is refused: enough to answer it in
-// its own manners. Nothing is ever done for a guess but that.
+// What is refused before it is a request: why, and what can be told of it all the
+// same, which is enough to answer it in its own manners. Nothing else is ever
+// done for such a guess.
 
 import { findHeadEnd, skipEmptyLines, type RequestHead } from "./head.ts";
+import { Malformed } from "./malformed.ts";
+import { Shortage, TOO_MANY_FILES } from "./shortage.ts";
 import type { Field } from "./types.ts";
+
+/** The client broke the protocol, or nobody can be served. */
+export type Refusal = Malformed | Shortage;
+
+export function isRefusal(error: unknown): error is Refusal {
+  return error instanceof Malformed || error instanceof Shortage;
+}
+
+/** `limit`: 0 for a client that cannot be served at all. */
+export function refuseHead(limit: number): Refusal {
+  return limit === 0 ? new Shortage(TOO_MANY_FILES) : new Malformed("the head is too large", 431);
+}
 
 const LINE = /^([A-Za-z-]{1,32}) (?:https?:\/\/[^/?#\s]+)?(\/[\x21\x22\x24-\x7e]*)/i;
 const FIELD = /\r\n([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*([\t\x20-\x7e\x80-\xff]*)/g;
