@@ -2,7 +2,8 @@
 
 import { connect, type Connected, splitWords, type ToolFlags } from "./connection.ts";
 import { guessShell, type Shell, writeSetting } from "./shells.ts";
-import { print, printJson, tell } from "./terminal.ts";
+import { printSecrets } from "./secret-print.ts";
+import { tell } from "./terminal.ts";
 
 export interface EnvFlags extends ToolFlags {
   readonly shell?: Shell;
@@ -14,14 +15,24 @@ export async function printEnv(words: readonly string[], flags: EnvFlags): Promi
   const connected = await connect(tool, key, flags);
   const setting = tool.connect(connected.connection);
   const obstacle = tool.overlay?.find(process.env, setting) ?? null;
-  if (flags.json === true) {
-    const file = obstacle === null ? null : { path: obstacle.path, content: obstacle.content };
-    printJson({ ...describeForScripts(connected), ...setting, file });
-    return;
-  }
+  const file = obstacle === null ? null : { path: obstacle.path, content: obstacle.content };
   const shell = flags.shell ?? guessShell(process.env);
-  for (const line of writeSetting(shell, tool.program?.name ?? null, setting)) print(line);
-  if (obstacle !== null) tell(`${tool.title} ${obstacle.words} (\`gateway run ${tool.name}\` does without).`);
+  const made = nameMade(connected);
+  await printSecrets({
+    lines:
+      flags.json === true
+        ? [JSON.stringify({ ...describeForScripts(connected), ...setting, file })]
+        : writeSetting(shell, tool.program?.name ?? null, setting),
+    names: made,
+    deed: `The key "${made.join()}" was made`,
+  });
+  if (obstacle !== null && flags.json !== true)
+    tell(`${tool.title} ${obstacle.words} (\`gateway run ${tool.name}\` does without).`);
+}
+
+/** Nobody has the secret of that key elsewhere. */
+function nameMade({ key }: Connected): string[] {
+  return key?.isNew === true ? [key.name] : [];
 }
 
 function describeForScripts({ tool, connection, key }: Connected): Record<string, unknown> {

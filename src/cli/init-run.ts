@@ -11,7 +11,8 @@ import { newSecret, sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/shell-word.ts";
 import { type Start, writeConfig } from "./init-text.ts";
 import { type ConfigFlags, describe, formatMoment } from "./opening.ts";
-import { askOne, askSecret, askSome, askText, canAsk, fail, print, printJson, tell } from "./terminal.ts";
+import { printSecrets } from "./secret-print.ts";
+import { askOne, askSecret, askSome, askText, canAsk, fail, tell } from "./terminal.ts";
 import { alignText, measure } from "./text.ts";
 
 export interface InitFlags extends ConfigFlags {
@@ -94,8 +95,15 @@ export async function init(flags: InitFlags): Promise<void> {
     platform: preset.platform,
     secret,
   }));
-  if (flags.json === true) printJson({ config: path, keys });
-  else for (const key of keys) print(`${key.name.padEnd(8)}${key.secret}`);
+  const names = keys.map(({ name }) => name);
+  await printSecrets({
+    lines:
+      flags.json === true
+        ? [JSON.stringify({ config: path, keys })]
+        : keys.map(({ name, secret }) => `${name.padEnd(8)}${secret}`),
+    names,
+    deed: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
+  });
   for (const line of describeNext(path, presets, flags)) tell(line);
 }
 

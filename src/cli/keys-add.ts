@@ -14,17 +14,8 @@ import {
   openConfig,
   readExpiry,
 } from "./opening.ts";
-import {
-  askSecret,
-  askText,
-  canAsk,
-  fail,
-  print,
-  printJson,
-  readAll,
-  refuseUsage,
-  tell,
-} from "./terminal.ts";
+import { printSecrets } from "./secret-print.ts";
+import { askSecret, askText, canAsk, fail, readAll, refuseUsage, tell } from "./terminal.ts";
 
 export interface AddFlags extends ConfigFlags {
   readonly name?: string;
@@ -72,12 +63,17 @@ export async function addKeys(flags: AddFlags): Promise<void> {
     created,
     ...(expires !== null && { expires: formatMoment(expires) }),
   }));
-  if (flags.json === true) printJson(flags.count === undefined ? added[0] : added);
-  else for (const { secret } of added) print(secret);
-  const [keys, secretIs] =
-    names.length === 1
-      ? [`The key "${names[0]}" is`, "The secret is"]
-      : [`${names.length} keys are`, "The secrets are"];
+  const document = flags.count === undefined ? added[0] : added;
+  const one = names.length === 1;
+  await printSecrets({
+    lines: flags.json === true ? [JSON.stringify(document)] : added.map(({ secret }) => secret),
+    // Whoever brought the secret has it.
+    names: own === null ? names : [],
+    deed: one ? `The key "${name}" was made` : `${count} keys were made, ${names[0]} to ${names.at(-1)}`,
+  });
+  const [keys, secretIs] = one
+    ? [`The key "${names[0]}" is`, "The secret is"]
+    : [`${count} keys are`, "The secrets are"];
   tell(`${keys} bound to ${groupName} (${describeGroup(group)}). ${secretIs} shown only this once.`);
 }
 

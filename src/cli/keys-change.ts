@@ -6,7 +6,8 @@ import { newSecret } from "../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
 import { readOwnSecret, requireUnused } from "./keys-add.ts";
 import { type ConfigFlags, describeGroup, findKey, formatMoment, openConfig, readExpiry } from "./opening.ts";
-import { askYes, canAsk, fail, print, printJson, refuseUsage, tell } from "./terminal.ts";
+import { printSecrets } from "./secret-print.ts";
+import { askYes, canAsk, fail, refuseUsage, tell } from "./terminal.ts";
 
 export type ChangeFlags = ConfigFlags;
 
@@ -68,7 +69,8 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   if (flags.expires === undefined && key.expires !== null && key.expires <= now) {
     refuseUsage(`--expires is missing: "${name}" has expired, say 30d, a date or never.`);
   }
-  const secret = (await readOwnSecret(flags.secret)) ?? newSecret();
+  const own = await readOwnSecret(flags.secret);
+  const secret = own ?? newSecret();
   await editConfig(path, process.env, (current) => {
     const { index } = findKey(current, name);
     const at = (setting: string) => ["keys", index, setting];
@@ -81,14 +83,14 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
     return edits;
   });
   const { group } = key;
-  if (flags.json === true) {
-    const { platform, multiplier } = group;
-    const dates = {
-      rotated: formatMoment(now),
-      ...(expires !== null && { expires: formatMoment(expires) }),
-    };
-    printJson({ name, group: group.name, platform, multiplier, secret, ...dates });
-  } else print(secret);
+  const { platform, multiplier } = group;
+  const dates = { rotated: formatMoment(now), ...(expires !== null && { expires: formatMoment(expires) }) };
+  const document = { name, group: group.name, platform, multiplier, secret, ...dates };
+  await printSecrets({
+    lines: [flags.json === true ? JSON.stringify(document) : secret],
+    names: own === null ? [name] : [],
+    deed: `The key "${name}" was rotated`,
+  });
   tell(`The key "${name}" has a new secret, shown only this once. The old one no longer works.`);
 }
 

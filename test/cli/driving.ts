@@ -3,7 +3,7 @@
 
 import { join } from "node:path";
 
-const ENTRY = join(import.meta.dir, "../../src/main.ts");
+export const ENTRY = join(import.meta.dir, "../../src/main.ts");
 
 export interface Outcome {
   readonly status: number;
