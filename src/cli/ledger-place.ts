@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { listLedgerFiles } from "../billing/ledger-files.ts";
 import { followLinks } from "../lib/links.ts";
 import { type ConfigFlags, openConfig } from "./opening.ts";
-import { fail } from "./terminal.ts";
+import { fail, tell } from "./terminal.ts";
 
 export interface LedgerFlags extends ConfigFlags {
   readonly ledger?: string;
@@ -19,11 +19,27 @@ export function locateLedger(flags: LedgerFlags): string {
     : followLinks(resolve(flags.ledger));
 }
 
+/** It is there. */
 export function findLedger(flags: LedgerFlags): string {
   const path = locateLedger(flags);
-  if (listLedgerFiles(path).length === 0)
-    return fail(`There is no ledger at ${path}: it begins with the first request.`);
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
-    return fail(`${path} is a folder, not a ledger.`);
+  return isBegun(path) ? path : fail(describeMissing(path, flags));
+}
+
+/** Before the first request, the config's is an empty one. */
+export function findReported(flags: LedgerFlags): string {
+  if (flags.ledger !== undefined) return findLedger(flags);
+  const path = locateLedger(flags);
+  if (!isBegun(path)) tell(describeMissing(path, flags));
   return path;
+}
+
+function isBegun(path: string): boolean {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
+    fail(`${path} is a folder, not a ledger.`);
+  return listLedgerFiles(path).length > 0;
+}
+
+function describeMissing(path: string, flags: LedgerFlags): string {
+  const why = flags.ledger === undefined ? " yet: it begins with the first request" : "";
+  return `There is no ledger at ${path}${why}.`;
 }

@@ -6,7 +6,7 @@ import { explainRequest, findRequest } from "../billing/report-explain.ts";
 import type { Finding } from "../billing/verify-finding.ts";
 import { verifyLedger } from "../billing/verify.ts";
 import { fieldOf, parseJson } from "../lib/json.ts";
-import { findLedger, type LedgerFlags } from "./ledger-place.ts";
+import { findLedger, findReported, type LedgerFlags } from "./ledger-place.ts";
 import { fail, paint, print, printJson, refuseUsage, tell } from "./terminal.ts";
 import { formatCount } from "./text.ts";
 
@@ -71,7 +71,7 @@ export function show(id: string, flags: ShowFlags): void {
 
 export async function tail(flags: TailFlags): Promise<void> {
   if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number.");
-  const path = findLedger(flags);
+  const path = findReported(flags);
   const tellLine = (text: string): void => print(flags.json === true ? text : formatLine(text));
   const { texts, next } = readLastLines(path, Number(flags.lines));
   for (const text of texts) tellLine(text);

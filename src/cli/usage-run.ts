@@ -12,7 +12,7 @@ import {
 import { CALL_KINDS, USAGE_KINDS } from "../billing/usage.ts";
 import { formatDecimal, formatRounded, formatUsd, parseDecimal } from "../lib/money.ts";
 import { drawBar } from "./bars.ts";
-import { findLedger, type LedgerFlags } from "./ledger-place.ts";
+import { findReported, type LedgerFlags } from "./ledger-place.ts";
 import { readSince, readUntil } from "./period.ts";
 import { type Column, print, printJson, printTable, refuseUsage, tell } from "./terminal.ts";
 import { formatCount } from "./text.ts";
@@ -30,7 +30,7 @@ export function showUsage(flags: UsageFlags): void {
   const { by } = flags;
   const since = readSince(flags.since, new Date());
   const until = readUntil(flags.until);
-  const report = sumLedger(findLedger(flags), { by, since, until });
+  const report = sumLedger(findReported(flags), { by, since, until });
   if (flags.json === true) {
     const rows = Array.from(report.rows, ([name, totals]) => ({ [by]: name, ...describeTotals(totals) }));
     printJson({ by, since, until, rows, total: describeTotals(report.total), unreadable: report.unreadable });

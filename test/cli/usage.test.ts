@@ -1,7 +1,9 @@
 import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
 import { readSince, readUntil } from "../../src/cli/period.ts";
+import { makeTempFolder } from "../harness/temp.ts";
 import { run, writeLedger } from "./ledger-runs.ts";
 
 const UNPRICED = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
@@ -83,6 +85,7 @@ test("usage says so when there is nothing, and refuses what it can't read", asyn
   const missing = await run("usage", "--ledger", `${path}.none`);
   expect(missing).toMatchObject({ status: 1, stdout: "" });
   expect(missing.stderr).toContain("There is no ledger at");
+  expect(missing.stderr).not.toContain("begins with");
   for (const args of [
     ["--by", "hour"],
     ["--since", "yesterday"],
@@ -90,6 +93,23 @@ test("usage says so when there is nothing, and refuses what it can't read", asyn
   ]) {
     expect((await run("usage", "--ledger", path, ...args)).status).toBe(2);
   }
+});
+
+test("before the first request a report is an empty one, and it is said that there is no ledger yet", async () => {
+  using folder = makeTempFolder();
+  const channel = { platform: "messages", base_url: "https://a.example", credential: "none" };
+  const groups = { g: { platform: "messages", multiplier: 1, channels: ["a"] } };
+  const config = folder.join("gateway.yaml");
+  writeFileSync(config, JSON.stringify({ channels: { a: channel }, groups }), { mode: 0o600 });
+  const note = `There is no ledger at ${folder.join("ledger.jsonl")} yet: it begins with the first request.\n`;
+  const usage = await run("usage", "--json", "--config", config);
+  expect(usage).toMatchObject({ status: 0, stderr: note });
+  expect(JSON.parse(usage.stdout)).toMatchObject({ rows: [], total: { requests: 0 }, unreadable: 0 });
+  const tail = await run("ledger", "tail", "--no-follow", "--config", config);
+  expect(tail).toEqual({ status: 0, stdout: "", stderr: note });
+  // A proof of nothing would also be one of a ledger that is lost.
+  const verdict = await run("ledger", "verify", "--config", config);
+  expect(verdict).toEqual({ status: 1, stdout: "", stderr: `gateway: ${note}` });
 });
 
 test.each([
