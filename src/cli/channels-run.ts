@@ -5,7 +5,7 @@ import type { Catalog } from "../config/catalog.ts";
 import { describeUnasked } from "../gateway/channel-view.ts";
 import { type ChannelView, channelViewSchema, gatewayStateSchema } from "../gateway/control-state.ts";
 import { createChannelTable, listDeprived } from "./channels-view.ts";
-import { askGateway, tryGateway } from "./control.ts";
+import { askGateway, readTold, tryGateway } from "./control.ts";
 import { openLiveScreen } from "./live-screen.ts";
 import { type ConfigFlags, openConfig, refuseUnknown } from "./opening.ts";
 import { print, printJson, refuseUsage, tell } from "./terminal.ts";
@@ -43,7 +43,7 @@ function drawOnce(views: readonly ChannelView[]): string[] {
 /** Null when no gateway runs. */
 async function look({ ledger }: Catalog, signal?: AbortSignal): Promise<ChannelView[] | null> {
   const told = await tryGateway({ ledgerPath: ledger.path, ...(signal && { signal }) }, "GET", "/state");
-  return told === null ? null : gatewayStateSchema.parse(told).channels;
+  return told === null ? null : readTold(gatewayStateSchema, told).channels;
 }
 
 const PERIOD_MS = 500;
@@ -86,7 +86,7 @@ export async function actOnChannel(act: ChannelAct, name: string, flags: ActFlag
   const { catalog } = openConfig(flags);
   if (!catalog.channels.has(name)) refuseUnknown("channel", name, catalog.channels);
   const path = `/channels/${encodeURIComponent(name)}/${act}`;
-  const view = channelViewSchema.parse(await askGateway(catalog.ledger.path, "POST", path));
+  const view = readTold(channelViewSchema, await askGateway(catalog.ledger.path, "POST", path));
   if (flags.json === true) printJson(view);
   else tell(`The channel "${name}" is ${view.state}${view.reason === null ? "" : ` (${view.reason})`}.`);
   if (act === "probe" && view.state === "unavailable") process.exitCode = 1;

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { isPrivate, locateControl } from "../gateway/control-socket.ts";
 import { codeOf } from "../lib/error-code.ts";
 import { parseJson } from "../lib/json.ts";
+import { VERSION } from "../lib/version.ts";
 import { fail } from "./terminal.ts";
 
 const Refusal = z.object({ error: z.string() });
@@ -28,6 +29,20 @@ export async function askGateway(ledgerPath: string, method: Method, path: strin
   return (
     (await tryGateway({ ledgerPath }, method, path)) ??
     fail("No gateway is running for this config: `gateway serve` starts one.")
+  );
+}
+
+const Versioned = z.object({ version: z.string() });
+
+/** What it told, which another version tells otherwise. */
+export function readTold<T>(schema: z.ZodType<T>, told: unknown): T {
+  const read = schema.safeParse(told);
+  if (read.success) return read.data;
+  const { data } = Versioned.safeParse(told);
+  const named = data === undefined ? "" : ` (version ${data.version})`;
+  return fail(
+    `The running gateway${named} is not of this command's version (${VERSION}), and is not understood: ` +
+      "stop it, and start it again with this one.",
   );
 }
 

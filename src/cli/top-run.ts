@@ -2,7 +2,7 @@
 // what it says. What that looks like is top-view.ts.
 
 import { type GatewayState, gatewayStateSchema } from "../gateway/control-state.ts";
-import { askGateway, tryGateway } from "./control.ts";
+import { askGateway, readTold, tryGateway } from "./control.ts";
 import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
 import { type Leaving, openLiveScreen } from "./live-screen.ts";
 import { describeRecord } from "./request-log.ts";
@@ -31,7 +31,7 @@ export async function watchTop(flags: TopFlags): Promise<Leaving> {
 }
 
 async function ask(ledgerPath: string): Promise<GatewayState> {
-  return gatewayStateSchema.parse(await askGateway(ledgerPath, "GET", "/state"));
+  return readTold(gatewayStateSchema, await askGateway(ledgerPath, "GET", "/state"));
 }
 
 function printOnce(state: GatewayState): void {
@@ -52,7 +52,7 @@ async function watch(ledgerPath: string, first: GatewayState): Promise<Leaving> 
   const look = async (): Promise<GatewayState | null> => {
     // One that stands still for a while is lost for as long.
     const told = await tryGateway({ ledgerPath, signal: ended.signal }, "GET", "/state").catch(() => null);
-    return told === null ? null : gatewayStateSchema.parse(told);
+    return told === null ? null : readTold(gatewayStateSchema, told);
   };
   try {
     let state: GatewayState | null = first;

@@ -43,6 +43,23 @@ export const channelViewSchema = z.object({
 export type ChannelView = z.infer<typeof channelViewSchema>;
 export type ChannelState = ChannelView["state"];
 
+const recordSchema: z.ZodType<RequestRecord> = z.looseObject({
+  id: z.string(),
+  time: count,
+  key: z.string().nullable(),
+  group: z.string().nullable(),
+  model: z.string().nullable(),
+  channel: z.string().nullable(),
+  endpoint: z.string(),
+  status: count,
+  outcome: z.string(),
+  firstByteMs: count.nullable(),
+  durationMs: count,
+  usage: z.record(z.string(), count).nullable(),
+  chargeUsd: z.string().nullable(),
+  problem: z.string().nullable(),
+});
+
 export const gatewayStateSchema = z.object({
   version: z.string(),
   pid: count,
@@ -63,7 +80,7 @@ export const gatewayStateSchema = z.object({
     }),
   ),
   /** Oldest first. */
-  recent: z.array(z.custom<RequestRecord>((value) => typeof value === "object" && value !== null)),
+  recent: z.array(recordSchema),
   /** Today, by UTC. */
   spend: z.object({ today_usd: z.string(), by_key: z.record(z.string(), z.string()) }),
   totals: z.object({ requests: count, failed: count, refused: count }),

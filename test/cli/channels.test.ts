@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { askGateway } from "../../src/cli/control.ts";
 import { startDemoUpstream, type DemoUpstream } from "../../src/demo/upstream.ts";
+import { locateControl, makeControlFolder } from "../../src/gateway/control-socket.ts";
+import { VERSION } from "../../src/lib/version.ts";
 import { type InsideGateway, keyOf, makeConfig, startGatewayHere } from "../harness/gateway.ts";
 import { rawRequest } from "../harness/raw.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
@@ -41,6 +45,47 @@ function makeChannels(): Record<string, unknown> {
     ],
   };
 }
+
+/** On the socket where a gateway of this folder's config would be. */
+function answerInstead(state: unknown): Disposable {
+  const [place] = locateControl(folder.join("ledger.jsonl"));
+  if (place === undefined) throw new Error("there is no place for a control socket");
+  writeFileSync(folder.join("gateway.yaml"), JSON.stringify(makeChannels()), { mode: 0o600 });
+  makeControlFolder(place.folder);
+  const server = Bun.serve({ unix: place.path, fetch: () => Response.json(state) });
+  return { [Symbol.dispose]: () => void server.stop(true) };
+}
+
+test("a gateway of another version is told as one, and what to do", async () => {
+  const known = { version: "0.0.9", channels: [{ name: "main", condition: "splendid" }] };
+  const strange = { recent: [{ what: "a request" }] };
+  for (const words of [["channels"], ["channels", "--json"], ["channels", "probe", "main"], ["top"]]) {
+    for (const [state, named] of [
+      [known, " (version 0.0.9)"],
+      [strange, ""],
+    ] as const) {
+      using _ = answerInstead(state);
+      expect(await run(around(), ...words)).toEqual({
+        status: 1,
+        stdout: "",
+        stderr:
+          `gateway: The running gateway${named} is not of this command's version (${VERSION}), and is not understood: ` +
+          "stop it, and start it again with this one.\n",
+      });
+    }
+  }
+});
+
+test("so is one whose requests are described otherwise", async () => {
+  start();
+  const state = await askGateway(folder.join("ledger.jsonl"), "GET", "/state");
+  await gateway?.stop();
+  gateway = null;
+  using _ = answerInstead(Object.assign({}, state, { version: "7.0.0", recent: [{ what: "a request" }] }));
+  const { stderr, status } = await run(around(), "top", "--json");
+  expect(stderr).toContain("(version 7.0.0) is not of this command's version");
+  expect(status).toBe(1);
+});
 
 function start(): InsideGateway {
   gateway = startGatewayHere({ config: makeChannels(), folder });
