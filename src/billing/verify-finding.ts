@@ -44,6 +44,12 @@ export const TORN_END: Problem = {
   advice: "The next start of the gateway takes the torn line off, and keeps it in a file that ends in .torn.",
 };
 
+/** As an editor may leave it: a whole line otherwise. */
+export const UNENDED: Problem = {
+  problem: "the last line lacks its newline",
+  advice: "The next start of the gateway adds it.",
+};
+
 export const END_MISSING: Problem = {
   problem: "the gateway had written on from a line that is not here: lines at the end are missing or changed",
   advice:

@@ -2,8 +2,9 @@
 // one before across all files, each request there once, each amount derived again.
 
 import { isObject, parseJson } from "../lib/json.ts";
-import type { Bytes } from "./ledger-bytes.ts";
+import { type Bytes, viewBytes } from "./ledger-bytes.ts";
 import { holdLedgerFiles, nameOf } from "./ledger-files.ts";
+import { parseLine } from "./ledger-line.ts";
 import { eachLine, readFile } from "./ledger-reader.ts";
 import { idOf, LineScanner } from "./ledger-scan.ts";
 import { readCheckpoint } from "./ledger-sums.ts";
@@ -21,6 +22,7 @@ import {
   TORN_END,
   TORN_IN_MIDDLE,
   TWICE,
+  UNENDED,
 } from "./verify-finding.ts";
 import { findFault } from "./verify-line.ts";
 
@@ -52,7 +54,7 @@ export function verifyLedger(
     for (const { bytes, whole } of readFile(source)) {
       if (whole) eachLine(bytes, (from, to) => verifier.check(bytes, from, to));
       else if (typeof source === "string") verifier.reportTorn(TORN_IN_MIDDLE);
-      else if (!options.running) verifier.reportTorn(TORN_END);
+      else if (!options.running) verifier.checkEnd(bytes.buffer);
     }
   }
   verifier.end();
@@ -132,6 +134,13 @@ class Verifier {
   reportTorn(torn: Problem): void {
     this.#line += 1;
     this.#find(null, torn);
+  }
+
+  /** What stands behind the last newline. */
+  checkEnd(text: Buffer): void {
+    if (parseLine(text) === null) return this.reportTorn(TORN_END);
+    this.check(viewBytes(Buffer.concat([text, Buffer.from("\n")])), 0, text.length);
+    this.#find(null, UNENDED);
   }
 
   end(): void {

@@ -11,7 +11,8 @@ import {
   statfsSync,
   statSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
+import { parseLine } from "../billing/ledger-line.ts";
 import { readBackToNewline } from "../billing/ledger-reader.ts";
 import { countUnfinished } from "../billing/ledger-recovery.ts";
 import type { Catalog } from "../config/catalog.ts";
@@ -83,9 +84,12 @@ function findProblem(running: Running | null): Finding | null {
 /** What a gateway that was killed left behind; the next start mends it. */
 function findLeftovers(path: string): Finding[] {
   const findings: Finding[] = [];
-  const torn = countTorn(path);
-  if (torn > 0)
-    findings.push(note("ledger", `its end is torn (${torn} bytes): the next start takes them off`));
+  const end = readUnended(path);
+  if (end.length > 0) {
+    const torn = `its end is torn (${end.length} bytes): the next start takes them off, into ${basename(path)}.torn`;
+    const whole = "its last line lacks its newline: the next start adds it";
+    findings.push(note("ledger", parseLine(end) === null ? torn : whole));
+  }
   const open = countUnfinished(path);
   if (open > 0)
     findings.push(
@@ -94,11 +98,12 @@ function findLeftovers(path: string): Finding[] {
   return findings;
 }
 
-function countTorn(path: string): number {
-  if (!existsSync(path)) return 0;
+/** What stands behind the last newline. */
+function readUnended(path: string): Buffer {
+  if (!existsSync(path)) return Buffer.alloc(0);
   const fd = openSync(path, "r");
   try {
-    return readBackToNewline(fd, fstatSync(fd).size).length;
+    return readBackToNewline(fd, fstatSync(fd).size);
   } finally {
     closeSync(fd);
   }

@@ -187,6 +187,17 @@ describe("the chain", () => {
   });
 });
 
+test("a last line that lacks only its newline is checked like the others, and is not called torn", () => {
+  const path = writeChain(THREE);
+  const text = readFileSync(path, "utf8");
+  writeFileSync(path, text.trimEnd());
+  const unended = "ledger.jsonl:3 the last line lacks its newline";
+  expect(findingsOf(path)).toEqual([unended]);
+  expect(findingsOf(path, { partial: false, running: true })).toEqual([]);
+  writeFileSync(path, text.trimEnd().replace(/"charge_usd":"[^"]*"(?!.*\n)/, '"charge_usd":"1"'));
+  expect(findingsOf(path)).toEqual([expect.stringContaining("charge_usd is 1"), unended]);
+});
+
 describe("a line", () => {
   const cases: ReadonlyArray<readonly [string, Partial<LineDraft>, string]> = [
     [

@@ -328,7 +328,11 @@ describe("port and ledger", () => {
     const report = await examine(folder);
     expect(wrongIn(report)).toEqual([]);
     expect(report.checks.filter(({ state }) => state === "note").map(({ detail }) => detail)).toContain(
-      "its end is torn (10 bytes): the next start takes them off",
+      "its end is torn (10 bytes): the next start takes them off, into ledger.jsonl.torn",
+    );
+    writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n{"v":1}', { mode: 0o600 });
+    expect((await examine(folder)).checks.map(({ detail }) => detail)).toContain(
+      "its last line lacks its newline: the next start adds it",
     );
   });
 
