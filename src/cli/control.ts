@@ -25,11 +25,15 @@ export async function tryGateway(asked: Asked, method: Method, path: string): Pr
   return fail(refusal.success ? refusal.data.error : `The gateway answered ${response.status} to ${path}.`);
 }
 
-export async function askGateway(ledgerPath: string, method: Method, path: string): Promise<unknown> {
-  return (
-    (await tryGateway({ ledgerPath }, method, path)) ??
-    fail("No gateway is running for this config: `gateway serve` starts one.")
-  );
+const NONE_RUNS = "No gateway is running for this config: `gateway serve` starts one.";
+
+export async function askGateway(
+  ledgerPath: string,
+  method: Method,
+  path: string,
+  absent = NONE_RUNS,
+): Promise<unknown> {
+  return (await tryGateway({ ledgerPath }, method, path)) ?? fail(absent);
 }
 
 const Versioned = z.object({ version: z.string() });

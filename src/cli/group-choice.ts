@@ -1,5 +1,6 @@
 // Which groups a key may be bound to now, and the dropdown that offers them.
 
+import { adviseActivation } from "../config/advice.ts";
 import { type Catalog, type Group, isGroupOpen } from "../config/catalog.ts";
 import { findGroup } from "./opening.ts";
 import { askOne, canAsk, fail, formatTable, refuseUsage } from "./terminal.ts";
@@ -40,7 +41,7 @@ export async function chooseGroup(flag: string | undefined, catalog: Catalog, no
 export function requireSelectable(catalog: Catalog, name: string, now: Date): Group {
   const group = findGroup(catalog, name);
   if (isGroupOpen(group, now)) return group;
-  const plans = group.plans.map((plan) => plan.name);
-  const way = plans.length === 0 ? "no plan binds it" : `\`gateway plans activate ${plans[0]}\` opens it`;
+  const [plan] = group.plans;
+  const way = plan === undefined ? "no plan binds it" : `\`${adviseActivation(plan, now)}\` opens it`;
   return fail(`The group "${name}" is exclusive to a plan that is not active: ${way}.`);
 }

@@ -1,5 +1,6 @@
 // Which key a tool gets. Stored keys are hashes, so that the secret comes from the user, or from a new key.
 
+import { adviseRotation } from "../config/advice.ts";
 import { type Catalog, type Group, type Key, isGroupOpen } from "../config/catalog.ts";
 import { type Edit, editConfig } from "../config/edit.ts";
 import { newSecret, sha256Hex } from "../lib/secret.ts";
@@ -86,7 +87,7 @@ function requireFit(key: Key, tool: Tool, ring: Keyring): void {
   }
   if (key.disabled) fail(`The key "${key.name}" is disabled: \`gateway keys enable ${key.name}\`.`);
   if (key.expires !== null && key.expires <= ring.now) {
-    fail(`The key "${key.name}" has expired: \`gateway keys rotate ${key.name}\` gives it a new secret.`);
+    fail(`The key "${key.name}" has expired: \`${adviseRotation(key)}\` gives it a new secret.`);
   }
   if (!isGroupOpen(group, ring.now)) requireSelectable(ring.catalog, group.name, ring.now);
 }

@@ -29,9 +29,9 @@ export async function showModels(flags: ModelsFlags): Promise<void> {
   const client = createClient();
   const asked = askOnce(createModelLists(client));
   const listed: Listed[] = [];
-  for (const group of groups) listed.push(...(await listModels(group, catalog, asked.lists)));
+  for (const group of groups) listed.push(...(await listModels(group, catalog, asked)));
   client.close();
-  for (const problem of asked.problems) tell(problem);
+  for (const problem of asked.problems.values()) tell(problem);
   if (flags.json === true) printJson(listed.map(describeForScripts));
   else if (listed.length > 0) printModels(listed);
 }
@@ -44,14 +44,20 @@ function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[
   return listSelectable(catalog, new Date());
 }
 
+interface Asked {
+  readonly lists: ModelLists;
+  /** By the channel's name. */
+  readonly problems: Map<string, string>;
+}
+
 /** Groups share channels: each channel is asked once, and what is wrong with it is told once. */
-function askOnce(lists: ModelLists): { readonly lists: ModelLists; readonly problems: string[] } {
-  const problems: string[] = [];
+function askOnce(lists: ModelLists): Asked {
+  const problems = new Map<string, string>();
   const asked = new Map<string, ReturnType<ModelLists["ofChannel"]>>();
   const ask: ModelLists["ofChannel"] = async (channel, vendor) => {
     const told = await lists.ofChannel(channel, vendor);
     if (told.problem !== null)
-      problems.push(`The channel "${channel.name}" could not be asked: ${told.problem}`);
+      problems.set(channel.name, `The channel "${channel.name}" could not be asked: ${told.problem}`);
     return told;
   };
   return {
@@ -66,7 +72,7 @@ function askOnce(lists: ModelLists): { readonly lists: ModelLists; readonly prob
   };
 }
 
-async function listModels(group: Group, catalog: Catalog, lists: ModelLists): Promise<Listed[]> {
+async function listModels(group: Group, catalog: Catalog, { lists, problems }: Asked): Promise<Listed[]> {
   const book = loadPriceBook();
   const now = new Date();
   try {
@@ -76,6 +82,8 @@ async function listModels(group: Group, catalog: Catalog, lists: ModelLists): Pr
       return { group, model, price: findPrice(book, catalog.prices, name, now) };
     });
   } catch (error) {
+    // It says what is wrong with each of them.
+    for (const { name } of group.channels) problems.delete(name);
     tell(describe(error));
     process.exitCode = 1;
     return [];

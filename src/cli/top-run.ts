@@ -19,7 +19,7 @@ export async function showTop(flags: TopFlags): Promise<void> {
     await watchTop(flags);
     return;
   }
-  const state = await ask(locateLedger(flags));
+  const state = await ask(locateLedger(flags), flags);
   if (flags.json === true) printJson({ ...state, recent: state.recent.map(describeRecord) });
   else printOnce(state);
 }
@@ -27,11 +27,12 @@ export async function showTop(flags: TopFlags): Promise<void> {
 /** Live, until somebody leaves. */
 export async function watchTop(flags: TopFlags): Promise<Leaving> {
   const path = locateLedger(flags);
-  return watch(path, await ask(path));
+  return watch(path, await ask(path, flags));
 }
 
-async function ask(ledgerPath: string): Promise<GatewayState> {
-  return readTold(gatewayStateSchema, await askGateway(ledgerPath, "GET", "/state"));
+async function ask(ledgerPath: string, { ledger }: TopFlags): Promise<GatewayState> {
+  const absent = ledger === undefined ? undefined : `No gateway writes the ledger ${ledgerPath}.`;
+  return readTold(gatewayStateSchema, await askGateway(ledgerPath, "GET", "/state", absent));
 }
 
 function printOnce(state: GatewayState): void {

@@ -1,6 +1,7 @@
 // Client key → Key. Reads the key-bearing headers that the endpoint accepts,
 // the first known key counts. It does not say what a key may call: match.ts does.
 
+import { adviseRotation } from "../config/advice.ts";
 import type { Catalog, Key } from "../config/catalog.ts";
 import type { KeySource } from "../dialects/dialect.ts";
 import { GatewayError } from "../lib/errors.ts";
@@ -40,7 +41,7 @@ function requireUsable(key: Key, now: number): Key {
     const when = key.expires.toISOString();
     throw new GatewayError(
       "key_expired",
-      `The key "${key.name}" expired at ${when}. \`gateway keys rotate ${key.name}\` makes a new secret.`,
+      `The key "${key.name}" expired at ${when}. \`${adviseRotation(key)}\` makes a new secret.`,
     );
   }
   return key;

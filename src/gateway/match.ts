@@ -1,6 +1,7 @@
 // Key × endpoint × model → Route: may this key call this, and which channels could serve it.
 // Pure; which of those channels is tried first is channels.ts.
 
+import { adviseActivation } from "../config/advice.ts";
 import type { Catalog, Channel, Group, Key } from "../config/catalog.ts";
 import { isGroupOpen } from "../config/catalog.ts";
 import type { Platform } from "../config/schema.ts";
@@ -29,11 +30,10 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
     throw new GatewayError("wrong_platform", describeMismatch(key, endpoint, catalog, now));
   }
   if (!isGroupOpen(group, new Date(now))) {
+    const [plan] = group.plans;
     const plans = group.plans.map((plan) => `"${plan.name}"`).join(" or ");
     const mend =
-      group.plans[0] === undefined
-        ? "no plan binds it"
-        : `\`gateway plans activate ${group.plans[0].name}\` activates it`;
+      plan === undefined ? "no plan binds it" : `\`${adviseActivation(plan, new Date(now))}\` activates it`;
     throw new GatewayError(
       "plan_inactive",
       `The key "${key.name}" belongs to the group "${group.name}", which is open only while the plan ${plans || "that binds it"} is active: ${mend}.`,

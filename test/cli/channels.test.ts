@@ -244,7 +244,16 @@ describe("gateway models", () => {
     const { status, stdout, stderr } = await run(around(), "models", "--json");
     expect(status).toBe(1);
     expect(JSON.parse(stdout).length).toBeGreaterThan(0);
-    expect(stderr).toContain('The channel "lost" could not be asked');
+    expect(stderr).toMatch(/^No channel of the group "other" could be asked .*\("lost": .*\)\.\n$/);
+  });
+
+  test("says which channel could not be asked where another one could", async () => {
+    const config = makeChannels();
+    const groups = { messages: { platform: "messages", channels: ["main", "lost"] } };
+    gateway = startGatewayHere({ config: { ...config, groups, keys: [] }, folder });
+    const { status, stderr } = await run(around(), "models");
+    expect(stderr).toMatch(/^The channel "lost" could not be asked: .*\nPrices are/);
+    expect(status).toBe(0);
   });
 
   test.each<[string[], string]>([

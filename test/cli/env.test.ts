@@ -214,7 +214,7 @@ describe("which key", () => {
     ["of another name", ["claude", "--key", "ci", "--secret", "sk-laptop"], 1, '"ci" does not fit'],
     ["of another key that fits", ["codex", "--key", "ci", "--secret", "sk-off"], 1, '"off", not of "ci"'],
     ["disabled", ["codex", "sk-off"], 1, "gateway keys enable off"],
-    ["expired", ["codex", "sk-old"], 1, "gateway keys rotate old"],
+    ["expired", ["codex", "sk-old"], 1, "gateway keys rotate old --expires 30d"],
     ["of a plan that is not active", ["codex", "sk-shut"], 1, "gateway plans activate max"],
     ["misspelt", ["claude", "laptpo"], 1, 'did you mean "laptop"?'],
     ["missing", ["claude"], 2, "--secret -", "GATEWAY_KEY", "--new", "Keys that fit: laptop"],

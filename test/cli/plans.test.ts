@@ -91,6 +91,20 @@ describe("plans", () => {
     expect(text()).toBe(CONFIG);
   });
 
+  test("a plan that has ended is not advised without the end that it needs", async () => {
+    const add = (plans: string) => {
+      writeFileSync(
+        folder.join("gateway.yaml"),
+        `${CONFIG.slice(0, CONFIG.indexOf("plans:"))}plans:\n${plans}`,
+      );
+      return gateway("keys", "add", "--name", "x", "--group", "max");
+    };
+    const ended = await add("  past: { groups: [max], active: true, until: 2020-01-01 }\n");
+    expect(ended.stderr).toContain("`gateway plans activate past --until DATE` opens it.");
+    const paused = await add("  gold: { groups: [max], active: false, until: 2099-01-01 }\n");
+    expect(paused.stderr).toContain("`gateway plans activate gold` opens it.");
+  });
+
   test.each([
     ["an unknown plan", 1, 'There is no plan "glod" (did you mean "gold"?).', ["glod"]],
     ["a plan that ended, without a new end", 2, "--until is missing", ["past"]],

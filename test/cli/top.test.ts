@@ -177,5 +177,7 @@ describe("gateway top elsewhere", () => {
     const { status, stdout, stderr } = await run({ folder: empty.path }, "top");
     expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
     expect(stderr).toBe("gateway: No gateway is running for this config: `gateway serve` starts one.\n");
+    const named = await run({ folder: empty.path }, "top", "--ledger", "other.jsonl");
+    expect(named.stderr).toBe(`gateway: No gateway writes the ledger ${empty.join("other.jsonl")}.\n`);
   });
 });
