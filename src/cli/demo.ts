@@ -1,6 +1,6 @@
 // `serve --demo`: a config made up on the spot, with simulated upstreams for all four platforms.
 
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Catalog } from "../config/catalog.ts";
@@ -12,7 +12,8 @@ import { newSecret } from "../lib/secret.ts";
 export interface Demo {
   readonly catalog: Catalog;
   readonly secrets: Readonly<Record<Platform, string>>;
-  stop(): void;
+  /** Returns where its ledger is; null: nothing stands in it, and its folder is gone. */
+  stop(): string | null;
 }
 
 /** Between two events of a simulated stream: quick, but seen to stream. */
@@ -45,7 +46,14 @@ export function startDemo(): Demo {
     })),
   };
   const { catalog } = checkConfigText(JSON.stringify(config), join(folder, "gateway.yaml"), {});
-  return { catalog, secrets, stop: () => upstreams.forEach((upstream) => upstream.stop()) };
+  const { path } = catalog.ledger;
+  const stop = (): string | null => {
+    for (const upstream of upstreams) upstream.stop();
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;
+    rmSync(folder, { recursive: true, force: true });
+    return null;
+  };
+  return { catalog, secrets, stop };
 }
 
 /** A line that can be pasted for each endpoint. */

@@ -44,7 +44,8 @@ export async function serve(flags: ServeFlags): Promise<void> {
     setTimeout(() => process.exit(), LAST_WORDS_MS).unref();
   } finally {
     screen.close();
-    if (source.kind === "demo") source.demo.stop();
+    const kept = source.kind === "demo" ? source.demo.stop() : null;
+    if (kept !== null) tell(`what it cost: gateway usage --ledger ${quoteWord(kept)}`);
   }
 }
 
