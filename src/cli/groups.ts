@@ -18,5 +18,6 @@ export function groupsCommand(): Command {
     ["gateway groups list", "with platform, multiplier and channels"],
     ["gateway groups list --all --json", "those of inactive plans too, for a script"],
   ]);
-  return new Command("groups").description("see the groups that keys are bound to").addCommand(list);
+  const command = new Command("groups").description("see the groups that keys are bound to").addCommand(list);
+  return addExamples(command, [["gateway groups list", "with platform, multiplier and channels"]]);
 }

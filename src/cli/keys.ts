@@ -14,7 +14,7 @@ const OWN_SECRET = ["--secret <->", "read the secret from stdin instead of makin
 const EXPIRY = ["--expires <when>", "30d, 12h, a date, or never"] as const;
 
 export function keysCommand(): Command {
-  return new Command("keys")
+  const command = new Command("keys")
     .description("create, list and change the keys that clients send")
     .addCommand(addCommand())
     .addCommand(listCommand())
@@ -25,6 +25,11 @@ export function keysCommand(): Command {
     .addCommand(rotateCommand())
     .addCommand(moveCommand())
     .addCommand(importCommand());
+  return addExamples(command, [
+    ["KEY=$(gateway keys add --name ci --group codex)", "a key for a script: stdout is the secret alone"],
+    ["gateway keys list", "what there is, and what each has spent"],
+    ["gateway keys rotate laptop", "a new secret for a key that has got about"],
+  ]);
 }
 
 function addCommand(): Command {

@@ -6,12 +6,17 @@ import type { RepriceFlags } from "./ledger-reprice.ts";
 import type { ShowFlags, TailFlags, VerifyFlags } from "./ledger-run.ts";
 
 export function ledgerCommand(): Command {
-  return new Command("ledger")
+  const command = new Command("ledger")
     .description("prove, explain and follow the file of charges")
     .addCommand(verifyCommand())
     .addCommand(showCommand())
     .addCommand(tailCommand())
     .addCommand(repriceCommand());
+  return addExamples(command, [
+    ["gateway ledger verify", "is every amount right, and is every line there?"],
+    ["gateway ledger show req_01k…", "how one charge came about"],
+    ["gateway ledger tail", "new lines as they come"],
+  ]);
 }
 
 function openCommand(name: string): Command {

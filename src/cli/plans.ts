@@ -40,9 +40,13 @@ export function plansCommand(): Command {
   addExamples(deactivate, [
     ["gateway plans deactivate max", "keys of its groups get a clear refusal until it is active again"],
   ]);
-  return new Command("plans")
+  const command = new Command("plans")
     .description("subscription plans, which open exclusive groups")
     .addCommand(list)
     .addCommand(activate)
     .addCommand(deactivate);
+  return addExamples(command, [
+    ["gateway plans list", "which are active, and until when"],
+    ["gateway plans activate max --until 2027-01-31", "one that was bought until the end of January"],
+  ]);
 }

@@ -5,11 +5,15 @@ import { addExamples } from "./examples.ts";
 import type { InstallFlags, StatusFlags } from "./service-run.ts";
 
 export function serviceCommand(): Command {
-  return new Command("service")
+  const command = new Command("service")
     .description("run the gateway in the background: a systemd user unit, or a launchd agent on macOS")
     .addCommand(installCommand())
     .addCommand(uninstallCommand())
     .addCommand(statusCommand());
+  return addExamples(command, [
+    ["gateway service install --enable", "have it run from now on"],
+    ["gateway service status", "does it run?"],
+  ]);
 }
 
 function installCommand(): Command {

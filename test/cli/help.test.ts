@@ -49,8 +49,8 @@ describe("help", () => {
     expect(wanted.split(", ").filter((name) => !names.includes(name))).toEqual([]);
   });
 
-  test("ends with examples, on every command that does something", () => {
-    const bare = pages.filter((page) => listCommands(page).length === 0 && listExamples(page).length === 0);
+  test("ends with examples, on every command", () => {
+    const bare = pages.filter((page) => listExamples(page).length === 0);
     expect(bare.map(({ words }) => words.join(" "))).toEqual([]);
   });
 
