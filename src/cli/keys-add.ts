@@ -16,6 +16,7 @@ import {
 } from "./opening.ts";
 import { printSecrets } from "./secret-print.ts";
 import { askSecret, askText, canAsk, fail, readAll, refuseUsage, tell } from "./terminal.ts";
+import { formatCount } from "./text.ts";
 
 export interface AddFlags extends ConfigFlags {
   readonly name?: string;
@@ -110,7 +111,9 @@ export async function readOwnSecret(flag: string | undefined): Promise<string | 
     ? await askSecret({ message: "The key's secret", check: checkSecret })
     : (await readAll()).trim();
   const complaint = checkSecret(text);
-  return complaint === undefined ? text : refuseUsage(complaint);
+  if (complaint !== undefined) refuseUsage(complaint);
+  warnGuessable(text, "A secret");
+  return text;
 }
 
 function checkSecret(text: string): string | undefined {
@@ -120,6 +123,16 @@ function checkSecret(text: string): string | undefined {
   } catch (error) {
     return `The secret cannot be used: ${describe(error)}.`;
   }
+}
+
+/** Nobody counts how often a wrong one is tried. */
+const SAFE_LENGTH = 16;
+
+export function warnGuessable({ length }: string, subject: string): void {
+  if (length < SAFE_LENGTH)
+    tell(
+      `warning: ${subject} of ${formatCount(length, "character")} may be guessed: better ones have ${SAFE_LENGTH} or more.`,
+    );
 }
 
 /** Its hash. */

@@ -9,6 +9,7 @@ import { fieldOf, parseJson } from "../lib/json.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import { parseEnvFile } from "./env-file.ts";
 import { checkKeyName, type ConfigFlags, describe, findGroup, formatMoment, openConfig } from "./opening.ts";
+import { warnGuessable } from "./keys-add.ts";
 import { fail, readAll, refuseUsage, tell } from "./terminal.ts";
 import { formatCount } from "./text.ts";
 
@@ -83,7 +84,11 @@ function readRecord(record: unknown, index: number): Entry {
 }
 
 function readDigest(place: string, secret: string | undefined, digest: string | undefined): string {
-  if (secret !== undefined) return sha256Hex(attempt(place, "secret", () => readSecretText(secret)));
+  if (secret !== undefined) {
+    const text = attempt(place, "secret", () => readSecretText(secret));
+    warnGuessable(text, `${place}: a secret`);
+    return sha256Hex(text);
+  }
   if (digest !== undefined && /^[0-9a-f]{64}$/i.test(digest)) return digest.toLowerCase();
   return refuseUsage(`${place} needs a \`secret\`, or a \`secret_sha256\` of 64 hexadecimal digits.`);
 }

@@ -102,6 +102,21 @@ describe("keys add", () => {
     expect(keys().get("x")?.secretSha256).toBe(sha256Hex("sk-mine-1234567890"));
   });
 
+  test("a secret of one's own that can be guessed is taken, with a warning", async () => {
+    const warning = "of 6 characters may be guessed: better ones have 16 or more.\n";
+    const flags = ["--secret", "-"];
+    const added = await feed("sk-abc\n", "keys", "add", "--name", "x", "--group", "codex", ...flags);
+    expect(added).toMatchObject({ status: 0, stdout: "sk-abc\n" });
+    expect(added.stderr).toStartWith(`warning: A secret ${warning}`);
+    const rotated = await feed("sk-xyz\n", "keys", "rotate", "laptop", ...flags);
+    expect(rotated.stderr).toStartWith(`warning: A secret ${warning}`);
+    const imported = await feed("Y=sk-def\nZ=sk-0123456789abcdef\n", "keys", "import", "--group", "codex");
+    expect(imported.stderr).toBe(`warning: Key 1: a secret ${warning}Imported 2 keys.\n`);
+    expect((await feed("sk-0123456789abc\n", "keys", "rotate", "x", ...flags)).stderr).not.toContain(
+      "warning",
+    );
+  });
+
   test("--expires takes a duration or a date", async () => {
     await gateway("keys", "add", "--name", "d", "--group", "codex", "--expires", "2099-01-31");
     expect(keys().get("d")?.expires).toEqual(new Date("2099-01-31"));
@@ -336,14 +351,15 @@ describe("keys import", () => {
   });
 
   test("takes an env-style file, whose keys go to one group", async () => {
-    const env = "# keys of the old machine\nexport LAPTOP_OLD='sk-one'\n\nCI_KEY = sk-two # the runner\r\n";
+    const env =
+      "# keys of the old machine\nexport LAPTOP_OLD='sk-one-0123456789'\n\nCI_KEY = sk-two-0123456789 # the runner\r\n";
     writeFileSync(folder.join("keys.env"), env);
     expect(await gateway("keys", "import", "keys.env")).toMatchObject({ status: 2, stdout: "" });
     expect(text()).toBe(CONFIG);
     const { status, stderr } = await gateway("keys", "import", "keys.env", "--group", "codex");
     expect([status, stderr]).toEqual([0, "Imported 2 keys.\n"]);
-    expect(keys().get("LAPTOP_OLD")).toMatchObject({ secretSha256: sha256Hex("sk-one") });
-    expect(keys().get("CI_KEY")).toMatchObject({ secretSha256: sha256Hex("sk-two") });
+    expect(keys().get("LAPTOP_OLD")).toMatchObject({ secretSha256: sha256Hex("sk-one-0123456789") });
+    expect(keys().get("CI_KEY")).toMatchObject({ secretSha256: sha256Hex("sk-two-0123456789") });
     expect(keys().get("CI_KEY")?.group.name).toBe("codex");
   });
 
