@@ -39,6 +39,7 @@ export const WORDS: Readonly<Record<ErrorCode, Words>> = {
   wrong_platform: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   plan_inactive: refuseAs("permission_error", "plan_inactive", "PERMISSION_DENIED"),
   host_refused: refuseAs("permission_error", "host_refused", "PERMISSION_DENIED"),
+  origin_refused: refuseAs("permission_error", "origin_refused", "PERMISSION_DENIED"),
   unknown_path: refuseAs("not_found_error", "model_not_found", "NOT_FOUND"),
   unknown_model: refuseAs("not_found_error", "model_not_found", "NOT_FOUND"),
   bad_request: refuseAs("invalid_request_error", null, "INVALID_ARGUMENT"),

@@ -1,6 +1,7 @@
 // Browsers get no permission unless the config names their origin.
 
 import type { Catalog } from "../config/catalog.ts";
+import { GatewayError } from "../lib/errors.ts";
 import type { Exchange, Field } from "../lib/http1/types.ts";
 import type { Arrival } from "./call.ts";
 
@@ -50,22 +51,21 @@ export function isPreflight(exchange: Exchange): boolean {
   return exchange.method === "OPTIONS" && exchange.field("access-control-request-method") !== undefined;
 }
 
+/** Null: pages of its origin may call. */
+export function refuseOrigin(exchange: Exchange, catalog: Catalog): GatewayError | null {
+  if (corsFields(exchange, catalog).length > 0) return null;
+  const text =
+    "Pages of this origin may not call. If they should, add it to cors_origins in the config file.";
+  return new GatewayError("origin_refused", text);
+}
+
 /** `exchange` has been admitted. */
-export function answerPreflight({ exchange, id }: Arrival, catalog: Catalog): void {
-  const named: Field = ["x-request-id", id];
-  if (corsFields(exchange, catalog).length === 0) {
-    exchange.answer(
-      403,
-      [named, ["content-type", "text/plain"]],
-      "This origin is not among cors_origins in the config file.\n",
-    );
-    return;
-  }
+export function answerPreflight({ exchange, id }: Arrival): void {
   const asked = exchange.field("access-control-request-headers") ?? "authorization, content-type";
   exchange.answer(
     204,
     [
-      named,
+      ["x-request-id", id],
       ["access-control-allow-methods", "GET, POST, DELETE"],
       ["access-control-allow-headers", asked],
       ["access-control-max-age", "600"],

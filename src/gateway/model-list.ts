@@ -5,6 +5,7 @@ import { dialectOf, listDialect } from "../dialects/index.ts";
 import type { ModelEntry } from "../dialects/dialect.ts";
 import { GatewayError } from "../lib/errors.ts";
 import type { Client } from "../lib/http1/client.ts";
+import { UpstreamFault } from "../lib/http1/types.ts";
 import { joinChunks, readUpTo } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { decodeInbound } from "./decode.ts";
@@ -23,6 +24,8 @@ export interface ChannelModels {
   readonly models: readonly ModelEntry[];
   /** Why the upstream's list could not be had; null when it was. */
   readonly problem: string | null;
+  /** That was the gateway's own want of files or ports. */
+  readonly short: boolean;
 }
 
 /** A model of a group, and the channels that serve it. */
@@ -43,10 +46,11 @@ export function createModelLists(client: Client): ModelLists {
     try {
       const models = await fetchModels(client, channel, vendor);
       lastKnown.set(place, models);
-      return { models, problem: null };
+      return { models, problem: null, short: false };
     } catch (error) {
       const known = lastKnown.get(place) ?? namesInConfig(channel);
-      return { models: known, problem: error instanceof Error ? error.message : String(error) };
+      const problem = error instanceof Error ? error.message : String(error);
+      return { models: known, problem, short: error instanceof UpstreamFault && error.kind === "shortage" };
     }
   };
   return {
@@ -160,10 +164,10 @@ function explainNothing(group: Group, lists: readonly ChannelModels[]): GatewayE
   const reasons = group.channels.map(
     (channel, index) => `"${channel.name}": ${lists[index]?.problem ?? "empty"}`,
   );
-  return new GatewayError(
-    "upstream_failed",
-    `No channel of the group "${group.name}" could be asked for its models (${reasons.join("; ")}).`,
-  );
+  const text = `No channel of the group "${group.name}" could be asked for its models (${reasons.join("; ")}).`;
+  return lists.some(({ short }) => short)
+    ? new GatewayError("unavailable", text, { retryAfterSeconds: 5 })
+    : new GatewayError("upstream_failed", text);
 }
 
 /** GET of a list or of one model, in the shape that the key's group has on that path. */

@@ -10,9 +10,14 @@ import { BodyBroken, BodyTooLarge, ClientGone, type Exchange, type Field } from 
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof ClientGone) return new GatewayError("client_gone", "The client left.");
-  if (error instanceof BodyTooLarge) return new GatewayError("body_too_large", error.message);
+  if (error instanceof BodyTooLarge) return refuseLarge(error.message);
   if (error instanceof BodyBroken) return describeMalformed("bad_request", error.message);
   return new GatewayError("internal", "The gateway failed inside; its log says how.", { cause: error });
+}
+
+function refuseLarge(why: string): GatewayError {
+  const text = `The request cannot be taken: ${why}. Send less, or raise max_body in the config file.`;
+  return new GatewayError("body_too_large", text);
 }
 
 const MALFORMED: ReadonlyMap<number, ErrorCode> = new Map([

@@ -10,7 +10,7 @@ import type { Refusal } from "../lib/http1/refusal.ts";
 import { Shortage } from "../lib/http1/shortage.ts";
 import type { Exchange } from "../lib/http1/types.ts";
 import { type Arrival, createIdSource } from "./call.ts";
-import { admitOrigin, answerPreflight, isPreflight } from "./cors.ts";
+import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./cors.ts";
 import type { Gateway } from "./gateway.ts";
 import { isOwnHost } from "./host.ts";
 import { reportFault } from "./observer.ts";
@@ -113,7 +113,9 @@ function receive(arrival: Arrival, gateway: Gateway, boundHost: string): Promise
     return turnAway(arrival, refuseHost(exchange), dialect, gateway);
   }
   if (isPreflight(exchange)) {
-    answerPreflight(arrival, catalog);
+    const refusal = refuseOrigin(exchange, catalog);
+    if (refusal !== null) return turnAway(arrival, refusal, dialect, gateway);
+    answerPreflight(arrival);
     return null;
   }
   switch (recognised.kind) {

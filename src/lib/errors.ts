@@ -10,6 +10,7 @@ export const STATUS_OF = {
   wrong_platform: 403,
   plan_inactive: 403,
   host_refused: 403,
+  origin_refused: 403,
   unknown_path: 404,
   unknown_model: 404,
   bad_request: 400,

@@ -229,6 +229,7 @@ describe("bodies that are turned away", () => {
     for (const answer of [told, chunked, packed]) {
       expect(answer.status).toBe(413);
       expect(JSON.parse(answer.text).error.type).toBe("request_too_large");
+      expect(JSON.parse(answer.text).error.message).toContain("raise max_body");
     }
     expect(small.upstream.requests).toHaveLength(0);
     await small.stop();

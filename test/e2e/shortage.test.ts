@@ -110,6 +110,15 @@ test.skipIf(process.platform === "win32")(
       expect(page).toContain('gateway_channel_state{channel="messages",state="resting"} 0');
       expect(page).toContain('gateway_channel_state{channel="messages",state="unavailable"} 0');
       expect(notices(gateway)).toHaveLength(1);
+      const before = watcher.bytes().length;
+      watcher.send(
+        writeRequest({ ...makeRequest("messages"), method: "GET", target: "/v1/models", body: "" }),
+      );
+      const list = parseAnswer(
+        (await watcher.until((bytes) => whole(bytes.subarray(before)))).subarray(before),
+      )!;
+      expect([list.status, list.field("retry-after")]).toEqual([503, "5"]);
+      expect(list.text).toContain("ulimit -n");
 
       for (const socket of waiting.splice(0)) reply(socket);
       for (const client of clients) client.close();
