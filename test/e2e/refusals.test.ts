@@ -2,6 +2,7 @@
 // dialect that their path belongs to, as far as it can be read, with an id, and in the log.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
 import { openRaw, parseAnswer, type RawAnswer, rawRequest } from "../harness/raw.ts";
 import { bearer, openWorld, type World } from "./world.ts";
 
@@ -128,6 +129,47 @@ describe("what is no HTTP is refused in the manners of its path", () => {
         .match(/HTTP\/1\.1 \d/g),
     ).toHaveLength(2);
     expect(world.upstream.requests).toHaveLength(0);
+  });
+
+  test("whatever bytes come: each error is JSON, has an id, and repeats none of them raw", async () => {
+    const request = `POST /v1/messages HTTP/1.1\r\n${HOST}x-a: b\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`;
+    const change = fc.record({
+      at: fc.nat(request.length),
+      drop: fc.nat(4),
+      put: fc.constantFrom(
+        "",
+        "\0",
+        "\r",
+        "\n",
+        " ",
+        ":",
+        "\u00ff",
+        "\u001b[2J",
+        '"',
+        "host: a\r\n",
+        "\r\n\r\n",
+      ),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 3 }), async (changes) => {
+        let wire = request;
+        for (const { at, drop, put } of changes) wire = wire.slice(0, at) + put + wire.slice(at + drop);
+        const client = await openRaw(world.gateway.port);
+        client.send(
+          Buffer.from(`${wire}\r\n\r\nGET /healthz HTTP/1.1\r\n${HOST}connection: close\r\n\r\n`, "latin1"),
+        );
+        await client.ended;
+        expect(client.bytes().length).toBeGreaterThan(0);
+        for (let rest = client.bytes(); rest.length > 0;) {
+          const answer = parseAnswer(rest)!;
+          expect(answer.field("x-request-id")).toStartWith("req_");
+          expect(answer.text).not.toMatch(/[\0-\u001f]/);
+          if (answer.status >= 400) expect(typeof JSON.parse(answer.text).error.message).toBe("string");
+          rest = rest.subarray(rest.indexOf("\r\n\r\n") + 4 + answer.body.length);
+        }
+      }),
+      { numRuns: 300 },
+    );
   });
 
   test("a HEAD has no body", async () => {
