@@ -9,12 +9,19 @@ export function listSelectable(catalog: Catalog, now: Date): Group[] {
   return [...catalog.groups.values()].filter((group) => isGroupOpen(group, now));
 }
 
+/** Why there is none that can be listed. */
+export function describeNone({ groups }: Catalog): string {
+  return groups.size === 0
+    ? "There are no groups to choose from: the config file's `groups` section makes them."
+    : "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` opens them.";
+}
+
 /** By the flag, else by asking. */
 export async function chooseGroup(flag: string | undefined, catalog: Catalog, now: Date): Promise<string> {
   if (flag !== undefined) return requireSelectable(catalog, flag, now).name;
   const groups = listSelectable(catalog, now);
   if (groups.length === 0) {
-    return fail("There is no group to choose: the config file has none, or none whose plan is active.");
+    return fail(describeNone(catalog));
   }
   if (!canAsk()) {
     return refuseUsage(`--group is missing: one of ${groups.map((group) => group.name).join(", ")}.`);

@@ -1,7 +1,7 @@
 // `gateway groups list`.
 
 import { type Group, isGroupOpen } from "../config/catalog.ts";
-import { listSelectable } from "./group-choice.ts";
+import { describeNone, listSelectable } from "./group-choice.ts";
 import { type ConfigFlags, listLimits, openConfig } from "./opening.ts";
 import { printJson, printTable, tell } from "./terminal.ts";
 
@@ -19,17 +19,17 @@ export function listGroups(flags: GroupsFlags): void {
     return;
   }
   if (groups.length === 0) {
-    tell("There are no groups to choose from: the config file's `groups` section makes them.");
+    tell(describeNone(catalog));
     return;
   }
   printTable(
     [
       { title: "NAME" },
-      { title: "PLATFORM" },
+      { title: "PLATFORM", spare: 1 },
       { title: "MULTIPLIER", align: "right" },
       { title: "STATE" },
-      { title: "CHANNELS" },
-      { title: "DESCRIPTION" },
+      { title: "CHANNELS", spare: 3 },
+      { title: "DESCRIPTION", spare: 2 },
     ],
     groups.map((group) => [
       group.name,

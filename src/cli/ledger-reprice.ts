@@ -6,7 +6,7 @@ import { loadPriceBook } from "../billing/prices.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../lib/money.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { describe, openConfig } from "./opening.ts";
-import { readSince, readUntil } from "./period.ts";
+import { readPeriod } from "./period.ts";
 import { fail, printJson, printTable, tell } from "./terminal.ts";
 
 export interface RepriceFlags extends LedgerFlags {
@@ -30,8 +30,7 @@ const BATCH = 1000;
 export async function repriceLedger(flags: RepriceFlags): Promise<void> {
   const path = findLedger(flags);
   const query = {
-    since: readSince(flags.since, new Date()),
-    until: readUntil(flags.until),
+    ...readPeriod(flags),
     book: loadPriceBook(),
     overrides: openConfig(flags).catalog.prices,
   };

@@ -70,7 +70,7 @@ export function show(id: string, flags: ShowFlags): void {
 }
 
 export async function tail(flags: TailFlags): Promise<void> {
-  if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number.");
+  if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number up to 9999999.");
   const path = findReported(flags);
   const tellLine = (text: string): void => print(flags.json === true ? text : formatLine(text));
   const { texts, next } = readLastLines(path, Number(flags.lines));

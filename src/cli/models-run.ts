@@ -7,7 +7,7 @@ import { findConfig, loadConfig } from "../config/file.ts";
 import { resolveModel } from "../gateway/match.ts";
 import { createModelLists, listGroup, type ModelLists, type ServedModel } from "../gateway/model-list.ts";
 import { createClient } from "../lib/http1/client.ts";
-import { listSelectable } from "./group-choice.ts";
+import { describeNone, listSelectable } from "./group-choice.ts";
 import { type ConfigFlags, describe, findGroup, findKey } from "./opening.ts";
 import { printJson, printTable, refuseUsage, tell } from "./terminal.ts";
 
@@ -26,6 +26,7 @@ interface Listed {
 export async function showModels(flags: ModelsFlags): Promise<void> {
   const { catalog } = loadConfig(findConfig(flags.config, process.env), process.env);
   const groups = chooseGroups(flags, catalog);
+  if (groups.length === 0) tell(describeNone(catalog));
   const client = createClient();
   const asked = askOnce(createModelLists(client));
   const listed: Listed[] = [];

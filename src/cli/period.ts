@@ -6,6 +6,23 @@ import { refuseUsage } from "./terminal.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
+export interface PeriodFlags {
+  readonly since?: string;
+  readonly until?: string;
+}
+
+/** Each null without its flag. */
+export function readPeriod(flags: PeriodFlags): {
+  readonly since: string | null;
+  readonly until: string | null;
+} {
+  const since = readSince(flags.since, new Date());
+  const until = readUntil(flags.until);
+  if (since !== null && until !== null && until <= since)
+    refuseUsage(`--until: ${flags.until} is before --since.`);
+  return { since, until };
+}
+
 /** `7d` is the last seven days, today among them; `12h` the last twelve hours; a date begins at 00:00. */
 export function readSince(text: string | undefined, now: Date): string | null {
   if (text === undefined) return null;

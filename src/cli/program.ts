@@ -39,7 +39,7 @@ function chooseBare(): string {
 function prepare(command: Command): void {
   command.exitOverride().showSuggestionAfterError();
   command.showHelpAfterError(`\`${nameCommand(command)} --help\` tells more.`);
-  command.configureOutput({ outputError: (text, write) => write(reword(text)) });
+  command.configureOutput({ outputError: (text, write) => write(reword(text, command)) });
   if (command.commands.length > 0) command.addHelpText("before", () => refuseOtherHelp(command));
   command.commands.forEach(prepare);
 }
@@ -52,15 +52,24 @@ function nameCommand(command: Command): string {
 function refuseOtherHelp(command: Command): string {
   const word = command.args.find((arg) => arg !== "help");
   if (word === undefined || word.startsWith("-")) return "";
-  const names = command
+  return command.error(`error: unknown command '${word}'${suggestNearest(word, listNames(command))}`);
+}
+
+function listNames(command: Command): string[] {
+  return command
     .createHelp()
     .visibleCommands(command)
     .map((each) => each.name());
-  return command.error(`error: unknown command '${word}'${suggestNearest(word, names)}`);
 }
 
+const TOO_MANY = "error: too many arguments";
+
 /** As the other messages are worded, and with the choice that was probably meant. */
-function reword(text: string): string {
+function reword(text: string, command: Command): string {
+  // It does something without a command of its own, and takes none that it does not know.
+  const [word] = command.commands.length > 0 && text.startsWith(TOO_MANY) ? command.args : [];
+  if (word !== undefined)
+    return `gateway: unknown command '${word}'${suggestNearest(word, listNames(command))}\n`;
   const [, given, value = "", list = ""] =
     /^error: (.*?)'?([^' ]*)' is invalid.* Allowed choices are (.*)\.\n$/.exec(text) ?? [];
   if (given === undefined) return text.replace(/^error: /, "gateway: ");

@@ -13,14 +13,12 @@ import { CALL_KINDS, USAGE_KINDS } from "../billing/usage.ts";
 import { formatDecimal, formatRounded, formatUsd, parseDecimal } from "../lib/money.ts";
 import { drawBar } from "./bars.ts";
 import { findReported, type LedgerFlags } from "./ledger-place.ts";
-import { readSince, readUntil } from "./period.ts";
+import { type PeriodFlags, readPeriod } from "./period.ts";
 import { type Column, print, printJson, printTable, refuseUsage, tell } from "./terminal.ts";
 import { formatCount } from "./text.ts";
 
-export interface UsageFlags extends LedgerFlags {
+export interface UsageFlags extends LedgerFlags, PeriodFlags {
   readonly by: Dimension;
-  readonly since?: string;
-  readonly until?: string;
   readonly csv?: true;
   readonly json?: true;
 }
@@ -28,8 +26,7 @@ export interface UsageFlags extends LedgerFlags {
 export function showUsage(flags: UsageFlags): void {
   if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json exclude each other.");
   const { by } = flags;
-  const since = readSince(flags.since, new Date());
-  const until = readUntil(flags.until);
+  const { since, until } = readPeriod(flags);
   const report = sumLedger(findReported(flags), { by, since, until });
   if (flags.json === true) {
     const rows = Array.from(report.rows, ([name, totals]) => ({ [by]: name, ...describeTotals(totals) }));

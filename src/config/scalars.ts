@@ -8,7 +8,7 @@ import { formatDecimal, parseDecimal } from "../lib/money.ts";
 export function readName(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(text)) return text;
   throw new RangeError(
-    "a name is 1 to 64 letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
+    "a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
   );
 }
 

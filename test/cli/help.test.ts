@@ -105,6 +105,7 @@ describe("did you mean", () => {
     ["keys lst --help", '"list"'],
     ["help keys lst", '"list"'],
     ["keys help lst", '"list"'],
+    ["channels disbale x", '"disable"'],
   ];
   for (const [line, meant] of rows) {
     test(`gateway ${line}`, async () => {

@@ -80,6 +80,11 @@ test("a damaged line is told in a sentence, by show and by tail", async () => {
   expect(stdout.trimEnd().split("\n").slice(1)).toEqual(["req_2", "(no line of a ledger)"]);
 });
 
+test("tail says how many lines it can show at most", async () => {
+  const { status, stderr } = await run("ledger", "tail", "-n", "99999999", "--no-follow", "--ledger", "any");
+  expect([status, stderr]).toEqual([2, "gateway: --lines: expected a whole number up to 9999999.\n"]);
+});
+
 test("tail shows the last lines and those that come, or ends after the last", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
   const { stdout } = await run("ledger", "tail", "-n", "2", "--no-follow", "--ledger", path);

@@ -91,6 +91,20 @@ describe("plans", () => {
     expect(text()).toBe(CONFIG);
   });
 
+  test("groups that no plan opens yet are named as such where there are no others", async () => {
+    writeFileSync(
+      folder.join("gateway.yaml"),
+      CONFIG.replace(/ {2}claude: .*\n/, "").replace(/ {2}past: .*\n/, ""),
+    );
+    const { status, stderr } = await gateway("groups", "list");
+    expect(stderr).toBe(
+      "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` opens them.\n",
+    );
+    expect(status).toBe(0);
+    const models = await gateway("models");
+    expect(models).toEqual({ status: 0, stdout: "", stderr });
+  });
+
   test("a plan that has ended is not advised without the end that it needs", async () => {
     const add = (plans: string) => {
       writeFileSync(

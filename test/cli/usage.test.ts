@@ -90,6 +90,8 @@ test("usage says so when there is nothing, and refuses what it can't read", asyn
     ["--by", "hour"],
     ["--since", "yesterday"],
     ["--csv", "--json"],
+    ["--since", "2026-11-20", "--until", "2026-11-19"],
+    ["--since", "2026-11-20T10:00:00Z", "--until", "2026-11-20T10:00:00Z"],
   ]) {
     expect((await run("usage", "--ledger", path, ...args)).status).toBe(2);
   }
@@ -128,6 +130,15 @@ test("--until says what it takes, which is no duration", async () => {
   expect(stderr).toBe(
     "gateway: --until: expected a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.\n",
   );
+});
+
+test("a period that ends before it begins is no empty one", async () => {
+  const days = ["--since", "2026-11-20", "--until", "2026-11-19"];
+  const sentence = "gateway: --until: 2026-11-19 is before --since.\n";
+  expect(await run("usage", "--ledger", path, ...days)).toEqual({ status: 2, stdout: "", stderr: sentence });
+  expect(
+    (await run("usage", "--ledger", path, "--since", "2026-11-19", "--until", "2026-11-19")).status,
+  ).toBe(0);
 });
 
 test("a ledger that is a folder is told as one that cannot be read", async () => {

@@ -86,7 +86,7 @@ describe("a mistake is told with its place and what was meant", () => {
     [
       "a name that is none",
       "plans: { 'a b': { groups: [g] } }\ngroups: {}",
-      "1:10: plans.a b: a name is 1 to 64 letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
+      "1:10: plans.a b: a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
     ],
     [
       "a channel of another platform",
