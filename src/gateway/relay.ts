@@ -52,7 +52,7 @@ async function relayWhole(passage: Passage): Promise<void> {
   const fields = answerFields(passage);
   const chargeUsd = closing.draft?.charge_usd ?? null;
   if (chargeUsd !== null) fields.push(["x-gateway-charge", chargeUsd]);
-  // The client need not wait for the books.
+  // Nobody need wait for the books.
   try {
     errand.call.exchange.answer(told.status, fields, told.body);
   } finally {
@@ -107,11 +107,15 @@ async function relayStream(passage: Passage, begun: readonly Uint8Array[]): Prom
   if (begun.length === 0 && !answer.inbound.buffered) exchange.flush();
   const { fault, last } = await pump(passage, begun);
   const ending = judge(passage, fault);
-  settle(bill, ending, gateway);
-  if (exchange.gone) return;
-  if (ending.outcome === "complete") exchange.end();
-  else if (!streamed) exchange.reset();
-  else breakStream(passage, ending.reading?.end === "error" ? null : explainBreak(passage, fault), last);
+  // Nobody need wait for the books.
+  try {
+    if (exchange.gone) return;
+    if (ending.outcome === "complete") exchange.end();
+    else if (!streamed) exchange.reset();
+    else breakStream(passage, ending.reading?.end === "error" ? null : explainBreak(passage, fault), last);
+  } finally {
+    settle(bill, ending, gateway);
+  }
 }
 
 /** Moves the body. Returns why it stopped early, if it did, and its last two chunks. */
