@@ -17,6 +17,13 @@ export type Job =
       readonly warmMs: number;
       readonly ms: number;
     }
+  /** Requests one after another on one connection, so long after each other's end that caches have forgotten. */
+  | {
+      readonly do: "sparse";
+      readonly request: RequestOptions;
+      readonly gapMs: number;
+      readonly times: number;
+    }
   /** Streams begun a millisecond after one another, so that few events are due at once, until each has run so many times. */
   | {
       readonly do: "stream";
@@ -61,6 +68,22 @@ function runFor(crowd: Crowd, ms: number): number {
   const start = performance.now();
   while (performance.now() - start < ms) crowd.wait(100);
   return (performance.now() - start) / 1000;
+}
+
+function askSparsely(job: Extract<Job, { do: "sparse" }>): Outcome {
+  const crowd = new Crowd(job.request, 1);
+  const start = performance.now();
+  let client = crowd.join();
+  crowd.done = (served) => {
+    client = served;
+  };
+  for (let asked = 1; asked <= job.times; asked += 1) {
+    crowd.ask(client);
+    while (crowd.tally.requests < asked && performance.now() - start < LONGEST_MS) crowd.wait(100);
+    sleep(job.gapMs);
+  }
+  crowd.end();
+  return crowd.tally.report((performance.now() - start) / 1000);
 }
 
 function stream(job: Extract<Job, { do: "stream" }>): Outcome {
@@ -137,6 +160,8 @@ function run(job: Job): Outcome {
   switch (job.do) {
     case "repeat":
       return repeat(job);
+    case "sparse":
+      return askSparsely(job);
     case "stream":
       return stream(job);
     case "hold":

@@ -20,6 +20,7 @@ const HELP = `bun run bench [flags]
   --executable FILE    the compiled gateway, measured beside the source (dist/gateway when it exists)
   --against FOLDER     another checkout of this project, measured beside this one
   --peers              Portkey and claude-code-router too, fetched from npm into a temporary folder
+  --layers             the floor, and what each of the gateway's duties adds to it, as programs beside it
   --profile PART       a CPU profile of the gateway in one of them instead of measurements
   --json               the results as one JSON document
 `;
@@ -34,6 +35,7 @@ function readFlags() {
       executable: { type: "string" },
       against: { type: "string" },
       peers: { type: "boolean", default: false },
+      layers: { type: "boolean", default: false },
       profile: { type: "string" },
       json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },

@@ -1,6 +1,7 @@
 // The order of measuring: rounds, in each of them one target after the other, so that a noisy machine weighs on all.
 
 import { type Bench, describeRequest } from "./bench.ts";
+import { planLayers } from "./layers.ts";
 import { measureColdStart, measureFlatness, measureMemory, measureVersion } from "./lifecycle.ts";
 import { readMemory } from "./machine.ts";
 import { Results } from "./measures.ts";
@@ -15,6 +16,7 @@ export interface Plan {
   readonly only: ReadonlySet<string>;
   readonly quick: boolean;
   readonly peers: boolean;
+  readonly layers: boolean;
   /** How far it has come. */
   readonly tell: (text: string) => void;
 }
@@ -52,6 +54,8 @@ async function measureScenarios(
   if (chosen.length === 0) return;
   const targets: Target[] = [];
   for (const recipe of recipes) targets.push(await recipe.start(bench.upstream.port));
+  for (const recipe of plan.layers ? planLayers(bench.cores) : [])
+    targets.push(await recipe.start(bench.upstream.port));
   for (const recipe of plan.peers ? planPeers(bench.cores) : []) {
     plan.tell(`fetching ${recipe.name}`);
     targets.push(...(await invite(recipe, bench, results)));

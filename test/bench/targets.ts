@@ -29,7 +29,7 @@ export interface Recipe {
 }
 
 export const PLAIN = { path: "/v1/messages", model: "claude-haiku-4-5", openai: null, guest: null };
-const SECRET = "sk-bench";
+export const SECRET = "sk-bench";
 export const MAIN = join(import.meta.dir, "../../src/main.ts");
 const EXECUTABLE = join(import.meta.dir, "../../dist/gateway");
 
