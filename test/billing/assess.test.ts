@@ -68,13 +68,92 @@ describe("an answer that broke off", () => {
     expect(judge(reading)).toEqual({ basis: "partial", usage: [usage], estimated, suspect: false });
   });
 
+  test.each<[string, Usage, number]>([
+    ["less output seen than reported", { input: 1, output: 9 }, 5],
+    ["as much output seen as reported", { input: 1, output: 9 }, 9],
+    ["nothing reported of its output, and none seen", { input: 1 }, 0],
+  ])("with %s costs what was reported", (_, usage, estimatedOutput) => {
+    const told = judge(readingOf(usage, { estimatedOutput }));
+    expect(told).toEqual({ basis: "partial", usage: [usage], estimated: [], suspect: false });
+  });
+
+  test("with a single token seen pays for it", () => {
+    const told = judge(readingOf({ input: 1 }, { estimatedOutput: 1 }));
+    expect(told).toMatchObject({ usage: [{ input: 1, output: 1 }], estimated: ["output"] });
+  });
+
+  test("in its second pass keeps the first as it was, and each pass its model", () => {
+    const first = { model: "a", pass: "compaction", usage: { input: 3, output: 4 } };
+    const last = { model: "b", pass: "advisor_message", usage: { output: 2 } };
+    const reading = { ...OPEN, parts: [first, last], estimatedOutput: 9 };
+    const ended = { outcome: "client_closed", status: 200, streamed: true, estimatedInput: 70 } as const;
+    expect(assess({ ...ended, reading }).parts).toEqual([
+      first,
+      { ...last, usage: { input: 70, output: 9 } },
+    ]);
+    expect(assess({ ...ended, reading: { ...OPEN, estimatedOutput: 9 } }).parts).toEqual([
+      { model: null, pass: "message", usage: { input: 70, output: 9 } },
+    ]);
+  });
+
   test("before anything was said is unknown", () => {
     expect(judge(OPEN)).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });
   });
 });
 
+describe("an answer that never came", () => {
+  const nothing = { basis: "exact", usage: [], estimated: [], suspect: false };
+  const unknown = { ...nothing, basis: "unknown" };
+
+  test.each([400, 429, 500])("but an error of status %d costs nothing, whatever it reports", (status) => {
+    const reading = readingOf({ input: 5, output: 1 }, FINAL);
+    for (const outcome of ["upstream_error", "complete", "client_closed"] as const)
+      expect(judge(reading, { outcome, status })).toEqual(nothing);
+    expect(
+      assess({ outcome: "upstream_error", status, reading: null, streamed: true, estimatedInput: 70 }),
+    ).toMatchObject({ basis: "exact", parts: [] });
+  });
+
+  test.each([
+    ["without a status", null, OPEN],
+    ["without a status, though something was read", null, readingOf({ input: 5 }, FINAL)],
+    ["with a status, and nothing that could be read", 200, null],
+  ])("%s is unknown", (_, status, reading) => {
+    for (const outcome of ["upstream_error", "client_closed", "interrupted"] as const) {
+      const { basis, parts } = assess({ outcome, status, reading, streamed: true, estimatedInput: 70 });
+      expect([basis, parts]).toEqual([unknown.basis, []]);
+    }
+  });
+});
+
 describe("a whole answer", () => {
   const whole = { outcome: "complete" } as const;
+
+  test("of a single token costs it", () => {
+    expect(judge(readingOf({ input: 1 }, FINAL), whole)).toMatchObject({
+      basis: "exact",
+      usage: [{ input: 1 }],
+    });
+  });
+
+  test("that is no stream has said something, and is suspect when it reports zeros", () => {
+    const told = judge(readingOf({ input: 0, output: 0 }, FINAL), { ...whole, streamed: false });
+    expect(told).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
+  });
+
+  test("that goes on in the background is unknown so far, and not suspect", () => {
+    const stored = { id: "resp_1", goesOn: true };
+    const told = judge(readingOf(null, { ...FINAL, stored }), whole);
+    expect(told).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });
+    const done = judge(readingOf(null, { ...FINAL, stored: { ...stored, goesOn: false } }), whole);
+    expect(done).toMatchObject({ basis: "unknown", suspect: true });
+  });
+
+  test("without its last report costs what was reported before, and nothing is estimated", () => {
+    const told = judge(readingOf({ output: 1 }, { estimatedOutput: 9 }), whole);
+    expect(told).toEqual({ basis: "partial", usage: [{ output: 1 }], estimated: [], suspect: false });
+    expect(judge(OPEN, whole)).toMatchObject({ basis: "unknown", usage: [], suspect: false });
+  });
 
   test("costs what it reports, nothing where it said nothing", () => {
     for (const usage of [
@@ -108,6 +187,13 @@ describe("an answer that says it failed", () => {
   ])("and reported nothing costs nothing, as a %s", (_, final) => {
     const told = judge(readingOf(null, { end: "error", final, estimatedOutput: 9 }), failed);
     expect(told).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
+  });
+
+  test("and ended without a word of it costs nothing either, unless its body is whole", () => {
+    const cut = judge(readingOf(null, { end: "open", final: false }), failed);
+    expect(cut).toMatchObject({ basis: "exact", usage: [] });
+    const body = judge(readingOf(null, { ...FINAL, estimatedOutput: 9 }), failed);
+    expect(body).toMatchObject({ basis: "unknown", suspect: true });
   });
 
   test.each([

@@ -1,9 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { computeCharge, deriveAmounts, type Billed } from "../../src/billing/charge.ts";
+import {
+  AmountCheck,
+  computeCharge,
+  deriveAmounts,
+  type Billed,
+  multiplyExactly,
+} from "../../src/billing/charge.ts";
 import { loadPriceBook, type Rates } from "../../src/billing/prices.ts";
 import type { Tariff, Usage } from "../../src/billing/usage.ts";
-import { parseDecimal, subtractDecimals } from "../../src/lib/money.ts";
+import { parseDecimal, readPico, subtractDecimals } from "../../src/lib/money.ts";
 
 const book = loadPriceBook();
 const AT = new Date("2026-11-20T12:00:00Z");
@@ -89,6 +95,9 @@ describe("an answer's charge", () => {
       official: "0",
       charge: "0",
       parts: [],
+      prices: {},
+      priceSource: null,
+      tier: null,
       unpricedBecause: null,
     });
     expect(bill("gpt-5", { input: 0, output: 0 })).toMatchObject({ official: "0", charge: "0" });
@@ -109,6 +118,38 @@ describe("an answer's charge", () => {
     expect(charged.parts.map(({ model, official_usd }) => [model, official_usd])).toEqual([
       ["claude-sonnet-5", "2.02"],
       ["claude-opus-4-8", "5.00025"],
+    ]);
+  });
+});
+
+describe("the prices that an answer in parts tells", () => {
+  const advisor = { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1 } };
+  const compaction = { model: "claude-haiku-4-5", pass: "compaction", usage: { input: 1 } };
+
+  test("are those of the model that the answer names, wherever its part stands", () => {
+    const parts = [advisor, { model: null, pass: "message", usage: { input: 1 } }];
+    expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "2" } });
+    const asked = { parts, model: null, requested: "claude-sonnet-5" };
+    expect(bill("", {}, asked)).toMatchObject({ prices: { input: "2" }, tier: "standard" });
+    // The one that was asked for answered in part only: the answer names another.
+    const named = [compaction, { ...advisor, model: "claude-sonnet-5" }];
+    const both = { parts: named, requested: "claude-haiku-4-5" };
+    expect(bill("claude-sonnet-5", {}, both)).toMatchObject({ prices: { input: "2" } });
+  });
+
+  test("are the first part's where none is the answer's own", () => {
+    const parts = [advisor, compaction];
+    expect(bill("claude-sonnet-5", {}, { parts })).toMatchObject({ prices: { input: "5" } });
+  });
+
+  test("come from each source once", () => {
+    const overrides = new Map<string, Rates>([["mine", { input: "3" }]]);
+    const own = { model: "mine", pass: "message", usage: { input: 1 } };
+    const from = (...parts: Billed["parts"]) => bill("mine", {}, { parts, overrides }).priceSource;
+    expect([from(own), from(own, own), from(own, advisor, compaction)]).toEqual([
+      "config",
+      "config",
+      "config, book 2026-11-20",
     ]);
   });
 });
@@ -226,8 +267,16 @@ describe("how it was served decides the price", () => {
   ])(
     "%s is unpriced, never free and never guessed",
     (_what, model, usage: Usage, tariff: Tariff, because) => {
-      const none = { prices: null, priceSource: null, official: null, charge: null };
-      expect(bill(model, usage, { tariff })).toMatchObject({ ...none, usage, unpricedBecause: because });
+      expect(bill(model, usage, { tariff })).toEqual({
+        usage,
+        parts: [{ model, pass: "message", usage, prices: null, tier: null, official_usd: null }],
+        prices: null,
+        priceSource: null,
+        tier: null,
+        official: null,
+        charge: null,
+        unpricedBecause: because,
+      });
     },
   );
 
@@ -329,12 +378,28 @@ describe("a price in the config", () => {
     expect(bill("gpt-5-mini", { input: 1_000_000 }, asked)).toMatchObject({ official: "0.25" });
   });
 
+  test("for the model that was asked for is no price of another that had its part in the answer", () => {
+    const parts = [{ model: "claude-nova-9", pass: "advisor_message", usage: { input: 1 } }];
+    expect(bill("my-model", {}, { parts, overrides, requested: "my-model" })).toMatchObject({
+      official: null,
+      unpricedBecause: "no price for claude-nova-9",
+    });
+  });
+
+  test("the book's price of what was asked for is never that of an answer that calls itself otherwise", () => {
+    for (const requested of ["gpt-5-mini", null])
+      expect(bill("gpt-7-nova", { input: 1 }, { overrides, requested }).unpricedBecause).toBe(
+        "no price for gpt-7-nova",
+      );
+  });
+
   test("an answer without a model's name is the model's that was asked for", () => {
     expect(bill("", { input: 1_000_000 }, { model: null, requested: "gpt-5-mini" })).toMatchObject({
       official: "0.25",
     });
     expect(bill("", { input: 1 }, { model: null })).toMatchObject({
       unpricedBecause: "the answer names no model",
+      parts: [{ model: "", usage: { input: 1 } }],
     });
   });
 });
@@ -420,5 +485,108 @@ test("a line whose prices lack a kind that was used gives no amount", () => {
     official: null,
     charge: null,
     parts: [],
+  });
+});
+
+test("a kind that was not used needs no price", () => {
+  const usage = { input: 1, web_search: 0, output: undefined, reasoning: 7 };
+  expect(deriveAmounts({ usage, prices: { input: "1" }, multiplier: "1" }).official).toBe("0.000001");
+});
+
+test("a line in parts of which one has no price has no amount, and tells those of the others", () => {
+  const parts = [
+    { usage: { input: 2 }, prices: { input: "1" } },
+    { usage: { input: 1 }, prices: null },
+  ];
+  const line = { usage: { input: 3 }, prices: null, multiplier: "1" };
+  expect(deriveAmounts({ ...line, parts })).toEqual({
+    official: null,
+    charge: null,
+    parts: ["0.000002", null],
+  });
+  expect(deriveAmounts({ ...line, parts: parts.slice(0, 1) })).toEqual({
+    official: "0.000002",
+    charge: "0.000002",
+    parts: ["0.000002"],
+  });
+});
+
+test("what is explained before it is rounded has all of its places", () => {
+  expect(multiplyExactly("0.0000000000001", "0.3")).toBe("0.00000000000003");
+});
+
+describe("the quick check of a line's amounts", () => {
+  const prices = { input: "3", output: "15.25", cache_read: "0.000001", web_search_per_1k: "1" };
+  const kinds = ["input", "output", "cache_read", "web_search", "reasoning"];
+  const some = fc.tuple(...kinds.map(() => fc.nat(1000)));
+  const multiplier = fc
+    .tuple(fc.nat(20), fc.nat(99))
+    .map(([whole, part]) => `${whole}.${String(part).padStart(2, "0")}`);
+  const usageOf = (numbers: readonly number[]) =>
+    Object.fromEntries(kinds.map((kind, index) => [kind, numbers[index] ?? 0]));
+  const pico = (amount: string | null | undefined): number => readPico(amount ?? "");
+
+  test("lets pass what the exact way derives, and nothing beside it", () => {
+    fc.assert(
+      fc.property(some, multiplier, (numbers, multiplier) => {
+        const exact = deriveAmounts({ usage: usageOf(numbers), prices, multiplier });
+        const [official, charge] = [pico(exact.official), pico(exact.charge)];
+        const check = new AmountCheck({ kinds, prices }, [], multiplier);
+        const passes = (...amounts: [number, number]) => check.passes([-1, ...numbers], 1, ...amounts);
+        expect(passes(official, charge)).toBe(true);
+        for (const off of [-1, 1]) {
+          expect(passes(official + off, charge)).toBe(false);
+          expect(passes(official, charge + off)).toBe(false);
+        }
+      }),
+    );
+  });
+
+  test("of a line in parts looks at each part's amount too", () => {
+    fc.assert(
+      fc.property(some, some, multiplier, (first, second, multiplier) => {
+        const parts = [first, second].map((numbers) => ({ usage: usageOf(numbers), prices }));
+        const exact = deriveAmounts({ usage: {}, prices: null, multiplier, parts });
+        const [one, other] = exact.parts.map(pico);
+        const check = new AmountCheck(
+          { kinds: [], prices: {} },
+          [
+            { kinds, prices },
+            { kinds, prices },
+          ],
+          multiplier,
+        );
+        const passes = (amountOfOne: number, amountOfOther: number) =>
+          check.passes(
+            [...first, amountOfOne, ...second, amountOfOther],
+            0,
+            pico(exact.official),
+            pico(exact.charge),
+          );
+        expect(passes(one!, other!)).toBe(true);
+        expect(passes(one! + 1, other!)).toBe(false);
+        expect(passes(one!, other! + 1)).toBe(false);
+      }),
+    );
+  });
+
+  test("rounds half up as the exact way does, at one more place than the ledger has", () => {
+    const half = new AmountCheck({ kinds: ["input"], prices: { input: "0.000001" } }, [], "0.5");
+    expect([half.passes([1], 0, 1, 1), half.passes([1], 0, 1, 0)]).toEqual([true, false]);
+    const less = new AmountCheck({ kinds: ["input"], prices: { input: "0.000001" } }, [], "0.49");
+    expect([less.passes([1], 0, 1, 0), less.passes([1], 0, 1, 1)]).toEqual([true, false]);
+  });
+
+  test("vouches for nothing that it can't tell exactly", () => {
+    const fine = new AmountCheck({ kinds: ["input"], prices: { input: "0.0000001" } }, [], "1");
+    expect(fine.passes([10], 0, 1, 1)).toBe(false);
+    const unpriced = new AmountCheck({ kinds: ["input"], prices: {} }, [], "1");
+    expect(unpriced.passes([1], 0, 0, 0)).toBe(false);
+    expect(unpriced.passes([0], 0, 0, 0)).toBe(true);
+    const large = new AmountCheck({ kinds: ["input"], prices: { input: "1000000" } }, [], "1");
+    expect(large.passes([9007], 0, 9007e12, 9007e12)).toBe(true);
+    expect(large.passes([9008], 0, 9008e12, 9008e12)).toBe(false);
+    const raised = new AmountCheck({ kinds: ["input"], prices: { input: "1000000" } }, [], "1.5");
+    expect(raised.passes([6005], 0, 6005e12, 9007.5e12)).toBe(false);
   });
 });

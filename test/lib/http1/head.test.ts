@@ -2,9 +2,11 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import {
   findField,
+  findHeadEnd,
   hasToken,
   parseAnswer,
   parseRequest,
+  skipEmptyLines,
   writeFields,
   writeRequestLine,
   writeStatusLine,
@@ -55,6 +57,8 @@ describe("a head", () => {
     ["a lower-case method", "get / HTTP/1.1", 400],
     ["a method that is no token", "G@T / HTTP/1.1", 400],
     ["CONNECT", "CONNECT host:443 HTTP/1.1", 400],
+    ["CONNECT to a path", "CONNECT / HTTP/1.1", 400],
+    ["a space before all", " GET / HTTP/1.1", 400],
     ["a relative target", "GET a HTTP/1.1", 400],
     ["a fragment", "GET /a#b HTTP/1.1", 400],
     ["raw bytes above ASCII in the target", "GET /\u00e9 HTTP/1.1", 400],
@@ -124,6 +128,9 @@ describe("a head", () => {
     "HTTP/1.1 +20 OK",
     "HTTP/1.1 200OK",
     "HTTP/2 200 OK",
+    "HTTP/2.0 200 OK",
+    "HTTP/1.2 200 OK",
+    "http/1.1 200 OK",
     "HTTP/1.1 200 \0",
     "SSH-2.0-OpenSSH",
     "",
@@ -175,9 +182,32 @@ test.each([
   ["keep-alive, CLOSE", true],
   ["closed", false],
   ["not-close", false],
+  ["keep-alive, upgrade", false],
   ["a,close", true],
 ])("a connection field %j closes: %p", (value, closes) => {
   expect(hasToken(value, "close")).toBe(closes);
+});
+
+test.each([
+  ["a: b\r\n\r\nrest", 0, 8],
+  ["a: b\r\n\r\nc: d\r\n\r\n", 8, 16],
+  ["\r\n\r\n", 0, 4],
+  ["a: b\r\n", 0, -1],
+  ["a: b\n\nrest", 0, -1],
+])("the head in %j from %d on ends at %d", (text, from, end) => {
+  expect(findHeadEnd(Buffer.from(text), from)).toBe(end);
+});
+
+test.each([
+  ["\r\n\r\nGET", 0, 4],
+  ["GET\r\n", 3, 5],
+  ["\r\r\nGET", 0, 0],
+  ["\rGET", 0, 0],
+  ["\nGET", 0, 0],
+  ["X\nGET", 0, 0],
+  ["\r", 0, 0],
+])("empty lines before the request in %j from %d on end at %d: nothing but whole ones", (text, from, at) => {
+  expect(skipEmptyLines(Buffer.from(text), from)).toBe(at);
 });
 
 function refusal(attempt: () => unknown): number | null {
