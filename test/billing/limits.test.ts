@@ -84,6 +84,26 @@ describe("spent", () => {
     }, Date.parse("2026-11-21T00:00:00Z"));
   });
 
+  test("per day, told in its last second: there is no sooner than in one second", async () => {
+    const late = Date.parse("2026-12-31T23:59:59.500Z");
+    await withLedger(async (_, gate, spend) => {
+      await spend("5");
+      const day = refusalOf(() => gate.admit(keyWith({ usdPerDay: "5" }), late, null));
+      const month = refusalOf(() => gate.admit(keyWith({ usdPerMonth: "5" }), late, null));
+      expect([day.retryAfterSeconds, month.retryAfterSeconds]).toEqual([1, 1]);
+      for (const { message } of [day, month]) expect(message).toContain("It resets at 2027-01-01T00:00:00Z.");
+    }, late);
+  });
+
+  test("per day, of a key that has limits of every kind", async () => {
+    await withLedger(async (_, gate, spend) => {
+      await spend("5");
+      const many = { requestsPerMinute: 99, concurrentRequests: 99, usdPerMonth: "99", usdTotal: "99" };
+      const refusal = refusalOf(() => gate.admit(keyWith({ ...many, usdPerDay: "5" }), NOON, null));
+      expect(refusal.message).toContain("(usd_per_day)");
+    });
+  });
+
   test("per month and in all, of the group as of the key", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("3", "2026-11-01T00:00:00.000Z");
@@ -153,6 +173,17 @@ describe("rates", () => {
       // A lowered limit counts from the requests that would still be too many.
       const lower = keyWith({ requestsPerMinute: 1 });
       expect(refusalOf(() => gate.admit(lower, NOON + 60_000, null)).retryAfterSeconds).toBe(60);
+    });
+  });
+
+  test("requests per minute: all at one instant are counted, and one a minute is one a minute", async () => {
+    await withLedger(async (_, gate) => {
+      const key = keyWith({ requestsPerMinute: 3 });
+      for (const _each of [1, 2, 3]) gate.admit(key, NOON, null).release();
+      expect(refusalOf(() => gate.admit(key, NOON, null)).retryAfterSeconds).toBe(60);
+      const slow = keyWith({ requestsPerMinute: 1 }, {}, "slow");
+      for (const minute of [0, 1, 2]) gate.admit(slow, NOON + minute * 60_000, null).release();
+      expect(refusalOf(() => gate.admit(slow, NOON + 179_999, null)).retryAfterSeconds).toBe(1);
     });
   });
 
