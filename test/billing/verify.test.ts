@@ -92,6 +92,19 @@ describe("the chain", () => {
     );
   });
 
+  test("the hash that the last line bears is read to its last digit", () => {
+    const path = writeChain(THREE);
+    const text = readFileSync(path, "utf8");
+    const unseen = Array.from({ length: 64 }, (_, place) => text.length - '"}\n'.length - 1 - place).filter(
+      (at) => {
+        const other = text[at] === "0" ? "1" : "0";
+        writeFileSync(path, `${text.slice(0, at)}${other}${text.slice(at + 1)}`);
+        return findingsOf(path).length === 0;
+      },
+    );
+    expect(unseen).toEqual([]);
+  });
+
   test("a missing, a doubled and a swapped line are found with their place", () => {
     const lines = readFileSync(writeChain(THREE), "utf8").trim().split("\n");
     const path = newLedgerPath();
@@ -231,6 +244,7 @@ describe("a line", () => {
       "official_usd is 0.011106, but usage, prices and multiplier give null",
     ],
     ["an amount of nothing known", { basis: "unknown" }, "basis is unknown, but official_usd is 0.011106"],
+    ["an amount without a price", { basis: "unpriced" }, "basis is unpriced, but official_usd is 0.011106"],
     [
       "no amount where it is exact",
       { official_usd: null, charge_usd: null, prices: null },
@@ -247,6 +261,49 @@ describe("a line", () => {
     const [finding, ...more] = findingsOf(writeChain([draftOf("req_0"), draftOf("req_1", change)]));
     expect(finding).toStartWith(`ledger.jsonl:2 ${problem}`);
     expect(more).toEqual([]);
+  });
+
+  test.each([
+    ...["id", "time", "key", "group", "platform", "channel", "model", "endpoint"].map(
+      (name) => [name, 5] as const,
+    ),
+    ["v", 2],
+    ["outcome", "done"],
+    ["basis", "guessed"],
+    ["stream", "true"],
+    ["attempts", {}],
+  ])("whose %s is %j is found by the schema", (name, value) => {
+    const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), [name]: value };
+    const path = newLedgerPath();
+    writeFileSync(path, `${JSON.stringify(line)}\n`);
+    expect(findingsOf(path)[0]).toStartWith(`ledger.jsonl:1 ${name}: `);
+  });
+
+  test("whose hash is none is found, though a part of a ledger may begin with it", () => {
+    const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), prev: 5 };
+    const path = newLedgerPath();
+    writeFileSync(path, `${JSON.stringify(line)}\n`);
+    expect(findingsOf(path, { ...STRICT, partial: true })[0]).toStartWith("ledger.jsonl:1 prev: ");
+  });
+
+  test.each<[string, object]>([
+    ["a multiplier that is no text", { multiplier: 1 }],
+    ["a price that is no text", { prices: { input: 3 } }],
+    ["a count that is not whole", { usage: { input: 0.5 } }],
+    ["no usage", { usage: null }],
+    ["parts that are none", { parts: {} }],
+    ["no part among its parts", { parts: [] }],
+    ["a part that is none", { parts: [5] }],
+    ["a part without usage", { parts: [{ prices: {} }] }],
+    ["a part without prices", { parts: [{ usage: {} }] }],
+    ["one good part and one that is none", { parts: [{ usage: {}, prices: {} }, null] }],
+  ])("with %s is found", (_, change) => {
+    const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), ...change };
+    const path = newLedgerPath();
+    writeFileSync(path, `${JSON.stringify(line)}\n`);
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:1 usage, prices, multiplier or parts are not what they should be",
+    ]);
   });
 
   test("that says something odd is found by the schema", () => {
@@ -287,6 +344,17 @@ describe("a line", () => {
     expect(findingsOf(writeChain([draftOf("req_1", whole)]))).toEqual([]);
     expect(findingsOf(writeChain([draftOf("req_1", { ...whole, usage: { input: 4 } })]))).toEqual([
       "ledger.jsonl:1 usage.input is 4, but the parts have 3",
+    ]);
+    // Counted by one side alone: of a kind that costs nothing, so that no amount tells of it.
+    const silent = { ...whole, usage: { input: 3, reasoning: 1 } };
+    expect(findingsOf(writeChain([draftOf("req_1", silent)]))).toEqual([
+      "ledger.jsonl:1 usage.reasoning is 1, but the parts have 0",
+    ]);
+    const [first = part("a", 1, "0.000003"), ...others] = whole.parts;
+    const told = { ...whole, parts: [{ ...first, usage: { input: 1, reasoning: 1 } }, ...others] };
+    expect(findingsOf(writeChain([draftOf("req_1", told), draftOf("req_2", told)]))).toEqual([
+      "ledger.jsonl:1 usage.reasoning is 0, but the parts have 1",
+      "ledger.jsonl:2 usage.reasoning is 0, but the parts have 1",
     ]);
     const odd = [part("a", 1, "0.000004"), part("b", 2, "0.000005")];
     expect(findingsOf(writeChain([draftOf("req_1", { ...whole, parts: odd })]))).toEqual([
