@@ -4,6 +4,7 @@ import { loadConfig } from "../../src/config/file.ts";
 import { sha256Hex } from "../../src/lib/secret.ts";
 import { openLedger } from "../../src/billing/ledger.ts";
 import { draftOf, intentOf, optionsFor } from "../billing/ledger-samples.ts";
+import { passMidnight } from "../harness/day.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { type Outcome, run } from "./driving.ts";
 
@@ -242,6 +243,7 @@ describe("keys list and show", () => {
   });
 
   test("list tells what a key has spent, today and in all, as the ledger has it", async () => {
+    await passMidnight();
     const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
     const today = new Date().toISOString();
     for (const [id, time] of [

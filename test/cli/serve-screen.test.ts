@@ -4,6 +4,7 @@ import { askGateway, tryGateway } from "../../src/cli/control.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
 import { gatewayStateSchema } from "../../src/gateway/control-state.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../src/lib/money.ts";
+import { passMidnight } from "../harness/day.ts";
 import { keyOf, makeConfig } from "../harness/gateway.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../harness/temp.ts";
 import { KEYS, run, runOnTerminal } from "./driving.ts";
@@ -68,6 +69,7 @@ describe("gateway serve on a terminal", () => {
   });
 
   test("adds the day up exactly", async () => {
+    await passMidnight();
     const { program, address } = await serve({ columns: 160 });
     for (let count = 1; count <= 3; count += 1) {
       await finish(ask(address));

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { writeFileSync } from "node:fs";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
 import { gatewayStateSchema } from "../../src/gateway/control-state.ts";
+import { passMidnight } from "../harness/day.ts";
 import { type ChildGateway, keyOf, makeConfig, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { KEYS, run } from "./driving.ts";
@@ -29,6 +30,7 @@ const ask = (platform: "messages" | "relay", model: string, path = "/v1/messages
 
 /** One gateway for all: with two spenders, a refusal and a stream that stays open. */
 beforeAll(async () => {
+  await passMidnight();
   folder = makeTempFolder();
   upstream = startDemoUpstream();
   gateway = await startGateway({ config: makeConfig(upstream), folder });
@@ -69,10 +71,10 @@ describe("gateway top on a terminal", () => {
     const { screen, until } = top({ columns: 120 });
     await until("q leaves");
     const rows = screen.rows();
-    expect(rows[0]).toMatch(/^gateway on 127\.0\.0\.1:\d+ · up \d+s · 4 requests, 0 failed, 1 refused$/);
+    expect(rows[0]).toMatch(/^gateway on 127\.0\.0\.1:\d+ · up [\dhms ]+ · 4 requests, 0 failed, 1 refused$/);
     expect(rows[1]).toMatch(/^1 open stream · \d+ tokens\/s · \$[\d.]+ today$/);
     const [, , stream = ""] = rows.slice(rows.indexOf("Open streams"));
-    expect(stream).toMatch(/^messages +claude-opus-4-1 +messages +\d+s +\d+$/);
+    expect(stream).toMatch(/^messages +claude-opus-4-1 +messages +[\dhms ]+ +\d+$/);
     const [, most = "", less = ""] = rows.slice(rows.indexOf("Spent today, by key"));
     expect(most).toMatch(/^messages +\$0\.\d+ +█{40}$/);
     expect(less).toMatch(/^relay +\$0\.\d+ +█+[▏▎▍▌▋▊▉]?$/);
@@ -148,7 +150,7 @@ describe("gateway top elsewhere", () => {
     const { status, stdout } = await run({ folder: folder.path }, "top");
     expect(status).toBe(0);
     expect(stdout).not.toContain("\u001B");
-    expect(stdout).toMatch(/^messages +claude-opus-4-1 +messages +\d+s +\d+$/m);
+    expect(stdout).toMatch(/^messages +claude-opus-4-1 +messages +[\dhms ]+ +\d+$/m);
     expect(stdout).toMatch(/^relay +\$0\.\d+ +█/m);
     expect(stdout).toContain("refused: ");
     expect(stdout).not.toContain("q leaves");

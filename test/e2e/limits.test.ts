@@ -3,6 +3,7 @@
 import { expect, test } from "bun:test";
 import { makeGate } from "../../src/demo/script.ts";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
+import { passMidnight } from "../harness/day.ts";
 import { keyOf, makeConfig, type Platform, startGatewayHere } from "../harness/gateway.ts";
 import { openRaw, rawRequest, writeRequest } from "../harness/raw.ts";
 import { makeTempFolder } from "../harness/temp.ts";
@@ -83,6 +84,7 @@ async function withGateway(
 }
 
 test("a spent key gets 429 that says which limit, how much and when it resets; the upstream hears nothing of it", async () => {
+  await passMidnight();
   await withGateway(limitKeys({ usd_per_day: "0.000001" }), async (gateway, upstream) => {
     expect((await rawRequest(gateway.port, message())).status).toBe(200);
     const refused = await rawRequest(gateway.port, message());
@@ -151,6 +153,7 @@ test("a request in flight reserves its worst case, so that a second one cannot o
 });
 
 test("a restart forgets nothing of what was spent", async () => {
+  await passMidnight();
   using folder = makeTempFolder();
   const upstream = startDemoUpstream();
   const config = limitKeys({ usd_per_month: "0.000001" })(upstream.url);

@@ -25,11 +25,14 @@ function decode(decoder: BodyDecoder, wire: Buffer, cuts: readonly number[]): { 
 
 const cuts = fc.array(fc.nat(), { maxLength: 30 });
 const chunks = fc.array(fc.uint8Array({ minLength: 1, maxLength: 40 }), { maxLength: 12 });
+/** What may stand between a chunk's size and its line's end. */
+const EXTENSIONS = [';x="y"', "", " ", "\t", " ;x"] as const;
 
 function encodeChunks(parts: readonly Uint8Array[], trailer = ""): Buffer {
-  const lines = parts.map((part) =>
-    Buffer.concat([Buffer.from(`${part.length.toString(16)};x="y"\r\n`), part, CRLF]),
-  );
+  const lines = parts.map((part, index) => {
+    const size = part.length.toString(16) + (EXTENSIONS[index % EXTENSIONS.length] ?? "");
+    return Buffer.concat([Buffer.from(`${size}\r\n`), part, CRLF]);
+  });
   return Buffer.concat([...lines, Buffer.from(`0\r\n${trailer}\r\n`)]);
 }
 const CRLF = Buffer.from("\r\n");
@@ -69,8 +72,35 @@ describe("a chunked body", () => {
     expect(wire.subarray(decoder.consumed)).toEqual(NEXT);
   });
 
+  test("has a size in hexadecimal digits, large or small, and in nothing else", () => {
+    const sizes = new Map(
+      [..."0123456789abcdefABCDEF"].map((digit) => [digit.charCodeAt(0), Number.parseInt(digit, 16)]),
+    );
+    for (let byte = 0; byte < 256; byte += 1) {
+      const head = Buffer.from([0x31, byte, 0x0d, 0x0a]);
+      const wire = Buffer.concat([head, Buffer.alloc(64, "x")]);
+      const size = sizes.get(byte);
+      const isBlank = byte === 0x3b || byte === 0x20 || byte === 0x09;
+      if (byte === 0x0d) continue; // the end of the size: what follows it is tested below
+      if (size !== undefined || isBlank) {
+        const body = Buffer.concat([head, Buffer.alloc(isBlank ? 1 : 16 + (size ?? 0), "x")]);
+        expect(openDecoder("chunked").decode(body, 0)).toHaveLength(body.length - head.length);
+      } else expect(() => openDecoder("chunked").decode(wire, 0)).toThrow(Malformed);
+    }
+  });
+
+  test("has a size of up to twelve digits", () => {
+    const decoder = openDecoder("chunked");
+    expect(decoder.decode(Buffer.from("0000000000ff\r\nxyz"), 0)?.toString()).toBe("xyz");
+    expect(() => openDecoder("chunked").decode(Buffer.from("00000000000ff"), 0)).toThrow(Malformed);
+  });
+
   test.each([
     ["no size", "\r\nabc"],
+    ["a CR alone after its size", "5\rxhello\r\n0\r\n\r\n"],
+    ["a CR alone after its payload", "5\r\nhello\rx0\r\n\r\n"],
+    ["a NUL in an extension", "5;a\0b\r\nhello\r\n"],
+    ["a NUL in the trailers", "0\r\na: \0\r\n\r\n"],
     ["a size that is no hex", "xyz\r\n"],
     ["a negative size", "-1\r\n"],
     ["a size with a prefix", "0x5\r\n"],

@@ -1,0 +1,11 @@
+// Tests that look at what was spent today, with the real clock: the day must not end in their midst.
+
+const DAY_MS = 86_400_000;
+/** As long as such a test may take. */
+const ROOM_MS = 30_000;
+
+/** Resolves when no midnight (UTC) is near: at once, but for half a minute a day. */
+export async function passMidnight(): Promise<void> {
+  const left = DAY_MS - (Date.now() % DAY_MS);
+  if (left < ROOM_MS) await Bun.sleep(left + 1);
+}
