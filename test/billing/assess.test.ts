@@ -102,8 +102,7 @@ describe("an answer that broke off", () => {
 });
 
 describe("an answer that never came", () => {
-  const nothing = { basis: "exact", usage: [], estimated: [], suspect: false };
-  const unknown = { ...nothing, basis: "unknown" };
+  const nothing: ReturnType<typeof judge> = { basis: "exact", usage: [], estimated: [], suspect: false };
 
   test.each([400, 429, 500])("but an error of status %d costs nothing, whatever it reports", (status) => {
     const reading = readingOf({ input: 5, output: 1 }, FINAL);
@@ -121,7 +120,7 @@ describe("an answer that never came", () => {
   ])("%s is unknown", (_, status, reading) => {
     for (const outcome of ["upstream_error", "client_closed", "interrupted"] as const) {
       const { basis, parts } = assess({ outcome, status, reading, streamed: true, estimatedInput: 70 });
-      expect([basis, parts]).toEqual([unknown.basis, []]);
+      expect({ basis, parts }).toEqual({ basis: "unknown", parts: [] });
     }
   });
 });

@@ -123,6 +123,19 @@ describe("the chain", () => {
       "ledger.jsonl:1 it follows a line that is not here: older lines are missing",
     ]);
     expect(findingsOf(path, { partial: true, running: false })).toEqual([]);
+    // A part of a ledger begins somewhere; it has no gaps all the same.
+    writeFileSync(path, `${second}\n${first}\n`);
+    expect(findingsOf(path, { partial: true, running: false })).toEqual([
+      "ledger.jsonl:2 it does not follow line 1: that line was changed, lines between them are missing, or this one does not belong here",
+    ]);
+  });
+
+  test("of a ledger that has no line yet may end before its first", () => {
+    const path = newLedgerPath();
+    new Sums().save(`${path}.sums`, { offset: 0, prev: GENESIS });
+    expect(findingsOf(path)).toEqual([]);
+    writeFileSync(path, "");
+    expect(findingsOf(path)).toEqual([]);
   });
 
   test("a request that stands twice is found even when the chain was made to fit", () => {
@@ -439,7 +452,14 @@ describe("corrections", () => {
       charge_usd: "0",
       was: { official_usd: "0.000015", charge_usd: "0.000015" },
     });
-    expect(findingsOf(writeCorrected([correctionOf("cor_1"), second]))).toEqual([]);
+    const path = writeCorrected([correctionOf("cor_1"), second]);
+    expect(findingsOf(path)).toEqual([]);
+    expect(verifyLedger(path, STRICT, () => undefined)).toEqual({
+      files: 1,
+      lines: 3,
+      corrections: 2,
+      findings: 0,
+    });
     expect(findingsOf(writeCorrected([second]))).toEqual([
       "ledger.jsonl:2 it replaces another charge of req_1 than the one that was in force",
     ]);
@@ -452,6 +472,30 @@ describe("corrections", () => {
     expect(findingsOf(writeCorrected([correctionOf("cor_1", { charge_usd: "1" })]))[0]).toContain(
       "charge_usd is 1, but",
     );
+    // In a part of a ledger the request's line may stand in another.
+    const path = writeCorrected([correctionOf("cor_1", { corrects: "req_9" })]);
+    expect(findingsOf(path, { ...STRICT, partial: true })).toEqual([]);
+  });
+
+  test("are counted alone, whatever is said in letters of other alphabets", () => {
+    const path = writeChain([draftOf("req_1", { key: "schlüssel" }), draftOf("req_2")]);
+    expect(verifyLedger(path, STRICT, () => undefined)).toMatchObject({
+      lines: 2,
+      corrections: 0,
+      findings: 0,
+    });
+  });
+
+  test("without what they replace are found by the schema", () => {
+    for (const change of [{ was: undefined }, { was: null }, { corrects: 5 }]) {
+      const path = writeCorrected([correctionOf("cor_1")]);
+      const [first = "", second = ""] = readFileSync(path, "utf8").split("\n");
+      writeFileSync(path, `${first}\n${JSON.stringify({ ...JSON.parse(second), ...change })}\n`);
+      const [name = ""] = Object.keys(change);
+      const findings = findingsOf(path);
+      expect(findings).toHaveLength(1);
+      expect(findings[0]).toStartWith(`ledger.jsonl:2 ${name}: `);
+    }
   });
 });
 

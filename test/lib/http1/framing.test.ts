@@ -74,7 +74,7 @@ describe("a chunked body", () => {
 
   test("has a size in hexadecimal digits, large or small, and in nothing else", () => {
     const sizes = new Map(
-      [..."0123456789abcdefABCDEF"].map((digit) => [digit.charCodeAt(0), Number.parseInt(digit, 16)]),
+      Array.from("0123456789abcdefABCDEF", (digit) => [digit.charCodeAt(0), Number.parseInt(digit, 16)]),
     );
     for (let byte = 0; byte < 256; byte += 1) {
       const head = Buffer.from([0x31, byte, 0x0d, 0x0a]);
