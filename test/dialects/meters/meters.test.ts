@@ -591,6 +591,104 @@ describe("hostile bytes", () => {
   });
 });
 
+describe("far into a stream, where only samples of its text are looked into,", () => {
+  const FILLERS = {
+    messages: { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "a word or two" } },
+    responses: { type: "response.output_text.delta", delta: "a word or two" },
+    chat: { choices: [{ index: 0, delta: { content: "a word or two" }, finish_reason: null }] },
+    content: { candidates: [{ content: { parts: [{ text: "a word or two" }] } }] },
+  };
+  const OPEN = {
+    messages: openMessagesMeter,
+    responses: openResponsesMeter,
+    chat: openChatMeter,
+    content: openContentMeter,
+  };
+  type Dialect = keyof typeof OPEN;
+
+  /** Long enough that no more is sampled for a while. */
+  function readBehind(dialect: Dialect, ...late: readonly unknown[]): Reading {
+    const meter = OPEN[dialect]("text/event-stream");
+    const filler = events(FILLERS[dialect]);
+    meter.see(Buffer.from(filler.repeat(Math.ceil(200_000 / filler.length))));
+    for (const event of late) meter.see(Buffer.from(filler + events(event) + filler));
+    return meter.read();
+  }
+
+  test.each<[Dialect, string, Partial<Reading>, unknown[]]>([
+    ["messages", "its model", { model: "m" }, [start({ input_tokens: 1 })]],
+    ["messages", "its usage", { final: true, end: "open" }, [delta({ output_tokens: 2 })]],
+    ["messages", "its end", { end: "complete" }, [{ type: "message_stop" }]],
+    ["messages", "an error", { end: "error" }, [{ type: "error", error: { type: "overloaded_error" } }]],
+    ["responses", "its end", { end: "complete", model: "m" }, [completed({ model: "m" })]],
+    [
+      "responses",
+      "a call that bears a fee",
+      { parts: [{ model: null, pass: "message", usage: { file_search: 1 } }] },
+      [{ type: "response.output_item.done", item: { type: "file_search_call", id: "fs" }, output_index: 0 }],
+    ],
+    ["responses", "an error", { end: "error" }, [{ type: "error", message: "no" }]],
+    [
+      "chat",
+      "its usage",
+      { parts: [{ model: null, pass: "message", usage: { input: 1, output: 2 } }], end: "open" },
+      [{ choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } }],
+    ],
+    ["chat", "its end", { end: "complete" }, ["[DONE]"]],
+    [
+      "chat",
+      "its end, without a last word",
+      { end: "complete" },
+      [
+        { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] },
+        { choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } },
+      ],
+    ],
+    ["chat", "an error", { end: "error" }, [{ error: { message: "no" } }]],
+    [
+      "content",
+      "its usage",
+      { parts: [{ model: null, pass: "message", usage: { input: 1, output: 2 } }], end: "open" },
+      [{ usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 2 } }],
+    ],
+    ["content", "its end", { end: "complete" }, [{ candidates: [{ finishReason: "STOP" }] }]],
+    [
+      "content",
+      "its searches",
+      { parts: [{ model: null, pass: "message", usage: { google_search: 1, google_search_prompt: 1 } }] },
+      [{ candidates: [{ groundingMetadata: { webSearchQueries: ["why"] } }] }],
+    ],
+    ["content", "that it was blocked", { end: "complete" }, [{ promptFeedback: { blockReason: "SAFETY" } }]],
+    ["content", "an error", { end: "error" }, [{ error: { code: 500 } }]],
+  ])("%s: %s is found", (dialect, _, found, late) => {
+    expect(readBehind(dialect)).toMatchObject({ end: "open", final: false, parts: [] });
+    expect(readBehind(dialect, ...late)).toMatchObject(found);
+  });
+
+  const LONG = "x".repeat(30_000);
+  test.each<[Dialect, string, object]>([
+    [
+      "messages",
+      "a server tool's result",
+      { type: "content_block_start", content_block: { type: "web_search_tool_result", content: LONG } },
+    ],
+    [
+      "messages",
+      "a thought's signature",
+      { type: "content_block_delta", delta: { type: "signature_delta", signature: LONG } },
+    ],
+    ["responses", "text that is repeated", { type: "response.output_text.done", text: LONG }],
+    [
+      "responses",
+      "hidden reasoning",
+      { type: "response.output_item.added", item: { type: "reasoning", encrypted_content: LONG } },
+    ],
+  ])("%s: %s is no output", (dialect, _, event) => {
+    const rest = readBehind(dialect, { type: "ping" }).estimatedOutput;
+    expect(Math.abs(readBehind(dialect, event).estimatedOutput - rest)).toBeLessThan(20);
+  });
+});
+
 describe("output that is estimated", () => {
   const words = Array.from({ length: 4000 }, (_, i) => " word".repeat(1 + ((i * 7) % 5)));
   test.each<[string, Open, (text: string) => unknown]>([
