@@ -21,7 +21,10 @@ export async function runProgram(program: Command): Promise<void> {
 function endUnread(error: Error & { readonly code?: string }): void {
   const hasLeft = error.code === "EPIPE";
   if (!hasLeft) process.stderr.write(`gateway: stdout cannot be written: ${error.message}.\n`);
-  if (process.stdout.listenerCount("error") === 0) process.exit(hasLeft ? undefined : 1);
+  if (process.stdout.listenerCount("error") > 0) return;
+  process.stdout.on("error", () => {});
+  // What has come out by now, a ledger that is not right perhaps, still becomes the exit status.
+  setImmediate(() => process.exit(hasLeft ? undefined : 1));
 }
 
 /** Commander knows neither `-v` nor help on a command of a command. */

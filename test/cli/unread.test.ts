@@ -95,6 +95,14 @@ describe.skipIf(!existsSync("/dev/full")).each(WAYS)("into %s", (_, runBadly, re
   });
 });
 
+test.skipIf(!existsSync("/dev/full"))("what is wrong keeps its exit status, also unread", async () => {
+  writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n', { mode: 0o600 });
+  const proof = await runUnread("ledger", "verify");
+  expect(proof.stderr).toEndWith("is not right: 2 problems.\n");
+  expect(proof.status).toBe(1);
+  expect(await runUnread("doctor")).toEqual({ stderr: "", status: 1 });
+});
+
 test.skipIf(!existsSync("/dev/full"))("a list that nobody reads ends in silence", async () => {
   expect(await runUnread("keys", "list")).toEqual({ stderr: "", status: 0 });
 });
