@@ -29,7 +29,7 @@ function endUnread(error: Error & { readonly code?: string }): void {
 
 /** Commander knows neither `-v` nor help on a command of a command. */
 function readWords([first = chooseBare(), ...rest]: readonly string[]): string[] {
-  if (first === "help") return [...rest, "--help"];
+  if (first === "help") return [...rest.filter((word) => word !== "help"), "--help"];
   return [first === "-v" ? "--version" : first, ...rest];
 }
 

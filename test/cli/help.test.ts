@@ -123,6 +123,11 @@ test("help on a command of a command is that command's", async () => {
   expect(asked.stdout).toStartWith("Usage: gateway keys add ");
 });
 
+test("help on help is help", async () => {
+  const whole = await run({ folder: "/" }, "--help");
+  expect(await run({ folder: "/" }, "help", "help")).toEqual(whole);
+});
+
 test("-v, --version and -V are the same", async () => {
   const told = await Promise.all(["-v", "--version", "-V"].map((flag) => run({ folder: "/" }, flag)));
   expect(told).toEqual(told.map(() => ({ status: 0, stdout: `${VERSION}\n`, stderr: "" })));
