@@ -204,6 +204,48 @@ const CASES: Case[] = [
     after: "keys: [{ name: a }, { name: ci, group: codex }, { name: cd, group: g }]\n",
   },
   {
+    name: "a key is added to an empty list of a JSON file",
+    edit: add,
+    before: '{"groups":   {}, "keys":   []}\n',
+    after: '{"groups":   {}, "keys":   [{ name: ci, group: codex }]}\n',
+  },
+  {
+    name: "a key is added to a JSON file without the section",
+    edit: add,
+    before: '{"groups":   {}}\n',
+    after: '{"groups":   {}, keys: [{ name: ci, group: codex }]}\n',
+  },
+  {
+    name: "a setting is added to an empty map",
+    edit: { kind: "set", path: ["plans", "max", "active"], value: "true" },
+    before: "plans:\n  max:   {} # mine\n",
+    after: "plans:\n  max:   { active: true } # mine\n",
+  },
+  {
+    name: "a setting is added before what takes several lines",
+    edit: { kind: "set", path: ["plans", "max", "active"], value: "true" },
+    before: "plans:\n  max:\n    groups:\n      -   a # only\n",
+    after: "plans:\n  max:\n    active: true\n    groups:\n      -   a # only\n",
+  },
+  {
+    name: "a setting is added before what takes several lines of a file of Windows lines",
+    edit: { kind: "set", path: ["plans", "max", "active"], value: "true" },
+    before: "plans:\r\n  max:\r\n    groups:\r\n      -   a # only\r\n",
+    after: "plans:\r\n  max:\r\n    active: true\r\n    groups:\r\n      -   a # only\r\n",
+  },
+  {
+    name: "two keys at once, to an empty list",
+    edit: { kind: "append", path: ["keys"], values: [item, { name: "cd", group: "g" }] },
+    before: "keys:   []",
+    after: "keys:\n  - { name: ci, group: codex }\n  - { name: cd, group: g }",
+  },
+  {
+    name: "a key behind one with a dash in its name is removed",
+    edit: remove(1),
+    before: "keys:\n  -   { name: a-b } # A\n  -   { name: c-d } # C\n",
+    after: "keys:\n  -   { name: a-b } # A\n",
+  },
+  {
     name: "a JSON file",
     edit: disable(0),
     before: '{\n  "keys": [\n    { "name": "a" }\n  ]\n}\n',
@@ -211,9 +253,17 @@ const CASES: Case[] = [
   },
 ];
 
+/** Small files come out of a YAML library as they went in: with spacing that none would keep, they don't. */
+function writeOddly(text: string): string {
+  const [, mark = "", rest = ""] = /^(\uFEFF?)(.*)$/s.exec(text) ?? [];
+  const eol = rest.includes("\r\n") ? "\r\n" : "\n";
+  return rest.startsWith("{") ? `${text}   #odd${eol}` : `${mark}vendor:    goog   #odd${eol}${rest}`;
+}
+
 describe("an edit changes its own lines and leaves every other byte", () => {
   test.each(CASES.map((each) => [each.name, each] as const))("%s", (_, { edit, before, after }) => {
     expect(applyEdit(before, edit)).toBe(after);
+    expect(applyEdit(writeOddly(before), edit)).toBe(writeOddly(after));
   });
 });
 

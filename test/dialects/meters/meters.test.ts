@@ -281,6 +281,272 @@ describe("the messages dialect", () => {
   });
 });
 
+describe("what the messages dialect says, event by event:", () => {
+  const streamed = (...list: readonly unknown[]) => read(openMessagesMeter, events(...list));
+
+  test("usage that was told is the last word, though a later event has none", () => {
+    const told = { input_tokens: 1, output_tokens: 2 };
+    const reading = streamed(delta(told), delta(undefined), delta({ output_tokens: null }));
+    expect(reading).toMatchObject({ final: true, end: "open", raw: told });
+    for (const nothing of [undefined, null, {}, { output_tokens: null }])
+      expect(streamed(start(told), delta(nothing)).final).toBe(false);
+  });
+
+  test("its end is the end, whether usage was told or not", () => {
+    expect(streamed({ type: "message_stop" })).toMatchObject({ end: "complete", final: true, raw: null });
+  });
+
+  test("an error needs no type", () => {
+    expect(streamed({ error: { message: "no" } })).toMatchObject({ end: "error", final: false });
+    for (const event of [{ type: "error" }, { type: "error", error: null }])
+      expect(streamed(event).end).toBe("error");
+    for (const event of [{ error: null }, { error: "no" }, {}, { type: "ping", error: {} }])
+      expect(streamed(event).end).toBe("open");
+  });
+
+  test("a model that is named once is the answer's", () => {
+    const again = { type: "message_start", message: { usage: { input_tokens: 1 } } };
+    expect(streamed(start({ input_tokens: 1 }), again).model).toBe("m");
+  });
+
+  test("thoughts and arguments are output like text, nothing else is", () => {
+    const spoken = (part: object, type = "content_block_delta") =>
+      streamed({ type, delta: part }).estimatedOutput;
+    const text = "x".repeat(400);
+    for (const name of ["text", "thinking", "partial_json"]) {
+      expect(spoken({ [name]: text })).toBe(100);
+      expect(spoken({ [name]: text }, "content_block_stop")).toBe(0);
+    }
+    expect(spoken({ signature: text })).toBe(0);
+  });
+
+  test("writes whose lifetimes make up the total are of these lifetimes", () => {
+    const split = { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 4 };
+    const late = start({ input_tokens: 1, cache_creation_input_tokens: 7, cache_creation: split });
+    const reading = streamed(late, delta({ cache_creation_input_tokens: 7, output_tokens: 2 }));
+    expect(usage(reading)).toEqual([{ input: 1, cache_write_5m: 3, cache_write_1h: 4, output: 2 }]);
+  });
+
+  test("what is too long to be held tells as much: a body, its beginning and its error", () => {
+    const long = "x".repeat(70_000);
+    const counted = { input_tokens: 1, output_tokens: 2 };
+    const body = { type: "message", content: [{ text: long }], model: "m", usage: counted };
+    const whole = { model: "m", parts: [{ usage: { input: 1, output: 2 } }], raw: counted };
+    expect(read(openMessagesMeter, JSON.stringify(body), "application/json")).toMatchObject(whole);
+    const begun = { type: "message_start", message: { content: long, model: "m", usage: counted } };
+    expect(streamed(begun)).toMatchObject(whole);
+    expect(streamed({ error: { details: long, type: "x" } }).end).toBe("error");
+  });
+});
+
+describe("what the responses dialect says, event by event:", () => {
+  const streamed = (...list: readonly unknown[]) => read(openResponsesMeter, events(...list));
+  const done = (item: object, output_index?: number) => ({
+    type: "response.output_item.done",
+    ...(output_index === undefined ? {} : { output_index }),
+    item,
+  });
+
+  test.each([
+    ["queued", true],
+    ["in_progress", true],
+    ["completed", false],
+    ["incomplete", false],
+    ["cancelled", false],
+  ])("a stored response that is %s goes on: %p", (status, goesOn) => {
+    const told = { object: "response", id: "resp_1", status };
+    expect(read(openResponsesMeter, JSON.stringify(told), "application/json").stored).toEqual({
+      id: "resp_1",
+      goesOn,
+    });
+    expect(streamed({ type: "response.created", response: told }).stored).toEqual({ id: "resp_1", goesOn });
+  });
+
+  test("what has no id is not stored, and what an event leaves out was said before", () => {
+    const first = {
+      id: "resp_1",
+      status: "in_progress",
+      model: "m",
+      service_tier: "flex",
+      usage: { output_tokens: 2 },
+    };
+    expect(streamed(completed({ model: "m" })).stored).toBeUndefined();
+    const reading = streamed({ type: "response.created", response: first }, completed({ usage: null }));
+    expect(reading).toMatchObject({
+      model: "m",
+      tariff: { service_tier: "flex" },
+      raw: { output_tokens: 2 },
+      stored: { id: "resp_1", goesOn: true },
+    });
+    expect(streamed(completed({})).tariff).toEqual({});
+  });
+
+  test("it has failed, by the event's name or by the response's status", () => {
+    for (const event of [
+      { type: "response.failed" },
+      { type: "response.failed", response: {} },
+      { type: "response.in_progress", response: { status: "failed" } },
+    ])
+      expect(streamed(event).end).toBe("error");
+    expect(streamed({ type: "response.incomplete", response: { status: "incomplete" } }).end).toBe(
+      "complete",
+    );
+  });
+
+  test("only what is new is output: an event that repeats has no delta of its own", () => {
+    const text = "x".repeat(400);
+    expect(streamed({ type: "response.output_text.delta", delta: text }).estimatedOutput).toBe(100);
+    expect(streamed({ type: "response.output_text.done", delta: text }).estimatedOutput).toBe(0);
+  });
+
+  test("calls without ids are told apart by their place, those of a container are one", () => {
+    const search = { type: "file_search_call" };
+    expect(usage(streamed(done(search, 0), done(search, 1), done(search, 1)))).toEqual([{ file_search: 2 }]);
+    const runIn = (container_id: string, id: string) => ({ type: "code_interpreter_call", id, container_id });
+    expect(usage(streamed(done(runIn("a", "1")), done(runIn("a", "2")), done(runIn("b", "3"))))).toEqual([
+      { code_interpreter: 2 },
+    ]);
+    const ids = ["1", "2"].map((id) => done({ ...search, id }));
+    expect(usage(streamed(...ids, ...ids))).toEqual([{ file_search: 2 }]);
+  });
+
+  test("the preview's fee is for searching the web alone, and a search is one whose action is not told", () => {
+    const tools = [{ type: "function" }, { type: "web_search_preview_2025_03_11" }];
+    const output = [
+      { type: "file_search_call", id: "1" },
+      { type: "web_search_call", id: "2" },
+      { type: "web_search_call", id: "3", action: { type: "open_page" } },
+    ];
+    expect(usage(streamed(completed({ tools, output })))).toEqual([
+      { file_search: 1, web_search_preview: 1 },
+    ]);
+    expect(usage(streamed(completed({ output })))).toEqual([{ file_search: 1, web_search: 1 }]);
+  });
+
+  test("an item that is too long to be held tells as much", () => {
+    const item = { type: "code_interpreter_call", outputs: "x".repeat(70_000), id: "1", container_id: "a" };
+    const search = {
+      type: "web_search_call",
+      results: "x".repeat(70_000),
+      id: "2",
+      action: { type: "open_page" },
+    };
+    const unnamed = { type: "file_search_call", results: "x".repeat(70_000) };
+    const again = { ...item, id: "3" };
+    const list = [done(item, 0), done(again, 1), done(search, 2), done(unnamed, 3), done(unnamed, 4)];
+    expect(usage(streamed(...list))).toEqual([{ code_interpreter: 1, file_search: 2 }]);
+  });
+});
+
+describe("a body that is too long to be parsed as one", () => {
+  const counted = { input_tokens: 1, output_tokens: 2 };
+  const responses = {
+    object: "response",
+    id: "resp_1",
+    status: "in_progress",
+    model: "m",
+    service_tier: "flex",
+    tools: [{ type: "web_search_preview" }],
+    output: [
+      { type: "web_search_call", id: "1", action: { type: "search" } },
+      { type: "web_search_call", id: "2", action: { type: "find" } },
+      { type: "code_interpreter_call", id: "3", container_id: "a" },
+      { type: "code_interpreter_call", id: "4", container_id: "a" },
+    ],
+    usage: counted,
+  };
+  const grounded = {
+    webSearchQueries: ["why"],
+    groundingChunks: [{ web: {} }, { maps: { placeId: "p" } }],
+  };
+  const candidates = [{ finishReason: "STOP", groundingMetadata: grounded }];
+
+  test.each<[string, Open, object, Partial<Reading>]>([
+    ["messages", openMessagesMeter, { type: "message", model: "m", usage: counted }, { model: "m" }],
+    ["messages, failed", openMessagesMeter, { error: { type: "x" } }, { end: "error" }],
+    ["responses", openResponsesMeter, responses, { stored: { id: "resp_1", goesOn: true } }],
+    ["responses, failed", openResponsesMeter, { error: { code: "x" } }, { end: "error" }],
+    ["responses, failed in itself", openResponsesMeter, { ...responses, status: "failed" }, { end: "error" }],
+    [
+      "content",
+      openContentMeter,
+      { candidates, modelVersion: "m", usageMetadata: { promptTokenCount: 1, serviceTier: "FLEX" } },
+      { model: "m", tariff: { service_tier: "FLEX" } },
+    ],
+    [
+      "content, blocked",
+      openContentMeter,
+      { promptFeedback: { blockReason: "SAFETY" } },
+      { end: "complete" },
+    ],
+    ["content, failed", openContentMeter, { error: { code: 500 } }, { end: "error" }],
+  ])("tells what a short one tells: %s", (_, open, body, told) => {
+    const short = read(open, JSON.stringify(body), "application/json");
+    const long = read(open, JSON.stringify({ ...body, unread: "x".repeat(70_000) }), "application/json");
+    expect(short).toMatchObject(told);
+    expect({ ...long, estimatedOutput: 0 }).toEqual({ ...short, estimatedOutput: 0 });
+  });
+});
+
+describe("the counts that the responses and chat dialects share", () => {
+  test.each<[string, object, object]>([
+    ["input alone", { input_tokens: 5 }, { input: 5, output: 0 }],
+    ["output alone", { output_tokens: 5 }, { input: 0, output: 5 }],
+    [
+      "sound and pictures in the input",
+      { input_tokens: 100, input_tokens_details: { audio_tokens: 20, image_tokens: 30, cached_tokens: 10 } },
+      { input: 40, cache_read: 10, input_audio: 20, input_image: 30, output: 0 },
+    ],
+    [
+      "sound in the output",
+      { output_tokens: 100, output_tokens_details: { audio_tokens: 60, reasoning_tokens: 10 } },
+      { input: 0, output: 40, output_audio: 60, reasoning: 10 },
+    ],
+    [
+      "reasoning inside of the output",
+      {
+        input_tokens: 10,
+        output_tokens: 20,
+        total_tokens: 30,
+        output_tokens_details: { reasoning_tokens: 5 },
+      },
+      { input: 10, output: 20, reasoning: 5 },
+    ],
+    [
+      "reasoning beside the output",
+      {
+        input_tokens: 10,
+        output_tokens: 20,
+        total_tokens: 35,
+        output_tokens_details: { reasoning_tokens: 5 },
+      },
+      { input: 10, output: 25, reasoning: 5 },
+    ],
+    [
+      "reasoning, and a total that says nothing of where",
+      {
+        input_tokens: 10,
+        output_tokens: 20,
+        total_tokens: 99,
+        output_tokens_details: { reasoning_tokens: 5 },
+      },
+      { input: 10, output: 20, reasoning: 5 },
+    ],
+    [
+      "reasoning beside no output, and no input",
+      { output_tokens: 0, total_tokens: 5, output_tokens_details: { reasoning_tokens: 5 } },
+      { input: 0, output: 5, reasoning: 5 },
+    ],
+    [
+      "reasoning beside nothing",
+      { input_tokens: 3, total_tokens: 8, output_tokens_details: { reasoning_tokens: 5 } },
+      { input: 3, output: 5, reasoning: 5 },
+    ],
+  ])("%s", (_, told, counted) => {
+    expect(usage(read(openResponsesMeter, events(completed({ usage: told }))))).toEqual([counted]);
+  });
+});
+
 describe("the responses dialect", () => {
   const item = (of: object, at: number) => ({
     type: "response.output_item.done",
