@@ -6,7 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 
 const SRC = new URL("../../src/", import.meta.url);
-const files = [...new Bun.Glob("**/*.ts").scanSync({ cwd: SRC.pathname })].toSorted();
+const files = [...new Bun.Glob("**/*.ts").scanSync({ cwd: Bun.fileURLToPath(SRC) })].toSorted();
 
 const AMOUNT = String.raw`\b\w*(?:usd|price|charge|official|amount|spent|multiplier|cost)\w*\b`;
 /** `line.official_usd`, `prices["input"]`, `amount` */

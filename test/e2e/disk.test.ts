@@ -13,7 +13,7 @@ import { openRaw, parseAnswer, type RawConnection, rawRequest, writeRequest } fr
 import { makeTempFolder, readLedger, type TempFolder } from "../harness/temp.ts";
 import { bearer, type DialectName, makeRequest } from "./world.ts";
 
-const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
+const MAIN = Bun.fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const DIALECTS: readonly DialectName[] = ["messages", "responses", "chat", "content"];
 
 /** A disk that a test can fill and empty while a gateway writes on it. */

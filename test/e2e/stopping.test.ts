@@ -152,7 +152,7 @@ function serveTo(folder: TempFolder, stdout: Sink, stderr: Sink): Bun.Subprocess
   const upstream = { url: "http://127.0.0.1:9" };
   const config = folder.join("gateway.yaml");
   writeFileSync(config, JSON.stringify({ listen: { port: 0 }, ...makeConfig(upstream) }), { mode: 0o600 });
-  const main = new URL("../../src/main.ts", import.meta.url).pathname;
+  const main = Bun.fileURLToPath(new URL("../../src/main.ts", import.meta.url));
   const log = stdout === "pipe" ? "text" : "json";
   return Bun.spawn([process.execPath, main, "serve", "--config", config, "--log", log], {
     stdin: "ignore",
@@ -181,7 +181,7 @@ interface Ended {
 
 /** Runs `gateway serve` to its end. */
 async function serve(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
-  const main = new URL("../../src/main.ts", import.meta.url).pathname;
+  const main = Bun.fileURLToPath(new URL("../../src/main.ts", import.meta.url));
   const child = Bun.spawn([process.execPath, main, "serve", ...args], {
     stdin: "ignore",
     stdout: "ignore",

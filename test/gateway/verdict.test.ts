@@ -11,6 +11,7 @@ import {
   describeEarlyEnd,
   describeFailure,
   explainFailure,
+  isShortage,
   judgeRefusal,
   mayBlameChannel,
   nameFailure,
@@ -112,6 +113,7 @@ describe("a fault of the connection", () => {
   test.each<[FaultKind, Cause, number, string]>([
     ["connect", "unreachable", 502, "could not be reached"],
     ["connect_timeout", "unreachable", 504, "did not accept a connection in time"],
+    ["shortage", "unreachable", 503, "was not asked"],
     ["tls", "unreachable", 502, "could not be verified (TLS)"],
     ["first_byte_timeout", "timeout", 504, "did not answer in time"],
     ["idle_timeout", "timeout", 504, "fell silent"],
@@ -128,9 +130,10 @@ describe("a fault of the connection", () => {
     expect([told, message, retryAfterSeconds]).toEqual([
       status,
       `The channel "main" ${because}: in its words`,
-      null,
+      status === 503 ? 5 : null,
     ]);
     expect(describeBreak("main", fault).message).toBe(message);
+    expect([isShortage(failure), isShortage(refuse(503))]).toEqual([kind === "shortage", false]);
   });
 
   test("of answers that broke off again and again says so", () => {
