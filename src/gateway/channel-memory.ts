@@ -241,8 +241,7 @@ export function doorOf(memory: ChannelMemory, model: string | null, now: number)
   if (memory.disabled) return "closed";
   const rest = restOf(memory, model, now);
   if (rest === null) return "open";
-  if (rest.told || now < rest.trialUntil) return "closed";
-  return now < rest.until ? "trial" : "open";
+  return rest.told || now < rest.trialUntil ? "closed" : "trial";
 }
 
 /** What stands in the way of a request; null when nothing does any more. */

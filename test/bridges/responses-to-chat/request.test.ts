@@ -275,6 +275,32 @@ describe("top-level fields", () => {
       "response_format.json_schema.schema",
       "missing_required_parameter",
     ],
+    [{ response_format: { type: "text", schema: {} } }, "response_format.schema", "unknown_parameter"],
+    [
+      { response_format: { type: "json_object", json_schema: {} } },
+      "response_format.json_schema",
+      "unknown_parameter",
+    ],
+    [
+      { response_format: { type: "json_schema", json_schema: { name: "s", schema: {} }, strict: true } },
+      "response_format.strict",
+      "unknown_parameter",
+    ],
+    [
+      { response_format: { type: "json_schema", json_schema: { name: "s", schema: {}, extra: 1 } } },
+      "response_format.json_schema.extra",
+      "unknown_parameter",
+    ],
+    [
+      { response_format: { type: "json_schema", json_schema: { schema: {} } } },
+      "response_format.json_schema.name",
+      "missing_required_parameter",
+    ],
+    [{ max_completion_tokens: 0 }, "max_completion_tokens", "integer_below_min_value"],
+    [{ modalities: "audio" }, "modalities", "unsupported_value"],
+    [{ stop: 5 }, "stop", "unsupported_parameter"],
+    [{ n: 0 }, "n", "unsupported_value"],
+    [{ logit_bias: 5 }, "logit_bias", "unsupported_parameter"],
     [{ messages: undefined }, "messages", "missing_required_parameter"],
     [{ messages: "hi" }, "messages", "invalid_type"],
     [{ model: null }, "model", "missing_required_parameter"],
@@ -284,6 +310,10 @@ describe("top-level fields", () => {
       expect(refuseAsk(request)).toMatchObject({ status: 400, param, code });
     });
   }
+
+  test("a user's name may have 64 letters, and no stop is none in any spelling", () => {
+    expect(convert({ user: "u".repeat(64), stop: "" })).toMatchObject({ user: "u".repeat(64) });
+  });
 
   test("a cap under what Responses takes is raised, and said so", () => {
     const { body, adjusted } = convertRequest(encode({ ...ASK, max_tokens: 1 }), ASKED);

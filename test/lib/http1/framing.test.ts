@@ -135,6 +135,18 @@ describe("a body of known length", () => {
     );
   });
 
+  test("begins behind the head that came with it, whole or in part", () => {
+    const whole = openDecoder(5);
+    expect(whole.decode(Buffer.from("HEADhelloNEXT"), 4)?.toString()).toBe("hello");
+    expect([whole.done, whole.consumed]).toEqual([true, 9]);
+    const part = openDecoder(9);
+    expect(part.decode(Buffer.from("HEADhello"), 4)?.toString()).toBe("hello");
+    expect([part.done, part.finish(), part.consumed]).toEqual([false, false, 9]);
+    expect(part.decode(Buffer.from("HEAD"), 4)).toBeNull();
+    expect(part.decode(Buffer.from("abcdef"), 0)?.toString()).toBe("abcd");
+    expect([part.done, part.consumed]).toEqual([true, 4]);
+  });
+
   test("is not whole one byte before its end", () => {
     const decoder = openDecoder(3);
     decoder.decode(Buffer.from("ab"), 0);
@@ -145,6 +157,8 @@ describe("a body of known length", () => {
 test("a body without a length ends with the connection", () => {
   const decoder = openDecoder("unsaid");
   expect(decoder.decode(Buffer.from("xab"), 1)?.toString()).toBe("ab");
+  expect(decoder.consumed).toBe(3);
+  expect(decoder.decode(Buffer.from("x"), 1)).toBeNull();
   expect([decoder.done, decoder.finish(), decoder.done]).toEqual([false, true, true]);
 });
 
