@@ -438,6 +438,72 @@ describe("what the responses dialect says, event by event:", () => {
   });
 });
 
+describe("what the content dialect says, chunk by chunk:", () => {
+  const streamed = (...list: readonly unknown[]) => read(openContentMeter, events(...list));
+  const counting = (usageMetadata: object) => usage(streamed({ usageMetadata }));
+
+  test.each<[string, object, object]>([
+    ["the prompt alone", { promptTokenCount: 5 }, { input: 5, output: 0 }],
+    ["candidates alone", { candidatesTokenCount: 5 }, { input: 0, output: 5 }],
+    ["thoughts alone", { thoughtsTokenCount: 5 }, { input: 0, output: 5, reasoning: 5 }],
+    ["what tools put in", { toolUsePromptTokenCount: 5 }, { input: 0, output: 0, tool_prompt: 5 }],
+    [
+      "every medium that it made",
+      {
+        candidatesTokenCount: 100,
+        candidatesTokensDetails: [
+          { modality: "IMAGE", tokenCount: 10 },
+          { modality: "AUDIO", tokenCount: 20 },
+          { modality: "VIDEO", tokenCount: 30 },
+          { modality: "AUDIO" },
+        ],
+      },
+      { input: 0, output: 40, output_image: 10, output_audio: 20, output_video: 30 },
+    ],
+    [
+      "sound that was cached",
+      {
+        promptTokenCount: 100,
+        cachedContentTokenCount: 30,
+        promptTokensDetails: [{ modality: "AUDIO", tokenCount: 50 }],
+        cacheTokensDetails: [{ modality: "AUDIO", tokenCount: 20 }],
+      },
+      { input: 40, cache_read: 10, input_audio: 30, cache_read_audio: 20, output: 0 },
+    ],
+  ])("counts %s", (_, told, counted) => {
+    expect(counting(told)).toEqual([counted]);
+  });
+
+  test("how it was served, its model and its counts stand until they are told anew", () => {
+    const first = {
+      modelVersion: "m",
+      usageMetadata: { promptTokenCount: 1, trafficType: "ON_DEMAND_FLEX" },
+    };
+    const reading = streamed(first, { candidates: [] }, { usageMetadata: null });
+    expect(reading).toMatchObject({
+      model: "m",
+      tariff: { traffic_type: "ON_DEMAND_FLEX" },
+      raw: first.usageMetadata,
+    });
+    expect(streamed({ usageMetadata: { promptTokenCount: 1 } }).tariff).toEqual({});
+  });
+
+  test("a reason that is none ends nothing", () => {
+    for (const finishReason of ["FINISH_REASON_UNSPECIFIED", 0, null, ""])
+      expect(streamed({ candidates: [{ finishReason }] }).end).toBe("open");
+  });
+
+  test("code and a call's arguments are output like text", () => {
+    const text = "x".repeat(400);
+    const spoken = (part: object) =>
+      streamed({ candidates: [{ content: { parts: [part] } }] }).estimatedOutput;
+    expect(spoken({ text })).toBe(100);
+    expect(spoken({ executableCode: { code: text } })).toBe(100);
+    expect(spoken({ functionCall: { name: "f", args: { a: text } } })).toBe(102);
+    expect(spoken({ inlineData: { data: text } })).toBe(0);
+  });
+});
+
 describe("a body that is too long to be parsed as one", () => {
   const counted = { input_tokens: 1, output_tokens: 2 };
   const responses = {
