@@ -320,6 +320,59 @@ describe("what the messages dialect says, event by event:", () => {
     expect(spoken({ signature: text })).toBe(0);
   });
 
+  const passOf = (type: string | undefined, output_tokens: number, model?: string) => ({
+    ...(type === undefined ? {} : { type }),
+    ...(model === undefined ? {} : { model }),
+    input_tokens: 1,
+    output_tokens,
+  });
+  const inPasses = (...iterations: readonly unknown[]) =>
+    streamed(
+      start({ input_tokens: 9 }),
+      delta({ output_tokens: 9, server_tool_use: { web_search_requests: 3 }, iterations }),
+    ).parts;
+
+  test("calls that bear a fee go to the answer's own largest pass, and to the largest where it has none", () => {
+    const told = (...passes: readonly unknown[]) =>
+      inPasses(...passes).map(({ pass, usage }) => [pass, usage.output, usage.web_search]);
+    expect(told(passOf("compaction", 8), passOf("message", 2), passOf(undefined, 5))).toEqual([
+      ["compaction", 8, undefined],
+      ["message", 2, undefined],
+      ["message", 5, 3],
+    ]);
+    expect(told(passOf("compaction", 2), passOf("advisor", 8), passOf("advisor", 5))).toEqual([
+      ["compaction", 2, undefined],
+      ["advisor", 8, 3],
+      ["advisor", 5, undefined],
+    ]);
+  });
+
+  test("passes of the answer's own kind are apart where one names its model, and one whole where none does", () => {
+    expect(inPasses(passOf("message", 2), passOf("message", 7))).toEqual([
+      { model: null, pass: "message", usage: { input: 9, output: 9, web_search: 3 } },
+    ]);
+    expect(inPasses(passOf("message", 2), passOf("message", 7, "other"), { type: "message" })).toEqual([
+      { model: null, pass: "message", usage: { input: 1, output: 2 } },
+      { model: "other", pass: "message", usage: { input: 1, output: 7, web_search: 3 } },
+      { model: null, pass: "message", usage: {} },
+    ]);
+  });
+
+  test.each<[object, object]>([
+    [{ cache_read_input_tokens: 5 }, { input: 0, cache_read: 5, output: 0 }],
+    [{ cache_creation_input_tokens: 1 }, { input: 0, cache_write_5m: 1, output: 0 }],
+    [
+      { output_tokens: 1, cache_creation: { ephemeral_1h_input_tokens: 1 } },
+      { input: 0, cache_write_1h: 1, output: 1 },
+    ],
+    [
+      { input_tokens: 1, cache_read_input_tokens: 0, server_tool_use: { web_search_requests: 0 } },
+      { input: 1, output: 0 },
+    ],
+  ])("%j is counted as %j", (told, counted) => {
+    expect(usage(streamed(start(told)))).toEqual([counted]);
+  });
+
   test("writes whose lifetimes make up the total are of these lifetimes", () => {
     const split = { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 4 };
     const late = start({ input_tokens: 1, cache_creation_input_tokens: 7, cache_creation: split });
