@@ -12,8 +12,11 @@ import { listCommands } from "./targets.ts";
 
 const PARTS: readonly string[] = [...SCENARIOS.map(({ name }) => name), ...EXTRAS];
 
+/** However short the rounds are. */
+const LONG = new Set(["bridge", "flatness"]);
+
 const HELP = `bun run bench [flags]
-  --quick              under a minute: short rounds, a short ledger, no long run of leaving clients
+  --quick              under a minute: short rounds, a short ledger, no chat bridge, no long run of leaving clients
   --rounds N           rounds of every scenario, one target after the other in each (3 with --quick, else 9)
   --ms N               of each measurement (200 with --quick, else 2000)
   --only A,B           of ${PARTS.join(", ")}
@@ -41,7 +44,7 @@ function readFlags() {
       help: { type: "boolean", default: false },
     },
   });
-  const only = values.only?.split(",") ?? PARTS.filter((part) => !values.quick || part !== "flatness");
+  const only = values.only?.split(",") ?? PARTS.filter((part) => !values.quick || !LONG.has(part));
   for (const part of [...only, ...(values.profile === undefined ? [] : [values.profile])]) {
     if (!PARTS.includes(part)) throw new Error(`There is no "${part}": ${PARTS.join(", ")}.`);
   }
