@@ -58,22 +58,15 @@ async function pass(exchange: Exchange): Promise<void> {
   if (ASKS) authenticate(exchange);
   const body = await exchange.readBody(64 << 20);
   const asked = ASKS ? read(body) : NOBODY;
-  const intent = describe(asked);
-  await ledger?.open(intent);
-  const inbound = await client.send({
-    origin: { tls: false, host: "127.0.0.1", port: Number(upstreamPort) },
-    method: exchange.method,
-    target: exchange.target,
-    fields: ASKS ? sign(exchange) : exchange.fields,
-    body,
-    deadlines: { connectMs: 10_000, firstByteMs: 60_000, idleMs: 60_000 },
-  }).head;
+  const intent = ledger === null ? null : await announce(asked, ledger);
+  const inbound = await send(exchange, body);
   const meter = CHARGES ? messages.openMeter(inbound.field("content-type") ?? "") : null;
   const fields: Field[] = ASKS ? responseFields(inbound.fields) : [...inbound.fields];
   if (ASKS) fields.push(["x-request-id", asked.id]);
   const charge = () => (meter === null ? null : price(asked, meter.read()));
   const charged = await hand(exchange, inbound, fields, (chunk) => meter?.see(chunk), charge);
-  if (charged !== null) ledger?.append(draft(intent, charged, Math.round(performance.now() - arrived)));
+  if (intent !== null && charged !== null)
+    ledger?.append(draft(intent, charged, Math.round(performance.now() - arrived)));
 }
 
 function authenticate(exchange: Exchange): void {
@@ -93,8 +86,25 @@ function read(body: Uint8Array): Asked {
   };
 }
 
-function sign(exchange: Exchange): Field[] {
-  const fields = requestFields(exchange.fields, { vendor: naming.vendor, keepEncoding: false });
+async function announce(asked: Asked, into: Ledger): Promise<Intent> {
+  const intent = describe(asked);
+  await into.open(intent);
+  return intent;
+}
+
+function send({ method, target, fields }: Exchange, body: Uint8Array): Promise<Inbound> {
+  return client.send({
+    origin: { tls: false, host: "127.0.0.1", port: Number(upstreamPort) },
+    method,
+    target,
+    fields: ASKS ? sign(fields) : fields,
+    body,
+    deadlines: { connectMs: 10_000, firstByteMs: 60_000, idleMs: 60_000 },
+  }).head;
+}
+
+function sign(came: readonly Field[]): Field[] {
+  const fields = requestFields(came, { vendor: naming.vendor, keepEncoding: false });
   fields.push(["x-api-key", "credential"]);
   return fields;
 }

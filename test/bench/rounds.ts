@@ -108,7 +108,7 @@ async function warmUp(target: Target, { load }: Bench): Promise<void> {
   await load.run({ do: "repeat", request, connections: 64, warmMs: 0, ms: WARM_MS });
 }
 
-/** Whether it answers as it should: a proxy from elsewhere may not, and what it does instead is no measure. */
+/** Whether it answers as it should: a guest may not, and what it does instead is no measure. */
 async function tryOut(scenario: Scenario, target: Target, bench: Bench, results: Results): Promise<boolean> {
   if (target.guest !== null && scenario.common !== true) return false;
   const { errors = 0 } = await scenario.run(target, { ...bench, ms: Math.min(bench.ms, 200) });

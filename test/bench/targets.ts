@@ -17,7 +17,7 @@ export interface Target {
   readonly model: string;
   /** How a client of the openai APIs asks it; null where these are not converted. */
   readonly openai: Pick<RequestOptions, "fields" | "model"> | null;
-  /** A proxy from elsewhere, that may fail, and what is to be known of it. */
+  /** Of a proxy beside nginx and the gateway, which may fail: what is to be known of it. */
   readonly guest: string | null;
   readonly stop: () => Promise<void>;
 }
