@@ -50,6 +50,8 @@ export interface Part {
   /** `message`, or what the upstream calls the pass (`compaction`, `advisor_message`, …). */
   readonly pass: string;
   readonly usage: Usage;
+  /** What each call to the model used, where the upstream made several and reports them: together `usage`. */
+  readonly calls?: readonly Usage[];
 }
 
 /** What the answer says it was served as: it decides the tariff. */
@@ -58,6 +60,8 @@ export interface Tariff {
   readonly inference_geo?: string;
   readonly speed?: string;
   readonly traffic_type?: string;
+  /** Not of the answer: of the address that was asked, where that decides the place of processing. */
+  readonly region?: string;
 }
 
 /** What a meter knows of an answer, at any moment of its passing. */

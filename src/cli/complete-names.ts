@@ -1,9 +1,8 @@
 // The names that completions offer, as the config file has them now. Nothing is asked over the network, and a
 // broken config has none: nobody wants an error at the press of a tab.
 
-import { listBookedModels } from "../billing/prices.ts";
+import { listBookedModels, loadPriceBook, sellerOf } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
-import type { Platform } from "../config/schema.ts";
 import { matchesGlob } from "../lib/glob.ts";
 import type { Named, Suggestion } from "./complete.ts";
 import { listSelectable } from "./group-choice.ts";
@@ -47,23 +46,19 @@ function listNames(what: Exclude<Named, "tool">, catalog: Catalog): Suggestion[]
   }
 }
 
-const MAKERS: Readonly<Record<Platform, readonly string[]>> = {
-  messages: ["anthropic"],
-  responses: ["openai"],
-  content: ["google"],
-  relay: ["anthropic", "google"],
-};
-
 /** What the config names, and of the models that the price book knows those that a channel would take. */
 function listModels({ channels, prices }: Catalog): string[] {
-  const booked = listBookedModels();
-  const names = [...channels.values()].flatMap(({ platform, models, aliases }) => [
-    ...aliases.keys(),
-    ...(models ?? []).filter((model) => !model.includes("*")),
-    ...booked
-      .filter(({ provider }) => MAKERS[platform].includes(provider))
-      .map(({ id }) => id)
-      .filter((id) => models?.some((glob) => matchesGlob(glob, id)) ?? true),
-  ]);
+  const book = loadPriceBook();
+  const names = [...channels.values()].flatMap((channel) => {
+    const { models, aliases } = channel;
+    const { provider, makers } = sellerOf(channel);
+    return [
+      ...aliases.keys(),
+      ...(models ?? []).filter((model) => !model.includes("*")),
+      ...listBookedModels(book, provider === null ? makers : [provider])
+        .map(({ id }) => id)
+        .filter((id) => models?.some((glob) => matchesGlob(glob, id)) ?? true),
+    ];
+  });
   return [...new Set([...names, ...prices.keys()])];
 }

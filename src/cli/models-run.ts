@@ -1,7 +1,7 @@
 // What `gateway models` does: asks the channels of a group, or of all that are
 // open, for their models now, and says what each costs.
 
-import { findPrice, loadPriceBook, type Price } from "../billing/prices.ts";
+import { findPrice, loadPriceBook, type Price, sellerOf } from "../billing/prices.ts";
 import type { Catalog, Group } from "../config/catalog.ts";
 import { findConfig, loadConfig } from "../config/file.ts";
 import { resolveModel } from "../gateway/match.ts";
@@ -79,8 +79,11 @@ async function listModels(group: Group, catalog: Catalog, { lists, problems }: A
   try {
     const models = await listGroup(group, { catalog, lists });
     return models.map((model) => {
-      const name = nameUpstream(group, model);
-      return { group, model, price: findPrice(book, catalog.prices, name, now) };
+      const first = group.channels.find(({ name }) => name === model.channels[0]);
+      const sources = { book, overrides: catalog.prices, seller: first && sellerOf(first) };
+      // An alias costs what the model behind it costs.
+      const name = (first && resolveModel(first, model.entry.id)) ?? model.entry.id;
+      return { group, model, price: findPrice(sources, name, now) };
     });
   } catch (error) {
     // It says what is wrong with each of them.
@@ -89,12 +92,6 @@ async function listModels(group: Group, catalog: Catalog, { lists, problems }: A
     process.exitCode = 1;
     return [];
   }
-}
-
-/** An alias costs what the model behind it costs. */
-function nameUpstream(group: Group, { entry, channels }: ServedModel): string {
-  const first = group.channels.find(({ name }) => name === channels[0]);
-  return (first && resolveModel(first, entry.id)) ?? entry.id;
 }
 
 function describeForScripts({ group, model, price }: Listed): Record<string, unknown> {

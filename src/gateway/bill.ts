@@ -3,7 +3,7 @@
 import { estimateInputTokens } from "../billing/estimate.ts";
 import type { Intent } from "../billing/ledger-journal.ts";
 import type { Admission } from "../billing/limits.ts";
-import type { Overrides } from "../billing/prices.ts";
+import { type Overrides, sellerOf } from "../billing/prices.ts";
 import { reserve } from "../billing/reserve.ts";
 import type { Limits } from "../config/catalog.ts";
 import type { Call } from "./call.ts";
@@ -119,6 +119,7 @@ function admit({ route, plain, requested, estimatedInput, overrides }: Entry, ga
           multiplier: group.multiplier,
           book: gateway.prices,
           overrides,
+          seller: route.candidates[0] && sellerOf(route.candidates[0].channel),
           at: new Date(now),
         });
   return gateway.gate.admit(key, now, worst);

@@ -3,8 +3,9 @@
 
 import { assess, type Assessment } from "../billing/assess.ts";
 import { type Charge, computeCharge } from "../billing/charge.ts";
+import { type Seller, sellerOf } from "../billing/prices.ts";
 import type { Basis, LineDraft, Outcome } from "../billing/ledger-line.ts";
-import type { Reading } from "../billing/usage.ts";
+import type { Reading, Tariff } from "../billing/usage.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import { type Attempt, type Bill, describeIntent } from "./bill.ts";
 import type { Gateway } from "./gateway.ts";
@@ -147,32 +148,58 @@ function chooseBasis({ basis }: Assessment, { official }: Charge): Basis {
 }
 
 function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, gateway: Gateway): Charge {
+  const seller = findSeller(bill);
   const charge = computeCharge({
     parts: assessment.parts,
-    tariff: reading?.tariff ?? {},
+    tariff: tariffOf(reading, seller),
     model: reading?.model ?? null,
     requested: bill.requested,
     book: gateway.prices,
     overrides: bill.overrides,
+    seller,
     at: new Date(bill.call.time),
     multiplier: bill.route.group.multiplier,
   });
   return assessment.basis === "unknown" ? { ...charge, prices: null, official: null, charge: null } : charge;
 }
 
+/** Of the channel that answered, or was asked last. */
+function findSeller({ attempts, route }: Bill): Seller | undefined {
+  const name = attempts.at(-1)?.channel;
+  const candidate = route.candidates.find(({ channel }) => channel.name === name);
+  return candidate && sellerOf(candidate.channel);
+}
+
+/** How the answer was served, as far as it or its address tells. */
+function tariffOf(reading: Reading | null, seller: Seller | undefined): Tariff {
+  const tariff = reading?.tariff ?? {};
+  return seller?.region === undefined || seller.region === null
+    ? tariff
+    : { ...tariff, region: seller.region };
+}
+
 /** What a person should know of the amounts, and what finding a price later takes. */
 function noteMore(
-  { requested, route }: Bill,
+  bill: Bill,
   { estimated, suspect }: Assessment,
-  { unpricedBecause }: Charge,
+  charge: Charge,
   reading: Reading | null,
 ): LineDraft["extra"] & {} {
+  const { requested, route } = bill;
+  const { unpricedBecause, unpricedUsage, atLeast, pricedAs } = charge;
   const extra: Record<string, unknown> = {};
   // The name under which an upstream was asked, where neither client nor answer used it: it may be what has a price.
   if (requested !== null && requested !== route.model && requested !== reading?.model)
     extra["requested_model"] = requested;
   if (estimated.length > 0) extra["estimated"] = estimated;
   if (suspect !== null) extra["suspect"] = suspect;
+  if (pricedAs !== null) extra["priced_as"] = pricedAs;
   if (unpricedBecause === null) return extra;
-  return { ...extra, unpriced_because: unpricedBecause, tariff: reading?.tariff ?? {} };
+  return {
+    ...extra,
+    unpriced_because: unpricedBecause,
+    ...(unpricedUsage === null ? {} : { unpriced_usage: unpricedUsage }),
+    ...(atLeast === null ? {} : { at_least_usd: atLeast }),
+    tariff: tariffOf(reading, findSeller(bill)),
+  };
 }
