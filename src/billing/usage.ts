@@ -79,6 +79,8 @@ export interface Reading {
   readonly final: boolean;
   /** Tokens of visible output so far, estimated from its bytes: used only where the upstream did not say. */
   readonly estimatedOutput: number;
+  /** The answer is a refusal, made before any output; the upstream's word for its kind, null where it has none. */
+  readonly refusal?: { readonly category: string | null } | undefined;
   /** The answer itself, where it can be asked for later: it may go on when its request has ended. */
   readonly stored?: { readonly id: string; readonly goesOn: boolean } | undefined;
 }

@@ -198,8 +198,8 @@ function noteMore(
   return {
     ...extra,
     unpriced_because: unpricedBecause,
-    ...(unpricedUsage === null ? {} : { unpriced_usage: unpricedUsage }),
-    ...(atLeast === null ? {} : { at_least_usd: atLeast }),
+    // Where nothing has a price, the line's usage says it all.
+    ...(atLeast === null ? {} : { unpriced_usage: unpricedUsage, at_least_usd: atLeast }),
     tariff: tariffOf(reading, findSeller(bill)),
   };
 }
