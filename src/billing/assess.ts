@@ -12,6 +12,8 @@ export interface Assessment {
   readonly estimated: readonly ("input" | "output")[];
   /** Why the figures want a person's eye. */
   readonly suspect: string | null;
+  /** Why the upstream charges nothing for what was used; absent: it charges. */
+  readonly unbilled?: string;
 }
 
 export interface Ended {
@@ -37,6 +39,8 @@ const PROMPT = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(
  * after https://platform.claude.com/docs/en/build-with-claude/fallback-credit
  */
 const UNBILLED_REFUSALS: ReadonlySet<string | null> = new Set(["cyber"]);
+/** What the line of such a request has as the source of its prices. */
+export const UNBILLED_REFUSAL = "unbilled refusal";
 const MAYBE_UNBILLED = "refused before any output: the upstream may not charge it";
 
 export function assess({ outcome, status, reading, streamed, estimatedInput }: Ended): Assessment {
@@ -54,7 +58,8 @@ export function assess({ outcome, status, reading, streamed, estimatedInput }: E
 /** No report, or one of nothing, is believed only where nothing was said either. */
 function assessFinal(reading: Reading, streamed: boolean): Assessment {
   const { parts, estimatedOutput, stored, refusal } = reading;
-  if (refusal !== undefined && UNBILLED_REFUSALS.has(refusal.category)) return NOTHING;
+  if (refusal !== undefined && UNBILLED_REFUSALS.has(refusal.category))
+    return { ...NOTHING, parts, unbilled: UNBILLED_REFUSAL };
   if (refusal !== undefined) return { ...NOTHING, parts, suspect: MAYBE_UNBILLED };
   if (parts.some(({ usage }) => USAGE_KINDS.some((kind) => (usage[kind] ?? 0) > 0)))
     return { ...NOTHING, parts };

@@ -3,6 +3,7 @@
 // the corrections is the caller's business.
 
 import { fieldOf } from "../lib/json.ts";
+import { UNBILLED_REFUSAL } from "./assess.ts";
 import { computeCharge } from "./charge.ts";
 import { holdLedgerFiles, readLinesFrom } from "./ledger-files.ts";
 import { type CorrectionDraft, type Line, lineSchema } from "./ledger-line.ts";
@@ -70,6 +71,7 @@ function reprice(line: Line, was: Effective, query: RepriceQuery): Repricing | n
     book,
     overrides,
     seller,
+    unbilled: line.price_source === UNBILLED_REFUSAL ? UNBILLED_REFUSAL : undefined,
     at: new Date(line.time),
     multiplier: line.multiplier,
   });

@@ -15,6 +15,8 @@ export interface Billed {
   readonly overrides: Overrides;
   /** Whose prices are paid; absent: the channel is not known. */
   readonly seller?: Seller | undefined;
+  /** Why nothing is charged whatever was used, as the line says it for a source of prices; absent: it is charged. */
+  readonly unbilled?: string | undefined;
   readonly at: Date;
   readonly multiplier: string;
 }
@@ -41,9 +43,10 @@ export function priceParts(billed: Billed): readonly PricedPart[] {
 function pricePart(part: Part, billed: Billed): PricedPart[] {
   const { model, pass, usage, calls = [] } = part;
   const name = model ?? billed.model ?? billed.requested;
-  if (billed.seller?.free === true) {
-    const free = { source: "free", pricedAs: null, chosen: chooseNothing(usage) };
-    return [payFor(part, name ?? "", free)];
+  const free = billed.seller?.free === true ? "free" : billed.unbilled;
+  if (free !== undefined) {
+    const paid = { source: free, pricedAs: null, chosen: chooseNothing(usage) };
+    return [payFor(part, name ?? "", paid)];
   }
   if (name === null) return [leaveUnpriced(part, "", "the answer names no model")];
   const found = priceOf(name, model === null, billed);

@@ -157,6 +157,7 @@ function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, 
     book: gateway.prices,
     overrides: bill.overrides,
     seller,
+    unbilled: assessment.unbilled,
     at: new Date(bill.call.time),
     multiplier: bill.route.group.multiplier,
   });

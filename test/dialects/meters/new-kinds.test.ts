@@ -22,7 +22,7 @@ function readEvents(open: (contentType: string) => Meter, ...list: readonly unkn
 }
 
 function billOf(reading: Reading, model: string) {
-  const { parts, basis, suspect } = assess({
+  const { parts, basis, suspect, unbilled } = assess({
     outcome: "complete",
     status: 200,
     reading,
@@ -38,6 +38,7 @@ function billOf(reading: Reading, model: string) {
     overrides: new Map(),
     at: new Date("2026-11-20T12:00:00Z"),
     multiplier: "1",
+    unbilled,
   });
   return { basis, suspect, ...charge };
 }
@@ -147,6 +148,8 @@ describe("messages", () => {
       expect(billOf(reading, "claude-opus-5")).toMatchObject({
         basis: "exact",
         official: "0",
+        priceSource: "unbilled refusal",
+        usage: { input: 1000 },
         suspect: null,
       });
   });
