@@ -5,6 +5,9 @@
 // an address that nobody knows, the model's name decides: first in the lists of the makers that the platform is
 // for, then in those of all makers, if exactly one has it. A line tells when the name decided: `(by name)`.
 
+import type { Channel } from "../config/catalog.ts";
+import { suggestNearest } from "../config/nearest.ts";
+import { ConfigError } from "../config/problems.ts";
 import {
   type BookedModel,
   loadBuiltInBook,
@@ -14,6 +17,7 @@ import {
   type Rates,
 } from "./prices/book.ts";
 import { isFreeVariant, listNames, type ModelNames } from "./prices/names.ts";
+import { loadBookBeside } from "./prices/stored-book.ts";
 import { ALL_MAKERS, ANY_SELLER, type Seller } from "./prices/sellers.ts";
 
 export type { Price, PriceBook, Rates } from "./prices/book.ts";
@@ -29,9 +33,20 @@ export interface PriceSources {
   readonly seller?: Seller | undefined;
 }
 
-/** The built-in book; stored-book.ts knows of a newer one. */
-export function loadPriceBook(): PriceBook {
-  return loadBuiltInBook();
+/** The built-in book, or a newer one beside the config. */
+export function loadPriceBook(configPath: string | null = null): PriceBook {
+  return configPath === null ? loadBuiltInBook() : loadBookBeside(configPath);
+}
+
+/** Whoever names a provider means its prices: a name that is in no book would leave everything unpriced. */
+export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceBook): void {
+  for (const { name, priceProvider } of channels) {
+    if (priceProvider === null || priceProvider === undefined || book.providers.includes(priceProvider))
+      continue;
+    throw new ConfigError(
+      `channels.${name}.price_provider: the price book has no provider "${priceProvider}"${suggestNearest(priceProvider, book.providers)}. It has: ${book.providers.join(", ")}.`,
+    );
+  }
 }
 
 /** The models that the book knows, and who sells them. */

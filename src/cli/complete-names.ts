@@ -3,6 +3,7 @@
 
 import { listBookedModels, loadPriceBook, sellerOf } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
+import type { Loaded } from "../config/file.ts";
 import { matchesGlob } from "../lib/glob.ts";
 import type { Named, Suggestion } from "./complete.ts";
 import { listSelectable } from "./group-choice.ts";
@@ -12,14 +13,13 @@ import { TOOLS } from "./tools.ts";
 export function readNames(what: Named, config: string | undefined): Suggestion[] {
   if (what === "tool") return [...TOOLS.values()].map(({ name, title }) => ({ value: name, about: title }));
   try {
-    const { catalog } = openConfig(config === undefined ? {} : { config });
-    return listNames(what, catalog);
+    return listNames(what, openConfig(config === undefined ? {} : { config }));
   } catch {
     return [];
   }
 }
 
-function listNames(what: Exclude<Named, "tool">, catalog: Catalog): Suggestion[] {
+function listNames(what: Exclude<Named, "tool">, { catalog, path }: Loaded): Suggestion[] {
   switch (what) {
     case "key":
       return [...catalog.keys.values()].map(({ name, group }) => ({
@@ -42,13 +42,13 @@ function listNames(what: Exclude<Named, "tool">, catalog: Catalog): Suggestion[]
         about: groups.join(", "),
       }));
     case "model":
-      return listModels(catalog).map((value) => ({ value, about: "" }));
+      return listModels(catalog, path).map((value) => ({ value, about: "" }));
   }
 }
 
 /** What the config names, and of the models that the price book knows those that a channel would take. */
-function listModels({ channels, prices }: Catalog): string[] {
-  const book = loadPriceBook();
+function listModels({ channels, prices }: Catalog, path: string): string[] {
+  const book = loadPriceBook(path);
   const names = [...channels.values()].flatMap((channel) => {
     const { models, aliases } = channel;
     const { provider, makers } = sellerOf(channel);

@@ -29,10 +29,10 @@ const BATCH = 1000;
 
 export async function repriceLedger(flags: RepriceFlags): Promise<void> {
   const path = findLedger(flags);
-  const { catalog } = openConfig(flags);
+  const { catalog, path: configPath } = openConfig(flags);
   const query = {
     ...readPeriod(flags),
-    book: loadPriceBook(),
+    book: loadPriceBook(configPath),
     overrides: catalog.prices,
     sellerOf: (name: string) => {
       const channel = catalog.channels.get(name);

@@ -1,7 +1,7 @@
 // What `gateway models` does: asks the channels of a group, or of all that are
 // open, for their models now, and says what each costs.
 
-import { findPrice, loadPriceBook, type Price, sellerOf } from "../billing/prices.ts";
+import { findPrice, loadPriceBook, type Price, type PriceBook, sellerOf } from "../billing/prices.ts";
 import type { Catalog, Group } from "../config/catalog.ts";
 import { findConfig, loadConfig } from "../config/file.ts";
 import { resolveModel } from "../gateway/match.ts";
@@ -24,13 +24,14 @@ interface Listed {
 }
 
 export async function showModels(flags: ModelsFlags): Promise<void> {
-  const { catalog } = loadConfig(findConfig(flags.config, process.env), process.env);
+  const { catalog, path } = loadConfig(findConfig(flags.config, process.env), process.env);
+  const book = loadPriceBook(path);
   const groups = chooseGroups(flags, catalog);
   if (groups.length === 0) tell(describeNone(catalog));
   const client = createClient();
   const asked = askOnce(createModelLists(client));
   const listed: Listed[] = [];
-  for (const group of groups) listed.push(...(await listModels(group, catalog, asked)));
+  for (const group of groups) listed.push(...(await listModels(group, { catalog, book }, asked)));
   client.close();
   for (const problem of asked.problems.values()) tell(problem);
   if (flags.json === true) printJson(listed.map(describeForScripts));
@@ -73,8 +74,13 @@ function askOnce(lists: ModelLists): Asked {
   };
 }
 
-async function listModels(group: Group, catalog: Catalog, { lists, problems }: Asked): Promise<Listed[]> {
-  const book = loadPriceBook();
+interface Known {
+  readonly catalog: Catalog;
+  readonly book: PriceBook;
+}
+
+async function listModels(group: Group, known: Known, { lists, problems }: Asked): Promise<Listed[]> {
+  const { catalog, book } = known;
   const now = new Date();
   try {
     const models = await listGroup(group, { catalog, lists });

@@ -1,6 +1,9 @@
 // What `gateway serve` does once it is asked to: config in, gateway up, signals, reload, down.
 
+import { statSync } from "node:fs";
+
 import type { Ledger } from "../billing/ledger.ts";
+import { placeOfBook } from "../billing/prices/stored-book.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { type Loaded, loadConfig } from "../config/file.ts";
 import { watchConfig } from "../config/watch.ts";
@@ -11,6 +14,7 @@ import { quoteWord } from "../lib/shell-word.ts";
 import { type Demo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "./log-screen.ts";
 import { locateConfig } from "./offer-init.ts";
+import { describe } from "./opening.ts";
 import type { ServeFlags } from "./serve.ts";
 import { openServeScreen, type ServeScreen } from "./serve-screen.ts";
 import { tell } from "./terminal.ts";
@@ -37,10 +41,12 @@ export async function serve(flags: ServeFlags): Promise<void> {
     // Listened for before anyone is told that the gateway is ready: whoever reads that may stop it at once.
     const stopped = untilStopped(running, screen);
     announce(running, source, flags, screen);
-    const stopWatching =
-      source.kind === "file" ? watch(source.loaded, running, flags, screen) : () => undefined;
+    const watches =
+      source.kind === "file"
+        ? [watch(source.loaded, running, flags, screen), watchPrices(source.loaded.path, running, screen)]
+        : [];
     await stopped;
-    stopWatching();
+    for (const end of watches) end();
     setTimeout(() => process.exit(), LAST_WORDS_MS).unref();
   } finally {
     screen.close();
@@ -111,6 +117,29 @@ function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags, { war
     },
     onProblem: (error) => warn(`config: not taken up, what runs goes on as it was.\n${error.message}`),
   });
+}
+
+const PRICES_POLL_MS = 500;
+
+/** `gateway prices update` replaces the book in one step: what is there is whole. */
+function watchPrices(configPath: string, running: RunningGateway, { warn }: LogScreen): () => void {
+  const path = placeOfBook(configPath);
+  const stampOf = (): string => {
+    const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return stats === undefined ? "" : `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
+  };
+  let stamp = stampOf();
+  const poll = setInterval(() => {
+    const now = stampOf();
+    if (now === stamp) return;
+    stamp = now;
+    try {
+      warn(`prices: ${running.reloadPrices()} is in force`);
+    } catch (error) {
+      warn(`prices: what runs goes on with the prices that it has. ${describe(error)}`);
+    }
+  }, PRICES_POLL_MS).unref();
+  return () => clearInterval(poll);
 }
 
 /** The first signal drains, the second ends at once. So does a terminal that is closed; where nothing is a terminal

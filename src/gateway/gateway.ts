@@ -18,7 +18,8 @@ export interface Gateway {
   readonly ledger: Ledger;
   /** The limits of keys and groups. */
   readonly gate: Gate;
-  readonly prices: PriceBook;
+  /** Replaced by a newer one; a request pays those that are there when it ends. */
+  prices: PriceBook;
   readonly channels: Channels;
   readonly lists: ModelLists;
   /** Answers that go on in the background, and are yet to be paid for. */

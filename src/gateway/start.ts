@@ -2,7 +2,7 @@
 
 import { openLedger } from "../billing/ledger.ts";
 import { createGate } from "../billing/limits.ts";
-import { loadPriceBook } from "../billing/prices.ts";
+import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { createClient } from "../lib/http1/client.ts";
 import { createActivity } from "./activity.ts";
@@ -24,6 +24,8 @@ export interface RunningGateway {
   /** Takes up a changed config file, or throws what is wrong with it. What is running goes on with what it began with,
    *  and so do the address and the ledger. Returns the names of settings that wait for the next start. */
   reload(catalog: Catalog): string[];
+  /** Reads the price book beside the config again, or throws what is wrong with it. Returns what it is called. */
+  reloadPrices(): string;
   /** Stops accepting, waits for running streams, at most `graceMs`, then ends what is left. */
   stop(graceMs: number): Promise<void>;
   /** Ends everything now; each request gets its line. */
@@ -37,6 +39,8 @@ export function startGateway(
   configPath: string | null = null,
 ): RunningGateway {
   refuseLoops(catalog, catalog.listen.port);
+  const prices = loadPriceBook(configPath);
+  refuseUnknownProviders(catalog.channels.values(), prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
   const observer = joinObservers([metrics.observer, activity.observer, ...observers]);
@@ -53,7 +57,7 @@ export function startGateway(
     client,
     ledger,
     gate: createGate(ledger),
-    prices: loadPriceBook(),
+    prices,
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
     later: new Later(),
@@ -68,14 +72,19 @@ export function startGateway(
   };
   const server = startServer(gateway, catalog.listen);
   const control = openControl(gateway, activity, { port: server.port, config: configPath });
-  return run(gateway, halt, server, control);
+  return run(gateway, halt, { server, control, configPath });
+}
+
+interface Surroundings {
+  readonly server: RunningServer;
+  readonly control: Control;
+  readonly configPath: string | null;
 }
 
 function run(
   gateway: Gateway,
   halt: AbortController,
-  server: RunningServer,
-  control: Control,
+  { server, control, configPath }: Surroundings,
 ): RunningGateway {
   const stopNow = (): void => {
     halt.abort();
@@ -98,10 +107,17 @@ function run(
       const { listen, ledger } = gateway.catalog;
       const next = { ...catalog, listen, ledger };
       refuseLoops(next, server.port);
+      refuseUnknownProviders(next.channels.values(), gateway.prices);
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
+    },
+    reloadPrices: () => {
+      const prices = loadPriceBook(configPath);
+      refuseUnknownProviders(gateway.catalog.channels.values(), prices);
+      gateway.prices = prices;
+      return prices.label;
     },
     stop: async (graceMs) => {
       const timer = setTimeout(stopNow, graceMs);

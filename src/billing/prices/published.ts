@@ -3,6 +3,10 @@
 
 import { z } from "zod";
 
+/** Where the package's project publishes its newest data: the address that the package itself updates from. */
+export const PUBLISHED_URL =
+  "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/new_data/v2/data.json";
+
 export type Rates = Record<string, string>;
 
 export interface Period {
