@@ -62,15 +62,43 @@ export function listBookedModels(
 /** The price of a model at a moment; null where none is known. */
 export function findPrice(sources: PriceSources, model: string, at: Date): Price | null {
   const { book, overrides, seller = ANY_SELLER } = sources;
-  const names = listNames(model, seller.provider);
-  const booked = (): Price | null => findBooked(book, seller, model, names)?.price(at) ?? null;
-  for (const name of names.names) {
+  const { names, found } = lookUp(book, seller, model);
+  for (const name of names) {
     const rates = overrides.get(name);
+    if (rates === undefined) continue;
     // A configured price is whole: kinds that it does not name have no price, whatever the book says. Only the
     // factors of service tiers, which a config can't name, are the book's.
-    if (rates !== undefined) return { source: "config", rates, tiers: [], factors: booked()?.factors ?? {} };
+    return { source: "config", rates, tiers: [], factors: found?.price(at)?.factors ?? {} };
   }
-  return booked();
+  return found?.price(at) ?? null;
+}
+
+export function findModel(book: PriceBook, seller: Seller, model: string): Found | null {
+  return lookUp(book, seller, model).found;
+}
+
+interface LookedUp {
+  readonly names: readonly string[];
+  readonly found: Found | null;
+}
+
+/** The same few models are asked for again and again, and each name is taken apart by a score of rules. */
+const lookedUp = new WeakMap<PriceBook, WeakMap<Seller, Map<string, LookedUp>>>();
+const MAX_KEPT = 1000;
+const MAX_KEPT_LENGTH = 200;
+
+function lookUp(book: PriceBook, seller: Seller, model: string): LookedUp {
+  const ofBook = lookedUp.get(book) ?? new WeakMap<Seller, Map<string, LookedUp>>();
+  lookedUp.set(book, ofBook);
+  const kept = ofBook.get(seller) ?? new Map<string, LookedUp>();
+  ofBook.set(seller, kept);
+  const known = kept.get(model);
+  if (known !== undefined) return known;
+  const names = listNames(model, seller.provider);
+  const fresh = { names: names.names, found: findBooked(book, seller, model, names) };
+  if (kept.size >= MAX_KEPT) kept.clear();
+  if (model.length <= MAX_KEPT_LENGTH) kept.set(model, fresh);
+  return fresh;
 }
 
 /** A model in the book, and how it was found. */
@@ -78,10 +106,6 @@ export interface Found {
   readonly model: BookedModel;
   readonly source: string;
   price(at: Date): Price | null;
-}
-
-export function findModel(book: PriceBook, seller: Seller, model: string): Found | null {
-  return findBooked(book, seller, model, listNames(model, seller.provider));
 }
 
 function findBooked(book: PriceBook, seller: Seller, model: string, names: ModelNames): Found | null {

@@ -10,8 +10,6 @@ export interface SeenModel {
   /** As clients called it. */
   readonly model: string;
   requests: number;
-  /** Those without amounts because there was no price. */
-  unpriced: number;
 }
 
 /** An absent ledger has seen none. */
@@ -25,11 +23,10 @@ export function listSeenModels(path: string): readonly SeenModel[] {
       eachLine(bytes, (from, to) => {
         const row = readRow(bytes, from, to, scanner);
         if (row === null || row.was !== null || row.model === "") return;
-        const { channel, model, basis } = row;
+        const { channel, model } = row;
         const id = `${channel}\n${model}`;
-        const known = seen.get(id) ?? { channel, model, requests: 0, unpriced: 0 };
+        const known = seen.get(id) ?? { channel, model, requests: 0 };
         known.requests += 1;
-        if (basis === "unpriced") known.unpriced += 1;
         seen.set(id, known);
       });
     }
