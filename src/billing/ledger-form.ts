@@ -8,24 +8,14 @@ import type { Bytes, Pieces } from "./ledger-bytes.ts";
 /** Digits; an amount; what is passed over unread: the raw usage; 64 characters, which should be a hash. */
 export type Gap = "count" | "amount" | "raw" | "prev";
 
-/** One of the passes that the answer was made in. */
-export interface FormPart {
-  readonly kinds: readonly string[];
-  /** The JSON text of its prices. */
-  readonly prices: string;
-}
-
 export interface Form {
   readonly group: string;
   readonly channel: string;
   readonly model: string;
   readonly basis: string;
   readonly kinds: readonly string[];
-  /** The JSON text of the prices; null where the lines have no amounts. */
-  readonly prices: string | null;
-  readonly multiplier: string;
-  /** Of an answer made in several; else none. */
-  readonly parts: readonly FormPart[];
+  /** False: the lines have no amounts. */
+  readonly isPriced: boolean;
   /** What stands before each gap, and behind the last. */
   readonly pieces: Pieces;
   /** The line's counts, each part's counts and amount, raw usage, the line's amounts, times, hash. */

@@ -2,7 +2,7 @@
 
 import { isObject, parseJson } from "../lib/json.ts";
 import { Pieces } from "./ledger-bytes.ts";
-import { type Form, type FormPart, type Gap, PRICES } from "./ledger-form.ts";
+import { type Form, type Gap, PRICES } from "./ledger-form.ts";
 
 const TEXT = String.raw`"([^"\\\x00-\x1f]*)"`;
 const PASSED = String.raw`"[^"\\\x00-\x1f]*"`;
@@ -12,9 +12,9 @@ const DECIMAL = String.raw`(?:0|[1-9]\d*)(?:\.\d*[1-9])?`;
 const AMOUNT = `(?:null|"(${DECIMAL})")`;
 const KIND = String.raw`${PASSED}:\d+`;
 const KINDS = `(?:${KIND}(?:,${KIND})*)?`;
-/** Of a part that has a price; what begins with `open` are its counts, its prices and its amount. */
+/** Of a part that has a price; `open` begins the groups of its counts and its amount. */
 const partIn = (open: "(" | "(?:"): string =>
-  String.raw`\{"model":${PASSED},"pass":${PASSED},"usage":\{${open}${KINDS})\},"prices":${open}\{[^{}]*\}),` +
+  String.raw`\{"model":${PASSED},"pass":${PASSED},"usage":\{${open}${KINDS})\},"prices":\{[^{}]*\},` +
   String.raw`"tier":(?:null|${PASSED}),"official_usd":"${open}${DECIMAL})"\}`;
 const PART = partIn("(?:");
 
@@ -31,7 +31,7 @@ const PARTS = new RegExp(partIn("("), "dg");
 
 const MONEY = new RegExp(
   String.raw`${PRICES}(?:null|(\{[^{}]*\})),"price_source":(?:null|${PASSED}),"tier":(?:null|${PASSED}),` +
-    String.raw`"official_usd":${AMOUNT},"multiplier":"(${DECIMAL})","charge_usd":${AMOUNT},"first_byte_ms":${COUNT},"duration_ms":${COUNT},` +
+    String.raw`"official_usd":${AMOUNT},"multiplier":"${DECIMAL}","charge_usd":${AMOUNT},"first_byte_ms":${COUNT},"duration_ms":${COUNT},` +
     String.raw`"attempts":\[[^[\]]*\](?:,"[a-z_]+":(?:${PASSED}|\[[^[\]{}]*\]|\{[^{}]*\}))*,"prev":"([0-9a-f]{64})"\}$`,
   "dy",
 );
@@ -51,10 +51,10 @@ export function learnForm(text: string): Form | null {
     ...parts.flatMap((part) => part.gaps),
     { gap: "raw", from: startOf(request, 7), to: money.index } as const,
     gapOf("amount", money, 2),
-    gapOf("amount", money, 4),
+    gapOf("amount", money, 3),
+    gapOf("count", money, 4),
     gapOf("count", money, 5),
-    gapOf("count", money, 6),
-    gapOf("prev", money, 7),
+    gapOf("prev", money, 6),
   ].filter((gap) => gap !== null);
   return {
     group: textAt(request, 1),
@@ -62,9 +62,7 @@ export function learnForm(text: string): Form | null {
     model: textAt(request, 3),
     basis: textAt(request, 4),
     kinds: whole.kinds,
-    prices: money[1] ?? null,
-    multiplier: textAt(money, 3),
-    parts,
+    isPriced: money[1] !== undefined,
     pieces: new Pieces(cut(text, gaps)),
     gaps: gaps.map(({ gap }) => gap),
     behindRaw: gaps.findIndex(({ gap }) => gap === "raw") + 1,
@@ -85,10 +83,10 @@ function readCounted(text: string, offset: number): Counted {
   };
 }
 
-function readParts(text: string, offset: number): (Counted & FormPart)[] {
+function readParts(text: string, offset: number): Counted[] {
   return Array.from(text.matchAll(PARTS), (part) => {
     const { kinds, gaps } = readCounted(textAt(part, 1), offset + startOf(part, 1));
-    return { kinds, prices: textAt(part, 2), gaps: [...gaps, gapOf("amount", part, 3, offset)] };
+    return { kinds, gaps: [...gaps, gapOf("amount", part, 2, offset)] };
   });
 }
 
@@ -100,7 +98,7 @@ function hasDouble({ kinds }: Counted): boolean {
 /** Prices and both amounts, or none of them, as the basis says. */
 function areAmountsTold(
   basis: string,
-  [, prices, official, , charge]: readonly (string | undefined)[],
+  [, prices, official, charge]: readonly (string | undefined)[],
 ): boolean {
   const isPriced = basis === "exact" || basis === "partial";
   return [prices, official, charge].every((told) => (told !== undefined) === isPriced);

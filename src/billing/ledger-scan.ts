@@ -16,7 +16,6 @@ export interface ScannedLine {
   readonly official: number | null;
   readonly charge: number | null;
   readonly bytes: Buffer;
-  readonly idFrom: number;
   readonly idTo: number;
   readonly timeTo: number;
   readonly keyTo: number;
@@ -48,14 +47,13 @@ export class LineScanner {
     const forms = this.#formsAt(bytes, at);
     const form = fillKnown(forms, bytes, at, to) ?? fillNew(forms, bytes, at, to);
     if (form === null) return null;
-    const { numbers, prices, behindRaw } = form;
+    const { numbers, isPriced, behindRaw } = form;
     return {
       form,
       counts: numbers,
-      official: prices === null ? null : (numbers[behindRaw] ?? null),
-      charge: prices === null ? null : (numbers[behindRaw + 1] ?? null),
+      official: isPriced ? (numbers[behindRaw] ?? null) : null,
+      charge: isPriced ? (numbers[behindRaw + 1] ?? null) : null,
       bytes: bytes.buffer,
-      idFrom: from + HEAD[ID].length,
       idTo,
       timeTo,
       keyTo,
@@ -71,10 +69,6 @@ export class LineScanner {
     this.#forms.set(index, forms);
     return forms;
   }
-}
-
-export function idOf({ bytes, idFrom, idTo }: ScannedLine): string {
-  return bytes.toString("utf8", idFrom, idTo);
 }
 
 export function timeOf({ bytes, idTo, timeTo }: ScannedLine): string {

@@ -4,13 +4,9 @@
 import { isObject, parseJson } from "../lib/json.ts";
 import { type Bytes, viewBytes } from "./ledger-bytes.ts";
 import { holdLedgerFiles, nameOf } from "./ledger-files.ts";
-import { parseLine } from "./ledger-line.ts";
+import { GENESIS, hashLine, parseLine } from "./ledger-line.ts";
 import { eachLine, readFile } from "./ledger-reader.ts";
-import { idOf, LineScanner } from "./ledger-scan.ts";
 import { readCheckpoint } from "./ledger-sums.ts";
-import { AmountChecker } from "./verify-amounts.ts";
-import { ChainEnd } from "./verify-chain.ts";
-import { SeenIds } from "./verify-ids.ts";
 import {
   describeBreak,
   describeFault,
@@ -64,12 +60,12 @@ export function verifyLedger(
 class Verifier {
   readonly #options: VerifyOptions;
   readonly #report: (finding: Finding) => void;
-  readonly #scanner = new LineScanner();
-  readonly #ids = new SeenIds();
-  readonly #amounts = new AmountChecker();
-  readonly #chain = new ChainEnd();
-  /** Null: met, or there is none. */
-  #expected: Buffer | null = null;
+  /** The charge in force of every line read so far, by the line's id. */
+  readonly #charges = new Map<string, string | null>();
+  /** The hash of the line before: what the next line's `prev` must be. */
+  #prev = GENESIS;
+  /** Null: found, or there is none. */
+  #expected: string | null = null;
   #file = "";
   #line = 0;
   /** Where the last line of the files before stands. */
@@ -95,28 +91,23 @@ class Verifier {
 
   /** The gateway noted that it had written on from the line of this hash: that has to be met. */
   expect(hash: string): void {
-    this.#expected = Buffer.from(hash, "hex");
+    this.#expected = hash;
     this.#meetExpected();
   }
 
   #meetExpected(): void {
-    if (this.#expected !== null && this.#chain.equals(this.#expected)) this.#expected = null;
+    if (this.#expected === this.#prev) this.#expected = null;
   }
 
   check(bytes: Bytes, from: number, to: number): void {
     this.#line += 1;
     this.#lines += 1;
-    const scanned = this.#scanner.scan(bytes, from, to);
-    if (scanned !== null && this.#chain.isBorneBy(bytes.buffer, to) && this.#amounts.isRight(scanned)) {
-      const { idFrom, idTo, charge } = scanned;
-      if (!this.#ids.add(bytes.buffer, idFrom, idTo, charge)) this.#find(idOf(scanned), TWICE);
-    } else this.#checkClosely(bytes.buffer.toString("utf8", from, to));
-    this.#chain.follow(bytes.buffer.subarray(from, to));
+    this.#checkLine(parseJson(bytes.buffer.toString("utf8", from, to)));
+    this.#prev = hashLine(bytes.buffer.subarray(from, to));
     this.#meetExpected();
   }
 
-  #checkClosely(text: string): void {
-    const line = parseJson(text);
+  #checkLine(line: unknown): void {
     if (!isObject(line)) {
       this.#find(null, NO_LINE);
       return;
@@ -124,8 +115,9 @@ class Verifier {
     const id = typeof line["id"] === "string" ? line["id"] : null;
     const charge = readCharge(line);
     const isFirst = this.#options.partial && this.#lines === 1;
-    if (!isFirst && line["prev"] !== String(this.#chain)) this.#find(id, this.#nameBreak());
-    if (id !== null && !this.#ids.addText(id, charge)) this.#find(id, TWICE);
+    if (!isFirst && line["prev"] !== this.#prev) this.#find(id, this.#nameBreak());
+    if (id !== null && this.#charges.has(id)) this.#find(id, TWICE);
+    else if (id !== null) this.#charges.set(id, charge);
     const fault = findFault(line);
     if (fault !== null) this.#find(id, describeFault(fault));
     if (id !== null && line["corrects"] !== undefined) this.#checkCorrection(line, id, charge);
@@ -156,15 +148,17 @@ class Verifier {
     this.#corrections += 1;
     const { corrects, was } = line;
     if (typeof corrects !== "string" || !isObject(was)) return;
-    const comparison = this.#ids.compareCharge(corrects, readCharge(was));
-    if (comparison === "other")
-      this.#find(
-        id,
-        describeFault(`it replaces another charge of ${corrects} than the one that was in force`),
-      );
-    if (comparison === "absent" && !this.#options.partial)
+    const inForce = this.#charges.get(corrects);
+    if (inForce === undefined) {
+      if (this.#options.partial) return;
       this.#find(id, describeFault(`it corrects ${corrects}, which has no line before it`));
-    this.#ids.setCharge(corrects, charge);
+      return;
+    }
+    if (inForce !== readCharge(was)) {
+      const problem = `it replaces a charge of ${corrects} that is not the one in force`;
+      this.#find(id, describeFault(problem));
+    }
+    this.#charges.set(corrects, charge);
   }
 
   #find(id: string | null, problem: Problem): void {

@@ -16,7 +16,7 @@ import { viewBytes } from "../../src/billing/ledger-bytes.ts";
 import { holdLedgerFiles } from "../../src/billing/ledger-files.ts";
 import { readFile } from "../../src/billing/ledger-reader.ts";
 import { readRow, type Row } from "../../src/billing/ledger-row.ts";
-import { idOf, keyOf, LineScanner, type ScannedLine, timeOf } from "../../src/billing/ledger-scan.ts";
+import { keyOf, LineScanner, type ScannedLine, timeOf } from "../../src/billing/ledger-scan.ts";
 import { describeTotals, type ReportQuery, sumLedger } from "../../src/billing/report.ts";
 import { explainRequest, findRequest } from "../../src/billing/report-explain.ts";
 import { findCorrections } from "../../src/billing/ledger-reprice.ts";
@@ -222,7 +222,6 @@ function tellScanned(line: ScannedLine): Record<string, unknown> {
   const { form, counts, official, charge } = line;
   const told = (pico: number | null) => (pico === null ? null : formatUsd(usdOfPico(pico)));
   return {
-    id: idOf(line),
     time: timeOf(line),
     key: keyOf(line),
     group: form.group,
@@ -230,8 +229,6 @@ function tellScanned(line: ScannedLine): Record<string, unknown> {
     model: form.model,
     basis: form.basis,
     usage: Object.fromEntries(form.kinds.map((kind, index) => [kind, counts[index]])),
-    prices: form.prices === null ? null : parseJson(form.prices),
-    multiplier: form.multiplier,
     official_usd: told(official),
     charge_usd: told(charge),
   };
