@@ -65,8 +65,8 @@ function countOutput({ parts, final, estimatedOutput }: Reading): number {
 
 /** Shows the meter a chunk that has been passed on: the client need not wait for that. One who has left needs no more
  *  of the answer than what is still to be learnt of it. */
-export function learn({ answer, errand, meter }: Passage, chunk: Uint8Array, plain = false): void {
-  meter?.see(chunk, plain);
+export function learn({ answer, errand, meter }: Passage, chunk: Uint8Array): void {
+  meter?.see(chunk);
   if (errand.call.exchange.gone && (meter === null || meter.read().final)) answer.inbound.cancel();
 }
 

@@ -59,15 +59,13 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
       if (came === null) return null;
       const chunk = withholding.pass(came);
       let taken = true;
-      let plain = false;
       if (!exchange.gone) {
         const told = stream.push(chunk);
         taken = tell(passage, told);
         over = isOver(told);
-        plain = told.plain;
         if (over) timer ??= setTimeout(() => answer.inbound.cancel(), LINGER_MS);
       }
-      learn(passage, chunk, plain);
+      learn(passage, chunk);
       if (!taken) await exchange.drained();
     }
   } catch (fault) {
@@ -84,7 +82,7 @@ function isOver({ phase }: Emitted): boolean {
 }
 
 /** False: the client reads slowly. */
-function tell(passage: Passage, { bytes, phase, refusal }: Emitted): boolean {
+function tell(passage: Passage, { text, phase, refusal }: Emitted): boolean {
   const { exchange } = passage.errand.call;
   if (exchange.gone || phase === "held") return true;
   noteFirstByte(passage.bill);
@@ -94,8 +92,8 @@ function tell(passage: Passage, { bytes, phase, refusal }: Emitted): boolean {
   }
   if (!exchange.begun) exchange.begin(200, answerFields(passage));
   // Hidden thinking says nothing to tell for a while: the head leaves all the same.
-  if (bytes.length === 0) exchange.flush();
-  const taken = exchange.write(bytes);
+  if (text === "") exchange.flush();
+  const taken = exchange.write(Buffer.from(text));
   if (phase === "done" || phase === "broken") exchange.end();
   return taken;
 }

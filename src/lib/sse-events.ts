@@ -13,8 +13,6 @@ export interface SseEvent {
 export interface SseSplitter {
   /** The events that these bytes complete. Throws when one grows over the limit. */
   push(chunk: Uint8Array): SseEvent[];
-  /** What comes next begins an event. */
-  readonly resting: boolean;
   /** What was left without its closing blank line: an event whose data may be cut. */
   end(): SseEvent[];
 }
@@ -53,16 +51,8 @@ export function openSseSplitter(longest = LONGEST_EVENT): SseSplitter {
     return events;
   }
 
-  // No character goes on behind an ASCII byte: the decoder then holds nothing back.
-  let whole = false;
   return {
-    push(chunk) {
-      whole = (chunk.at(-1) ?? 0x80) < 0x80;
-      return take(decoder.decode(chunk, { stream: true }));
-    },
-    get resting() {
-      return whole && draft.size === 0;
-    },
+    push: (chunk) => take(decoder.decode(chunk, { stream: true })),
     end: () => take(`${decoder.decode()}\n\n`),
   };
 }

@@ -54,13 +54,8 @@ export class LineScanner {
     return Buffer.concat(this.#held);
   }
 
-  /** `plain`: these are whole lines, and none of them matters. */
-  see(bytes: Uint8Array, plain = false): void {
+  see(bytes: Uint8Array): void {
     const chunk = asBuffer(bytes);
-    if (plain && this.#heldBytes === 0 && this.#long === null) {
-      this.#seePlain(chunk);
-      return;
-    }
     const whole = chunk.lastIndexOf(NEWLINE) + 1;
     let from = 0;
     if (whole > 0 && (this.#heldBytes > 0 || this.#long !== null)) {

@@ -7,7 +7,6 @@ import type { Refusal } from "./errors.ts";
 import type { Item, Reply } from "./events.ts";
 import { identityOf } from "./reply.ts";
 import type { Json } from "./json.ts";
-import type { Lane } from "./lane.ts";
 
 /** `held`: no head has left yet, so that a failure can still be an HTTP error. */
 export type Phase = "held" | "open" | "done" | "broken" | "refused";
@@ -44,9 +43,6 @@ export interface Stream {
   readonly byId: Map<unknown, Entry>;
   readonly byIndex: Map<unknown, Entry>;
   readonly byCallId: Map<string, Entry>;
-  lane: Lane | null;
-  /** All of the last chunk went the short way. */
-  plain: boolean;
   /** Items as they were when done, for an end that doesn't repeat them. */
   readonly finished: Item[];
 }
@@ -70,8 +66,6 @@ export function openState(context: BridgeContext): Stream {
     byId: new Map(),
     byIndex: new Map(),
     byCallId: new Map(),
-    lane: null,
-    plain: false,
     finished: [],
   };
 }
@@ -82,7 +76,6 @@ export function identify(stream: Stream, reply: Reply): void {
   const first = stream.identity ?? identityOf(reply, context);
   stream.identity = { ...first, tier: reply.service_tier };
   stream.frame = buildFrame(stream.identity, context);
-  stream.lane = null;
 }
 
 /** By id; or by place, since some upstreams give an item a new id with each event. */
@@ -98,8 +91,6 @@ type Draft = Pick<Entry, "type"> & Partial<Pick<Entry, "muted" | "before" | "aft
 
 export function addEntry(stream: Stream, draft: Draft, id: unknown, index: unknown): Entry {
   const entry: Entry = { muted: false, told: false, part: "", before: "", after: "", ...draft };
-  // Deltas of the same form may be the new item's from here on: where ids and places don't tell.
-  stream.lane = null;
   if (typeof id === "string" && id !== "") stream.byId.set(id, entry);
   if (typeof index === "number") stream.byIndex.set(index, entry);
   return entry;

@@ -1,9 +1,8 @@
 // Responses events → chat chunks, one by one as they come. One row of the table
 // tells one kind of event; events without a row say nothing that chat has words for.
 
-import { asBuffer } from "../../lib/bytes.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { openSseSplitter, type SseEvent, type SseSplitter } from "../../lib/sse-events.ts";
+import { openSseSplitter, type SseEvent } from "../../lib/sse-events.ts";
 import { isObject, parseJson } from "../../lib/json.ts";
 import { readCall } from "./answer.ts";
 import { openCall, tellInputDelta, tellInputDone, tellWholeCall } from "./calls.ts";
@@ -12,7 +11,6 @@ import { complete, fail, failError, failResponse } from "./ending.ts";
 import { blameUpstream, type Refusal, writeError } from "./errors.ts";
 import { Item, Reply } from "./events.ts";
 import type { Json } from "./json.ts";
-import { openLane, tellInLane } from "./lane.ts";
 import {
   addMessage,
   tellMessage,
@@ -24,10 +22,8 @@ import {
 import { addEntry, findEntry, identify, openState, type Phase, type Stream } from "./state.ts";
 
 export interface Emitted {
-  /** To send now. Empty while `held`, when refused, and when the bytes said nothing to tell. */
-  readonly bytes: Uint8Array;
-  /** The chunk was whole events, each of them like one before it but for its delta. */
-  readonly plain: boolean;
+  /** To send now. Empty while `held`, when refused, and when the event has no counterpart in chat. */
+  readonly text: string;
   /** held: send no head yet. open: the head may leave. done: [DONE] is in the text. broken: an
    *  error frame is, and nothing may follow. refused: answer the refusal instead of a stream. */
   readonly phase: Phase;
@@ -77,19 +73,16 @@ const PRELUDE = new Set([
 export function openChatStream(context: BridgeContext): ChatStream {
   const stream = openState(context);
   const splitter = openSseSplitter();
-  const tellNext = (chunk: Uint8Array): Uint8Array => tellChunk(stream, splitter, chunk);
-  const tellEnd = (fault: Refusal | undefined): Uint8Array => {
+  const tellEnd = (fault: Refusal | undefined): string => {
     const text = fault === undefined ? tellEvents(stream, splitter.end().filter(isWhole)) : "";
-    return Buffer.from(isOver(stream) ? text : text + fail(stream, fault ?? CLOSED));
+    return isOver(stream) ? text : text + fail(stream, fault ?? CLOSED);
   };
   return {
-    push: (chunk) => emit(stream, tellNext, chunk),
-    end: (fault) => emit(stream, tellEnd, fault),
+    push: (chunk) => emit(stream, () => tellEvents(stream, splitter.push(chunk))),
+    end: (fault) => emit(stream, () => tellEnd(fault)),
   };
 }
 
-const NOTHING = new Uint8Array(0);
-const BLANK_LINE = Buffer.from("\n\n");
 const CLOSED = blameUpstream(
   502,
   "upstream_closed",
@@ -97,21 +90,19 @@ const CLOSED = blameUpstream(
 );
 const MALFORMED = blameUpstream(502, "upstream_invalid", "The upstream sent an event that is not JSON.");
 
-function emit<T>(stream: Stream, tell: (what: T) => Uint8Array, what: T): Emitted {
-  let bytes: Uint8Array = NOTHING;
-  stream.plain = false;
+function emit(stream: Stream, tell: () => string): Emitted {
+  let text = "";
   if (!isOver(stream)) {
     try {
-      bytes = tell(what);
+      text = tell();
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      bytes = Buffer.from(fail(stream, blameUpstream(error.status, "upstream_invalid", error.message)));
+      text = fail(stream, blameUpstream(error.status, "upstream_invalid", error.message));
     }
   }
-  const { phase, plain, refusal } = stream;
+  const { phase, refusal } = stream;
   return {
-    bytes,
-    plain,
+    text,
     phase,
     refusal: refusal && { status: refusal.status, body: writeError(refusal.error) },
   };
@@ -119,23 +110,6 @@ function emit<T>(stream: Stream, tell: (what: T) => Uint8Array, what: T): Emitte
 
 function isOver(stream: Stream): boolean {
   return stream.phase !== "held" && stream.phase !== "open";
-}
-
-function tellChunk(stream: Stream, splitter: SseSplitter, bytes: Uint8Array): Uint8Array {
-  const chunk = asBuffer(bytes);
-  const told: Buffer[] = [];
-  let plain = true;
-  for (let at = 0; at < chunk.length && !isOver(stream);) {
-    const lane = splitter.resting ? stream.lane : null;
-    const from = lane === null ? at : tellInLane(lane, chunk, at, told);
-    if (from === chunk.length) break;
-    plain = false;
-    const close = chunk.indexOf(BLANK_LINE, from);
-    at = close < 0 ? chunk.length : close + BLANK_LINE.length;
-    told.push(Buffer.from(tellEvents(stream, splitter.push(chunk.subarray(from, at)))));
-  }
-  stream.plain = plain;
-  return told.length === 1 ? (told[0] ?? NOTHING) : Buffer.concat(told);
 }
 
 function tellEvents(stream: Stream, events: readonly SseEvent[]): string {
@@ -161,9 +135,7 @@ function tellParsed(stream: Stream, event: Json, sse: SseEvent): string {
   const row = type === null ? undefined : ROWS[type];
   if (type === null || row === undefined) return "";
   if (stream.phase === "held" && !PRELUDE.has(type)) stream.phase = "open";
-  const text = row(stream, event);
-  if (text !== "" && type.endsWith(".delta")) stream.lane = openLane(stream, type, event, sse);
-  return text;
+  return row(stream, event);
 }
 
 /** Null for an event without a row. Relays send errors that don't say that they are. */

@@ -43,9 +43,9 @@ export function openMeter(contentType: string, reader: Reader): Meter {
   if (contentType.includes("json")) return new BodyMeter(reader);
   let meter: Meter | null = null;
   return {
-    see(chunk, plain) {
+    see(chunk) {
       meter ??= startsJson(chunk) ? new BodyMeter(reader) : new StreamMeter(reader);
-      meter.see(chunk, plain);
+      meter.see(chunk);
     },
     read: () => (meter ?? new BodyMeter(reader)).read(),
   };
@@ -82,8 +82,8 @@ class StreamMeter implements Meter {
     });
   }
 
-  see(chunk: Uint8Array, plain = false): void {
-    this.#lines.see(chunk, plain);
+  see(chunk: Uint8Array): void {
+    this.#lines.see(chunk);
   }
 
   read(): Reading {

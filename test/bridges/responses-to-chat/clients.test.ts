@@ -11,7 +11,7 @@ import { z } from "zod";
 import { convertError } from "../../../src/bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
 import { convertRequest } from "../../../src/bridges/responses-to-chat/request.ts";
-import { type ChatTeller, openChatTeller } from "./told.ts";
+import { type ChatStream, openChatStream } from "../../../src/bridges/responses-to-chat/stream.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import type { Json } from "./accumulate.ts";
@@ -30,7 +30,7 @@ const json = { "content-type": "application/json" };
 
 /** An upstream's body through the bridge: held until the bridge says what the status is. */
 async function stream(
-  chat: ChatTeller,
+  chat: ChatStream,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<Response> {
   let text = "";
@@ -53,13 +53,13 @@ async function answer(request: Request, upstream: string): Promise<Response> {
     const error = convertError(reply.status, await reply.text(), context);
     return new Response(error.body, { status: error.status, headers: json });
   }
-  if (context.stream) return stream(openChatTeller(context), reply.body ?? []);
+  if (context.stream) return stream(openChatStream(context), reply.body ?? []);
   const whole = convertReply(await reply.json(), context);
   return new Response(whole.body, { status: whole.status, headers: json });
 }
 
 function play(recording: Recording): Promise<Response> {
-  return stream(openChatTeller(contextOf(recording)), [readBytes(recording)]);
+  return stream(openChatStream(contextOf(recording)), [readBytes(recording)]);
 }
 
 let upstream: DemoUpstream;

@@ -4,9 +4,11 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { blameUpstream } from "../../../src/bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
-import { openChatStream } from "../../../src/bridges/responses-to-chat/stream.ts";
-import { responses } from "../../../src/dialects/responses.ts";
-import { type ChatTeller, openChatTeller, type Told } from "./told.ts";
+import {
+  type ChatStream,
+  type Emitted,
+  openChatStream,
+} from "../../../src/bridges/responses-to-chat/stream.ts";
 import { accumulate, type Json } from "./accumulate.ts";
 import { PLAIN } from "./recordings.ts";
 import { findFaults, schemasAbsent } from "./schemas.ts";
@@ -71,8 +73,8 @@ function call(id: string, name: string, input: string): Json {
 const TEXT = "response.output_text.delta";
 const ARGUMENTS = "response.function_call_arguments.delta";
 
-function run(events: Json[], context = PLAIN): Told {
-  const chat = openChatTeller(context);
+function run(events: Json[], context = PLAIN): Emitted {
+  const chat = openChatStream(context);
   const first = chat.push(encode(events.map(frame).join("")));
   const last = chat.end();
   return { ...last, text: first.text + last.text };
@@ -371,7 +373,7 @@ describe("what is told", () => {
   });
 
   test("each event at once, as it comes", () => {
-    const chat = openChatTeller(PLAIN);
+    const chat = openChatStream(PLAIN);
     const told = stream(one, 0, words("On", "e."), TEXT).map(
       (event) => accumulate(chat.push(encode(frame(event))).text).chunks.length,
     );
@@ -526,7 +528,7 @@ describe("upstreams that do it their own way", () => {
     ];
     const events = [created, ...strange, ...stream(one, 0, words("One."), TEXT), end([one])];
     expect(complete(events)["choices"][0].message.content).toBe("One.");
-    const chat = openChatTeller(PLAIN);
+    const chat = openChatStream(PLAIN);
     expect(chat.push(encode("data: [DONE]\n\ndata: 5\n\n: hi\n\n"))).toEqual({
       text: "",
       phase: "held",
@@ -559,10 +561,11 @@ describe("failures", () => {
     item: { type: "message", id: "a", content: [] },
   };
 
-  const push = (chat: ChatTeller, ...events: Json[]): Told => chat.push(encode(events.map(frame).join("")));
+  const push = (chat: ChatStream, ...events: Json[]): Emitted =>
+    chat.push(encode(events.map(frame).join("")));
 
   test("the head is held until the model begins to answer", () => {
-    const chat = openChatTeller(PLAIN);
+    const chat = openChatStream(PLAIN);
     expect(
       push(chat, created, { type: "response.in_progress", response: RESPONSE }, { type: "keepalive" }).phase,
     ).toBe("held");
@@ -571,7 +574,7 @@ describe("failures", () => {
 
   test("before that a failure is an HTTP error, told once", () => {
     for (const event of [failed, nested, flat]) {
-      const chat = openChatTeller(PLAIN);
+      const chat = openChatStream(PLAIN);
       const first = push(chat, created, event, failed);
       expect(first.phase).toBe("refused");
       expect(first.text).toBe("");
@@ -606,9 +609,9 @@ describe("failures", () => {
       `data: ${JSON.stringify({ error })}\n\n`,
       `event: error\ndata: ${JSON.stringify(error)}\n\n`,
     ]) {
-      const early = openChatTeller(PLAIN).push(encode(bytes));
+      const early = openChatStream(PLAIN).push(encode(bytes));
       expect(early.refusal).toEqual({ status: 500, body: JSON.stringify({ error }) });
-      const late = openChatTeller(PLAIN);
+      const late = openChatStream(PLAIN);
       push(late, created, added);
       expect(accumulate(late.push(encode(bytes)).text).error).toEqual(error);
     }
@@ -633,14 +636,14 @@ describe("failures", () => {
 
   test("a fault that the gateway knows of is told as what it is", () => {
     const fault = blameUpstream(504, "upstream_timeout", "The upstream fell silent.");
-    const chat = openChatTeller(PLAIN);
+    const chat = openChatStream(PLAIN);
     push(chat, created, added);
     expect(accumulate(chat.end(fault).text).error).toMatchObject({ code: "upstream_timeout" });
-    expect(openChatTeller(PLAIN).end(fault).refusal?.status).toBe(504);
+    expect(openChatStream(PLAIN).end(fault).refusal?.status).toBe(504);
   });
 
   test("a fault after the end changes nothing", () => {
-    const chat = openChatTeller(PLAIN);
+    const chat = openChatStream(PLAIN);
     push(chat, created, end([]));
     expect(chat.end(blameUpstream(502, "upstream_cut", ""))).toEqual({
       text: "",
@@ -650,7 +653,7 @@ describe("failures", () => {
   });
 
   test("an event that never ends is given up", () => {
-    const chat = openChatTeller(PLAIN);
+    const chat = openChatStream(PLAIN);
     push(chat, created);
     const { phase, refusal } = chat.push(new Uint8Array(65 * 1024 * 1024).fill(0x78));
     expect(phase).toBe("refused");
@@ -658,7 +661,7 @@ describe("failures", () => {
   });
 
   test("an event that is no JSON breaks the stream", () => {
-    const chat = openChatTeller(PLAIN);
+    const chat = openChatStream(PLAIN);
     push(chat, created, added);
     const { text, phase } = chat.push(encode("data: {broken\n\n"));
     expect(phase).toBe("broken");
@@ -674,7 +677,7 @@ test("an answer that does not say who it is and when it was made is named after 
   expect(JSON.parse(convertReply(bare, PLAIN).body)).toMatchObject(named);
 });
 
-describe("the short way for the next delta of the same item", () => {
+describe("deltas of several items", () => {
   const reasoning = { type: "reasoning", id: "r", summary: [] };
   const kinds: [type: string, item: Json, more: Json][] = [
     [TEXT, message("a", ""), { content_index: 0 }],
@@ -697,59 +700,22 @@ describe("the short way for the next delta of the same item", () => {
   );
 
   for (const [type, item, more] of kinds) {
-    test(`tells the same as the long one: ${type}`, () => {
+    test(`convert the same with and without an event name: ${type}`, () => {
       fc.assert(
         fc.property(deltas, (texts) => {
           const place = { item_id: item["id"], output_index: 0, ...more };
           const events = texts.map((delta) => ({ type, sequence_number: 1, ...place, delta, logprobs: [] }));
           const opening = { type: "response.output_item.added", output_index: 0, item };
-          const long = (event: Json): string => `data: ${JSON.stringify(event)}\n\n`;
+          const unnamed = (event: Json): string => `data: ${JSON.stringify(event)}\n\n`;
           const tell = (write: (event: Json) => string): string =>
-            openChatTeller(PLAIN).push(encode([opening, ...events].map(write).join(""))).text;
-          expect(tell(frame)).toBe(tell(long));
+            openChatStream(PLAIN).push(encode([opening, ...events].map(write).join(""))).text;
+          expect(tell(frame)).toBe(tell(unnamed));
         }),
       );
     });
   }
 
-  const openMeter = () => responses.openMeter("text/event-stream");
-
-  test("whatever the pieces: what went the short way teaches a meter nothing", () => {
-    const item = message("a", "");
-    const place = { item_id: "a", output_index: 0, content_index: 0 };
-    const events = (texts: readonly string[]): Json[] => [
-      created,
-      { type: "response.output_item.added", output_index: 0, item },
-      ...texts.map((delta) => ({ type: TEXT, sequence_number: 1, ...place, delta, logprobs: [] })),
-      { type: "error", error: { code: "server_error", message: "oops" } },
-    ];
-    const cut = (texts: readonly string[], size: number | null): Uint8Array[] => {
-      if (size === null) return events(texts).map((event) => encode(frame(event)));
-      const bytes = encode(events(texts).map(frame).join(""));
-      const count = Math.ceil(bytes.length / size);
-      return Array.from({ length: count }, (_, index) => bytes.subarray(index * size, (index + 1) * size));
-    };
-    let plain = 0;
-    fc.assert(
-      fc.property(deltas, fc.option(fc.integer({ min: 1, max: 600 })), (texts, size) => {
-        const chat = openChatStream(PLAIN);
-        const [all, rest] = [openMeter(), openMeter()];
-        for (const chunk of cut(texts, size)) {
-          const told = chat.push(chunk);
-          plain += told.plain ? 1 : 0;
-          all.see(chunk);
-          rest.see(chunk, told.plain);
-          expect({ ...rest.read(), estimatedOutput: 0 }).toEqual({ ...all.read(), estimatedOutput: 0 });
-        }
-      }),
-    );
-    expect(plain).toBeGreaterThan(0);
-    const chat = openChatStream(PLAIN);
-    const kinds = events(["One", " two", " three"]).map((event) => chat.push(encode(frame(event))).plain);
-    expect(kinds).toEqual([false, false, false, true, true, false]);
-  });
-
-  test("ends where another item, part or kind of event speaks", () => {
+  test("a new part of the reasoning begins a new paragraph; another item continues its own", () => {
     const say = (id: string, index: number, delta: string, more: Json) => ({
       type: "response.reasoning_summary_text.delta",
       item_id: id,

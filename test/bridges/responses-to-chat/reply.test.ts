@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
 import { accumulate, type Json, listCalls } from "./accumulate.ts";
-import { openChatTeller } from "./told.ts";
+import { openChatStream } from "../../../src/bridges/responses-to-chat/stream.ts";
 import {
   absent,
   contextOf,
@@ -113,7 +113,7 @@ describe.skipIf(absent)("pairs of the same prompt at both endpoints", () => {
   }
 
   function accumulateStream(recording: Recording) {
-    const stream = openChatTeller(contextOf(recording));
+    const stream = openChatStream(contextOf(recording));
     return accumulate(stream.push(readBytes(recording)).text + stream.end().text);
   }
 

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import type { BridgeContext } from "../../../src/bridges/responses-to-chat/context.ts";
 import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
-import { openChatTeller, type Told } from "./told.ts";
+import { type Emitted, openChatStream } from "../../../src/bridges/responses-to-chat/stream.ts";
 import { accumulate, type Json, listCalls } from "./accumulate.ts";
 import {
   absent,
@@ -21,8 +21,8 @@ import { findFaults, schemasAbsent } from "./schemas.ts";
 
 const streams = listRecordings("openai-responses").filter((each) => each.stream && each.status === 200);
 
-function run(pieces: Iterable<Uint8Array>, context: BridgeContext): Told {
-  const stream = openChatTeller(context);
+function run(pieces: Iterable<Uint8Array>, context: BridgeContext): Emitted {
+  const stream = openChatStream(context);
   let text = "";
   for (const piece of pieces) text += stream.push(piece).text;
   const last = stream.end();

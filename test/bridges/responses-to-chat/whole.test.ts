@@ -6,7 +6,7 @@ import * as fc from "fast-check";
 import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
 import { convertRequest } from "../../../src/bridges/responses-to-chat/request.ts";
 import { accumulate, type Json } from "./accumulate.ts";
-import { openChatTeller } from "./told.ts";
+import { openChatStream } from "../../../src/bridges/responses-to-chat/stream.ts";
 import { ASKED } from "./recordings.ts";
 
 const ASK = { model: "m", messages: [{ role: "user", content: "x" }] };
@@ -135,7 +135,7 @@ test("the chunks of an answer add up to its whole reply", () => {
           ...said.output.flatMap((each, index) => tell(each, index, manner)),
           { type: last, response },
         ];
-        const chat = openChatTeller(context);
+        const chat = openChatStream(context);
         const told = chat.push(Buffer.from(events.map(frame).join("")));
         expect(told.phase).toBe("done");
         const { object: _, ...whole } = JSON.parse(convertReply(response, context).body);

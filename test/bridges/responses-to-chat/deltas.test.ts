@@ -1,10 +1,9 @@
-// Most deltas are passed on without being parsed. Nobody can tell: byte by byte, where no event is
-// whole when it comes, everything goes the long way.
+// Where the upstream's bytes are cut changes nothing: whole chunks and single bytes give the same chat chunks.
 
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { convertRequest } from "../../../src/bridges/responses-to-chat/request.ts";
-import { openChatTeller } from "./told.ts";
+import { openChatStream } from "../../../src/bridges/responses-to-chat/stream.ts";
 import type { Json } from "./accumulate.ts";
 import { ASKED } from "./recordings.ts";
 
@@ -79,7 +78,7 @@ const delta = fc
 
 function convert(chunks: readonly Uint8Array[]): string {
   const { context } = convertRequest(Buffer.from(JSON.stringify(REQUEST)), ASKED);
-  const stream = openChatTeller(context);
+  const stream = openChatStream(context);
   return chunks.map((chunk) => stream.push(chunk).text).join("");
 }
 
@@ -88,9 +87,9 @@ test("deltas in any order of their members are told the same, however many come 
     fc.property(fc.array(delta, { minLength: 2, maxLength: 12 }), fc.nat(), (deltas, cut) => {
       const bytes = Buffer.from(BEGINNING + deltas.map((event) => frame(event)).join(""));
       const place = cut % bytes.length;
-      const longWay = convert(Array.from(bytes, (byte) => Buffer.of(byte)));
-      expect(convert([bytes])).toBe(longWay);
-      expect(convert([bytes.subarray(0, place), bytes.subarray(place)])).toBe(longWay);
+      const byteByByte = convert(Array.from(bytes, (byte) => Buffer.of(byte)));
+      expect(convert([bytes])).toBe(byteByByte);
+      expect(convert([bytes.subarray(0, place), bytes.subarray(place)])).toBe(byteByByte);
     }),
     { numRuns: 300 },
   );
@@ -133,9 +132,9 @@ test("deltas in any framing are told the same, those of calls and thoughts betwe
       const text = BEGINNING + events.map(([event, write]) => write(event)).join("");
       const bytes = Buffer.from(mark ? `\uFEFF${text}` : text);
       const place = cut % bytes.length;
-      const longWay = convert(Array.from(bytes, (byte) => Buffer.of(byte)));
-      expect(convert([bytes])).toBe(longWay);
-      expect(convert([bytes.subarray(0, place), bytes.subarray(place)])).toBe(longWay);
+      const byteByByte = convert(Array.from(bytes, (byte) => Buffer.of(byte)));
+      expect(convert([bytes])).toBe(byteByByte);
+      expect(convert([bytes.subarray(0, place), bytes.subarray(place)])).toBe(byteByByte);
     }),
     { numRuns: 300 },
   );
