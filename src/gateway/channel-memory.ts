@@ -31,8 +31,6 @@ export interface ChannelMemory {
   readonly identity: string;
   /** By command. */
   disabled: boolean;
-  /** Nothing to look at before the next request is sent: no rest, not disabled. */
-  calm: boolean;
   /** Failures in a row of the whole channel. */
   strikes: number;
   /** Answers in a row that broke off: that they had begun says nothing of the next one's end. */
@@ -54,7 +52,6 @@ export function createMemory(name: string, identity: string): ChannelMemory {
     name,
     identity,
     disabled: false,
-    calm: true,
     strikes: 0,
     breaks: 0,
     rest: null,
@@ -69,7 +66,7 @@ export function createMemory(name: string, identity: string): ChannelMemory {
 
 /** Of another upstream under the same name. What is the name's own stays: the user's word, and the day's charge. */
 export function renewMemory({ name, disabled, charge }: ChannelMemory, identity: string): ChannelMemory {
-  return { ...createMemory(name, identity), disabled, calm: !disabled, charge };
+  return { ...createMemory(name, identity), disabled, charge };
 }
 
 interface Policy {
@@ -134,7 +131,6 @@ export function noteFailure(memory: ChannelMemory, blow: Blow): void {
   } else {
     const again = (before?.strikes ?? 0) - (isLate ? 1 : 0);
     keepModel(memory.models, place, extendRest(before, makeRest(rule, blow, again), isLate));
-    memory.calm = false;
   }
 }
 
@@ -158,7 +154,6 @@ function restWhole(
   if (count < rule.strikes && readTold(blow.failure) === null) return;
   const rest = { ...makeRest(rule, blow, count - rule.strikes), byEnd };
   memory.rest = extendRest(memory.rest, rest, isLate);
-  memory.calm = false;
 }
 
 function keepModel(models: Map<string, Rest>, model: string, rest: Rest): void {
@@ -210,10 +205,8 @@ export function noteAnswer(
   memory.window.addFirstByte(firstByteMs);
   memory.lastAnswer = now;
   memory.strikes = 0;
-  if (memory.calm) return;
   if (!isBinding(memory.rest, now)) memory.rest = null;
   if (model !== null && !isBinding(memory.models.get(model), now)) memory.models.delete(model);
-  settleCalm(memory);
 }
 
 /** Nothing is sent while such a rest stands: what is answered all the same was sent before. */
@@ -226,18 +219,12 @@ export function wake(memory: ChannelMemory): void {
   memory.strikes = 0;
   memory.breaks = 0;
   memory.rest = null;
-  settleCalm(memory);
-}
-
-export function settleCalm(memory: ChannelMemory): void {
-  memory.calm = !memory.disabled && memory.rest === null && memory.models.size === 0;
 }
 
 /** `closed`: not before its time. `trial`: it may be tried where nothing better is left. */
 export type Door = "open" | "closed" | "trial";
 
 export function doorOf(memory: ChannelMemory, model: string | null, now: number): Door {
-  if (memory.calm) return "open";
   if (memory.disabled) return "closed";
   const rest = restOf(memory, model, now);
   if (rest === null) return "open";

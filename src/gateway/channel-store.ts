@@ -5,7 +5,7 @@ import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 import { formatUsd, parseUsd } from "../lib/money.ts";
 import { parseJson } from "../lib/json.ts";
-import { type ChannelMemory, createMemory, type Rest, settleCalm } from "./channel-memory.ts";
+import { type ChannelMemory, createMemory, type Rest } from "./channel-memory.ts";
 
 const restSchema = z.object({
   state: z.enum(["resting", "unavailable"]),
@@ -108,7 +108,6 @@ function read(path: string, now: number): Map<string, ChannelMemory> {
     memory.lastFailure = saved.last_failure;
     memory.shown = saved.shown;
     memory.charge = { day: saved.charge.day, usd: parseUsd(saved.charge.usd) };
-    settleCalm(memory);
     memories.set(saved.name, memory);
   }
   return memories;

@@ -18,7 +18,6 @@ import {
   noteWhole,
   renewMemory,
   restOf,
-  settleCalm,
   startTrial,
   wake,
 } from "./channel-memory.ts";
@@ -110,8 +109,6 @@ class ChannelBook implements Channels {
   choose(asker: Asker, route: Route, now: number): Choice {
     const { candidates } = route;
     const isPlain = candidates.length === 1 || !(hasTie(candidates) || this.#sessions.size > 0);
-    if (isPlain && candidates.every(({ channel }) => this.#recall(channel).calm))
-      return { candidates, session: null };
     const session = isPlain ? null : this.#nameSession(asker, route);
     const seat = session === null ? null : this.#sessions.find(session, now);
     const ordered = orderCandidates(candidates, seat, this.#options.random);
@@ -154,14 +151,13 @@ class ChannelBook implements Channels {
 
   reportStart({ channel, model }: Candidate, now: number): void {
     const memory = this.#recall(channel);
-    if (!memory.calm) startTrial(memory, model, now);
+    startTrial(memory, model, now);
   }
 
   reportAnswer({ channel, model }: Candidate, firstByteMs: number, now: number): void {
     const memory = this.#recall(channel);
-    const isNews = !memory.calm || memory.strikes > 0 || memory.shown === null;
     noteAnswer(memory, model, firstByteMs, now);
-    if (isNews) this.#show(channel, memory, now);
+    this.#show(channel, memory, now);
     this.#store.touch();
   }
 
@@ -177,7 +173,7 @@ class ChannelBook implements Channels {
 
   reportLeft({ channel, model }: Candidate): void {
     const memory = this.#recall(channel);
-    if (!memory.calm) endTrial(memory, model);
+    endTrial(memory, model);
   }
 
   settle(choice: Choice, candidate: Candidate, asker: Asker, route: Route): void {
@@ -230,7 +226,6 @@ class ChannelBook implements Channels {
     memory.disabled = disabled;
     if (!disabled) memory.models.clear();
     if (!disabled) wake(memory);
-    settleCalm(memory);
     this.#show(channel, memory, now);
     // A command was given once.
     this.#store.touch();

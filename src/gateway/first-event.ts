@@ -1,7 +1,6 @@
 // Whether a stream that was announced with 200 begins with an error: only what
 // comes before its first real event is looked at. Pure.
 
-import { asBuffer } from "../lib/bytes.ts";
 import { fieldOf, parseJson } from "../lib/json.ts";
 import { blamesChannel } from "./verdict.ts";
 
@@ -36,16 +35,6 @@ const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["server_is_overloaded", 503],
   ["overloaded_error", 529],
 ]);
-
-/** How answers begin that are none of these, and the word without which nothing is an error. */
-const OPENINGS = ["event: message_start", 'data: {"candidates"'].map((text) => Buffer.from(text));
-const ERROR = Buffer.from('"error"');
-
-/** True for what need not be read to be known as `good`: most streams, by their first bytes. */
-export function beginsWell(chunk: Uint8Array): boolean {
-  const bytes = asBuffer(chunk);
-  return OPENINGS.some((opening) => bytes.indexOf(opening) === 0) && !bytes.includes(ERROR);
-}
 
 const BETWEEN_EVENTS = /\r?\n\r?\n/g;
 

@@ -2,7 +2,7 @@
 // be tried. Held until its first real event is known, for a moment at most.
 
 import { type Inbound, UpstreamFault } from "../lib/http1/types.ts";
-import { beginsWell, type FirstEvent, readFirstEvent } from "./first-event.ts";
+import { type FirstEvent, readFirstEvent } from "./first-event.ts";
 
 /** An answer that only begins to come is passed on after this, whatever it will say. */
 const PATIENCE_MS = 5000;
@@ -66,7 +66,6 @@ class Beginning {
   /** `enough`: its first event is not known yet, and is not looked for any longer. */
   add(came: Uint8Array): FirstEvent | "enough" {
     this.held.push(came);
-    if (this.held.length === 1 && beginsWell(came)) return "good";
     this.#text += this.#decoder.decode(came, { stream: true });
     const mayEnd = ENDS.some((byte) => came.includes(byte));
     this.#looks += mayEnd ? 1 : 0;

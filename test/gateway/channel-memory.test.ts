@@ -184,14 +184,14 @@ describe("an answer", () => {
     noteAnswer(memory, "m", 5, START + 1);
     expect([doorOf(memory, "m", START + 1), doorOf(memory, "other", START + 1)]).toEqual(["open", "trial"]);
     noteAnswer(memory, "other", 5, START + 2);
-    expect(memory).toMatchObject({ calm: true, rest: null, strikes: 0, lastAnswer: START + 2 });
+    expect(memory).toMatchObject({ rest: null, strikes: 0, lastAnswer: START + 2 });
     for (const status of [401, 429]) {
       fail(memory, failing(status, MINUTE), START + 3);
       noteAnswer(memory, "m", 5, START + 4);
       noteAnswer(memory, null, 5, START + 4);
       expect(doorOf(memory, "m", START + 4)).toBe("closed");
       noteAnswer(memory, "m", 5, START + 3 + MINUTE);
-      expect([doorOf(memory, "m", START + 3 + MINUTE), memory.calm]).toEqual(["open", true]);
+      expect(doorOf(memory, "m", START + 3 + MINUTE)).toBe("open");
     }
   });
 
@@ -251,28 +251,25 @@ describe("what stands in the way", () => {
     expect([doorOf(memory, "m", START - 1), doorOf(memory, "m", START)]).toEqual(["open", "closed"]);
     const kept = createMemory("a", "id");
     kept.rest = { ...memory.rest!, since: START - 2 * HOUR, until: START + HOUR + 1 };
-    kept.calm = false;
     expect([doorOf(kept, "m", START), doorOf(kept, "m", START + 1)]).toEqual(["open", "closed"]);
   });
 
   test("the user's word stands until it is taken back, whatever else is forgotten", () => {
     const memory = createMemory("a", "id");
-    expect(memory.calm).toBe(true);
     fail(memory, failing(401), START);
     memory.disabled = true;
     wake(memory);
-    expect([memory.calm, memory.rest, doorOf(memory, "m", START)]).toEqual([false, null, "closed"]);
+    expect([memory.rest, doorOf(memory, "m", START)]).toEqual([null, "closed"]);
     const renewed = renewMemory(memory, "another");
     expect(renewed).toMatchObject({
       name: "a",
       identity: "another",
       disabled: true,
-      calm: false,
       rest: null,
     });
     memory.disabled = false;
     wake(memory);
-    expect([memory.calm, doorOf(memory, "m", START)]).toEqual([true, "open"]);
+    expect(doorOf(memory, "m", START)).toBe("open");
   });
 
   test("what is woken begins to count anew", () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import * as fc from "fast-check";
-import { beginsWell, readFirstEvent } from "../../src/gateway/first-event.ts";
+import { readFirstEvent } from "../../src/gateway/first-event.ts";
 
 const event = (data: unknown, name?: string): string =>
   `${name === undefined ? "" : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`;
@@ -71,42 +70,5 @@ describe("the first event of a stream", () => {
     ["an error without framing", '{"error":{"code":500,"message":"m"}}', { status: 500, message: "m" }],
   ])("%s", (_, text, expected) => {
     expect(readFirstEvent(text)).toEqual(expected);
-  });
-});
-
-describe("a stream's first bytes", () => {
-  const begins = (text: string): boolean => beginsWell(Buffer.from(text));
-
-  test.each<[string, string, boolean]>([
-    ["a message", event({ type: "message_start", message: { usage: {} } }, "message_start"), true],
-    ["half a message's beginning", "event: message_start\ndata: {", true],
-    ["candidates", event({ candidates: [{}] }), true],
-    ["an error", OVERLOADED, false],
-    ["an error behind a good beginning", event({ candidates: [], error: { code: 503 } }), false],
-    ["what says nothing yet", CREATED, false],
-    ["nothing", "", false],
-    ["a beginning that comes later", `: x\n\n${event({ candidates: [{}] })}`, false],
-  ])("of %s", (_, text, good) => {
-    expect(begins(text)).toBe(good);
-  });
-
-  test("that are taken for good are no error when they are read, however they go on", () => {
-    const words = fc.constantFrom("error", "type", "code", "message", "candidates", "overloaded_error");
-    const value = fc.letrec((tie) => ({
-      any: fc.oneof(words, fc.integer(), fc.dictionary(words, tie("any"), { maxKeys: 3 })),
-    })).any;
-    const opening = fc.constantFrom(
-      'event: message_start\ndata: {"type"',
-      'data: {"candidates"',
-      'data: {"error"',
-    );
-    fc.assert(
-      fc.property(opening, value, value, (start, first, second) => {
-        const text = `${start}:${JSON.stringify(first)},"more":${JSON.stringify(second)}}\n\n`;
-        const twice = text.replace('"more"', '"error"');
-        for (const each of [text, twice]) if (begins(each)) expect(readFirstEvent(each)).toBeString();
-      }),
-      { numRuns: 500 },
-    );
   });
 });
