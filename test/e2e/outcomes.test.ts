@@ -546,6 +546,22 @@ describe("an answer that goes on in the background", () => {
     }
   });
 
+  test("may be fetched again on a new connection, which the line shows and which makes nobody suspect", async () => {
+    await inWorld(async (world) => {
+      world.upstream.next({ answer: told("queued") }, "close-before-head", {
+        answer: told("completed", { usage }),
+      });
+      await world.trace(ask);
+      const { answer: fetched, lines } = await world.trace(look);
+      expect([fetched.status, lines[0]?.["suspect"]]).toEqual([200, undefined]);
+      const attempts = [
+        { channel: "responses", error: "reset" },
+        { channel: "responses", status: 200 },
+      ];
+      expect(lines).toMatchObject([{ ...charged, attempts }]);
+    }, withPrices());
+  });
+
   test("costs nobody anything who asks for an answer that was paid for", async () => {
     await inWorld(async (world) => {
       world.upstream.next({ answer: told("completed", { usage }) }, { answer: told("completed", { usage }) });
