@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { z } from "zod";
 
 import { parseJson } from "../lib/json.ts";
+import { describePaidTwice } from "./assess.ts";
 import type { Position } from "./ledger-files.ts";
 import type { LineDraft } from "./ledger-line.ts";
 
@@ -120,5 +121,6 @@ export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
     first_byte_ms: null,
     duration_ms: null,
     attempts: channels.map((channel) => ({ channel })),
+    suspect: channels.length > 1 ? describePaidTwice(channels) : undefined,
   };
 }

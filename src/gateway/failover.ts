@@ -39,12 +39,13 @@ export async function failover(errand: Errand, bill: Bill, gateway: Gateway): Pr
   const most = Math.min(catalog.failover.attempts, choice.candidates.length);
   const deadline = performance.now() + catalog.failover.totalMs;
   let last: Failed | null = null;
+  let tried = 0;
   for (const candidate of choice.candidates) {
     const leftMs = deadline - performance.now();
-    if (bill.attempts.length >= most || leftMs <= 0) break;
+    if (tried >= most || leftMs <= 0) break;
     // While another one was asked it may have come to rest.
     if (last !== null && !channels.admits(candidate, gateway.now())) continue;
-    const isLast = bill.attempts.length + 1 === most;
+    const isLast = ++tried === most;
     const attempted = await attempt({ errand, candidate, bill, gateway, leftMs, isLast });
     if (!("failure" in attempted)) {
       if (bill.open) channels.settle(choice, candidate, errand, bill.route);
@@ -100,7 +101,8 @@ async function send(turn: Turn): Promise<Answer | Failed> {
   const { errand, candidate, bill, gateway } = turn;
   const { name } = candidate.channel;
   try {
-    const inbound = await forward(errand, candidate, gateway, turn.leftMs);
+    const onResend = (): void => void bill.attempts.push({ channel: name, error: "reset" });
+    const inbound = await forward(errand, candidate, gateway, { leftMs: turn.leftMs, onResend });
     const answer: Answer = { inbound, candidate, whole: null };
     if (inbound.status === 404 || mayBlameChannel(inbound.status)) return await readRefusal(turn, answer);
     if (!turn.isLast && errand.request.stream && inbound.status === 200) return await lookAhead(turn, answer);
