@@ -1,4 +1,5 @@
-import { chownSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { Database } from "bun:sqlite";
+import { chownSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { editConfig } from "../../src/config/edit.ts";
 import { LockHeld, takeLock } from "../../src/lib/file-lock.ts";
@@ -41,7 +42,6 @@ test("a lock whose file a power cut has damaged is taken all the same", () => {
     whole.subarray(0, 100),
     Buffer.concat([whole.subarray(0, 4096), zeros]),
     Buffer.concat([zeros, whole.subarray(4096)]),
-    Buffer.alloc(8192, "what is this"),
   ];
   for (const bytes of damaged) {
     writeFileSync(path, bytes);
@@ -50,6 +50,77 @@ test("a lock whose file a power cut has damaged is taken all the same", () => {
     lock.release();
   }
 });
+
+test.each([Buffer.alloc(8192, "what is this"), Buffer.from("short"), Buffer.alloc(20_000)])(
+  "a file that gateway did not write is not emptied to make a lock of it",
+  (bytes) => {
+    using folder = makeTempFolder();
+    const path = folder.join("a.lock");
+    writeFileSync(path, bytes);
+    expect(() => takeLock(path)).toThrow(`${path} is no lock that the gateway made: move it away`);
+    expect(readFileSync(path)).toEqual(bytes);
+  },
+);
+
+test("a lock's file stays empty, and nothing is left beside it", () => {
+  using folder = makeTempFolder();
+  const path = folder.join("a.lock");
+  const lock = takeLock(path);
+  expect(readdirSync(folder.path).sort()).toEqual(["a.lock", "a.lock.holder"]);
+  lock.release();
+  expect(readdirSync(folder.path)).toEqual(["a.lock"]);
+  expect(statSync(path).size).toBe(0);
+});
+
+test("a lock that an earlier version holds is held, and its file is not changed", async () => {
+  using folder = makeTempFolder();
+  const path = folder.join("a.lock");
+  const former = `import { Database } from "bun:sqlite"; const database = new Database(process.argv[1], { create: true });
+    for (const each of ["CREATE TABLE holder (pid INTEGER, since TEXT)", "INSERT INTO holder VALUES (1, 'then')", "BEGIN IMMEDIATE"]) database.run(each);
+    console.log("held"); process.stdin.resume(); globalThis.held = database;`;
+  const holder = Bun.spawn([process.execPath, "-e", former, path], { stdin: "pipe", stdout: "pipe" });
+  for await (const _ of holder.stdout) break;
+  const before = readFileSync(path);
+  expect(() => takeLock(path)).toThrow(LockHeld);
+  holder.kill("SIGKILL");
+  await holder.exited;
+  takeLock(path).release();
+  expect(readFileSync(path)).toEqual(before);
+});
+
+// SQLite would bring the file back to what its journal says, then delete what the journal names as its superior.
+test("a journal that was planted beside a lock is not acted on", () => {
+  using folder = makeTempFolder();
+  const path = folder.join("a.lock");
+  const former = new Database(path, { create: true });
+  former.run("CREATE TABLE holder (pid INTEGER, since TEXT)");
+  former.close();
+  const before = readFileSync(path);
+  writeFileSync(folder.join("victim"), "a user's words");
+  writeFileSync(`${path}-journal`, writeJournal(folder.join("victim")), { mode: 0o600 });
+  takeLock(path).release();
+  expect(readFileSync(folder.join("victim"), "utf8")).toBe("a user's words");
+  expect(readFileSync(path)).toEqual(before);
+});
+
+/** A rollback journal of no pages: its header, and the name of a superior journal with its checksum and mark. */
+function writeJournal(superior: string): Buffer {
+  const magic = Buffer.from([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
+  const header = Buffer.alloc(512);
+  magic.copy(header);
+  // Pages, a random number, pages of the file before, bytes of a sector and of a page.
+  for (const [index, value] of [0, 0, 2, 512, 4096].entries()) header.writeUInt32BE(value, 8 + index * 4);
+  const name = Buffer.from(superior);
+  const numbers = (...values: number[]): Buffer => {
+    const bytes = Buffer.alloc(values.length * 4);
+    for (const [index, value] of values.entries()) bytes.writeUInt32BE(value, index * 4);
+    return bytes;
+  };
+  const sum = name.reduce((total, byte) => total + byte, 0);
+  // The page after the last that there can be, where SQLite keeps its locks.
+  const lockPage = 0x4000_0000 / 4096 + 1;
+  return Buffer.concat([header, numbers(lockPage), name, numbers(name.length, sum), magic]);
+}
 
 test("a lock whose file is damaged while it is held is held on", () => {
   using folder = makeTempFolder();
