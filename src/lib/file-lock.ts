@@ -113,7 +113,7 @@ function openLock(place: string, owner: Owner | undefined): number {
 }
 
 function lockFile(place: string, path: string, fd: number): Database {
-  // SQLite would act on what such files say, and delete others that they name.
+  // SQLite would change the file to what they say.
   for (const tail of ["-journal", "-wal", "-shm"]) removeOwn(place + tail);
   try {
     return begin(place, path, fd);
