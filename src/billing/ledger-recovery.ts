@@ -2,18 +2,9 @@
 // that the last gateway left open are found. Killed at any instant of it, it can
 // be done again: nothing is taken away before what replaces it is written.
 
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  ftruncateSync,
-  readSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
 
-import { ForeignFile, openOwn } from "../lib/own-file.ts";
+import { appendOwn, ForeignFile, openOwn } from "../lib/own-file.ts";
 import { hashLast, listLedgerFiles, locate, readLinesFrom } from "./ledger-files.ts";
 import { readJournal, type OpenRequest } from "./ledger-journal.ts";
 import { parseLine } from "./ledger-line.ts";
@@ -119,19 +110,10 @@ function cut(path: string, fd: number, end: number): void {
   try {
     const bytes = Buffer.alloc(fstatSync(fd).size - end);
     readSync(fd, bytes, 0, bytes.length, end);
-    append(`${path}.torn`, bytes);
+    appendOwn(`${path}.torn`, bytes);
   } catch (error) {
     // A full disk must not keep the ledger shut for the sake of bytes that are no lines.
     if (error instanceof ForeignFile) throw error;
   }
   ftruncateSync(fd, end);
-}
-
-function append(path: string, bytes: Buffer): void {
-  const fd = openOwn(path, { flags: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT });
-  try {
-    writeFileSync(fd, bytes);
-  } finally {
-    closeSync(fd);
-  }
 }

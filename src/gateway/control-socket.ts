@@ -11,7 +11,6 @@ import {
   mkdirSync,
   openSync,
   realpathSync,
-  rmSync,
   type Stats,
 } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
@@ -66,14 +65,6 @@ function closeToOthers(folder: string): void {
   } finally {
     closeSync(fd);
   }
-}
-
-/** Of a gateway that has ended. Nothing else is removed. */
-export function removeSocket(path: string): void {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return;
-  if (!found.isSocket()) throw new Error(`${path} is no socket: move it away`);
-  rmSync(path, { force: true });
 }
 
 /** False where somebody else may have put the socket, or where there is no folder. */

@@ -3,11 +3,11 @@
 //   GET  /state                          everything, as one document
 //   POST /channels/NAME/disable|enable|probe
 
-import { chmodSync, existsSync } from "node:fs";
+import { chmodSync, existsSync, rmSync } from "node:fs";
 import { suggestNearest } from "../config/nearest.ts";
 import type { Activity } from "./activity.ts";
 import { probeChannel } from "./channel-probe.ts";
-import { locateControl, makeControlFolder, removeSocket } from "./control-socket.ts";
+import { locateControl, makeControlFolder } from "./control-socket.ts";
 import { buildState, type Place } from "./control-state.ts";
 import type { Gateway } from "./gateway.ts";
 
@@ -56,7 +56,7 @@ function openSocket(gateway: Gateway, answer: Answer): ControlServer | null {
   for (const { folder, path } of locateControl(gateway.catalog.ledger.path)) {
     try {
       makeControlFolder(folder);
-      removeSocket(path);
+      rmSync(path, { force: true });
       const server = serveOn(path, answer);
       chmodSync(path, 0o600);
       return { path, stop: (now) => server.stop(now) };

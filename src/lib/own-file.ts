@@ -88,7 +88,7 @@ function describeForeign(path: string, found: BigIntStats, shared: boolean): str
   if (!found.isFile()) return "is no regular file: move it away";
   if (!isOurs(found)) return `belongs to user ${found.uid}, not to you: move it away, or change its owner`;
   if (!shared && found.nlink > 1n)
-    return `is a hard link: the same file has another name too. Remove this name with rm ${quoteWord(path)}`;
+    return `is a hard link: the same file has another name too. If it is not the gateway's, rm ${quoteWord(path)}; if it is, put a copy in its place`;
   return null;
 }
 
@@ -122,6 +122,15 @@ export function readOwn(path: string): string | null {
   }
   try {
     return readFileSync(fd, "utf8");
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export function appendOwn(path: string, bytes: Uint8Array): void {
+  const fd = openOwn(path, { flags: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT });
+  try {
+    writeFileSync(fd, bytes);
   } finally {
     closeSync(fd);
   }
