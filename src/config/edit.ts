@@ -172,7 +172,7 @@ function requireEditable(file: string): void {
   try {
     requireOwn(file, true);
   } catch (error) {
-    throw new ConfigError(`${describe(error)}. It stays as it was.`);
+    throw new Error(`${describe(error)}. It stays as it was.`, { cause: error });
   }
 }
 

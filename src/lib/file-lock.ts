@@ -27,6 +27,7 @@ import {
   openOwn,
   type Owner,
   readOwn,
+  removeDrafts,
   removeOwn,
   replaceFile,
   requireOwn,
@@ -174,6 +175,7 @@ function nameOfHolder(place: string): string {
 function nameHolder(place: string, owner: Owner | undefined): void {
   const holder = { pid: process.pid, since: new Date().toISOString() };
   try {
+    removeDrafts(nameOfHolder(place));
     replaceFile(nameOfHolder(place), `${JSON.stringify(holder)}\n`, owner === undefined ? {} : { owner });
   } catch {
     // As said above.

@@ -4,6 +4,7 @@
 import { describe, expect, test } from "bun:test";
 import {
   appendFileSync,
+  chmodSync,
   existsSync,
   linkSync,
   lstatSync,
@@ -21,7 +22,7 @@ import { dirname } from "node:path";
 import { editConfig } from "../../src/config/edit.ts";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
 import { makeControlFolder } from "../../src/gateway/control-socket.ts";
-import { run } from "../cli/driving.ts";
+import { ENTRY, run } from "../cli/driving.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway, startGatewayHere } from "../harness/gateway.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../harness/temp.ts";
 
@@ -275,6 +276,28 @@ test.skipIf(WINDOWS)("the control socket's folder is not followed, nor is its mo
 });
 
 describe.skipIf(WINDOWS)("a config that is a link", () => {
+  test.skipIf(process.getuid?.() !== 0 || Bun.which("setpriv") === null)(
+    "to somebody else's file is read, and not edited",
+    () => {
+      using folder = makeTempFolder();
+      using other = makeTempFolder();
+      const real = other.join("mine.yaml");
+      const text = JSON.stringify(CONFIG);
+      writeFileSync(real, text);
+      symlinkSync(real, folder.join("gateway.yaml"));
+      for (const each of [folder, other]) chmodSync(each.path, 0o777);
+      const words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", process.execPath, ENTRY];
+      const { exitCode, stderr } = Bun.spawnSync(
+        [...words, "keys", "disable", "messages", "--config", folder.join("gateway.yaml")],
+        { stdin: "ignore" },
+      );
+      expect(stderr.toString()).toContain(`${real} belongs to user 0, not to you`);
+      expect(exitCode).toBe(1);
+      expect(readFileSync(real, "utf8")).toBe(text);
+      expect(readdirSync(other.path)).toEqual(["mine.yaml"]);
+    },
+  );
+
   test("stays one: what it leads to is replaced, and its mode is kept", async () => {
     using folder = makeTempFolder();
     mkdirSync(folder.join("dotfiles"));
