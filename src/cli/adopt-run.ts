@@ -12,7 +12,7 @@ import { placeConfig } from "../config/find.ts";
 import { type Path, parseSource } from "../config/source.ts";
 import { isLoopbackHost } from "../gateway/host.ts";
 import { isObject } from "../lib/json.ts";
-import { createFile, refuseOverwrite } from "./init-run.ts";
+import { refuseOverwrite, writeNew } from "./init-run.ts";
 import type { ConfigFlags } from "./opening.ts";
 import { askYes, canAsk, fail, formatTable, printJson, refuseUsage, tell } from "./terminal.ts";
 import { formatCount, stripControls } from "./text.ts";
@@ -42,7 +42,7 @@ export async function adopt(flags: AdoptFlags): Promise<void> {
   const { path: ledger } = after.ledger;
   if (isBegun(catalog.ledger.path) && ledger !== catalog.ledger.path)
     throw new Error(`The ledger of ${to} would be ${ledger}, not ${catalog.ledger.path}.`);
-  createFile(to, adopted);
+  writeNew(to, adopted);
   if (flags.json === true) printJson({ config: to, adopted: from, ledger, channels: reach });
   for (const line of describeDone(from, to, ledger)) tell(line);
 }

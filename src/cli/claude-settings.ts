@@ -1,11 +1,11 @@
 // Claude Code sets the variables that its settings files name, over those that it was started with: somebody's
 // earlier gateway may stand there. A run then gets a settings file of its own, which comes before those.
 
-import { writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../config/expand.ts";
 import { fieldOf, isObject } from "../lib/json.ts";
+import { createFile } from "../lib/own-file.ts";
 import { type Overlay, readSettings } from "./overlay.ts";
 
 /** Where the variables that Claude Code listens to first would lead it elsewhere. */
@@ -42,7 +42,7 @@ export const claudeOverlay: Overlay = {
   make(_, setting, folder) {
     const path = join(folder, "settings.json");
     const cleared = Object.fromEntries(CLAUDE_MISLEADING.map((name) => [name, ""]));
-    writeFileSync(path, JSON.stringify({ env: { ...cleared, ...setting.env } }), { mode: 0o600 });
+    createFile(path, JSON.stringify({ env: { ...cleared, ...setting.env } }));
     return { env: {}, args: ["--settings", path] };
   },
 };

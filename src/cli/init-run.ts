@@ -1,13 +1,14 @@
 // What `gateway init` does: finds or asks for credentials, writes the file, makes
 // a key for each group. The file's text is init-text.ts.
 
-import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { checkConfigText } from "../config/file.ts";
 import { hasLocalConfig, placeConfig } from "../config/find.ts";
 import { readBaseUrl, readSecretText } from "../config/scalars.ts";
 import type { Platform } from "../config/schema.ts";
 import { codeOf } from "../lib/error-code.ts";
+import { createFile } from "../lib/own-file.ts";
 import { newSecret, sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/shell-word.ts";
 import { type Start, writeConfig } from "./init-text.ts";
@@ -89,7 +90,7 @@ export async function init(flags: InitFlags): Promise<void> {
     offers.map((preset) => openStart(preset, "", "")),
   );
   checkConfigText(text, path, process.env, { missing: "keep" });
-  createFile(path, text);
+  writeNew(path, text);
   const keys = opened.map(({ preset, secret }) => ({
     name: preset.group,
     group: preset.group,
@@ -173,26 +174,13 @@ function openStart(preset: Preset | Chosen, sha256: string, created: string): St
 }
 
 /** In a folder that is the user's alone, if there is none yet. */
-export function createFile(path: string, text: string): void {
+export function writeNew(path: string, text: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    writeNew(path, text);
+    createFile(path, text);
   } catch (error) {
     if (codeOf(error) === "EEXIST") refuseOverwrite(path);
     fail(`${path} cannot be written: ${describe(error)}.`);
-  }
-}
-
-/** Whole or not at all. */
-function writeNew(path: string, text: string): void {
-  const handle = openSync(path, "wx", 0o600);
-  try {
-    writeFileSync(handle, text);
-  } catch (error) {
-    rmSync(path);
-    throw error;
-  } finally {
-    closeSync(handle);
   }
 }
 
