@@ -5,7 +5,8 @@ import { dirname } from "node:path";
 import type { Catalog } from "../config/catalog.ts";
 import { nameLock } from "../config/edit.ts";
 import { type Environment, listReferences } from "../config/expand.ts";
-import { findConfig, type Loaded, loadConfig, readConfigText } from "../config/file.ts";
+import { type Loaded, loadConfig, readConfigText } from "../config/file.ts";
+import { findConfig } from "../config/find.ts";
 import { ConfigError } from "../config/problems.ts";
 import { ForeignFile, requireOwn } from "../lib/own-file.ts";
 import { quoteWord } from "../lib/shell-word.ts";
@@ -25,7 +26,7 @@ export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
     path = findConfig(flags.config, env);
     readConfigText(path);
   } catch (error) {
-    return { findings: [bad("config", describe(error), mendUnread(path))], catalog: null };
+    return { findings: [explainUnread(error, path)], catalog: null };
   }
   const unset = listUnset(path, env);
   try {
@@ -47,9 +48,14 @@ export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
   }
 }
 
-/** `path` is empty where none was found. */
+function explainUnread(error: unknown, path: string): Finding {
+  const text = describe(error);
+  const fix = error instanceof ConfigError ? error.fix : null;
+  if (fix === null) return bad("config", text, mendUnread(path));
+  return bad("config", text.endsWith(`: ${fix}`) ? text.slice(0, -fix.length - 2) : text, fix);
+}
+
 function mendUnread(path: string): string {
-  if (path === "") return "gateway init";
   if (!existsSync(path)) return `gateway init --config ${quoteWord(path)}`;
   try {
     accessSync(path, constants.R_OK);

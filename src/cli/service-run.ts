@@ -5,6 +5,7 @@ import { homedir, userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { listReferences } from "../config/expand.ts";
 import { readConfigText } from "../config/file.ts";
+import { configHome } from "../config/find.ts";
 import { replaceFile, requireOwn } from "../lib/own-file.ts";
 import { quoteWord } from "../lib/shell-word.ts";
 import { type ConfigFlags, describe, openConfig } from "./opening.ts";
@@ -41,10 +42,9 @@ function findSystem(): System {
 }
 
 function describeSystemd(): System {
-  const home = process.env["XDG_CONFIG_HOME"] || join(process.env["HOME"] || homedir(), ".config");
   const ask = (...words: string[]) => ["systemctl", "--user", ...words];
   return {
-    path: join(home, "systemd", "user", UNIT_NAME),
+    path: join(configHome(process.env), "systemd", "user", UNIT_NAME),
     write: writeUnit,
     enable: [ask("enable", "--now", UNIT_NAME)],
     disable: [ask("disable", "--now", UNIT_NAME)],

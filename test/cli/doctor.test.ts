@@ -192,10 +192,23 @@ describe("the clock", () => {
 describe("the config", () => {
   test("that is not there: init is named", async () => {
     using folder = makeTempFolder();
-    const report = await examine(folder);
+    const report = await examine(folder, { GATEWAY_CONFIG: "" });
     expect(report.status).toBe(1);
     expect(wrongIn(report)).toMatchObject([{ check: "config", mend: "gateway init" }]);
   });
+
+  test.skipIf(process.platform === "win32")(
+    "that everybody can write is refused with the command",
+    async () => {
+      using folder = makeTempFolder();
+      write(folder, "{}");
+      const path = folder.join("gateway.yaml");
+      chmodSync(path, 0o666);
+      const wrong = wrongIn(await examine(folder));
+      expect(wrong).toMatchObject([{ check: "config", mend: `chmod 600 ${path}` }]);
+      expect(wrong[0]?.detail).toEndWith("then keep others out");
+    },
+  );
 
   test("with mistakes: each with its place, and nothing else is looked at", async () => {
     using folder = makeTempFolder();

@@ -129,7 +129,9 @@ test.skipIf(process.getuid?.() !== 0)(
     const path = folder.join("gateway.yaml");
     writeFileSync(path, "plans: {}\n");
     chownSync(path, 65_534, 65_534);
+    process.env["SUDO_UID"] = "65534";
     await editConfig(path, {}, () => [{ kind: "set", path: ["vendor"], value: "goog" }]);
+    delete process.env["SUDO_UID"];
     expect([statSync(path).uid, statSync(folder.join(".gateway.yaml.lock")).uid]).toEqual([65_534, 65_534]);
   },
 );
