@@ -12,8 +12,8 @@ import { decodeInbound } from "./decode.ts";
 import type { Gateway } from "./gateway.ts";
 import { overrideFields } from "./headers.ts";
 import { resolveModel } from "./match.ts";
+import { redactBody } from "./redact.ts";
 import { upstreamOf } from "./upstream.ts";
-import { withhold } from "./withhold.ts";
 
 export interface ModelLists {
   /** The models of a channel as its upstream lists them now, else as it last did, else as the config names them. */
@@ -124,7 +124,7 @@ export async function askPage(
   return {
     status: inbound.status,
     date: inbound.field("date") ?? null,
-    body: new TextDecoder().decode(withhold(joinChunks(chunks), channel)),
+    body: new TextDecoder().decode(redactBody(joinChunks(chunks), channel)),
   };
 }
 

@@ -7,8 +7,8 @@ import { UpstreamFault } from "../lib/http1/types.ts";
 import { CONVERTED_LIMIT, joinChunks, readUpTo, saysJson } from "./answer.ts";
 import type { Bridge } from "./bridge.ts";
 import { answerFields, endAs, explainBreak, judge, learn, noteFirstByte, type Passage } from "./passage.ts";
+import { redactBody, redactError, redactText, StreamRedactor } from "./redact.ts";
 import { settle } from "./settle.ts";
-import { withhold, Withholding } from "./withhold.ts";
 
 /** So long an upstream may take to end an answer whose last event has come: only then can its connection be used again. */
 const LINGER_MS = 1000;
@@ -36,7 +36,7 @@ async function tellWhole(
   try {
     const { chunks, rest } = await readUpTo(inbound, CONVERTED_LIMIT);
     if (rest) inbound.cancel();
-    const body = withhold(joinChunks(chunks), candidate.channel);
+    const body = redactBody(joinChunks(chunks), candidate.channel);
     tell(passage, stream.push(bridge.spreadReply(body)));
     learn(passage, body);
     return null;
@@ -49,7 +49,7 @@ async function tellWhole(
 async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault | null> {
   const { answer, errand } = passage;
   const { exchange } = errand.call;
-  const withholding = new Withholding(answer.candidate.channel);
+  const redactor = new StreamRedactor(answer.candidate.channel, answer.inbound.status);
   let timer: Timer | null = null;
   let over = false;
   try {
@@ -57,7 +57,7 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
       const came = await answer.inbound.read();
       // What still waits then is no whole event.
       if (came === null) return null;
-      const chunk = withholding.pass(came);
+      const chunk = redactor.pass(came);
       let taken = true;
       let plain = false;
       if (!exchange.gone) {
@@ -95,7 +95,9 @@ function tell(passage: Passage, { bytes, phase, refusal }: Emitted): boolean {
   if (!exchange.begun) exchange.begin(200, answerFields(passage));
   // Hidden thinking says nothing to tell for a while: the head leaves all the same.
   if (bytes.length === 0) exchange.flush();
-  const taken = exchange.write(bytes);
+  // Then an error frame is in it, whose text was escaped in the upstream's.
+  const { channel } = passage.answer.candidate;
+  const taken = exchange.write(phase === "broken" ? redactError(bytes, channel) : bytes);
   if (phase === "done" || phase === "broken") exchange.end();
   return taken;
 }
@@ -103,5 +105,6 @@ function tell(passage: Passage, { bytes, phase, refusal }: Emitted): boolean {
 function answerRefusal(passage: Passage, refusal: { status: number; body: string }): void {
   const fields = answerFields(passage).filter(([name]) => name !== "content-type");
   fields.push(["content-type", "application/json"]);
-  passage.errand.call.exchange.answer(refusal.status, fields, refusal.body);
+  const body = redactText(refusal.body, passage.answer.candidate.channel);
+  passage.errand.call.exchange.answer(refusal.status, fields, body);
 }
