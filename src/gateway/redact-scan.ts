@@ -2,6 +2,19 @@
 // the byte as it is and the character that an escape there stands for, and remembers how much of a secret has been
 // read so far. It keeps at most one number for each character of a secret, so its work is linear in the bytes.
 
+import {
+  AMPERSAND,
+  HASH,
+  isLetter,
+  LEADS,
+  LOWER_U,
+  PERCENT,
+  readDigit,
+  readEscapes,
+  skipBackslashes,
+  ZERO,
+} from "../lib/escapes.ts";
+
 export interface Secret {
   /** Visible ASCII. */
   readonly text: string;
@@ -43,15 +56,6 @@ export interface Patterns {
   readonly openings: readonly [Uint8Array, Uint8Array, Uint8Array];
 }
 
-const BACKSLASH = 0x5c;
-const PERCENT = 0x25;
-const AMPERSAND = 0x26;
-const HASH = 0x23;
-const SEMICOLON = 0x3b;
-const LOWER_U = 0x75;
-const LOWER_X = 0x78;
-const LEADS: ReadonlySet<number> = new Set([BACKSLASH, PERCENT, AMPERSAND]);
-
 /** `pieceLength`: this many secret characters are enough; null: only all of a secret is. */
 export function compileSecrets(secrets: readonly Secret[], pieceLength: number | null): Patterns {
   const forms = secrets.flatMap(listForms);
@@ -70,8 +74,10 @@ export function compileSecrets(secrets: readonly Secret[], pieceLength: number |
       enough.push(pieceLength === null ? most : Math.min(telling, most));
     }
   }
-  const openings = [findOpenings(forms, 0), findOpenings(forms, 1), findOpenings(forms, 2)] as const;
-  return { places, starts, secretStarts, enough, whole: pieceLength === null, openings };
+  const whole = pieceLength === null;
+  const open = (distance: number): Uint8Array => (whole ? findOpenings(forms, distance) : findAny(places));
+  const openings = [open(0), open(1), open(2)] as const;
+  return { places, starts, secretStarts, enough, whole, openings };
 }
 
 /** The base64 of a shorter one may be part of anything. */
@@ -98,16 +104,23 @@ function listForms({ text, publicLength }: Secret): Form[] {
 /** Two alphabets of base64 differ in two characters. */
 function spell(character: string, { base64 }: Form): number[] {
   const other = base64 ? { "+": "-", "/": "_" }[character] : undefined;
-  return [character, ...(other ?? "")].map((each) => each.charCodeAt(0));
+  return Array.from(`${character}${other ?? ""}`, (each) => each.charCodeAt(0));
 }
 
 /** An escape may stand for any character: all forms may go on with its first byte. */
 function findOpenings(forms: readonly Form[], distance: number): Uint8Array {
   const openings = new Uint8Array(256);
   forms.forEach((form, index) => {
-    const bit = 1 << index % OPENING_BITS;
+    const bit = 1 << (index % OPENING_BITS);
     for (const code of spell(form.text.charAt(distance), form)) openings[code] = (openings[code] ?? 0) | bit;
   });
+  for (const lead of LEADS) openings[lead] = ANY;
+  return openings;
+}
+
+/** A piece may begin with any of the forms' characters. */
+function findAny(places: readonly (readonly number[])[]): Uint8Array {
+  const openings = Uint8Array.from(places, (indexes) => (indexes.length > 0 ? ANY : 0));
   for (const lead of LEADS) openings[lead] = ANY;
   return openings;
 }
@@ -242,254 +255,36 @@ class Walk {
 }
 
 /** The next offset where a form may begin. Nearly all bytes of most bodies are passed over here. */
-function findOpening(bytes: Buffer, from: number, { openings, places, whole }: Patterns): number {
+function findOpening(bytes: Buffer, from: number, patterns: Patterns): number {
   const { length } = bytes;
+  const [first] = patterns.openings;
+  for (let at = from; at < length; at += 1) {
+    if (first[bytes[at] ?? 0] === 0) continue;
+    if (at + 2 >= length || mayOpen(bytes, at, patterns)) return at;
+  }
+  return length;
+}
+
+function mayOpen(bytes: Buffer, at: number, { openings, places }: Patterns): boolean {
   const [first, second, third] = openings;
-  let at = from;
-  for (; at < length; at += 1) {
-    const code = bytes[at] ?? 0;
-    if (!whole) {
-      if ((places[code]?.length ?? 0) > 0 || LEADS.has(code)) return at;
-      continue;
-    }
-    const bits = first[code] ?? 0;
-    if (bits === 0) continue;
-    if (at + 2 >= length) return at;
-    const next = bytes[at + 1] ?? 0;
-    const isOpening =
-      bits === ANY
-        ? mayEscape(code, next, first) || (places[code]?.length ?? 0) > 0
-        : goesOn(bits, next, bytes[at + 2] ?? 0, second, third);
-    if (isOpening) return at;
-  }
-  return at;
+  const code = byteAt(bytes, at);
+  const bits = byteAt(first, code);
+  if (bits === ANY) return (places[code]?.length ?? 0) > 0 || mayEscape(bytes, at, first);
+  const next = byteAt(second, byteAt(bytes, at + 1));
+  return (bits & next) !== 0 && (next === ANY || (bits & next & byteAt(third, byteAt(bytes, at + 2))) !== 0);
 }
 
-function goesOn(bits: number, next: number, afterNext: number, second: Uint8Array, third: Uint8Array): boolean {
-  const both = bits & (second[next] ?? 0);
-  return both !== 0 && (second[next] === ANY || (both & (third[afterNext] ?? 0)) !== 0);
+function byteAt(bytes: Uint8Array, at: number): number {
+  return bytes[at] ?? 0;
 }
 
-function mayEscape(lead: number, next: number, first: Uint8Array): boolean {
-  if (lead === BACKSLASH) return next === LOWER_U || (first[next] ?? 0) !== 0;
-  if (lead === PERCENT) return readDigit(next, 16) >= 0 || first[next] === ANY;
-  return next === HASH || isLetter(next) || first[next] === ANY;
-}
-
-function isLetter(code: number): boolean {
-  return (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a;
-}
-
-function readDigit(code: number, base: 10 | 16): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30;
-  const letter = (code | 0x20) - 0x61;
-  return base === 16 && letter >= 0 && letter < 6 ? letter + 10 : -1;
-}
-
-/** A character and the offset after it. */
-interface Unit {
-  readonly code: number;
-  readonly end: number;
-}
-
-/** `cut`: the bytes end inside of what may be an escape. */
-type Escape = Unit | "cut" | null;
-type Next = (from: number) => Unit | "cut";
-
-/** Texts are put into texts: a URL with escapes in HTML in JSON has three layers. */
-const MOST_LAYERS = 3;
-
-/** Calls `found` with what an escape at `at` stands for, layer by layer. True: the bytes end inside of it. */
-function readEscapes(bytes: Buffer, at: number, found: (code: number, end: number) => void): boolean {
-  let unit: Unit = { code: bytes[at] ?? 0, end: at + 1 };
-  for (let layer = 1; layer <= MOST_LAYERS && LEADS.has(unit.code); layer += 1) {
-    if (unit.code === BACKSLASH) {
-      const escaped = skipBackslashes(bytes, unit.end);
-      if (escaped !== null && escaped < bytes.length) found(bytes[escaped] ?? 0, escaped + 1);
-    }
-    const escape = readEscape(bytes, unit, layer);
-    if (escape === "cut") return true;
-    if (escape === null) return false;
-    found(escape.code, escape.end);
-    unit = escape;
-  }
-  return false;
-}
-
-/** The character at an offset, with the escapes of some layers read. */
-function readUnit(bytes: Buffer, at: number, layers: number): Unit | "cut" {
-  if (at >= bytes.length) return "cut";
-  let unit: Unit = { code: bytes[at] ?? 0, end: at + 1 };
-  for (let layer = 1; layer <= layers && LEADS.has(unit.code); layer += 1) {
-    const escape = readEscape(bytes, unit, layer);
-    if (escape === "cut") return "cut";
-    if (escape === null) return unit;
-    unit = escape;
-  }
-  return unit;
-}
-
-function readEscape(bytes: Buffer, lead: Unit, layer: number): Escape {
-  const next: Next = (from) => readUnit(bytes, from, layer - 1);
-  if (lead.code === PERCENT) return readNumber(next, lead.end, { base: 16, least: 2, most: 2 });
-  if (lead.code === AMPERSAND) return readEntity(next, lead.end);
-  const from = skipBackslashes(bytes, lead.end);
-  if (from === null) return null;
-  const kind = next(from);
-  if (kind === "cut") return "cut";
-  return kind.code === LOWER_U ? readNumber(next, kind.end, { base: 16, least: 4, most: 4 }) : null;
-}
-
-/** JSON inside of JSON inside of JSON: `\u` becomes `\\u`, then `\\\\u`. */
-const MOST_BACKSLASHES = 8;
-
-/** Null where there are more than escapes have. */
-function skipBackslashes(bytes: Buffer, from: number): number | null {
-  let at = from;
-  while (bytes[at] === BACKSLASH) {
-    at += 1;
-    if (at - from >= MOST_BACKSLASHES) return null;
-  }
-  return at;
-}
-
-interface Numeral {
-  readonly base: 10 | 16;
-  readonly least: number;
-  readonly most: number;
-}
-
-function readNumber(next: Next, from: number, { base, least, most }: Numeral): Escape {
-  let code = 0;
-  let end = from;
-  for (let digits = 0; digits < most; digits += 1) {
-    const unit = next(end);
-    if (unit === "cut") return "cut";
-    const digit = readDigit(unit.code, base);
-    if (digit < 0) return digits < least ? null : { code, end };
-    code = code * base + digit;
-    end = unit.end;
-  }
-  return { code, end };
-}
-
-/** HTML's names of the ASCII characters that have one. */
-const ENTITIES: Readonly<Record<string, string>> = {
-  excl: "!",
-  quot: '"',
-  QUOT: '"',
-  num: "#",
-  dollar: "$",
-  percnt: "%",
-  amp: "&",
-  AMP: "&",
-  apos: "'",
-  lpar: "(",
-  rpar: ")",
-  ast: "*",
-  midast: "*",
-  plus: "+",
-  comma: ",",
-  period: ".",
-  sol: "/",
-  colon: ":",
-  semi: ";",
-  lt: "<",
-  LT: "<",
-  equals: "=",
-  gt: ">",
-  GT: ">",
-  quest: "?",
-  commat: "@",
-  lsqb: "[",
-  lbrack: "[",
-  bsol: "\\",
-  rsqb: "]",
-  rbrack: "]",
-  Hat: "^",
-  lowbar: "_",
-  UnderBar: "_",
-  grave: "`",
-  DiacriticalGrave: "`",
-  lcub: "{",
-  lbrace: "{",
-  verbar: "|",
-  vert: "|",
-  VerticalLine: "|",
-  rcub: "}",
-  rbrace: "}",
-};
-const LONGEST_NAME = Math.max(...Object.keys(ENTITIES).map((name) => name.length));
-/** `&#x0000041;`: zeros may stand before a number. */
-const MOST_DIGITS = 8;
-
-function readEntity(next: Next, from: number): Escape {
-  const first = next(from);
-  if (first === "cut") return "cut";
-  if (first.code !== HASH) return readName(next, from);
-  const second = next(first.end);
-  if (second === "cut") return "cut";
-  const hex = (second.code | 0x20) === LOWER_X;
-  const numeral = { base: hex ? 16 : 10, least: 1, most: MOST_DIGITS } as const;
-  const number = readNumber(next, hex ? second.end : first.end, numeral);
-  if (number === "cut" || number === null) return number;
-  const last = next(number.end);
-  if (last === "cut") return "cut";
-  // Browsers read the number without its semicolon, too.
-  return { code: number.code, end: last.code === SEMICOLON ? last.end : number.end };
-}
-
-function readName(next: Next, from: number): Escape {
-  let name = "";
-  for (let end = from; name.length <= LONGEST_NAME;) {
-    const unit = next(end);
-    if (unit === "cut") return "cut";
-    end = unit.end;
-    if (unit.code === SEMICOLON) {
-      const character = Object.hasOwn(ENTITIES, name) ? ENTITIES[name] : undefined;
-      return character === undefined ? null : { code: character.charCodeAt(0), end };
-    }
-    if (!isLetter(unit.code)) return null;
-    name += String.fromCharCode(unit.code);
-  }
-  return null;
-}
-
-const MASK = /(?:\*|\xe2\x80\xa2|\\{1,8}u2022){2,}|\.{3,}|\xe2\x80\xa6|\\{1,8}u2026/g;
-/** So many of a secret's first or last characters are looked for beside a mask. */
-const LONGEST_EDGE = 24;
-/** A mask with fewer secret characters beside it may stand beside anything. */
-const SHORTEST_EDGES = 4;
-
-/** `sk-abc***wxyz`: a mask with the secret's beginning before it, its end after it, or both. */
-export function findMasked(bytes: Buffer, secrets: readonly Secret[]): Stretch[] {
-  const found: Stretch[] = [];
-  for (const mask of bytes.toString("latin1").matchAll(MASK)) {
-    const end = mask.index + mask[0].length;
-    for (const { text, publicLength } of secrets) {
-      const most = Math.min(text.length, publicLength + LONGEST_EDGE);
-      const before = measure(most, (size) => isAt(bytes, mask.index - size, text, { from: 0, to: size }));
-      const last = Math.min(text.length, LONGEST_EDGE);
-      const to = text.length;
-      const after = measure(last, (size) => isAt(bytes, end, text, { from: to - size, to }));
-      if (Math.max(0, before - publicLength) + after < SHORTEST_EDGES) continue;
-      found.push({ start: mask.index - before, end: end + after });
-    }
-  }
-  return found;
-}
-
-function measure(most: number, isShared: (size: number) => boolean): number {
-  let size = most;
-  while (size > 0 && !isShared(size)) size -= 1;
-  return size;
-}
-
-/** True when a part of the text stands at an offset of the bytes. */
-function isAt(bytes: Buffer, at: number, text: string, { from, to }: { from: number; to: number }): boolean {
-  if (at < 0) return false;
-  for (let index = from; index < to; index += 1) {
-    if (bytes[at + index - from] !== text.charCodeAt(index)) return false;
-  }
-  return true;
+/** Most escapes in JSON are of quotes and line ends, or of characters that no secret has. */
+function mayEscape(bytes: Buffer, at: number, first: Uint8Array): boolean {
+  const next = byteAt(bytes, at + 1);
+  if (bytes[at] === PERCENT) return readDigit(next, 16) >= 0 || first[next] === ANY;
+  if (bytes[at] === AMPERSAND) return next === HASH || isLetter(next) || first[next] === ANY;
+  const end = skipBackslashes(bytes, at + 1);
+  if (end === null) return false;
+  if (end + 2 >= bytes.length || first[byteAt(bytes, end)] !== 0) return true;
+  return bytes[end] === LOWER_U && bytes[end + 1] === ZERO && bytes[end + 2] === ZERO;
 }

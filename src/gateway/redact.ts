@@ -5,7 +5,7 @@
 import type { Channel } from "../config/catalog.ts";
 import { asBuffer } from "../lib/bytes.ts";
 import type { Field } from "../lib/http1/types.ts";
-import { compileSecrets, findMasked, scan, type Patterns, type Secret } from "./redact-scan.ts";
+import { compileSecrets, scan, type Patterns, type Secret, type Stretch } from "./redact-scan.ts";
 
 type Owner = Pick<Channel, "credential" | "headers">;
 
@@ -77,6 +77,45 @@ export function redactError(bytes: Uint8Array, channel: Owner): Uint8Array {
   return Buffer.concat([...kept, text.subarray(at)]);
 }
 
+const MASK = /(?:\*|\xe2\x80\xa2|\\{1,8}u2022){2,}|\.{3,}|\xe2\x80\xa6|\\{1,8}u2026/g;
+/** So many of a secret's first or last characters are looked for beside a mask. */
+const LONGEST_EDGE = 24;
+/** A mask with fewer secret characters beside it may stand beside anything. */
+const SHORTEST_EDGES = 4;
+
+/** `sk-abc***wxyz`: a mask with the secret's beginning before it, its end after it, or both. */
+function findMasked(bytes: Buffer, secrets: readonly Secret[]): Stretch[] {
+  const found: Stretch[] = [];
+  for (const mask of bytes.toString("latin1").matchAll(MASK)) {
+    const end = mask.index + mask[0].length;
+    for (const { text, publicLength } of secrets) {
+      const most = Math.min(text.length, publicLength + LONGEST_EDGE);
+      const before = measure(most, (size) => isAt(bytes, mask.index - size, text, { from: 0, to: size }));
+      const last = Math.min(text.length, LONGEST_EDGE);
+      const to = text.length;
+      const after = measure(last, (size) => isAt(bytes, end, text, { from: to - size, to }));
+      if (Math.max(0, before - publicLength) + after < SHORTEST_EDGES) continue;
+      found.push({ start: mask.index - before, end: end + after });
+    }
+  }
+  return found;
+}
+
+function measure(most: number, isShared: (size: number) => boolean): number {
+  let size = most;
+  while (size > 0 && !isShared(size)) size -= 1;
+  return size;
+}
+
+/** True when a part of the text stands at an offset of the bytes. */
+function isAt(bytes: Buffer, at: number, text: string, { from, to }: { from: number; to: number }): boolean {
+  if (at < 0) return false;
+  for (let index = from; index < to; index += 1) {
+    if (bytes[at + index - from] !== text.charCodeAt(index)) return false;
+  }
+  return true;
+}
+
 /** The same for a text that has been read out of an answer: what was escaped there is plain here. */
 export function redactText(text: string, channel: Owner): string {
   const bytes = Buffer.from(text);
@@ -94,7 +133,7 @@ export function redactBody(bytes: Uint8Array, channel: Owner): Uint8Array {
   return mask(bytes, scan(asBuffer(bytes), redactionOf(channel).whole).found);
 }
 
-function mask(bytes: Uint8Array, found: readonly { start: number; end: number }[]): Uint8Array {
+function mask(bytes: Uint8Array, found: readonly Stretch[]): Uint8Array {
   if (found.length === 0) return bytes;
   const clean = Buffer.from(bytes);
   for (const { start, end } of found) clean.fill("*", start, end);

@@ -19,7 +19,7 @@ const json: Escape = (character) => `\\u${hex(character, 4)}`;
 const url: Escape = (character) => `%${hex(character, 2)}`;
 const htmlHex: Escape = (character) => `&#x${hex(character, 2)};`;
 const named: Escape = (character) => (NAMES[character] === undefined ? character : `&${NAMES[character]};`);
-const each = (text: string, escape: Escape): string => [...text].map(escape).join("");
+const each = (text: string, escape: Escape): string => Array.from(text, escape).join("");
 
 export const ESCAPES: Readonly<Record<string, Escape>> = {
   plain: (character) => character,
@@ -44,4 +44,40 @@ export const ESCAPES: Readonly<Record<string, Escape>> = {
 /** The base64 of a text that holds the secret, at a place that does not divide by three. */
 export function encodeWithin(secret: string, before: string, alphabet: "base64" | "base64url"): string {
   return Buffer.from(`${before}${secret}`).toString(alphabet);
+}
+
+const NAMED: Readonly<Record<string, string>> = {
+  amp: "&",
+  plus: "+",
+  sol: "/",
+  equals: "=",
+  lowbar: "_",
+  quot: '"',
+};
+
+/** All that a reader of the text could get out of it, however it was escaped; written apart from the gateway's code. */
+export function unescapeAll(text: string): string {
+  let read = text;
+  for (let layer = 0; layer < 5; layer += 1) {
+    read = read
+      .replaceAll(/\\+u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+      .replaceAll(/\\+([^\w\\])/g, "$1")
+      .replaceAll(/%([0-7][0-9a-f])/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+      .replaceAll(/&#x([0-9a-f]+);/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+      .replaceAll(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
+      .replaceAll(/&(amp|plus|sol|equals|lowbar|quot);/g, (_, name: string) => NAMED[name] ?? "");
+  }
+  return read;
+}
+/** Throws when so many of the hidden characters are shown in a row, not even plainly, but after unescaping or in base64. */
+export function expectSafe(shown: string, hidden: string, most = 12): void {
+  const read = unescapeAll(shown);
+  const decoded = [...read.matchAll(/[A-Za-z0-9+/_-]{16,}/g)].flatMap(([run]) =>
+    [0, 1, 2, 3].map((shift) => Buffer.from(run.slice(shift), "base64").toString("latin1")),
+  );
+  const views = [shown, read, ...decoded];
+  for (let at = 0; at + most <= hidden.length; at += 1) {
+    const piece = hidden.slice(at, at + most);
+    if (views.some((view) => view.includes(piece))) throw new Error(`shown: ${piece} in ${shown}`);
+  }
 }
