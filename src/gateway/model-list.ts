@@ -12,7 +12,7 @@ import { decodeInbound } from "./decode.ts";
 import type { Gateway } from "./gateway.ts";
 import { overrideFields } from "./headers.ts";
 import { resolveModel } from "./match.ts";
-import { redactBody } from "./redact.ts";
+import { redactBody, redactText } from "./redact.ts";
 import { upstreamOf } from "./upstream.ts";
 
 export interface ModelLists {
@@ -49,7 +49,7 @@ export function createModelLists(client: Client): ModelLists {
       return { models, problem: null, short: false };
     } catch (error) {
       const known = lastKnown.get(place) ?? namesInConfig(channel);
-      const problem = error instanceof Error ? error.message : String(error);
+      const problem = redactText(error instanceof Error ? error.message : String(error), channel);
       return { models: known, problem, short: error instanceof UpstreamFault && error.kind === "shortage" };
     }
   };

@@ -55,9 +55,8 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
   try {
     for (;;) {
       const came = await answer.inbound.read();
-      // What still waits then is no whole event.
-      if (came === null) return null;
-      const chunk = redactor.pass(came);
+      const chunk = came === null ? redactor.end() : redactor.pass(came);
+      if (came === null && chunk.length === 0) return null;
       let taken = true;
       let plain = false;
       if (!exchange.gone) {
@@ -69,6 +68,7 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
       }
       learn(passage, chunk, plain);
       if (!taken) await exchange.drained();
+      if (came === null) return null;
     }
   } catch (fault) {
     // How a connection ends after the answer's end says nothing of it.

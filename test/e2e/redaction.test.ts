@@ -134,14 +134,35 @@ describe("a client never gets it", () => {
     });
   });
 
-  test("an answer that is collected from a stream does not join what came apart", async () => {
-    const [first, second] = [SECRET.slice(0, 20), SECRET.slice(20)];
-    const event = (text: string): string =>
-      `event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"${text}"}\n\n`;
-    const end = `event: response.completed\ndata: {"type":"response.completed","response":${writeReply("").replace(/"output":\[.*?\],"usage"/, '"output":[],"usage"')}}\n\n`;
-    const body = event(first) + event(second) + end;
-    const shown = await answerTo("chat", false, answerWith(200, "text/event-stream", body, false));
-    expectSafe(shown, SECRET, SECRET.length);
+  test.each(DIALECTS)(
+    "in an error that is read out, with a layer more than is searched in bytes: %s",
+    async (dialect) => {
+      const layers = every((character) => `\\u00252525${ESCAPES["URL"]!(character).slice(1)}`);
+      for (const status of [401, 500]) {
+        const answer = answerWith(status, "application/json", writeError(layers), false);
+        const shown = await answerTo(dialect, false, answer);
+        expect(shown).toContain("[credential removed]");
+        expectSafe(shown, HIDDEN);
+      }
+    },
+  );
+
+  test("as the name of a content coding", async () => {
+    const { fields, ...answer } = answerWith(200, "application/json", WHOLE.messages("x"), false);
+    const coded = { ...answer, fields: [...fields, ["content-encoding", SECRET] as const] };
+    const shown = await answerTo("messages", false, coded);
+    expect(shown).toContain("is encoded as");
+    expectSafe(shown.toLowerCase(), SECRET.toLowerCase());
+  });
+
+  test("a converted answer does not join what came apart", async () => {
+    const parts = `${SECRET.slice(0, 20)}","annotations":[]},{"type":"output_text","text":"${SECRET.slice(20)}`;
+    const shown = await answerTo(
+      "chat",
+      false,
+      answerWith(200, "application/json", writeReply(parts), false),
+    );
+    expect(shown).toMatch(/\*{12,}/);
   });
 });
 
