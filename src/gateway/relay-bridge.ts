@@ -3,7 +3,7 @@
 
 import type { ChatStream, Emitted } from "../bridges/responses-to-chat/stream.ts";
 import { blameUpstream } from "../bridges/responses-to-chat/errors.ts";
-import { UpstreamFault } from "../lib/http1/types.ts";
+import { type Inbound, UpstreamFault } from "../lib/http1/types.ts";
 import { CONVERTED_LIMIT, joinChunks, readUpTo, saysJson } from "./answer.ts";
 import type { Bridge } from "./bridge.ts";
 import { answerFields, endAs, explainBreak, judge, learn, noteFirstByte, type Passage } from "./passage.ts";
@@ -54,9 +54,8 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
   let over = false;
   try {
     for (;;) {
-      const came = await answer.inbound.read();
-      const chunk = came === null ? redactor.end() : redactor.pass(came);
-      if (came === null && chunk.length === 0) return null;
+      const chunk = await readNext(answer.inbound, redactor);
+      if (chunk === null) return null;
       let taken = true;
       let plain = false;
       if (!exchange.gone) {
@@ -68,7 +67,6 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
       }
       learn(passage, chunk, plain);
       if (!taken) await exchange.drained();
-      if (came === null) return null;
     }
   } catch (fault) {
     // How a connection ends after the answer's end says nothing of it.
@@ -77,6 +75,14 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
   } finally {
     if (timer !== null) clearTimeout(timer);
   }
+}
+
+/** Null at the end, when nothing of the body waits any more. */
+async function readNext(inbound: Inbound, redactor: StreamRedactor): Promise<Uint8Array | null> {
+  const came = await inbound.read();
+  if (came !== null) return redactor.pass(came);
+  const held = redactor.end();
+  return held.length > 0 ? held : null;
 }
 
 function isOver({ phase }: Emitted): boolean {

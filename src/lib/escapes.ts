@@ -1,7 +1,7 @@
 // Which character an escape in a text stands for: of JSON, of a URL or of HTML, also where one is put into another. The
 // bytes need not be valid text of any of these formats.
 
-export const BACKSLASH = 0x5c;
+const BACKSLASH = 0x5c;
 export const PERCENT = 0x25;
 export const AMPERSAND = 0x26;
 export const HASH = 0x23;
