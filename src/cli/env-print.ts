@@ -31,8 +31,7 @@ export async function printEnv(words: readonly string[], flags: EnvFlags): Promi
   if (flags.json === true) return;
   const misleading = describeMisleading(tool.title, tool.misleading, process.env);
   if (misleading !== null) tell(`${misleading}. The printed lines unset it.`);
-  if (obstacle !== null)
-    tell(`${tool.title} ${obstacle.words} (\`gateway run ${tool.name}\` does without).`);
+  if (obstacle !== null) tell(`${tool.title} ${obstacle.words} (\`gateway run ${tool.name}\` does without).`);
 }
 
 /** Nobody has the secret of that key elsewhere. */

@@ -48,11 +48,7 @@ export function listUnset(names: readonly string[], env: Environment): string[] 
 }
 
 /** A sentence's beginning; null where there are none. */
-export function describeMisleading(
-  title: string,
-  names: readonly string[],
-  env: Environment,
-): string | null {
+export function describeMisleading(title: string, names: readonly string[], env: Environment): string | null {
   const found = names.filter((name) => isMisleading(name, env[name]));
   if (found.length === 0) return null;
   const [are, lead, give] = found.length === 1 ? ["is", "leads", "gives"] : ["are", "lead", "give"];
