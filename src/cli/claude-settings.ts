@@ -19,7 +19,11 @@ function listFiles(env: Environment): string[] {
 function readVariables(path: string): Environment {
   const env = fieldOf(readSettings(path), "env");
   if (!isObject(env)) return {};
-  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value ?? "")]));
+  const texts = Object.entries(env).map(([name, value]) => [
+    name,
+    typeof value === "string" ? value : value === null ? "" : JSON.stringify(value),
+  ]);
+  return Object.fromEntries(texts);
 }
 
 function listContradictions(variables: Environment, setting: Setting): string[] {

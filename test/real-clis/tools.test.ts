@@ -147,9 +147,9 @@ describe.skipIf(WANTED === "")("real tools", () => {
       proxy.received.length = 0;
       front.received.length = 0;
     });
-    afterAll(() => {
+    afterAll(async () => {
       proxy.stop();
-      front.stop();
+      await front.stop();
     });
 
     const expectAllAtGateway = ({ stdout }: { stdout: string }, platform: Platform): void => {
