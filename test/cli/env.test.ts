@@ -120,6 +120,10 @@ describe("tools", () => {
     });
   });
 
+  test("opencode is kept from the plugin that sends a ChatGPT login's requests elsewhere", () => {
+    expect(connect("opencode", "responses")?.env["OPENCODE_DISABLE_DEFAULT_PLUGINS"]).toBe("1");
+  });
+
   test("the SDKs get the variables that they read", () => {
     expect(connect("openai", "responses")?.env).toEqual({
       OPENAI_BASE_URL: "http://gw:1/v1",
