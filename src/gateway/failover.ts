@@ -7,9 +7,9 @@ import type { Bill } from "./bill.ts";
 import type { Errand } from "./errand.ts";
 import { forward } from "./forward.ts";
 import type { Gateway } from "./gateway.ts";
-import { scrub, secretsOf } from "./headers.ts";
 import type { Candidate } from "./match.ts";
 import { peek } from "./peek.ts";
+import { redactError, redactFailure } from "./redact.ts";
 import { blame, describeFailure, type Failure, isShortage, mayBlameChannel, readFailure } from "./verdict.ts";
 
 type Failed =
@@ -125,8 +125,9 @@ async function readRefusal(turn: Turn, answer: Answer): Promise<Answer | Failed>
   const { channel } = candidate;
   const { inbound } = answer;
   bill.attempts.push({ channel: channel.name, status: inbound.status });
-  const whole = scrub(await readErrorBody(inbound, turn.leftMs), secretsOf(channel));
-  const failure = readFailure(channel.name, inbound, whole, gateway.now());
+  const whole = redactError(await readErrorBody(inbound, turn.leftMs), channel);
+  const read = readFailure(channel.name, inbound, whole, gateway.now());
+  const failure = read && redactFailure(read, channel);
   const told = { ...answer, whole };
   return failure !== null || isKeptElsewhere(turn, told) ? { failure, answer: told } : told;
 }
@@ -150,6 +151,6 @@ async function lookAhead({ candidate, bill }: Turn, answer: Answer): Promise<Ans
   }
   inbound.cancel();
   bill.attempts.push({ channel: name, status, error: "error_event" });
-  const message = Buffer.from(scrub(Buffer.from(first.message), secretsOf(candidate.channel))).toString();
-  return { failure: blame(name, first.status, message), answer: null };
+  const failure = redactFailure(blame(name, first.status, first.message), candidate.channel);
+  return { failure, answer: null };
 }
