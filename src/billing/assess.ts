@@ -1,7 +1,7 @@
 // What an answer is billed for, from how it ended and what its meter read: the
 // parts to price, and how sure they are. Pure; the price of it is charge.ts.
 
-import type { Basis, Outcome } from "./ledger-line.ts";
+import type { Basis, Outcome } from "./ledger/line.ts";
 import { type Part, type Reading, type Usage, USAGE_KINDS } from "./usage.ts";
 
 export interface Assessment {

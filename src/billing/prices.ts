@@ -2,7 +2,7 @@
 // the config's own prices, which win. This file finds prices; which of them a
 // request pays is tariff.ts, how much that is charge.ts. The book is made by prices/build.ts.
 
-import { fieldOf, isObject, listOf } from "../lib/json.ts";
+import { fieldOf, isObject, listOf } from "../lib/json/json.ts";
 import bookFile from "./prices/book.json";
 
 /** Kind of usage → USD, a decimal: per million tokens, or, with `_per_1k` at the kind's end, per thousand calls. */

@@ -7,7 +7,7 @@ import { basename, dirname, join } from "node:path";
 import { type Document, isSeq } from "yaml";
 import { codeOf } from "../lib/error-code.ts";
 import { type FileLock, LockHeld, takeLock } from "../lib/file-lock.ts";
-import { isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json/json.ts";
 import { type Owner, removeDrafts, replaceFile, requireOwn } from "../lib/own-file.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Environment } from "./expand.ts";

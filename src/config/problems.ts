@@ -2,7 +2,7 @@
 // what, and the name that was probably meant. Never a value of a secret.
 
 import { type core, z } from "zod";
-import { isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json/json.ts";
 import { looksSecret } from "../lib/secret.ts";
 import { suggestNearest } from "./nearest.ts";
 import { configSchema } from "./schema.ts";

@@ -2,23 +2,23 @@
 
 import type { Key } from "../config/catalog.ts";
 import type { GatewayError } from "../lib/errors.ts";
-import { authenticate } from "./authenticate.ts";
-import { openBill } from "./bill.ts";
-import type { Call } from "./call.ts";
-import { createErrand, releaseBody } from "./errand.ts";
-import { failover } from "./failover.ts";
+import { authenticate } from "./intake/authenticate.ts";
+import { openBill } from "./bill/bill.ts";
+import type { Call } from "./intake/call.ts";
+import { createErrand, releaseBody } from "./upstream/job.ts";
+import { failover } from "./attempt/failover.ts";
 import type { Gateway } from "./gateway.ts";
-import { watchClient } from "./leaving.ts";
-import { refuseReturn } from "./loop.ts";
-import { LISTS, match, requireAccess } from "./match.ts";
-import { answerModels } from "./model-list.ts";
-import { createPassage } from "./passage.ts";
-import { reportFault } from "./observer.ts";
-import { reportOwnAnswer, reportRefusal } from "./record.ts";
-import { refuse, toGatewayError } from "./refuse.ts";
-import { relay } from "./relay.ts";
-import { readRequest } from "./request.ts";
-import { settleFailure } from "./settle.ts";
+import { watchClient } from "./delivery/client-left.ts";
+import { refuseReturn } from "./upstream/self-call.ts";
+import { LISTS, match, requireAccess } from "./intake/match.ts";
+import { answerModels } from "./channels/model-list.ts";
+import { createPassage } from "./delivery/delivery.ts";
+import { reportFault } from "./observe/observer.ts";
+import { reportOwnAnswer, reportRefusal } from "./bill/request-record.ts";
+import { refuse, toGatewayError } from "./intake/refuse.ts";
+import { relay } from "./delivery/relay.ts";
+import { readRequest } from "./intake/body.ts";
+import { settleFailure } from "./bill/settle.ts";
 
 export async function handle(call: Call, gateway: Gateway): Promise<void> {
   let key: Key | null = null;

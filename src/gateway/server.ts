@@ -5,19 +5,19 @@ import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
 import { codeOf } from "../lib/error-code.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { listen, type Server, type ServerOptions } from "../lib/http1/server.ts";
-import type { Refusal } from "../lib/http1/refusal.ts";
+import { listen, type Server, type ServerOptions } from "../lib/http1/server/server.ts";
+import type { Refusal } from "../lib/http1/server/refusal.ts";
 import { Shortage } from "../lib/http1/shortage.ts";
 import type { Exchange } from "../lib/http1/types.ts";
-import { type Arrival, createIdSource } from "./call.ts";
-import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./cors.ts";
+import { type Arrival, createIdSource } from "./intake/call.ts";
+import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intake/cors.ts";
 import type { Gateway } from "./gateway.ts";
-import { isOwnHost } from "./host.ts";
-import { reportFault } from "./observer.ts";
-import { answerOwnPage } from "./own-pages.ts";
+import { isOwnHost } from "./intake/own-host.ts";
+import { reportFault } from "./observe/observer.ts";
+import { answerOwnPage } from "./control/own-pages.ts";
 import { handle } from "./pipeline.ts";
-import { reportStray } from "./record.ts";
-import { refuse, toRefusalError } from "./refuse.ts";
+import { reportStray } from "./bill/request-record.ts";
+import { refuse, toRefusalError } from "./intake/refuse.ts";
 
 export interface RunningServer {
   readonly port: number;

@@ -18,7 +18,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { codeOf } from "./error-code.ts";
-import { fieldOf, parseJson } from "./json.ts";
+import { fieldOf, parseJson } from "./json/json.ts";
 import {
   CREATE_NEW,
   ForeignFile,

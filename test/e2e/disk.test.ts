@@ -4,8 +4,8 @@
 
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
-import type { Finding } from "../../src/billing/verify-finding.ts";
-import { verifyLedger } from "../../src/billing/verify.ts";
+import type { Finding } from "../../src/billing/verify/finding.ts";
+import { verifyLedger } from "../../src/billing/verify/verify.ts";
 import { makeGate } from "../../src/demo/script.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
 import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../harness/gateway.ts";

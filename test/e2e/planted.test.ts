@@ -21,7 +21,7 @@ import {
 import { dirname } from "node:path";
 import { editConfig } from "../../src/config/edit.ts";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
-import { makeControlFolder } from "../../src/gateway/control-socket.ts";
+import { makeControlFolder } from "../../src/gateway/control/socket.ts";
 import { ENTRY, run } from "../cli/driving.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway, startGatewayHere } from "../harness/gateway.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../harness/temp.ts";

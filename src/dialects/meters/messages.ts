@@ -2,7 +2,7 @@
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
 import type { Meter, Part, Reading, Tariff, Usage } from "../../billing/usage.ts";
-import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json.ts";
+import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type Reader } from "./meter.ts";
 
 export function openMessagesMeter(contentType: string): Meter {

@@ -4,9 +4,9 @@
 
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { asBuffer } from "../../lib/bytes.ts";
-import { parseJson } from "../../lib/json.ts";
-import { Sieve, type Shape } from "../../lib/sieve.ts";
-import { LineScanner, readDataLine, type LineSink } from "../../lib/sse.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { Sieve, type Shape } from "../../lib/json/json-pick-stream.ts";
+import { LineScanner, readDataLine, type LineSink } from "../../lib/sse/sse-needles.ts";
 
 /** What a dialect knows of its answers. */
 export interface Reader {

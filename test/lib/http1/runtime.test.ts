@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import type { Socket, SocketHandler } from "bun";
-import { hasNews } from "../../../src/lib/http1/idle-state.ts";
+import { hasNews } from "../../../src/lib/http1/client/idle-state.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const cleanUps: (() => void)[] = [];
