@@ -6,7 +6,7 @@ import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
 import type { Channels } from "./channels/channels.ts";
-import type { Later } from "./bill/background.ts";
+import type { BackgroundResponses } from "./bill/background.ts";
 import type { ModelLists } from "./channels/model-list.ts";
 import type { Observer } from "./observe/observer.ts";
 import type { ShortageAlarm } from "./observe/shortage-alarm.ts";
@@ -22,7 +22,7 @@ export interface Gateway {
   readonly channels: Channels;
   readonly lists: ModelLists;
   /** Answers that go on in the background, and are yet to be paid for. */
-  readonly later: Later;
+  readonly background: BackgroundResponses;
   readonly observer: Observer;
   readonly raiseShortage: ShortageAlarm;
   /** Aborted when the gateway itself ends what still runs. */

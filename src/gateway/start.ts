@@ -10,8 +10,8 @@ import { createChannels } from "./channels/channels.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import type { Gateway } from "./gateway.ts";
-import { Later } from "./bill/background.ts";
-import { refuseLoops } from "./upstream/self-call.ts";
+import { BackgroundResponses } from "./bill/background.ts";
+import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";
 import { joinObservers, type Observer } from "./observe/observer.ts";
@@ -36,7 +36,7 @@ export function startGateway(
   observers: readonly Observer[],
   configPath: string | null = null,
 ): RunningGateway {
-  refuseLoops(catalog, catalog.listen.port);
+  refuseSelfChannels(catalog, catalog.listen.port);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
   const observer = joinObservers([metrics.observer, activity.observer, ...observers]);
@@ -56,7 +56,7 @@ export function startGateway(
     prices: loadPriceBook(),
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
-    later: new Later(),
+    background: new BackgroundResponses(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
@@ -97,7 +97,7 @@ function run(
     reload: (catalog) => {
       const { listen, ledger } = gateway.catalog;
       const next = { ...catalog, listen, ledger };
-      refuseLoops(next, server.port);
+      refuseSelfChannels(next, server.port);
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;

@@ -2,13 +2,13 @@
 // first byte of an answer reaches the client: what comes after it is relay.ts's.
 
 import { UpstreamFault } from "../../lib/http1/types.ts";
-import { type Answer, readErrorBody } from "../upstream/answer.ts";
+import { type ChannelResponse, readErrorBody } from "../upstream/answer.ts";
 import type { Bill } from "../bill/bill.ts";
-import type { Errand } from "../upstream/job.ts";
+import type { Job } from "../upstream/job.ts";
 import { forward } from "./forward.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
-import { peek } from "../upstream/stream-head.ts";
+import { readStreamHead } from "../upstream/stream-head.ts";
 import { redactError, redactFailure } from "../upstream/redact.ts";
 import {
   blame,
@@ -19,33 +19,33 @@ import {
   readFailure,
 } from "../upstream/failure-rules.ts";
 
-type Failed =
+type FailedAttempt =
   | {
       readonly failure: Failure;
       /** What the upstream said, when it said something that a client can be told. */
-      readonly answer: Answer | null;
+      readonly answer: ChannelResponse | null;
     }
   /** Nothing is wrong, but what is asked for may be kept on another channel. */
-  | { readonly failure: null; readonly answer: Answer };
+  | { readonly failure: null; readonly answer: ChannelResponse };
 
 /** One channel's turn. */
-interface Turn {
-  readonly errand: Errand;
+interface Attempt {
+  readonly job: Job;
   readonly candidate: Candidate;
   readonly bill: Bill;
   readonly gateway: Gateway;
-  /** Until the whole errand is given up. */
+  /** Until the whole job is given up. */
   readonly leftMs: number;
   /** Another channel could be tried after this one. */
   readonly isLast: boolean;
 }
 
-export async function failover(errand: Errand, bill: Bill, gateway: Gateway): Promise<Answer> {
+export async function failover(job: Job, bill: Bill, gateway: Gateway): Promise<ChannelResponse> {
   const { channels, catalog } = gateway;
-  const choice = channels.choose(errand, bill.route, gateway.now());
+  const choice = channels.choose(job, bill.match, gateway.now());
   const most = Math.min(catalog.failover.attempts, choice.candidates.length);
   const deadline = performance.now() + catalog.failover.totalMs;
-  let last: Failed | null = null;
+  let last: FailedAttempt | null = null;
   let tried = 0;
   for (const candidate of choice.candidates) {
     const leftMs = deadline - performance.now();
@@ -53,27 +53,27 @@ export async function failover(errand: Errand, bill: Bill, gateway: Gateway): Pr
     // While another one was asked it may have come to rest.
     if (last !== null && !channels.admits(candidate, gateway.now())) continue;
     const isLast = ++tried === most;
-    const attempted = await attempt({ errand, candidate, bill, gateway, leftMs, isLast });
+    const attempted = await attempt({ job, candidate, bill, gateway, leftMs, isLast });
     if (!("failure" in attempted)) {
-      if (bill.open) channels.settle(choice, candidate, errand, bill.route);
+      if (bill.open) channels.keepConversation(choice, candidate, job, bill.match);
       return attempted;
     }
     last = attempted;
-    if (endsErrand(attempted.failure)) break;
+    if (endsJob(attempted.failure)) break;
   }
-  if (last === null) throw channels.explainNone(bill.route, gateway.now());
+  if (last === null) throw channels.explainNone(bill.match, gateway.now());
   return concede(last);
 }
 
 /** No channel has answered: what the last one said is for the client, or makes it the gateway's error. */
-function concede(last: Failed): Answer {
+function concede(last: FailedAttempt): ChannelResponse {
   if (last.failure === null) return last.answer;
-  if (last.answer?.inbound.status === 429) return last.answer;
+  if (last.answer?.response.status === 429) return last.answer;
   throw describeFailure(last.failure);
 }
 
 /** The client has left, or the upstream had begun to answer: nothing more is sent. */
-function endsErrand(failure: Failure | null): boolean {
+function endsJob(failure: Failure | null): boolean {
   return failure?.kind === "fault" && (hasLeft(failure) || failure.fault.answered);
 }
 
@@ -83,10 +83,10 @@ function hasLeft(failure: Failure): boolean {
   );
 }
 
-async function attempt(turn: Turn): Promise<Answer | Failed> {
+async function attempt(turn: Attempt): Promise<ChannelResponse | FailedAttempt> {
   const { candidate, bill, gateway } = turn;
   const { channels } = gateway;
-  const isElsewhere = bill.attempts.length > 0 || candidate !== bill.route.candidates[0];
+  const isElsewhere = bill.attempts.length > 0 || candidate !== bill.match.candidates[0];
   if (bill.open && isElsewhere) gateway.ledger.attempt(bill.call.id, candidate.channel.name);
   if (bill.open) channels.reportStart(candidate, gateway.now());
   bill.requested = candidate.model;
@@ -104,16 +104,16 @@ async function attempt(turn: Turn): Promise<Answer | Failed> {
   return attempted;
 }
 
-async function send(turn: Turn): Promise<Answer | Failed> {
-  const { errand, candidate, bill, gateway } = turn;
+async function send(turn: Attempt): Promise<ChannelResponse | FailedAttempt> {
+  const { job, candidate, bill, gateway } = turn;
   const { name } = candidate.channel;
   try {
     const onResend = (): void => void bill.attempts.push({ channel: name, error: "reset" });
-    const inbound = await forward(errand, candidate, gateway, { leftMs: turn.leftMs, onResend });
-    const answer: Answer = { inbound, candidate, whole: null };
-    if (inbound.status === 404 || mayBlameChannel(inbound.status)) return await readRefusal(turn, answer);
-    if (!turn.isLast && errand.request.stream && inbound.status === 200) return await lookAhead(turn, answer);
-    bill.attempts.push({ channel: name, status: inbound.status });
+    const response = await forward(job, candidate, gateway, { leftMs: turn.leftMs, onResend });
+    const answer: ChannelResponse = { response, candidate, whole: null };
+    if (response.status === 404 || mayBlameChannel(response.status)) return await readRefusal(turn, answer);
+    if (!turn.isLast && job.body.stream && response.status === 200) return await lookAhead(turn, answer);
+    bill.attempts.push({ channel: name, status: response.status });
     return answer;
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) {
@@ -127,36 +127,39 @@ async function send(turn: Turn): Promise<Answer | Failed> {
 }
 
 /** The upstream refuses: the channel, or only the request? */
-async function readRefusal(turn: Turn, answer: Answer): Promise<Answer | Failed> {
+async function readRefusal(turn: Attempt, answer: ChannelResponse): Promise<ChannelResponse | FailedAttempt> {
   const { candidate, bill, gateway } = turn;
   const { channel } = candidate;
-  const { inbound } = answer;
-  bill.attempts.push({ channel: channel.name, status: inbound.status });
-  const whole = redactError(await readErrorBody(inbound, turn.leftMs), channel);
-  const read = readFailure(channel.name, inbound, whole, gateway.now());
+  const { response } = answer;
+  bill.attempts.push({ channel: channel.name, status: response.status });
+  const whole = redactError(await readErrorBody(response, turn.leftMs), channel);
+  const read = readFailure(channel.name, response, whole, gateway.now());
   const failure = read && redactFailure(read, channel);
   const told = { ...answer, whole };
   return failure !== null || isKeptElsewhere(turn, told) ? { failure, answer: told } : told;
 }
 
 /** Responses are stored by the channel that made them, and no other knows them. */
-function isKeptElsewhere({ errand, isLast }: Turn, { inbound, whole }: Answer): boolean {
+function isKeptElsewhere({ job, isLast }: Attempt, { response, whole }: ChannelResponse): boolean {
   if (isLast || whole === null) return false;
-  const { purpose } = errand.call.target.endpoint;
-  if (purpose === "resource") return inbound.status === 404;
+  const { purpose } = job.call.target.endpoint;
+  if (purpose === "resource") return response.status === 404;
   return Buffer.from(whole).includes('"previous_response_not_found"');
 }
 
 /** A stream whose first real event is an error is none: another channel may do better. */
-async function lookAhead({ candidate, bill }: Turn, answer: Answer): Promise<Answer | Failed> {
+async function lookAhead(
+  { candidate, bill }: Attempt,
+  answer: ChannelResponse,
+): Promise<ChannelResponse | FailedAttempt> {
   const { name } = candidate.channel;
-  const { status } = answer.inbound;
-  const { inbound, first } = await peek(answer.inbound);
+  const { status } = answer.response;
+  const { response, first } = await readStreamHead(answer.response);
   if (typeof first === "string") {
     bill.attempts.push({ channel: name, status });
-    return { ...answer, inbound };
+    return { ...answer, response };
   }
-  inbound.cancel();
+  response.cancel();
   bill.attempts.push({ channel: name, status, error: "error_event" });
   const failure = redactFailure(blame(name, first.status, first.message), candidate.channel);
   return { failure, answer: null };

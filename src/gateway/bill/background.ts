@@ -4,16 +4,16 @@
 import type { Bill } from "./bill.ts";
 
 /** Whose answer it is, what was asked for, and on which terms. */
-type Owed = Pick<Bill, "route" | "requested" | "overrides">;
+type Owed = Pick<Bill, "match" | "requested" | "overrides">;
 
 const MOST_OWED = 10_000;
 
-export class Later {
+export class BackgroundResponses {
   /** By the answer's id, oldest first. */
   readonly #owed = new Map<string, Owed>();
 
-  keep(id: string, { route, requested, overrides }: Owed): void {
-    this.#owed.set(id, { route, requested, overrides });
+  keep(id: string, { match, requested, overrides }: Owed): void {
+    this.#owed.set(id, { match, requested, overrides });
     const [oldest = id] = this.#owed.keys();
     if (this.#owed.size > MOST_OWED) this.#owed.delete(oldest);
   }

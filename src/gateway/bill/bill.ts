@@ -6,13 +6,13 @@ import type { Admission } from "../../billing/limits.ts";
 import type { Overrides } from "../../billing/prices.ts";
 import { reserve } from "../../billing/reserve.ts";
 import type { Limits } from "../../config/catalog.ts";
-import type { Call } from "../intake/call.ts";
-import type { Errand } from "../upstream/job.ts";
+import type { ClientCall } from "../intake/call.ts";
+import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Route } from "../intake/match.ts";
+import type { Match } from "../intake/match.ts";
 
 /** A type, not an interface: a ledger line takes it as a record. */
-export type Attempt = {
+export type AttemptRecord = {
   readonly channel: string;
   /** The upstream's status, when it answered. */
   readonly status?: number;
@@ -21,8 +21,8 @@ export type Attempt = {
 };
 
 export interface Bill {
-  readonly call: Call;
-  readonly route: Route;
+  readonly call: ClientCall;
+  readonly match: Match;
   /** Of its arrival, as ledger lines have it. */
   readonly time: string;
   readonly stream: boolean;
@@ -30,7 +30,7 @@ export interface Bill {
   readonly estimatedInput: number;
   /** What the upstream of the answering channel is asked for; the client's own name until then. */
   requested: string | null;
-  readonly attempts: Attempt[];
+  readonly attempts: AttemptRecord[];
   /** The config's prices when it came: a changed config is for the requests that follow. */
   readonly overrides: Overrides;
   /** The ledger knows of the request: it gets a line, come what may. False where nothing is billed. */
@@ -45,8 +45,8 @@ export interface Bill {
 const BILLED = new Set(["generate", "embed"]);
 
 export async function openBill(
-  { call, request }: Errand,
-  route: Route,
+  { call, body: request }: Job,
+  route: Match,
   overrides: Overrides,
   gateway: Gateway,
 ): Promise<Bill> {
@@ -58,7 +58,7 @@ export async function openBill(
     : null;
   const bill: Bill = {
     call,
-    route,
+    match: route,
     time: new Date(call.time).toISOString(),
     stream: request.stream,
     estimatedInput,
@@ -81,7 +81,7 @@ export async function openBill(
 }
 
 /** Told to the ledger before anything goes upstream. */
-export function describeIntent({ call, route, time, requested, stream }: Bill): Intent {
+export function describeIntent({ call, match: route, time, requested, stream }: Bill): Intent {
   const { key, group, model, candidates } = route;
   return {
     id: call.id,
@@ -99,7 +99,7 @@ export function describeIntent({ call, route, time, requested, stream }: Bill): 
 }
 
 interface Entry {
-  readonly route: Route;
+  readonly route: Match;
   readonly plain: Uint8Array | null;
   readonly requested: string | null;
   readonly estimatedInput: number;

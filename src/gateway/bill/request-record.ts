@@ -4,8 +4,8 @@ import type { Usage } from "../../billing/usage.ts";
 import type { Key } from "../../config/catalog.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Bill } from "./bill.ts";
-import type { Arrival, Call } from "../intake/call.ts";
-import type { Ended } from "../channels/channels.ts";
+import type { UnroutedCall, ClientCall } from "../intake/call.ts";
+import type { RequestEnd } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RequestRecord } from "../observe/observer.ts";
 
@@ -22,19 +22,24 @@ const NOTHING = {
 } satisfies Partial<RequestRecord>;
 
 /** A request that never got a bill: refused before it went anywhere. */
-export function reportRefusal(call: Call, key: Key | null, error: GatewayError, gateway: Gateway): void {
+export function reportRefusal(
+  call: ClientCall,
+  key: Key | null,
+  error: GatewayError,
+  gateway: Gateway,
+): void {
   const outcome = error.code === "client_gone" ? "client_closed" : "refused";
   reportUnbilled(call, key, { status: error.status, outcome, problem: error.message }, gateway);
 }
 
 /** Answered by the gateway itself: a model list, or one model. */
-export function reportOwnAnswer(call: Call, key: Key, gateway: Gateway): void {
+export function reportOwnAnswer(call: ClientCall, key: Key, gateway: Gateway): void {
   reportUnbilled(call, key, { status: 200, outcome: "complete", problem: null }, gateway);
 }
 
 type Told = Pick<RequestRecord, "status" | "outcome" | "problem">;
 
-function reportUnbilled(call: Call, key: Key | null, told: Told, gateway: Gateway): void {
+function reportUnbilled(call: ClientCall, key: Key | null, told: Told, gateway: Gateway): void {
   const { id, time, target } = call;
   gateway.observer.requestDone({
     ...NOTHING,
@@ -50,7 +55,7 @@ function reportUnbilled(call: Call, key: Key | null, told: Told, gateway: Gatewa
 }
 
 /** Turned away before it was a call. Its path is the client's own words: only the problem repeats them. */
-export function reportStray(arrival: Arrival, error: GatewayError, gateway: Gateway): void {
+export function reportStray(arrival: UnroutedCall, error: GatewayError, gateway: Gateway): void {
   const { id, time } = arrival;
   const { status, message: problem } = error;
   const durationMs = durationOf(arrival);
@@ -66,7 +71,7 @@ export interface Finished {
 }
 
 export function reportFinished(bill: Bill, finished: Finished, gateway: Gateway): void {
-  const { call, route } = bill;
+  const { call, match: route } = bill;
   const record: RequestRecord = {
     id: call.id,
     time: call.time,
@@ -85,7 +90,7 @@ export function reportFinished(bill: Bill, finished: Finished, gateway: Gateway)
 }
 
 /** An answer that did not come whole is the channel's doing, unless the client left, or was told so at its beginning. */
-function judgeChannel(bill: Bill, { outcome, problem, chargeUsd }: Finished): Ended {
+function judgeChannel(bill: Bill, { outcome, problem, chargeUsd }: Finished): RequestEnd {
   const last = bill.attempts.at(-1);
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
   const how = hadBegun ? (ENDS[outcome] ?? "left") : "left";
@@ -93,12 +98,12 @@ function judgeChannel(bill: Bill, { outcome, problem, chargeUsd }: Finished): En
   return { how, problem: told, chargeUsd };
 }
 
-const ENDS: Readonly<Record<string, Ended["how"]>> = {
+const ENDS: Readonly<Record<string, RequestEnd["how"]>> = {
   complete: "whole",
   upstream_cut: "cut",
   upstream_error: "failed",
 };
 
-export function durationOf({ arrived }: Arrival): number {
+export function durationOf({ arrived }: UnroutedCall): number {
   return Math.round(performance.now() - arrived);
 }

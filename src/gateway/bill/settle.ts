@@ -6,7 +6,7 @@ import { type Charge, computeCharge } from "../../billing/charge.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Reading } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import { type Attempt, type Bill, describeIntent } from "./bill.ts";
+import { type AttemptRecord, type Bill, describeIntent } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
 import { describeLeaving } from "./ending.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
@@ -25,7 +25,7 @@ export interface Ending {
 }
 
 /** A bill that is closed, and has yet to be recorded. */
-export interface Closing {
+export interface ClosedBill {
   readonly bill: Bill;
   readonly ending: Ending;
   /** Null where nothing is billed. */
@@ -38,12 +38,12 @@ export function settle(bill: Bill, ending: Ending, gateway: Gateway): void {
 }
 
 /** What is owed is known; whoever closes a bill records it, whatever happens meanwhile. */
-export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): Closing {
+export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedBill {
   bill.settled = true;
   return { bill, ending, draft: bill.open ? draftLine(bill, ending, gateway) : null };
 }
 
-export function recordBill({ bill, ending, draft }: Closing, gateway: Gateway): void {
+export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway): void {
   const { status, outcome, problem } = ending;
   if (draft !== null) gateway.ledger.append(draft);
   const line = ending.reading?.stored === undefined ? draft : followStored(bill, ending, draft, gateway);
@@ -60,7 +60,7 @@ function followStored(
   draft: LineDraft | null,
   gateway: Gateway,
 ): LineDraft | null {
-  const { ledger, later } = gateway;
+  const { ledger, background: later } = gateway;
   const { id = "", goesOn = true } = ending.reading?.stored ?? {};
   if (draft?.basis === "unknown" && goesOn) later.keep(id, bill);
   const owed = draft === null && !goesOn ? later.take(id) : null;
@@ -92,21 +92,21 @@ export function settleFailure(bill: Bill, error: GatewayError, gateway: Gateway)
 
 const NEVER_SENT = new Set(["connect", "connect_timeout", "shortage", "tls", "withdrawn"]);
 
-function mayHaveArrived({ error }: Attempt): boolean {
+function mayHaveArrived({ error }: AttemptRecord): boolean {
   return error === undefined || !NEVER_SENT.has(error);
 }
 
 /** It costs nothing, and neither does a redirect. An upstream that was asked and said nothing may have worked all the same. */
-function isRefusal({ status, error }: Attempt): boolean {
+function isRefusal({ status, error }: AttemptRecord): boolean {
   return status !== undefined && (status >= 300 || error !== undefined);
 }
 
-function mayBePaid(attempt: Attempt): boolean {
+function mayBePaid(attempt: AttemptRecord): boolean {
   return mayHaveArrived(attempt) && !isRefusal(attempt);
 }
 
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
-  const { call, route } = bill;
+  const { call, match: route } = bill;
   const { reading, outcome, status, upstreamStatus } = ending;
   const assessment = assess({
     outcome,
@@ -160,7 +160,7 @@ function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, 
     book: gateway.prices,
     overrides: bill.overrides,
     at: new Date(bill.call.time),
-    multiplier: bill.route.group.multiplier,
+    multiplier: bill.match.group.multiplier,
   });
   return assessment.basis === "unknown" ? { ...charge, prices: null, official: null, charge: null } : charge;
 }
@@ -175,7 +175,7 @@ function explainSuspicion({ attempts, call }: Bill, { suspect }: Assessment): st
 
 /** What a person should know of the amounts, and what finding a price later takes. */
 function noteMore(
-  { requested, route }: Bill,
+  { requested, match: route }: Bill,
   { estimated }: Assessment,
   { unpricedBecause }: Charge,
   reading: Reading | null,

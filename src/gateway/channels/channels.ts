@@ -10,31 +10,31 @@ import { sha256Hex } from "../../lib/secret.ts";
 import {
   type ChannelMemory,
   createMemory,
-  doorOf,
+  admittanceOf,
   endTrial,
   noteAnswer,
   noteBreak,
   noteFailure,
   noteWhole,
   renewMemory,
-  restOf,
+  cooldownOf,
   startTrial,
-  wake,
+  endCooldowns,
 } from "./cooldown.ts";
 import { hasTie, orderCandidates } from "./order.ts";
 import { type ChannelStore, openChannelStore } from "./store.ts";
-import { dayOf, describeChannel, settleCondition } from "./view.ts";
+import { dayOf, describeChannel, updateCondition } from "./view.ts";
 import type { ChannelView } from "../control/state.ts";
-import type { Candidate, Route } from "../intake/match.ts";
+import type { Candidate, Match } from "../intake/match.ts";
 import type { Observer } from "../observe/observer.ts";
-import type { InferenceRequest } from "../intake/body.ts";
-import { readSession, Sessions } from "../intake/conversation.ts";
+import type { RequestBody } from "../intake/body.ts";
+import { readConversation, Conversations } from "../intake/conversation.ts";
 import { blameBreaks, type Failure, toRetryAfter } from "../upstream/failure-rules.ts";
 
-/** An errand, as far as it tells its conversation. */
+/** An job, as far as it tells its conversation. */
 interface Asker {
   readonly call: { readonly exchange: Pick<Exchange, "field"> };
-  readonly request: Pick<InferenceRequest, "plain">;
+  readonly body: Pick<RequestBody, "plain">;
 }
 
 /** What a request is to be tried on. */
@@ -46,7 +46,7 @@ export interface Choice {
 }
 
 /** How a request ended that a channel had begun to answer. */
-export interface Ended {
+export interface RequestEnd {
   /** `cut`: the answer's end never came. `failed`: it was an error. `left`: it says nothing of the channel. */
   readonly how: "whole" | "cut" | "failed" | "left";
   readonly problem: string;
@@ -54,9 +54,9 @@ export interface Ended {
 }
 
 export interface Channels {
-  choose(asker: Asker, route: Route, now: number): Choice;
+  choose(asker: Asker, route: Match, now: number): Choice;
   /** The error to answer with when there was nothing to choose. It tells nobody what an upstream said to others. */
-  explainNone(route: Route, now: number): GatewayError;
+  explainNone(route: Match, now: number): GatewayError;
   /** A request whose choice it was may still be sent there. */
   admits(candidate: Candidate, now: number): boolean;
   /** The request is about to go there. */
@@ -66,8 +66,8 @@ export interface Channels {
   /** The client left before anything was learned. */
   reportLeft(candidate: Candidate): void;
   /** The conversation stays with the channel that has answered it. */
-  settle(choice: Choice, candidate: Candidate, asker: Asker, route: Route): void;
-  reportEnd(channel: Channel, ended: Ended, now: number): void;
+  keepConversation(choice: Choice, candidate: Candidate, asker: Asker, route: Match): void;
+  reportEnd(channel: Channel, ended: RequestEnd, now: number): void;
   /** A probe found the channel well, or not. */
   reportProbe(channel: Channel, failure: Failure | null, now: number): void;
   lastAnswer(channel: Channel): number;
@@ -94,7 +94,7 @@ export function createChannels(options: ChannelsOptions): Channels {
 
 class ChannelBook implements Channels {
   readonly #options: ChannelsOptions;
-  readonly #sessions = new Sessions();
+  readonly #sessions = new Conversations();
   readonly #store: ChannelStore;
   #memories = new Map<string, ChannelMemory>();
 
@@ -106,7 +106,7 @@ class ChannelBook implements Channels {
     this.retain(catalog);
   }
 
-  choose(asker: Asker, route: Route, now: number): Choice {
+  choose(asker: Asker, route: Match, now: number): Choice {
     const { candidates } = route;
     const isPlain = candidates.length === 1 || !(hasTie(candidates) || this.#sessions.size > 0);
     const session = isPlain ? null : this.#nameSession(asker, route);
@@ -118,30 +118,30 @@ class ChannelBook implements Channels {
   /** Those whose door is open; if it is no one's, those that may be tried all the same. */
   #admit(candidates: readonly Candidate[], now: number): readonly Candidate[] {
     const through = (door: string): Candidate[] =>
-      candidates.filter(({ channel, model }) => doorOf(this.#recall(channel), model, now) === door);
+      candidates.filter(({ channel, model }) => admittanceOf(this.#recall(channel), model, now) === door);
     const open = through("open");
     return open.length > 0 ? open : through("trial");
   }
 
   admits({ channel, model }: Candidate, now: number): boolean {
-    return doorOf(this.#recall(channel), model, now) !== "closed";
+    return admittanceOf(this.#recall(channel), model, now) !== "closed";
   }
 
-  #nameSession(asker: Asker, route: Route): string | null {
+  #nameSession(asker: Asker, route: Match): string | null {
     const { exchange } = asker.call;
-    const session = readSession((name) => exchange.field(name), asker.request.plain);
+    const session = readConversation((name) => exchange.field(name), asker.body.plain);
     // By model, for caches are a model's own, and so are most rests.
     return session === null ? null : `${route.group.name}/${route.model ?? ""}/${session}`;
   }
 
-  explainNone(route: Route, now: number): GatewayError {
+  explainNone(route: Match, now: number): GatewayError {
     let soonest = Number.POSITIVE_INFINITY;
     const reasons = route.candidates.map(({ channel, model }) => {
       const memory = this.#recall(channel);
       if (memory.disabled) return `"${channel.name}" is disabled`;
-      const rest = restOf(memory, model, now);
+      const rest = cooldownOf(memory, model, now);
       if (rest === null) return `"${channel.name}" is being tried`;
-      soonest = Math.min(soonest, rest.told ? rest.until : rest.trialUntil);
+      soonest = Math.min(soonest, rest.untilIsGiven ? rest.until : rest.trialUntil);
       return `"${channel.name}" ${rest.brief}`;
     });
     const waitMs = Number.isFinite(soonest) ? soonest - now : 60_000;
@@ -176,7 +176,7 @@ class ChannelBook implements Channels {
     endTrial(memory, model);
   }
 
-  settle(choice: Choice, candidate: Candidate, asker: Asker, route: Route): void {
+  keepConversation(choice: Choice, candidate: Candidate, asker: Asker, route: Match): void {
     const { candidates } = route;
     if (candidates.length === 1) return;
     const moved = choice.session !== null || candidate !== candidates[0] || hasTie(candidates);
@@ -184,7 +184,7 @@ class ChannelBook implements Channels {
     if (session !== null) this.#sessions.keep(session, candidate.channel.name, this.#options.now());
   }
 
-  reportEnd(channel: Channel, { how, problem, chargeUsd }: Ended, now: number): void {
+  reportEnd(channel: Channel, { how, problem, chargeUsd }: RequestEnd, now: number): void {
     const memory = this.#memories.get(channel.name);
     if (memory === undefined) return;
     if (how === "whole") noteWhole(memory);
@@ -209,7 +209,7 @@ class ChannelBook implements Channels {
     if (failure === null) {
       memory.lastAnswer = now;
       // A rate limit that was told stands, however well the list of models is.
-      if (memory.rest?.told !== true) wake(memory);
+      if (memory.cooldown?.untilIsGiven !== true) endCooldowns(memory);
     } else {
       noteFailure(memory, { failure, model: null, now, random: this.#options.random });
     }
@@ -225,7 +225,7 @@ class ChannelBook implements Channels {
     const memory = this.#recall(channel);
     memory.disabled = disabled;
     if (!disabled) memory.models.clear();
-    if (!disabled) wake(memory);
+    if (!disabled) endCooldowns(memory);
     this.#show(channel, memory, now);
     // A command was given once.
     this.#store.touch();
@@ -261,7 +261,7 @@ class ChannelBook implements Channels {
   /** Tells when a channel goes, and when it comes back. */
   #show(channel: Channel, memory: ChannelMemory, now: number): void {
     const before = memory.shown?.state ?? "unknown";
-    const { state, reason } = settleCondition(channel, memory, now);
+    const { state, reason } = updateCondition(channel, memory, now);
     if (state === before) return;
     const { notice } = this.#options.observer;
     if (BAD.has(state) && !BAD.has(before))

@@ -7,7 +7,7 @@ import { ChannelWindow } from "./recent.ts";
 import { type Cause, causeOf, explainFailure, type Failure, nameFailure } from "../upstream/failure-rules.ts";
 
 /** A channel, or one model of it, is left alone for a while. */
-export interface Rest {
+export interface Cooldown {
   readonly state: "resting" | "unavailable";
   /** For every client: nothing of what the upstream said to one of them. */
   readonly brief: string;
@@ -16,11 +16,11 @@ export interface Rest {
   readonly since: number;
   readonly until: number;
   /** The upstream named the time: nothing is sent before. Else it is a guess, and one request may try it. */
-  readonly told: boolean;
+  readonly untilIsGiven: boolean;
   /** While it is tried, the others go elsewhere. */
   trialUntil: number;
   /** A trial's beginning says nothing of it: whoever finds nothing better may try. */
-  readonly byEnd: boolean;
+  readonly afterBreaks: boolean;
   /** Failures in a row. */
   readonly strikes: number;
 }
@@ -35,9 +35,9 @@ export interface ChannelMemory {
   strikes: number;
   /** Answers in a row that broke off: that they had begun says nothing of the next one's end. */
   breaks: number;
-  rest: Rest | null;
+  cooldown: Cooldown | null;
   /** Of single models, by the upstream's name. */
-  readonly models: Map<string, Rest>;
+  readonly models: Map<string, Cooldown>;
   readonly window: ChannelWindow;
   lastAnswer: number;
   lastFailure: { readonly at: number; readonly reason: string } | null;
@@ -54,7 +54,7 @@ export function createMemory(name: string, identity: string): ChannelMemory {
     disabled: false,
     strikes: 0,
     breaks: 0,
-    rest: null,
+    cooldown: null,
     models: new Map(),
     window: new ChannelWindow(),
     lastAnswer: 0,
@@ -72,7 +72,7 @@ export function renewMemory({ name, disabled, charge }: ChannelMemory, identity:
 interface Policy {
   /** What rests: other models of a channel that is rate limited for one may still be had. */
   readonly whole: boolean;
-  readonly state: Rest["state"];
+  readonly state: Cooldown["state"];
   /** So many failures in a row until it rests. */
   readonly strikes: number;
   /** The first rest where the upstream names no time; each further failure doubles it. */
@@ -96,7 +96,7 @@ const POLICIES: Record<Cause, Policy> = {
 
 function policy(
   whole: boolean,
-  state: Rest["state"],
+  state: Cooldown["state"],
   strikes: number,
   [firstMs, longestMs]: readonly [number, number],
 ): Policy {
@@ -109,7 +109,7 @@ const MODELS_KEPT = 64;
 /** One request tries a resting channel; for so long the others go elsewhere. */
 const TRIAL_MS = 2000;
 
-export interface Blow {
+export interface FailureSeen {
   readonly failure: Failure;
   /** The upstream's name of it. */
   readonly model: string | null;
@@ -117,58 +117,58 @@ export interface Blow {
   readonly random: () => number;
 }
 
-export function noteFailure(memory: ChannelMemory, blow: Blow): void {
+export function noteFailure(memory: ChannelMemory, blow: FailureSeen): void {
   const { failure, model, now } = blow;
   memory.lastFailure = { at: now, reason: explainFailure(failure) };
   const rule = POLICIES[causeOf(failure)];
   const place = rule.whole ? null : model;
-  const before = (place === null ? memory.rest : memory.models.get(place)) ?? null;
+  const before = (place === null ? memory.cooldown : memory.models.get(place)) ?? null;
   const isLate = wasSentBefore(before, now);
   endTrial(memory, model);
   if (place === null) {
     memory.strikes += isLate ? 0 : 1;
-    restWhole(memory, rule, blow, { count: memory.strikes, isLate, byEnd: false });
+    coolWholeChannel(memory, rule, blow, { count: memory.strikes, isLate, byEnd: false });
   } else {
     const again = (before?.strikes ?? 0) - (isLate ? 1 : 0);
-    keepModel(memory.models, place, extendRest(before, makeRest(rule, blow, again), isLate));
+    keepModel(memory.models, place, extendCooldown(before, createCooldown(rule, blow, again), isLate));
   }
 }
 
 /** An answer broke off after its beginning: so do those of an upstream that dies under load, and each looks well at first. */
-export function noteBreak(memory: ChannelMemory, blow: Blow): void {
-  const isLate = wasSentBefore(memory.rest, blow.now);
+export function noteBreak(memory: ChannelMemory, blow: FailureSeen): void {
+  const isLate = wasSentBefore(memory.cooldown, blow.now);
   memory.breaks += isLate ? 0 : 1;
-  restWhole(memory, POLICIES.broken, blow, { count: memory.breaks, isLate, byEnd: true });
+  coolWholeChannel(memory, POLICIES.broken, blow, { count: memory.breaks, isLate, byEnd: true });
 }
 
 export function noteWhole(memory: ChannelMemory): void {
   memory.breaks = 0;
 }
 
-function restWhole(
+function coolWholeChannel(
   memory: ChannelMemory,
   rule: Policy,
-  blow: Blow,
+  blow: FailureSeen,
   { count, isLate, byEnd }: { readonly count: number; readonly isLate: boolean; readonly byEnd: boolean },
 ): void {
   if (count < rule.strikes && readTold(blow.failure) === null) return;
-  const rest = { ...makeRest(rule, blow, count - rule.strikes), byEnd };
-  memory.rest = extendRest(memory.rest, rest, isLate);
+  const rest = { ...createCooldown(rule, blow, count - rule.strikes), byEnd };
+  memory.cooldown = extendCooldown(memory.cooldown, rest, isLate);
 }
 
-function keepModel(models: Map<string, Rest>, model: string, rest: Rest): void {
+function keepModel(models: Map<string, Cooldown>, model: string, rest: Cooldown): void {
   models.delete(model);
   models.set(model, rest);
   if (models.size > MODELS_KEPT) models.delete(models.keys().next().value ?? model);
 }
 
 /** While a channel rests nothing is sent but a trial: what else fails had been on its way, and is no further failure. */
-function wasSentBefore(before: Rest | null, now: number): boolean {
+function wasSentBefore(before: Cooldown | null, now: number): boolean {
   const rest = standing(before, now);
   return rest !== null && now >= rest.trialUntil;
 }
 
-function extendRest(before: Rest | null, rest: Rest, isLate: boolean): Rest {
+function extendCooldown(before: Cooldown | null, rest: Cooldown, isLate: boolean): Cooldown {
   if (before === null) return rest;
   return isLate && before.until >= rest.until ? before : { ...rest, since: before.since };
 }
@@ -177,7 +177,7 @@ function readTold(failure: Failure): number | null {
   return failure.kind === "status" ? failure.waitMs : null;
 }
 
-function makeRest(rule: Policy, { failure, now, random }: Blow, again: number): Rest {
+function createCooldown(rule: Policy, { failure, now, random }: FailureSeen, again: number): Cooldown {
   const waitMs = readTold(failure);
   const doubled = Math.min(rule.longestMs, rule.firstMs * 2 ** Math.min(30, Math.max(0, again)));
   // Half of it is left to chance, lest all that wait come back at once.
@@ -188,9 +188,9 @@ function makeRest(rule: Policy, { failure, now, random }: Blow, again: number): 
     reason: explainFailure(failure),
     since: now,
     until: Math.round(now + (waitMs === null ? guess : Math.min(waitMs, LONGEST_TOLD_MS))),
-    told: waitMs !== null,
+    untilIsGiven: waitMs !== null,
     trialUntil: 0,
-    byEnd: false,
+    afterBreaks: false,
     strikes: again + 1,
   };
 }
@@ -205,42 +205,42 @@ export function noteAnswer(
   memory.window.addFirstByte(firstByteMs);
   memory.lastAnswer = now;
   memory.strikes = 0;
-  if (!isBinding(memory.rest, now)) memory.rest = null;
+  if (!isBinding(memory.cooldown, now)) memory.cooldown = null;
   if (model !== null && !isBinding(memory.models.get(model), now)) memory.models.delete(model);
 }
 
 /** Nothing is sent while such a rest stands: what is answered all the same was sent before. */
-function isBinding(rest: Rest | null | undefined, now: number): boolean {
-  return standing(rest ?? null, now)?.told === true;
+function isBinding(rest: Cooldown | null | undefined, now: number): boolean {
+  return standing(rest ?? null, now)?.untilIsGiven === true;
 }
 
 /** Forgets why it was left alone: it was switched on again, or a probe found it well. */
-export function wake(memory: ChannelMemory): void {
+export function endCooldowns(memory: ChannelMemory): void {
   memory.strikes = 0;
   memory.breaks = 0;
-  memory.rest = null;
+  memory.cooldown = null;
 }
 
 /** `closed`: not before its time. `trial`: it may be tried where nothing better is left. */
-export type Door = "open" | "closed" | "trial";
+export type Admittance = "open" | "closed" | "trial";
 
-export function doorOf(memory: ChannelMemory, model: string | null, now: number): Door {
+export function admittanceOf(memory: ChannelMemory, model: string | null, now: number): Admittance {
   if (memory.disabled) return "closed";
-  const rest = restOf(memory, model, now);
+  const rest = cooldownOf(memory, model, now);
   if (rest === null) return "open";
-  return rest.told || now < rest.trialUntil ? "closed" : "trial";
+  return rest.untilIsGiven || now < rest.trialUntil ? "closed" : "trial";
 }
 
 /** What stands in the way of a request; null when nothing does any more. */
-export function restOf(memory: ChannelMemory, model: string | null, now: number): Rest | null {
-  const whole = standing(memory.rest, now);
+export function cooldownOf(memory: ChannelMemory, model: string | null, now: number): Cooldown | null {
+  const whole = standing(memory.cooldown, now);
   const own = standing((model !== null && memory.models.get(model)) || null, now);
   if (whole === null || own === null) return whole ?? own;
-  return own.told && (!whole.told || own.until > whole.until) ? own : whole;
+  return own.untilIsGiven && (!whole.untilIsGiven || own.until > whole.until) ? own : whole;
 }
 
 /** A rest that is yet to begin was begun before the clock was set back, and so was one that ends later than any can. */
-function standing(rest: Rest | null, now: number): Rest | null {
+function standing(rest: Cooldown | null, now: number): Cooldown | null {
   if (rest === null || now < rest.since || rest.until - now > LONGEST_TOLD_MS) return null;
   return now < rest.until || now < rest.trialUntil ? rest : null;
 }
@@ -256,7 +256,8 @@ export function endTrial(memory: ChannelMemory, model: string | null): void {
 }
 
 function setTrial(memory: ChannelMemory, model: string | null, until: number): void {
-  for (const rest of [memory.rest, model === null ? undefined : memory.models.get(model)]) {
-    if (rest !== null && rest !== undefined && !rest.told && !rest.byEnd) rest.trialUntil = until;
+  for (const rest of [memory.cooldown, model === null ? undefined : memory.models.get(model)]) {
+    if (rest !== null && rest !== undefined && !rest.untilIsGiven && !rest.afterBreaks)
+      rest.trialUntil = until;
   }
 }

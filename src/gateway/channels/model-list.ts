@@ -7,13 +7,13 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
 import { joinChunks, readUpTo } from "../upstream/answer.ts";
-import type { Call } from "../intake/call.ts";
-import { decodeInbound } from "../upstream/decode.ts";
+import type { ClientCall } from "../intake/call.ts";
+import { decodeResponse } from "../upstream/decode.ts";
 import type { Gateway } from "../gateway.ts";
 import { overrideFields } from "../upstream/headers.ts";
 import { resolveModel } from "../intake/match.ts";
 import { redactBody, redactText } from "../upstream/redact.ts";
-import { upstreamOf } from "../upstream/origin.ts";
+import { addressOf } from "../upstream/origin.ts";
 
 export interface ModelLists {
   /** The models of a channel as its upstream lists them now, else as it last did, else as the config names them. */
@@ -98,7 +98,7 @@ export async function askPage(
   vendor: string,
   query: string,
 ): Promise<ListAnswer> {
-  const { origin, basePath, deadlines } = upstreamOf(channel);
+  const { origin, basePath, deadlines } = addressOf(channel);
   const dialect = dialectOf(channel.platform);
   const fields = [
     ["accept", "application/json"],
@@ -118,12 +118,12 @@ export async function askPage(
       idleMs: Math.min(deadlines.idleMs, LIST_PATIENCE_MS),
     },
   });
-  const inbound = decodeInbound(await head);
-  const { chunks, rest } = await readUpTo(inbound, MAX_PAGE_BYTES);
-  if (rest) inbound.cancel();
+  const response = decodeResponse(await head);
+  const { chunks, rest } = await readUpTo(response, MAX_PAGE_BYTES);
+  if (rest) response.cancel();
   return {
-    status: inbound.status,
-    date: inbound.field("date") ?? null,
+    status: response.status,
+    date: response.field("date") ?? null,
     body: new TextDecoder().decode(redactBody(joinChunks(chunks), channel)),
   };
 }
@@ -171,7 +171,7 @@ function explainNothing(group: Group, lists: readonly ChannelModels[]): GatewayE
 }
 
 /** GET of a list or of one model, in the shape that the key's group has on that path. */
-export async function answerModels(call: Call, key: Key, gateway: Gateway): Promise<void> {
+export async function answerModels(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
   const { endpoint, model } = call.target;
   const dialect = listDialect(endpoint, key.group.platform);
   const served = await listGroup(key.group, gateway);

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { formatUsd, parseUsd } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readOwn, replaceFile } from "../../lib/own-file.ts";
-import { type ChannelMemory, createMemory, type Rest } from "./cooldown.ts";
+import { type ChannelMemory, createMemory, type Cooldown } from "./cooldown.ts";
 
 const restSchema = z.object({
   state: z.enum(["resting", "unavailable"]),
@@ -78,14 +78,14 @@ export function openChannelStore(
 type Saved = z.infer<typeof memorySchema>;
 
 function encode(memory: ChannelMemory, now: number): Saved {
-  const { name, identity, disabled, strikes, rest, shown, charge } = memory;
+  const { name, identity, disabled, strikes, cooldown, shown, charge } = memory;
   return {
     name,
     identity,
     disabled,
     strikes,
-    rest,
-    models: [...memory.models],
+    rest: cooldown === null ? null : saveCooldown(cooldown),
+    models: [...memory.models].map(([model, own]) => [model, saveCooldown(own)]),
     window: memory.window.save(now),
     last_answer: memory.lastAnswer,
     last_failure: memory.lastFailure,
@@ -100,8 +100,8 @@ function read(path: string, now: number): Map<string, ChannelMemory> {
     const memory = createMemory(saved.name, saved.identity);
     memory.disabled = saved.disabled;
     memory.strikes = saved.strikes;
-    memory.rest = saved.rest === null ? null : restoreRest(saved.rest);
-    for (const [model, rest] of saved.models) memory.models.set(model, restoreRest(rest));
+    memory.cooldown = saved.rest === null ? null : restoreCooldown(saved.rest);
+    for (const [model, own] of saved.models) memory.models.set(model, restoreCooldown(own));
     memory.window.load(saved.window, now);
     memory.lastAnswer = saved.last_answer;
     memory.lastFailure = saved.last_failure;
@@ -112,8 +112,14 @@ function read(path: string, now: number): Map<string, ChannelMemory> {
   return memories;
 }
 
-function restoreRest(rest: z.infer<typeof restSchema>): Rest {
-  return { ...rest, trialUntil: 0, byEnd: false };
+/** The file keeps the field names of version 0.1.0. */
+function saveCooldown({ untilIsGiven, ...cooldown }: Cooldown): z.infer<typeof restSchema> {
+  const { state, brief, reason, since, until, strikes } = cooldown;
+  return { state, brief, reason, since, until, told: untilIsGiven, strikes };
+}
+
+function restoreCooldown({ told, ...saved }: z.infer<typeof restSchema>): Cooldown {
+  return { ...saved, untilIsGiven: told, trialUntil: 0, afterBreaks: false };
 }
 
 function readSaved(path: string): Saved[] {

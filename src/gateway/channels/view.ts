@@ -2,7 +2,7 @@
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { formatUsd } from "../../lib/money.ts";
-import { type ChannelMemory, createMemory, restOf } from "./cooldown.ts";
+import { type ChannelMemory, createMemory, cooldownOf } from "./cooldown.ts";
 import type { ChannelState, ChannelView } from "../control/state.ts";
 
 /** The success rate is that of the last minutes; older failures say little of now. */
@@ -25,7 +25,7 @@ export function describeUnasked({ channels }: Catalog, now: number): ChannelView
 }
 
 export function describeChannel(channel: Channel, memory: ChannelMemory, now: number): ChannelView {
-  const { state, since, reason, until } = settleCondition(channel, memory, now);
+  const { state, since, reason, until } = updateCondition(channel, memory, now);
   const { window } = memory;
   const recent = window.count(RATE_MINUTES, now);
   const hour = window.steps(STEP_MINUTES, now);
@@ -49,7 +49,7 @@ export function describeChannel(channel: Channel, memory: ChannelMemory, now: nu
 }
 
 /** Keeps since when it has been so. */
-export function settleCondition(
+export function updateCondition(
   channel: Channel,
   memory: ChannelMemory,
   now: number,
@@ -69,18 +69,18 @@ export function dayOf(now: number): number {
 function judgeCondition(channel: Channel, memory: ChannelMemory, now: number): Condition {
   if (channel.disabled === true) return { state: "disabled", reason: "in the config file", until: null };
   if (memory.disabled) return { state: "disabled", reason: "by command", until: null };
-  const whole = restOf(memory, null, now);
+  const whole = cooldownOf(memory, null, now);
   if (whole !== null) return { state: whole.state, reason: whole.reason, until: whole.until };
-  if (memory.rest !== null && !memory.rest.told) {
-    const reason = `${memory.rest.reason} (tried again with the next request)`;
-    return { state: memory.rest.state, reason, until: null };
+  if (memory.cooldown !== null && !memory.cooldown.untilIsGiven) {
+    const reason = `${memory.cooldown.reason} (tried again with the next request)`;
+    return { state: memory.cooldown.state, reason, until: null };
   }
   return judgeModels(memory, now) ?? judgeRecord(memory, now);
 }
 
 /** Some models rest: the channel does, too, unless another model has been answered since. */
 function judgeModels(memory: ChannelMemory, now: number): Condition | null {
-  const resting = [...memory.models].filter(([model]) => restOf(memory, model, now) !== null);
+  const resting = [...memory.models].filter(([model]) => cooldownOf(memory, model, now) !== null);
   const first = resting[0];
   if (first === undefined) return null;
   const until = Math.max(...resting.map(([, rest]) => rest.until));

@@ -3,13 +3,13 @@
 import type { OwnPage } from "../../dialects/endpoints.ts";
 import type { Exchange, Field } from "../../lib/http1/types.ts";
 import { VERSION } from "../../lib/version.ts";
-import type { Arrival } from "../intake/call.ts";
+import type { UnroutedCall } from "../intake/call.ts";
 import type { Gateway } from "../gateway.ts";
 
 const JSON_TYPE: Field = ["content-type", "application/json"];
 const METRICS_TYPE: Field = ["content-type", "text/plain; version=0.0.4; charset=utf-8"];
 
-export function answerOwnPage(page: OwnPage, arrival: Arrival, gateway: Gateway): void {
+export function answerOwnPage(page: OwnPage, arrival: UnroutedCall, gateway: Gateway): void {
   const { exchange } = arrival;
   const id: Field = ["x-request-id", arrival.id];
   switch (page) {

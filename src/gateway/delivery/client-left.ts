@@ -2,15 +2,15 @@
 // once or, for what it is paid for, when the drain is over. When that is the same for all stages.
 
 import type { Bill } from "../bill/bill.ts";
-import type { Errand } from "../upstream/job.ts";
+import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
 
 /** Returns what ends the watch. */
-export function watchClient(errand: Errand, { open }: Bill, gateway: Gateway): () => void {
+export function watchClient(job: Job, { open }: Bill, gateway: Gateway): () => void {
   const { halt } = gateway;
-  const leave = (): void => errand.cancel();
+  const leave = (): void => job.cancel();
   let timer: Timer | null = null;
-  errand.call.exchange.onGone(() => {
+  job.call.exchange.onGone(() => {
     const { drainMs } = gateway.catalog.onDisconnect;
     if (drainMs === 0 || !open || halt.aborted) return leave();
     timer = setTimeout(leave, drainMs);

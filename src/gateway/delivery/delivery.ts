@@ -3,20 +3,20 @@
 import { type Meter, type Reading, sumUsage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Field, UpstreamFault } from "../../lib/http1/types.ts";
-import type { Answer } from "../upstream/answer.ts";
+import type { ChannelResponse } from "../upstream/answer.ts";
 import type { Bill } from "../bill/bill.ts";
 import type { Bridge } from "../upstream/crossing.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";
-import type { Errand } from "../upstream/job.ts";
+import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
 import { responseFields } from "../upstream/headers.ts";
 import { redactFields } from "../upstream/redact.ts";
 import type { Ending } from "../bill/settle.ts";
 import { describeBreak, describeEarlyEnd } from "../upstream/failure-rules.ts";
 
-export interface Passage {
-  readonly answer: Answer;
-  readonly errand: Errand;
+export interface Delivery {
+  readonly from: ChannelResponse;
+  readonly job: Job;
   readonly bill: Bill;
   readonly gateway: Gateway;
   /** Null where nothing can be billed, and no stream has to be seen ending. */
@@ -27,31 +27,31 @@ export interface Passage {
   left: boolean;
 }
 
-export function createPassage(answer: Answer, errand: Errand, bill: Bill, gateway: Gateway): Passage {
-  const { status } = answer.inbound;
-  const contentType = answer.inbound.field("content-type") ?? "";
-  const streamed = status < 400 && (errand.request.stream || contentType.startsWith("text/event-stream"));
-  const told = bill.open || errand.call.target.endpoint.purpose === "resource";
+export function createDelivery(answer: ChannelResponse, job: Job, bill: Bill, gateway: Gateway): Delivery {
+  const { status } = answer.response;
+  const contentType = answer.response.field("content-type") ?? "";
+  const streamed = status < 400 && (job.body.stream || contentType.startsWith("text/event-stream"));
+  const told = bill.open || job.call.target.endpoint.purpose === "resource";
   const metered = streamed || (told && status < 400);
-  const meter = metered ? errand.dialect.openMeter(contentType) : null;
-  const passage: Passage = { answer, errand, bill, gateway, meter, streamed, left: false };
-  errand.cancel = () => answer.inbound.cancel();
-  errand.call.exchange.onGone(() => {
-    passage.left = !streamed || meter === null || meter.read().end === "open";
+  const meter = metered ? job.dialect.openMeter(contentType) : null;
+  const delivery: Delivery = { from: answer, job, bill, gateway, meter, streamed, left: false };
+  job.cancel = () => answer.response.cancel();
+  job.call.exchange.onGone(() => {
+    delivery.left = !streamed || meter === null || meter.read().end === "open";
   });
-  return passage;
+  return delivery;
 }
 
 /** Shows a stream to watchers while it lasts. Returns what ends that. */
-export function showStream({ answer, errand, bill, meter, streamed, gateway }: Passage): () => void {
+export function showStream({ from: answer, job, bill, meter, streamed, gateway }: Delivery): () => void {
   if (!streamed) return () => {};
-  const { id } = errand.call;
+  const { id } = job.call;
   gateway.observer.streamOpened({
     id,
-    key: bill.route.key.name,
-    model: bill.route.model,
+    key: bill.match.key.name,
+    model: bill.match.model,
     channel: answer.candidate.channel.name,
-    since: errand.call.time,
+    since: job.call.time,
     tokens: () => (meter === null ? 0 : countOutput(meter.read())),
   });
   return () => gateway.observer.streamClosed(id);
@@ -65,30 +65,30 @@ function countOutput({ parts, final, estimatedOutput }: Reading): number {
 
 /** Shows the meter a chunk that has been passed on: the client need not wait for that. One who has left needs no more
  *  of the answer than what is still to be learnt of it. */
-export function learn({ answer, errand, meter }: Passage, chunk: Uint8Array): void {
+export function meterChunk({ from: answer, job, meter }: Delivery, chunk: Uint8Array): void {
   meter?.see(chunk);
-  if (errand.call.exchange.gone && (meter === null || meter.read().final)) answer.inbound.cancel();
+  if (job.call.exchange.gone && (meter === null || meter.read().final)) answer.response.cancel();
 }
 
-export function judge(passage: Passage, fault: UpstreamFault | null): Ending {
-  const { answer, meter, gateway } = passage;
-  const { status, closeDelimited } = answer.inbound;
-  const streamed = passage.streamed || closeDelimited;
+export function judgeDelivery(delivery: Delivery, fault: UpstreamFault | null): Ending {
+  const { from: answer, meter, gateway } = delivery;
+  const { status, closeDelimited } = answer.response;
+  const streamed = delivery.streamed || closeDelimited;
   const reading = meter?.read() ?? null;
-  const left = passage.left ? describeLeaving(gateway.halt) : null;
+  const left = delivery.left ? describeLeaving(gateway.halt) : null;
   const outcome = judgeEnding({ status, reading, left, fault, streamed });
-  const problem = outcome === "upstream_cut" ? explainBreak(passage, fault).message : null;
+  const problem = outcome === "upstream_cut" ? explainBreak(delivery, fault).message : null;
   return { outcome, status, upstreamStatus: status, reading, problem };
 }
 
 /** What the client was told in its own dialect: there, a whole answer may have turned out to be none. */
-export function endAs(ending: Ending, status: number, whole = status < 400): Ending {
+export function convertEnding(ending: Ending, status: number, whole = status < 400): Ending {
   if (whole || ending.outcome !== "complete") return { ...ending, status };
   const outcome = ending.reading?.end === "complete" ? "upstream_error" : "upstream_cut";
   return { ...ending, status, outcome, problem: "The answer could not be converted." };
 }
 
-export function explainBreak({ answer }: Passage, fault: UpstreamFault | null): GatewayError {
+export function explainBreak({ from: answer }: Delivery, fault: UpstreamFault | null): GatewayError {
   const { name } = answer.candidate.channel;
   return fault === null ? describeEarlyEnd(name) : describeBreak(name, fault);
 }
@@ -97,12 +97,12 @@ export function noteFirstByte(bill: Bill): void {
   bill.firstByteMs ??= Math.round(performance.now() - bill.call.arrived);
 }
 
-export function answerFields({ answer, errand, streamed }: Passage): Field[] {
-  const { status } = answer.inbound;
-  const fields = redactFields(responseFields(answer.inbound.fields), answer.candidate.channel, status);
-  fields.push(["x-request-id", errand.call.id]);
-  const told = streamed && errand.request.stream;
-  return errand.bridge === null ? fields : bridgeFields(fields, errand.bridge, told);
+export function answerFields({ from: answer, job, streamed }: Delivery): Field[] {
+  const { status } = answer.response;
+  const fields = redactFields(responseFields(answer.response.fields), answer.candidate.channel, status);
+  fields.push(["x-request-id", job.call.id]);
+  const told = streamed && job.body.stream;
+  return job.bridge === null ? fields : bridgeFields(fields, job.bridge, told);
 }
 
 function bridgeFields(fields: readonly Field[], { adjusted }: Bridge, streamed: boolean): Field[] {

@@ -3,42 +3,50 @@
 
 import type { ChatStream, Emitted } from "../../bridges/responses-to-chat/response/stream.ts";
 import { blameUpstream } from "../../bridges/responses-to-chat/errors.ts";
-import { type Inbound, UpstreamFault } from "../../lib/http1/types.ts";
+import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { CONVERTED_LIMIT, joinChunks, readUpTo, saysJson } from "../upstream/answer.ts";
 import type { Bridge } from "../upstream/crossing.ts";
-import { answerFields, endAs, explainBreak, judge, learn, noteFirstByte, type Passage } from "./delivery.ts";
+import {
+  answerFields,
+  convertEnding,
+  explainBreak,
+  judgeDelivery,
+  meterChunk,
+  noteFirstByte,
+  type Delivery,
+} from "./delivery.ts";
 import { redactBody, redactError, redactText, StreamRedactor } from "../upstream/redact.ts";
 import { settle } from "../bill/settle.ts";
 
 /** So long an upstream may take to end an answer whose last event has come: only then can its connection be used again. */
 const LINGER_MS = 1000;
 
-export async function relayBridged(passage: Passage, bridge: Bridge): Promise<void> {
+export async function relayConverted(delivery: Delivery, bridge: Bridge): Promise<void> {
   const stream = bridge.openStream();
-  const fault = saysJson(passage.answer.inbound)
-    ? await tellWhole(passage, bridge, stream)
-    : await pump(passage, stream);
-  const why = fault === null ? undefined : explainBreak(passage, fault);
+  const fault = saysJson(delivery.from.response)
+    ? await tellWhole(delivery, bridge, stream)
+    : await pump(delivery, stream);
+  const why = fault === null ? undefined : explainBreak(delivery, fault);
   const last = stream.end(why && blameUpstream(why.status, "upstream_closed", why.message));
-  tell(passage, last);
-  const ending = judge(passage, fault);
+  tell(delivery, last);
+  const ending = judgeDelivery(delivery, fault);
   const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
-  settle(passage.bill, endAs(ending, status, last.phase === "done"), passage.gateway);
+  settle(delivery.bill, convertEnding(ending, status, last.phase === "done"), delivery.gateway);
 }
 
 /** Some upstreams answer whole when a stream is asked for. */
 async function tellWhole(
-  passage: Passage,
+  delivery: Delivery,
   bridge: Bridge,
   stream: ChatStream,
 ): Promise<UpstreamFault | null> {
-  const { inbound, candidate } = passage.answer;
+  const { response, candidate } = delivery.from;
   try {
-    const { chunks, rest } = await readUpTo(inbound, CONVERTED_LIMIT);
-    if (rest) inbound.cancel();
+    const { chunks, rest } = await readUpTo(response, CONVERTED_LIMIT);
+    if (rest) response.cancel();
     const body = redactBody(joinChunks(chunks), candidate.channel);
-    tell(passage, stream.push(bridge.spreadReply(body)));
-    learn(passage, body);
+    tell(delivery, stream.push(bridge.spreadReply(body)));
+    meterChunk(delivery, body);
     return null;
   } catch (fault) {
     if (fault instanceof UpstreamFault) return fault;
@@ -46,24 +54,24 @@ async function tellWhole(
   }
 }
 
-async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault | null> {
-  const { answer, errand } = passage;
-  const { exchange } = errand.call;
-  const redactor = new StreamRedactor(answer.candidate.channel, answer.inbound.status);
+async function pump(delivery: Delivery, stream: ChatStream): Promise<UpstreamFault | null> {
+  const { from: answer, job } = delivery;
+  const { exchange } = job.call;
+  const redactor = new StreamRedactor(answer.candidate.channel, answer.response.status);
   let timer: Timer | null = null;
   let over = false;
   try {
     for (;;) {
-      const chunk = await readNext(answer.inbound, redactor);
+      const chunk = await readNext(answer.response, redactor);
       if (chunk === null) return null;
       let taken = true;
       if (!exchange.gone) {
         const told = stream.push(chunk);
-        taken = tell(passage, told);
+        taken = tell(delivery, told);
         over = isOver(told);
-        if (over) timer ??= setTimeout(() => answer.inbound.cancel(), LINGER_MS);
+        if (over) timer ??= setTimeout(() => answer.response.cancel(), LINGER_MS);
       }
-      learn(passage, chunk);
+      meterChunk(delivery, chunk);
       if (!taken) await exchange.drained();
     }
   } catch (fault) {
@@ -76,8 +84,8 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
 }
 
 /** Null at the end, when nothing of the body waits any more. */
-async function readNext(inbound: Inbound, redactor: StreamRedactor): Promise<Uint8Array | null> {
-  const came = await inbound.read();
+async function readNext(response: UpstreamResponse, redactor: StreamRedactor): Promise<Uint8Array | null> {
+  const came = await response.read();
   if (came !== null) return redactor.pass(came);
   const held = redactor.end();
   return held.length > 0 ? held : null;
@@ -88,28 +96,28 @@ function isOver({ phase }: Emitted): boolean {
 }
 
 /** False: the client reads slowly. */
-function tell(passage: Passage, { text, phase, refusal }: Emitted): boolean {
-  const { exchange } = passage.errand.call;
+function tell(delivery: Delivery, { text, phase, refusal }: Emitted): boolean {
+  const { exchange } = delivery.job.call;
   if (exchange.gone || phase === "held") return true;
-  noteFirstByte(passage.bill);
+  noteFirstByte(delivery.bill);
   if (phase === "refused") {
-    if (refusal !== null && !exchange.begun) answerRefusal(passage, refusal);
+    if (refusal !== null && !exchange.begun) answerRefusal(delivery, refusal);
     return true;
   }
-  if (!exchange.begun) exchange.begin(200, answerFields(passage));
+  if (!exchange.begun) exchange.begin(200, answerFields(delivery));
   // Hidden thinking says nothing to tell for a while: the head leaves all the same.
   if (text === "") exchange.flush();
   // A broken stream ends with the upstream's own error text, in which a secret may have been escaped.
-  const { channel } = passage.answer.candidate;
+  const { channel } = delivery.from.candidate;
   const bytes = Buffer.from(text);
   const taken = exchange.write(phase === "broken" ? redactError(bytes, channel) : bytes);
   if (phase === "done" || phase === "broken") exchange.end();
   return taken;
 }
 
-function answerRefusal(passage: Passage, refusal: { status: number; body: string }): void {
-  const fields = answerFields(passage).filter(([name]) => name !== "content-type");
+function answerRefusal(delivery: Delivery, refusal: { status: number; body: string }): void {
+  const fields = answerFields(delivery).filter(([name]) => name !== "content-type");
   fields.push(["content-type", "application/json"]);
-  const body = redactText(refusal.body, passage.answer.candidate.channel);
-  passage.errand.call.exchange.answer(refusal.status, fields, body);
+  const body = redactText(refusal.body, delivery.from.candidate.channel);
+  delivery.job.call.exchange.answer(refusal.status, fields, body);
 }

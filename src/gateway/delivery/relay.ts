@@ -8,91 +8,91 @@ import { UpstreamFault } from "../../lib/http1/types.ts";
 import { CONVERTED_LIMIT, joinChunks, readUpTo, saysJson } from "../upstream/answer.ts";
 import {
   answerFields,
-  endAs,
+  convertEnding,
   explainBreak,
-  judge,
-  learn,
+  judgeDelivery,
+  meterChunk,
   noteFirstByte,
-  type Passage,
+  type Delivery,
   showStream,
 } from "./delivery.ts";
 import { redactBody, redactError, redactText, StreamRedactor } from "../upstream/redact.ts";
-import { relayBridged } from "./relay-converted.ts";
+import { relayConverted } from "./relay-converted.ts";
 import { closeBill, recordBill, settle } from "../bill/settle.ts";
 
 /** Answers up to this size are read whole before they are passed on, so that their charge can go in a header. */
 const WHOLE_LIMIT = 4 * 1024 * 1024;
 
-export async function relay(passage: Passage): Promise<void> {
-  const { bridge, request } = passage.errand;
-  const hideStream = showStream(passage);
+export async function relay(delivery: Delivery): Promise<void> {
+  const { bridge, body: request } = delivery.job;
+  const hideStream = showStream(delivery);
   try {
     // Some upstreams answer with a stream whatever they are asked: what is converted is told as it was asked for.
-    if (!passage.streamed || (bridge !== null && !request.stream)) await relayWhole(passage);
-    else if (bridge === null) await relayStream(passage, []);
-    else await relayBridged(passage, bridge);
+    if (!delivery.streamed || (bridge !== null && !request.stream)) await relayWhole(delivery);
+    else if (bridge === null) await relayStream(delivery, []);
+    else await relayConverted(delivery, bridge);
   } finally {
     hideStream();
   }
 }
 
-async function relayWhole(passage: Passage): Promise<void> {
-  const { answer, bill, meter, errand, gateway } = passage;
-  const whole = answer.whole ?? answer.inbound.takeRest();
-  const read = whole === null ? await readWhole(passage) : { chunks: [whole], rest: false };
+async function relayWhole(delivery: Delivery): Promise<void> {
+  const { from: answer, bill, meter, job, gateway } = delivery;
+  const whole = answer.whole ?? answer.response.takeRest();
+  const read = whole === null ? await readWhole(delivery) : { chunks: [whole], rest: false };
   noteFirstByte(bill);
-  if (read.rest) return await relayStream(passage, read.chunks);
-  const body = redactAnswer(passage, joinChunks(read.chunks));
+  if (read.rest) return await relayStream(delivery, read.chunks);
+  const body = redactAnswer(delivery, joinChunks(read.chunks));
   meter?.see(body);
-  const ending = judge(passage, null);
-  if (ending.outcome === "upstream_cut") throw settleCut(passage, null);
-  const told = convert(passage, body);
-  const closing = closeBill(bill, endAs(ending, told.status), gateway);
-  const fields = answerFields(passage);
+  const ending = judgeDelivery(delivery, null);
+  if (ending.outcome === "upstream_cut") throw settleCut(delivery, null);
+  const told = convert(delivery, body);
+  const closing = closeBill(bill, convertEnding(ending, told.status), gateway);
+  const fields = answerFields(delivery);
   const chargeUsd = closing.draft?.charge_usd ?? null;
   if (chargeUsd !== null) fields.push(["x-gateway-charge", chargeUsd]);
   // Nobody need wait for the books.
   try {
-    errand.call.exchange.answer(told.status, fields, told.body);
+    job.call.exchange.answer(told.status, fields, told.body);
   } finally {
     recordBill(closing, gateway);
   }
 }
 
-async function readWhole(passage: Passage): Promise<{ chunks: Uint8Array[]; rest: boolean }> {
-  const { answer, errand } = passage;
+async function readWhole(delivery: Delivery): Promise<{ chunks: Uint8Array[]; rest: boolean }> {
+  const { from: answer, job } = delivery;
   const { name } = answer.candidate.channel;
   try {
-    if (errand.bridge === null) return await readUpTo(answer.inbound, WHOLE_LIMIT);
-    const read = await readUpTo(answer.inbound, CONVERTED_LIMIT);
+    if (job.bridge === null) return await readUpTo(answer.response, WHOLE_LIMIT);
+    const read = await readUpTo(answer.response, CONVERTED_LIMIT);
     if (!read.rest) return read;
-    answer.inbound.cancel();
+    answer.response.cancel();
     throw new GatewayError("upstream_failed", `The answer of the channel "${name}" is too long to convert.`);
   } catch (fault) {
-    throw fault instanceof UpstreamFault ? settleCut(passage, fault) : fault;
+    throw fault instanceof UpstreamFault ? settleCut(delivery, fault) : fault;
   }
 }
 
 /** Nothing of the answer has been told yet: the client gets an error instead. */
-function settleCut(passage: Passage, fault: UpstreamFault | null): GatewayError {
-  const error = explainBreak(passage, fault);
-  settle(passage.bill, { ...judge(passage, fault), status: error.status }, passage.gateway);
+function settleCut(delivery: Delivery, fault: UpstreamFault | null): GatewayError {
+  const error = explainBreak(delivery, fault);
+  settle(delivery.bill, { ...judgeDelivery(delivery, fault), status: error.status }, delivery.gateway);
   return error;
 }
 
 /** An upstream's error may quote the credential that it refuses. */
-function redactAnswer({ answer }: Passage, body: Uint8Array): Uint8Array {
+function redactAnswer({ from: answer }: Delivery, body: Uint8Array): Uint8Array {
   const { channel } = answer.candidate;
-  return answer.inbound.status < 400 ? redactBody(body, channel) : redactError(body, channel);
+  return answer.response.status < 400 ? redactBody(body, channel) : redactError(body, channel);
 }
 
 /** What the client is told: the answer as it is, or in its own dialect. */
 function convert(
-  { answer, errand }: Passage,
+  { from: answer, job }: Delivery,
   body: Uint8Array,
 ): { status: number; body: Uint8Array | string } {
-  const { status } = answer.inbound;
-  const { bridge } = errand;
+  const { status } = answer.response;
+  const { bridge } = job;
   if (bridge === null) return { status, body };
   const { channel } = answer.candidate;
   const converted = status < 400 ? bridge.convertReply(body) : bridge.convertError(status, body);
@@ -101,21 +101,21 @@ function convert(
   return { ...converted, body: redactBody(Buffer.from(converted.body), channel) };
 }
 
-async function relayStream(passage: Passage, begun: readonly Uint8Array[]): Promise<void> {
-  const { answer, errand, bill, gateway, streamed } = passage;
-  const { exchange } = errand.call;
+async function relayStream(delivery: Delivery, begun: readonly Uint8Array[]): Promise<void> {
+  const { from: answer, job, bill, gateway, streamed } = delivery;
+  const { exchange } = job.call;
   // A stream's length is not announced: what says that it broke would not fit in.
-  const length = streamed ? null : answer.inbound.length;
-  exchange.begin(answer.inbound.status, answerFields(passage), length ?? undefined);
-  if (begun.length === 0 && !answer.inbound.buffered) exchange.flush();
-  const { fault, last } = await pump(passage, begun);
-  const ending = judge(passage, fault);
+  const length = streamed ? null : answer.response.length;
+  exchange.begin(answer.response.status, answerFields(delivery), length ?? undefined);
+  if (begun.length === 0 && !answer.response.buffered) exchange.flush();
+  const { fault, last } = await pump(delivery, begun);
+  const ending = judgeDelivery(delivery, fault);
   // Nobody need wait for the books.
   try {
     if (exchange.gone) return;
     if (ending.outcome === "complete") exchange.end();
     else if (!streamed) exchange.reset();
-    else breakStream(passage, ending.reading?.end === "error" ? null : explainBreak(passage, fault), last);
+    else breakStream(delivery, ending.reading?.end === "error" ? null : explainBreak(delivery, fault), last);
   } finally {
     settle(bill, ending, gateway);
   }
@@ -123,13 +123,13 @@ async function relayStream(passage: Passage, begun: readonly Uint8Array[]): Prom
 
 /** Moves the body. Returns why it stopped early, if it did, and its last two chunks. */
 async function pump(
-  passage: Passage,
+  delivery: Delivery,
   begun: readonly Uint8Array[],
 ): Promise<{ fault: UpstreamFault | null; last: readonly Uint8Array[] }> {
-  const { answer, errand, bill } = passage;
-  const { inbound, candidate } = answer;
-  const { exchange } = errand.call;
-  const redactor = new StreamRedactor(candidate.channel, inbound.status);
+  const { from: answer, job, bill } = delivery;
+  const { response, candidate } = answer;
+  const { exchange } = job.call;
+  const redactor = new StreamRedactor(candidate.channel, response.status);
   const held = [...begun];
   let before: Uint8Array | null = null;
   let last: Uint8Array | null = null;
@@ -140,13 +140,13 @@ async function pump(
       noteFirstByte(bill);
       before = last;
       last = chunk;
-      learn(passage, chunk);
+      meterChunk(delivery, chunk);
     }
     return taken;
   };
   try {
     for (;;) {
-      const came = held.shift() ?? (await inbound.read());
+      const came = held.shift() ?? (await response.read());
       const taken = pass(came === null ? redactor.end() : redactor.pass(came));
       if (!taken) await exchange.drained();
       if (came === null) return { fault: null, last: takeLast() };
@@ -159,12 +159,12 @@ async function pump(
 }
 
 /** Ends a stream so that no client takes it for a whole answer. `error` is null when the upstream has said it itself. */
-function breakStream(passage: Passage, error: GatewayError | null, last: readonly Uint8Array[]): void {
-  const { call } = passage.errand;
+function breakStream(delivery: Delivery, error: GatewayError | null, last: readonly Uint8Array[]): void {
+  const { call } = delivery.job;
   const { dialect } = call.target.endpoint;
   if (error !== null) {
     const end = asBuffer(joinChunks(last)).toString("latin1");
-    const event = dialect.errorEvent(error, call.id, describePlace(passage, end));
+    const event = dialect.errorEvent(error, call.id, describePlace(delivery, end));
     call.exchange.write(Buffer.from(endsEvent(end) ? event : dialect.eventCloser + event));
   }
   if (dialect.resetAfterErrorEvent) call.exchange.reset();
@@ -172,10 +172,10 @@ function breakStream(passage: Passage, error: GatewayError | null, last: readonl
 }
 
 /** `end`: of what was passed on, as latin-1. */
-function describePlace({ answer, meter }: Passage, end: string): Break {
+function describePlace({ from: answer, meter }: Delivery, end: string): Break {
   const { model = null, stored = null } = meter?.read() ?? {};
   return {
-    form: saysJson(answer.inbound) ? "json-array" : "sse",
+    form: saysJson(answer.response) ? "json-array" : "sse",
     begun: end !== "",
     ...(model === null ? {} : { model }),
     ...(stored === null ? {} : { id: stored.id }),

@@ -6,9 +6,9 @@ import type { Catalog, Key } from "../../config/catalog.ts";
 import type { KeySource } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { Call } from "./call.ts";
+import type { ClientCall } from "./call.ts";
 
-export function authenticate(call: Call, catalog: Catalog, now: number): Key {
+export function authenticate(call: ClientCall, catalog: Catalog, now: number): Key {
   const sources = call.target.endpoint.keySources;
   let presented = 0;
   for (const source of sources) {
@@ -47,7 +47,7 @@ function requireUsable(key: Key, now: number): Key {
   return key;
 }
 
-function readSecret(call: Call, source: KeySource, vendor: string): string | null {
+function readSecret(call: ClientCall, source: KeySource, vendor: string): string | null {
   const { exchange } = call;
   switch (source) {
     case "bearer":

@@ -10,11 +10,11 @@ import {
   scanTopLevel,
   type Span,
 } from "../../lib/json/json-spans.ts";
-import type { Call } from "./call.ts";
+import type { ClientCall } from "./call.ts";
 
-export interface InferenceRequest {
+export interface RequestBody {
   /** As it came; null where the method has no body. */
-  readonly body: Uint8Array | null;
+  readonly bytes: Uint8Array | null;
   /** The same without its content-encoding: the same bytes when it has none. */
   readonly plain: Uint8Array | null;
   /** What the client calls the model; null where the endpoint needs none. */
@@ -28,15 +28,15 @@ export interface InferenceRequest {
 
 const NEEDS_MODEL = new Set(["generate", "embed", "count"]);
 
-export async function readRequest(call: Call, catalog: Catalog): Promise<InferenceRequest> {
+export async function readRequestBody(call: ClientCall, catalog: Catalog): Promise<RequestBody> {
   const { endpoint, model } = call.target;
   if (call.exchange.method !== "POST") {
-    return { body: null, plain: null, model: null, modelSpan: null, stream: false, encoded: false };
+    return { bytes: null, plain: null, model: null, modelSpan: null, stream: false, encoded: false };
   }
   const body = await call.exchange.readBody(catalog.maxBodyBytes);
   const coding = call.exchange.field("content-encoding");
   const plain = coding === undefined ? body : await decode(body, coding, catalog.maxBodyBytes);
-  const held = { body, plain, encoded: plain !== body };
+  const held = { bytes: body, plain, encoded: plain !== body };
   if (model !== null) {
     const scan = scanTopLevel(plain, []);
     if (scan.kind !== "object") throw refuseBody(scan);
@@ -50,7 +50,7 @@ export async function readRequest(call: Call, catalog: Catalog): Promise<Inferen
 const LONGEST_MODEL = 256;
 
 /** The model and the stream flag of a body, in one pass over it. */
-export function readNames(plain: Uint8Array): Pick<InferenceRequest, "model" | "modelSpan" | "stream"> {
+export function readNames(plain: Uint8Array): Pick<RequestBody, "model" | "modelSpan" | "stream"> {
   const scan = scanTopLevel(plain, ["model", "stream"]);
   const reading = readModel(plain, scan);
   if (reading.kind !== "model") throw refuseBody(reading);

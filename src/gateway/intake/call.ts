@@ -3,7 +3,7 @@
 import type { Target } from "../../dialects/dialect.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 
-export interface Arrival {
+export interface UnroutedCall {
   /** The id of its ledger line, told to the client as x-request-id. */
   readonly id: string;
   readonly exchange: Exchange;
@@ -14,7 +14,7 @@ export interface Arrival {
 }
 
 /** An arrival that asks for something there is. */
-export interface Call extends Arrival {
+export interface ClientCall extends UnroutedCall {
   readonly target: Target;
   /** What follows the path, "?" included and keys removed; empty when nothing does. */
   readonly query: string;

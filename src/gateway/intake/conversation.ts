@@ -17,7 +17,7 @@ const HEADERS = [
 ];
 
 /** Null where nothing tells conversations apart. */
-export function readSession(
+export function readConversation(
   field: (name: string) => string | undefined,
   body: Uint8Array | null,
 ): string | null {
@@ -106,7 +106,7 @@ interface Seat {
 const KEPT_MS = 60 * 60_000;
 const SESSIONS_KEPT = 20_000;
 
-export class Sessions {
+export class Conversations {
   /** The one that was used the longest ago comes first. */
   readonly #seats = new Map<string, Seat>();
 

@@ -3,7 +3,7 @@
 import type { Catalog } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange, Field } from "../../lib/http1/types.ts";
-import type { Arrival } from "./call.ts";
+import type { UnroutedCall } from "./call.ts";
 
 /** The exchange; where its origin is allowed, with a reply that the browser lets the page read. */
 export function admitOrigin(exchange: Exchange, catalog: Catalog): Exchange {
@@ -60,7 +60,7 @@ export function refuseOrigin(exchange: Exchange, catalog: Catalog): GatewayError
 }
 
 /** `exchange` has been admitted. */
-export function answerPreflight({ exchange, id }: Arrival): void {
+export function answerPreflight({ exchange, id }: UnroutedCall): void {
   const asked = exchange.field("access-control-request-headers") ?? "authorization, content-type";
   exchange.answer(
     204,

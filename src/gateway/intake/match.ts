@@ -15,7 +15,7 @@ export interface Candidate {
   readonly model: string | null;
 }
 
-export interface Route {
+export interface Match {
   readonly key: Key;
   readonly group: Group;
   /** What the client calls the model; null where an endpoint needs none. */
@@ -42,7 +42,7 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
   }
 }
 
-export function match(key: Key, model: string | null): Route {
+export function findMatch(key: Key, model: string | null): Match {
   const { group } = key;
   if (group.channels.length === 0) throw explainDisabled(group);
   const candidates: Candidate[] = [];

@@ -1,32 +1,32 @@
 // An upstream's answer on its way to the client, and how much of it has been read already.
 
-import { type Inbound, UpstreamFault } from "../../lib/http1/types.ts";
+import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import type { Candidate } from "../intake/match.ts";
 
 /** Answers that are converted are read whole, whatever their size up to this. */
 export const CONVERTED_LIMIT = 64 * 1024 * 1024;
 
-export interface Answer {
-  readonly inbound: Inbound;
+export interface ChannelResponse {
+  readonly response: UpstreamResponse;
   readonly candidate: Candidate;
   /** The whole body, when it was read to decide what to do with it. */
   readonly whole: Uint8Array | null;
 }
 
 /** Its head says that it is one JSON value. */
-export function saysJson(inbound: Inbound): boolean {
-  return inbound.field("content-type")?.startsWith("application/json") === true;
+export function saysJson(response: UpstreamResponse): boolean {
+  return response.field("content-type")?.startsWith("application/json") === true;
 }
 
 /** Reads a body up to `limit` bytes. `rest` is false when the body ended within it. */
 export async function readUpTo(
-  inbound: Inbound,
+  response: UpstreamResponse,
   limit: number,
 ): Promise<{ chunks: Uint8Array[]; rest: boolean }> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   while (size < limit) {
-    const chunk = await inbound.read();
+    const chunk = await response.read();
     if (chunk === null) return { chunks, rest: false };
     chunks.push(chunk);
     size += chunk.length;
@@ -44,11 +44,11 @@ export function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
 const ERROR_PATIENCE_MS = 10_000;
 
 /** An error's body, as much of it as anyone wants to read and wait for; what cannot be read is left out. */
-export async function readErrorBody(inbound: Inbound, leftMs: number): Promise<Uint8Array> {
-  const timer = setTimeout(() => inbound.cancel(), Math.min(leftMs, ERROR_PATIENCE_MS));
+export async function readErrorBody(response: UpstreamResponse, leftMs: number): Promise<Uint8Array> {
+  const timer = setTimeout(() => response.cancel(), Math.min(leftMs, ERROR_PATIENCE_MS));
   try {
-    const { chunks, rest } = await readUpTo(inbound, 256 * 1024);
-    if (rest) inbound.cancel();
+    const { chunks, rest } = await readUpTo(response, 256 * 1024);
+    if (rest) response.cancel();
     return joinChunks(chunks);
   } catch (error) {
     if (error instanceof UpstreamFault) return new Uint8Array(0);

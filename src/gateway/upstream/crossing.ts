@@ -10,7 +10,7 @@ import { type ChatStream, openChatStream } from "../../bridges/responses-to-chat
 import { parseJson } from "../../lib/json/json.ts";
 import type { Dialect, DialectName } from "../../dialects/dialect.ts";
 import { responses } from "../../dialects/responses.ts";
-import { type InferenceRequest, readNames } from "../intake/body.ts";
+import { type RequestBody, readNames } from "../intake/body.ts";
 
 /** Converts the answers of one request. */
 export interface Bridge {
@@ -26,11 +26,7 @@ export interface Bridge {
 interface Crossing {
   readonly dialect: Dialect;
   readonly path: string;
-  cross(
-    asked: Asked,
-    request: InferenceRequest,
-    plain: Uint8Array,
-  ): { request: InferenceRequest; bridge: Bridge };
+  cross(asked: Asked, request: RequestBody, plain: Uint8Array): { body: RequestBody; bridge: Bridge };
 }
 
 const RESPONSES_TO_CHAT: Crossing = {
@@ -46,7 +42,7 @@ const RESPONSES_TO_CHAT: Crossing = {
       openStream: () => openChatStream(context),
       spreadReply,
     };
-    return { request: { ...request, body, plain: body, encoded: false, ...readNames(body) }, bridge };
+    return { body: { ...request, bytes: body, plain: body, encoded: false, ...readNames(body) }, bridge };
   },
 };
 

@@ -11,7 +11,7 @@ import {
   createZstdDecompress,
 } from "node:zlib";
 import { MOST_CODINGS, readCodings } from "../../lib/encoding.ts";
-import { type Inbound, UpstreamFault } from "../../lib/http1/types.ts";
+import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 
 /** What has come is given out at once; that the end is missing is a fault. */
 const ZLIB = { flush: constants.Z_SYNC_FLUSH };
@@ -25,51 +25,53 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
 ]);
 
 /** The answer without its content codings. Throws UpstreamFault for codings that nobody asked for and nobody knows. */
-export function decodeInbound(inbound: Inbound): Inbound {
-  const codings = readCodings(inbound.field("content-encoding"));
-  const plain = codings.length === 0 || inbound.length === 0;
+export function decodeResponse(response: UpstreamResponse): UpstreamResponse {
+  const codings = readCodings(response.field("content-encoding"));
+  const plain = codings.length === 0 || response.length === 0;
   return plain
-    ? inbound
-    : new DecodedInbound(inbound, openDecoders(inbound, codings), codings.includes("zstd"));
+    ? response
+    : new DecodedInbound(response, openDecoders(response, codings), codings.includes("zstd"));
 }
 
 /** Names of codings are short. So little of a credential that stands in their place does not give it away. */
 const LONGEST_CODING = 11;
 
-function openDecoders(inbound: Inbound, codings: readonly string[]): Transform[] {
+function openDecoders(response: UpstreamResponse, codings: readonly string[]): Transform[] {
   // A decoder takes tens of kilobytes, and its name five bytes of a head.
-  if (codings.length > MOST_CODINGS) throw refuse(inbound, `${codings.length} times`);
+  if (codings.length > MOST_CODINGS) throw refuse(response, `${codings.length} times`);
   return codings.toReversed().map((coding) => {
     const open = DECODERS.get(coding);
-    if (open === undefined) throw refuse(inbound, `as "${coding.slice(0, LONGEST_CODING)}"`);
+    if (open === undefined) throw refuse(response, `as "${coding.slice(0, LONGEST_CODING)}"`);
     return open();
   });
 }
 
-function refuse(inbound: Inbound, how: string): UpstreamFault {
-  inbound.cancel();
+function refuse(response: UpstreamResponse, how: string): UpstreamFault {
+  response.cancel();
   return new UpstreamFault("malformed", `its answer is encoded ${how}`, true);
 }
 
-class DecodedInbound implements Inbound {
+class DecodedInbound implements UpstreamResponse {
   readonly status: number;
-  readonly fields: Inbound["fields"];
+  readonly fields: UpstreamResponse["fields"];
   readonly length = null;
   readonly closeDelimited: boolean;
   readonly buffered = false;
   readonly reused: boolean;
   finished = false;
-  readonly #inbound: Inbound;
+  readonly #response: UpstreamResponse;
   readonly #pieces: AsyncIterator<Uint8Array>;
 
   /** `endless`: a decoder that does not miss the end. */
-  constructor(inbound: Inbound, decoders: readonly Transform[], endless: boolean) {
-    this.status = inbound.status;
-    this.fields = inbound.fields.filter(([name]) => name !== "content-encoding" && name !== "content-length");
-    this.closeDelimited = inbound.closeDelimited || endless;
-    this.reused = inbound.reused;
-    this.#inbound = inbound;
-    const source = Readable.from(pull(inbound), { highWaterMark: 1 });
+  constructor(response: UpstreamResponse, decoders: readonly Transform[], endless: boolean) {
+    this.status = response.status;
+    this.fields = response.fields.filter(
+      ([name]) => name !== "content-encoding" && name !== "content-length",
+    );
+    this.closeDelimited = response.closeDelimited || endless;
+    this.reused = response.reused;
+    this.#response = response;
+    const source = Readable.from(pull(response), { highWaterMark: 1 });
     const [last = source] = decoders.toReversed();
     // A fault comes out of the last one's iterator, where it is caught.
     pipeline([source, ...decoders], () => {});
@@ -87,7 +89,7 @@ class DecodedInbound implements Inbound {
       return done === true ? null : value;
     } catch (error) {
       if (error instanceof UpstreamFault) throw error;
-      this.#inbound.cancel();
+      this.#response.cancel();
       const told = error instanceof Error ? error.message : String(error);
       throw new UpstreamFault("cut", `its compressed answer cannot be read: ${told}`, true, error);
     }
@@ -98,10 +100,10 @@ class DecodedInbound implements Inbound {
   }
 
   cancel(): void {
-    this.#inbound.cancel();
+    this.#response.cancel();
   }
 }
 
-async function* pull(inbound: Inbound): AsyncGenerator<Uint8Array> {
-  for (let chunk = await inbound.read(); chunk !== null; chunk = await inbound.read()) yield chunk;
+async function* pull(response: UpstreamResponse): AsyncGenerator<Uint8Array> {
+  for (let chunk = await response.read(); chunk !== null; chunk = await response.read()) yield chunk;
 }

@@ -4,9 +4,9 @@
 
 import { z } from "zod";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
-import { type Inbound, UpstreamFault } from "../../lib/http1/types.ts";
+import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { readWait } from "./retry-after.ts";
+import { readRetryAfterMs } from "./retry-after.ts";
 
 /** What is wrong with a channel that failed. */
 export type Cause =
@@ -186,13 +186,13 @@ const MESSAGE_LIMIT = 300;
  *  request only. */
 export function readFailure(
   channel: string,
-  inbound: Inbound,
+  response: UpstreamResponse,
   body: Uint8Array,
   now: number,
 ): Refused | null {
   const text = new TextDecoder().decode(body);
-  const failure = judgeRefusal(channel, inbound.status, text);
-  return failure === null ? null : { ...failure, waitMs: readWait(inbound, text, now) };
+  const failure = judgeRefusal(channel, response.status, text);
+  return failure === null ? null : { ...failure, waitMs: readRetryAfterMs(response, text, now) };
 }
 
 export function judgeRefusal(channel: string, status: number, text: string): Refused | null {

@@ -2,13 +2,13 @@
 
 import type { Dialect } from "../../dialects/dialect.ts";
 import { type Bridge, CROSSINGS } from "./crossing.ts";
-import type { Call } from "../intake/call.ts";
-import type { InferenceRequest } from "../intake/body.ts";
+import type { ClientCall } from "../intake/call.ts";
+import type { RequestBody } from "../intake/body.ts";
 
-export interface Errand {
-  readonly call: Call;
+export interface Job {
+  readonly call: ClientCall;
   /** Its body is let go once an upstream has answered. */
-  request: InferenceRequest;
+  body: RequestBody;
   /** The dialect that the upstream is spoken to in: the client's own, but for a bridge. */
   readonly dialect: Dialect;
   /** The path to ask for; the model, where the path names it, stands as in the call's target. */
@@ -19,11 +19,11 @@ export interface Errand {
   cancel: () => void;
 }
 
-export function createErrand(call: Call, asked: InferenceRequest): Errand {
+export function createJob(call: ClientCall, asked: RequestBody): Job {
   const { dialect } = call.target.endpoint;
   const crossing = CROSSINGS[dialect.name];
   return crossing === undefined || asked.plain === null
-    ? { call, request: asked, dialect, path: call.target.path, bridge: null, cancel: () => {} }
+    ? { call, body: asked, dialect, path: call.target.path, bridge: null, cancel: () => {} }
     : {
         call,
         dialect: crossing.dialect,
@@ -34,6 +34,6 @@ export function createErrand(call: Call, asked: InferenceRequest): Errand {
 }
 
 /** An upstream has answered: nothing will be sent again, and a body of many megabytes need not outlive that. */
-export function releaseBody(errand: Errand): void {
-  errand.request = { ...errand.request, body: null, plain: null };
+export function releaseBody(job: Job): void {
+  job.body = { ...job.body, bytes: null, plain: null };
 }

@@ -3,7 +3,7 @@
 import type { Channel } from "../../config/catalog.ts";
 import type { Deadlines, Origin } from "../../lib/http1/types.ts";
 
-export interface Upstream {
+export interface UpstreamAddress {
   readonly origin: Origin;
   /** The path of the channel's base URL, without a trailing slash: "" or "/relay". */
   readonly basePath: string;
@@ -11,9 +11,9 @@ export interface Upstream {
   readonly deadlines: Deadlines;
 }
 
-const known = new WeakMap<Channel, Upstream>();
+const known = new WeakMap<Channel, UpstreamAddress>();
 
-export function upstreamOf(channel: Channel): Upstream {
+export function addressOf(channel: Channel): UpstreamAddress {
   const found = known.get(channel);
   if (found !== undefined) return found;
   const upstream = resolveUpstream(channel);
@@ -21,7 +21,7 @@ export function upstreamOf(channel: Channel): Upstream {
   return upstream;
 }
 
-function resolveUpstream({ baseUrl, proxy, ca, timeouts }: Channel): Upstream {
+function resolveUpstream({ baseUrl, proxy, ca, timeouts }: Channel): UpstreamAddress {
   const tls = baseUrl.protocol === "https:";
   const origin: Origin = {
     tls,

@@ -1,12 +1,12 @@
 // How long an upstream asks to be left alone, from its headers or its body: each
 // platform says it in its own way. Pure.
 
-import type { Inbound } from "../../lib/http1/types.ts";
+import type { UpstreamResponse } from "../../lib/http1/types.ts";
 
-type Head = Pick<Inbound, "field" | "fields">;
+type Head = Pick<UpstreamResponse, "field" | "fields">;
 
 /** Milliseconds from `now`; null when it doesn't say. */
-export function readWait(head: Head, body: string, now: number): number | null {
+export function readRetryAfterMs(head: Head, body: string, now: number): number | null {
   return readRetryAfter(head, now) ?? readRetryInfo(body) ?? readResets(head, now);
 }
 

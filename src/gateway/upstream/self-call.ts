@@ -8,7 +8,7 @@ import { ConfigError } from "../../config/problems.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange, Field, Origin } from "../../lib/http1/types.ts";
 import { isLoopbackHost } from "../intake/own-host.ts";
-import { upstreamOf } from "./origin.ts";
+import { addressOf } from "./origin.ts";
 
 const MARK = "x-gateway-hop";
 /** One for each running gateway: what another one has marked may pass. */
@@ -22,7 +22,7 @@ export function markHop(exchange: Exchange, origin: Origin): Field[] {
   return [[MARK, before === undefined ? OWN : `${before}, ${OWN}`]];
 }
 
-export function refuseReturn(exchange: Exchange): void {
+export function refuseOwnCall(exchange: Exchange): void {
   const hops = exchange.field(MARK);
   if (hops === undefined) return;
   const passed = hops.split(",").map((hop) => hop.trim());
@@ -34,10 +34,10 @@ export function refuseReturn(exchange: Exchange): void {
 }
 
 /** Throws where a channel's base URL is the address on which this gateway listens. */
-export function refuseLoops(catalog: Catalog, port: number): void {
+export function refuseSelfChannels(catalog: Catalog, port: number): void {
   const { host } = catalog.listen;
   for (const channel of catalog.channels.values()) {
-    if (upstreamOf(channel).origin.port !== port || !isOwn(channel.baseUrl.hostname, host)) continue;
+    if (addressOf(channel).origin.port !== port || !isOwn(channel.baseUrl.hostname, host)) continue;
     throw new ConfigError(
       `The base_url of the channel "${channel.name}" is the address of this gateway itself (${channel.baseUrl.origin}): its requests would go round in circles.`,
     );

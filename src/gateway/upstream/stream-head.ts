@@ -1,7 +1,7 @@
 // The beginning of a streamed answer, looked at while another channel could still
 // be tried. Held until its first real event is known, for a moment at most.
 
-import { type Inbound, UpstreamFault } from "../../lib/http1/types.ts";
+import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { type FirstEvent, readFirstEvent } from "./stream-head-verdict.ts";
 
 /** An answer that only begins to come is passed on after this, whatever it will say. */
@@ -14,38 +14,39 @@ const MOST_LOOKS = 100;
 /** Where an event, or an error that is none, may end. */
 const ENDS = [0x0a, 0x7d, 0x5d];
 
-export interface Peeked {
+export interface StreamHead {
   /** The same answer, not read yet as far as anyone can tell. */
-  readonly inbound: Inbound;
+  readonly response: UpstreamResponse;
   readonly first: FirstEvent;
 }
 
-export async function peek(inbound: Inbound): Promise<Peeked> {
+export async function readStreamHead(response: UpstreamResponse): Promise<StreamHead> {
   const beginning = new Beginning();
   // Mostly the first event comes along with the head: then nothing is waited for.
-  const along = inbound.buffered && !inbound.finished ? await inbound.read() : null;
+  const along = response.buffered && !response.finished ? await response.read() : null;
   const first = along === null ? "open" : beginning.add(along);
-  if (first === "open") return await awaitFirstEvent(inbound, beginning);
-  return { inbound: new PeekedInbound(inbound, beginning.held, null), first: knownOf(first) };
+  if (first === "open") return await awaitFirstEvent(response, beginning);
+  return { response: new PeekedResponse(response, beginning.held, null), first: knownOf(first) };
 }
 
-async function awaitFirstEvent(inbound: Inbound, beginning: Beginning): Promise<Peeked> {
+async function awaitFirstEvent(response: UpstreamResponse, beginning: Beginning): Promise<StreamHead> {
   const { held } = beginning;
   const late = Promise.withResolvers<"late">();
   const wait = (ms: number): Timer => setTimeout(late.resolve, ms, "late" as const);
   let timer = wait(held.length > 0 ? PRELUDE_MS : PATIENCE_MS);
-  let pending = readQuietly(inbound);
+  let pending = readQuietly(response);
   try {
     for (;;) {
       const came = await Promise.race([pending, late.promise]);
       if (came === "late" || came === null) break;
       const first = beginning.add(came);
-      if (first !== "open") return { inbound: new PeekedInbound(inbound, held, null), first: knownOf(first) };
+      if (first !== "open")
+        return { response: new PeekedResponse(response, held, null), first: knownOf(first) };
       if (held.length === 1) {
         clearTimeout(timer);
         timer = wait(PRELUDE_MS);
       }
-      pending = readQuietly(inbound);
+      pending = readQuietly(response);
     }
   } catch (fault) {
     // Whoever reads on meets it again.
@@ -53,7 +54,7 @@ async function awaitFirstEvent(inbound: Inbound, beginning: Beginning): Promise<
   } finally {
     clearTimeout(timer);
   }
-  return { inbound: new PeekedInbound(inbound, held, pending), first: "open" };
+  return { response: new PeekedResponse(response, held, pending), first: "open" };
 }
 
 /** What has come of a stream, as far as it is looked at. */
@@ -81,43 +82,43 @@ function knownOf(first: FirstEvent | "enough"): FirstEvent {
 }
 
 /** It may fail before anyone waits for it. */
-function readQuietly(inbound: Inbound): Promise<Uint8Array | null> {
-  const pending = inbound.read();
+function readQuietly(response: UpstreamResponse): Promise<Uint8Array | null> {
+  const pending = response.read();
   pending.catch(() => {});
   return pending;
 }
 
-class PeekedInbound implements Inbound {
+class PeekedResponse implements UpstreamResponse {
   readonly status: number;
-  readonly fields: Inbound["fields"];
+  readonly fields: UpstreamResponse["fields"];
   readonly length: number | null;
   readonly closeDelimited: boolean;
   readonly reused: boolean;
-  readonly #inbound: Inbound;
+  readonly #response: UpstreamResponse;
   readonly #held: Uint8Array[];
   #pending: Promise<Uint8Array | null> | null;
 
-  constructor(inbound: Inbound, held: Uint8Array[], pending: Promise<Uint8Array | null> | null) {
-    this.status = inbound.status;
-    this.fields = inbound.fields;
-    this.length = inbound.length;
-    this.closeDelimited = inbound.closeDelimited;
-    this.reused = inbound.reused;
-    this.#inbound = inbound;
+  constructor(response: UpstreamResponse, held: Uint8Array[], pending: Promise<Uint8Array | null> | null) {
+    this.status = response.status;
+    this.fields = response.fields;
+    this.length = response.length;
+    this.closeDelimited = response.closeDelimited;
+    this.reused = response.reused;
+    this.#response = response;
     this.#held = held;
     this.#pending = pending;
   }
 
   field(name: string): string | undefined {
-    return this.#inbound.field(name);
+    return this.#response.field(name);
   }
 
   get buffered(): boolean {
-    return this.#held.length > 0 || (this.#pending === null && this.#inbound.buffered);
+    return this.#held.length > 0 || (this.#pending === null && this.#response.buffered);
   }
 
   get finished(): boolean {
-    return this.#held.length === 0 && this.#pending === null && this.#inbound.finished;
+    return this.#held.length === 0 && this.#pending === null && this.#response.finished;
   }
 
   read(): Promise<Uint8Array | null> {
@@ -125,14 +126,14 @@ class PeekedInbound implements Inbound {
     if (held !== undefined) return Promise.resolve(held);
     const pending = this.#pending;
     this.#pending = null;
-    return pending ?? this.#inbound.read();
+    return pending ?? this.#response.read();
   }
 
   takeRest(): Uint8Array | null {
-    return this.#held.length > 0 || this.#pending !== null ? null : this.#inbound.takeRest();
+    return this.#held.length > 0 || this.#pending !== null ? null : this.#response.takeRest();
   }
 
   cancel(): void {
-    this.#inbound.cancel();
+    this.#response.cancel();
   }
 }

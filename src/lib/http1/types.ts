@@ -59,7 +59,7 @@ export interface Deadlines {
   readonly idleMs: number;
 }
 
-export interface Outbound {
+export interface UpstreamRequest {
   readonly origin: Origin;
   readonly method: string;
   /** Path and query. */
@@ -74,7 +74,7 @@ export interface Outbound {
 }
 
 /** The answer of an upstream, its body read by pulling. */
-export interface Inbound {
+export interface UpstreamResponse {
   readonly status: number;
   readonly fields: readonly Field[];
   field(name: string): string | undefined;
@@ -123,8 +123,8 @@ export class UpstreamFault extends Error {
 }
 
 /** A pending request to an upstream: cancellable before its head has come. */
-export interface Sending {
-  readonly head: Promise<Inbound>;
+export interface SentRequest {
+  readonly head: Promise<UpstreamResponse>;
   cancel(): void;
 }
 

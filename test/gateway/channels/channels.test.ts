@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import type { Catalog } from "../../../src/config/catalog.ts";
 import { checkConfigText } from "../../../src/config/file.ts";
-import { type Channels, createChannels, type Ended } from "../../../src/gateway/channels/channels.ts";
-import { match, type Route } from "../../../src/gateway/intake/match.ts";
+import { type Channels, createChannels, type RequestEnd } from "../../../src/gateway/channels/channels.ts";
+import { findMatch, type Match } from "../../../src/gateway/intake/match.ts";
 import { blame, type Failure } from "../../../src/gateway/upstream/failure-rules.ts";
 import { UpstreamFault } from "../../../src/lib/http1/types.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
@@ -33,7 +33,7 @@ interface Book {
   readonly names: (asked?: Asked) => string[];
   readonly fail: (name: string, failure: Failure, model?: string) => void;
   readonly answer: (name: string, model?: string) => void;
-  readonly end: (name: string, how: Ended["how"], chargeUsd?: string) => void;
+  readonly end: (name: string, how: RequestEnd["how"], chargeUsd?: string) => void;
   readonly state: (name: string) => string;
 }
 
@@ -61,12 +61,12 @@ function open(sections: Readonly<Record<string, Section>>): Book {
   const observer = { notice: (_: string, text: string) => void notices.push(text) };
   const random = (): number => lots.shift() ?? 0.5;
   const channels = createChannels({ catalog, observer, now: () => now, random });
-  const route = (model = "m"): Route => match(catalog.keys.get("k")!, model);
+  const route = (model = "m"): Match => findMatch(catalog.keys.get("k")!, model);
   const candidate = (name: string, model?: string) =>
     route(model).candidates.find(({ channel }) => channel.name === name)!;
   const asker = ({ session }: Asked) => ({
     call: { exchange: { field: (name: string) => (name === "session-id" ? session : undefined) } },
-    request: { plain: null },
+    body: { plain: null },
   });
   return {
     catalog,
@@ -138,14 +138,14 @@ describe("the order", () => {
 
 describe("a conversation", () => {
   const settle = ({ catalog, channels }: Book, name: string, session: string, model = "m"): void => {
-    const route = match(catalog.keys.get("k")!, model);
+    const route = findMatch(catalog.keys.get("k")!, model);
     const asker = {
       call: { exchange: { field: (field: string) => (field === "session-id" ? session : undefined) } },
-      request: { plain: null },
+      body: { plain: null },
     };
     const choice = channels.choose(asker, route, now);
     const candidate = route.candidates.find(({ channel }) => channel.name === name)!;
-    channels.settle(choice, candidate, asker, route);
+    channels.keepConversation(choice, candidate, asker, route);
   };
 
   test("stays with the channel that answered it, whatever chance says", () => {
@@ -309,7 +309,7 @@ describe("a failure makes a channel rest", () => {
     "once, however many requests were on their way to it: %j",
     (failure) => {
       const { names, channels, catalog } = open(TWO);
-      const [first] = match(catalog.keys.get("k")!, "m").candidates;
+      const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;
       lots = Array.from({ length: 200 }, () => 1);
       for (let sent = 0; sent < 200; sent += 1) channels.reportStart(first!, now);
       for (let sent = 0; sent < 200; sent += 1) channels.reportFailure(first!, failure, now);
@@ -340,7 +340,7 @@ describe("a failure makes a channel rest", () => {
 describe("half open", () => {
   test("one request tries the channel, the others go elsewhere until that is known", () => {
     const { names, channels, catalog, fail, answer } = open(TWO);
-    const [first] = match(catalog.keys.get("k")!, "m").candidates;
+    const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;
     fail("a", fault("connect"));
     now += 2 * SECOND;
     expect(names()).toEqual(["a", "b"]);
@@ -355,7 +355,7 @@ describe("half open", () => {
 
   test("a trial that takes long does not keep all others away for as long", () => {
     const { names, channels, catalog, fail } = open(TWO);
-    const [first] = match(catalog.keys.get("k")!, "m").candidates;
+    const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;
     fail("a", fault("connect"));
     now += 2 * SECOND;
     channels.reportStart(first!, now);
@@ -379,7 +379,7 @@ describe("none left", () => {
     fail("a", status(429, 30 * SECOND));
     fail("b", status(429, 20 * SECOND));
     expect(names()).toEqual([]);
-    const error = channels.explainNone(match(catalog.keys.get("k")!, "m"), now);
+    const error = channels.explainNone(findMatch(catalog.keys.get("k")!, "m"), now);
     expect(error).toMatchObject({ code: "unavailable", status: 503, retryAfterSeconds: 20 });
     expect(error.message).toContain('"a" is rate limited; "b" is rate limited.');
     // What an upstream said to one client is not for the others.
@@ -388,7 +388,7 @@ describe("none left", () => {
 
   test("a channel that is being tried is to be asked again soon, however long it was to rest", () => {
     const { fail, channels, catalog, names } = open({ a: {} });
-    const route = match(catalog.keys.get("k")!, "m");
+    const route = findMatch(catalog.keys.get("k")!, "m");
     for (let count = 0; count < 9; count += 1) fail("a", fault("connect"));
     channels.reportStart(route.candidates[0]!, now);
     expect(names()).toEqual([]);
@@ -398,7 +398,7 @@ describe("none left", () => {
   test("nobody is told to wait for hours: clients would", () => {
     const { fail, channels, catalog } = open({ a: {} });
     fail("a", status(429, 30 * MINUTE));
-    expect(channels.explainNone(match(catalog.keys.get("k")!, "m"), now).retryAfterSeconds).toBe(60);
+    expect(channels.explainNone(findMatch(catalog.keys.get("k")!, "m"), now).retryAfterSeconds).toBe(60);
   });
 });
 
@@ -559,7 +559,7 @@ describe("answers that break off after their beginning", () => {
   test("never take the last channel away, from nobody", () => {
     const book = open({ a: {} });
     cut(book, 5);
-    const [only] = match(book.catalog.keys.get("k")!, "m").candidates;
+    const [only] = findMatch(book.catalog.keys.get("k")!, "m").candidates;
     book.channels.reportStart(only!, now);
     expect(book.names()).toEqual(["a"]);
   });
@@ -601,7 +601,7 @@ describe("a restart", () => {
 
   test("nor does what is still on its way there say anything of the new one", () => {
     const { names, channels, catalog, state } = open(TWO);
-    const [old] = match(catalog.keys.get("k")!, "m").candidates;
+    const [old] = findMatch(catalog.keys.get("k")!, "m").candidates;
     channels.reportStart(old!, now);
     channels.retain(makeCatalog({ ...TWO, a: { credential: "yyyy" } }));
     channels.reportFailure(old!, status(401), now);

@@ -4,16 +4,16 @@ import { describe, expect, test } from "bun:test";
 import {
   type ChannelMemory,
   createMemory,
-  doorOf,
+  admittanceOf,
   endTrial,
   noteAnswer,
   noteBreak,
   noteFailure,
   noteWhole,
   renewMemory,
-  restOf,
+  cooldownOf,
   startTrial,
-  wake,
+  endCooldowns,
 } from "../../../src/gateway/channels/cooldown.ts";
 import { blame, type Failure } from "../../../src/gateway/upstream/failure-rules.ts";
 
@@ -33,7 +33,7 @@ function fail(memory: ChannelMemory, failure: Failure, now: number, { model = "m
 const breakOff = (memory: ChannelMemory, now: number): void =>
   noteBreak(memory, { failure: failing(500), model: "m", now, random: () => 1 });
 const waitOf = (memory: ChannelMemory, now: number, model = "m"): number | null => {
-  const rest = restOf(memory, model, now);
+  const rest = cooldownOf(memory, model, now);
   return rest === null ? null : rest.until - now;
 };
 
@@ -56,18 +56,18 @@ describe("a failure", () => {
       let now = START;
       for (let strike = 1; strike < row.strikes; strike += 1) {
         fail(memory, failing(row.status), now);
-        expect(doorOf(memory, "m", now)).toBe("open");
+        expect(admittanceOf(memory, "m", now)).toBe("open");
       }
       fail(memory, failing(row.status), now);
-      expect(restOf(memory, "m", now)).toMatchObject({ state: row.state, since: START, told: false });
-      expect(doorOf(memory, "m", now)).toBe("trial");
-      expect(doorOf(memory, "other", now)).toBe(row.whole ? "trial" : "open");
+      expect(cooldownOf(memory, "m", now)).toMatchObject({ state: row.state, since: START, told: false });
+      expect(admittanceOf(memory, "m", now)).toBe("trial");
+      expect(admittanceOf(memory, "other", now)).toBe(row.whole ? "trial" : "open");
       for (let again = 0; again < 12; again += 1) {
         const wait = Math.min(row.longest, row.first * 2 ** again);
         expect([again, waitOf(memory, now)]).toEqual([again, wait]);
-        expect(doorOf(memory, "m", now + wait - 1)).toBe("trial");
+        expect(admittanceOf(memory, "m", now + wait - 1)).toBe("trial");
         now += wait;
-        expect(doorOf(memory, "m", now)).toBe("open");
+        expect(admittanceOf(memory, "m", now)).toBe("open");
         fail(memory, failing(row.status), now);
       }
     },
@@ -96,9 +96,9 @@ describe("a failure", () => {
       for (const status of [429, 500]) {
         const memory = createMemory("a", "id");
         fail(memory, failing(status, told), START);
-        expect([waitOf(memory, START), doorOf(memory, "m", START)]).toEqual([wait, "closed"]);
-        expect(doorOf(memory, "m", START + wait - 1)).toBe("closed");
-        expect(doorOf(memory, "m", START + wait)).toBe("open");
+        expect([waitOf(memory, START), admittanceOf(memory, "m", START)]).toEqual([wait, "closed"]);
+        expect(admittanceOf(memory, "m", START + wait - 1)).toBe("closed");
+        expect(admittanceOf(memory, "m", START + wait)).toBe("open");
       }
     },
   );
@@ -113,7 +113,7 @@ describe("a failure", () => {
       expect(waitOf(memory, START + 1)).toBe(wait);
       fail(memory, failing(status), START + 2, { chance: 0 });
       expect(waitOf(memory, START + 2)).toBe(wait - 1);
-      expect(restOf(memory, "m", START + 2)?.since).toBe(START);
+      expect(cooldownOf(memory, "m", START + 2)?.since).toBe(START);
       const end = START + 1 + wait;
       fail(memory, failing(status), end);
       expect(waitOf(memory, end)).toBe(2 * wait);
@@ -127,7 +127,7 @@ describe("a failure", () => {
     expect(memory.models.size).toBe(64);
     fail(memory, failing(429), START, { model: "more" });
     expect(memory.models.size).toBe(64);
-    expect(["m0", "m1", "m2", "more"].map((model) => doorOf(memory, model, START))).toEqual([
+    expect(["m0", "m1", "m2", "more"].map((model) => admittanceOf(memory, model, START))).toEqual([
       "trial",
       "open",
       "trial",
@@ -144,10 +144,10 @@ describe("a trial", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(status), START);
     startTrial(memory, "m", START);
-    expect(doorOf(memory, "m", START + 1999)).toBe("closed");
-    expect(doorOf(memory, "m", START + 2000)).toBe(status === 401 ? "trial" : "open");
+    expect(admittanceOf(memory, "m", START + 1999)).toBe("closed");
+    expect(admittanceOf(memory, "m", START + 2000)).toBe(status === 401 ? "trial" : "open");
     endTrial(memory, "m");
-    expect(doorOf(memory, "m", START + 1)).toBe("trial");
+    expect(admittanceOf(memory, "m", START + 1)).toBe("trial");
   });
 
   test("that fails is a further failure, and over", () => {
@@ -156,22 +156,22 @@ describe("a trial", () => {
     startTrial(memory, "m", START);
     fail(memory, failing(401), START + 1000);
     expect(waitOf(memory, START + 1000)).toBe(10_000);
-    expect(doorOf(memory, "m", START + 1000)).toBe("trial");
+    expect(admittanceOf(memory, "m", START + 1000)).toBe("trial");
   });
 
   test("lasts, though the rest's time has come meanwhile", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(503), START);
     startTrial(memory, "m", START + 999);
-    expect(doorOf(memory, "m", START + 1001)).toBe("closed");
-    expect(doorOf(memory, "m", START + 2999)).toBe("open");
+    expect(admittanceOf(memory, "m", START + 1001)).toBe("closed");
+    expect(admittanceOf(memory, "m", START + 2999)).toBe("open");
   });
 
   test("of a rest that the upstream asked for there is none", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(429, 1000), START);
     startTrial(memory, "m", START);
-    expect(doorOf(memory, "m", START + 1000)).toBe("open");
+    expect(admittanceOf(memory, "m", START + 1000)).toBe("open");
   });
 });
 
@@ -182,16 +182,19 @@ describe("an answer", () => {
     fail(memory, failing(429), START, { model: "m" });
     fail(memory, failing(429), START, { model: "other" });
     noteAnswer(memory, "m", 5, START + 1);
-    expect([doorOf(memory, "m", START + 1), doorOf(memory, "other", START + 1)]).toEqual(["open", "trial"]);
+    expect([admittanceOf(memory, "m", START + 1), admittanceOf(memory, "other", START + 1)]).toEqual([
+      "open",
+      "trial",
+    ]);
     noteAnswer(memory, "other", 5, START + 2);
     expect(memory).toMatchObject({ rest: null, strikes: 0, lastAnswer: START + 2 });
     for (const status of [401, 429]) {
       fail(memory, failing(status, MINUTE), START + 3);
       noteAnswer(memory, "m", 5, START + 4);
       noteAnswer(memory, null, 5, START + 4);
-      expect(doorOf(memory, "m", START + 4)).toBe("closed");
+      expect(admittanceOf(memory, "m", START + 4)).toBe("closed");
       noteAnswer(memory, "m", 5, START + 3 + MINUTE);
-      expect(doorOf(memory, "m", START + 3 + MINUTE)).toBe("open");
+      expect(admittanceOf(memory, "m", START + 3 + MINUTE)).toBe("open");
     }
   });
 
@@ -202,7 +205,7 @@ describe("an answer", () => {
       fail(memory, failing(500), START);
       noteAnswer(memory, "m", 5, START);
     }
-    expect(doorOf(memory, "m", START)).toBe("open");
+    expect(admittanceOf(memory, "m", START)).toBe("open");
   });
 });
 
@@ -214,11 +217,11 @@ describe("answers that break off", () => {
     noteWhole(memory);
     breakOff(memory, START);
     breakOff(memory, START);
-    expect(doorOf(memory, "m", START)).toBe("open");
+    expect(admittanceOf(memory, "m", START)).toBe("open");
     breakOff(memory, START);
-    expect([doorOf(memory, "m", START), waitOf(memory, START)]).toEqual(["trial", 1000]);
+    expect([admittanceOf(memory, "m", START), waitOf(memory, START)]).toEqual(["trial", 1000]);
     startTrial(memory, "m", START);
-    expect(doorOf(memory, "m", START)).toBe("trial");
+    expect(admittanceOf(memory, "m", START)).toBe("trial");
     breakOff(memory, START + 1);
     expect(waitOf(memory, START + 1)).toBe(1000);
     breakOff(memory, START + 1001);
@@ -232,7 +235,7 @@ describe("what stands in the way", () => {
       const memory = createMemory("a", "id");
       fail(memory, failing(401, whole), START);
       fail(memory, failing(429, own), START);
-      return restOf(memory, "m", START)?.brief;
+      return cooldownOf(memory, "m", START)?.brief;
     };
     const [channel, model] = ["refused the gateway's credential", "is rate limited"];
     expect([both(null, null), both(null, 1000), both(1000, null)]).toEqual([channel, model, channel]);
@@ -242,24 +245,27 @@ describe("what stands in the way", () => {
   test("of a model is nothing to who names none", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(429), START);
-    expect([restOf(memory, null, START), doorOf(memory, null, START)]).toEqual([null, "open"]);
+    expect([cooldownOf(memory, null, START), admittanceOf(memory, null, START)]).toEqual([null, "open"]);
   });
 
   test("a clock that was set back, by an hour or a second, ends what it would make endless", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(401, HOUR), START);
-    expect([doorOf(memory, "m", START - 1), doorOf(memory, "m", START)]).toEqual(["open", "closed"]);
+    expect([admittanceOf(memory, "m", START - 1), admittanceOf(memory, "m", START)]).toEqual([
+      "open",
+      "closed",
+    ]);
     const kept = createMemory("a", "id");
-    kept.rest = { ...memory.rest!, since: START - 2 * HOUR, until: START + HOUR + 1 };
-    expect([doorOf(kept, "m", START), doorOf(kept, "m", START + 1)]).toEqual(["open", "closed"]);
+    kept.cooldown = { ...memory.cooldown!, since: START - 2 * HOUR, until: START + HOUR + 1 };
+    expect([admittanceOf(kept, "m", START), admittanceOf(kept, "m", START + 1)]).toEqual(["open", "closed"]);
   });
 
   test("the user's word stands until it is taken back, whatever else is forgotten", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(401), START);
     memory.disabled = true;
-    wake(memory);
-    expect([memory.rest, doorOf(memory, "m", START)]).toEqual([null, "closed"]);
+    endCooldowns(memory);
+    expect([memory.cooldown, admittanceOf(memory, "m", START)]).toEqual([null, "closed"]);
     const renewed = renewMemory(memory, "another");
     expect(renewed).toMatchObject({
       name: "a",
@@ -268,8 +274,8 @@ describe("what stands in the way", () => {
       rest: null,
     });
     memory.disabled = false;
-    wake(memory);
-    expect(doorOf(memory, "m", START)).toBe("open");
+    endCooldowns(memory);
+    expect(admittanceOf(memory, "m", START)).toBe("open");
   });
 
   test("what is woken begins to count anew", () => {
@@ -278,11 +284,11 @@ describe("what stands in the way", () => {
       fail(memory, failing(500), START);
       breakOff(memory, START);
     }
-    wake(memory);
+    endCooldowns(memory);
     for (const _each of [1, 2]) {
       fail(memory, failing(500), START);
       breakOff(memory, START);
     }
-    expect(doorOf(memory, "m", START)).toBe("open");
+    expect(admittanceOf(memory, "m", START)).toBe("open");
   });
 });

@@ -13,9 +13,9 @@ test("a list that falls silent is waited for no longer than one that does not be
   const asked: Deadlines[] = [];
   const watched = {
     ...client,
-    send: (...[outbound]: Parameters<typeof client.send>) => {
-      asked.push(outbound.deadlines);
-      return client.send(outbound);
+    send: (...[request]: Parameters<typeof client.send>) => {
+      asked.push(request.deadlines);
+      return client.send(request);
     },
   };
   await askPage(watched, catalog.channels.get("a")!, "goog", "").catch(() => {});

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { readSession, Sessions } from "../../../src/gateway/intake/conversation.ts";
+import { readConversation, Conversations } from "../../../src/gateway/intake/conversation.ts";
 
 /** As far as sessions are concerned. */
 function read(fields: Record<string, string>, body: unknown): string | null {
   const plain = body === null ? null : Buffer.from(JSON.stringify(body));
-  return readSession((name) => fields[name], plain);
+  return readConversation((name) => fields[name], plain);
 }
 
 describe("a conversation is known by what its client sends", () => {
@@ -82,7 +82,7 @@ describe("a conversation is known by what its client sends", () => {
 
 describe("where conversations are", () => {
   test("is remembered, and forgotten after an hour without a word", () => {
-    const sessions = new Sessions();
+    const sessions = new Conversations();
     sessions.keep("s", "a", 0);
     expect(sessions.find("s", 1000)).toBe("a");
     sessions.keep("s", "b", 1000);
@@ -93,7 +93,7 @@ describe("where conversations are", () => {
   });
 
   test("takes bounded memory: the longest unused go first", () => {
-    const sessions = new Sessions();
+    const sessions = new Conversations();
     for (let count = 0; count < 30_000; count += 1) sessions.keep(`s${count}`, "a", count);
     expect(sessions.size).toBe(20_000);
     expect(sessions.find("s9999", 30_000)).toBeNull();

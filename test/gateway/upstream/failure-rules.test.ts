@@ -160,9 +160,9 @@ describe("when to come again", () => {
 
   test("is read of the answer that failed", () => {
     const fields: [string, string][] = [["retry-after", "30"]];
-    const inbound = { status: 429, fields, field: (name: string) => Object.fromEntries(fields)[name] };
+    const response = { status: 429, fields, field: (name: string) => Object.fromEntries(fields)[name] };
     const read = (status: number) =>
-      readFailure("main", { ...NO_BODY, ...inbound, status }, Buffer.from(saying("Slow.")), 0);
+      readFailure("main", { ...NO_BODY, ...response, status }, Buffer.from(saying("Slow.")), 0);
     expect(read(429)).toMatchObject({ cause: "rate", message: "Slow.", waitMs: 30_000 });
     expect(read(404)).toBeNull();
   });

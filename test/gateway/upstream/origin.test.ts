@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
 import { checkConfigText } from "../../../src/config/file.ts";
 import { readUpTo } from "../../../src/gateway/upstream/answer.ts";
-import { upstreamOf } from "../../../src/gateway/upstream/origin.ts";
+import { addressOf } from "../../../src/gateway/upstream/origin.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
 
 const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
@@ -21,7 +21,7 @@ test.skipIf(!hasIpv6)("an upstream at an IPv6 address is named as URLs name it",
       channels: { a: { platform: "messages", base_url: `http://[::1]:${server.port}/x/`, credential: "c" } },
     };
     const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
-    const { origin, basePath, deadlines } = upstreamOf(catalog.channels.get("a")!);
+    const { origin, basePath, deadlines } = addressOf(catalog.channels.get("a")!);
     const sending = client.send({
       origin,
       method: "GET",

@@ -3,11 +3,11 @@
 // kept-alive connection that had ended, or for GET and HEAD (wire.ts); redirects,
 // cookies and content codings, which pass untouched.
 
-import { Call } from "./pending-exchange.ts";
+import { PendingExchange } from "./pending-exchange.ts";
 import { proxyAuthorization } from "./dial.ts";
 import { writeFields, writeRequestLine } from "../head.ts";
 import { Pool } from "./pool.ts";
-import type { Origin, Outbound, Sending } from "../types.ts";
+import type { Origin, UpstreamRequest, SentRequest } from "../types.ts";
 
 export interface ClientStats {
   /** Connections, idle ones included. */
@@ -21,7 +21,7 @@ export interface ClientStats {
 
 export interface Client {
   /** Throws Malformed when a field or the target would break the framing. */
-  send(outbound: Outbound): Sending;
+  send(outbound: UpstreamRequest): SentRequest;
   /** Drops idle connections; running calls end by themselves. */
   close(): void;
   stats(): ClientStats;
@@ -41,9 +41,9 @@ class PoolingClient implements Client {
   readonly #routes = new WeakMap<Origin, Route>();
   #closed = false;
 
-  send(outbound: Outbound): Sending {
+  send(outbound: UpstreamRequest): SentRequest {
     const route = this.#routes.get(outbound.origin) ?? this.#addRoute(outbound.origin);
-    const call = new Call(outbound, writeRequest(outbound, route));
+    const call = new PendingExchange(outbound, writeRequest(outbound, route));
     route.pool.carry(call);
     return call;
   }
@@ -85,7 +85,7 @@ function describeRoute({ tls, host, port, proxy }: Origin): Omit<Route, "pool"> 
   return { targetPrefix: `http://${authority}`, fields: hostField + credential };
 }
 
-function writeRequest({ method, target, fields, body }: Outbound, route: Route): string {
+function writeRequest({ method, target, fields, body }: UpstreamRequest, route: Route): string {
   const sendsBody = body !== null || method === "POST" || method === "PUT" || method === "PATCH";
   const length = sendsBody ? `content-length: ${body?.length ?? 0}\r\n` : "";
   const line = writeRequestLine(method, route.targetPrefix + target);

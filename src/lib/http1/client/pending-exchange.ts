@@ -8,9 +8,9 @@ import {
   type Deadlines,
   type FaultKind,
   type Field,
-  type Inbound,
-  type Outbound,
-  type Sending,
+  type UpstreamResponse,
+  type UpstreamRequest,
+  type SentRequest,
 } from "../types.ts";
 
 /** What a call asks of the connection that it runs on, or of the dialling for one. */
@@ -29,8 +29,8 @@ const MAX_UNREAD_BYTES = 256 * 1024;
 /** Unread chunks are handed out as one up to this size; joining larger ones costs more than it saves. */
 const JOIN_BYTES = 64 * 1024;
 
-export class Call implements Sending, Inbound {
-  readonly head: Promise<Inbound>;
+export class PendingExchange implements SentRequest, UpstreamResponse {
+  readonly head: Promise<UpstreamResponse>;
   readonly method: string;
   /** The request's head as it goes out; the body follows. */
   readonly request: string;
@@ -44,7 +44,7 @@ export class Call implements Sending, Inbound {
   carrier: Carrier | null = null;
   /** A connection has begun to send it. */
   sent = false;
-  readonly #head = Promise.withResolvers<Inbound>();
+  readonly #head = Promise.withResolvers<UpstreamResponse>();
   readonly #onResend: () => void;
   #begun = false;
   #unread: Uint8Array[] = [];
@@ -54,7 +54,7 @@ export class Call implements Sending, Inbound {
   #reading: PromiseWithResolvers<Uint8Array | null> | null = null;
   #paused = false;
 
-  constructor(outbound: Outbound, request: string) {
+  constructor(outbound: UpstreamRequest, request: string) {
     this.head = this.#head.promise;
     this.method = outbound.method;
     this.request = request;

@@ -2,17 +2,17 @@
 // dialling of new ones. What this file does not own: what an origin is to the
 // caller (client.ts).
 
-import type { Call } from "./pending-exchange.ts";
+import type { PendingExchange } from "./pending-exchange.ts";
 import { Dial } from "./dial.ts";
 import type { Origin } from "../types.ts";
-import { Wire, type WireOwner } from "./upstream-connection.ts";
+import { UpstreamConnection, type WireOwner } from "./upstream-connection.ts";
 
 const MAX_IDLE = 512;
 
 export class Pool implements WireOwner {
   readonly #origin: Origin;
-  readonly #idle: Wire[] = [];
-  readonly #open = new Set<Wire>();
+  readonly #idle: UpstreamConnection[] = [];
+  readonly #open = new Set<UpstreamConnection>();
   #closed = false;
   dialled = 0;
   reused = 0;
@@ -30,7 +30,7 @@ export class Pool implements WireOwner {
     return this.#idle.length;
   }
 
-  carry(call: Call): void {
+  carry(call: PendingExchange): void {
     const wire = this.#takeIdle();
     if (wire === undefined) {
       this.#dial(call);
@@ -40,7 +40,7 @@ export class Pool implements WireOwner {
     wire.carry(call);
   }
 
-  #takeIdle(): Wire | undefined {
+  #takeIdle(): UpstreamConnection | undefined {
     for (;;) {
       const wire = this.#idle.pop();
       if (wire === undefined || wire.isUsable) return wire;
@@ -54,7 +54,7 @@ export class Pool implements WireOwner {
     while (this.#idle.length > 0) this.#idle.pop()?.abandon();
   }
 
-  release(wire: Wire, idleMs: number): void {
+  release(wire: UpstreamConnection, idleMs: number): void {
     if (this.#closed || this.#idle.length >= MAX_IDLE) {
       wire.abandon();
       return;
@@ -63,24 +63,24 @@ export class Pool implements WireOwner {
     wire.rest(idleMs);
   }
 
-  forget(wire: Wire): void {
+  forget(wire: UpstreamConnection): void {
     this.#open.delete(wire);
     const at = this.#idle.indexOf(wire);
     if (at >= 0) this.#idle.splice(at, 1);
   }
 
-  retry(call: Call): void {
+  retry(call: PendingExchange): void {
     this.retried++;
     this.#dial(call);
   }
 
-  #dial(call: Call): void {
+  #dial(call: PendingExchange): void {
     this.dialled++;
     const dial = new Dial({
       origin: this.#origin,
       connectMs: call.deadlines.connectMs,
       connected: (socket) => {
-        const wire = new Wire(socket, this);
+        const wire = new UpstreamConnection(socket, this);
         this.#open.add(wire);
         wire.carry(call);
         return wire;

@@ -5,7 +5,7 @@
 import type { Socket } from "bun";
 import { Deadline } from "../../deadline.ts";
 import { Gathering, writePacket, writeRest } from "../bytes.ts";
-import type { Call, Carrier } from "./pending-exchange.ts";
+import type { PendingExchange, Carrier } from "./pending-exchange.ts";
 import type { Peer } from "./dial.ts";
 import { openDecoder, readLength, staysOpen, type BodyDecoder, type BodyLength } from "../framing.ts";
 import {
@@ -23,11 +23,11 @@ import type { FaultKind } from "../types.ts";
 /** Who is told what becomes of a connection. */
 export interface WireOwner {
   /** It has served its call and may serve another within `idleMs`. */
-  release(wire: Wire, idleMs: number): void;
+  release(wire: UpstreamConnection, idleMs: number): void;
   /** It is no more. */
-  forget(wire: Wire): void;
+  forget(wire: UpstreamConnection): void;
   /** A reused connection ended, and the call may go out on a new one. */
-  retry(call: Call): void;
+  retry(call: PendingExchange): void;
 }
 
 /** Of a large body this much leaves with the head; the rest is written from where it lies. */
@@ -38,12 +38,12 @@ const LONGEST_IDLE_MS = 55_000;
 const TIMERS_ARE_LATE_MS = 1000;
 const NOTHING = new Uint8Array(0);
 
-export class Wire implements Carrier, Peer {
+export class UpstreamConnection implements Carrier, Peer {
   readonly #socket: Socket<Peer>;
   readonly #owner: WireOwner;
   readonly #deadline = new Deadline(() => this.#expire());
   readonly #head = new Gathering();
-  #call: Call | null = null;
+  #call: PendingExchange | null = null;
   #reused = false;
   #answered = false;
   #interim = 0;
@@ -65,7 +65,7 @@ export class Wire implements Carrier, Peer {
   }
 
   /** Sends a call. Only on a connection at rest. */
-  carry(call: Call): void {
+  carry(call: PendingExchange): void {
     this.#call = call;
     call.carrier = this;
     call.sent = true;
@@ -167,19 +167,19 @@ export class Wire implements Carrier, Peer {
   // Steps.
 
   /** The socket has taken no byte of the call: the upstream cannot have worked on it. */
-  #isUntouched(call: Call): boolean {
+  #isUntouched(call: PendingExchange): boolean {
     return this.#unsent?.length === call.request.length + this.#bodySent;
   }
 
   /** On a new connection, which is not replaced when it ends, too. */
-  #sendAgain(call: Call): void {
+  #sendAgain(call: PendingExchange): void {
     this.#call = null;
     if (this.#isUntouched(call)) call.sent = false;
     else call.reportResend();
     this.#owner.retry(call);
   }
 
-  #receiveHead(call: Call, chunk: Buffer): void {
+  #receiveHead(call: PendingExchange, chunk: Buffer): void {
     this.#head.add(chunk);
     const bytes = this.#head.view();
     let from = 0;
@@ -213,7 +213,7 @@ export class Wire implements Carrier, Peer {
     if (announcesBody(readLength(head.fields, head.minor))) this.#owesBody = true;
   }
 
-  #begin(call: Call, head: AnswerHead, bytes: Buffer, from: number): void {
+  #begin(call: PendingExchange, head: AnswerHead, bytes: Buffer, from: number): void {
     const said = readLength(head.fields, head.minor);
     const bodiless = isBodiless(call.method, head.status);
     const length = bodiless ? 0 : said;
@@ -225,13 +225,13 @@ export class Wire implements Carrier, Peer {
     this.#receiveBody(call, this.#decoder, bytes, from);
   }
 
-  #receiveBody(call: Call, decoder: BodyDecoder, bytes: Buffer, from: number): void {
+  #receiveBody(call: PendingExchange, decoder: BodyDecoder, bytes: Buffer, from: number): void {
     const piece = decoder.decode(bytes, from);
     if (piece !== null) call.push(piece);
     if (decoder.done) this.#complete(call, decoder.consumed === bytes.length);
   }
 
-  #complete(call: Call, clean: boolean): void {
+  #complete(call: PendingExchange, clean: boolean): void {
     const reusable = clean && this.#staysOpen && this.#idleMs > 0 && this.#isSent(call);
     this.#call = null;
     this.#decoder = null;
@@ -241,7 +241,7 @@ export class Wire implements Carrier, Peer {
     else this.abandon();
   }
 
-  #isSent(call: Call): boolean {
+  #isSent(call: PendingExchange): boolean {
     return this.#unsent === null && this.#bodySent === (call.body?.length ?? 0);
   }
 

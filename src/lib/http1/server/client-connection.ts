@@ -24,7 +24,7 @@ export interface ServerPart {
   start(exchange: ServerExchange): void;
   /** Has it answered: the connection ends after it. */
   refuse(exchange: ServerExchange, error: Refusal): void;
-  forget(connection: ServerConnection): void;
+  forget(connection: ClientConnection): void;
 }
 
 /** How long a closed connection waits for the client to take the reply and close as well. */
@@ -39,9 +39,9 @@ const MAX_PARKED_BYTES = 64 * 1024;
 /** `ending`: the reply is whole but not all sent. `resetting`: the same, and then a reset. */
 type Phase = "head" | "exchange" | "ending" | "resetting" | "lingering" | "closed";
 
-export class ServerConnection implements ReplyLine {
+export class ClientConnection implements ReplyLine {
   readonly #server: ServerPart;
-  readonly #socket: Socket<ServerConnection>;
+  readonly #socket: Socket<ClientConnection>;
   /** Of a client that cannot be served for want of files: 0. */
   readonly #maxHeadBytes: number;
   readonly #deadline = new Deadline(() => this.#expire());
@@ -55,7 +55,7 @@ export class ServerConnection implements ReplyLine {
   #advancing = false;
   #headBegun = false;
 
-  constructor(server: ServerPart, socket: Socket<ServerConnection>) {
+  constructor(server: ServerPart, socket: Socket<ClientConnection>) {
     this.#server = server;
     this.#socket = socket;
     const welcome = leavesRoom(socket, SPARED_FROM_CLIENTS);

@@ -2,7 +2,7 @@
 // only. What this file does not own: what a connection does (connection.ts).
 
 import type { Socket, SocketHandler } from "bun";
-import { ServerConnection, type ServerPart } from "./client-connection.ts";
+import { ClientConnection, type ServerPart } from "./client-connection.ts";
 import type { Refusal } from "./refusal.ts";
 import { MAX_HEAD_BYTES } from "../head.ts";
 import { leavesRoom, SPARED } from "../shortage.ts";
@@ -54,7 +54,7 @@ class ListeningServer implements Server, ServerPart {
   readonly stallMs: number;
   stopping = false;
   readonly #options: ListenOptions;
-  readonly #connections = new Set<ServerConnection>();
+  readonly #connections = new Set<ClientConnection>();
   readonly #stopped = Promise.withResolvers<void>();
   readonly #listener: { stop(closeAll?: boolean): void; readonly port?: number };
 
@@ -94,7 +94,7 @@ class ListeningServer implements Server, ServerPart {
     }
   }
 
-  forget(connection: ServerConnection): void {
+  forget(connection: ClientConnection): void {
     this.#connections.delete(connection);
     this.#settleStop();
   }
@@ -132,11 +132,11 @@ class ListeningServer implements Server, ServerPart {
     return Bun.listen({ hostname: at.hostname, port: at.port, socket });
   }
 
-  #listenTo(): SocketHandler<ServerConnection> {
+  #listenTo(): SocketHandler<ClientConnection> {
     return {
-      open: (socket: Socket<ServerConnection>): void => {
+      open: (socket: Socket<ClientConnection>): void => {
         socket.setKeepAlive(true, KEEPALIVE_PROBE_MS);
-        const connection = new ServerConnection(this, socket);
+        const connection = new ClientConnection(this, socket);
         socket.data = connection;
         this.#connections.add(connection);
         if (this.stopping) connection.stop();

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { createServer } from "node:http";
 import type { Socket } from "node:net";
 import { type Client, createClient } from "../../../../src/lib/http1/client/client.ts";
-import type { Inbound, Sending } from "../../../../src/lib/http1/types.ts";
+import type { UpstreamResponse, SentRequest } from "../../../../src/lib/http1/types.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
 
 const clients: Client[] = [];
@@ -542,7 +542,7 @@ describe("connections", () => {
 });
 
 describe("a call that is left", () => {
-  const leaves: [string, (sending: Sending) => Promise<unknown>, (socket: Socket) => void][] = [
+  const leaves: [string, (sending: SentRequest) => Promise<unknown>, (socket: Socket) => void][] = [
     ["before its answer", (sending) => sending.head, () => {}],
     ["inside its answer's head", (sending) => sending.head, (socket) => void socket.write("HTTP/1.1 200")],
     [
@@ -686,7 +686,7 @@ describe("an answer that is not read", () => {
       };
       more();
     });
-    const inbound: Inbound = await openClient().send(outbound(upstream.origin)).head;
+    const inbound: UpstreamResponse = await openClient().send(outbound(upstream.origin)).head;
     let before = -1;
     for (let still = 0; still < 50; still = before === written ? still + 1 : 0) {
       before = written;

@@ -3,9 +3,9 @@
 
 import { expect, test } from "bun:test";
 import type { Socket } from "bun";
-import { Call } from "../../../../src/lib/http1/client/pending-exchange.ts";
+import { PendingExchange } from "../../../../src/lib/http1/client/pending-exchange.ts";
 import type { Peer } from "../../../../src/lib/http1/client/dial.ts";
-import { Wire } from "../../../../src/lib/http1/client/upstream-connection.ts";
+import { UpstreamConnection } from "../../../../src/lib/http1/client/upstream-connection.ts";
 import { outbound, readAll, startUpstream } from "../peers.ts";
 
 test("a call of which a reused connection took no byte goes to another connection, unsent and unreported", async () => {
@@ -13,11 +13,11 @@ test("a call of which a reused connection took no byte goes to another connectio
     socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
   });
   const released = Promise.withResolvers<void>();
-  const moved: Call[] = [];
+  const moved: PendingExchange[] = [];
   const owner = {
     release: () => released.resolve(),
     forget() {},
-    retry: (call: Call) => void moved.push(call),
+    retry: (call: PendingExchange) => void moved.push(call),
   };
   const closed = Promise.withResolvers<void>();
   const socket: Socket<Peer> = await Bun.connect<Peer>({
@@ -31,15 +31,15 @@ test("a call of which a reused connection took no byte goes to another connectio
       },
     },
   });
-  const wire = new Wire(socket, owner);
+  const wire = new UpstreamConnection(socket, owner);
   const request = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n";
-  const first = new Call(outbound(upstream.origin, { method: "POST" }), request);
+  const first = new PendingExchange(outbound(upstream.origin, { method: "POST" }), request);
   wire.carry(first);
   expect((await readAll(await first.head)).toString()).toBe("ok");
   await released.promise;
   for (const peer of upstream.sockets) peer.resetAndDestroy();
   let resent = 0;
-  const second = new Call(
+  const second = new PendingExchange(
     outbound(upstream.origin, { method: "POST", onResend: () => void resent++ }),
     request,
   );
