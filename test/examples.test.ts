@@ -97,7 +97,8 @@ describe.skipIf(process.platform === "win32")("scripts", () => {
   }
 
   async function send(secret: string): Promise<number> {
-    const messages = [{ role: "user", content: "Say hello" }];
+    // Not the words of the script: the same beginning would be the same conversation, which stays on its channel.
+    const messages = [{ role: "user", content: "Another conversation" }];
     const answer = await fetch(`${gateway.url}/v1/messages`, {
       method: "POST",
       headers: { "x-api-key": secret, "content-type": "application/json" },
