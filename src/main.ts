@@ -1,4 +1,5 @@
-#!/usr/bin/env bun
+#!/usr/bin/env -S bun --no-env-file --config=/dev/null
+// The flags keep out the .env and the bunfig.toml of the current folder, which may be a stranger's.
 // The command tree, one line a command. What goes wrong becomes a sentence and an exit status (cli/program.ts).
 
 import { Command } from "commander";

@@ -53,6 +53,12 @@ function assessFinal({ parts, estimatedOutput, stored }: Reading, streamed: bool
   return { ...UNKNOWN, suspect: "the upstream reported no tokens for its answer" };
 }
 
+/** Each of these channels may have received the request, worked on it, and be paid for it. */
+export function describePaidTwice(channels: readonly string[]): string {
+  const names = channels.map((name) => `"${name}"`).join(", ");
+  return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;
+}
+
 function assessReported({ parts }: Reading): Assessment {
   return parts.length === 0 ? UNKNOWN : { ...NOTHING, basis: "partial", parts };
 }

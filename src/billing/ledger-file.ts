@@ -8,11 +8,13 @@ import {
   fdatasyncSync,
   fstatSync,
   ftruncateSync,
-  openSync,
   renameSync,
+  rmSync,
   statSync,
   writeSync,
 } from "node:fs";
+
+import { CREATE_NEW, nameDraft, openOwn } from "../lib/own-file.ts";
 
 const SCRATCH_BYTES = 256 * 1024;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
@@ -35,10 +37,21 @@ export class AppendFile {
   #syncing = 0;
   #closed = false;
 
-  constructor(path: string) {
+  private constructor(path: string, fd: number) {
     this.#path = path;
-    this.#fd = openSync(path, APPEND_OR_CREATE, 0o600);
+    this.#fd = fd;
     this.#size = fstatSync(this.#fd).size;
+  }
+
+  /** `shared`: it may have other hard links. */
+  static open(path: string, shared: boolean): AppendFile {
+    return new AppendFile(path, openOwn(path, { flags: APPEND_OR_CREATE, shared }));
+  }
+
+  /** A new one under a name of its own, until `moveTo` gives it its place. */
+  static createDraft(path: string): AppendFile {
+    const draft = nameDraft(path);
+    return new AppendFile(draft, openOwn(draft, { flags: CREATE_NEW | constants.O_APPEND }));
   }
 
   /** Bytes of whole records. */
@@ -92,6 +105,12 @@ export class AppendFile {
   moveTo(path: string): void {
     renameSync(this.#path, path);
     this.#path = path;
+  }
+
+  /** Of a draft that will have no place. */
+  discard(): void {
+    this.close();
+    rmSync(this.#path, { force: true });
   }
 
   /** False when somebody has moved, removed or changed the file. */

@@ -2,11 +2,11 @@
 // have no line yet, so that after a crash each of them gets one. This file owns
 // its records and how they are read; when they are written is the ledger's business.
 
-import { existsSync, readFileSync } from "node:fs";
-
 import { z } from "zod";
 
 import { parseJson } from "../lib/json.ts";
+import { readOwn } from "../lib/own-file.ts";
+import { describePaidTwice } from "./assess.ts";
 import type { Position } from "./ledger-files.ts";
 import type { LineDraft } from "./ledger-line.ts";
 
@@ -72,7 +72,7 @@ export interface JournalReading {
 export function readJournal(path: string): JournalReading {
   const open = new Map<string, OpenRequest>();
   let from: Position | null = null;
-  for (const text of existsSync(path) ? readFileSync(path, "utf8").split("\n") : []) {
+  for (const text of (readOwn(path) ?? "").split("\n")) {
     const parsed = recordSchema.safeParse(parseJson(text));
     if (!parsed.success) continue;
     const record = parsed.data;
@@ -120,5 +120,6 @@ export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
     first_byte_ms: null,
     duration_ms: null,
     attempts: channels.map((channel) => ({ channel })),
+    suspect: channels.length > 1 ? describePaidTwice(channels) : undefined,
   };
 }

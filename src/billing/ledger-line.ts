@@ -80,6 +80,8 @@ const lineObject = z.object({
   first_byte_ms: count.nullable(),
   duration_ms: count.nullable(),
   attempts: z.array(attemptSchema),
+  /** Why the amounts want a person's eye: usage that cannot be right, or work that may have been paid for twice. */
+  suspect: z.string().optional(),
 });
 
 /** A later line that gives a request other amounts. Its amounts replace those it names in `was`. */
@@ -137,6 +139,7 @@ export function encodeLine(draft: LineDraft, prev: string): string {
     first_byte_ms: draft.first_byte_ms,
     duration_ms: draft.duration_ms,
     attempts: draft.attempts,
+    suspect: draft.suspect,
     ...draft.extra,
   });
   return chain(text, prev);

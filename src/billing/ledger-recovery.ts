@@ -2,18 +2,9 @@
 // that the last gateway left open are found. Killed at any instant of it, it can
 // be done again: nothing is taken away before what replaces it is written.
 
-import {
-  appendFileSync,
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  readSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
 
+import { appendOwn, ForeignFile, openOwn } from "../lib/own-file.ts";
 import { hashLast, listLedgerFiles, locate, readLinesFrom } from "./ledger-files.ts";
 import { readJournal, type OpenRequest } from "./ledger-journal.ts";
 import { parseLine } from "./ledger-line.ts";
@@ -62,21 +53,28 @@ function findUnfinished(files: readonly string[], journalPath: string): Map<stri
  *  A line that lacks only its newline is kept. What is cut goes to `<path>.torn`, for whoever wants to look. */
 export function mendEnd(path: string): number {
   if (!existsSync(path)) return 0;
-  const fd = openSync(path, constants.O_RDWR | constants.O_APPEND);
+  const fd = openOwn(path, { flags: constants.O_RDWR | constants.O_APPEND, shared: true });
   try {
-    const size = fstatSync(fd).size;
+    const { size, nlink } = fstatSync(fd);
+    // An empty file does not show whose it is: under its other name it may be anything.
+    if (size === 0 && nlink > 1)
+      throw new ForeignFile(`${path} is empty and a hard link: remove it, and a new one is made`);
     const tail = readBackToNewline(fd, size);
-    if (tail.length > 0 && parseLine(tail) !== null) {
+    const unended = tail.length > 0 ? parseLine(tail) : null;
+    if (unended !== null) {
+      requireLedger(fd, size, unended);
       writeSync(fd, "\n");
       return 0;
     }
     let end = size - tail.length;
+    let last: Line | null = null;
     // A power cut may also leave whole lines of which some pages were never written.
-    for (let line = readLineBefore(path, end); line !== null && parseLine(line) === null;) {
+    for (let line = readLineBefore(fd, end); line !== null; line = readLineBefore(fd, end)) {
+      last = parseLine(line);
+      if (last !== null) break;
       end -= line.length + 1;
-      line = readLineBefore(path, end);
     }
-    if (end === 0 && size > 0) requireLedger(fd);
+    if (size > 0) requireLedger(fd, size, last);
     if (end < size) cut(path, fd, end);
     return size - end;
   } finally {
@@ -84,23 +82,38 @@ export function mendEnd(path: string): number {
   }
 }
 
-/** Somebody may have named another file by mistake. A power cut leaves the beginning of a line, or pages of zeros. */
-function requireLedger(fd: number): void {
+type Line = Readonly<Record<string, unknown>>;
+
+/** Somebody may have named another file by mistake, or put a link to it here. A ledger ends in a line of a ledger, or
+ *  begins with one, whole or torn; or a power cut left nothing but zeros. */
+function requireLedger(fd: number, size: number, last: Line | null): void {
+  if (last?.["v"] === 1) return;
   const head = Buffer.alloc(LINE_BEGINS.length);
   const length = readSync(fd, head, 0, head.length, 0);
-  if (head[0] === 0 || LINE_BEGINS.startsWith(head.toString("latin1", 0, length))) return;
+  if (LINE_BEGINS.startsWith(head.toString("latin1", 0, length)) || isZeros(fd, size)) return;
   throw new Error("it is no ledger, and stays as it is");
 }
 
-const LINE_BEGINS = '{"v":1,"id":"';
+const LINE_BEGINS = '{"v":1';
+
+/** More than this was never at risk at once. */
+const MAX_LOST_BYTES = 1 << 20;
+
+function isZeros(fd: number, size: number): boolean {
+  if (size > MAX_LOST_BYTES) return false;
+  const bytes = Buffer.alloc(size);
+  readSync(fd, bytes, 0, size, 0);
+  return bytes.every((byte) => byte === 0);
+}
 
 function cut(path: string, fd: number, end: number): void {
   try {
     const bytes = Buffer.alloc(fstatSync(fd).size - end);
     readSync(fd, bytes, 0, bytes.length, end);
-    appendFileSync(`${path}.torn`, bytes);
-  } catch {
+    appendOwn(`${path}.torn`, bytes);
+  } catch (error) {
     // A full disk must not keep the ledger shut for the sake of bytes that are no lines.
+    if (error instanceof ForeignFile) throw error;
   }
   ftruncateSync(fd, end);
 }

@@ -4,6 +4,7 @@
 
 import { renameSync } from "node:fs";
 
+import { removeDrafts } from "../lib/own-file.ts";
 import { AppendFile } from "./ledger-file.ts";
 import { nameRotated } from "./ledger-files.ts";
 import type { OpenRequest } from "./ledger-journal.ts";
@@ -46,8 +47,10 @@ export class LedgerStore {
     this.#options = options;
     this.#prev = recovery.prev;
     this.#month = recovery.month;
-    this.#lines = new AppendFile(options.path);
-    this.#journal = new AppendFile(options.journalPath);
+    this.#lines = AppendFile.open(options.path, true);
+    this.#journal = AppendFile.open(options.journalPath, false);
+    for (const path of [options.journalPath, `${options.path}.sums`, `${options.path}.channels.json`])
+      removeDrafts(path);
   }
 
   /** The end of the lines that are written. */
@@ -113,14 +116,13 @@ export class LedgerStore {
 
   /** Whole or not at all: a crash leaves the old journal or the new one. */
   #rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
-    const fresh = new AppendFile(`${this.#options.journalPath}.new`);
+    const fresh = AppendFile.createDraft(this.#options.journalPath);
     try {
-      fresh.clear();
       fresh.write(encodeStart(this.position) + Array.from(open.values(), encodeOpenAgain).join(""));
       if (this.#options.sync === "always") fresh.syncNow();
       fresh.moveTo(this.#options.journalPath);
     } catch (error) {
-      fresh.close();
+      fresh.discard();
       throw error;
     }
     this.#journal.close();
@@ -149,7 +151,7 @@ export class LedgerStore {
   #checkPlace(now: number): void {
     this.#checkPlaceAt = now + PLACE_CHECK_MS;
     if (!this.#journal.isInPlace()) {
-      const journal = new AppendFile(this.#options.journalPath);
+      const journal = AppendFile.open(this.#options.journalPath, false);
       this.#journal.close();
       this.#journal = journal;
       this.#journalStale = true;
@@ -163,7 +165,7 @@ export class LedgerStore {
 
   #reopen(): void {
     mendEnd(this.#options.path);
-    const file = new AppendFile(this.#options.path);
+    const file = AppendFile.open(this.#options.path, true);
     if (this.#options.sync === "never") this.#lines.close();
     else this.#retired.push(this.#lines);
     this.#lines = file;

@@ -4,13 +4,12 @@
 // ledger spares the next start from reading every line; lost or damaged, it is
 // made again from the ledger, which alone is the truth.
 
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
-
 import { z } from "zod";
 
 import { parseJson } from "../lib/json.ts";
 import type { Usd } from "../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../lib/money.ts";
+import { readOwn, replaceFile } from "../lib/own-file.ts";
 import type { Position } from "./ledger-files.ts";
 import { holdLedgerFiles, locate, readChunksFrom } from "./ledger-files.ts";
 import { hashLine } from "./ledger-line.ts";
@@ -110,8 +109,7 @@ export class Sums {
       group: encodeSums(this.#sums.group),
     });
     try {
-      writeFileSync(`${path}.new`, `${hashLine(body)}\n${body}\n`, { mode: 0o600 });
-      renameSync(`${path}.new`, path);
+      replaceFile(path, `${hashLine(body)}\n${body}\n`);
     } catch {
       // As said above.
     }
@@ -180,7 +178,7 @@ function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd>
 /** Null when there is none, or when it is not what `save` wrote. */
 export function readCheckpoint(path: string): z.infer<typeof checkpointSchema> | null {
   try {
-    const [check, body] = readFileSync(path, "utf8").split("\n");
+    const [check, body] = (readOwn(path) ?? "").split("\n");
     if (body === undefined || hashLine(body) !== check) return null;
     return checkpointSchema.parse(parseJson(body));
   } catch {

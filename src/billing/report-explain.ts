@@ -88,6 +88,7 @@ function explainRoute(line: Line): string[] {
     `  ${line.endpoint}, model ${line.model}${answered}${line.stream ? ", streamed" : ""}`,
     `  ${OUTCOMES[line.outcome]}${line.status === null ? "" : `, status ${line.status}`}${first}${done}`,
     `  ${BASES[line.basis]}`,
+    ...(line.suspect === undefined ? [] : [`  suspect: ${line.suspect}`]),
   ];
 }
 

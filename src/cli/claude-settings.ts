@@ -1,21 +1,14 @@
 // Claude Code sets the variables that its settings files name, over those that it was started with: somebody's
 // earlier gateway may stand there. A run then gets a settings file of its own, which comes before those.
 
-import { writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../config/expand.ts";
 import { fieldOf, isObject } from "../lib/json.ts";
-import { type Overlay, readSettings } from "./overlay.ts";
-
-/** Where the variables that Claude Code listens to first would lead it elsewhere. */
-export const CLAUDE_MISLEADING = [
-  "ANTHROPIC_API_KEY",
-  "CLAUDE_CODE_OAUTH_TOKEN",
-  "CLAUDE_CODE_USE_BEDROCK",
-  "CLAUDE_CODE_USE_VERTEX",
-  "CLAUDE_CODE_USE_FOUNDRY",
-] as const;
+import { createFile } from "../lib/own-file.ts";
+import { isMisleading, listUnset, MISLEADING } from "./misleading.ts";
+import { addEntries, NO_PROXY_NAMES, splitList } from "./no-proxy.ts";
+import { type Overlay, readSettings, type Setting } from "./overlay.ts";
 
 function listFiles(env: Environment): string[] {
   const own = env["CLAUDE_CONFIG_DIR"] || join(env["HOME"] || homedir(), ".claude");
@@ -23,26 +16,47 @@ function listFiles(env: Environment): string[] {
   return [join(project, "settings.local.json"), join(project, "settings.json"), join(own, "settings.json")];
 }
 
-function listContradictions(path: string, names: readonly string[]): string[] {
+function readVariables(path: string): Environment {
   const env = fieldOf(readSettings(path), "env");
-  return isObject(env) ? names.filter((name) => (env[name] ?? "") !== "") : [];
+  if (!isObject(env)) return {};
+  const texts = Object.entries(env).map(([name, value]) => [
+    name,
+    typeof value === "string" ? value : value === null ? "" : JSON.stringify(value),
+  ]);
+  return Object.fromEntries(texts);
+}
+
+function listContradictions(variables: Environment, setting: Setting): string[] {
+  const names = Object.keys(setting.env).filter((name) => {
+    const value = variables[name] ?? "";
+    return value !== "" && addExempt(name, value, setting) !== value;
+  });
+  return [...names, ...MISLEADING.claude.filter((name) => isMisleading(name, variables[name]))];
+}
+
+/** Only a NO_PROXY can hold what both the file and the gateway want. */
+function addExempt(name: string, value: string, { env }: Setting): string | null {
+  const isList = NO_PROXY_NAMES.some((each) => each === name);
+  return isList ? addEntries(name, value, splitList(env[name] ?? "")) : null;
 }
 
 export const claudeOverlay: Overlay = {
   find(env, setting) {
-    const names = [...Object.keys(setting.env), ...CLAUDE_MISLEADING];
     for (const path of listFiles(env)) {
-      const found = listContradictions(path, names);
+      const found = listContradictions(readVariables(path), setting);
       if (found.length === 0) continue;
       const words = `takes ${found.join(" and ")} from ${path}, whatever the environment says: take it out there`;
       return { path, content: { env: setting.env }, words };
     }
     return null;
   },
-  make(_, setting, folder) {
+  make(env, setting, folder) {
     const path = join(folder, "settings.json");
-    const cleared = Object.fromEntries(CLAUDE_MISLEADING.map((name) => [name, ""]));
-    writeFileSync(path, JSON.stringify({ env: { ...cleared, ...setting.env } }), { mode: 0o600 });
+    const theirs: Environment = Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
+    const cleared = Object.fromEntries(listUnset(MISLEADING.claude, theirs).map((name) => [name, ""]));
+    const exempt = NO_PROXY_NAMES.map((name) => [name, addExempt(name, theirs[name] ?? "", setting)]);
+    const all = { ...cleared, ...setting.env, ...Object.fromEntries(exempt) };
+    createFile(path, JSON.stringify({ env: all }));
     return { env: {}, args: ["--settings", path] };
   },
 };

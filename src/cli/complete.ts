@@ -109,7 +109,7 @@ function listFlags(command: Command): Suggestion[] {
 /** By its choices, else by its name: `--group`, `--key-name`, the `name` of `plans activate`. */
 function listValues(wants: Option | Argument, name: string, spot: Spot, read: ReadNames): Suggestion[] {
   if (wants.argChoices !== undefined) return wants.argChoices.map((value) => ({ value, about: "" }));
-  if (["config", "file", "ledger", "out"].includes(name)) return [FILES];
+  if (["adopt", "config", "file", "ledger", "out"].includes(name)) return [FILES];
   const owner = spot.command.parent?.name() ?? "";
   const subject = /^names?$/.test(name) ? owner : name;
   const what = NAMED.find((each) => subject === each || subject === `${each}s` || subject === `${each}Name`);

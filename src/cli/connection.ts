@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 import type { Catalog, Group } from "../config/catalog.ts";
-import { findConfig, type Loaded, loadConfig } from "../config/file.ts";
+import { type Loaded, loadConfig } from "../config/file.ts";
+import { findConfig } from "../config/find.ts";
 import { suggestNearest } from "../config/nearest.ts";
 import { readHttpUrl } from "../config/scalars.ts";
 import { sha256Hex } from "../lib/secret.ts";

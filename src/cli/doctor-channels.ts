@@ -5,9 +5,9 @@ import type { Catalog, Channel } from "../config/catalog.ts";
 import { matchesGlob } from "../lib/glob.ts";
 import { type Client, createClient } from "../lib/http1/client.ts";
 import { type FaultKind, UpstreamFault } from "../lib/http1/types.ts";
-import { redact } from "../lib/secret.ts";
 import { dialectOf } from "../dialects/index.ts";
 import { askPage, type ListAnswer } from "../gateway/model-list.ts";
+import { redactText } from "../gateway/redact.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "./opening.ts";
 import { formatCount } from "./text.ts";
@@ -100,7 +100,7 @@ function explainFault(channel: Channel, error: unknown): Finding {
   const mend =
     (kind !== null && REMEDIES[kind]) ||
     `check the network, channels.${channel.name}.base_url and the proxy: curl -I ${channel.baseUrl.origin}`;
-  const text = redact(describe(error), [channel.credential]);
+  const text = redactText(describe(error), channel);
   return bad(`channel ${channel.name}`, `cannot be asked${proxy}: ${text}`, mend);
 }
 

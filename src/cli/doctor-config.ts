@@ -1,11 +1,14 @@
 // `gateway doctor` on the config file: what it says, who may read it, and the variables that it refers to.
 
-import { accessSync, constants, existsSync } from "node:fs";
+import { accessSync, constants, existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Catalog } from "../config/catalog.ts";
+import { nameLock } from "../config/edit.ts";
 import { type Environment, listReferences } from "../config/expand.ts";
-import { findConfig, type Loaded, loadConfig, readConfigText } from "../config/file.ts";
+import { type Loaded, loadConfig, readConfigText } from "../config/file.ts";
+import { findConfig } from "../config/find.ts";
 import { ConfigError } from "../config/problems.ts";
+import { ForeignFile, requireOwn } from "../lib/own-file.ts";
 import { quoteWord } from "../lib/shell-word.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { type ConfigFlags, describe } from "./opening.ts";
@@ -23,7 +26,7 @@ export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
     path = findConfig(flags.config, env);
     readConfigText(path);
   } catch (error) {
-    return { findings: [bad("config", describe(error), mendUnread(path))], catalog: null };
+    return { findings: [explainUnread(error, path)], catalog: null };
   }
   const unset = listUnset(path, env);
   try {
@@ -45,9 +48,14 @@ export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
   }
 }
 
-/** `path` is empty where none was found. */
+function explainUnread(error: unknown, path: string): Finding {
+  const text = describe(error);
+  const fix = error instanceof ConfigError ? error.fix : null;
+  if (fix === null) return bad("config", text, mendUnread(path));
+  return bad("config", text.endsWith(`: ${fix}`) ? text.slice(0, -fix.length - 2) : text, fix);
+}
+
 function mendUnread(path: string): string {
-  if (path === "") return "gateway init";
   if (!existsSync(path)) return `gateway init --config ${quoteWord(path)}`;
   try {
     accessSync(path, constants.R_OK);
@@ -115,8 +123,20 @@ function checkPermissions({ path, warnings }: Loaded): Finding[] {
       ),
     );
   }
+  findings.push(...findForeignLock(path));
   const isPrivate = findings.every(({ check }) => check !== "permissions");
   return isPrivate ? [good("permissions", "the config file is this user's alone"), ...findings] : findings;
+}
+
+function findForeignLock(path: string): Finding[] {
+  try {
+    requireOwn(nameLock(realpathSync(path)));
+  } catch (error) {
+    // A config from a pipe has no lock.
+    if (!(error instanceof ForeignFile)) return [];
+    return [bad("config", `it cannot be edited: ${describe(error)}`, `ls -lai ${quoteWord(dirname(path))}`)];
+  }
+  return [];
 }
 
 /** A config may be right and yet of no use. */

@@ -17,6 +17,7 @@ import { readBackToNewline } from "../billing/ledger-reader.ts";
 import { countUnfinished } from "../billing/ledger-recovery.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { LockHeld, takeLock } from "../lib/file-lock.ts";
+import { requireOwn } from "../lib/own-file.ts";
 import { quoteWord } from "../lib/shell-word.ts";
 import type { Running } from "./doctor-port.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
@@ -24,7 +25,8 @@ import { describe } from "./opening.ts";
 
 export function checkLedger({ ledger }: Catalog, running: Running | null): Finding[] {
   const { path } = ledger;
-  const broken = findUnwritable(path) ?? findHolder(path, running) ?? findProblem(running);
+  const broken =
+    findUnwritable(path) ?? findForeign(path) ?? findHolder(path, running) ?? findProblem(running);
   if (broken !== null) return [broken];
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   const state = size === undefined ? "will be made at the first request" : formatBytes(size);
@@ -47,6 +49,18 @@ function findUnwritable(path: string): Finding | null {
       `chown or chmod ${place}, or change ledger.path`,
     );
   }
+}
+
+/** Something in the place of a file of the ledger's, to which the gateway does not write. */
+function findForeign(path: string): Finding | null {
+  for (const tail of ["", ".lock", ".open", ".torn"]) {
+    try {
+      requireOwn(path + tail, tail === "");
+    } catch (error) {
+      return bad("ledger", describe(error), `ls -li ${quoteWord(path + tail)}`);
+    }
+  }
+  return null;
 }
 
 function nearestFolder(path: string): string {

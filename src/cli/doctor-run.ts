@@ -7,6 +7,7 @@ import { checkChannels } from "./doctor-channels.ts";
 import { checkConfig } from "./doctor-config.ts";
 import { checkDisk, checkLedger } from "./doctor-ledger.ts";
 import { checkPort, type Running } from "./doctor-port.ts";
+import { checkTools } from "./doctor-tools.ts";
 import { type Finding, note } from "./finding.ts";
 import type { ConfigFlags } from "./opening.ts";
 import { paint, print, printJson } from "./terminal.ts";
@@ -33,6 +34,7 @@ async function examine(flags: DoctorFlags): Promise<readonly Finding[]> {
     await checkPort(catalog, running),
     ...checkLedger(catalog, running),
     checkDisk(catalog.ledger.path),
+    ...checkTools(catalog, running, process.env),
     ...(await checkChannels(catalog)),
   ];
   return running === null ? all : all.map(excuseUnset);

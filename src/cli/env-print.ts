@@ -1,6 +1,8 @@
 // `gateway env`: a tool's settings as lines for the shell, or as JSON.
 
 import { connect, type Connected, splitWords, type ToolFlags } from "./connection.ts";
+import { describeMisleading } from "./misleading.ts";
+import { prepare } from "./prepare.ts";
 import { guessShell, type Shell, writeSetting } from "./shells.ts";
 import { printSecrets } from "./secret-print.ts";
 import { tell } from "./terminal.ts";
@@ -13,7 +15,7 @@ export interface EnvFlags extends ToolFlags {
 export async function printEnv(words: readonly string[], flags: EnvFlags): Promise<void> {
   const { tool, key } = splitWords(words);
   const connected = await connect(tool, key, flags);
-  const setting = tool.connect(connected.connection);
+  const setting = prepare(tool, connected.connection, process.env);
   const obstacle = tool.overlay?.find(process.env, setting) ?? null;
   const file = obstacle === null ? null : { path: obstacle.path, content: obstacle.content };
   const shell = flags.shell ?? guessShell(process.env);
@@ -26,8 +28,10 @@ export async function printEnv(words: readonly string[], flags: EnvFlags): Promi
     names: made,
     deed: `The key "${made.join()}" was made`,
   });
-  if (obstacle !== null && flags.json !== true)
-    tell(`${tool.title} ${obstacle.words} (\`gateway run ${tool.name}\` does without).`);
+  if (flags.json === true) return;
+  const misleading = describeMisleading(tool.title, tool.misleading, process.env);
+  if (misleading !== null) tell(`${misleading}. The printed lines unset it.`);
+  if (obstacle !== null) tell(`${tool.title} ${obstacle.words} (\`gateway run ${tool.name}\` does without).`);
 }
 
 /** Nobody has the secret of that key elsewhere. */

@@ -2,11 +2,12 @@
 // gets a home of its own: links to everything in the user's, and a settings file that says it. (Its system-wide
 // settings, which have a variable of their own, must belong to root.)
 
-import { cpSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../config/expand.ts";
 import { fieldOf, isObject } from "../lib/json.ts";
+import { createFile } from "../lib/own-file.ts";
 import { type Overlay, readSettings } from "./overlay.ts";
 
 const API_KEY = "gemini-api-key";
@@ -33,7 +34,7 @@ export const geminiOverlay: Overlay = {
       if (name !== FILE) link(join(own, name), join(folder, name));
     }
     const settings = addApiKey(readSettings(join(own, FILE)));
-    writeFileSync(join(folder, FILE), JSON.stringify(settings, null, 2), { mode: 0o600 });
+    createFile(join(folder, FILE), JSON.stringify(settings, null, 2));
     return { env: { GEMINI_CLI_HOME: home }, args: [] };
   },
 };

@@ -1,12 +1,14 @@
 // What `gateway init` does: finds or asks for credentials, writes the file, makes
 // a key for each group. The file's text is init-text.ts.
 
-import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { existsSync, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
 import { checkConfigText } from "../config/file.ts";
+import { hasLocalConfig, placeConfig } from "../config/find.ts";
 import { readBaseUrl, readSecretText } from "../config/scalars.ts";
 import type { Platform } from "../config/schema.ts";
 import { codeOf } from "../lib/error-code.ts";
+import { createFile } from "../lib/own-file.ts";
 import { newSecret, sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/shell-word.ts";
 import { type Start, writeConfig } from "./init-text.ts";
@@ -76,7 +78,7 @@ const PRESETS: readonly Preset[] = [
 ];
 
 export async function init(flags: InitFlags): Promise<void> {
-  const path = resolve(flags.config ?? (process.env["GATEWAY_CONFIG"] || "gateway.yaml"));
+  const path = placeConfig(flags.config, process.env);
   if (existsSync(path)) refuseOverwrite(path);
   const presets = flags.yes !== true && canAsk() ? await askPresets() : findPresets();
   const created = formatMoment(new Date());
@@ -88,7 +90,7 @@ export async function init(flags: InitFlags): Promise<void> {
     offers.map((preset) => openStart(preset, "", "")),
   );
   checkConfigText(text, path, process.env, { missing: "keep" });
-  createFile(path, text);
+  writeNew(path, text);
   const keys = opened.map(({ preset, secret }) => ({
     name: preset.group,
     group: preset.group,
@@ -104,7 +106,7 @@ export async function init(flags: InitFlags): Promise<void> {
     names,
     deed: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
   });
-  for (const line of describeNext(path, presets, flags)) tell(line);
+  for (const line of describeNext(path, presets)) tell(line);
 }
 
 interface Chosen extends Preset {
@@ -171,39 +173,28 @@ function openStart(preset: Preset | Chosen, sha256: string, created: string): St
   return { ...preset, credential, key: { name: preset.group, sha256, created } };
 }
 
-function createFile(path: string, text: string): void {
+/** In a folder that is the user's alone, if there is none yet. */
+export function writeNew(path: string, text: string): void {
   try {
-    mkdirSync(dirname(path), { recursive: true });
-    writeNew(path, text);
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    createFile(path, text);
   } catch (error) {
     if (codeOf(error) === "EEXIST") refuseOverwrite(path);
     fail(`${path} cannot be written: ${describe(error)}.`);
   }
 }
 
-/** Whole or not at all. */
-function writeNew(path: string, text: string): void {
-  const handle = openSync(path, "wx", 0o600);
-  try {
-    writeFileSync(handle, text);
-  } catch (error) {
-    rmSync(path);
-    throw error;
-  } finally {
-    closeSync(handle);
-  }
-}
-
-function refuseOverwrite(path: string): never {
+export function refuseOverwrite(path: string): never {
   return fail(
     `${path} exists already and stays as it is: edit it, remove it, or name another with --config.`,
   );
 }
 
-function describeNext(path: string, presets: readonly Chosen[], flags: InitFlags): string[] {
+function describeNext(path: string, presets: readonly Chosen[]): string[] {
   const [first] = presets;
   if (first === undefined) {
     return [
+      ...warnOfLocal(path),
       `Wrote ${path}, without channels: none of ${PRESETS.slice(0, 3)
         .map(({ variable }) => variable)
         .join(", ")} is set.`,
@@ -212,7 +203,7 @@ function describeNext(path: string, presets: readonly Chosen[], flags: InitFlags
     ];
   }
   const unset = presets.filter(({ credential, variable }) => credential.startsWith("${") && !isSet(variable));
-  const isFound = flags.config === undefined || path === resolve("gateway.yaml");
+  const isFound = path === placeConfig(undefined, process.env);
   const config = isFound ? "" : ` --config ${quoteWord(path)}`;
   const rows = [
     [`gateway serve${config}`, "run it"],
@@ -223,7 +214,16 @@ function describeNext(path: string, presets: readonly Chosen[], flags: InitFlags
   return [
     `Wrote ${path}. The keys above are shown only this once.`,
     ...unset.map(({ variable }) => `Set ${variable} before you start the gateway.`),
+    ...warnOfLocal(path),
     "Next:",
     ...rows.map(([command, meaning]) => `  ${alignText(command, width)}   ${meaning}`),
+  ];
+}
+
+/** For those who expect it to be read, as by gateway 0.1.0. */
+function warnOfLocal(path: string): string[] {
+  if (!hasLocalConfig(path)) return [];
+  return [
+    "The gateway.yaml in this folder is another file, which is read only with `--config gateway.yaml`.",
   ];
 }

@@ -3,7 +3,8 @@
 
 import { findPrice, loadPriceBook, type Price } from "../billing/prices.ts";
 import type { Catalog, Group } from "../config/catalog.ts";
-import { findConfig, loadConfig } from "../config/file.ts";
+import { loadConfig } from "../config/file.ts";
+import { findConfig } from "../config/find.ts";
 import { resolveModel } from "../gateway/match.ts";
 import { createModelLists, listGroup, type ModelLists, type ServedModel } from "../gateway/model-list.ts";
 import { createClient } from "../lib/http1/client.ts";

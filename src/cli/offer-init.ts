@@ -1,6 +1,6 @@
 // Where there is no config file yet and somebody can be asked, one can be written at once.
 
-import { findConfig } from "../config/file.ts";
+import { findConfig, hasLocalConfig, placeConfig } from "../config/find.ts";
 import { ConfigError } from "../config/problems.ts";
 import { init } from "./init-run.ts";
 import { askYes, canAsk } from "./terminal.ts";
@@ -11,6 +11,8 @@ export async function locateConfig(flag: string | undefined): Promise<string> {
     return findConfig(flag, process.env);
   } catch (error) {
     if (!(error instanceof ConfigError) || !canAsk()) throw error;
+    // Its owner may want that one, and a new one would be in its way.
+    if (hasLocalConfig(placeConfig(flag, process.env))) throw error;
     if (!(await askYes("There is no config file yet. Write one now, as `gateway init` does?", true)))
       throw error;
     await init({});

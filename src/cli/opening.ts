@@ -2,7 +2,8 @@
 // loads zod and yaml: import it from what runs, not from what declares flags.
 
 import type { Catalog, Group, Key, Limits } from "../config/catalog.ts";
-import { findConfig, type Loaded, loadConfig } from "../config/file.ts";
+import { type Loaded, loadConfig } from "../config/file.ts";
+import { findConfig } from "../config/find.ts";
 import { suggestNearest } from "../config/nearest.ts";
 import { readDuration, readMoment, readName } from "../config/scalars.ts";
 import { fail, refuseUsage } from "./terminal.ts";

@@ -10,6 +10,12 @@ export interface Setting {
   readonly args: readonly string[];
 }
 
+/** A tool's setting in the environment that it starts from. */
+export interface Prepared extends Setting {
+  /** Variables that it must not see. */
+  readonly unset: readonly string[];
+}
+
 /** What stands in the way. */
 interface Obstacle {
   readonly path: string;

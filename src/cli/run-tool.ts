@@ -7,7 +7,8 @@ import { z } from "zod";
 import { connect, findTool, type ToolFlags } from "./connection.ts";
 import { tryGateway } from "./control.ts";
 import { openConfig } from "./opening.ts";
-import type { Setting } from "./overlay.ts";
+import type { Prepared } from "./overlay.ts";
+import { prepare } from "./prepare.ts";
 import { fail, refuseUsage, tell } from "./terminal.ts";
 import type { Tool } from "./tools.ts";
 
@@ -26,11 +27,11 @@ export async function runTool(name: string, words: readonly string[], flags: Too
   }
   if (connected.key?.isNew === true && connected.running === true)
     await untilTaken(connected.key.name, flags);
-  return startTool(tool, tool.connect(connected.connection), start);
+  return startTool(tool, prepare(tool, connected.connection, process.env), start);
 }
 
-async function startTool(tool: Tool, setting: Setting, { program, args }: Start): Promise<number> {
-  const env = { ...leaveOut(process.env, tool.misleading), ...setting.env };
+async function startTool(tool: Tool, setting: Prepared, { program, args }: Start): Promise<number> {
+  const env = { ...leaveOut(process.env, setting.unset), ...setting.env };
   const { overlay } = tool;
   if (overlay === undefined || overlay.find(process.env, setting) === null)
     return wait(program, [...setting.args, ...args], env);

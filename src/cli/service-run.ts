@@ -1,12 +1,14 @@
 // `gateway service`: writes the unit and asks systemd or launchd. Nothing is started unless the user says so.
 
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { listReferences } from "../config/expand.ts";
 import { readConfigText } from "../config/file.ts";
+import { configHome } from "../config/find.ts";
+import { replaceFile, requireOwn } from "../lib/own-file.ts";
 import { quoteWord } from "../lib/shell-word.ts";
-import { type ConfigFlags, openConfig } from "./opening.ts";
+import { type ConfigFlags, describe, openConfig } from "./opening.ts";
 import { LABEL, MARK, UNIT_NAME, type Wish, writeAgent, writeUnit } from "./service-unit.ts";
 import { fail, print, printJson, tell } from "./terminal.ts";
 
@@ -40,10 +42,9 @@ function findSystem(): System {
 }
 
 function describeSystemd(): System {
-  const home = process.env["XDG_CONFIG_HOME"] || join(process.env["HOME"] || homedir(), ".config");
   const ask = (...words: string[]) => ["systemctl", "--user", ...words];
   return {
-    path: join(home, "systemd", "user", UNIT_NAME),
+    path: join(configHome(process.env), "systemd", "user", UNIT_NAME),
     write: writeUnit,
     enable: [ask("enable", "--now", UNIT_NAME)],
     disable: [ask("disable", "--now", UNIT_NAME)],
@@ -88,11 +89,11 @@ export function installUnit(flags: InstallFlags): void {
   for (const word of [...wish.command, configPath]) {
     if (/\p{Cc}/u.test(word)) fail("A path with control characters in it cannot be written into a unit.");
   }
-  if (existsSync(system.path) && !readFileSync(system.path, "utf8").includes(MARK)) {
+  if (isThere(system.path) && !readFileSync(system.path, "utf8").includes(MARK)) {
     fail(`${system.path} exists already and was not written by gateway: move it away first.`);
   }
   mkdirSync(dirname(system.path), { recursive: true });
-  writeFileSync(system.path, system.write(wish), { mode: 0o644 });
+  replaceFile(system.path, system.write(wish), { mode: 0o644 });
   print(system.path);
   tellVariables(wish);
   const commands = [...system.reload, ...system.enable];
@@ -105,6 +106,15 @@ export function installUnit(flags: InstallFlags): void {
   commands.forEach(runOrFail);
   tell(`It runs, now and at every login. Its log: ${system.logs}`);
   if (process.platform === "linux") tell("To have it run without a login as well: loginctl enable-linger");
+}
+
+/** As a file that may be written. */
+function isThere(path: string): boolean {
+  try {
+    return requireOwn(path) !== null;
+  } catch (error) {
+    return fail(`The unit stays as it is: ${describe(error)}.`);
+  }
 }
 
 function tellVariables({ configPath, envPath }: Wish): void {
@@ -127,7 +137,7 @@ function findOwnCommand(): string[] {
 
 export function uninstallUnit(): void {
   const system = findSystem();
-  if (!existsSync(system.path)) fail(`It is not installed: there is no ${system.path}.`);
+  if (!isThere(system.path)) fail(`It is not installed: there is no ${system.path}.`);
   if (!readFileSync(system.path, "utf8").includes(MARK)) {
     fail(`${system.path} was not written by gateway: it stays.`);
   }

@@ -2,8 +2,9 @@
 // released versions. Which key and which address is connection.ts; how it gets to the tool is env and run.
 
 import type { Platform } from "../config/schema.ts";
-import { CLAUDE_MISLEADING, claudeOverlay } from "./claude-settings.ts";
+import { claudeOverlay } from "./claude-settings.ts";
 import { geminiOverlay } from "./gemini-home.ts";
+import { MISLEADING } from "./misleading.ts";
 import type { Overlay, Setting } from "./overlay.ts";
 
 export interface Connection {
@@ -22,7 +23,7 @@ export interface Tool {
   /** Null: a library, which whatever command the user names brings along. */
   readonly program: { readonly name: string; readonly install: string } | null;
   readonly platforms: readonly Platform[];
-  /** Variables that would lead the tool past the gateway. */
+  /** Variables that lead the tool past the gateway, or give it another credential. */
   readonly misleading: readonly string[];
   /** Where variables are not enough. */
   readonly overlay?: Overlay;
@@ -39,7 +40,7 @@ const claude: Tool = {
   title: "Claude Code",
   program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
   platforms: ["messages", "relay"],
-  misleading: CLAUDE_MISLEADING,
+  misleading: MISLEADING.claude,
   overlay: claudeOverlay,
   connect: (connection) => ({
     env: {
@@ -59,7 +60,7 @@ const codex: Tool = {
   title: "Codex",
   program: { name: "codex", install: "npm install -g @openai/codex" },
   platforms: ["responses"],
-  misleading: [],
+  misleading: MISLEADING.codex,
   // It ignores OPENAI_BASE_URL. A provider of its own needs no login and tries no WebSocket. Values that are not
   // TOML count as plain text, so nothing here needs quotes, which no two shells pass on alike.
   connect: (connection) => ({
@@ -79,7 +80,7 @@ const gemini: Tool = {
   title: "Gemini CLI",
   program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
   platforms: ["content", "relay"],
-  misleading: ["GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"],
+  misleading: MISLEADING.gemini,
   overlay: geminiOverlay,
   connect: (connection) => ({
     env: {
@@ -96,7 +97,7 @@ const opencode: Tool = {
   title: "opencode",
   program: { name: "opencode", install: "npm install -g opencode-ai" },
   platforms: ["messages", "responses", "content", "relay"],
-  misleading: [],
+  misleading: MISLEADING.opencode,
   // Its own names for providers, so that it knows their models. The others are off: it would pick one of them for
   // titles and summaries. The empty model lets it choose where the user's own choice is of another provider.
   connect: (connection) => {
@@ -116,7 +117,12 @@ const opencode: Tool = {
       disabled_providers: [],
       provider,
     };
-    return { env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config) }, args: [] };
+    return {
+      // One of its own plugins sends every request to ChatGPT where the user has signed in there, whatever the
+      // provider's address is. None of them concerns the providers here otherwise.
+      env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config), OPENCODE_DISABLE_DEFAULT_PLUGINS: "1" },
+      args: [],
+    };
   },
 };
 
@@ -144,7 +150,7 @@ const openai: Tool = {
   title: "the OpenAI SDK",
   program: null,
   platforms: ["responses"],
-  misleading: [],
+  misleading: MISLEADING.openai,
   connect: (connection) => ({
     env: { OPENAI_BASE_URL: `${rootOf(connection)}/v1`, OPENAI_API_KEY: connection.secret },
     args: [],
@@ -156,7 +162,7 @@ const anthropic: Tool = {
   title: "the Anthropic SDK",
   program: null,
   platforms: ["messages", "relay"],
-  misleading: ["ANTHROPIC_AUTH_TOKEN"],
+  misleading: MISLEADING.anthropic,
   connect: (connection) => ({
     env: { ANTHROPIC_BASE_URL: rootOf(connection), ANTHROPIC_API_KEY: connection.secret },
     args: [],
@@ -168,7 +174,7 @@ const google: Tool = {
   title: "the Google GenAI SDK",
   program: null,
   platforms: ["content", "relay"],
-  misleading: ["GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"],
+  misleading: MISLEADING.google,
   connect: (connection) => ({
     // It prefers this name to GEMINI_API_KEY.
     env: { GOOGLE_GEMINI_BASE_URL: rootOf(connection), GOOGLE_API_KEY: connection.secret },

@@ -4,9 +4,9 @@
 import type { Catalog, Channel } from "../config/catalog.ts";
 import { UpstreamFault } from "../lib/http1/types.ts";
 import type { Gateway } from "./gateway.ts";
-import { scrub, secretsOf } from "./headers.ts";
 import { askPage } from "./model-list.ts";
 import { reportFault } from "./observer.ts";
+import { redactFailure, redactText } from "./redact.ts";
 import { type Failure, isShortage, judgeRefusal } from "./verdict.ts";
 
 export async function probeChannel(channel: Channel, gateway: Gateway): Promise<void> {
@@ -19,8 +19,8 @@ async function ask(channel: Channel, { client, catalog }: Gateway): Promise<Fail
   const { name } = channel;
   try {
     const { status, body } = await askPage(client, channel, catalog.vendor, "");
-    const text = Buffer.from(scrub(Buffer.from(body), secretsOf(channel))).toString();
-    return judgeRefusal(name, status, text);
+    const failure = judgeRefusal(name, status, redactText(body, channel));
+    return failure && redactFailure(failure, channel);
   } catch (fault) {
     if (fault instanceof UpstreamFault) return { kind: "fault", channel: name, fault };
     throw fault;

@@ -1,10 +1,10 @@
 // What is remembered of channels, kept beside the ledger so that a restart does
 // not try at once what rests. Losing it is harmless: it is learned again.
 
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 import { formatUsd, parseUsd } from "../lib/money.ts";
 import { parseJson } from "../lib/json.ts";
+import { readOwn, replaceFile } from "../lib/own-file.ts";
 import { type ChannelMemory, createMemory, type Rest, settleCalm } from "./channel-memory.ts";
 
 const restSchema = z.object({
@@ -55,8 +55,7 @@ export function openChannelStore(
     timer = null;
     const channels = [...list()].map((memory) => encode(memory, clock()));
     try {
-      writeFileSync(`${path}.new`, `${JSON.stringify({ v: 1, channels })}\n`, { mode: 0o600 });
-      renameSync(`${path}.new`, path);
+      replaceFile(path, `${JSON.stringify({ v: 1, channels })}\n`);
     } catch {
       // The ledger says loudly enough that the disk is full.
     }
@@ -120,7 +119,7 @@ function restoreRest(rest: z.infer<typeof restSchema>): Rest {
 
 function readSaved(path: string): Saved[] {
   try {
-    const parsed = fileSchema.safeParse(parseJson(readFileSync(path, "utf8")));
+    const parsed = fileSchema.safeParse(parseJson(readOwn(path) ?? ""));
     return parsed.success ? parsed.data.channels : [];
   } catch {
     return [];

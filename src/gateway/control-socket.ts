@@ -1,7 +1,18 @@
 // Where the control path of a running gateway is: a unix socket that only this
 // user can use, named after the ledger, of which there is one writer at most.
 
-import { chmodSync, existsSync, lstatSync, mkdirSync, realpathSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  type Stats,
+} from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { sha256Hex } from "../lib/secret.ts";
@@ -42,21 +53,27 @@ function resolveLinks(path: string): string {
 
 export function makeControlFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (isOwn(folder)) chmodSync(folder, 0o700);
-  requirePrivate(folder);
+  if (isOwn(lstatSync(folder))) closeToOthers(folder);
+  if (!isPrivate(folder)) throw new Error(`${folder} is not a folder that only this user can use`);
 }
 
-function requirePrivate(folder: string): void {
-  if (!isPrivate(folder)) throw new Error(`${folder} is not a folder that only this user can use`);
+/** By its descriptor: the name may lead elsewhere by now. */
+function closeToOthers(folder: string): void {
+  const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    if (isOwn(fstatSync(fd))) fchmodSync(fd, 0o700);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /** False where somebody else may have put the socket, or where there is no folder. */
 export function isPrivate(folder: string): boolean {
-  return existsSync(folder) && isOwn(folder) && (lstatSync(folder).mode & 0o077) === 0;
+  const found = lstatSync(folder, { throwIfNoEntry: false });
+  return found !== undefined && isOwn(found) && (found.mode & 0o077) === 0;
 }
 
 /** A link is nobody's folder, wherever it leads. */
-function isOwn(folder: string): boolean {
-  const found = lstatSync(folder);
+function isOwn(found: Stats): boolean {
   return found.isDirectory() && found.uid === userInfo().uid;
 }

@@ -33,12 +33,15 @@ export function decodeInbound(inbound: Inbound): Inbound {
     : new DecodedInbound(inbound, openDecoders(inbound, codings), codings.includes("zstd"));
 }
 
+/** Names of codings are short. So little of a credential that stands in their place does not give it away. */
+const LONGEST_CODING = 11;
+
 function openDecoders(inbound: Inbound, codings: readonly string[]): Transform[] {
   // A decoder takes tens of kilobytes, and its name five bytes of a head.
   if (codings.length > MOST_CODINGS) throw refuse(inbound, `${codings.length} times`);
   return codings.toReversed().map((coding) => {
     const open = DECODERS.get(coding);
-    if (open === undefined) throw refuse(inbound, `as "${coding.slice(0, 40)}"`);
+    if (open === undefined) throw refuse(inbound, `as "${coding.slice(0, LONGEST_CODING)}"`);
     return open();
   });
 }

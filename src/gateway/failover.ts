@@ -7,9 +7,9 @@ import type { Bill } from "./bill.ts";
 import type { Errand } from "./errand.ts";
 import { forward } from "./forward.ts";
 import type { Gateway } from "./gateway.ts";
-import { scrub, secretsOf } from "./headers.ts";
 import type { Candidate } from "./match.ts";
 import { peek } from "./peek.ts";
+import { redactError, redactFailure } from "./redact.ts";
 import { blame, describeFailure, type Failure, isShortage, mayBlameChannel, readFailure } from "./verdict.ts";
 
 type Failed =
@@ -39,12 +39,13 @@ export async function failover(errand: Errand, bill: Bill, gateway: Gateway): Pr
   const most = Math.min(catalog.failover.attempts, choice.candidates.length);
   const deadline = performance.now() + catalog.failover.totalMs;
   let last: Failed | null = null;
+  let tried = 0;
   for (const candidate of choice.candidates) {
     const leftMs = deadline - performance.now();
-    if (bill.attempts.length >= most || leftMs <= 0) break;
+    if (tried >= most || leftMs <= 0) break;
     // While another one was asked it may have come to rest.
     if (last !== null && !channels.admits(candidate, gateway.now())) continue;
-    const isLast = bill.attempts.length + 1 === most;
+    const isLast = ++tried === most;
     const attempted = await attempt({ errand, candidate, bill, gateway, leftMs, isLast });
     if (!("failure" in attempted)) {
       if (bill.open) channels.settle(choice, candidate, errand, bill.route);
@@ -100,7 +101,8 @@ async function send(turn: Turn): Promise<Answer | Failed> {
   const { errand, candidate, bill, gateway } = turn;
   const { name } = candidate.channel;
   try {
-    const inbound = await forward(errand, candidate, gateway, turn.leftMs);
+    const onResend = (): void => void bill.attempts.push({ channel: name, error: "reset" });
+    const inbound = await forward(errand, candidate, gateway, { leftMs: turn.leftMs, onResend });
     const answer: Answer = { inbound, candidate, whole: null };
     if (inbound.status === 404 || mayBlameChannel(inbound.status)) return await readRefusal(turn, answer);
     if (!turn.isLast && errand.request.stream && inbound.status === 200) return await lookAhead(turn, answer);
@@ -123,8 +125,9 @@ async function readRefusal(turn: Turn, answer: Answer): Promise<Answer | Failed>
   const { channel } = candidate;
   const { inbound } = answer;
   bill.attempts.push({ channel: channel.name, status: inbound.status });
-  const whole = scrub(await readErrorBody(inbound, turn.leftMs), secretsOf(channel));
-  const failure = readFailure(channel.name, inbound, whole, gateway.now());
+  const whole = redactError(await readErrorBody(inbound, turn.leftMs), channel);
+  const read = readFailure(channel.name, inbound, whole, gateway.now());
+  const failure = read && redactFailure(read, channel);
   const told = { ...answer, whole };
   return failure !== null || isKeptElsewhere(turn, told) ? { failure, answer: told } : told;
 }
@@ -148,6 +151,6 @@ async function lookAhead({ candidate, bill }: Turn, answer: Answer): Promise<Ans
   }
   inbound.cancel();
   bill.attempts.push({ channel: name, status, error: "error_event" });
-  const message = Buffer.from(scrub(Buffer.from(first.message), secretsOf(candidate.channel))).toString();
-  return { failure: blame(name, first.status, message), answer: null };
+  const failure = redactFailure(blame(name, first.status, first.message), candidate.channel);
+  return { failure, answer: null };
 }

@@ -12,22 +12,33 @@ import type { Candidate } from "./match.ts";
 import { renameRepeated } from "./repeated-name.ts";
 import { upstreamOf } from "./upstream.ts";
 
-/** `leftMs`: however patient the channel's own deadlines are. */
+interface Conditions {
+  /** However patient the channel's own deadlines are. */
+  readonly leftMs: number;
+  readonly onResend: () => void;
+}
+
 export async function forward(
   errand: Errand,
   candidate: Candidate,
   gateway: Gateway,
-  leftMs: number,
+  { leftMs, onResend }: Conditions,
 ): Promise<Inbound> {
   if (errand.call.exchange.gone) throw new ClientGone("The client left.");
-  const sending = gateway.client.send(shorten(buildOutbound(errand, candidate, gateway), leftMs));
+  const outbound = buildOutbound(errand, candidate, gateway, onResend);
+  const sending = gateway.client.send(shorten(outbound, leftMs));
   errand.cancel = () => sending.cancel();
   const inbound = decodeInbound(await sending.head);
   errand.cancel = () => inbound.cancel();
   return inbound;
 }
 
-function buildOutbound(errand: Errand, candidate: Candidate, gateway: Gateway): Outbound {
+function buildOutbound(
+  errand: Errand,
+  candidate: Candidate,
+  gateway: Gateway,
+  onResend: () => void,
+): Outbound {
   const { call, request, dialect } = errand;
   const { channel } = candidate;
   const { origin, basePath, deadlines } = upstreamOf(channel);
@@ -43,6 +54,7 @@ function buildOutbound(errand: Errand, candidate: Candidate, gateway: Gateway): 
     fields: overrideFields(fields, channel.headers),
     body,
     deadlines,
+    onResend,
   };
 }
 

@@ -1,8 +1,5 @@
-// What crosses in header fields, each way: only what a rule lets through. And
-// what never comes back in an upstream's words: its credential. Pure.
+// What crosses in header fields, each way: only what a rule lets through. Pure.
 
-import type { Channel } from "../config/catalog.ts";
-import { asBuffer } from "../lib/bytes.ts";
 import type { Field } from "../lib/http1/types.ts";
 
 /** Fields named here cross, and those that begin with a start, unless they are private. `withheld` decides
@@ -177,79 +174,4 @@ function readConnection(fields: readonly Field[]): ReadonlySet<string> {
     names = new Set([...names, ...value.split(",").map((token) => token.trim().toLowerCase())]);
   }
   return names;
-}
-
-/** Fields of a channel's own that open something, too. */
-const OPENING = /key|auth|cookie|credential|secret|token/i;
-
-/** What of a channel no error may quote. */
-export function secretsOf({ credential, headers }: Pick<Channel, "credential" | "headers">): string[] {
-  return [credential, ...headers.flatMap(([name, value]) => (OPENING.test(name) ? value : []))];
-}
-
-const REMOVED = "[credential removed]";
-/** A shorter piece of a credential says nothing of it: all of a platform's begin alike. */
-const TELLING_LENGTH = 12;
-/** Credentials shorter than this are words that stand in for none. */
-const SHORTEST_CREDENTIAL = 4;
-const MASK = /[*•]{2,}|\.{3,}|…/g;
-
-interface Stretch {
-  readonly start: number;
-  readonly end: number;
-}
-
-/** An upstream's error without the credentials that it quotes: whole, in pieces, or with their middle masked. */
-export function scrub(bytes: Uint8Array, credentials: readonly string[]): Uint8Array {
-  const known = credentials
-    .filter((credential) => credential.length >= SHORTEST_CREDENTIAL)
-    .flatMap(listForms);
-  const text = asBuffer(bytes).toString();
-  const found = known.flatMap((form) => [...findPieces(text, form), ...findMasked(text, form)]);
-  return found.length === 0 ? bytes : Buffer.from(cutOut(text, found));
-}
-
-/** A credential as it is, and as JSON and URLs write it. */
-function listForms(credential: string): string[] {
-  return [...new Set([credential, JSON.stringify(credential).slice(1, -1), encodeURIComponent(credential)])];
-}
-
-function findPieces(text: string, credential: string): Stretch[] {
-  const found: Stretch[] = [];
-  const length = Math.min(TELLING_LENGTH, credential.length);
-  for (let offset = 0; offset + length <= credential.length; offset += 1) {
-    const piece = credential.slice(offset, offset + length);
-    for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) {
-      found.push({ start: at, end: at + length });
-    }
-  }
-  return found;
-}
-
-/** `sk-abc***wxyz`: a mask with the credential's beginning before it, its end after it, or both. */
-function findMasked(text: string, credential: string): Stretch[] {
-  const found: Stretch[] = [];
-  for (const mask of text.matchAll(MASK)) {
-    const end = mask.index + mask[0].length;
-    const before = measureShared(credential, (size) => text.endsWith(credential.slice(0, size), mask.index));
-    const after = measureShared(credential, (size) => text.startsWith(credential.slice(-size), end));
-    if (before + after >= SHORTEST_CREDENTIAL) found.push({ start: mask.index - before, end: end + after });
-  }
-  return found;
-}
-
-function measureShared(credential: string, isShared: (size: number) => boolean): number {
-  let size = Math.min(credential.length, 2 * TELLING_LENGTH);
-  while (size > 0 && !isShared(size)) size -= 1;
-  return size;
-}
-
-function cutOut(text: string, found: readonly Stretch[]): string {
-  let clean = "";
-  let at = 0;
-  for (const { start, end } of found.toSorted((a, b) => a.start - b.start)) {
-    if (start > at || clean === "") clean += text.slice(at, start) + REMOVED;
-    at = Math.max(at, end);
-  }
-  return clean + text.slice(at);
 }

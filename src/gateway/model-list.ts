@@ -12,8 +12,8 @@ import { decodeInbound } from "./decode.ts";
 import type { Gateway } from "./gateway.ts";
 import { overrideFields } from "./headers.ts";
 import { resolveModel } from "./match.ts";
+import { redactBody, redactText } from "./redact.ts";
 import { upstreamOf } from "./upstream.ts";
-import { withhold } from "./withhold.ts";
 
 export interface ModelLists {
   /** The models of a channel as its upstream lists them now, else as it last did, else as the config names them. */
@@ -49,7 +49,7 @@ export function createModelLists(client: Client): ModelLists {
       return { models, problem: null, short: false };
     } catch (error) {
       const known = lastKnown.get(place) ?? namesInConfig(channel);
-      const problem = error instanceof Error ? error.message : String(error);
+      const problem = redactText(error instanceof Error ? error.message : String(error), channel);
       return { models: known, problem, short: error instanceof UpstreamFault && error.kind === "shortage" };
     }
   };
@@ -124,7 +124,7 @@ export async function askPage(
   return {
     status: inbound.status,
     date: inbound.field("date") ?? null,
-    body: new TextDecoder().decode(withhold(joinChunks(chunks), channel)),
+    body: new TextDecoder().decode(redactBody(joinChunks(chunks), channel)),
   };
 }
 

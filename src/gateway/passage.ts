@@ -10,9 +10,9 @@ import { describeLeaving, judgeEnding } from "./ending.ts";
 import type { Errand } from "./errand.ts";
 import type { Gateway } from "./gateway.ts";
 import { responseFields } from "./headers.ts";
+import { redactFields } from "./redact.ts";
 import type { Ending } from "./settle.ts";
 import { describeBreak, describeEarlyEnd } from "./verdict.ts";
-import { withholdFields } from "./withhold.ts";
 
 export interface Passage {
   readonly answer: Answer;
@@ -98,7 +98,8 @@ export function noteFirstByte(bill: Bill): void {
 }
 
 export function answerFields({ answer, errand, streamed }: Passage): Field[] {
-  const fields = withholdFields(responseFields(answer.inbound.fields), answer.candidate.channel);
+  const { status } = answer.inbound;
+  const fields = redactFields(responseFields(answer.inbound.fields), answer.candidate.channel, status);
   fields.push(["x-request-id", errand.call.id]);
   const told = streamed && errand.request.stream;
   return errand.bridge === null ? fields : bridgeFields(fields, errand.bridge, told);

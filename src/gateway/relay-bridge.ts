@@ -3,12 +3,12 @@
 
 import type { ChatStream, Emitted } from "../bridges/responses-to-chat/stream.ts";
 import { blameUpstream } from "../bridges/responses-to-chat/errors.ts";
-import { UpstreamFault } from "../lib/http1/types.ts";
+import { type Inbound, UpstreamFault } from "../lib/http1/types.ts";
 import { CONVERTED_LIMIT, joinChunks, readUpTo, saysJson } from "./answer.ts";
 import type { Bridge } from "./bridge.ts";
 import { answerFields, endAs, explainBreak, judge, learn, noteFirstByte, type Passage } from "./passage.ts";
+import { redactBody, redactError, redactText, StreamRedactor } from "./redact.ts";
 import { settle } from "./settle.ts";
-import { withhold, Withholding } from "./withhold.ts";
 
 /** So long an upstream may take to end an answer whose last event has come: only then can its connection be used again. */
 const LINGER_MS = 1000;
@@ -36,7 +36,7 @@ async function tellWhole(
   try {
     const { chunks, rest } = await readUpTo(inbound, CONVERTED_LIMIT);
     if (rest) inbound.cancel();
-    const body = withhold(joinChunks(chunks), candidate.channel);
+    const body = redactBody(joinChunks(chunks), candidate.channel);
     tell(passage, stream.push(bridge.spreadReply(body)));
     learn(passage, body);
     return null;
@@ -49,15 +49,13 @@ async function tellWhole(
 async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault | null> {
   const { answer, errand } = passage;
   const { exchange } = errand.call;
-  const withholding = new Withholding(answer.candidate.channel);
+  const redactor = new StreamRedactor(answer.candidate.channel, answer.inbound.status);
   let timer: Timer | null = null;
   let over = false;
   try {
     for (;;) {
-      const came = await answer.inbound.read();
-      // What still waits then is no whole event.
-      if (came === null) return null;
-      const chunk = withholding.pass(came);
+      const chunk = await readNext(answer.inbound, redactor);
+      if (chunk === null) return null;
       let taken = true;
       let plain = false;
       if (!exchange.gone) {
@@ -79,6 +77,14 @@ async function pump(passage: Passage, stream: ChatStream): Promise<UpstreamFault
   }
 }
 
+/** Null at the end, when nothing of the body waits any more. */
+async function readNext(inbound: Inbound, redactor: StreamRedactor): Promise<Uint8Array | null> {
+  const came = await inbound.read();
+  if (came !== null) return redactor.pass(came);
+  const held = redactor.end();
+  return held.length > 0 ? held : null;
+}
+
 function isOver({ phase }: Emitted): boolean {
   return phase === "done" || phase === "broken" || phase === "refused";
 }
@@ -95,7 +101,9 @@ function tell(passage: Passage, { bytes, phase, refusal }: Emitted): boolean {
   if (!exchange.begun) exchange.begin(200, answerFields(passage));
   // Hidden thinking says nothing to tell for a while: the head leaves all the same.
   if (bytes.length === 0) exchange.flush();
-  const taken = exchange.write(bytes);
+  // Then an error frame is in it, whose text was escaped in the upstream's.
+  const { channel } = passage.answer.candidate;
+  const taken = exchange.write(phase === "broken" ? redactError(bytes, channel) : bytes);
   if (phase === "done" || phase === "broken") exchange.end();
   return taken;
 }
@@ -103,5 +111,6 @@ function tell(passage: Passage, { bytes, phase, refusal }: Emitted): boolean {
 function answerRefusal(passage: Passage, refusal: { status: number; body: string }): void {
   const fields = answerFields(passage).filter(([name]) => name !== "content-type");
   fields.push(["content-type", "application/json"]);
-  passage.errand.call.exchange.answer(refusal.status, fields, refusal.body);
+  const body = redactText(refusal.body, passage.answer.candidate.channel);
+  passage.errand.call.exchange.answer(refusal.status, fields, body);
 }

@@ -6,7 +6,6 @@ import { asBuffer } from "../lib/bytes.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { UpstreamFault } from "../lib/http1/types.ts";
 import { CONVERTED_LIMIT, joinChunks, readUpTo, saysJson } from "./answer.ts";
-import { scrub, secretsOf } from "./headers.ts";
 import {
   answerFields,
   endAs,
@@ -17,9 +16,9 @@ import {
   type Passage,
   showStream,
 } from "./passage.ts";
+import { redactBody, redactError, redactText, StreamRedactor } from "./redact.ts";
 import { relayBridged } from "./relay-bridge.ts";
 import { closeBill, recordBill, settle } from "./settle.ts";
-import { withhold, Withholding } from "./withhold.ts";
 
 /** Answers up to this size are read whole before they are passed on, so that their charge can go in a header. */
 const WHOLE_LIMIT = 4 * 1024 * 1024;
@@ -43,7 +42,7 @@ async function relayWhole(passage: Passage): Promise<void> {
   const read = whole === null ? await readWhole(passage) : { chunks: [whole], rest: false };
   noteFirstByte(bill);
   if (read.rest) return await relayStream(passage, read.chunks);
-  const body = cleanBody(passage, joinChunks(read.chunks));
+  const body = redactAnswer(passage, joinChunks(read.chunks));
   meter?.see(body);
   const ending = judge(passage, null);
   if (ending.outcome === "upstream_cut") throw settleCut(passage, null);
@@ -82,9 +81,9 @@ function settleCut(passage: Passage, fault: UpstreamFault | null): GatewayError 
 }
 
 /** An upstream's error may quote the credential that it refuses. */
-function cleanBody({ answer }: Passage, body: Uint8Array): Uint8Array {
+function redactAnswer({ answer }: Passage, body: Uint8Array): Uint8Array {
   const { channel } = answer.candidate;
-  return answer.inbound.status < 400 ? withhold(body, channel) : scrub(body, secretsOf(channel));
+  return answer.inbound.status < 400 ? redactBody(body, channel) : redactError(body, channel);
 }
 
 /** What the client is told: the answer as it is, or in its own dialect. */
@@ -95,7 +94,11 @@ function convert(
   const { status } = answer.inbound;
   const { bridge } = errand;
   if (bridge === null) return { status, body };
-  return status < 400 ? bridge.convertReply(body) : bridge.convertError(status, body);
+  const { channel } = answer.candidate;
+  const converted = status < 400 ? bridge.convertReply(body) : bridge.convertError(status, body);
+  // What was escaped, or apart, in the upstream's answer may be plain, or joined, in the converted one.
+  if (converted.status >= 400) return { ...converted, body: redactText(converted.body, channel) };
+  return { ...converted, body: redactBody(Buffer.from(converted.body), channel) };
 }
 
 async function relayStream(passage: Passage, begun: readonly Uint8Array[]): Promise<void> {
@@ -126,28 +129,32 @@ async function pump(
   const { answer, errand, bill } = passage;
   const { inbound, candidate } = answer;
   const { exchange } = errand.call;
-  const withholding = new Withholding(candidate.channel);
+  const redactor = new StreamRedactor(candidate.channel, inbound.status);
   const held = [...begun];
   let before: Uint8Array | null = null;
   let last: Uint8Array | null = null;
   const takeLast = (): Uint8Array[] => [before, last].filter((chunk) => chunk !== null);
+  const pass = (chunk: Uint8Array): boolean => {
+    const taken = exchange.gone || exchange.write(chunk);
+    if (chunk.length > 0) {
+      noteFirstByte(bill);
+      before = last;
+      last = chunk;
+      learn(passage, chunk);
+    }
+    return taken;
+  };
   try {
     for (;;) {
       const came = held.shift() ?? (await inbound.read());
-      const chunk = came === null ? withholding.end() : withholding.pass(came);
-      const taken = exchange.gone || exchange.write(chunk);
-      if (chunk.length > 0) {
-        noteFirstByte(bill);
-        before = last;
-        last = chunk;
-        learn(passage, chunk);
-      }
+      const taken = pass(came === null ? redactor.end() : redactor.pass(came));
       if (!taken) await exchange.drained();
       if (came === null) return { fault: null, last: takeLast() };
     }
   } catch (fault) {
-    if (fault instanceof UpstreamFault) return { fault, last: takeLast() };
-    throw fault;
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    pass(redactor.end());
+    return { fault, last: takeLast() };
   }
 }
 

@@ -1,7 +1,7 @@
 // Closes a bill exactly once, however the request ended: what was used, what it
 // costs, its line in the ledger. What is used is billing/assess.ts, what it costs billing/charge.ts.
 
-import { assess, type Assessment } from "../billing/assess.ts";
+import { assess, type Assessment, describePaidTwice } from "../billing/assess.ts";
 import { type Charge, computeCharge } from "../billing/charge.ts";
 import type { Basis, LineDraft, Outcome } from "../billing/ledger-line.ts";
 import type { Reading } from "../billing/usage.ts";
@@ -101,6 +101,10 @@ function isRefusal({ status, error }: Attempt): boolean {
   return status !== undefined && (status >= 300 || error !== undefined);
 }
 
+function mayBePaid(attempt: Attempt): boolean {
+  return mayHaveArrived(attempt) && !isRefusal(attempt);
+}
+
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
   const { call, route } = bill;
   const { reading, outcome, status, upstreamStatus } = ending;
@@ -138,6 +142,7 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     first_byte_ms: bill.firstByteMs,
     duration_ms: durationOf(call),
     attempts: bill.attempts,
+    suspect: explainSuspicion(bill, assessment),
     extra: noteMore(bill, assessment, charge, reading),
   };
 }
@@ -160,10 +165,18 @@ function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, 
   return assessment.basis === "unknown" ? { ...charge, prices: null, official: null, charge: null } : charge;
 }
 
+function explainSuspicion({ attempts, call }: Bill, { suspect }: Assessment): string | undefined {
+  // A stored answer costs nothing to fetch, however often.
+  const paid = call.exchange.method === "GET" ? [] : attempts.filter(mayBePaid);
+  const twice = paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
+  const reasons = [suspect, twice].filter((reason) => reason !== null);
+  return reasons.length > 0 ? reasons.join("; ") : undefined;
+}
+
 /** What a person should know of the amounts, and what finding a price later takes. */
 function noteMore(
   { requested, route }: Bill,
-  { estimated, suspect }: Assessment,
+  { estimated }: Assessment,
   { unpricedBecause }: Charge,
   reading: Reading | null,
 ): LineDraft["extra"] & {} {
@@ -172,7 +185,6 @@ function noteMore(
   if (requested !== null && requested !== route.model && requested !== reading?.model)
     extra["requested_model"] = requested;
   if (estimated.length > 0) extra["estimated"] = estimated;
-  if (suspect !== null) extra["suspect"] = suspect;
   if (unpricedBecause === null) return extra;
   return { ...extra, unpriced_because: unpricedBecause, tariff: reading?.tariff ?? {} };
 }

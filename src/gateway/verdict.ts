@@ -31,7 +31,7 @@ export interface Refused {
   /** The upstream's; of an error inside a stream, the status that means the same. */
   readonly status: number;
   readonly cause: Cause;
-  /** The upstream's own words, scrubbed and shortened. */
+  /** The upstream's own words, shortened. */
   readonly message: string;
   /** How long the upstream asks to be left alone; null when it doesn't say. */
   readonly waitMs: number | null;
@@ -183,13 +183,13 @@ export function blameBreaks(channel: string): Failure {
 const MESSAGE_LIMIT = 300;
 
 /** What an upstream's error answer says of its channel, whichever dialect it says it in; null when it speaks of the
- *  request only. `body` is scrubbed already. */
+ *  request only. */
 export function readFailure(
   channel: string,
   inbound: Inbound,
   body: Uint8Array,
   now: number,
-): Failure | null {
+): Refused | null {
   const text = new TextDecoder().decode(body);
   const failure = judgeRefusal(channel, inbound.status, text);
   return failure === null ? null : { ...failure, waitMs: readWait(inbound, text, now) };

@@ -47,12 +47,12 @@ describe("a line", () => {
   test("bears the contract's fields in the contract's order, and the schema takes it", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    await bill(ledger, "req_1", { extra: { suspect: "x" } });
+    await bill(ledger, "req_1", { suspect: "x", extra: { requested_model: "y" } });
     await ledger.close();
     const { lines } = readWholeLedger(path);
     expect(Object.keys(lines[0] ?? {}).join(" ")).toBe(
       "v id time key group platform channel endpoint model upstream_model stream status outcome basis usage raw_usage " +
-        "prices price_source tier official_usd multiplier charge_usd first_byte_ms duration_ms attempts suspect prev",
+        "prices price_source tier official_usd multiplier charge_usd first_byte_ms duration_ms attempts suspect requested_model prev",
     );
     expect(() => lineSchema.parse(lines[0])).not.toThrow();
   });
@@ -126,6 +126,7 @@ describe("exactly one line", () => {
       official_usd: null,
       charge_usd: null,
       attempts: [{ channel: "anthropic-main" }, { channel: "second" }],
+      suspect: 'the request may have been paid twice: by "anthropic-main", "second"',
     });
     expect(() => lineSchema.parse(lines[1])).not.toThrow();
     expect(messages).toEqual(["1 request was cut short by the gateway's end"]);

@@ -355,6 +355,7 @@ describe("the explanation of a request", () => {
         charge_usd: charge,
         tier: "flex",
         attempts,
+        suspect: "it may have been paid twice",
       }),
     ]);
     const found = findRequest(path, "req_1");
@@ -371,6 +372,7 @@ describe("the explanation of a request", () => {
       `× 0.333333333333 (the group's multiplier) = $${charge}, rounded once, half away from zero, from $`,
       "1. first: connect",
       "2. second: status 529",
+      "suspect: it may have been paid twice",
       "ledger.jsonl, line 2",
     ]) {
       expect(told).toContain(part);

@@ -115,7 +115,12 @@ describe("what is offered", () => {
   });
 });
 
-const env = () => ({ ...process.env, PATH: `${folder.path}:${process.env["PATH"]}`, HOME: folder.path });
+const env = () => ({
+  ...process.env,
+  PATH: `${folder.path}:${process.env["PATH"]}`,
+  HOME: folder.path,
+  GATEWAY_CONFIG: folder.join("gateway.yaml"),
+});
 
 describe("bash", () => {
   const complete = async (words: string[]): Promise<string[]> => {

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { TOOLS } from "../../src/cli/tools.ts";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
@@ -192,10 +193,23 @@ describe("the clock", () => {
 describe("the config", () => {
   test("that is not there: init is named", async () => {
     using folder = makeTempFolder();
-    const report = await examine(folder);
+    const report = await examine(folder, { GATEWAY_CONFIG: "" });
     expect(report.status).toBe(1);
     expect(wrongIn(report)).toMatchObject([{ check: "config", mend: "gateway init" }]);
   });
+
+  test.skipIf(process.platform === "win32")(
+    "that everybody can write is refused with the command",
+    async () => {
+      using folder = makeTempFolder();
+      write(folder, "{}");
+      const path = folder.join("gateway.yaml");
+      chmodSync(path, 0o666);
+      const wrong = wrongIn(await examine(folder));
+      expect(wrong).toMatchObject([{ check: "config", mend: `chmod 600 ${path}` }]);
+      expect(wrong[0]?.detail).toEndWith("then keep others out");
+    },
+  );
 
   test("with mistakes: each with its place, and nothing else is looked at", async () => {
     using folder = makeTempFolder();
@@ -363,5 +377,51 @@ describe("port and ledger", () => {
     write(folder, configFor(upstream.url));
     writeFileSync(folder.join("ledger.jsonl"), "", { mode: 0o400 });
     expect(wrongIn(await examine(folder))).toMatchObject([{ check: "ledger" }]);
+  });
+});
+
+describe("this shell", () => {
+  test("is named with every variable that leads a tool past the gateway, and nothing is wrong", async () => {
+    using folder = makeTempFolder();
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    write(folder, makeConfig(upstream, { listen: { port: 0 } }));
+    for (const [name, { misleading }] of TOOLS) {
+      const env = Object.fromEntries(misleading.map((each) => [each, "Authorization: sk-theirs"]));
+      const { status, checks, stdout } = await examine(folder, env);
+      const found = checks.find(({ check }) => check === `tool ${name}`);
+      for (const each of misleading) expect(found?.detail).toContain(each);
+      if (misleading.length > 0) {
+        expect(found?.state).toBe("note");
+        expect(found?.mend).toContain(`gateway run ${name}`);
+      }
+      expect(status).toBe(0);
+      expect(stdout).not.toContain("sk-theirs");
+    }
+    upstream.stop();
+  });
+
+  test("is named when a proxy would get what is for the gateway", async () => {
+    using folder = makeTempFolder();
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    write(folder, makeConfig(upstream, { listen: { port: 0 } }));
+    const proxy = { HTTPS_PROXY: "http://user:pass@127.0.0.1:9" };
+    const find = async (env: Record<string, string>) => {
+      const { status, checks, stdout } = await examine(folder, env);
+      expect(status).toBe(0);
+      expect(stdout).not.toContain("pass");
+      return checks.find(({ check }) => check === "proxy");
+    };
+    const found = await find(proxy);
+    expect(found?.state).toBe("note");
+    expect(found?.detail).toStartWith("HTTPS_PROXY is set, and NO_PROXY does not name 127.0.0.1");
+    expect(await find({ ...proxy, NO_PROXY: "corp.example" })).toBeDefined();
+    expect(await find({ ...proxy, NO_PROXY: "127.0.0.1", no_proxy: "corp.example" })).toBeDefined();
+    // Codex does not take it for an address.
+    expect(await find({ ...proxy, NO_PROXY: "*" })).toBeDefined();
+    expect(
+      await find({ ...proxy, NO_PROXY: "*,127.0.0.1", no_proxy: "corp.example 127.0.0.1" }),
+    ).toBeUndefined();
+    expect(await find({ NO_PROXY: "corp.example" })).toBeUndefined();
+    upstream.stop();
   });
 });

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { sample, string } from "fast-check";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { MISLEADING } from "../../src/cli/misleading.ts";
 import { SHELLS, type Shell, writeSetting } from "../../src/cli/shells.ts";
 import { type Connection, TOOLS } from "../../src/cli/tools.ts";
 import { sha256Hex } from "../../src/lib/secret.ts";
@@ -51,8 +52,16 @@ describe("shells", () => {
       const env = Object.fromEntries(values.map((value, index) => [`V${index}`, value]));
       const show = `'${process.execPath}' -e 'console.log(JSON.stringify(process.env))'`;
       const call = shell === "powershell" ? `& ${show}` : show;
-      const shown = await evaluate([...writeSetting(shell, null, { env, args: [] }), call]);
+      const shown = await evaluate([...writeSetting(shell, null, { env, unset: [], args: [] }), call]);
       expect(JSON.parse(shown)).toMatchObject(env);
+    });
+
+    test.skipIf(Bun.which(program) === null)(`${shell} unsets what is set, and is silent else`, async () => {
+      const show = `'${process.execPath}' -e 'console.log(Object.keys(process.env).filter((n) => /^W/.test(n)).join())'`;
+      const call = shell === "powershell" ? `& ${show}` : show;
+      const set = writeSetting(shell, null, { env: { W1: "1", W2: "2", W3: "3" }, unset: [], args: [] });
+      const unset = writeSetting(shell, null, { env: {}, unset: ["W1", "W0", "W3"], args: [] });
+      expect(await evaluate([...set, ...unset, call])).toBe("W2\n");
     });
 
     test.skipIf(Bun.which(program) === null)(
@@ -61,7 +70,7 @@ describe("shells", () => {
         using folder = makeTempFolder();
         writeFileSync(folder.join("codex"), '#!/bin/sh\nprintf "<%s>" "$@"\n');
         chmodSync(folder.join("codex"), 0o755);
-        const lines = writeSetting(shell, "codex", { env: {}, args: ["-c", "it's=$1"] });
+        const lines = writeSetting(shell, "codex", { env: {}, unset: [], args: ["-c", "it's=$1"] });
         expect(await evaluate([...lines, "codex exec 'a b'"], folder.path)).toBe("<-c><it's=$1><exec><a b>");
       },
     );
@@ -111,6 +120,10 @@ describe("tools", () => {
     });
   });
 
+  test("opencode is kept from the plugin that sends a ChatGPT login's requests elsewhere", () => {
+    expect(connect("opencode", "responses")?.env["OPENCODE_DISABLE_DEFAULT_PLUGINS"]).toBe("1");
+  });
+
   test("the SDKs get the variables that they read", () => {
     expect(connect("openai", "responses")?.env).toEqual({
       OPENAI_BASE_URL: "http://gw:1/v1",
@@ -124,6 +137,43 @@ describe("tools", () => {
       GOOGLE_GEMINI_BASE_URL: "http://gw:1",
       GOOGLE_API_KEY: "sk-s",
     });
+  });
+});
+
+/** Every variable of the table, with values that lead elsewhere. */
+const HOSTILE = Object.fromEntries(
+  Object.values(MISLEADING)
+    .flat()
+    .map((name) => [name, name.endsWith("_HEADERS") ? "Authorization: Bearer sk-theirs" : "sk-theirs"]),
+);
+
+describe("variables that lead past the gateway", () => {
+  for (const [name, { misleading }] of TOOLS) {
+    test(`are unset by the lines for ${name}, which are safe to evaluate`, async () => {
+      using folder = makeTempFolder();
+      const words = ["env", name, "--url", "http://127.0.0.1:1", "--secret", "sk-s"];
+      const around = { folder: folder.path, env: HOSTILE };
+      const { stdout, stderr } = await run(around, ...words, "--shell", "bash");
+      const child = Bun.spawn(["bash", "--norc", "-ec", `${stdout}\nenv`], {
+        env: { PATH: process.env["PATH"], ...HOSTILE, KEPT: "1" },
+        stdout: "pipe",
+      });
+      const left = (await child.stdout.text()).split("\n").map((line) => line.split("=")[0] ?? "");
+      expect(misleading.filter((each) => left.includes(each))).toEqual([]);
+      expect(left).toContain("KEPT");
+      for (const each of misleading) expect(stderr).toContain(each);
+      expect(stderr).not.toContain("sk-theirs");
+      const { unset } = JSON.parse((await run(around, ...words, "--json")).stdout);
+      expect(unset).toEqual([...misleading]);
+    });
+  }
+
+  test("are not those that add harmless header fields", async () => {
+    using folder = makeTempFolder();
+    const env = { ANTHROPIC_CUSTOM_HEADERS: "x-team: red\nx-authorization-note: none" };
+    const words = ["env", "claude", "--url", "http://127.0.0.1:1", "--secret", "sk-s", "--json"];
+    const { stdout } = await run({ folder: folder.path, env }, ...words);
+    expect(JSON.parse(stdout).unset).not.toContain("ANTHROPIC_CUSTOM_HEADERS");
   });
 });
 
@@ -175,9 +225,12 @@ describe("which key", () => {
         "bash",
       );
       expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-      expect(stdout).toBe(
+      const [unset, ...exports] = stdout.split("\n");
+      expect(unset).toMatch(/^unset ANTHROPIC_API_KEY [A-Z_ ]+$/);
+      expect(exports.join("\n")).toBe(
         "export ANTHROPIC_BASE_URL='http://127.0.0.1:4999'\nexport ANTHROPIC_AUTH_TOKEN='sk-laptop'\n" +
-          "export CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY='1'\n",
+          "export CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY='1'\n" +
+          "export NO_PROXY='localhost,127.0.0.1,::1'\nexport no_proxy='localhost,127.0.0.1,::1'\n",
       );
     });
   }
@@ -192,7 +245,13 @@ describe("which key", () => {
       group: "codex",
       platform: "responses",
       base_url: "http://127.0.0.1:4999",
-      env: { OPENAI_BASE_URL: "http://127.0.0.1:4999/v1", OPENAI_API_KEY: "sk-ci" },
+      env: {
+        OPENAI_BASE_URL: "http://127.0.0.1:4999/v1",
+        OPENAI_API_KEY: "sk-ci",
+        NO_PROXY: "localhost,127.0.0.1,::1",
+        no_proxy: "localhost,127.0.0.1,::1",
+      },
+      unset: [],
       args: [],
       file: null,
     });
@@ -298,7 +357,7 @@ describe("--new", () => {
     session.press(KEYS.down + KEYS.enter);
     expect(await session.status).toBe(0);
     expect(readFileSync(captured, "utf8")).toMatch(
-      /^export ANTHROPIC_BASE_URL='.*\nexport ANTHROPIC_AUTH_TOKEN='sk-\w{43}'\n/,
+      /^unset .*\nexport ANTHROPIC_BASE_URL='.*\nexport ANTHROPIC_AUTH_TOKEN='sk-\w{43}'\n/,
     );
     expect(readFileSync(folder.join("gateway.yaml"), "utf8")).toContain("group: cheap");
   });

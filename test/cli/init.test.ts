@@ -72,7 +72,7 @@ describe("gateway init", () => {
     const words = [process.execPath, `${import.meta.dir}/../../src/main.ts`, "init"];
     const child = Bun.spawn(["sh", "-c", none, "sh", ...words], {
       cwd: folder.path,
-      env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "x" },
+      env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: path(), OPENAI_API_KEY: "x" },
       stdout: "ignore",
       stderr: "pipe",
     });
@@ -97,6 +97,20 @@ describe("gateway init", () => {
       env: { PATH: process.env["PATH"] ?? "", RUN: process.execPath, MAIN: main },
     });
     expect(shell.stdout.toString()).toContain(`'${secret}'`);
+  });
+
+  test("writes to the user's own configuration, in a folder that nobody else can read", async () => {
+    const env = { GATEWAY_CONFIG: "", HOME: folder.path, OPENAI_API_KEY: "x" };
+    const { status, stderr } = await run({ folder: folder.path, env }, "init");
+    expect(status).toBe(0);
+    const place = folder.join(".config", "gateway", "gateway.yaml");
+    expect(stderr).toContain(`Wrote ${place}.`);
+    expect(stderr).toMatch(/^ {2}gateway serve {3,}run it$/m);
+    expect(statSync(folder.join(".config", "gateway")).mode & 0o777).toBe(0o700);
+    expect(loadConfig(place, env).catalog.ledger.path).toBe(
+      folder.join(".config", "gateway", "ledger.jsonl"),
+    );
+    expect(existsSync(path())).toBe(false);
   });
 
   test("--config and GATEWAY_CONFIG say where, folders included", async () => {

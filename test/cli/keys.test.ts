@@ -221,7 +221,7 @@ test.skipIf(!existsSync("/dev/full"))(
   async () => {
     const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../src/main.ts`, "keys", "list"], {
       cwd: folder.path,
-      env: { PATH: process.env["PATH"] ?? "", HOME: folder.path },
+      env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
       stdout: Bun.file("/dev/full"),
       stderr: "pipe",
     });
@@ -410,9 +410,9 @@ describe("the config file", () => {
 
   test("that is nowhere is a sentence with what to do, and --config names one", async () => {
     using empty = makeTempFolder();
-    const { status, stderr } = await run({ folder: empty.path }, "keys", "list");
+    const { status, stderr } = await run({ folder: empty.path, env: { GATEWAY_CONFIG: "" } }, "keys", "list");
     expect(status).toBe(2);
-    expect(stderr).toMatch(/^gateway: There is no config file: .*`gateway init`.*\n$/);
+    expect(stderr).toMatch(/^gateway: There is no config file .*`gateway init`.*\n$/);
     const named = await run(
       { folder: empty.path },
       "keys",

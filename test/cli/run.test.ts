@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { TOOLS } from "../../src/cli/tools.ts";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
 import { keyOf, makeConfig, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
@@ -50,6 +51,21 @@ describe("the tool", () => {
       ...WHERE,
     );
     expect(stdout).toBe("||sk-s|kept\n");
+  });
+
+  test("does not see any variable of the table, and sends nothing for the gateway to a proxy", async () => {
+    for (const [name, { misleading, program }] of TOOLS) {
+      using folder = makeTempFolder();
+      const env = standIn(folder, program?.name ?? "app", "env");
+      const theirs = Object.fromEntries(misleading.map((each) => [each, "x-api-key: sk-theirs"]));
+      const words = ["run", name, ...WHERE, ...(program === null ? ["--", "app"] : [])];
+      const around = { folder: folder.path, env: { ...env, ...theirs, NO_PROXY: "corp.example" } };
+      const { stdout } = await run(around, ...words);
+      expect({ name, stdout }).toEqual({ name, stdout: expect.not.stringContaining("sk-theirs") });
+      const lines = stdout.split("\n");
+      for (const spelling of ["NO_PROXY", "no_proxy"])
+        expect(lines).toContain(`${spelling}=corp.example,localhost,127.0.0.1,::1,gw`);
+    }
   });
 
   test("may be any program that uses an SDK", async () => {
@@ -174,6 +190,21 @@ describe("Claude Code's settings", () => {
     expect(readFileSync(folder.join(".claude/settings.json"), "utf8")).toBe(settings);
     const told = await run({ folder: folder.path, env }, "env", "claude", ...WHERE);
     expect(told.stderr).toContain(`takes ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`);
+  });
+
+  test("that exempt hosts of their own from proxies get the gateway's added", async () => {
+    using folder = makeTempFolder();
+    const env = standIn(folder, "claude", show);
+    mkdirSync(folder.join(".claude"));
+    const theirs = { NO_PROXY: "corp.example", CLAUDE_CODE_USE_MANTLE: "1" };
+    writeFileSync(folder.join(".claude/settings.json"), JSON.stringify({ env: theirs }));
+    const { stdout } = await run({ folder: folder.path, env }, "run", "claude", ...WHERE);
+    expect(JSON.parse(stdout.split("\n")[1] ?? "").env).toMatchObject({
+      NO_PROXY: "corp.example,localhost,127.0.0.1,::1,gw",
+      no_proxy: "localhost,127.0.0.1,::1,gw",
+      CLAUDE_CODE_USE_MANTLE: "",
+      ANTHROPIC_UNIX_SOCKET: "",
+    });
   });
 
   test("that do not matter are left alone", async () => {

@@ -182,7 +182,7 @@ describe("gateway serve into a pipe", () => {
   async function servePiped(...args: string[]) {
     const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../src/main.ts`, "serve", ...args], {
       cwd: folder.path,
-      env: { PATH: process.env["PATH"] ?? "", HOME: folder.path },
+      env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
       stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",
@@ -247,7 +247,7 @@ test("gateway serve goes on when whoever read its log has left", async () => {
   const main = `${import.meta.dir}/../../src/main.ts`;
   const shell = Bun.spawn(["sh", "-c", line, process.execPath, main, out, folder.join("address")], {
     cwd: folder.path,
-    env: { PATH: process.env["PATH"] ?? "", HOME: folder.path },
+    env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
     stdin: "ignore",
     stdout: "ignore",
     stderr: "ignore",
@@ -267,7 +267,7 @@ test("gateway serve goes on when whoever read its log has left", async () => {
 test.skipIf(!existsSync("/dev/full"))("gateway serve goes on when there is no room for its log", async () => {
   const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../src/main.ts`, "serve"], {
     cwd: folder.path,
-    env: { PATH: process.env["PATH"] ?? "", HOME: folder.path },
+    env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
     stdin: "ignore",
     stdout: Bun.file("/dev/full"),
     stderr: "pipe",
@@ -306,7 +306,7 @@ describe("gateway serve without a config file", () => {
     using empty = makeTempFolder();
     const env = { ANTHROPIC_API_KEY: "not-a-real-credential" };
     const screen = runOnTerminal(
-      { folder: empty.path, env: { ...env, HOME: empty.path } },
+      { folder: empty.path, env: { ...env, HOME: empty.path, GATEWAY_CONFIG: "" } },
       "serve",
       "--port",
       "0",
@@ -322,7 +322,7 @@ describe("gateway serve without a config file", () => {
 
   test("names init elsewhere", async () => {
     using empty = makeTempFolder();
-    const { status, stderr } = await run({ folder: empty.path }, "serve");
+    const { status, stderr } = await run({ folder: empty.path, env: { GATEWAY_CONFIG: "" } }, "serve");
     expect(status).toBe(2);
     expect(stderr).toContain("Write one with `gateway init`");
   });

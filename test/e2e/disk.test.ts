@@ -239,7 +239,7 @@ test("the ledger's file is taken away and something else stands there: refused u
   renameSync(path, aside);
   mkdirSync(path);
   await askUntil(gateway, 503, (id) => billed.push(id));
-  expect(notices(gateway).join("\n")).toContain("EISDIR");
+  expect(notices(gateway).join("\n")).toContain("ledger.jsonl is no regular file: move it away");
   rmdirSync(path);
   renameSync(aside, path);
   await askUntil(gateway, 200, (id) => billed.push(id));

@@ -41,12 +41,11 @@ export class Call implements Sending, Inbound {
   length: number | null = null;
   closeDelimited = false;
   reused = false;
-  /** Whether a reused connection failed it already. */
-  retried = false;
   carrier: Carrier | null = null;
   /** A connection has begun to send it. */
   sent = false;
   readonly #head = Promise.withResolvers<Inbound>();
+  readonly #onResend: () => void;
   #begun = false;
   #unread: Uint8Array[] = [];
   #unreadBytes = 0;
@@ -61,6 +60,7 @@ export class Call implements Sending, Inbound {
     this.request = request;
     this.body = outbound.body;
     this.deadlines = outbound.deadlines;
+    this.#onResend = outbound.onResend ?? (() => {});
   }
 
   field(name: string): string | undefined {
@@ -114,6 +114,11 @@ export class Call implements Sending, Inbound {
     this.closeDelimited = closeDelimited;
     this.#begun = true;
     this.#head.resolve(this);
+  }
+
+  /** The upstream may have received it, and it is sent once more. */
+  reportResend(): void {
+    this.#onResend();
   }
 
   push(bytes: Uint8Array): void {

@@ -1,7 +1,7 @@
 // The HTTP/1.1 client: a request becomes a call on a kept-alive connection of
-// its origin, or on a new one. What this file does not own: retries, except the
-// one that keep-alive itself makes necessary (wire.ts); redirects, cookies and
-// content codings, which pass untouched.
+// its origin, or on a new one. What this file does not own: retries, except on a
+// kept-alive connection that had ended, or for GET and HEAD (wire.ts); redirects,
+// cookies and content codings, which pass untouched.
 
 import { Call } from "./call.ts";
 import { proxyAuthorization } from "./dial.ts";
@@ -15,7 +15,7 @@ export interface ClientStats {
   readonly idle: number;
   readonly dialled: number;
   readonly reused: number;
-  /** Calls that a kept-alive connection had failed and a fresh one took over. */
+  /** Calls that were moved from a kept-alive connection to a new one. */
   readonly retried: number;
 }
 

@@ -41,10 +41,11 @@ export class Pool implements WireOwner {
   }
 
   #takeIdle(): Wire | undefined {
-    const wire = this.#idle.pop();
-    if (wire === undefined || !wire.overslept) return wire;
-    wire.abandon();
-    return this.#takeIdle();
+    for (;;) {
+      const wire = this.#idle.pop();
+      if (wire === undefined || wire.isUsable) return wire;
+      wire.abandon();
+    }
   }
 
   /** Drops what is at rest; what runs ends with its call. */

@@ -68,6 +68,9 @@ export interface Outbound {
   readonly fields: readonly Field[];
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
+  /** Called when the request is sent a second time, because a kept-alive connection ended before its answer. Only GET
+   *  and HEAD are: an upstream that works on anything else wants to be paid for it. */
+  readonly onResend?: () => void;
 }
 
 /** The answer of an upstream, its body read by pulling. */

@@ -7,7 +7,7 @@ import { Deadline } from "../deadline.ts";
 import { Gathering, writePacket, writeRest } from "./bytes.ts";
 import type { Call, Carrier } from "./call.ts";
 import type { Peer } from "./dial.ts";
-import { openDecoder, readLength, staysOpen, type BodyDecoder } from "./framing.ts";
+import { openDecoder, readLength, staysOpen, type BodyDecoder, type BodyLength } from "./framing.ts";
 import {
   findField,
   findHeadEnd,
@@ -16,6 +16,7 @@ import {
   parseAnswer,
   type AnswerHead,
 } from "./head.ts";
+import { hasNews } from "./idle-state.ts";
 import { Malformed } from "./malformed.ts";
 import type { FaultKind } from "./types.ts";
 
@@ -25,17 +26,15 @@ export interface WireOwner {
   release(wire: Wire, idleMs: number): void;
   /** It is no more. */
   forget(wire: Wire): void;
-  /** A reused connection had died before it bore the call's first answer byte. */
+  /** A reused connection ended, and the call may go out on a new one. */
   retry(call: Call): void;
 }
 
 /** Of a large body this much leaves with the head; the rest is written from where it lies. */
 const BODY_WITH_HEAD_BYTES = 64 * 1024;
-/** A connection that had died before the request came says so within a round trip. What dies later may have worked on
- *  it, and been paid for it: that is not asked twice. */
-const DEAD_ON_ARRIVAL_MS = 1000;
 const MAX_INTERIM_ANSWERS = 32;
-const LONGEST_IDLE_MS = 60_000;
+/** Load balancers often close after 60 s. Who closes first sends no request into the other's close. */
+const LONGEST_IDLE_MS = 55_000;
 const TIMERS_ARE_LATE_MS = 1000;
 const NOTHING = new Uint8Array(0);
 
@@ -49,12 +48,14 @@ export class Wire implements Carrier, Peer {
   #answered = false;
   #interim = 0;
   #decoder: BodyDecoder | null = null;
+  /** An answer that can have no body has announced one. If it comes all the same, it comes late, and would be read as
+   *  the answer to the next call. */
+  #owesBody = false;
   #staysOpen = false;
   #idleMs = LONGEST_IDLE_MS;
   #restsUntil = 0;
   #unsent: Buffer | null = null;
   #bodySent = 0;
-  #carriedAt = 0;
   #paused = false;
   #dead = false;
 
@@ -66,7 +67,6 @@ export class Wire implements Carrier, Peer {
   /** Sends a call. Only on a connection at rest. */
   carry(call: Call): void {
     this.#call = call;
-    this.#carriedAt = performance.now();
     call.carrier = this;
     call.sent = true;
     call.reused = this.#reused;
@@ -88,9 +88,10 @@ export class Wire implements Carrier, Peer {
     this.#restsUntil = Date.now() + idleMs;
   }
 
-  /** By the clock on the wall its rest is over: timers stand still while the machine sleeps. */
-  get overslept(): boolean {
-    return Date.now() > this.#restsUntil + TIMERS_ARE_LATE_MS;
+  /** Asked right before an idle connection is used again. The clock on the wall counts: timers stand still while the
+   *  machine sleeps. */
+  get isUsable(): boolean {
+    return Date.now() <= this.#restsUntil + TIMERS_ARE_LATE_MS && !hasNews(this.#socket);
   }
 
   // What the call asks.
@@ -156,10 +157,8 @@ export class Wire implements Carrier, Peer {
       call.finish();
     } else if (call.begun) {
       this.#fail("cut", "the upstream closed the connection inside its answer", error);
-    } else if (this.#wasDead(call)) {
-      this.#call = null;
-      call.retried = true;
-      this.#owner.retry(call);
+    } else if (call.reused && (this.#isUntouched(call) || (!this.#answered && isSafe(call.method)))) {
+      this.#sendAgain(call);
     } else {
       this.#fail("reset", "the upstream closed the connection before its answer", error);
     }
@@ -167,9 +166,17 @@ export class Wire implements Carrier, Peer {
 
   // Steps.
 
-  #wasDead(call: Call): boolean {
-    const mayHaveBeen = call.reused && !this.#answered && !call.retried;
-    return mayHaveBeen && performance.now() - this.#carriedAt < DEAD_ON_ARRIVAL_MS;
+  /** The socket has taken no byte of the call: the upstream cannot have worked on it. */
+  #isUntouched(call: Call): boolean {
+    return this.#unsent?.length === call.request.length + this.#bodySent;
+  }
+
+  /** On a new connection, which is not replaced when it ends, too. */
+  #sendAgain(call: Call): void {
+    this.#call = null;
+    if (this.#isUntouched(call)) call.sent = false;
+    else call.reportResend();
+    this.#owner.retry(call);
   }
 
   #receiveHead(call: Call, chunk: Buffer): void {
@@ -190,8 +197,7 @@ export class Wire implements Carrier, Peer {
         this.#begin(call, head, bytes, end);
         return;
       }
-      if (head.status === 101 || ++this.#interim > MAX_INTERIM_ANSWERS)
-        throw new Malformed("not an interim answer");
+      this.#noteInterim(head);
       from = end;
     }
     if (from > 0) {
@@ -201,11 +207,19 @@ export class Wire implements Carrier, Peer {
     this.#deadline.arm(from === bytes.length ? call.deadlines.firstByteMs : call.deadlines.idleMs);
   }
 
+  #noteInterim(head: AnswerHead): void {
+    if (head.status === 101 || ++this.#interim > MAX_INTERIM_ANSWERS)
+      throw new Malformed("not an interim answer");
+    if (announcesBody(readLength(head.fields, head.minor))) this.#owesBody = true;
+  }
+
   #begin(call: Call, head: AnswerHead, bytes: Buffer, from: number): void {
     const said = readLength(head.fields, head.minor);
-    const length = isBodiless(call.method, head.status) ? 0 : said;
+    const bodiless = isBodiless(call.method, head.status);
+    const length = bodiless ? 0 : said;
     this.#decoder = openDecoder(length);
-    this.#staysOpen = length !== "unsaid" && staysOpen(head.fields, head.minor);
+    if (bodiless && announcesBody(said)) this.#owesBody = true;
+    this.#staysOpen = !this.#owesBody && length !== "unsaid" && staysOpen(head.fields, head.minor);
     this.#idleMs = readIdleMs(findField(head.fields, "keep-alive"));
     call.begin(head, typeof said === "number" ? said : null, length === "unsaid");
     this.#receiveBody(call, this.#decoder, bytes, from);
@@ -256,6 +270,16 @@ export class Wire implements Carrier, Peer {
 
 function isBodiless(method: string, status: number): boolean {
   return method === "HEAD" || status === 204 || status === 304;
+}
+
+/** A length that is more than none. */
+function announcesBody(length: BodyLength): boolean {
+  return length !== "unsaid" && length !== 0;
+}
+
+/** The request asks for nothing to be done (RFC 9110, section 9.2.1): sending it twice does no harm. */
+function isSafe(method: string): boolean {
+  return method === "GET" || method === "HEAD";
 }
 
 /** The upstream's `keep-alive: timeout=N`, less a second for the way there. */

@@ -120,6 +120,19 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     },
   );
 
+  test("a connection that had ended is not used again, even before the event loop reports it", async () => {
+    const upstream = await startTls(local);
+    const client = openClient();
+    const origin = originOf(upstream);
+    await readAll(await client.send(outbound(origin)).head);
+    await readAll(await client.send(outbound(origin)).head);
+    // As the kernel sees it: the end of the TLS session comes as bytes.
+    for (const socket of upstream.sockets) await new Promise<void>((resolve) => socket.end(() => resolve()));
+    const inbound = await client.send(outbound(origin, { method: "POST" })).head;
+    expect((await readAll(inbound)).toString()).toBe("ok");
+    expect([upstream.connections, upstream.requests.length, client.stats().retried]).toEqual([2, 3, 0]);
+  });
+
   test("nothing is sent to an upstream of an unknown authority", async () => {
     const upstream = await startTls(local);
     const { ca: _, ...origin } = originOf(upstream);
