@@ -169,13 +169,13 @@ describe.skipIf(process.platform === "win32")("scripts", () => {
     ["2026-04", "2026-04-30"],
     ["2026-12", "2026-12-31"],
   ])("monthly-report.sh knows the last day of %s", async (month, last) => {
-    const told = folder.join("told");
-    mkdirSync(told, { recursive: true });
-    writeFileSync(join(told, "gateway"), `#!/bin/sh\necho "$@" >> "${told}/words"\n`);
-    chmodSync(join(told, "gateway"), 0o755);
-    const path = `${told}:${process.env["PATH"] ?? ""}`;
+    const fake = folder.join("fake");
+    mkdirSync(fake, { recursive: true });
+    writeFileSync(join(fake, "gateway"), `#!/bin/sh\necho "$@" >> "${fake}/words"\n`);
+    chmodSync(join(fake, "gateway"), 0o755);
+    const path = `${fake}:${process.env["PATH"] ?? ""}`;
     await runScript("monthly-report.sh", [month, folder.join("out")], { PATH: path });
-    expect(readFileSync(join(told, "words"), "utf8")).toContain(`--since ${month}-01 --until ${last} `);
+    expect(readFileSync(join(fake, "words"), "utf8")).toContain(`--since ${month}-01 --until ${last} `);
   });
 
   test.each(["", "2026-13", "2026-00", "november", "2026-1"])(
