@@ -1,7 +1,7 @@
 // What an answer is billed for, from how it ended and what its meter read: the
 // parts to price, and how sure they are. Pure; the price of it is charge.ts.
 
-import type { Basis, Outcome } from "./ledger-line.ts";
+import type { Basis, Outcome } from "./ledger/line.ts";
 import { type Part, type Reading, type Usage, USAGE_KINDS } from "./usage.ts";
 
 export interface Assessment {
@@ -67,6 +67,12 @@ function assessFinal(reading: Reading, streamed: boolean): Assessment {
   if (reported && streamed && estimatedOutput === 0) return { ...NOTHING, parts };
   if (stored?.goesOn === true) return UNKNOWN;
   return { ...UNKNOWN, suspect: "the upstream reported no tokens for its answer" };
+}
+
+/** Each of these channels may have received the request, worked on it, and be paid for it. */
+export function describePaidTwice(channels: readonly string[]): string {
+  const names = channels.map((name) => `"${name}"`).join(", ");
+  return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;
 }
 
 function assessReported({ parts }: Reading): Assessment {

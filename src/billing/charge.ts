@@ -9,7 +9,6 @@ import {
   formatDecimal,
   multiplyDecimals,
   parseDecimal,
-  picoOf,
   roundDecimal,
   shiftDecimal,
   type Decimal,
@@ -234,60 +233,4 @@ function splitUsage(usage: Derivable["usage"], prices: Readonly<Record<string, s
 /** An official amount times a multiplier before it is rounded, for who explains the rounding. */
 export function multiplyExactly(official: string, multiplier: string): string {
   return formatDecimal(multiplyDecimals(parseDecimal(official), readCached(multiplier)));
-}
-
-/** Kinds that are counted in this order, and what is paid for them. */
-export interface PricedKinds {
-  readonly kinds: readonly string[];
-  readonly prices: Readonly<Record<string, string>>;
-}
-
-/** Checks the amounts of lines that count the same kinds and pay the same for them, in whole pico-dollars. */
-export class AmountCheck {
-  /** What one of each kind costs, for each part; NaN where that is not known, or not whole. */
-  readonly #parts: readonly (readonly number[])[];
-  readonly #isWhole: boolean;
-  /** The multiplier, as a fraction. */
-  readonly #above: number;
-  readonly #below: number;
-
-  /** Of lines in parts, or, where there is only `whole`, of such as have none. Throws on a malformed decimal. */
-  constructor(whole: PricedKinds, parts: readonly PricedKinds[], multiplier: string) {
-    this.#isWhole = parts.length === 0;
-    this.#parts = (this.#isWhole ? [whole] : parts).map(({ kinds, prices }) =>
-      kinds.map((kind) => costOne(kind, prices)),
-    );
-    const { units, scale } = readCached(multiplier);
-    this.#above = Number(units);
-    this.#below = 10 ** scale;
-  }
-
-  /**
-   * True: `deriveAmounts` gives just these for the counts that stand from `at` on, each part's followed by its
-   * amount. False: it may not, or they come to more than a number holds exactly.
-   */
-  passes(numbers: ArrayLike<number>, at: number, official: number, charge: number): boolean {
-    let next = at;
-    let pico = 0;
-    for (const ones of this.#parts) {
-      let own = 0;
-      for (let index = 0; index < ones.length; index += 1) {
-        const count = numbers[next + index] ?? 0;
-        if (count > 0) own += count * (ones[index] ?? 0);
-      }
-      next += ones.length;
-      if (!this.#isWhole && numbers[next++] !== own) return false;
-      pico += own;
-    }
-    const product = pico * this.#above;
-    const rest = product % this.#below;
-    const rounded = (product - rest) / this.#below + (rest * 2 >= this.#below ? 1 : 0);
-    const isExact = pico <= Number.MAX_SAFE_INTEGER && product <= Number.MAX_SAFE_INTEGER;
-    return isExact && official === pico && charge === rounded;
-  }
-}
-
-function costOne(kind: string, prices: Readonly<Record<string, string>>): number {
-  const amount = amountOf({ [kind]: 1 }, prices);
-  return amount === null ? Number.NaN : picoOf(amount);
 }

@@ -87,8 +87,7 @@ export interface Reading {
 
 /** Sees an answer's bytes while they pass. Never holds them back, never keeps more than it needs. */
 export interface Meter {
-  /** `plain`: somebody has found already that the chunk is whole events that only bear text. */
-  see(chunk: Uint8Array, plain?: boolean): void;
+  see(chunk: Uint8Array): void;
   read(): Reading;
 }
 

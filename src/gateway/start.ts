@@ -1,22 +1,22 @@
 // A Catalog → a running gateway, and back down again.
 
-import { openLedger } from "../billing/ledger.ts";
+import { openLedger } from "../billing/ledger/ledger.ts";
 import { createGate } from "../billing/limits.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
-import { createClient } from "../lib/http1/client.ts";
-import { createActivity } from "./activity.ts";
-import { createChannels } from "./channels.ts";
-import { type Control, openControl } from "./control.ts";
-import { startProbes } from "./channel-probe.ts";
+import { createClient } from "../lib/http1/client/client.ts";
+import { createActivity } from "./observe/activity.ts";
+import { createChannels } from "./channels/channels.ts";
+import { type Control, openControl } from "./control/control.ts";
+import { startProbes } from "./channels/probe.ts";
 import type { Gateway } from "./gateway.ts";
-import { Later } from "./later.ts";
-import { refuseLoops } from "./loop.ts";
-import { createMetrics } from "./metrics.ts";
-import { createModelLists } from "./model-list.ts";
-import { joinObservers, type Observer } from "./observer.ts";
+import { BackgroundResponses } from "./bill/background.ts";
+import { refuseSelfChannels } from "./upstream/self-call.ts";
+import { createMetrics } from "./control/metrics.ts";
+import { createModelLists } from "./channels/model-list.ts";
+import { joinObservers, type Observer } from "./observe/observer.ts";
 import { type RunningServer, startServer } from "./server.ts";
-import { createShortageAlarm } from "./shortage.ts";
+import { createShortageAlarm } from "./observe/shortage-alarm.ts";
 
 export interface RunningGateway {
   readonly gateway: Gateway;
@@ -38,7 +38,7 @@ export function startGateway(
   observers: readonly Observer[],
   configPath: string | null = null,
 ): RunningGateway {
-  refuseLoops(catalog, catalog.listen.port);
+  refuseSelfChannels(catalog, catalog.listen.port);
   const prices = loadPriceBook(configPath);
   refuseUnknownProviders(catalog.channels.values(), prices);
   const metrics = createMetrics();
@@ -60,7 +60,7 @@ export function startGateway(
     prices,
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
-    later: new Later(),
+    background: new BackgroundResponses(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
@@ -106,7 +106,7 @@ function run(
     reload: (catalog) => {
       const { listen, ledger } = gateway.catalog;
       const next = { ...catalog, listen, ledger };
-      refuseLoops(next, server.port);
+      refuseSelfChannels(next, server.port);
       refuseUnknownProviders(next.channels.values(), gateway.prices);
       probes.follow(next);
       gateway.channels.retain(next);

@@ -5,7 +5,7 @@ import { computeCharge } from "../../src/billing/charge.ts";
 import { ANY_SELLER, findPrice, loadPriceBook } from "../../src/billing/prices.ts";
 import { buildBook } from "../../src/billing/prices/build.ts";
 import type { Usage } from "../../src/billing/usage.ts";
-import { fieldOf, listOf } from "../../src/lib/json.ts";
+import { fieldOf, listOf } from "../../src/lib/json/json.ts";
 import { parseDecimal } from "../../src/lib/money.ts";
 
 const book = loadPriceBook();

@@ -3,11 +3,11 @@
 import { findProvider, REMOTE_DATA_JSON_URL } from "@pydantic/genai-prices";
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { describeBook } from "../../src/cli/doctor-config.ts";
+import { describeBook } from "../../src/cli/doctor/config.ts";
 import { PUBLISHED_URL } from "../../src/billing/prices/published.ts";
 import { KNOWN_PROVIDERS } from "../../src/billing/prices/sellers.ts";
-import { GENESIS, encodeLine, hashLine } from "../../src/billing/ledger-line.ts";
-import { draftOf } from "../billing/ledger-samples.ts";
+import { GENESIS, encodeLine, hashLine } from "../../src/billing/ledger/line.ts";
+import { draftOf } from "../billing/ledger/ledger-samples.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { run } from "./driving.ts";
 
@@ -99,13 +99,12 @@ describe("prices show", () => {
 
   test("needs no config, and says when there is no price", async () => {
     using folder = makeTempFolder();
-    expect(
-      (await run({ folder: folder.path }, "prices", "show", "gpt-5", "--provider", "openai")).status,
-    ).toBe(0);
-    const none = await run({ folder: folder.path }, "prices", "show", "gpt-99");
+    const nowhere = { folder: folder.path, env: { GATEWAY_CONFIG: "" } };
+    expect((await run(nowhere, "prices", "show", "gpt-5", "--provider", "openai")).status).toBe(0);
+    const none = await run(nowhere, "prices", "show", "gpt-99");
     expect([none.status, none.stdout]).toEqual([1, ""]);
     expect(none.stderr).toContain('has a price for "gpt-99"');
-    const near = await run({ folder: folder.path }, "prices", "show", "gpt-5", "--provider", "openia");
+    const near = await run(nowhere, "prices", "show", "gpt-5", "--provider", "openia");
     expect(near.stderr).toContain('no provider "openia"');
   });
 });

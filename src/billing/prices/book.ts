@@ -3,7 +3,7 @@
 // a gateway with one channel never reads the other forty lists. It is made by convert.ts.
 
 import { readFileSync } from "node:fs";
-import { fieldOf, isObject, listOf, parseJson } from "../../lib/json.ts";
+import { fieldOf, isObject, listOf, parseJson } from "../../lib/json/json.ts";
 import builtIn from "./book.jsonl" with { type: "file" };
 
 /** Kind of usage → USD, a decimal: per million tokens, or, with `_per_1k` at the kind's end, per thousand calls. */

@@ -1,10 +1,10 @@
 // A price book that is newer than the program: it lies beside the config, as `gateway prices update` wrote it. Its
 // first line has its day, where it is from, and the SHA-256 of all that follows, so that a damaged one is not used.
 
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { codeOf } from "../../lib/error-code.ts";
-import { fieldOf, parseJson } from "../../lib/json.ts";
+import { fieldOf, parseJson } from "../../lib/json/json.ts";
+import { ForeignFile, readOwn, replaceFile, requireOwn } from "../../lib/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { loadBuiltInBook, openBook, type PriceBook } from "./book.ts";
 
@@ -24,12 +24,11 @@ export function loadBookBeside(configPath: string | null): PriceBook {
 
 function readText(path: string): string | null {
   try {
-    return readFileSync(path, "utf8");
+    // Somebody else's file, or a link, is refused, not passed over: prices would change unnoticed.
+    return requireOwn(path) === null ? null : readOwn(path);
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return null;
-    throw new Error(`The price book ${path} cannot be read: ${codeOf(error) || String(error)}.`, {
-      cause: error,
-    });
+    const why = error instanceof ForeignFile ? error.message : codeOf(error) || String(error);
+    throw new Error(`The price book ${path} cannot be read: ${why}.`, { cause: error });
   }
 }
 
@@ -53,18 +52,5 @@ export function sealBook(text: string): string {
 
 /** In one step: whoever reads it meanwhile reads the old one or the new one. */
 export function writeBook(path: string, sealed: string): void {
-  const draft = `${path}.${process.pid}.tmp`;
-  try {
-    const handle = openSync(draft, "wx", 0o600);
-    try {
-      writeFileSync(handle, sealed);
-      fsyncSync(handle);
-    } finally {
-      closeSync(handle);
-    }
-    renameSync(draft, path);
-  } catch (error) {
-    rmSync(draft, { force: true });
-    throw error;
-  }
+  replaceFile(path, sealed, { mode: 0o600, durable: true });
 }

@@ -9,7 +9,7 @@ import {
   type Tariff,
   type Usage,
 } from "../../billing/usage.ts";
-import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json.ts";
+import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type Reader } from "./meter.ts";
 
 export function openMessagesMeter(contentType: string): Meter {

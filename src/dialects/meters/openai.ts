@@ -1,7 +1,7 @@
 // The usage object that the responses and chat dialects share but for its names.
 
 import type { Usage } from "../../billing/usage.ts";
-import { countOf, fieldOf } from "../../lib/json.ts";
+import { countOf, fieldOf } from "../../lib/json/json.ts";
 
 /** Null where nothing was counted. Cached, written and special tokens are inside the totals, and taken out here. */
 export function readOpenaiUsage(

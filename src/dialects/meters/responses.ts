@@ -2,7 +2,7 @@
 // tool calls that its usage does not tell.
 
 import type { CallKind, Meter, Reading, Usage } from "../../billing/usage.ts";
-import { fieldOf, isObject, listOf, nameOf } from "../../lib/json.ts";
+import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type Reader } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
