@@ -14,7 +14,7 @@ import {
   openConfig,
   readExpiry,
 } from "../config-access.ts";
-import { printSecrets } from "./print.ts";
+import { printSecrets } from "./print-secrets.ts";
 import { askSecret, askText, canAsk, fail, readAll, refuseUsage, tell } from "../terminal.ts";
 import { formatCount } from "../text.ts";
 

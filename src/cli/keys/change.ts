@@ -13,7 +13,7 @@ import {
   openConfig,
   readExpiry,
 } from "../config-access.ts";
-import { printSecrets } from "./print.ts";
+import { printSecrets } from "./print-secrets.ts";
 import { askYes, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
 
 export type ChangeFlags = ConfigFlags;

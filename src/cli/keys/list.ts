@@ -1,7 +1,7 @@
 // `gateway keys list` and `show`: what is known of keys. Never a secret.
 
 import { isGroupOpen, type Key } from "../../config/catalog.ts";
-import { type KeyUse, readKeyUse } from "./use.ts";
+import { type KeyUse, readKeyUse } from "./spending.ts";
 import {
   type ConfigFlags,
   findKey,

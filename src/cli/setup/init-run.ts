@@ -13,7 +13,7 @@ import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/shell-word.ts";
 import { type Start, writeConfig } from "./init-text.ts";
 import { type ConfigFlags, describe, formatMoment } from "../config-access.ts";
-import { printSecrets } from "../keys/print.ts";
+import { printSecrets } from "../keys/print-secrets.ts";
 import { askOne, askSecret, askSome, askText, canAsk, fail, tell } from "../terminal.ts";
 import { alignText, measure } from "../text.ts";
 

@@ -4,7 +4,7 @@ import { connect, type Connected, splitWords, type ToolFlags } from "./connectio
 import { describeMisleading } from "./misleading.ts";
 import { prepare } from "./prepare.ts";
 import { guessShell, type Shell, writeSetting } from "./shells.ts";
-import { printSecrets } from "../keys/print.ts";
+import { printSecrets } from "../keys/print-secrets.ts";
 import { tell } from "../terminal.ts";
 
 export interface EnvFlags extends ToolFlags {
