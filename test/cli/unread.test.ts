@@ -58,7 +58,7 @@ describe.skipIf(!existsSync("/dev/full")).each(WAYS)("into %s", (_, runBadly, re
       const { stderr, status } = await runBadly(...words, ...flags);
       expect(stderr).toContain(reason);
       expect(stderr).toEndWith(
-        'gateway: The key "ci" was made, but the secret could not be shown: `gateway keys rotate ci` makes another.\n',
+        'gateway: The key "ci" was created, but the secret could not be printed: `gateway keys rotate ci` prints a new one.\n',
       );
       expect(status).toBe(1);
       expect(keys().has("ci")).toBe(true);
@@ -69,8 +69,8 @@ describe.skipIf(!existsSync("/dev/full")).each(WAYS)("into %s", (_, runBadly, re
   test("so are several", async () => {
     const { stderr, status } = await runBadly("keys", "add", "--name=g", "--group=claude", "--count=2");
     expect(stderr).toEndWith(
-      "gateway: 2 keys were made, g-1 to g-2, but the secrets could not be shown: " +
-        "`gateway keys rotate g-1` makes another, and so on.\n",
+      "gateway: 2 keys were created, g-1 to g-2, but the secrets could not be printed: " +
+        "`gateway keys rotate g-1` prints a new one, and so on for each key.\n",
     );
     expect(status).toBe(1);
   });
@@ -78,7 +78,7 @@ describe.skipIf(!existsSync("/dev/full")).each(WAYS)("into %s", (_, runBadly, re
   test("so is a key that was rotated", async () => {
     const { stderr, status } = await runBadly("keys", "rotate", "laptop");
     expect(stderr).toEndWith(
-      'gateway: The key "laptop" was rotated, but the secret could not be shown: `gateway keys rotate laptop` makes another.\n',
+      'gateway: The key "laptop" has a new secret, but the secret could not be printed: `gateway keys rotate laptop` prints a new one.\n',
     );
     expect(status).toBe(1);
   });
@@ -86,15 +86,17 @@ describe.skipIf(!existsSync("/dev/full")).each(WAYS)("into %s", (_, runBadly, re
   test("so is one made for a tool", async () => {
     const { stderr, status } = await runBadly("env", "claude", "--new");
     expect(stderr).toEndWith(
-      'gateway: The key "claude" was made, but the secret could not be shown: `gateway keys rotate claude` makes another.\n',
+      'gateway: The key "claude" was created, but the secret could not be printed: `gateway keys rotate claude` prints a new one.\n',
     );
     expect(status).toBe(1);
   });
 
   test("so are those of a new config", async () => {
     const { stderr, status } = await runBadly("init", "--yes", "--config", "new.yaml");
-    expect(stderr).toContain("new.yaml was written with the key claude, but the secret could not be shown: ");
-    expect(stderr).toEndWith("`gateway keys rotate claude` makes another.\n");
+    expect(stderr).toContain(
+      "new.yaml was written with the key claude, but the secret could not be printed: ",
+    );
+    expect(stderr).toEndWith("`gateway keys rotate claude` prints a new one.\n");
     expect(status).toBe(1);
   });
 });

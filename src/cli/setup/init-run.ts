@@ -1,5 +1,5 @@
-// What `gateway init` does: finds or asks for credentials, writes the file, makes
-// a key for each group. The file's text is init-text.ts.
+// The action of `gateway init`: finds or asks for credentials, writes the config,
+// and creates a key for each group. The file's text comes from init-text.ts.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -104,7 +104,7 @@ export async function init(flags: InitFlags): Promise<void> {
         ? [JSON.stringify({ config: path, keys })]
         : keys.map(({ name, secret }) => `${name.padEnd(8)}${secret}`),
     names,
-    deed: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
+    done: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
   });
   for (const line of describeNext(path, presets)) tell(line);
 }

@@ -98,7 +98,7 @@ describe("plans", () => {
     );
     const { status, stderr } = await gateway("groups", "list");
     expect(stderr).toBe(
-      "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` opens them.\n",
+      "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` activates one.\n",
     );
     expect(status).toBe(0);
     const models = await gateway("models");
@@ -114,9 +114,9 @@ describe("plans", () => {
       return gateway("keys", "add", "--name", "x", "--group", "max");
     };
     const ended = await add("  past: { groups: [max], active: true, until: 2020-01-01 }\n");
-    expect(ended.stderr).toContain("`gateway plans activate past --until DATE` opens it.");
+    expect(ended.stderr).toContain("`gateway plans activate past --until DATE` activates the plan.");
     const paused = await add("  gold: { groups: [max], active: false, until: 2099-01-01 }\n");
-    expect(paused.stderr).toContain("`gateway plans activate gold` opens it.");
+    expect(paused.stderr).toContain("`gateway plans activate gold` activates the plan.");
   });
 
   test.each([

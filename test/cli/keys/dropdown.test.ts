@@ -42,7 +42,7 @@ test("keys add offers the selectable groups with platform, multiplier and descri
 
 test("a name that is taken is told while it is typed, and another can be typed", async () => {
   const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--group", "codex");
-  await screen.shows("What is the key called?");
+  await screen.shows("Name of the key");
   screen.press(`laptop${KEYS.enter}`);
   await screen.shows('There is a key "laptop" already.');
   screen.press(`-2${KEYS.enter}`);

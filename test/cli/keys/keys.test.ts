@@ -104,7 +104,7 @@ describe("keys add", () => {
   });
 
   test("a secret of one's own that can be guessed is taken, with a warning", async () => {
-    const warning = "of 6 characters may be guessed: better ones have 16 or more.\n";
+    const warning = "of 6 characters can be guessed: use at least 16.\n";
     const flags = ["--secret", "-"];
     const added = await feed("sk-abc\n", "keys", "add", "--name", "x", "--group", "codex", ...flags);
     expect(added).toMatchObject({ status: 0, stdout: "sk-abc\n" });
@@ -130,7 +130,7 @@ describe("keys add", () => {
 
   const refused: Array<readonly [string, number, string, string[]]> = [
     ["a missing name", 2, "gateway: --name is missing.", ["--group", "codex"]],
-    ["a missing group", 2, "gateway: --group is missing: one of claude, codex.", ["--name", "x"]],
+    ["a missing group", 2, "gateway: --group is missing. Groups: claude, codex.", ["--name", "x"]],
     [
       "a taken name",
       1,
@@ -147,7 +147,7 @@ describe("keys add", () => {
     [
       "a group whose plan is not active",
       1,
-      "`gateway plans activate gold` opens it",
+      "`gateway plans activate gold` activates the plan",
       ["--name", "x", "--group", "max"],
     ],
     [
@@ -177,7 +177,7 @@ describe("keys add", () => {
     [
       "a secret among the arguments",
       2,
-      "--secret takes `-` only",
+      "--secret accepts only `-`",
       ["--name", "x", "--group", "codex", "--secret", "sk-abc"],
     ],
     [
@@ -196,7 +196,7 @@ describe("keys add", () => {
   });
 
   test.each([
-    ["another key's", "sk-laptop", 1, 'belongs to the key "laptop" already'],
+    ["another key's", "sk-laptop", 1, 'The key "laptop" already has that secret'],
     ["an empty one", "\n", 2, "The secret cannot be used: is empty."],
     ["one with a space", "sk-a b", 2, "without spaces"],
   ])("refuses %s secret", async (_, secret, expected, sentence) => {
@@ -385,10 +385,15 @@ describe("keys import", () => {
       "a taken secret",
       JSON.stringify([{ ...record, secret: "sk-laptop" }]),
       1,
-      'belongs to the key "laptop"',
+      'The key "laptop" already has the secret of "x"',
     ],
-    ["a secret twice", JSON.stringify([record, { ...record, name: "y" }]), 1, 'belongs to the key "x"'],
-    ["a name twice", JSON.stringify([record, { ...record, secret: "sk-3" }]), 1, '"x" is there twice.'],
+    ["a secret twice", JSON.stringify([record, { ...record, name: "y" }]), 1, 'The key "x" already has the secret of "y"'],
+    [
+      "a name twice",
+      JSON.stringify([record, { ...record, secret: "sk-3" }]),
+      1,
+      'Two keys have the name "x".',
+    ],
     ["an unknown group", JSON.stringify([{ ...record, group: "claud" }]), 1, '(did you mean "claude"?)'],
     ["a bad date", JSON.stringify([{ ...record, expires: "soon" }]), 2, "Key 1: `expires`: expected a date"],
   ])("refuses %s, whole", async (_, stdin, expected, sentence) => {

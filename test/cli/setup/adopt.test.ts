@@ -269,7 +269,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     const { status, stderr } = await run(inProject(), "init", "--adopt", local(), "--yes", "--config", place);
     expect([status, existsSync(place)]).toEqual([1, false]);
     expect(stderr).toContain("ledger.path in");
-    expect(stderr).toContain("write it as an absolute path first");
+    expect(stderr).toContain("Change it to an absolute path first");
   });
 
   test("is not adopted over a config that is there, nor when it is wrong", async () => {

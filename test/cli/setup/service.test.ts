@@ -134,7 +134,7 @@ describe.skipIf(process.platform !== "linux")("on a system with systemd", () => 
     expect(stderr).toContain(
       "systemctl --user daemon-reload && systemctl --user enable --now gateway.service",
     );
-    expect(stderr).toContain(`SOME_KEY belongs into ${folder.join("gateway.env")}`);
+    expect(stderr).toContain(`Put SOME_KEY into ${folder.join("gateway.env")}`);
     expect(readFileSync(unit, "utf8")).toContain(`serve --config ${folder.join("gateway.yaml")}\n`);
     expect(asked()).toEqual([]);
   });

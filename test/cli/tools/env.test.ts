@@ -265,19 +265,19 @@ describe("which key", () => {
       ["codex", "sk-laptop"],
       1,
       '"laptop" does not fit',
-      "claude is of the messages",
+      "claude has the platform messages",
       "Keys that fit: ci",
     ],
-    ["of a tool that no key fits", ["gemini", "sk-ci"], 1, "content or relay", "No group of the config"],
-    ["unknown", ["claude", "sk-nobodys"], 1, "of none of the keys"],
+    ["of a tool that no key fits", ["gemini", "sk-ci"], 1, "content or relay", "The config has no group"],
+    ["unknown", ["claude", "sk-nobodys"], 1, "belongs to no key"],
     ["of another name", ["claude", "--key", "ci", "--secret", "sk-laptop"], 1, '"ci" does not fit'],
-    ["of another key that fits", ["codex", "--key", "ci", "--secret", "sk-off"], 1, '"off", not of "ci"'],
+    ["of another key that fits", ["codex", "--key", "ci", "--secret", "sk-off"], 1, '"off", not to "ci"'],
     ["disabled", ["codex", "sk-off"], 1, "gateway keys enable off"],
     ["expired", ["codex", "sk-old"], 1, "gateway keys rotate old --expires 30d"],
     ["of a plan that is not active", ["codex", "sk-shut"], 1, "gateway plans activate max"],
     ["misspelt", ["claude", "laptpo"], 1, 'did you mean "laptop"?'],
     ["missing", ["claude"], 2, "--secret -", "GATEWAY_KEY", "--new", "Keys that fit: laptop"],
-    ["missing, though named", ["codex", "ci"], 2, 'The secret of the key "ci" is needed'],
+    ["missing, though named", ["codex", "ci"], 2, 'The secret of the key "ci" is missing'],
     ["for a tool that there is not", ["cluade", "sk-laptop"], 2, 'did you mean "claude"?'],
   ];
   test("that is missing names keys that can be used, and no more than a line of them", async () => {
@@ -315,7 +315,7 @@ describe("--new", () => {
     expect(status).toBe(0);
     const { key, group, env } = JSON.parse(stdout);
     expect({ key, group }).toEqual({ key: "openai", group: "codex" });
-    expect(stderr).toContain('The key "openai" is new, bound to codex');
+    expect(stderr).toContain('Created the key "openai" in the group codex');
     const after = readFileSync(folder.join("gateway.yaml"), "utf8");
     expect(after).toStartWith(CONFIG);
     expect(after.slice(CONFIG.length)).toContain(sha256Hex(env.OPENAI_API_KEY));
@@ -331,11 +331,11 @@ describe("--new", () => {
   });
 
   const refusals: ReadonlyArray<readonly [what: string, words: string[], status: number, part: string]> = [
-    ["several groups fit", ["claude"], 2, "--group is missing: one of claude, cheap"],
+    ["several groups fit", ["claude"], 2, "--group is missing. Groups that fit: claude, cheap"],
     ["the group does not fit", ["claude", "--group", "codex"], 1, "Groups that fit: claude, cheap"],
     ["the group is closed", ["codex", "--group", "closed"], 1, "gateway plans activate max"],
     ["the name is taken", ["codex", "--key", "ci"], 1, 'There is a key "ci" already'],
-    ["a secret is there as well", ["codex", "--secret", "sk-ci"], 2, "--new makes a secret"],
+    ["a secret is there as well", ["codex", "--secret", "sk-ci"], 2, "--new and --secret exclude each other"],
   ];
   for (const [what, words, status, part] of refusals) {
     test(`is refused when ${what}, and changes nothing`, async () => {
@@ -351,9 +351,9 @@ describe("--new", () => {
     using folder = prepare();
     const captured = folder.join("out");
     const session = runOnTerminal({ folder: folder.path, captured }, "env", "claude", "--shell", "bash");
-    await session.shows("Which key does Claude Code get?");
+    await session.shows("Key for Claude Code");
     session.press(KEYS.enter);
-    await session.shows("Which group is the key bound to?");
+    await session.shows("Group of the key");
     session.press(KEYS.down + KEYS.enter);
     expect(await session.status).toBe(0);
     expect(readFileSync(captured, "utf8")).toMatch(
@@ -380,7 +380,7 @@ describe("where the gateway is", () => {
     writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("4999", "0"));
     const { status, stderr } = await run({ folder: folder.path }, "env", "claude", "sk-laptop");
     expect(status).toBe(1);
-    expect(stderr).toContain("no gateway is running");
+    expect(stderr).toContain("No gateway is running");
   });
 
   test("without a config and without --url the way to one is told", async () => {

@@ -189,7 +189,7 @@ describe("Claude Code's settings", () => {
     expect(existsSync(line.split(" ")[1] ?? "")).toBe(false);
     expect(readFileSync(folder.join(".claude/settings.json"), "utf8")).toBe(settings);
     const told = await run({ folder: folder.path, env }, "env", "claude", ...WHERE);
-    expect(told.stderr).toContain(`takes ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`);
+    expect(told.stderr).toContain(`reads ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`);
   });
 
   test("that exempt hosts of their own from proxies get the gateway's added", async () => {
