@@ -68,6 +68,11 @@ describe("names of the same model", () => {
     expect(inputOf(model)).toBeNull();
   });
 
+  test("a name is never taken off whole", () => {
+    for (const name of ["models/", "anthropic/", ":free", "-latest", "[1m]"])
+      expect(listNames(name, null).names).toEqual([name]);
+  });
+
   test("every rule says where it is from", () => {
     expect(NAME_RULES.length).toBeGreaterThan(20);
     for (const { source } of NAME_RULES) expect(source).toMatch(/https:\/\/[a-z]/);
