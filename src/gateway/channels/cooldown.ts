@@ -127,7 +127,7 @@ export function noteFailure(memory: ChannelMemory, blow: FailureSeen): void {
   endTrial(memory, model);
   if (place === null) {
     memory.strikes += isLate ? 0 : 1;
-    coolWholeChannel(memory, rule, blow, { count: memory.strikes, isLate, byEnd: false });
+    coolWholeChannel(memory, rule, blow, { count: memory.strikes, isLate, afterBreaks: false });
   } else {
     const again = (before?.strikes ?? 0) - (isLate ? 1 : 0);
     keepModel(memory.models, place, extendCooldown(before, createCooldown(rule, blow, again), isLate));
@@ -138,7 +138,7 @@ export function noteFailure(memory: ChannelMemory, blow: FailureSeen): void {
 export function noteBreak(memory: ChannelMemory, blow: FailureSeen): void {
   const isLate = wasSentBefore(memory.cooldown, blow.now);
   memory.breaks += isLate ? 0 : 1;
-  coolWholeChannel(memory, POLICIES.broken, blow, { count: memory.breaks, isLate, byEnd: true });
+  coolWholeChannel(memory, POLICIES.broken, blow, { count: memory.breaks, isLate, afterBreaks: true });
 }
 
 export function noteWhole(memory: ChannelMemory): void {
@@ -149,10 +149,14 @@ function coolWholeChannel(
   memory: ChannelMemory,
   rule: Policy,
   blow: FailureSeen,
-  { count, isLate, byEnd }: { readonly count: number; readonly isLate: boolean; readonly byEnd: boolean },
+  { count, isLate, afterBreaks }: {
+    readonly count: number;
+    readonly isLate: boolean;
+    readonly afterBreaks: boolean;
+  },
 ): void {
   if (count < rule.strikes && readTold(blow.failure) === null) return;
-  const rest = { ...createCooldown(rule, blow, count - rule.strikes), byEnd };
+  const rest = { ...createCooldown(rule, blow, count - rule.strikes), afterBreaks };
   memory.cooldown = extendCooldown(memory.cooldown, rest, isLate);
 }
 

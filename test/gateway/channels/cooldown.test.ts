@@ -59,7 +59,7 @@ describe("a failure", () => {
         expect(admittanceOf(memory, "m", now)).toBe("open");
       }
       fail(memory, failing(row.status), now);
-      expect(cooldownOf(memory, "m", now)).toMatchObject({ state: row.state, since: START, told: false });
+      expect(cooldownOf(memory, "m", now)).toMatchObject({ state: row.state, since: START, untilIsGiven: false });
       expect(admittanceOf(memory, "m", now)).toBe("trial");
       expect(admittanceOf(memory, "other", now)).toBe(row.whole ? "trial" : "open");
       for (let again = 0; again < 12; again += 1) {
@@ -187,7 +187,7 @@ describe("an answer", () => {
       "trial",
     ]);
     noteAnswer(memory, "other", 5, START + 2);
-    expect(memory).toMatchObject({ rest: null, strikes: 0, lastAnswer: START + 2 });
+    expect(memory).toMatchObject({ cooldown: null, strikes: 0, lastAnswer: START + 2 });
     for (const status of [401, 429]) {
       fail(memory, failing(status, MINUTE), START + 3);
       noteAnswer(memory, "m", 5, START + 4);
@@ -271,7 +271,7 @@ describe("what stands in the way", () => {
       name: "a",
       identity: "another",
       disabled: true,
-      rest: null,
+      cooldown: null,
     });
     memory.disabled = false;
     endCooldowns(memory);
