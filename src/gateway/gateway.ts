@@ -6,7 +6,7 @@ import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
 import type { Channels } from "./channels/channels.ts";
-import type { BackgroundResponses } from "./bill/background.ts";
+import type { BackgroundResponses } from "./upstream/background.ts";
 import type { ModelLists } from "./channels/model-list.ts";
 import type { Observer } from "./observe/observer.ts";
 import type { ShortageAlarm } from "./observe/shortage-alarm.ts";

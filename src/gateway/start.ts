@@ -10,7 +10,7 @@ import { createChannels } from "./channels/channels.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import type { Gateway } from "./gateway.ts";
-import { BackgroundResponses } from "./bill/background.ts";
+import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";

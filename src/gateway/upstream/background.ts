@@ -1,7 +1,7 @@
 // Answers that go on when their request has ended (`background` of the responses dialect): what they used is told to
 // whoever asks for them later, and that request's line bears it. In memory only, and bounded.
 
-import type { Bill } from "./bill.ts";
+import type { Bill } from "../bill/bill.ts";
 
 /** Whose answer it is, what was asked for, and on which terms. */
 type Owed = Pick<Bill, "match" | "requested" | "overrides">;
