@@ -8,8 +8,7 @@ import type { Client } from "../lib/http1/client/client.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
 import type { ModelLists } from "./channels/model-list.ts";
-import type { Observer } from "./observe/observer.ts";
-import type { ShortageAlarm } from "./observe/shortage-alarm.ts";
+import type { Observer, ShortageAlarm } from "./observe/observer.ts";
 
 export interface Gateway {
   /** Replaced whole by a reload; a request keeps the one that it began with. */

@@ -11,7 +11,7 @@ import type { Gateway } from "./gateway.ts";
 import { watchClient } from "./delivery/client-left.ts";
 import { refuseOwnCall } from "./upstream/self-call.ts";
 import { LISTS, findMatch, requireAccess } from "./intake/match.ts";
-import { answerModels } from "./channels/model-list.ts";
+import { answerModels } from "./delivery/answer-models.ts";
 import { createDelivery } from "./delivery/delivery.ts";
 import { reportFault } from "./observe/observer.ts";
 import { reportOwnAnswer, reportRefusal } from "./bill/request-record.ts";

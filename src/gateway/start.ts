@@ -14,9 +14,8 @@ import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";
-import { joinObservers, type Observer } from "./observe/observer.ts";
+import { createShortageAlarm, joinObservers, type Observer } from "./observe/observer.ts";
 import { type RunningServer, startServer } from "./server.ts";
-import { createShortageAlarm } from "./observe/shortage-alarm.ts";
 
 export interface RunningGateway {
   readonly gateway: Gateway;

@@ -83,7 +83,7 @@ async function listModels(group: Group, catalog: Catalog, { lists, problems }: A
   const book = loadPriceBook();
   const now = new Date();
   try {
-    const models = await listGroup(group, { catalog, lists });
+    const models = await listGroup(group, lists, catalog.vendor);
     return models.map((model) => {
       const name = nameUpstream(group, model);
       return { group, model, price: findPrice(book, catalog.prices, name, now) };

@@ -2,6 +2,7 @@
 
 import { Argument, Command } from "commander";
 import { addExamples } from "../examples.ts";
+import type { DocumentName } from "./schema-print.ts";
 
 const DOCUMENTS = [
   "config",
@@ -14,8 +15,7 @@ const DOCUMENTS = [
   "usage",
   "env",
   "doctor",
-] as const;
-export type DocumentName = (typeof DOCUMENTS)[number];
+] as const satisfies readonly DocumentName[];
 
 export function schemaCommand(): Command {
   const command = new Command("schema")

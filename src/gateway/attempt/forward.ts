@@ -2,14 +2,19 @@
 // head of its answer has come. Whether a failure is tried elsewhere is failover.ts.
 
 import { ClientGone, type UpstreamResponse, type UpstreamRequest } from "../../lib/http1/types.ts";
-import { replaceSpan } from "../../lib/json/json-spans.ts";
+import {
+  findFirstElements,
+  readString,
+  replaceSpan,
+  scanTopLevel,
+  type Span,
+} from "../../lib/json/json-spans.ts";
 import { decodeResponse } from "../upstream/decode.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
 import { overrideFields, requestFields } from "../upstream/headers.ts";
 import { markHop } from "../upstream/self-call.ts";
 import type { Candidate } from "../intake/match.ts";
-import { renameRepeated } from "../upstream/repeated-name.ts";
 import { addressOf } from "../upstream/origin.ts";
 
 interface Conditions {
@@ -82,4 +87,37 @@ function renamePath(job: Job, candidate: Candidate): string {
   const { model } = job.call.target;
   if (model === null || candidate.model === null || candidate.model === model.id) return job.path;
   return job.path.slice(0, model.start) + encodeURIComponent(candidate.model) + job.path.slice(model.end);
+}
+
+/** What names a model also so. */
+const PREFIX = "models/";
+
+/** The body with `to` wherever it names `from`; null where it doesn't. */
+export function renameRepeated(plain: Uint8Array, from: string, to: string): Uint8Array | null {
+  let renamed: Uint8Array | null = null;
+  for (const span of findNames(plain).toReversed()) {
+    const name = readString(plain, span);
+    if (name !== from && name !== PREFIX + from) continue;
+    renamed = replaceSpan(renamed ?? plain, span, name === from ? to : PREFIX + to);
+  }
+  return renamed;
+}
+
+function findNames(plain: Uint8Array): Span[] {
+  const whole = { start: 0, end: plain.length };
+  const scan = scanTopLevel(plain, ["requests", "generateContentRequest"]);
+  if (scan.kind !== "object") return [];
+  const requests = scan.spans.get("requests");
+  const listed = requests === undefined ? [] : findFirstElements(plain, requests, Number.POSITIVE_INFINITY);
+  const counted = scan.spans.get("generateContentRequest") ?? [];
+  return [whole, ...listed]
+    .concat(counted)
+    .flatMap((span) => findName(plain, span))
+    .toSorted((a, b) => a.start - b.start);
+}
+
+function findName(plain: Uint8Array, { start, end }: Span): Span[] {
+  const scan = scanTopLevel(plain.subarray(start, end), ["model"]);
+  const found = scan.kind === "object" ? scan.spans.get("model") : undefined;
+  return found === undefined ? [] : [{ start: start + found.start, end: start + found.end }];
 }

@@ -23,8 +23,7 @@ import {
 } from "./cooldown.ts";
 import { hasTie, orderCandidates } from "./order.ts";
 import { type ChannelStore, openChannelStore } from "./store.ts";
-import { dayOf, describeChannel, updateCondition } from "./view.ts";
-import type { ChannelView } from "../control/state.ts";
+import { type ChannelView, dayOf, describeChannel, updateCondition } from "./view.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import type { Observer } from "../observe/observer.ts";
 import type { RequestBody } from "../intake/body.ts";

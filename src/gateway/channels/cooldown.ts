@@ -149,7 +149,11 @@ function coolWholeChannel(
   memory: ChannelMemory,
   rule: Policy,
   blow: FailureSeen,
-  { count, isLate, afterBreaks }: {
+  {
+    count,
+    isLate,
+    afterBreaks,
+  }: {
     readonly count: number;
     readonly isLate: boolean;
     readonly afterBreaks: boolean;

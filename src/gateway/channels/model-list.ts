@@ -1,15 +1,13 @@
 // What a group serves now: its channels' own lists, filtered and aliased, merged without duplicates.
 
-import type { Channel, Group, Key } from "../../config/catalog.ts";
-import { dialectOf, listDialect } from "../../dialects/index.ts";
+import type { Channel, Group } from "../../config/catalog.ts";
+import { dialectOf } from "../../dialects/index.ts";
 import type { ModelEntry } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
 import { joinChunks, readUpTo } from "../upstream/answer.ts";
-import type { ClientCall } from "../intake/call.ts";
 import { decodeResponse } from "../upstream/decode.ts";
-import type { Gateway } from "../gateway.ts";
 import { overrideFields } from "../upstream/headers.ts";
 import { resolveModel } from "../intake/match.ts";
 import { redactBody, redactText } from "../upstream/redact.ts";
@@ -134,10 +132,10 @@ const LIST_PATIENCE_MS = 10_000;
 /** The models of a group, by id, sorted as their channels list them. Throws when nothing is known of any. */
 export async function listGroup(
   group: Group,
-  gateway: Pick<Gateway, "catalog" | "lists">,
+  modelLists: ModelLists,
+  vendor: string,
 ): Promise<ServedModel[]> {
-  const { vendor } = gateway.catalog;
-  const lists = await Promise.all(group.channels.map((channel) => gateway.lists.ofChannel(channel, vendor)));
+  const lists = await Promise.all(group.channels.map((channel) => modelLists.ofChannel(channel, vendor)));
   const merged = new Map<string, ServedModel>();
   group.channels.forEach((channel, index) => {
     for (const entry of servedBy(channel, lists[index]?.models ?? [])) {
@@ -168,28 +166,4 @@ function explainNothing(group: Group, lists: readonly ChannelModels[]): GatewayE
   return lists.some(({ short }) => short)
     ? new GatewayError("unavailable", text, { retryAfterSeconds: 5 })
     : new GatewayError("upstream_failed", text);
-}
-
-/** GET of a list or of one model, in the shape that the key's group has on that path. */
-export async function answerModels(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
-  const { endpoint, model } = call.target;
-  const dialect = listDialect(endpoint, key.group.platform);
-  const served = await listGroup(key.group, gateway);
-  const fields = [
-    ["content-type", "application/json"],
-    ["x-request-id", call.id],
-  ] as const;
-  if (model === null) {
-    const entries = served.map(({ entry }) => entry);
-    call.exchange.answer(200, fields, dialect.listBody(entries, new URLSearchParams(call.query)));
-    return;
-  }
-  const found = served.find(({ entry }) => entry.id === model.id);
-  if (found === undefined) {
-    throw new GatewayError(
-      "unknown_model",
-      `The group "${key.group.name}" serves no model "${model.id}". \`gateway models --group ${key.group.name}\` lists what it serves.`,
-    );
-  }
-  call.exchange.answer(200, fields, dialect.modelBody(found.entry));
 }

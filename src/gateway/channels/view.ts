@@ -1,9 +1,45 @@
 // What the available-channels view shows of a channel, from what is remembered of it.
 
+import { z } from "zod";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { type ChannelMemory, createMemory, cooldownOf } from "./cooldown.ts";
-import type { ChannelState, ChannelView } from "../control/state.ts";
+
+export const CHANNEL_STATES = [
+  "available",
+  "degraded",
+  "resting",
+  "unavailable",
+  "disabled",
+  "unknown",
+] as const;
+
+const moment = z.string().nullable();
+const count = z.number();
+
+export const channelViewSchema = z.object({
+  name: z.string(),
+  platform: z.string(),
+  groups: z.array(z.string()),
+  state: z.enum(CHANNEL_STATES),
+  /** ISO times. */
+  since: moment,
+  reason: z.string().nullable(),
+  /** When a resting or unavailable channel is tried again. */
+  until: moment,
+  /** Of the last minutes, from 0 to 1; null without a request. */
+  success_rate: z.number().nullable(),
+  /** To the first byte: half of the recent answers came sooner; 95 of 100 did. */
+  latency_ms: z.number().nullable(),
+  latency_p95_ms: z.number().nullable(),
+  requests_hour: count,
+  errors_hour: count,
+  charge_today_usd: z.string(),
+  /** The last hour in steps of five minutes, oldest first. */
+  hour: z.array(z.object({ requests: count, errors: count })),
+});
+export type ChannelView = z.infer<typeof channelViewSchema>;
+export type ChannelState = ChannelView["state"];
 
 /** The success rate is that of the last minutes; older failures say little of now. */
 const RATE_MINUTES = 10;

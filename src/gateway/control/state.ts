@@ -4,44 +4,11 @@ import { z } from "zod";
 import { formatUsd } from "../../lib/money.ts";
 import { VERSION } from "../../lib/version.ts";
 import type { Activity } from "../observe/activity.ts";
+import { channelViewSchema } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RequestRecord } from "../observe/observer.ts";
 
-export const CHANNEL_STATES = [
-  "available",
-  "degraded",
-  "resting",
-  "unavailable",
-  "disabled",
-  "unknown",
-] as const;
-
-const moment = z.string().nullable();
 const count = z.number();
-
-export const channelViewSchema = z.object({
-  name: z.string(),
-  platform: z.string(),
-  groups: z.array(z.string()),
-  state: z.enum(CHANNEL_STATES),
-  /** ISO times. */
-  since: moment,
-  reason: z.string().nullable(),
-  /** When a resting or unavailable channel is tried again. */
-  until: moment,
-  /** Of the last minutes, from 0 to 1; null without a request. */
-  success_rate: z.number().nullable(),
-  /** To the first byte: half of the recent answers came sooner; 95 of 100 did. */
-  latency_ms: z.number().nullable(),
-  latency_p95_ms: z.number().nullable(),
-  requests_hour: count,
-  errors_hour: count,
-  charge_today_usd: z.string(),
-  /** The last hour in steps of five minutes, oldest first. */
-  hour: z.array(z.object({ requests: count, errors: count })),
-});
-export type ChannelView = z.infer<typeof channelViewSchema>;
-export type ChannelState = ChannelView["state"];
 
 const recordSchema: z.ZodType<RequestRecord> = z.looseObject({
   id: z.string(),

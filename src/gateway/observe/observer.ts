@@ -50,8 +50,26 @@ export function joinObservers(observers: readonly Observer[]): Observer {
   };
 }
 
-/** A fault of the gateway itself, with the place where it happened: for whoever mends it. */
+/** Reports a fault of the gateway itself, with the place in the code for whoever fixes it. */
 export function reportFault(error: unknown, observer: Observer): void {
-  const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  observer.notice("error", `the gateway failed inside, please report this: ${told}`);
+  const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  observer.notice("error", `the gateway failed inside, please report this: ${details}`);
+}
+
+const SHORTAGE_PAUSE_MS = 60_000;
+
+export type ShortageAlarm = (why: string) => void;
+
+/** Tells the operator that the gateway has run out of files, ports or memory: once a minute, not for every request. */
+export function createShortageAlarm(observer: Pick<Observer, "notice">, now: () => number): ShortageAlarm {
+  let lastAt = Number.NEGATIVE_INFINITY;
+  return (why) => {
+    // The difference is negative after the clock was set back.
+    if (Math.abs(now() - lastAt) < SHORTAGE_PAUSE_MS) return;
+    lastAt = now();
+    observer.notice(
+      "warning",
+      `requests are refused: ${why}. The channels are not to blame, and none gets a cooldown for it.`,
+    );
+  };
 }

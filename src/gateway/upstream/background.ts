@@ -1,27 +1,35 @@
-// Answers that go on when their request has ended (`background` of the responses dialect): what they used is told to
-// whoever asks for them later, and that request's line bears it. In memory only, and bounded.
+// Responses that continue after their request has ended (`background` of the responses dialect). Their usage is known
+// only to a later request that fetches them finished: that request's line carries the charge, on the terms kept here.
+// In memory only, and bounded.
 
-import type { Bill } from "../bill/bill.ts";
+import type { Overrides } from "../../billing/prices.ts";
+import type { Match } from "../intake/match.ts";
 
-/** Whose answer it is, what was asked for, and on which terms. */
-type Owed = Pick<Bill, "match" | "requested" | "overrides">;
+/** What the charge of an unfinished response depends on. */
+export interface ChargeTerms {
+  readonly match: Match;
+  /** The upstream's name for the model that was requested. */
+  readonly requested: string | null;
+  /** The config's prices at that time. */
+  readonly overrides: Overrides;
+}
 
-const MOST_OWED = 10_000;
+const MAX_RESPONSES = 10_000;
 
 export class BackgroundResponses {
-  /** By the answer's id, oldest first. */
-  readonly #owed = new Map<string, Owed>();
+  /** By the response's id, oldest first. */
+  readonly #terms = new Map<string, ChargeTerms>();
 
-  keep(id: string, { match, requested, overrides }: Owed): void {
-    this.#owed.set(id, { match, requested, overrides });
-    const [oldest = id] = this.#owed.keys();
-    if (this.#owed.size > MOST_OWED) this.#owed.delete(oldest);
+  keep(id: string, { match, requested, overrides }: ChargeTerms): void {
+    this.#terms.set(id, { match, requested, overrides });
+    const [oldest = id] = this.#terms.keys();
+    if (this.#terms.size > MAX_RESPONSES) this.#terms.delete(oldest);
   }
 
-  /** What is owed for an answer, to be paid once. */
-  take(id: string): Owed | null {
-    const owed = this.#owed.get(id) ?? null;
-    this.#owed.delete(id);
-    return owed;
+  /** Returns the terms and forgets them, because a response is charged once. */
+  take(id: string): ChargeTerms | null {
+    const terms = this.#terms.get(id) ?? null;
+    this.#terms.delete(id);
+    return terms;
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { readFirstEvent } from "../../../src/gateway/upstream/stream-head-verdict.ts";
+import { readFirstEvent } from "../../../src/gateway/upstream/stream-head.ts";
 
 const event = (data: unknown, name?: string): string =>
   `${name === undefined ? "" : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`;
