@@ -1,4 +1,4 @@
-// What a running gateway tells of itself on the control path. No secret is in it.
+// The document that a running gateway shows on the control path. It contains no secret.
 
 import { z } from "zod";
 import { formatUsd } from "../../lib/money.ts";
@@ -54,19 +54,19 @@ export const gatewayStateSchema = z.object({
 });
 export type GatewayState = z.infer<typeof gatewayStateSchema>;
 
-export interface Place {
+export interface GatewayAddress {
   readonly port: number;
   readonly config: string | null;
 }
 
-export function buildState(gateway: Gateway, activity: Activity, place: Place): GatewayState {
+export function buildState(gateway: Gateway, activity: Activity, address: GatewayAddress): GatewayState {
   const { catalog, ledger } = gateway;
   return {
     version: VERSION,
     pid: process.pid,
     since: new Date(activity.since).toISOString(),
-    address: { host: catalog.listen.host, port: place.port },
-    config: place.config,
+    address: { host: catalog.listen.host, port: address.port },
+    config: address.config,
     ledger: { path: catalog.ledger.path, problem: ledger.problem },
     channels: gateway.channels.view(catalog, gateway.now()),
     streams: activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() })),
