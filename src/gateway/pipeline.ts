@@ -37,9 +37,8 @@ export async function handle(call: ClientCall, gateway: Gateway): Promise<void> 
 async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
   // Key and prices come from one config, even if a reload happens while the body arrives.
   const { prices } = gateway.catalog;
-  const request = await readRequestBody(call, gateway.catalog);
-  const match = findMatch(key, request.model);
-  const job = createJob(call, request);
+  const job = createJob(call, await readRequestBody(call, gateway.catalog));
+  const match = findMatch(key, job.body.model);
   const bill = await openBill(job, match, prices, gateway);
   const stopWatching = watchClient(job, bill, gateway);
   try {

@@ -14,6 +14,7 @@ import { findMatch } from "../../src/gateway/intake/match.ts";
 import { toGatewayError } from "../../src/gateway/intake/refuse.ts";
 import type { ChannelResponse } from "../../src/gateway/upstream/answer.ts";
 import { createJob, type Job } from "../../src/gateway/upstream/job.ts";
+import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import type { GatewayError } from "../../src/lib/errors.ts";
 import {
   type Exchange,
@@ -147,6 +148,8 @@ export interface Scripted {
   respond(channel: string, head: ScriptedHead): ChannelResponse;
   /** Runs failover, and relays its response. Returns the error if there was none. */
   run(): Promise<GatewayError | null>;
+  /** What the gateway reported of the finished requests. */
+  records(): readonly RequestRecord[];
   stop(): Promise<void>;
 }
 
@@ -198,7 +201,8 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
       return error;
     }
   };
-  return { exchange, job, bill, gateway, called, respond, run, stop: () => inside.stop() };
+  const records = (): readonly RequestRecord[] => inside.records;
+  return { exchange, job, bill, gateway, called, respond, run, records, stop: () => inside.stop() };
 }
 
 const noStats = () => ({ open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 });
@@ -239,4 +243,3 @@ async function open(exchange: RecordedExchange, gateway: Gateway): Promise<{ job
   const job = createJob(call, body);
   return { job, bill: await openBill(job, match, catalog.prices, gateway) };
 }
-

@@ -45,22 +45,35 @@ export interface Bill {
 const BILLED = new Set(["generate", "embed"]);
 
 export async function openBill(
-  { call, body: request }: Job,
+  job: Job,
   match: Match,
   overrides: Overrides,
   gateway: Gateway,
 ): Promise<Bill> {
+  const bill = createBill(job, match, overrides, gateway);
+  if (!bill.open) return bill;
+  try {
+    await gateway.ledger.open(describeIntent(bill));
+  } catch (error) {
+    bill.release();
+    throw error;
+  }
+  return bill;
+}
+
+/** Checks the limits and reserves the amount. This is not part of the async function above, because `release` would keep
+ *  that function's variables alive, and with them the request's body. */
+function createBill({ call, body }: Job, match: Match, overrides: Overrides, gateway: Gateway): Bill {
   const open = BILLED.has(call.target.endpoint.purpose);
-  const estimatedInput = open && request.plain !== null ? estimateInputTokens(request.plain) : 0;
+  const { plain, stream } = body;
+  const estimatedInput = open && plain !== null ? estimateInputTokens(plain) : 0;
   const requested = match.candidates[0]?.model ?? null;
-  const admission = open
-    ? admit({ match, plain: request.plain, requested, estimatedInput, overrides }, gateway)
-    : null;
-  const bill: Bill = {
+  const admission = open ? admit({ match, plain, requested, estimatedInput, overrides }, gateway) : null;
+  return {
     call,
     match,
     time: new Date(call.time).toISOString(),
-    stream: request.stream,
+    stream,
     estimatedInput,
     requested,
     attempts: [],
@@ -70,14 +83,6 @@ export async function openBill(
     firstByteMs: null,
     release: () => admission?.release(),
   };
-  if (!open) return bill;
-  try {
-    await gateway.ledger.open(describeIntent(bill));
-  } catch (error) {
-    bill.release();
-    throw error;
-  }
-  return bill;
 }
 
 /** What the ledger's journal records before anything goes upstream. */
