@@ -145,11 +145,11 @@ export interface Scripted {
   /** The channels that were called, in order. */
   readonly called: readonly string[];
   /** A response of the named channel, as failover would give it. */
-  respond(channel: string, head: ScriptedHead): ChannelResponse;
+  readonly respond: (channel: string, head: ScriptedHead) => ChannelResponse;
   /** Runs failover, and relays its response. Returns the error if there was none. */
-  run(): Promise<GatewayError | null>;
+  readonly run: () => Promise<GatewayError | null>;
   /** What the gateway reported of the finished requests. */
-  records(): readonly RequestRecord[];
+  readonly records: () => readonly RequestRecord[];
   stop(): Promise<void>;
 }
 
