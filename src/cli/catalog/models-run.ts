@@ -92,7 +92,7 @@ async function listModels(
 ): Promise<PricedModel[]> {
   const now = new Date();
   try {
-    const models = await listGroup(group, { catalog, lists });
+    const models = await listGroup(group, lists, catalog.vendor);
     return models.map((model) => {
       const first = group.channels.find(({ name }) => name === model.channels[0]);
       const sources = { book, overrides: catalog.prices, seller: first && sellerOf(first) };

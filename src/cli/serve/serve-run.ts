@@ -13,9 +13,9 @@ import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/shell-word.ts";
 import { type Demo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "../live/log-screen.ts";
+import type { LogForm } from "../live/request-log.ts";
 import { locateConfig } from "../setup/ask-init.ts";
 import { describe } from "../config-access.ts";
-import type { ServeFlags } from "./serve.ts";
 import { openServeScreen, type ServeScreen } from "./serve-screen.ts";
 import { tell } from "../terminal.ts";
 
@@ -27,6 +27,14 @@ const LAST_WORDS_MS = 1000;
 type Source =
   | { readonly kind: "file"; readonly loaded: Loaded; readonly catalog: Catalog }
   | { readonly kind: "demo"; readonly demo: Demo; readonly catalog: Catalog };
+
+export interface ServeFlags {
+  readonly config?: string;
+  readonly port?: number;
+  readonly host?: string;
+  readonly demo?: true;
+  readonly log: LogForm;
+}
 
 export async function serve(flags: ServeFlags): Promise<void> {
   const source = await readSource(flags);

@@ -6,7 +6,7 @@ import { correctionSchema, lineSchema } from "../../billing/ledger/line.ts";
 import { DIMENSIONS } from "../../billing/report/report.ts";
 import { describeConfig } from "../../config/json-schema.ts";
 import { PLATFORMS } from "../../config/schema.ts";
-import { channelViewSchema } from "../../gateway/control/state.ts";
+import { channelViewSchema } from "../../gateway/channels/view.ts";
 import { print } from "../terminal.ts";
 
 const platform = z.enum(PLATFORMS);

@@ -1,5 +1,5 @@
-// Which dialects are served by converting another one, and how. The conversions
-// themselves are bridges/'s; this is the one place where the gateway knows of them.
+// Which bridge converts a request, and how the gateway uses it. The conversions are in bridges/. Only this file
+// knows which bridges exist.
 
 import { collectReply, spreadReply } from "../../bridges/responses-to-chat/response/collect.ts";
 import type { Asked } from "../../bridges/responses-to-chat/context.ts";
@@ -12,14 +12,14 @@ import type { Dialect, DialectName } from "../../dialects/dialect.ts";
 import { responses } from "../../dialects/responses.ts";
 import { type RequestBody, readNames } from "../intake/body.ts";
 
-/** Converts the answers of one request. */
+/** Converts the responses to one request. */
 export interface Bridge {
-  /** What was changed so that the upstream takes the request, for the client to see. */
+  /** What was changed so that the upstream accepts the request. The client sees it in a header. */
   readonly adjusted: readonly string[];
   convertReply(body: Uint8Array): { status: number; body: string };
   convertError(status: number, body: Uint8Array): { status: number; body: string };
   openStream(): ChatStream;
-  /** A whole reply as an event of the upstream's stream. */
+  /** Turns a whole response into an event of the upstream's stream. */
   spreadReply(body: Uint8Array): Uint8Array;
 }
 
@@ -46,5 +46,5 @@ const RESPONSES_TO_CHAT: Crossing = {
   },
 };
 
-/** Dialects without a row are spoken upstream as they are. */
+/** A dialect without a row is sent upstream unchanged. */
 export const CROSSINGS: Partial<Record<DialectName, Crossing>> = { chat: RESPONSES_TO_CHAT };
