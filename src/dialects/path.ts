@@ -25,7 +25,7 @@ export function findVerb(rest: string): { readonly start: number; readonly end: 
 }
 
 /** A path as its client meant it, where it can mean one thing only. The prefix is the relay's, or none. */
-export function forgivePath(path: string, relayPath: string): string {
+export function correctPath(path: string, relayPath: string): string {
   const whole = path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
   const prefix = whole.startsWith(`${relayPath}/`) ? relayPath : "";
   const tail = whole.slice(prefix.length).replace(/^\/v1(?:beta)?(?=\/v1(?:beta)?\/)/, "");

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { listDialect, recognise, type Recognised } from "../../src/dialects/index.ts";
+import { listDialect, recognise, type Recognition } from "../../src/dialects/index.ts";
 
 const NAMING = { relayPrefix: "relay", vendor: "goog" };
 
@@ -9,7 +9,7 @@ function ask(
   target: string,
   fields: Readonly<Record<string, string>> = {},
   naming = NAMING,
-): Recognised {
+): Recognition {
   return recognise({ method, target, field: (name) => fields[name] }, naming);
 }
 

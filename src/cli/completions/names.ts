@@ -3,7 +3,7 @@
 
 import { listBookedModels } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import type { Platform } from "../../config/schema.ts";
+import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { matchesGlob } from "../../lib/glob.ts";
 import type { Named, Suggestion } from "./complete.ts";
 import { listSelectable } from "../keys/group-choice.ts";
@@ -47,13 +47,6 @@ function listNames(what: Exclude<Named, "tool">, catalog: Catalog): Suggestion[]
   }
 }
 
-const MAKERS: Readonly<Record<Platform, readonly string[]>> = {
-  messages: ["anthropic"],
-  responses: ["openai"],
-  content: ["google"],
-  relay: ["anthropic", "google"],
-};
-
 /** What the config names, and of the models that the price book knows those that a channel would take. */
 function listModels({ channels, prices }: Catalog): string[] {
   const booked = listBookedModels();
@@ -61,7 +54,7 @@ function listModels({ channels, prices }: Catalog): string[] {
     ...aliases.keys(),
     ...(models ?? []).filter((model) => !model.includes("*")),
     ...booked
-      .filter(({ provider }) => MAKERS[platform].includes(provider))
+      .filter(({ provider }) => PLATFORM_ROWS[platform].makers.some(({ name }) => name === provider))
       .map(({ id }) => id)
       .filter((id) => models?.some((glob) => matchesGlob(glob, id)) ?? true),
   ]);
