@@ -39,7 +39,7 @@ async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void
   const { prices } = gateway.catalog;
   const request = await readRequestBody(call, gateway.catalog);
   const route = findMatch(key, request.model);
-  const job = createJob(call, request);
+  const job = createJob(call, request, route.group.platform);
   const bill = await openBill(job, route, prices, gateway);
   const stopWatching = watchClient(job, bill, gateway);
   try {
