@@ -8,6 +8,7 @@ import { content } from "./content.ts";
 import type { Dialect, Endpoint, Target } from "./dialect.ts";
 import {
   buildTable,
+  type ByClient,
   type Choice,
   type ClientKind,
   DIALECT_PATHS,
@@ -99,11 +100,27 @@ function choose<T>(choice: Choice<T>, lookup: Lookup): T {
   return "one" in choice ? choice.one : choice.by[readClientKind(lookup)];
 }
 
-/** By the headers that only clients of one dialect send. */
-function readClientKind({ request, table, query }: Lookup): ClientKind {
-  if (request.field(table.vendorHeader) !== undefined || dropKey(query) !== query) return "content";
-  const isMessages = request.field("anthropic-version") ?? request.field("x-api-key");
-  return isMessages === undefined ? "responses" : "messages";
+interface ClientSign {
+  readonly kind: ClientKind;
+  isSeen(lookup: Lookup): boolean;
+}
+
+/** What only the clients of one dialect send. The first sign that is seen decides. */
+const CLIENT_SIGNS: ByClient<ClientSign> = {
+  content: {
+    kind: "content",
+    isSeen: ({ request, table, query }) =>
+      request.field(table.vendorHeader) !== undefined || dropKey(query) !== query,
+  },
+  messages: {
+    kind: "messages",
+    isSeen: ({ request }) => (request.field("anthropic-version") ?? request.field("x-api-key")) !== undefined,
+  },
+  responses: { kind: "responses", isSeen: () => true },
+};
+
+function readClientKind(lookup: Lookup): ClientKind {
+  return Object.values(CLIENT_SIGNS).find(({ isSeen }) => isSeen(lookup))?.kind ?? "responses";
 }
 
 function findModel(path: string, lookup: Lookup): Recognition | null {
