@@ -2,12 +2,12 @@
 
 import type { Dialect } from "./dialect.ts";
 import { openChatMeter } from "./meters/chat.ts";
-import { shared, wordError } from "./openai.ts";
+import { OPENAI_PARTS, formWireError } from "./openai.ts";
 
 export const chat: Dialect = {
-  ...shared,
+  ...OPENAI_PARTS,
   name: "chat",
   /** No `[DONE]` follows: it would make the answer a finished one. */
-  errorEvent: (error) => `data: ${JSON.stringify({ error: wordError(error) })}\n\n`,
+  errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
   openMeter: openChatMeter,
 };

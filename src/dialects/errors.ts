@@ -5,7 +5,7 @@
 import type { ErrorCode, GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http1/types.ts";
 
-interface Words {
+interface ErrorNames {
   readonly messages: string;
   /** For responses and chat: type and code. An error's own wire code wins over the code. */
   readonly openai: readonly [type: string, code: string | null];
@@ -13,24 +13,24 @@ interface Words {
   readonly content: string;
 }
 
-const UNAUTHENTICATED: Words = {
+const UNAUTHENTICATED: ErrorNames = {
   messages: "authentication_error",
   openai: ["invalid_request_error", "invalid_api_key"],
   content: "UNAUTHENTICATED",
 };
 
 /** Claude Code hides the text of an overloaded_error: only a true 529 is called so. */
-const FAILED: Words = {
+const FAILED: ErrorNames = {
   messages: "api_error",
   openai: ["server_error", "server_error"],
   content: "UNAVAILABLE",
 };
 
-function refuseAs(messages: string, code: string | null, content: string): Words {
+function refuseAs(messages: string, code: string | null, content: string): ErrorNames {
   return { messages, openai: ["invalid_request_error", code], content };
 }
 
-export const WORDS: Readonly<Record<ErrorCode, Words>> = {
+export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   key_missing: UNAUTHENTICATED,
   key_unknown: UNAUTHENTICATED,
   key_disabled: UNAUTHENTICATED,
@@ -71,14 +71,14 @@ export const WORDS: Readonly<Record<ErrorCode, Words>> = {
 
 /** Official SDKs sleep for as long as it says, hours too, before they show the error; Claude Code shows it at once from
  *  here on. The error's words say when a limit resets. */
-const LONGEST_RETRY_AFTER = 90;
+const MAX_RETRY_AFTER_SECONDS = 90;
 
 /** The fields of an error's answer, whatever its dialect. */
 export function errorFields(error: GatewayError): Field[] {
   const { status, retryAfterSeconds } = error;
   const fields: Field[] = [["content-type", "application/json"]];
   if (retryAfterSeconds !== null) {
-    fields.push(["retry-after", String(Math.min(LONGEST_RETRY_AFTER, Math.ceil(retryAfterSeconds)))]);
+    fields.push(["retry-after", String(Math.min(MAX_RETRY_AFTER_SECONDS, Math.ceil(retryAfterSeconds)))]);
   }
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
   // Without it Claude Code goes on retrying a 401 for most of a minute.

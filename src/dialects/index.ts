@@ -120,7 +120,7 @@ const CLIENT_SIGNS: ByClient<ClientSign> = {
 };
 
 function readClientKind(lookup: Lookup): ClientKind {
-  return Object.values(CLIENT_SIGNS).find(({ isSeen }) => isSeen(lookup))?.kind ?? "responses";
+  return Object.values(CLIENT_SIGNS).find((sign) => sign.isSeen(lookup))?.kind ?? "responses";
 }
 
 function findModel(path: string, lookup: Lookup): Recognition | null {

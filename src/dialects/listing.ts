@@ -6,9 +6,9 @@ import { fieldOf, isObject, listOf, nameOf, parseJson } from "../lib/json/json.t
 import type { ModelEntry } from "./dialect.ts";
 
 /** No dialect gives more in one page. */
-const LARGEST_PAGE = 1000;
+const MAX_PAGE_MODELS = 1000;
 
-type Row = Readonly<Record<string, unknown>>;
+type ModelRecord = Readonly<Record<string, unknown>>;
 
 export interface Page {
   readonly models: readonly ModelEntry[];
@@ -33,10 +33,10 @@ function readRow(row: unknown): ModelEntry | null {
 function readNextQuery(parsed: unknown): string | null {
   const token = readNextToken(parsed);
   if (token !== null)
-    return String(new URLSearchParams({ pageSize: String(LARGEST_PAGE), pageToken: token }));
+    return String(new URLSearchParams({ pageSize: String(MAX_PAGE_MODELS), pageToken: token }));
   const last = nameOf(fieldOf(parsed, "last_id"));
   if (fieldOf(parsed, "has_more") !== true || last === undefined) return null;
-  return String(new URLSearchParams({ limit: String(LARGEST_PAGE), after_id: last }));
+  return String(new URLSearchParams({ limit: String(MAX_PAGE_MODELS), after_id: last }));
 }
 
 function readNextToken(parsed: unknown): string | null {
@@ -45,24 +45,24 @@ function readNextToken(parsed: unknown): string | null {
 }
 
 /** The upstream's own record, with what its shape lacks added and the name that the client knows. */
-export function fillRecord(model: ModelEntry, identity: Row, defaults: Row): Row {
+export function fillRecord(model: ModelEntry, identity: ModelRecord, defaults: ModelRecord): ModelRecord {
   return { ...model.raw, ...defaults, ...model.raw, ...identity };
 }
 
 /** The models after the one called `after`, at most `size` of them. */
 export function takeAfter(models: readonly ModelEntry[], after: string | null, size: number): Page {
-  const start = after === null ? 0 : findPlace(models, after) + 1;
+  const start = after === null ? 0 : findIndex(models, after) + 1;
   return { models: models.slice(start, start + size), hasMore: start + size < models.length };
 }
 
 /** The models just before the one called `before`. */
 export function takeBefore(models: readonly ModelEntry[], before: string, size: number): Page {
-  const end = findPlace(models, before);
+  const end = findIndex(models, before);
   const start = Math.max(0, end - size);
   return { models: models.slice(start, end), hasMore: start > 0 };
 }
 
-function findPlace(models: readonly ModelEntry[], id: string): number {
+function findIndex(models: readonly ModelEntry[], id: string): number {
   const place = models.findIndex((model) => model.id === id);
   if (place < 0)
     throw new GatewayError("bad_request", `The page to follow on, "${id}", is not in the list any more.`);
@@ -72,5 +72,5 @@ function findPlace(models: readonly ModelEntry[], id: string): number {
 /** The page size that a query asks for; without one, or with a senseless one, everything goes in one page. */
 export function readPageSize(query: URLSearchParams, name: string): number {
   const size = Number(query.get(name) ?? Number.NaN);
-  return Number.isInteger(size) && size > 0 ? Math.min(size, LARGEST_PAGE) : Number.POSITIVE_INFINITY;
+  return Number.isInteger(size) && size > 0 ? Math.min(size, MAX_PAGE_MODELS) : Number.POSITIVE_INFINITY;
 }

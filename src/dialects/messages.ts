@@ -2,7 +2,7 @@
 
 import type { GatewayError } from "../lib/errors.ts";
 import type { Dialect, ModelEntry } from "./dialect.ts";
-import { WORDS } from "./errors.ts";
+import { ERROR_NAMES } from "./errors.ts";
 import { fillRecord, readModelList, readPageSize, takeAfter, takeBefore } from "./listing.ts";
 import { openMessagesMeter } from "./meters/messages.ts";
 
@@ -35,7 +35,7 @@ export const messages: Dialect = {
 };
 
 function formError(error: GatewayError, requestId: string): string {
-  const type = WORDS[error.code].messages;
+  const type = ERROR_NAMES[error.code].messages;
   return JSON.stringify({ type: "error", error: { type, message: error.message }, request_id: requestId });
 }
 

@@ -3,7 +3,7 @@
 import type { GatewayError } from "../lib/errors.ts";
 import { isObject } from "../lib/json/json.ts";
 import type { Dialect, ModelEntry } from "./dialect.ts";
-import { WORDS } from "./errors.ts";
+import { ERROR_NAMES } from "./errors.ts";
 import { fillRecord, readModelList } from "./listing.ts";
 
 export interface WireError {
@@ -13,16 +13,16 @@ export interface WireError {
   readonly code: string | null;
 }
 
-export function wordError(error: GatewayError): WireError {
-  const [type, code] = WORDS[error.code].openai;
+export function formWireError(error: GatewayError): WireError {
+  const [type, code] = ERROR_NAMES[error.code].openai;
   return { message: error.message, type, param: error.param, code: error.wireCode ?? code };
 }
 
-type Shared = Omit<Dialect, "name" | "errorEvent" | "openMeter">;
+type SharedParts = Omit<Dialect, "name" | "errorEvent" | "openMeter">;
 
-export const shared: Shared = {
+export const OPENAI_PARTS: SharedParts = {
   sign: (credential) => ["authorization", `Bearer ${credential}`],
-  errorBody: (error) => JSON.stringify({ error: wordError(error) }),
+  errorBody: (error) => JSON.stringify({ error: formWireError(error) }),
   eventCloser: "\n\n",
   resetAfterErrorEvent: false,
   listBody(models, query) {

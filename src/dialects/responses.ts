@@ -2,13 +2,13 @@
 
 import type { Break, Dialect } from "./dialect.ts";
 import { openResponsesMeter } from "./meters/responses.ts";
-import { shared, type WireError, wordError } from "./openai.ts";
+import { OPENAI_PARTS, type WireError, formWireError } from "./openai.ts";
 
 export const responses: Dialect = {
-  ...shared,
+  ...OPENAI_PARTS,
   name: "responses",
   errorEvent(error, requestId, at = {}) {
-    const failed = formFailed(wordError(error), requestId, at);
+    const failed = formFailed(formWireError(error), requestId, at);
     return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`;
   },
   openMeter: openResponsesMeter,

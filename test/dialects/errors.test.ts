@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { chat } from "../../src/dialects/chat.ts";
 import { content } from "../../src/dialects/content.ts";
-import { errorFields, WORDS } from "../../src/dialects/errors.ts";
+import { errorFields, ERROR_NAMES } from "../../src/dialects/errors.ts";
 import { messages } from "../../src/dialects/messages.ts";
 import { relay } from "../../src/dialects/relay.ts";
 import { responses } from "../../src/dialects/responses.ts";
@@ -89,9 +89,9 @@ describe("the contract's words", () => {
     ["overloaded", 529, "overloaded_error", "server_error", "UNAVAILABLE"],
   ])("%s", (code, status, type, wireCode, rpc) => {
     expect<number>(STATUS_OF[code]).toBe(status);
-    expect(WORDS[code].messages).toBe(type);
-    expect(WORDS[code].openai[1]).toBe(wireCode);
-    expect(WORDS[code].content).toBe(rpc);
+    expect(ERROR_NAMES[code].messages).toBe(type);
+    expect(ERROR_NAMES[code].openai[1]).toBe(wireCode);
+    expect(ERROR_NAMES[code].content).toBe(rpc);
   });
 });
 

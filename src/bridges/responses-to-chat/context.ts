@@ -10,14 +10,14 @@ export interface ItemOrigin {
 }
 
 /** Who asked, and when: for answers that do not say who they are. */
-export interface Asked {
+export interface RequestStamp {
   readonly id: string;
   /** Milliseconds. */
   readonly time: number;
 }
 
 export interface BridgeContext {
-  readonly asked: Asked;
+  readonly stamp: RequestStamp;
   /** As the client named it. */
   readonly model: string;
   readonly stream: boolean;

@@ -4,10 +4,10 @@
 import type { WireError } from "../../dialects/openai.ts";
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import type { BridgeContext } from "./context.ts";
-import { Failure } from "./response/events.ts";
+import { ReplyError } from "./response/events.ts";
 import { translateMessage, translatePath } from "./request/paths.ts";
 
-export interface Refusal {
+export interface ChatError {
   readonly status: number;
   readonly error: WireError;
 }
@@ -19,10 +19,10 @@ export function convertError(
   context: BridgeContext,
 ): { status: number; body: string } {
   const failure = readFailure(typeof body === "string" ? body : new TextDecoder().decode(body));
-  const translated = translate(failure, context);
+  const translated = translateNames(failure, context);
   const refusal =
     failure.code === "model_not_found" && (status === 400 || status === 404)
-      ? refuseModel(context)
+      ? reportUnknownModel(context)
       : { status, error: { ...translated, type: failure.type || nameType(status) } };
   return { status: refusal.status, body: writeError(refusal.error) };
 }
@@ -32,17 +32,17 @@ export function writeError(error: WireError): string {
 }
 
 /** A failure inside of an answer whose status was 200. */
-export function judgeFailure(failure: Failure, context: BridgeContext): Refusal {
+export function convertFailure(failure: ReplyError, context: BridgeContext): ChatError {
   const { code } = failure;
-  if (code === "model_not_found") return refuseModel(context);
+  if (code === "model_not_found") return reportUnknownModel(context);
   if (code === "insufficient_quota" || failure.type === "insufficient_quota") return OUT_OF_QUOTA;
   const status = statusOf(code ?? failure.type);
-  const error = translate(failure, context);
+  const error = translateNames(failure, context);
   return { status, error: { ...error, type: isGenericType(failure.type) ? nameType(status) : failure.type } };
 }
 
 /** What the gateway itself finds wrong with an answer. */
-export function blameUpstream(status: number, code: string, message: string): Refusal {
+export function blameUpstream(status: number, code: string, message: string): ChatError {
   return { status, error: { message, type: "server_error", param: null, code } };
 }
 
@@ -73,7 +73,7 @@ function isGenericType(type: string): boolean {
   return type === "" || type === "error";
 }
 
-function translate(failure: Failure, context: BridgeContext): Omit<WireError, "type"> {
+function translateNames(failure: ReplyError, context: BridgeContext): Omit<WireError, "type"> {
   const message = translateMessage(failure.message || "The upstream failed without saying why.", context);
   const param = failure.param === null ? null : translatePath(failure.param, context);
   const about = failure.code === "context_length_exceeded" ? "messages" : param;
@@ -81,7 +81,7 @@ function translate(failure: Failure, context: BridgeContext): Omit<WireError, "t
 }
 
 /** Not found is 404 in chat, where Responses says 400. */
-function refuseModel(context: BridgeContext): Refusal {
+function reportUnknownModel(context: BridgeContext): ChatError {
   const message = `The model \`${context.model}\` does not exist or you do not have access to it.`;
   return {
     status: 404,
@@ -89,14 +89,14 @@ function refuseModel(context: BridgeContext): Refusal {
   };
 }
 
-const SHOWN = 500;
+const MAX_SHOWN_CHARACTERS = 500;
 
 /** The error object; a body of some other shape, or without a message, is the message itself. */
-function readFailure(body: string): Failure {
+function readFailure(body: string): ReplyError {
   const parsed = parseJson(body);
   const outer = isObject(parsed) ? parsed : {};
   const { error } = outer;
   const message = typeof error === "string" ? error : (outer["message"] ?? outer["detail"]);
-  const failure = Failure.parse(isObject(error) ? error : { ...outer, message });
-  return failure.message === "" ? { ...failure, message: body.slice(0, SHOWN).trim() } : failure;
+  const failure = ReplyError.parse(isObject(error) ? error : { ...outer, message });
+  return failure.message === "" ? { ...failure, message: body.slice(0, MAX_SHOWN_CHARACTERS).trim() } : failure;
 }

@@ -56,7 +56,7 @@ function refuseUnknown(param: string): never {
 }
 
 /** What is a function is no custom tool as well. */
-export function rejectOtherKind(record: Json, type: "function" | "custom", path: string): void {
+export function rejectSecondKind(record: Json, type: "function" | "custom", path: string): void {
   const other = type === "function" ? "custom" : "function";
   if (!isAbsent(record[other])) refuseUnknown(`${path}.${other}`);
 }

@@ -2,14 +2,14 @@
 
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openChatMeter(contentType: string): Meter {
   return openMeter(contentType, new ChatReader());
 }
 
-class ChatReader implements Reader {
+class ChatReader implements UsageReader {
   // Not `"usage"`: with include_usage every chunk has one, null until the last.
   readonly needles = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"'];
   readonly shape = {

@@ -3,8 +3,8 @@
 
 import type { Meter, Reading, Tariff, Usage } from "../../billing/usage.ts";
 import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
-import { keepCounted } from "./openai.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
+import { dropZeros } from "./openai.ts";
 
 export function openContentMeter(contentType: string): Meter {
   return openMeter(contentType, new ContentReader());
@@ -13,7 +13,7 @@ export function openContentMeter(contentType: string): Meter {
 /** More searches than this in one answer are not told apart. */
 const MAX_QUERIES = 1000;
 
-class ContentReader implements Reader {
+class ContentReader implements UsageReader {
   readonly needles = [
     '"usageMetadata"',
     '"finishReason"',
@@ -67,14 +67,14 @@ class ContentReader implements Reader {
   }
 
   report(): Omit<Reading, "estimatedOutput"> {
-    const tokens = usageOf(this.#raw);
+    const tokens = readUsage(this.#raw);
     const calls = this.#countCalls();
     const counted = tokens !== null || Object.keys(calls).length > 0;
     return {
       model: this.#model,
       parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
       raw: this.#raw,
-      tariff: tariffOf(this.#raw),
+      tariff: readTariff(this.#raw),
       end: this.#failed ? "error" : this.#finished ? "complete" : "open",
       final: this.#finished,
     };
@@ -114,7 +114,7 @@ const MEDIA = [
 ] as const;
 
 /** Null where nothing was counted. */
-function usageOf(snapshot: unknown): Usage | null {
+function readUsage(snapshot: unknown): Usage | null {
   const prompt = countOf(fieldOf(snapshot, "promptTokenCount"));
   const candidates = countOf(fieldOf(snapshot, "candidatesTokenCount"));
   const thoughts = countOf(fieldOf(snapshot, "thoughtsTokenCount"));
@@ -122,13 +122,13 @@ function usageOf(snapshot: unknown): Usage | null {
   if ((prompt ?? candidates ?? thoughts ?? tools) === undefined) return null;
   const produced = fieldOf(snapshot, "candidatesTokensDetails");
   const outputs = {
-    output_image: modalityOf(produced, "IMAGE"),
-    output_audio: modalityOf(produced, "AUDIO"),
-    output_video: modalityOf(produced, "VIDEO"),
+    output_image: countModality(produced, "IMAGE"),
+    output_audio: countModality(produced, "AUDIO"),
+    output_video: countModality(produced, "VIDEO"),
   };
   const special = outputs.output_image + outputs.output_audio + outputs.output_video;
-  return keepCounted({
-    ...inputsOf(snapshot, prompt ?? 0),
+  return dropZeros({
+    ...readInputs(snapshot, prompt ?? 0),
     tool_prompt: tools ?? 0,
     output: Math.max(0, (candidates ?? 0) - special) + (thoughts ?? 0),
     ...outputs,
@@ -140,7 +140,7 @@ function usageOf(snapshot: unknown): Usage | null {
  * The details are partial: they only tell the special modalities, the rest is text (documents too, which cost
  * the same). Cached tokens that no modality is told for are text first.
  */
-function inputsOf(snapshot: unknown, prompt: number): Usage {
+function readInputs(snapshot: unknown, prompt: number): Usage {
   const cached = countOf(fieldOf(snapshot, "cachedContentTokenCount")) ?? 0;
   // An embedding's are called by the second name.
   const details = fieldOf(snapshot, "promptTokensDetails") ?? fieldOf(snapshot, "promptTokenDetails");
@@ -148,8 +148,8 @@ function inputsOf(snapshot: unknown, prompt: number): Usage {
   let text = prompt;
   let textCached = cached;
   for (const { modality, fresh, cached: kept } of MEDIA) {
-    const all = Math.min(text, modalityOf(details, modality));
-    const hit = Math.min(all, textCached, modalityOf(fieldOf(snapshot, "cacheTokensDetails"), modality));
+    const all = Math.min(text, countModality(details, modality));
+    const hit = Math.min(all, textCached, countModality(fieldOf(snapshot, "cacheTokensDetails"), modality));
     usage[fresh] = all - hit;
     usage[kept] = hit;
     text -= all;
@@ -164,7 +164,7 @@ function inputsOf(snapshot: unknown, prompt: number): Usage {
   return { input: Math.max(0, text - textCached), cache_read: textCached, ...usage };
 }
 
-function modalityOf(details: unknown, modality: keyof typeof NUMBER_OF): number {
+function countModality(details: unknown, modality: keyof typeof NUMBER_OF): number {
   let count = 0;
   for (const detail of listOf(details)) {
     const told = fieldOf(detail, "modality");
@@ -174,7 +174,7 @@ function modalityOf(details: unknown, modality: keyof typeof NUMBER_OF): number 
   return count;
 }
 
-function tariffOf(snapshot: unknown): Tariff {
+function readTariff(snapshot: unknown): Tariff {
   const service_tier = nameOf(fieldOf(snapshot, "serviceTier"));
   const traffic_type = nameOf(fieldOf(snapshot, "trafficType"));
   return {

@@ -3,7 +3,7 @@
 
 import type { Meter, Part, Reading, Tariff, Usage } from "../../billing/usage.ts";
 import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
 
 export function openMessagesMeter(contentType: string): Meter {
   return openMeter(contentType, new MessagesReader());
@@ -11,7 +11,7 @@ export function openMessagesMeter(contentType: string): Meter {
 
 type Counters = Readonly<Record<string, unknown>>;
 
-class MessagesReader implements Reader {
+class MessagesReader implements UsageReader {
   // The blocks that begin with a server tool's result and the signatures of thoughts are long and no output.
   readonly needles = ["message_", '"error"', "content_block_start", "signature_delta"];
   readonly shape = {
@@ -48,9 +48,9 @@ class MessagesReader implements Reader {
   report(): Omit<Reading, "estimatedOutput"> {
     return {
       model: this.#model,
-      parts: partsOf(this.#usage),
+      parts: readParts(this.#usage),
       raw: Object.keys(this.#usage).length > 0 ? this.#usage : null,
-      tariff: tariffOf(this.#usage),
+      tariff: readTariff(this.#usage),
       end: this.#end,
       final: this.#final,
     };
@@ -67,7 +67,7 @@ class MessagesReader implements Reader {
     const earlier = { ...this.#usage };
     // A split by lifetime that a later total contradicts is of an earlier moment.
     const total = countOf(reported["cache_creation_input_tokens"]);
-    const split = splitOf(earlier);
+    const split = readLifetimes(earlier);
     if (total !== undefined && total < split.short + split.long) delete earlier["cache_creation"];
     const said = dropNulls(reported);
     this.#usage = { ...earlier, ...said };
@@ -83,7 +83,7 @@ function dropNulls(counters: Counters): Counters {
   return counters;
 }
 
-function splitOf(counters: Counters): { short: number; long: number } {
+function readLifetimes(counters: Counters): { short: number; long: number } {
   const split = counters["cache_creation"];
   return {
     short: countOf(fieldOf(split, "ephemeral_5m_input_tokens")) ?? 0,
@@ -95,17 +95,17 @@ function splitOf(counters: Counters): { short: number; long: number } {
  * Passes that the totals leave out (compaction, advisor, fallback) are told in `iterations`: where there is
  * such a pass, each iteration is a part of its own; else the totals are the only part.
  */
-function partsOf(counters: Counters): readonly Part[] {
-  const whole = usageOf(counters);
+function readParts(counters: Counters): readonly Part[] {
+  const whole = readUsage(counters);
   if (whole === null) return [];
   const iterations = listOf(counters["iterations"]).filter(isObject);
   const apart = iterations.some((pass) => pass["type"] !== "message" || nameOf(pass["model"]) !== undefined);
-  const extras = extrasOf(counters);
+  const extras = readExtras(counters);
   if (!apart) return [{ model: null, pass: "message", usage: { ...whole, ...extras } }];
   const parts = iterations.map((pass): Part => ({
     model: nameOf(pass["model"]) ?? null,
     pass: nameOf(pass["type"]) ?? "message",
-    usage: usageOf(pass) ?? {},
+    usage: readUsage(pass) ?? {},
   }));
   // What is told for the whole answer only goes to the answer's own largest pass.
   const own = parts.filter((part) => part.pass === "message");
@@ -115,13 +115,13 @@ function partsOf(counters: Counters): readonly Part[] {
   return parts.map((part) => (part === main ? { ...part, usage: { ...part.usage, ...extras } } : part));
 }
 
-function usageOf(counters: Counters): Usage | null {
+function readUsage(counters: Counters): Usage | null {
   const input = countOf(counters["input_tokens"]);
   const output = countOf(counters["output_tokens"]);
   const read = countOf(counters["cache_read_input_tokens"]);
   const written = countOf(counters["cache_creation_input_tokens"]);
   if ((input ?? output ?? read ?? written) === undefined) return null;
-  const { short, long } = splitOf(counters);
+  const { short, long } = readLifetimes(counters);
   // Writes that no lifetime is told for (a server tool's, an old API version's) are of five minutes.
   const rest = Math.max(0, (written ?? 0) - short - long);
   return {
@@ -134,13 +134,13 @@ function usageOf(counters: Counters): Usage | null {
 }
 
 /** Thinking, and calls that bear a fee. Web fetches are free. */
-function extrasOf(counters: Counters): Usage {
+function readExtras(counters: Counters): Usage {
   const reasoning = countOf(fieldOf(counters["output_tokens_details"], "thinking_tokens"));
   const searches = countOf(fieldOf(counters["server_tool_use"], "web_search_requests"));
   return { ...(reasoning ? { reasoning } : {}), ...(searches ? { web_search: searches } : {}) };
 }
 
-function tariffOf(counters: Counters): Tariff {
+function readTariff(counters: Counters): Tariff {
   const service_tier = nameOf(counters["service_tier"]);
   const inference_geo = nameOf(counters["inference_geo"]);
   const speed = nameOf(counters["speed"]);

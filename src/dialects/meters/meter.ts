@@ -9,7 +9,7 @@ import { Sieve, type Shape } from "../../lib/json/json-pick-stream.ts";
 import { LineScanner, readDataLine, type LineSink } from "../../lib/sse/sse-needles.ts";
 
 /** What a dialect knows of its answers. */
-export interface Reader {
+export interface UsageReader {
   /** A line of a stream is looked into when it holds one of these; every line that counts tokens does. */
   readonly needles: readonly string[];
   /** What is picked of an event that is too long to hold, and of a body. */
@@ -24,21 +24,21 @@ export interface Reader {
 }
 
 /** Longer lines are picked from as they pass instead of being held. */
-const LINE_BYTES = 64 * 1024;
+const MAX_LINE_BYTES = 64 * 1024;
 /** English and code come to about four bytes a token, whichever the tokenizer. */
 const BYTES_PER_TOKEN = 4;
 /** What a JSON body spends on its frame: ids, usage, names. */
 const BODY_FRAME_BYTES = 1000;
 /** No model says more than this: a longer body bears pictures or sound, whose bytes tell nothing of tokens. */
-const LONGEST_TEXT_BYTES = 512 * 1024;
+const MAX_TEXT_BODY_BYTES = 512 * 1024;
 
 /** A body up to this size is parsed when it comes in one piece: far cheaper than to pick from it byte by byte. */
-const SHORT_BODY_BYTES = 64 * 1024;
+const MAX_PARSED_BODY_BYTES = 64 * 1024;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /** The content type decides; where it says neither, the first byte does. */
-export function openMeter(contentType: string, reader: Reader): Meter {
+export function openMeter(contentType: string, reader: UsageReader): Meter {
   if (contentType.includes("event-stream")) return new StreamMeter(reader);
   if (contentType.includes("json")) return new BodyMeter(reader);
   let meter: Meter | null = null;
@@ -62,18 +62,18 @@ function startsJson(chunk: Uint8Array): boolean {
  * for running text in any of the dialects; it knows nothing of hidden reasoning.
  */
 class StreamMeter implements Meter {
-  readonly #reader: Reader;
+  readonly #reader: UsageReader;
   readonly #lines: LineScanner;
   /** Text bytes of the events that were looked into. */
   #textBytes = 0;
   #sampledBytes = 0;
   #sampledText = 0;
 
-  constructor(reader: Reader) {
+  constructor(reader: UsageReader) {
     this.#reader = reader;
     this.#lines = new LineScanner({
       needles: reader.needles,
-      limit: LINE_BYTES,
+      limit: MAX_LINE_BYTES,
       onLine: (line) => {
         this.#textBytes += this.#take(line);
       },
@@ -135,14 +135,14 @@ class StreamMeter implements Meter {
 
 /** A JSON body, or a list of JSON values that comes bit by bit. */
 class BodyMeter implements Meter {
-  readonly #reader: Reader;
+  readonly #reader: UsageReader;
   /** Null while nothing has come, and where the body came in one piece. */
   #sieve: Sieve | null = null;
   #bytes = 0;
   /** Bytes of text in a list's values. */
   #textBytes = 0;
 
-  constructor(reader: Reader) {
+  constructor(reader: UsageReader) {
     this.#reader = reader;
   }
 
@@ -159,7 +159,7 @@ class BodyMeter implements Meter {
   }
 
   #learnWhole(bytes: Buffer): boolean {
-    if (bytes.length > SHORT_BODY_BYTES) return false;
+    if (bytes.length > MAX_PARSED_BODY_BYTES) return false;
     if (bytes[0] !== OPEN_OBJECT || bytes[bytes.length - 1] !== CLOSE_OBJECT) return false;
     const value = parseJson(bytes.toString());
     if (value !== undefined) this.#reader.learn(value);
@@ -182,6 +182,6 @@ class BodyMeter implements Meter {
   }
 
   #guessText(): number {
-    return this.#bytes > LONGEST_TEXT_BYTES ? 0 : Math.max(0, this.#bytes - BODY_FRAME_BYTES);
+    return this.#bytes > MAX_TEXT_BODY_BYTES ? 0 : Math.max(0, this.#bytes - BODY_FRAME_BYTES);
   }
 }

@@ -23,7 +23,7 @@ export function readOpenaiUsage(
   // Some compatible platforms count reasoning beside the output instead of inside; their total tells.
   const isBeside = countIn(usage, "total_tokens") === (total ?? 0) + (produced ?? 0) + reasoning;
   const beside = isBeside ? reasoning : 0;
-  return keepCounted({
+  return dropZeros({
     input: Math.max(0, (total ?? 0) - read - written - audioIn - imageIn),
     cache_read: read,
     cache_write: written,
@@ -40,7 +40,7 @@ function countIn(value: unknown, name: string): number {
 }
 
 /** Without the zeros that say nothing: input and output are always told. */
-export function keepCounted(usage: Usage): Usage {
+export function dropZeros(usage: Usage): Usage {
   const counted = Object.entries(usage).filter(
     ([kind, count]) => count > 0 || kind === "input" || kind === "output",
   );

@@ -3,7 +3,7 @@
 
 import type { CallKind, Meter, Reading, Usage } from "../../billing/usage.ts";
 import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openResponsesMeter(contentType: string): Meter {
@@ -26,13 +26,13 @@ const RESPONSE_SHAPE = {
 /** More calls than this in one answer are not told apart. */
 const MAX_CALLS = 10_000;
 
-interface Call {
+interface BilledCall {
   readonly kind: CallKind;
   /** Calls with the same fee key bear one fee: a container is paid once. */
   readonly feeKey: string;
 }
 
-class ResponsesReader implements Reader {
+class ResponsesReader implements UsageReader {
   // Events that repeat text (`….done`) or bear hidden reasoning are looked into so that they are not taken for output.
   readonly needles = ['"response"', '.done"', '"error"', 'output_item.added"'];
   readonly shape = {
@@ -49,7 +49,7 @@ class ResponsesReader implements Reader {
   #end: Reading["end"] = "open";
   #stored: Reading["stored"];
   #preview = false;
-  readonly #calls = new Map<string, Call>();
+  readonly #calls = new Map<string, BilledCall>();
   /** Kind and place in the output → key of the call. */
   readonly #places = new Map<string, string>();
 
@@ -102,7 +102,7 @@ class ResponsesReader implements Reader {
 
   /** An item is told when it is done and again in the last event, by some upstreams under another id: it counts once. */
   #learnItem(item: unknown, index: unknown): void {
-    const call = callOf(item);
+    const call = readBilledCall(item);
     if (call === null || this.#calls.size >= MAX_CALLS) return;
     const id = nameOf(fieldOf(item, "id")) ?? String(index);
     const place = typeof index === "number" ? `${call.kind} ${index}` : id;
@@ -126,7 +126,7 @@ class ResponsesReader implements Reader {
 }
 
 /** The fee that an output item bears; null: none. Opening a page and finding in it are free. */
-function callOf(item: unknown): Call | null {
+function readBilledCall(item: unknown): BilledCall | null {
   switch (fieldOf(item, "type")) {
     case "web_search_call": {
       const action = nameOf(fieldOf(fieldOf(item, "action"), "type"));

@@ -2,7 +2,7 @@
 // bridges/. The gateway knows of them only here.
 
 import { collectReply, spreadReply } from "../../bridges/responses-to-chat/response/collect.ts";
-import type { Asked } from "../../bridges/responses-to-chat/context.ts";
+import type { RequestStamp } from "../../bridges/responses-to-chat/context.ts";
 import { convertError } from "../../bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../bridges/responses-to-chat/response/completion.ts";
 import { convertRequest } from "../../bridges/responses-to-chat/request/request.ts";
@@ -30,7 +30,7 @@ export interface Crossing {
   /** The channel's dialect, and the path of its endpoint. */
   readonly dialect: Dialect;
   readonly path: string;
-  cross(asked: Asked, request: RequestBody, plain: Uint8Array): { body: RequestBody; bridge: Bridge };
+  cross(asked: RequestStamp, request: RequestBody, plain: Uint8Array): { body: RequestBody; bridge: Bridge };
 }
 
 const RESPONSES_TO_CHAT: Crossing = {

@@ -20,7 +20,7 @@ import {
 } from "../json.ts";
 import type { BridgeContext } from "../context.ts";
 
-const SAME = [
+const SAME_NAME = [
   "temperature",
   "top_p",
   "metadata",
@@ -60,11 +60,11 @@ const WITHOUT_EFFECT = ["seed"];
 /** Without a counterpart: refused unless the value asks for nothing. */
 const REFUSED: Readonly<Record<string, (value: unknown, name: string) => void>> = {
   n: (value, name) => {
-    if (value !== 1) refuseUnsupportedValue(name, say(value), " Only the default (1) value is supported.");
+    if (value !== 1) refuseUnsupportedValue(name, quoteValue(value), " Only the default (1) value is supported.");
   },
   modalities: (value, name) => {
     const spoken = Array.isArray(value) ? value.find((each) => each !== "text") : value;
-    if (spoken !== undefined) refuseUnsupportedValue(name, say(spoken), " Only 'text' is supported.");
+    if (spoken !== undefined) refuseUnsupportedValue(name, quoteValue(spoken), " Only 'text' is supported.");
   },
   stop: (value, name) => {
     if (value !== "" && !(Array.isArray(value) && value.length === 0)) refuseUnsupported(name);
@@ -80,11 +80,11 @@ const REFUSED: Readonly<Record<string, (value: unknown, name: string) => void>> 
     refuse("unsupported_parameter", name, "Web search options not supported with this model."),
 };
 
-const KNOWN = new Set([...SAME, ...CONVERTED, ...WITHOUT_EFFECT, ...Object.keys(REFUSED)]);
+const KNOWN = new Set([...SAME_NAME, ...CONVERTED, ...WITHOUT_EFFECT, ...Object.keys(REFUSED)]);
 
 /** Names that mean the same to the client and to the upstream. */
 export const SHARED_NAMES: ReadonlySet<string> = new Set([
-  ...SAME,
+  ...SAME_NAME,
   "model",
   "tools",
   "tool_choice",
@@ -95,23 +95,23 @@ export const SHARED_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /** Every field is known, and none that has no counterpart asks for something. */
-export function rejectForeign(request: Json): void {
+export function rejectUnsupported(request: Json): void {
   rejectUnknown(request, KNOWN, "");
   for (const [name, rule] of Object.entries(REFUSED)) {
     if (!isAbsent(request[name])) rule(request[name], name);
   }
 }
 
-export function copySame(request: Json): Json {
+export function copySameName(request: Json): Json {
   const { user } = request;
-  if (typeof user === "string" && user.length > LONGEST_USER) {
-    const limit = `Expected a string with maximum length ${LONGEST_USER}, but got a string with length ${user.length} instead.`;
+  if (typeof user === "string" && user.length > MAX_USER_CHARACTERS) {
+    const limit = `Expected a string with maximum length ${MAX_USER_CHARACTERS}, but got a string with length ${user.length} instead.`;
     refuse("string_above_max_length", "user", `Invalid 'user': string too long. ${limit}`);
   }
-  return pickPresent(request, SAME);
+  return pickPresent(request, SAME_NAME);
 }
 
-const LONGEST_USER = 64;
+const MAX_USER_CHARACTERS = 64;
 
 export interface TokenCap {
   readonly field: BridgeContext["maxTokensField"];
@@ -121,7 +121,7 @@ export interface TokenCap {
 }
 
 /** Responses takes no cap under this. */
-const LEAST_TOKENS = 16;
+const MIN_OUTPUT_TOKENS = 16;
 
 export function readTokenCap(request: Json): TokenCap {
   const old = readInteger(request["max_tokens"], "max_tokens");
@@ -136,15 +136,15 @@ export function readTokenCap(request: Json): TokenCap {
     const expected = `Expected a value >= 1, but got ${asked} instead.`;
     refuse("integer_below_min_value", field, `Invalid '${field}': integer below minimum value. ${expected}`);
   }
-  const raised = asked !== null && asked < LEAST_TOKENS;
-  return { field, value: raised ? LEAST_TOKENS : asked, raised };
+  const raised = asked !== null && asked < MIN_OUTPUT_TOKENS;
+  return { field, value: raised ? MIN_OUTPUT_TOKENS : asked, raised };
 }
 
 /** `text` of the upstream's request: the format and the verbosity. */
 export function convertText(request: Json): Json {
   const { response_format: format, verbosity } = request;
   const text: Json = {};
-  if (!isAbsent(format)) text["format"] = convertFormat(format);
+  if (!isAbsent(format)) text["format"] = convertResponseFormat(format);
   if (!isAbsent(verbosity)) text["verbosity"] = verbosity;
   return Object.keys(text).length === 0 ? {} : { text };
 }
@@ -152,7 +152,7 @@ export function convertText(request: Json): Json {
 const FORMATS = ["text", "json_object", "json_schema"];
 const SCHEMA_KEYS = new Set(["name", "description", "schema", "strict"]);
 
-function convertFormat(value: unknown): Json {
+function convertResponseFormat(value: unknown): Json {
   const format = requireRecord(value, "response_format");
   const type = requireString(format["type"], "response_format.type");
   if (!FORMATS.includes(type)) refuseValue("response_format.type", type, FORMATS);
@@ -209,6 +209,6 @@ function refuseNonZero(value: unknown, name: string): void {
   if (value !== 0) refuseUnsupported(name);
 }
 
-function say(value: unknown): string {
+function quoteValue(value: unknown): string {
   return typeof value === "string" ? `'${value}'` : JSON.stringify(value);
 }

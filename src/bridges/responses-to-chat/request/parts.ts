@@ -35,7 +35,7 @@ const ANY_INPUT: PartRules = {
   input_audio: refuseAudio,
 };
 /** Cache breakpoints have no place in an assistant's output. */
-const ASSISTANT: PartRules = {
+const ASSISTANT_PARTS: PartRules = {
   text: (part, path) => {
     rejectUnknown(part, TEXT_KEYS, path);
     if (!isAbsent(part[BREAKPOINT])) refuseUnsupported(`${path}.${BREAKPOINT}`);
@@ -48,7 +48,7 @@ const ASSISTANT: PartRules = {
 };
 
 /** Instructions may hold text only. */
-export function convertInstruction(content: unknown, path: string): string | Json[] {
+export function convertInstructions(content: unknown, path: string): string | Json[] {
   return convertContent(content, path, TEXT_ONLY);
 }
 
@@ -58,10 +58,10 @@ export function convertInput(content: unknown, path: string): string | Json[] {
 }
 
 /** What the assistant said, its refusal included; null when it said nothing. */
-export function convertSpeech(message: Json, path: string): string | Json[] | null {
+export function convertAssistantContent(message: Json, path: string): string | Json[] | null {
   const refusal = readString(message["refusal"], `${path}.refusal`);
   const { content } = message;
-  const said = isAbsent(content) ? null : convertContent(content, `${path}.content`, ASSISTANT);
+  const said = isAbsent(content) ? null : convertContent(content, `${path}.content`, ASSISTANT_PARTS);
   if (refusal !== null && refusal !== "") return [...listParts(said), { type: "refusal", refusal }];
   const only = Array.isArray(said) && said.length === 1 ? said[0] : undefined;
   return typeof only?.["text"] === "string" ? only["text"] : said;

@@ -7,13 +7,13 @@ import { SHARED_NAMES } from "./fields.ts";
 /** A part of a path to find, and what it is called in chat. */
 type Renaming = readonly [RegExp, string];
 
-const PART: readonly Renaming[] = [
+const PART_RENAMINGS: readonly Renaming[] = [
   [/^(\[\d+\])\.image_url$/, "$1.image_url.url"],
   [/^(\[\d+\])\.detail$/, "$1.image_url.detail"],
   [/^(\[\d+\])\.(file_data|file_id|filename)$/, "$1.file.$2"],
 ];
 
-const INSIDE: Readonly<Record<ItemKind, readonly Renaming[]>> = {
+const ITEM_RENAMINGS: Readonly<Record<ItemKind, readonly Renaming[]>> = {
   message: [],
   output: [
     [/^\.call_id$/, ".tool_call_id"],
@@ -29,7 +29,7 @@ const INSIDE: Readonly<Record<ItemKind, readonly Renaming[]>> = {
   ],
 };
 
-const FIXED: readonly Renaming[] = [
+const FIELD_RENAMINGS: readonly Renaming[] = [
   // For the one thing that is ever asked to be included.
   [/^include(?:\[0\])?$/, "logprobs"],
   [/^input$/, "messages"],
@@ -41,10 +41,10 @@ const FIXED: readonly Renaming[] = [
 ];
 
 /** Chat nests a choice deeper, by its kind: the whole of it is named. */
-const MODERN: readonly Renaming[] = [[/^tool_choice\..+/, "tool_choice"], ...FIXED];
-const LEGACY: readonly Renaming[] = [[/^tools$/, "functions"], [/^tool_choice/, "function_call"], ...FIXED];
+const TOOLS_RENAMINGS: readonly Renaming[] = [[/^tool_choice\..+/, "tool_choice"], ...FIELD_RENAMINGS];
+const FUNCTIONS_RENAMINGS: readonly Renaming[] = [[/^tools$/, "functions"], [/^tool_choice/, "function_call"], ...FIELD_RENAMINGS];
 
-const CUSTOM_TOOL: readonly Renaming[] = [
+const CUSTOM_TOOL_RENAMINGS: readonly Renaming[] = [
   [/^\.format\.(syntax|definition)/, ".format.grammar.$1"],
   [/^\./, ".custom."],
 ];
@@ -56,7 +56,7 @@ export function translatePath(path: string, context: BridgeContext): string | nu
   if (item !== null) return translateItem(Number(item[1]), item[2] ?? "", context);
   const tool = /^tools\[(\d+)\](.*)$/.exec(path);
   if (tool !== null) return translateTool(Number(tool[1]), tool[2] ?? "", context);
-  const fixed = rename(path, context.legacy ? LEGACY : MODERN);
+  const fixed = rename(path, context.legacy ? FUNCTIONS_RENAMINGS : TOOLS_RENAMINGS);
   if (fixed !== path) return fixed;
   return SHARED_NAMES.has(/^[a-z_]*/.exec(path)?.[0] ?? "") ? path : null;
 }
@@ -77,10 +77,10 @@ export function translateMessage(message: string, context: BridgeContext): strin
 function translateItem(index: number, inside: string, context: BridgeContext): string | null {
   const origin = context.origins[index];
   if (origin === undefined) return null;
-  const renamed = rename(inside, INSIDE[origin.kind]);
+  const renamed = rename(inside, ITEM_RENAMINGS[origin.kind]);
   const legacy = origin.path.endsWith(".function_call") ? renamed.replace(".function.", ".") : renamed;
   const content = /^(\.content)(\[.*)$/.exec(legacy);
-  return origin.path + (content === null ? legacy : `${content[1]}${rename(content[2] ?? "", PART)}`);
+  return origin.path + (content === null ? legacy : `${content[1]}${rename(content[2] ?? "", PART_RENAMINGS)}`);
 }
 
 function translateTool(index: number, inside: string, context: BridgeContext): string {
@@ -88,7 +88,7 @@ function translateTool(index: number, inside: string, context: BridgeContext): s
   const path = `tools[${index}]`;
   if (inside === "" || inside === ".type") return path + inside;
   return context.toolKinds[index] === "custom"
-    ? path + CUSTOM_TOOL.reduce((at, [from, to]) => at.replace(from, to), inside)
+    ? path + CUSTOM_TOOL_RENAMINGS.reduce((at, [from, to]) => at.replace(from, to), inside)
     : `${path}.function${inside}`;
 }
 

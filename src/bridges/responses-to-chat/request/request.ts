@@ -4,21 +4,21 @@
 import { GatewayError } from "../../../lib/errors.ts";
 import { parseExactJson } from "../../../lib/json/exact-json.ts";
 import { isObject } from "../../../lib/json/json.ts";
-import type { Asked, BridgeContext } from "../context.ts";
+import type { RequestStamp, BridgeContext } from "../context.ts";
 import {
   convertLogprobs,
   convertReasoning,
   convertText,
-  copySame,
+  copySameName,
   readIncludeUsage,
   readTokenCap,
-  rejectForeign,
+  rejectUnsupported,
 } from "./fields.ts";
 import { isAbsent, type Json, readBoolean, refuseMissing, requireString } from "../json.ts";
 import { convertMessages } from "./messages.ts";
 import { convertTools } from "./tools.ts";
 
-export interface Converted {
+export interface ConvertedRequest {
   /** The upstream's request. */
   readonly body: Uint8Array;
   readonly context: BridgeContext;
@@ -27,11 +27,11 @@ export interface Converted {
 }
 
 /** Throws a GatewayError that names the field when something cannot be honoured. */
-export function convertRequest(body: Uint8Array, asked: Asked): Converted {
+export function convertRequest(body: Uint8Array, asked: RequestStamp): ConvertedRequest {
   const request = parseRequest(body);
   if (isAbsent(request["model"])) refuseMissing("model");
   if (isAbsent(request["messages"])) refuseMissing("messages");
-  rejectForeign(request);
+  rejectUnsupported(request);
   const model = requireString(request["model"], "model");
   const stream = readBoolean(request["stream"], "stream") ?? false;
   const includeUsage = readIncludeUsage(request, stream);
@@ -43,7 +43,7 @@ export function convertRequest(body: Uint8Array, asked: Asked): Converted {
   const upstream: Json = {
     model,
     input: items,
-    ...copySame(request),
+    ...copySameName(request),
     ...(cap.value === null ? {} : { max_output_tokens: cap.value }),
     ...text,
     ...convertReasoning(request),
@@ -54,7 +54,7 @@ export function convertRequest(body: Uint8Array, asked: Asked): Converted {
     ...(stream ? { stream_options: { include_obfuscation: false } } : {}),
   };
   const context: BridgeContext = {
-    asked,
+    stamp: asked,
     model,
     stream,
     includeUsage,

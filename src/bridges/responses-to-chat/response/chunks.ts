@@ -6,7 +6,7 @@ import { type ChatUsage, type FinishReason } from "./finish-reason.ts";
 import type { Json } from "../json.ts";
 import type { TokenLogprob } from "./tool-call.ts";
 
-export interface Identity {
+export interface ChunkIdentity {
   readonly id: string;
   readonly created: number;
   readonly model: string;
@@ -14,7 +14,7 @@ export interface Identity {
   readonly tier: string | null;
 }
 
-export interface Frame {
+export interface ChunkFrame {
   /** Up to the choices. */
   readonly head: string;
   /** Up to the delta. */
@@ -28,7 +28,7 @@ export interface Frame {
 
 export const DONE = "data: [DONE]\n\n";
 
-export function buildFrame(identity: Identity, context: BridgeContext): Frame {
+export function buildChunkFrame(identity: ChunkIdentity, context: BridgeContext): ChunkFrame {
   const { id, created, model, tier } = identity;
   const shared = {
     id,
@@ -50,18 +50,18 @@ export function buildFrame(identity: Identity, context: BridgeContext): Frame {
 }
 
 /** A chunk with this delta, which is JSON text. */
-export function writeDelta(frame: Frame, delta: string): string {
+export function writeDelta(frame: ChunkFrame, delta: string): string {
   return frame.logprobs
     ? `${frame.start}${delta},"logprobs":null${frame.end}`
     : frame.start + delta + frame.end;
 }
 
-export function writeLoggedDelta(frame: Frame, delta: string, content: readonly TokenLogprob[]): string {
+export function writeDeltaWithLogprobs(frame: ChunkFrame, delta: string, content: readonly TokenLogprob[]): string {
   return `${frame.start}${delta},"logprobs":${JSON.stringify({ content, refusal: null })}${frame.end}`;
 }
 
 /** `extras` stand beside the choices. */
-export function writeFinish(frame: Frame, reason: FinishReason, extras: Json): string {
+export function writeFinish(frame: ChunkFrame, reason: FinishReason, extras: Json): string {
   const logprobs = frame.logprobs ? ',"logprobs":null' : "";
   const more = Object.entries(extras).map(
     ([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`,
@@ -69,6 +69,6 @@ export function writeFinish(frame: Frame, reason: FinishReason, extras: Json): s
   return `${frame.start}{}${logprobs},"finish_reason":"${reason}"}]${more.join("")}${frame.close}`;
 }
 
-export function writeUsage(frame: Frame, usage: ChatUsage | null): string {
+export function writeUsage(frame: ChunkFrame, usage: ChatUsage | null): string {
   return `${frame.head}],"usage":${JSON.stringify(usage)}}\n\n`;
 }

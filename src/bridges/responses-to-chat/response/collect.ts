@@ -5,7 +5,7 @@ import { openSseSplitter } from "../../../lib/sse/sse-parser.ts";
 import { fieldOf, isObject, listOf, parseJson } from "../../../lib/json/json.ts";
 import type { Json } from "../json.ts";
 
-const LAST = new Set<unknown>([
+const TERMINAL_TYPES = new Set<unknown>([
   "response.completed",
   "response.incomplete",
   "response.failed",
@@ -19,7 +19,7 @@ export function collectReply(body: Uint8Array): Json | undefined {
   const events = [...splitter.push(body), ...splitter.end()]
     .map(({ data }) => parseJson(data))
     .filter((event) => isObject(event));
-  const last = events.find(({ type }) => LAST.has(type));
+  const last = events.find(({ type }) => TERMINAL_TYPES.has(type));
   if (last === undefined) return undefined;
   const { response, error } = last;
   if (!isObject(response)) return { error: isObject(error) ? error : { ...last, type: "" } };

@@ -2,9 +2,9 @@
 // this; a stream's pieces add up to it.
 
 import type { BridgeContext } from "../context.ts";
-import { type Item, Logprobs } from "./events.ts";
+import { type OutputItem, Logprobs } from "./events.ts";
 
-export interface Call {
+export interface ToolCall {
   readonly id: string;
   readonly kind: "function" | "custom";
   readonly name: string;
@@ -12,11 +12,11 @@ export interface Call {
   readonly input: string;
 }
 
-export interface Answer {
+export interface ChatAnswer {
   readonly text: string;
   readonly refusal: string | null;
   readonly reasoning: string;
-  readonly calls: readonly Call[];
+  readonly calls: readonly ToolCall[];
   readonly annotations: readonly Citation[];
   readonly logprobs: readonly TokenLogprob[];
 }
@@ -37,16 +37,16 @@ interface PlainLogprob {
 }
 
 /** Between what several items say. */
-export const GAP = "\n\n";
+export const ITEM_SEPARATOR = "\n\n";
 
-export function readAnswer(output: readonly Item[], context: BridgeContext): Answer {
+export function readAnswer(output: readonly OutputItem[], context: BridgeContext): ChatAnswer {
   const messages = chooseMessages(output, context);
   const refusal = messages.map(readRefusal).join("");
   const calls = output.map(readCall).filter((call) => call !== null);
   return {
-    text: messages.map(readText).filter(Boolean).join(GAP),
+    text: messages.map(readText).filter(Boolean).join(ITEM_SEPARATOR),
     refusal: refusal === "" ? null : refusal,
-    reasoning: output.flatMap(readReasoning).filter(Boolean).join(GAP),
+    reasoning: output.flatMap(readReasoning).filter(Boolean).join(ITEM_SEPARATOR),
     calls: context.legacy ? calls.slice(0, 1) : calls,
     annotations: readCitations(messages),
     logprobs: messages.flatMap((item) => item.content.flatMap((part) => readLogprobs(part.logprobs))),
@@ -55,7 +55,7 @@ export function readAnswer(output: readonly Item[], context: BridgeContext): Ans
 
 /** Under a JSON format only the first message counts: models repeat the same JSON, and two of it are none.
  *  A commentary is not the answer that the format is for. */
-function chooseMessages(output: readonly Item[], context: BridgeContext): readonly Item[] {
+function chooseMessages(output: readonly OutputItem[], context: BridgeContext): readonly OutputItem[] {
   const messages = output.filter((item) => item.type === "message");
   return context.json ? messages.filter((item) => !isCommentary(item.phase)).slice(0, 1) : messages;
 }
@@ -64,23 +64,23 @@ export function isCommentary(phase: string): boolean {
   return phase === "commentary";
 }
 
-export function readCall(item: Item): Call | null {
+export function readCall(item: OutputItem): ToolCall | null {
   const { call_id: id, name } = item;
   if (item.type === "function_call") return { id, kind: "function", name, input: item.arguments };
   if (item.type === "custom_tool_call") return { id, kind: "custom", name, input: item.input };
   return null;
 }
 
-export function readText(item: Item): string {
+export function readText(item: OutputItem): string {
   return item.content.map((part) => part.text).join("");
 }
 
-export function readRefusal(item: Item): string {
+export function readRefusal(item: OutputItem): string {
   return item.content.map((part) => part.refusal).join("");
 }
 
 /** Summaries, or the reasoning itself where a model shows it. */
-export function readReasoning(item: Item): string[] {
+export function readReasoning(item: OutputItem): string[] {
   if (item.type !== "reasoning") return [];
   return [...item.summary, ...item.content].map((part) => part.text);
 }
@@ -96,11 +96,11 @@ export function readLogprobs(value: unknown): TokenLogprob[] {
 }
 
 /** Indices count in their own part; in chat, in the whole text. Citations of files have no chat form. */
-function readCitations(messages: readonly Item[]): Citation[] {
+function readCitations(messages: readonly OutputItem[]): Citation[] {
   const citations: Citation[] = [];
   let said = "";
   for (const item of messages) {
-    if (said !== "" && readText(item) !== "") said += GAP;
+    if (said !== "" && readText(item) !== "") said += ITEM_SEPARATOR;
     for (const part of item.content) {
       const offset = countCharacters(said);
       for (const { type, start_index, end_index, title, url } of part.annotations) {
