@@ -17,7 +17,7 @@ import {
   rejectUnknown,
   requireRecord,
   requireString,
-} from "../json.ts";
+} from "../strict-json.ts";
 import type { BridgeContext } from "../context.ts";
 
 const SAME_NAME = [

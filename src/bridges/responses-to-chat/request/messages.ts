@@ -17,7 +17,7 @@ import {
   requireList,
   requireRecord,
   requireString,
-} from "../json.ts";
+} from "../strict-json.ts";
 import { convertInput, convertInstructions, convertAssistantContent } from "./parts.ts";
 
 export interface InputItems {

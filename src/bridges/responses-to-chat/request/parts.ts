@@ -15,7 +15,7 @@ import {
   requireList,
   requireRecord,
   requireString,
-} from "../json.ts";
+} from "../strict-json.ts";
 
 const BREAKPOINT = "prompt_cache_breakpoint";
 const TEXT_KEYS = new Set(["type", "text", BREAKPOINT]);

@@ -14,7 +14,7 @@ import {
   readTokenCap,
   rejectUnsupported,
 } from "./fields.ts";
-import { isAbsent, type Json, readBoolean, refuseMissing, requireString } from "../json.ts";
+import { isAbsent, type Json, readBoolean, refuseMissing, requireString } from "../strict-json.ts";
 import { convertMessages } from "./messages.ts";
 import { convertTools } from "./tools.ts";
 

@@ -3,8 +3,8 @@
 
 import type { BridgeContext } from "../context.ts";
 import { type ChatUsage, type FinishReason } from "./finish-reason.ts";
-import type { Json } from "../json.ts";
-import type { TokenLogprob } from "./tool-call.ts";
+import type { Json } from "../strict-json.ts";
+import type { TokenLogprob } from "./chat-answer.ts";
 
 export interface ChunkIdentity {
   readonly id: string;

@@ -3,7 +3,7 @@
 
 import { openSseSplitter } from "../../../lib/sse/sse-parser.ts";
 import { fieldOf, isObject, listOf, parseJson } from "../../../lib/json/json.ts";
-import type { Json } from "../json.ts";
+import type { Json } from "../strict-json.ts";
 
 const TERMINAL_TYPES = new Set<unknown>([
   "response.completed",

@@ -1,13 +1,13 @@
 // A whole Responses reply → chat.completion.
 
 import { isObject } from "../../../lib/json/json.ts";
-import { type ChatAnswer, type ToolCall, readAnswer } from "./tool-call.ts";
+import { type ChatAnswer, type ToolCall, readAnswer } from "./chat-answer.ts";
 import type { ChunkIdentity } from "./chunks.ts";
 import type { BridgeContext } from "../context.ts";
 import { blameUpstream, convertFailure, type ChatError, writeError } from "../errors.ts";
 import { ReplyError, type Moderation, Reply } from "./events.ts";
 import { convertUsage, chooseFinishReason } from "./finish-reason.ts";
-import type { Json } from "../json.ts";
+import type { Json } from "../strict-json.ts";
 
 /** What the client gets: 200 and a completion, or the error that the reply turned out to be. */
 export function convertReply(value: unknown, context: BridgeContext): { status: number; body: string } {

@@ -6,7 +6,7 @@ import type { BridgeContext } from "../context.ts";
 import type { ChatError } from "../errors.ts";
 import type { OutputItem, Reply } from "./events.ts";
 import { readIdentity } from "./completion.ts";
-import type { Json } from "../json.ts";
+import type { Json } from "../strict-json.ts";
 
 /** `held`: no head has left yet, so that a failure can still be an HTTP error. */
 export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";

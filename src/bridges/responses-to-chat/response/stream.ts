@@ -4,13 +4,13 @@
 import { GatewayError } from "../../../lib/errors.ts";
 import { openSseSplitter, type SseEvent } from "../../../lib/sse/sse-parser.ts";
 import { isObject, parseJson } from "../../../lib/json/json.ts";
-import { readCall } from "./tool-call.ts";
+import { readCall } from "./chat-answer.ts";
 import { openCall, convertInputDelta, convertInputDone, writeUnsentCall } from "./tool-call-events.ts";
 import type { BridgeContext } from "../context.ts";
 import { convertLastEvent, fail, convertErrorEvent, convertFailedEvent } from "./terminal.ts";
 import { blameUpstream, type ChatError, writeError } from "../errors.ts";
 import { OutputItem, Reply } from "./events.ts";
-import type { Json } from "../json.ts";
+import type { Json } from "../strict-json.ts";
 import {
   addMessage,
   writeUnsentMessage,

@@ -2,12 +2,12 @@
 // is an HTTP error as long as no head has left.
 
 import { isObject } from "../../../lib/json/json.ts";
-import { readAnswer } from "./tool-call.ts";
+import { readAnswer } from "./chat-answer.ts";
 import { DONE, writeDelta, writeFinish, writeUsage } from "./chunks.ts";
 import { convertFailure, type ChatError, writeError } from "../errors.ts";
 import { ReplyError, type OutputItem, Reply } from "./events.ts";
 import { convertUsage, chooseFinishReason } from "./finish-reason.ts";
-import type { Json } from "../json.ts";
+import type { Json } from "../strict-json.ts";
 import { writeExtras } from "./completion.ts";
 import { writeFirstChunk } from "./text-deltas.ts";
 import { noteIdentity, type StreamState } from "./state.ts";

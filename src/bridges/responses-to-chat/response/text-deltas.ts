@@ -1,9 +1,9 @@
 // What the model says: text, refusals and reasoning, as deltas of chat.
 
-import { ITEM_SEPARATOR, isCommentary, readLogprobs, readReasoning, readRefusal, readText } from "./tool-call.ts";
+import { ITEM_SEPARATOR, isCommentary, readLogprobs, readReasoning, readRefusal, readText } from "./chat-answer.ts";
 import { writeDelta, writeDeltaWithLogprobs } from "./chunks.ts";
 import type { OutputItem } from "./events.ts";
-import type { Json } from "../json.ts";
+import type { Json } from "../strict-json.ts";
 import { addItemState, type ItemState, findEventItem, type StreamState } from "./state.ts";
 
 /** Under a JSON format only the first message that is no commentary is told. */

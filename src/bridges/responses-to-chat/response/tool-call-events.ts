@@ -1,10 +1,10 @@
 // Tool calls as deltas of chat: the first names the call, the others bring its
 // input bit by bit. A legacy answer has room for the first call only.
 
-import { readCall } from "./tool-call.ts";
+import { readCall } from "./chat-answer.ts";
 import { writeDelta } from "./chunks.ts";
 import type { OutputItem } from "./events.ts";
-import type { Json } from "../json.ts";
+import type { Json } from "../strict-json.ts";
 import { writeCall } from "./completion.ts";
 import { writeFirstChunk } from "./text-deltas.ts";
 import { addItemState, type ItemState, findEventItem, type StreamState } from "./state.ts";
