@@ -16,7 +16,7 @@ export const content: Dialect = {
     return `${at.begun === true ? ",\r\n" : "["}${body}\r\n]`;
   },
   eventCloser: "\r\n\r\n",
-  // Its clients read the event as one more chunk, and a clean end after it as success.
+  // Clients read the error event as one more chunk, and a clean end after it as success.
   resetAfterErrorEvent: true,
   openMeter: openContentMeter,
   listBody(models, query) {

@@ -1,13 +1,11 @@
-// What each error of the gateway is called in each dialect: the one table, and
-// the header fields that go with an error. How the words are put on the wire is
-// each dialect's own file.
+// The name of each gateway error in each dialect, and the headers of an error. The body's shape is in each dialect's file.
 
 import type { ErrorCode, GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http1/types.ts";
 
 interface ErrorNames {
   readonly messages: string;
-  /** For responses and chat: type and code. An error's own wire code wins over the code. */
+  /** For responses and chat. A `wireCode` of the error itself replaces the code. */
   readonly openai: readonly [type: string, code: string | null];
   /** A google.rpc code. */
   readonly content: string;
@@ -19,7 +17,7 @@ const UNAUTHENTICATED: ErrorNames = {
   content: "UNAUTHENTICATED",
 };
 
-/** Claude Code hides the text of an overloaded_error: only a true 529 is called so. */
+/** Not overloaded_error: Claude Code hides the text of that one, so only a real 529 gets that name. */
 const FAILED: ErrorNames = {
   messages: "api_error",
   openai: ["server_error", "server_error"],
@@ -35,7 +33,7 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   key_unknown: UNAUTHENTICATED,
   key_disabled: UNAUTHENTICATED,
   key_expired: UNAUTHENTICATED,
-  // With model_not_found Codex stops at once and shows the message; with others it retries.
+  // On model_not_found Codex stops at once and shows the message. On other codes it retries.
   wrong_platform: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   plan_inactive: refuseAs("permission_error", "plan_inactive", "PERMISSION_DENIED"),
   host_refused: refuseAs("permission_error", "host_refused", "PERMISSION_DENIED"),
@@ -69,11 +67,11 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
-/** Official SDKs sleep for as long as it says, hours too, before they show the error; Claude Code shows it at once from
- *  here on. The error's words say when a limit resets. */
+/** Official SDKs sleep for the whole time, even for hours, before they show the error. Claude Code shows the error at once
+ *  from this value on. The message says when a limit resets. */
 const MAX_RETRY_AFTER_SECONDS = 90;
 
-/** The fields of an error's answer, whatever its dialect. */
+/** The headers of an error in every dialect. */
 export function errorFields(error: GatewayError): Field[] {
   const { status, retryAfterSeconds } = error;
   const fields: Field[] = [["content-type", "application/json"]];
@@ -81,7 +79,7 @@ export function errorFields(error: GatewayError): Field[] {
     fields.push(["retry-after", String(Math.min(MAX_RETRY_AFTER_SECONDS, Math.ceil(retryAfterSeconds)))]);
   }
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
-  // Without it Claude Code goes on retrying a 401 for most of a minute.
+  // Without this header, Claude Code retries a 401 for most of a minute.
   if (status >= 400 && status < 500 && status !== 429) fields.push(["x-should-retry", "false"]);
   return fields;
 }

@@ -1,11 +1,11 @@
-// What the model lists of all dialects have in common: reading an upstream's
-// list, completing a record, cutting a page. Each dialect's own shape is in its file.
+// Model lists in all dialects: reading an upstream's list, completing a record, cutting a page. Each dialect's own shape
+// is in its file.
 
 import { GatewayError } from "../lib/errors.ts";
 import { fieldOf, isObject, listOf, nameOf, parseJson } from "../lib/json/json.ts";
 import type { ModelEntry } from "./dialect.ts";
 
-/** No dialect gives more in one page. */
+/** No dialect has more in one page. */
 const MAX_PAGE_MODELS = 1000;
 
 type ModelRecord = Readonly<Record<string, unknown>>;
@@ -15,11 +15,11 @@ export interface Page {
   readonly hasMore: boolean;
 }
 
-/** An upstream's list, in whichever dialect's shape it comes: relays and local servers mix them. */
+/** Reads a list in the shape of any dialect: relays and local servers mix them. */
 export function readModelList(body: string): { models: ModelEntry[]; nextQuery: string | null } {
   const parsed = parseJson(body);
   const rows = [fieldOf(parsed, "data"), fieldOf(parsed, "models"), parsed].find(Array.isArray);
-  if (rows === undefined) throw new GatewayError("upstream_failed", "The upstream's model list is not one.");
+  if (rows === undefined) throw new GatewayError("upstream_failed", "The upstream's answer is not a model list.");
   const models = listOf(rows).flatMap((row) => readRow(row) ?? []);
   return { models, nextQuery: readNextQuery(parsed) };
 }
@@ -44,18 +44,18 @@ function readNextToken(parsed: unknown): string | null {
   return typeof token === "string" && token !== "" ? token : null;
 }
 
-/** The upstream's own record, with what its shape lacks added and the name that the client knows. */
+/** The upstream's own record, with the missing fields of this shape and the name that the client knows. */
 export function fillRecord(model: ModelEntry, identity: ModelRecord, defaults: ModelRecord): ModelRecord {
   return { ...model.raw, ...defaults, ...model.raw, ...identity };
 }
 
-/** The models after the one called `after`, at most `size` of them. */
+/** At most `size` models after the one called `after`. */
 export function takeAfter(models: readonly ModelEntry[], after: string | null, size: number): Page {
   const start = after === null ? 0 : findIndex(models, after) + 1;
   return { models: models.slice(start, start + size), hasMore: start + size < models.length };
 }
 
-/** The models just before the one called `before`. */
+/** At most `size` models before the one called `before`. */
 export function takeBefore(models: readonly ModelEntry[], before: string, size: number): Page {
   const end = findIndex(models, before);
   const start = Math.max(0, end - size);
@@ -65,11 +65,11 @@ export function takeBefore(models: readonly ModelEntry[], before: string, size: 
 function findIndex(models: readonly ModelEntry[], id: string): number {
   const place = models.findIndex((model) => model.id === id);
   if (place < 0)
-    throw new GatewayError("bad_request", `The page to follow on, "${id}", is not in the list any more.`);
+    throw new GatewayError("bad_request", `The list has no model "${id}" to continue from. Start again from the first page.`);
   return place;
 }
 
-/** The page size that a query asks for; without one, or with a senseless one, everything goes in one page. */
+/** The page size in a query. Without a valid one, everything is on one page. */
 export function readPageSize(query: URLSearchParams, name: string): number {
   const size = Number(query.get(name) ?? Number.NaN);
   return Number.isInteger(size) && size > 0 ? Math.min(size, MAX_PAGE_MODELS) : Number.POSITIVE_INFINITY;

@@ -1,4 +1,4 @@
-// What the responses and chat dialects share: how a call is signed, errors, model lists.
+// What the responses and chat dialects share: the credential's header, errors, model lists.
 
 import type { GatewayError } from "../lib/errors.ts";
 import { isObject } from "../lib/json/json.ts";
@@ -39,8 +39,8 @@ function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {
   return fillRecord(model, { id: model.id, object: "model" }, { created: 0, owned_by: "gateway" });
 }
 
-/** Codex asks with its version and wants `models`, records that hold its instructions for each model. Only an
- *  upstream can know those: what it doesn't list, Codex runs on its own defaults, better than on invented ones. */
+/** Codex sends its version and expects `models`, with its instructions for each model. Only an upstream knows those. For
+ *  other models Codex uses its own defaults, which is better than invented instructions. */
 function pickCodexRecords(models: readonly ModelEntry[]): unknown[] {
   return models.flatMap(({ raw }) =>
     isObject(raw) && "slug" in raw && "base_instructions" in raw ? [raw] : [],

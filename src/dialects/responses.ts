@@ -14,8 +14,8 @@ export const responses: Dialect = {
   openMeter: openResponsesMeter,
 };
 
-/** Codex reads `response.error` of this event and passes over a bare `error` event; the official SDK
- *  raises an error for a top-level `error` and for nothing else. So it bears both. */
+/** Codex reads `response.error` of this event and ignores a bare `error` event. The official SDK raises an error only for
+ *  a top-level `error`. So the event has both. */
 function formFailed(error: WireError, requestId: string, at: Break): unknown {
   return {
     type: "response.failed",

@@ -1,5 +1,4 @@
-// An upstream's failure, told as the native chat endpoint tells it: its status,
-// its four keys, the client's own names.
+// An upstream's error as the native chat endpoint would report it: status, the four keys, and the client's field names.
 
 import type { WireError } from "../../dialects/openai.ts";
 import { isObject, parseJson } from "../../lib/json/json.ts";
@@ -12,7 +11,7 @@ export interface ChatError {
   readonly error: WireError;
 }
 
-/** An upstream's HTTP error, as the client is to get it. */
+/** An upstream's HTTP error, converted for the client. */
 export function convertError(
   status: number,
   body: Uint8Array | string,
@@ -31,7 +30,7 @@ export function writeError(error: WireError): string {
   return JSON.stringify({ error });
 }
 
-/** A failure inside of an answer whose status was 200. */
+/** An error inside a response with status 200. */
 export function convertFailure(failure: ReplyError, context: BridgeContext): ChatError {
   const { code } = failure;
   if (code === "model_not_found") return reportUnknownModel(context);
@@ -41,12 +40,12 @@ export function convertFailure(failure: ReplyError, context: BridgeContext): Cha
   return { status, error: { ...error, type: isGenericType(failure.type) ? nameType(status) : failure.type } };
 }
 
-/** What the gateway itself finds wrong with an answer. */
+/** A defect of the upstream's response that the gateway found. */
 export function blameUpstream(status: number, code: string, message: string): ChatError {
   return { status, error: { message, type: "server_error", param: null, code } };
 }
 
-/** The upstream's account is not the client's business. */
+/** Hides the details of the upstream's account from the client. */
 const OUT_OF_QUOTA = blameUpstream(
   503,
   "upstream_unavailable",
@@ -68,7 +67,7 @@ function nameType(status: number): string {
   return status < 500 ? "invalid_request_error" : "server_error";
 }
 
-/** An event's `type` says what went wrong only when it is not just "error". */
+/** The type "error" says nothing about the cause. */
 function isGenericType(type: string): boolean {
   return type === "" || type === "error";
 }
@@ -80,7 +79,7 @@ function translateNames(failure: ReplyError, context: BridgeContext): Omit<WireE
   return { message, param: about, code: failure.code };
 }
 
-/** Not found is 404 in chat, where Responses says 400. */
+/** Chat uses 404 for an unknown model, Responses 400. */
 function reportUnknownModel(context: BridgeContext): ChatError {
   const message = `The model \`${context.model}\` does not exist or you do not have access to it.`;
   return {
@@ -91,7 +90,7 @@ function reportUnknownModel(context: BridgeContext): ChatError {
 
 const MAX_SHOWN_CHARACTERS = 500;
 
-/** The error object; a body of some other shape, or without a message, is the message itself. */
+/** If the body has another shape or no message, its beginning is the message. */
 function readFailure(body: string): ReplyError {
   const parsed = parseJson(body);
   const outer = isObject(parsed) ? parsed : {};

@@ -1,4 +1,4 @@
-// Reads what an answer of the chat dialect says it used.
+// Reads the usage of an answer in the chat dialect.
 
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
@@ -10,7 +10,7 @@ export function openChatMeter(contentType: string): Meter {
 }
 
 class ChatReader implements UsageReader {
-  // Not `"usage"`: with include_usage every chunk has one, null until the last.
+  // Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
   readonly needles = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"'];
   readonly shape = {
     model: true,

@@ -1,5 +1,5 @@
-// Reads what an answer of the content dialect says it used: the last snapshot,
-// taken whole. Snapshots are running totals that may also shrink.
+// Reads the usage of an answer in the content dialect: the last snapshot counts, as a whole. Snapshots are running totals
+// that may also shrink.
 
 import type { Meter, Reading, Tariff, Usage } from "../../billing/usage.ts";
 import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
@@ -10,7 +10,7 @@ export function openContentMeter(contentType: string): Meter {
   return openMeter(contentType, new ContentReader());
 }
 
-/** More searches than this in one answer are not told apart. */
+/** Queries beyond this number in one answer are not counted: memory is bounded. */
 const MAX_QUERIES = 1000;
 
 class ContentReader implements UsageReader {
@@ -80,7 +80,7 @@ class ContentReader implements UsageReader {
     };
   }
 
-  /** Empty queries stand in the list, too: the platform charges none of them. */
+  /** The list may hold empty queries, which are free. */
   #learnGrounding(grounding: unknown): void {
     for (const query of listOf(fieldOf(grounding, "webSearchQueries"))) {
       if (typeof query !== "string" || query.trim() === "") continue;
@@ -90,7 +90,7 @@ class ContentReader implements UsageReader {
       this.#mapped = true;
   }
 
-  /** Models before Gemini 3 are charged by the grounded prompt, later ones by the query: both are told, the price decides. */
+  /** Models before Gemini 3 cost a fee per grounded prompt, later ones per query. Both are counted; the price decides. */
   #countCalls(): Usage {
     return {
       ...(this.#queries.size > 0 ? { google_search: this.#queries.size, google_search_prompt: 1 } : {}),
@@ -99,7 +99,7 @@ class ContentReader implements UsageReader {
   }
 }
 
-/** Enums are words, or numbers where the client asks for them so (`$alt=json;enum-encoding=int`). */
+/** Enums are words, or numbers if the client asks for them (`$alt=json;enum-encoding=int`). */
 function isReason(value: unknown): boolean {
   if (typeof value === "number") return value > 0;
   return nameOf(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
@@ -113,7 +113,7 @@ const MEDIA = [
   { modality: "VIDEO", fresh: "input_video", cached: "cache_read_video" },
 ] as const;
 
-/** Null where nothing was counted. */
+/** Null if nothing was counted. */
 function readUsage(snapshot: unknown): Usage | null {
   const prompt = countOf(fieldOf(snapshot, "promptTokenCount"));
   const candidates = countOf(fieldOf(snapshot, "candidatesTokenCount"));
@@ -137,12 +137,12 @@ function readUsage(snapshot: unknown): Usage | null {
 }
 
 /**
- * The details are partial: they only tell the special modalities, the rest is text (documents too, which cost
- * the same). Cached tokens that no modality is told for are text first.
+ * The details only list special modalities. Everything else is text, and so are documents, which cost the same. Cached
+ * tokens without a modality count as text first.
  */
 function readInputs(snapshot: unknown, prompt: number): Usage {
   const cached = countOf(fieldOf(snapshot, "cachedContentTokenCount")) ?? 0;
-  // An embedding's are called by the second name.
+  // Embeddings use the second name.
   const details = fieldOf(snapshot, "promptTokensDetails") ?? fieldOf(snapshot, "promptTokenDetails");
   const usage: Usage = {};
   let text = prompt;

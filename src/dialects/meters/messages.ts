@@ -1,4 +1,4 @@
-// Reads what an answer of the messages dialect says it used.
+// Reads the usage of an answer in the messages dialect.
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
 import type { Meter, Part, Reading, Tariff, Usage } from "../../billing/usage.ts";
@@ -12,7 +12,7 @@ export function openMessagesMeter(contentType: string): Meter {
 type Counters = Readonly<Record<string, unknown>>;
 
 class MessagesReader implements UsageReader {
-  // The blocks that begin with a server tool's result and the signatures of thoughts are long and no output.
+  // Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.
   readonly needles = ["message_", '"error"', "content_block_start", "signature_delta"];
   readonly shape = {
     type: true,
@@ -23,7 +23,7 @@ class MessagesReader implements UsageReader {
   } as const;
 
   #model: string | null = null;
-  /** Counters as last reported, field by field: they are running totals, never to be added. */
+  /** The last value of each counter. They are running totals: never add them. */
   #usage: Counters = {};
   #end: Reading["end"] = "open";
   #final = false;
@@ -61,11 +61,11 @@ class MessagesReader implements UsageReader {
     this.#merge(fieldOf(message, "usage"));
   }
 
-  /** What comes later replaces what came before; what a later report leaves out, or says to be null, stays. */
+  /** A later value replaces an earlier one. A field that is absent or null in a later report keeps its value. */
   #merge(reported: unknown): boolean {
     if (!isObject(reported)) return false;
     const earlier = { ...this.#usage };
-    // A split by lifetime that a later total contradicts is of an earlier moment.
+    // A split by lifetime that contradicts a later total is out of date.
     const total = countOf(reported["cache_creation_input_tokens"]);
     const split = readLifetimes(earlier);
     if (total !== undefined && total < split.short + split.long) delete earlier["cache_creation"];
@@ -92,8 +92,8 @@ function readLifetimes(counters: Counters): { short: number; long: number } {
 }
 
 /**
- * Passes that the totals leave out (compaction, advisor, fallback) are told in `iterations`: where there is
- * such a pass, each iteration is a part of its own; else the totals are the only part.
+ * `iterations` lists the passes. The totals leave out compaction, advisor and fallback passes: if there is one, each
+ * iteration becomes a part. Otherwise the totals are the only part.
  */
 function readParts(counters: Counters): readonly Part[] {
   const whole = readUsage(counters);
@@ -107,7 +107,7 @@ function readParts(counters: Counters): readonly Part[] {
     pass: nameOf(pass["type"]) ?? "message",
     usage: readUsage(pass) ?? {},
   }));
-  // What is told for the whole answer only goes to the answer's own largest pass.
+  // Counts of the whole answer go to its own largest pass.
   const own = parts.filter((part) => part.pass === "message");
   const main = (own.length > 0 ? own : parts).toSorted(
     (a, b) => (b.usage.output ?? 0) - (a.usage.output ?? 0),
@@ -122,7 +122,7 @@ function readUsage(counters: Counters): Usage | null {
   const written = countOf(counters["cache_creation_input_tokens"]);
   if ((input ?? output ?? read ?? written) === undefined) return null;
   const { short, long } = readLifetimes(counters);
-  // Writes that no lifetime is told for (a server tool's, an old API version's) are of five minutes.
+  // Writes without a lifetime (of server tools, of old API versions) last five minutes.
   const rest = Math.max(0, (written ?? 0) - short - long);
   return {
     input: input ?? 0,
@@ -133,7 +133,7 @@ function readUsage(counters: Counters): Usage | null {
   };
 }
 
-/** Thinking, and calls that bear a fee. Web fetches are free. */
+/** Thinking, and tool calls with a fee. Web fetches are free. */
 function readExtras(counters: Counters): Usage {
   const reasoning = countOf(fieldOf(counters["output_tokens_details"], "thinking_tokens"));
   const searches = countOf(fieldOf(counters["server_tool_use"], "web_search_requests"));

@@ -1,5 +1,4 @@
-// Reads what an answer of the responses dialect says it used, and counts the
-// tool calls that its usage does not tell.
+// Reads the usage of an answer in the responses dialect, and counts the tool calls, which the usage leaves out.
 
 import type { CallKind, Meter, Reading, Usage } from "../../billing/usage.ts";
 import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
@@ -23,17 +22,17 @@ const RESPONSE_SHAPE = {
   output: [ITEM_SHAPE],
 } as const;
 
-/** More calls than this in one answer are not told apart. */
+/** Calls beyond this number in one answer are not counted: memory is bounded. */
 const MAX_CALLS = 10_000;
 
 interface BilledCall {
   readonly kind: CallKind;
-  /** Calls with the same fee key bear one fee: a container is paid once. */
+  /** Calls with the same fee key cost one fee: a container is paid once. */
   readonly feeKey: string;
 }
 
 class ResponsesReader implements UsageReader {
-  // Events that repeat text (`….done`) or bear hidden reasoning are looked into so that they are not taken for output.
+  // Events that repeat text (`….done`) or carry hidden reasoning must match, so that they are not estimated as output.
   readonly needles = ['"response"', '.done"', '"error"', 'output_item.added"'];
   readonly shape = {
     ...RESPONSE_SHAPE,
@@ -50,7 +49,7 @@ class ResponsesReader implements UsageReader {
   #stored: Reading["stored"];
   #preview = false;
   readonly #calls = new Map<string, BilledCall>();
-  /** Kind and place in the output → key of the call. */
+  /** Kind and output index → key of the call. */
   readonly #places = new Map<string, string>();
 
   learn(event: unknown): void {
@@ -100,7 +99,7 @@ class ResponsesReader implements UsageReader {
     for (const [index, item] of listOf(fieldOf(response, "output")).entries()) this.#learnItem(item, index);
   }
 
-  /** An item is told when it is done and again in the last event, by some upstreams under another id: it counts once. */
+  /** An item comes when it is done and again in the last event, from some upstreams with another id. It counts once. */
   #learnItem(item: unknown, index: unknown): void {
     const call = readBilledCall(item);
     if (call === null || this.#calls.size >= MAX_CALLS) return;
@@ -125,7 +124,7 @@ class ResponsesReader implements UsageReader {
   }
 }
 
-/** The fee that an output item bears; null: none. Opening a page and finding in it are free. */
+/** The fee of an output item. Null: free, as are opening a page and searching in it. */
 function readBilledCall(item: unknown): BilledCall | null {
   switch (fieldOf(item, "type")) {
     case "web_search_call": {

@@ -1,5 +1,5 @@
-// The top-level fields of a chat request, one by one: what crosses under the same
-// name, what is accepted without effect, what is refused unless it says nothing.
+// The top-level fields of a chat request: which keep their name, which are accepted without effect, which are refused
+// unless their value changes nothing.
 
 import { isObject } from "../../../lib/json/json.ts";
 import {
@@ -33,7 +33,7 @@ const SAME_NAME = [
   "moderation",
 ];
 
-/** Converted by functions of their own, here or in messages.ts and tools.ts. */
+/** Each of these has its own function, here or in messages.ts and tools.ts. */
 const CONVERTED = [
   "model",
   "messages",
@@ -54,10 +54,10 @@ const CONVERTED = [
   "store",
 ];
 
-/** "Best effort, not guaranteed" at the native endpoint, and sent by some clients with every call. */
+/** "Best effort, not guaranteed" at the native endpoint. Some clients send it with every request. */
 const WITHOUT_EFFECT = ["seed"];
 
-/** Without a counterpart: refused unless the value asks for nothing. */
+/** Responses has no such field. Refused unless the value changes nothing. */
 const REFUSED: Readonly<Record<string, (value: unknown, name: string) => void>> = {
   n: (value, name) => {
     if (value !== 1) refuseUnsupportedValue(name, quoteValue(value), " Only the default (1) value is supported.");
@@ -82,7 +82,7 @@ const REFUSED: Readonly<Record<string, (value: unknown, name: string) => void>> 
 
 const KNOWN = new Set([...SAME_NAME, ...CONVERTED, ...WITHOUT_EFFECT, ...Object.keys(REFUSED)]);
 
-/** Names that mean the same to the client and to the upstream. */
+/** Fields that have the same name and meaning in both APIs. */
 export const SHARED_NAMES: ReadonlySet<string> = new Set([
   ...SAME_NAME,
   "model",
@@ -94,7 +94,7 @@ export const SHARED_NAMES: ReadonlySet<string> = new Set([
   "store",
 ]);
 
-/** Every field is known, and none that has no counterpart asks for something. */
+/** Refuses unknown fields, and fields without a counterpart whose value would change the answer. */
 export function rejectUnsupported(request: Json): void {
   rejectUnknown(request, KNOWN, "");
   for (const [name, rule] of Object.entries(REFUSED)) {
@@ -115,12 +115,12 @@ const MAX_USER_CHARACTERS = 64;
 
 export interface TokenCap {
   readonly field: BridgeContext["maxTokensField"];
-  /** Null: not capped. */
+  /** Null: no cap. */
   readonly value: number | null;
   readonly raised: boolean;
 }
 
-/** Responses takes no cap under this. */
+/** Responses refuses a smaller cap. */
 const MIN_OUTPUT_TOKENS = 16;
 
 export function readTokenCap(request: Json): TokenCap {
@@ -140,7 +140,7 @@ export function readTokenCap(request: Json): TokenCap {
   return { field, value: raised ? MIN_OUTPUT_TOKENS : asked, raised };
 }
 
-/** `text` of the upstream's request: the format and the verbosity. */
+/** `text` of the upstream's request holds the format and the verbosity. */
 export function convertText(request: Json): Json {
   const { response_format: format, verbosity } = request;
   const text: Json = {};
@@ -192,7 +192,7 @@ export function convertLogprobs(request: Json): Json {
 
 const STREAM_KEYS = new Set(["include_usage", "include_obfuscation"]);
 
-/** Whether the last chunk bears the usage. Obfuscation is legal to leave out, so that it is. */
+/** Whether the last chunk carries the usage. Obfuscation is optional, so it is always off. */
 export function readIncludeUsage(request: Json, stream: boolean): boolean {
   const options = request["stream_options"];
   if (isAbsent(options)) return false;

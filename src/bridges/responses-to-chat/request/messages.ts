@@ -1,6 +1,5 @@
-// messages → input items, in order, with a note for each item of where it came
-// from. Calls and their outputs are matched here, so that a conversation with
-// loose ends is refused in the client's words.
+// messages → input items, in order, with the origin of each item. Tool calls and their outputs are matched here, so that
+// the error for a call without output uses the client's names.
 
 import { createHash } from "node:crypto";
 import type { ItemOrigin } from "../context.ts";
@@ -25,7 +24,7 @@ export interface InputItems {
   readonly origins: ItemOrigin[];
 }
 
-/** A call that waits for its output, by the client's id. */
+/** A tool call whose output has not come yet. */
 interface OpenCall {
   readonly kind: "function" | "custom";
   readonly name: string;
@@ -47,8 +46,8 @@ const ROLES: Readonly<Record<string, RoleRule>> = {
   function: addFunctionOutput,
 };
 
-// `name` has no counterpart; the rest of these clients echo from an answer (or from
-// what their SDK made of it), and it cannot be given back. All accepted, without effect.
+// `name` has no counterpart. Clients echo the other fields from an answer or from their SDK's version of it; Responses
+// has no place for them. All are accepted without effect.
 const MESSAGE_KEYS = new Set(["role", "content", "name"]);
 const ASSISTANT_KEYS = new Set([
   ...MESSAGE_KEYS,
@@ -163,7 +162,7 @@ function addCustomCall(draft: InputDraft, value: unknown, id: string, path: stri
   draft.open.set(id, { kind: "custom", name, legacy: false });
 }
 
-/** Legacy calls have no id: their place in the conversation is one. */
+/** Legacy calls have no id. Their position in the conversation serves as one. */
 function addLegacyCall(draft: InputDraft, value: unknown, path: string): void {
   const id = `call_legacy_${path.slice("messages[".length, -1)}`;
   addFunctionCall(draft, value, { id, path, field: "function_call", legacy: true });
@@ -191,7 +190,7 @@ function addFunctionOutput(draft: InputDraft, message: Json, path: string): void
   add(draft, item, { path, kind: "output" });
 }
 
-/** The spelling is the native endpoint's. */
+/** "preceeding" is the native endpoint's spelling. */
 function refuseUnmatched(path: string, role: string, field: string): never {
   const rule = `messages with role '${role}' must be a response to a preceeding message with '${field}'.`;
   return refuse("invalid_value", `${path}.role`, `Invalid parameter: ${rule}`);
@@ -213,7 +212,7 @@ function requireToolOutputs(draft: InputDraft, path: string): void {
 
 const MAX_CALL_ID_CHARACTERS = 64;
 
-/** Responses takes ids of 64 characters at most. The client keeps its own: only call and output must agree. */
+/** Responses refuses longer ids. The client keeps its own id: only call and output must match. */
 function shortenId(id: string): string {
   if (id.length <= MAX_CALL_ID_CHARACTERS) return id;
   return `call_${createHash("sha256")

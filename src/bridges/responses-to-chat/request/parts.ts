@@ -1,5 +1,4 @@
-// Content parts of chat messages → content parts of input items, one by one, so
-// that a part's number is the same on both sides.
+// Content parts of chat messages → content parts of input items, one to one: a part has the same index on both sides.
 
 import { isObject } from "../../../lib/json/json.ts";
 import {
@@ -34,7 +33,7 @@ const ANY_INPUT: PartRules = {
   file: convertFile,
   input_audio: refuseAudio,
 };
-/** Cache breakpoints have no place in an assistant's output. */
+/** Responses accepts no cache breakpoints in an assistant's output. */
 const ASSISTANT_PARTS: PartRules = {
   text: (part, path) => {
     rejectUnknown(part, TEXT_KEYS, path);
@@ -47,17 +46,17 @@ const ASSISTANT_PARTS: PartRules = {
   },
 };
 
-/** Instructions may hold text only. */
+/** Instructions can only be text. */
 export function convertInstructions(content: unknown, path: string): string | Json[] {
   return convertContent(content, path, TEXT_ONLY);
 }
 
-/** What a user says or a tool returns: text, images and files. */
+/** The content of users and tools: text, images and files. */
 export function convertInput(content: unknown, path: string): string | Json[] {
   return convertContent(content, path, ANY_INPUT);
 }
 
-/** What the assistant said, its refusal included; null when it said nothing. */
+/** The assistant's text and refusal. Null if there is neither. */
 export function convertAssistantContent(message: Json, path: string): string | Json[] | null {
   const refusal = readString(message["refusal"], `${path}.refusal`);
   const { content } = message;
@@ -114,7 +113,7 @@ function convertFile(part: Json, path: string): Json {
   return { type: "input_file", ...pickPresent(file, FILE_FIELDS), ...pickPresent(part, [BREAKPOINT]) };
 }
 
-/** Responses takes no audio. The native endpoint names the message, not the part. */
+/** Responses accepts no audio. The native endpoint's error names the message, not the part. */
 function refuseAudio(part: Json, path: string): never {
   if (!isObject(part["input_audio"])) refuseType(`${path}.input_audio`, "an object", part["input_audio"]);
   const message = path.slice(0, path.indexOf(".content"));

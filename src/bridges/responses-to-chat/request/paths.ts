@@ -1,10 +1,10 @@
-// Names of the upstream's request → names of the client's, so that an upstream's
-// complaint about `input[3].output[0].file_data` is one about the client's message.
+// Field paths of the upstream's request → field paths of the client's request. An upstream's error about
+// `input[3].output[0].file_data` then names the client's message.
 
 import type { BridgeContext, ItemKind } from "../context.ts";
 import { SHARED_NAMES } from "./fields.ts";
 
-/** A part of a path to find, and what it is called in chat. */
+/** A pattern in a path, and its name in chat. */
 type Renaming = readonly [RegExp, string];
 
 const PART_RENAMINGS: readonly Renaming[] = [
@@ -30,7 +30,7 @@ const ITEM_RENAMINGS: Readonly<Record<ItemKind, readonly Renaming[]>> = {
 };
 
 const FIELD_RENAMINGS: readonly Renaming[] = [
-  // For the one thing that is ever asked to be included.
+  // Logprobs are the only thing that the bridge asks the upstream to include.
   [/^include(?:\[0\])?$/, "logprobs"],
   [/^input$/, "messages"],
   [/^text\.format\.type$/, "response_format.type"],
@@ -40,7 +40,7 @@ const FIELD_RENAMINGS: readonly Renaming[] = [
   [/^reasoning\.effort$/, "reasoning_effort"],
 ];
 
-/** Chat nests a choice deeper, by its kind: the whole of it is named. */
+/** Chat nests the name in a choice differently for each kind, so the whole choice is named. */
 const TOOLS_RENAMINGS: readonly Renaming[] = [[/^tool_choice\..+/, "tool_choice"], ...FIELD_RENAMINGS];
 const FUNCTIONS_RENAMINGS: readonly Renaming[] = [[/^tools$/, "functions"], [/^tool_choice/, "function_call"], ...FIELD_RENAMINGS];
 
@@ -49,7 +49,7 @@ const CUSTOM_TOOL_RENAMINGS: readonly Renaming[] = [
   [/^\./, ".custom."],
 ];
 
-/** Null when the client has sent nothing of that name. */
+/** Null if the client sent no such field. */
 export function translatePath(path: string, context: BridgeContext): string | null {
   if (path === "max_output_tokens") return context.maxTokensField;
   const item = /^input\[(\d+)\](.*)$/.exec(path);
@@ -61,7 +61,7 @@ export function translatePath(path: string, context: BridgeContext): string | nu
   return SHARED_NAMES.has(/^[a-z_]*/.exec(path)?.[0] ?? "") ? path : null;
 }
 
-/** The paths in an error's text, in the client's words. */
+/** Replaces the paths in an error's text. */
 export function translateMessage(message: string, context: BridgeContext): string {
   return message.replaceAll(
     /\binput\[\d+\](?:\.[a-z_]+|\[\d+\])*|'(?:input|max_output_tokens|tools\[\d+\][\w.[\]]*|(?:text|reasoning|tool_choice)\.[\w.[\]]+)'/g,

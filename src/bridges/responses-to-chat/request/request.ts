@@ -1,5 +1,5 @@
-// A chat request → the Responses request that asks for the same. What a client
-// sends is mapped, known to have no effect, or refused by name: nothing else.
+// A chat request → the Responses request for the same. Each field of a client is converted, accepted without effect, or
+// refused by name.
 
 import { GatewayError } from "../../../lib/errors.ts";
 import { parseExactJson } from "../../../lib/json/exact-json.ts";
@@ -22,11 +22,11 @@ export interface ConvertedRequest {
   /** The upstream's request. */
   readonly body: Uint8Array;
   readonly context: BridgeContext;
-  /** What was changed so that the upstream takes it, for the client to see. */
+  /** Changes without which the upstream would refuse the request. The client sees them in a header. */
   readonly adjusted: readonly string[];
 }
 
-/** Throws a GatewayError that names the field when something cannot be honoured. */
+/** Throws a GatewayError that names the field that cannot be honoured. */
 export function convertRequest(body: Uint8Array, asked: RequestStamp): ConvertedRequest {
   const request = parseRequest(body);
   if (isAbsent(request["model"])) refuseMissing("model");
@@ -70,7 +70,7 @@ export function convertRequest(body: Uint8Array, asked: RequestStamp): Converted
   return { body: writeBody(upstream), context, adjusted };
 }
 
-/** What can be read can be nested too deeply to be written. */
+/** JSON.stringify fails at a smaller depth than the parser. */
 function writeBody(upstream: Json): Uint8Array {
   try {
     return new TextEncoder().encode(JSON.stringify(upstream));

@@ -1,5 +1,5 @@
-// tools, functions and tool_choice: chat nests what Responses has flat. `strict`
-// is always written, since the two APIs disagree about its default.
+// tools, functions and tool_choice. Chat nests what Responses has flat. `strict` is always written: the two APIs have
+// different defaults.
 
 import { isObject } from "../../../lib/json/json.ts";
 import {
@@ -60,7 +60,7 @@ function convertToolList(request: Json): ConvertedTools {
   };
 }
 
-/** A legacy answer has room for one call, so that the upstream is asked for one. */
+/** A legacy answer can carry one call only, so the request allows one only. */
 function convertFunctionList(request: Json): ConvertedTools {
   requireTogether(request, "tool_choice", "tools");
   requireTogether(request, "parallel_tool_calls", "tools");

@@ -1,5 +1,4 @@
-// What an answer's output items say, in chat's terms. The whole reply is made of
-// this; a stream's pieces add up to it.
+// The output items of a whole reply → the parts of a chat answer. The deltas of a stream add up to the same.
 
 import type { BridgeContext } from "../context.ts";
 import { type OutputItem, Logprobs } from "./events.ts";
@@ -36,7 +35,7 @@ interface PlainLogprob {
   readonly bytes: readonly number[] | null;
 }
 
-/** Between what several items say. */
+/** Between the texts of several items. */
 export const ITEM_SEPARATOR = "\n\n";
 
 export function readAnswer(output: readonly OutputItem[], context: BridgeContext): ChatAnswer {
@@ -53,8 +52,8 @@ export function readAnswer(output: readonly OutputItem[], context: BridgeContext
   };
 }
 
-/** Under a JSON format only the first message counts: models repeat the same JSON, and two of it are none.
- *  A commentary is not the answer that the format is for. */
+/** With a JSON format only the first message counts: models repeat the same JSON, and two concatenated copies are not
+ *  valid JSON. A commentary is not in the requested format. */
 function chooseMessages(output: readonly OutputItem[], context: BridgeContext): readonly OutputItem[] {
   const messages = output.filter((item) => item.type === "message");
   return context.json ? messages.filter((item) => !isCommentary(item.phase)).slice(0, 1) : messages;
@@ -79,13 +78,13 @@ export function readRefusal(item: OutputItem): string {
   return item.content.map((part) => part.refusal).join("");
 }
 
-/** Summaries, or the reasoning itself where a model shows it. */
+/** Summaries, or the reasoning itself if the model shows it. */
 export function readReasoning(item: OutputItem): string[] {
   if (item.type !== "reasoning") return [];
   return [...item.summary, ...item.content].map((part) => part.text);
 }
 
-/** As chat tells it; null bytes where the upstream gave none. */
+/** `bytes` is null if the upstream sent none. */
 export function readLogprobs(value: unknown): TokenLogprob[] {
   return Logprobs.parse(value).map(({ token, logprob, bytes, top_logprobs }) => ({
     token,
@@ -95,7 +94,8 @@ export function readLogprobs(value: unknown): TokenLogprob[] {
   }));
 }
 
-/** Indices count in their own part; in chat, in the whole text. Citations of files have no chat form. */
+/** Responses counts indices from the start of the part, chat from the start of the whole text. Chat has no citations of
+ *  files. */
 function readCitations(messages: readonly OutputItem[]): Citation[] {
   const citations: Citation[] = [];
   let said = "";
@@ -114,7 +114,7 @@ function readCitations(messages: readonly OutputItem[]): Citation[] {
   return citations;
 }
 
-/** Upstream counts code points. */
+/** The upstream counts code points. */
 function countCharacters(text: string): number {
   let count = 0;
   for (const _ of text) count++;

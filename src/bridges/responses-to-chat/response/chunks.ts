@@ -1,5 +1,5 @@
-// The text of chat chunks. Everything that stays the same for a whole stream is
-// written once: a delta costs one concatenation.
+// The text of chat chunks. The parts that are the same for a whole stream are written once: a delta costs one
+// concatenation.
 
 import type { BridgeContext } from "../context.ts";
 import { type ChatUsage, type FinishReason } from "./finish-reason.ts";
@@ -10,7 +10,7 @@ export interface ChunkIdentity {
   readonly id: string;
   readonly created: number;
   readonly model: string;
-  /** What is known of it: the real one comes with the end of the answer. */
+  /** As far as it is known: the final one comes with the end of the answer. */
   readonly tier: string | null;
 }
 
@@ -19,9 +19,9 @@ export interface ChunkFrame {
   readonly head: string;
   /** Up to the delta. */
   readonly start: string;
-  /** From behind the delta, and its logprobs if any, on. */
+  /** After the delta and its logprobs. */
   readonly end: string;
-  /** What closes a chunk that is no delta. */
+  /** Closes a chunk that has no delta. */
   readonly close: string;
   readonly logprobs: boolean;
 }
@@ -49,7 +49,7 @@ export function buildChunkFrame(identity: ChunkIdentity, context: BridgeContext)
   };
 }
 
-/** A chunk with this delta, which is JSON text. */
+/** A chunk with this delta, given as JSON text. */
 export function writeDelta(frame: ChunkFrame, delta: string): string {
   return frame.logprobs
     ? `${frame.start}${delta},"logprobs":null${frame.end}`
@@ -60,7 +60,7 @@ export function writeDeltaWithLogprobs(frame: ChunkFrame, delta: string, content
   return `${frame.start}${delta},"logprobs":${JSON.stringify({ content, refusal: null })}${frame.end}`;
 }
 
-/** `extras` stand beside the choices. */
+/** `extras` are written next to the choices. */
 export function writeFinish(frame: ChunkFrame, reason: FinishReason, extras: Json): string {
   const logprobs = frame.logprobs ? ',"logprobs":null' : "";
   const more = Object.entries(extras).map(

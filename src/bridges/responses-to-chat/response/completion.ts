@@ -9,14 +9,14 @@ import { ReplyError, type Moderation, Reply } from "./events.ts";
 import { convertUsage, chooseFinishReason } from "./finish-reason.ts";
 import type { Json } from "../strict-json.ts";
 
-/** What the client gets: 200 and a completion, or the error that the reply turned out to be. */
+/** 200 and a completion, or an error if the reply is one. */
 export function convertReply(value: unknown, context: BridgeContext): { status: number; body: string } {
   const refusal = findError(value, context);
   if (refusal !== null) return { status: refusal.status, body: writeError(refusal.error) };
   return { status: 200, body: JSON.stringify(complete(Reply.parse(value), context)) };
 }
 
-/** Where an unfinished or failed reply would otherwise pass for an empty answer. */
+/** Without this, an unfinished or failed reply would look like an empty answer. */
 function findError(value: unknown, context: BridgeContext): ChatError | null {
   if (!isObject(value))
     return blameUpstream(502, "upstream_invalid", "The upstream's answer is not a response.");
@@ -32,7 +32,7 @@ function findError(value: unknown, context: BridgeContext): ChatError | null {
   return null;
 }
 
-/** Clients tell answers apart by their ids, so each has one. */
+/** Clients need an id, so every answer gets one. */
 export function readIdentity(
   { id, created_at: createdAt, model }: Pick<Reply, "id" | "created_at" | "model">,
   { stamp: asked, model: wanted }: BridgeContext,
@@ -62,7 +62,7 @@ function complete(reply: Reply, context: BridgeContext): Json {
   };
 }
 
-/** What only a request that asked for it gets back. */
+/** Present only if the request asked for them. */
 export function writeExtras(reply: Reply): Json {
   const { metadata, moderation } = reply;
   return {
@@ -95,7 +95,7 @@ export function writeCall({ kind, name, input }: Pick<ToolCall, "kind" | "name" 
   return kind === "function" ? { function: { name, arguments: input } } : { custom: { name, input } };
 }
 
-/** Chat lists its results, and names them in the plural. */
+/** Chat has a list of results, and a plural type name. */
 function convertModeration({ input, output }: NonNullable<Moderation>): Json {
   return { input: convertVerdict(input), output: convertVerdict(output) };
 }

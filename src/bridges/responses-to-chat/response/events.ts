@@ -1,6 +1,5 @@
-// The Responses objects that the bridge understands, read leniently: relays leave
-// things out, and what is absent or of another type reads as empty. The deltas,
-// which are most of a stream, are read by hand in stream.ts.
+// The Responses objects that the bridge reads, leniently: relays leave fields out, and a field that is absent or of
+// another type reads as empty. Deltas, which are most of a stream, are read by hand in text-deltas.ts.
 
 import { z } from "zod";
 

@@ -1,4 +1,4 @@
-// How an answer ended and what it cost, in chat's terms.
+// The finish reason and the usage of an answer, as chat reports them.
 
 import type { BridgeContext } from "../context.ts";
 import type { Reply, ReplyUsage } from "./events.ts";
@@ -36,7 +36,7 @@ export interface ChatUsage {
   };
 }
 
-/** Zeros pass as they came: what is odd about them is the ledger's business. */
+/** Zeros pass unchanged. The ledger judges the upstream's own report. */
 export function convertUsage(usage: ReplyUsage): ChatUsage {
   const { cached_tokens, cache_write_tokens } = usage.input_tokens_details;
   return {

@@ -1,5 +1,4 @@
-// How far an answer's stream has come: what is known of the response, which output
-// items there are, and what of them has been told.
+// The state of a stream: what is known of the response, its output items, and which parts of them have been sent.
 
 import { buildChunkFrame, type ChunkFrame, type ChunkIdentity } from "./chunks.ts";
 import type { BridgeContext } from "../context.ts";
@@ -8,19 +7,19 @@ import type { OutputItem, Reply } from "./events.ts";
 import { readIdentity } from "./completion.ts";
 import type { Json } from "../strict-json.ts";
 
-/** `held`: no head has left yet, so that a failure can still be an HTTP error. */
+/** `held`: no head has been sent yet, so a failure can still be an HTTP error. */
 export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";
 
-/** An output item as far as it has come. */
+/** An output item, as far as it has come. */
 export interface ItemState {
   readonly type: string;
-  /** Of what it says nothing is told. */
+  /** Nothing of this item is sent. */
   readonly muted: boolean;
-  /** Something of it has been told. */
+  /** Some of it has been sent. */
   sent: boolean;
-  /** The last part of a reasoning that was told; of a message, its text. */
+  /** Reasoning: the last part that was sent. Message: "text" once text was sent. */
   part: string;
-  /** Before and after the text of a call's input, as JSON. */
+  /** The JSON before and after a piece of a call's input. */
   readonly before: string;
   readonly after: string;
 }
@@ -30,24 +29,24 @@ export interface StreamState {
   phase: StreamPhase;
   refusal: ChatError | null;
   frame: ChunkFrame;
-  /** Said by the first event that names the response: some upstreams change the id later. */
+  /** From the first event that names the response: some upstreams change the id later. */
   identity: ChunkIdentity | null;
-  /** The role chunk has been written. */
+  /** The chunk with the role has been written. */
   roleSent: boolean;
   textSent: boolean;
   refusalSent: boolean;
   reasoningSent: boolean;
   calls: number;
-  /** A message that may answer has begun. */
+  /** A message that is no commentary has begun. */
   answerBegun: boolean;
   readonly byId: Map<unknown, ItemState>;
   readonly byIndex: Map<unknown, ItemState>;
   readonly byCallId: Map<string, ItemState>;
-  /** Items as they were when done, for an end that doesn't repeat them. */
+  /** Finished items, for a last event that does not repeat them. */
   readonly finished: OutputItem[];
 }
 
-/** What is known of an answer before it says who it is. */
+/** Before the first event. */
 const UNKNOWN_REPLY = { id: "", created_at: 0, model: "" };
 
 export function openState(context: BridgeContext): StreamState {
@@ -70,7 +69,7 @@ export function openState(context: BridgeContext): StreamState {
   };
 }
 
-/** Takes up who answers; from a later event, what was served. */
+/** Keeps the id of the first event, and the service tier of the latest one. */
 export function noteIdentity(stream: StreamState, reply: Reply): void {
   const { context } = stream;
   const first = stream.identity ?? readIdentity(reply, context);
@@ -78,7 +77,7 @@ export function noteIdentity(stream: StreamState, reply: Reply): void {
   stream.frame = buildChunkFrame(stream.identity, context);
 }
 
-/** By id; or by place, since some upstreams give an item a new id with each event. */
+/** By id, or by index: some upstreams give an item a new id with each event. */
 export function findItem(stream: StreamState, id: unknown, index: unknown): ItemState | undefined {
   return stream.byId.get(id) ?? stream.byIndex.get(index);
 }

@@ -1,5 +1,5 @@
-// Responses events → chat chunks, one by one as they come. One row of the table
-// tells one kind of event; events without a row say nothing that chat has words for.
+// Responses events → chat chunks, one by one as they come. HANDLERS has one row for each event type that chat can
+// express. Other events are skipped.
 
 import { GatewayError } from "../../../lib/errors.ts";
 import { openSseSplitter, type SseEvent } from "../../../lib/sse/sse-parser.ts";
@@ -22,18 +22,18 @@ import {
 import { addItemState, findItem, noteIdentity, openState, type StreamPhase, type StreamState } from "./state.ts";
 
 export interface Emitted {
-  /** To send now. Empty while `held`, when refused, and when the event has no counterpart in chat. */
+  /** To send now. Empty while `held`, if refused, and if the event has no counterpart in chat. */
   readonly text: string;
-  /** held: send no head yet. open: the head may leave. done: [DONE] is in the text. broken: an
-   *  error frame is, and nothing may follow. refused: answer the refusal instead of a stream. */
+  /** held: do not send the response head yet. open: the head may be sent. done: the text ends with [DONE]. broken: the
+   *  text ends with an error event, and nothing may follow. refused: answer with `refusal` instead of a stream. */
   readonly phase: StreamPhase;
-  /** The error, when broken or refused. */
+  /** The error, if broken or refused. */
   readonly refusal: { readonly status: number; readonly body: string } | null;
 }
 
 export interface ChatStream {
   push(chunk: Uint8Array): Emitted;
-  /** The upstream has ended; with a fault when the gateway knows why. */
+  /** The upstream's response has ended. `fault` is the reason, if the gateway knows one. */
   end(fault?: ChatError): Emitted;
 }
 
@@ -60,7 +60,7 @@ const HANDLERS: Readonly<Record<string, EventHandler>> = {
   error: convertErrorEvent,
 };
 
-/** Come before the model has begun to answer: the status is held until another event comes. */
+/** These come before the model begins to answer. The status is held until another event comes. */
 const HELD_TYPES = new Set([
   "response.created",
   "response.in_progress",
@@ -123,7 +123,7 @@ function convertEvents(stream: StreamState, events: readonly SseEvent[]): string
 
 function convertEvent(stream: StreamState, sse: SseEvent): string {
   const { name, data } = sse;
-  // Whole texts and tool lists come again and again in events that say nothing new: those are not even parsed.
+  // Events without a handler repeat whole texts and tool lists. They are not even parsed.
   if (name.startsWith("response.") && !Object.hasOwn(HANDLERS, name)) return "";
   const event = parseJson(data);
   if (event === undefined) return data === "[DONE]" ? "" : fail(stream, MALFORMED);
@@ -138,7 +138,7 @@ function convertParsed(stream: StreamState, event: Json, sse: SseEvent): string 
   return row(stream, event);
 }
 
-/** Null for an event without a row. Relays send errors that don't say that they are. */
+/** Null for an event without a handler. Some relays send errors without a type. */
 function chooseHandler(event: Json, { name }: SseEvent): string | null {
   const { type, error } = event;
   if (typeof type === "string" && Object.hasOwn(HANDLERS, type)) return type;
@@ -171,7 +171,7 @@ function finishItem(stream: StreamState, event: Json): string {
 function writeUnsentItems(stream: StreamState, items: readonly OutputItem[]): string {
   const { roleSent: opened, textSent: spoken, refusalSent: refused } = stream;
   const tell = (item: OutputItem, index: number): string => {
-    // Ids and places of items may have changed since they were told; ids of calls do not.
+    // Some upstreams change the ids and indices of items in the last event. Call ids never change.
     const named = item.call_id !== "" && readCall(item) !== null;
     if (named) return writeUnsentCall(stream, stream.byCallId.get(item.call_id), item, index);
     const told = item.type === "message" ? spoken || refused : opened;
@@ -180,7 +180,7 @@ function writeUnsentItems(stream: StreamState, items: readonly OutputItem[]): st
   return items.map(tell).join("");
 }
 
-/** What of an item has not been told yet. */
+/** The part of an item that has not been sent yet. */
 function writeUnsentItem(stream: StreamState, item: OutputItem, index: unknown): string {
   const found = findItem(stream, item.id, index);
   const entry = found?.type === item.type ? found : undefined;
@@ -193,7 +193,7 @@ function writeUnsentItem(stream: StreamState, item: OutputItem, index: unknown):
   return writeUnsentCall(stream, entry, item, index);
 }
 
-/** An event without its closing blank line counts when it is all there. */
+/** An event without its closing blank line counts if its JSON is complete. */
 function isWhole({ data }: SseEvent): boolean {
   return parseJson(data) !== undefined;
 }

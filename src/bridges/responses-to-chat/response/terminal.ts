@@ -1,5 +1,4 @@
-// How a stream ends: with a finish chunk, usage and [DONE]; or as an error, which
-// is an HTTP error as long as no head has left.
+// The end of a stream: a finish chunk, usage and [DONE], or an error. It is an HTTP error while no head has been sent.
 
 import { isObject } from "../../../lib/json/json.ts";
 import { readAnswer } from "./chat-answer.ts";
@@ -12,7 +11,7 @@ import { writeExtras } from "./completion.ts";
 import { writeFirstChunk } from "./text-deltas.ts";
 import { noteIdentity, type StreamState } from "./state.ts";
 
-/** Tells what no event has told: some relays send nothing but the end, some tell calls only there. */
+/** Writes what no event has sent: some relays send only the last event, or calls only there. */
 export type WriteItems = (stream: StreamState, items: readonly OutputItem[]) => string;
 
 export function convertLastEvent(stream: StreamState, event: Json, tellItems: WriteItems): string {
@@ -38,20 +37,20 @@ export function convertLastEvent(stream: StreamState, event: Json, tellItems: Wr
   ].join("");
 }
 
-/** An answer without a word is an empty text, not none. */
+/** Clients expect an empty text rather than no text. */
 function writeEmptyText(stream: StreamState): string {
   if (stream.textSent || stream.refusalSent || stream.calls > 0) return "";
   if (stream.roleSent) return writeDelta(stream.frame, '{"content":""}');
   return writeFirstChunk(stream, '{"role":"assistant","content":"","refusal":null}');
 }
 
-/** `response.failed` bears the error in its response. */
+/** In `response.failed` the error is inside the response. */
 export function convertFailedEvent(stream: StreamState, event: Json): string {
   const { response } = event;
   return failWith(stream, isObject(response) ? response["error"] : null);
 }
 
-/** `error` bears it inside, or is it. */
+/** In an `error` event the error is the event or a field of it. */
 export function convertErrorEvent(stream: StreamState, event: Json): string {
   const { error } = event;
   return failWith(stream, isObject(error) ? error : { ...event, type: "" });
@@ -61,7 +60,7 @@ function failWith(stream: StreamState, error: unknown): string {
   return fail(stream, convertFailure(ReplyError.parse(isObject(error) ? error : {}), stream.context));
 }
 
-/** As an HTTP error while no head has left, else as an error frame that nothing follows. */
+/** An HTTP error while no head has been sent, otherwise an error event that ends the stream. */
 export function fail(stream: StreamState, refusal: ChatError): string {
   stream.refusal = refusal;
   if (stream.phase === "held") {

@@ -1,4 +1,4 @@
-// What the model says: text, refusals and reasoning, as deltas of chat.
+// Text, refusals and reasoning as chat deltas.
 
 import { ITEM_SEPARATOR, isCommentary, readLogprobs, readReasoning, readRefusal, readText } from "./chat-answer.ts";
 import { writeDelta, writeDeltaWithLogprobs } from "./chunks.ts";
@@ -6,7 +6,7 @@ import type { OutputItem } from "./events.ts";
 import type { Json } from "../strict-json.ts";
 import { addItemState, type ItemState, findEventItem, type StreamState } from "./state.ts";
 
-/** Under a JSON format only the first message that is no commentary is told. */
+/** With a JSON format, only the first message is sent, and no commentary. */
 export function addMessage(stream: StreamState, phase: string, id: unknown, index: unknown): ItemState {
   const answers = !isCommentary(phase);
   const muted = stream.context.json && (!answers || stream.answerBegun);
@@ -40,7 +40,7 @@ export function convertReasoningDelta(stream: StreamState, event: Json): string 
   );
 }
 
-/** What a finished message says that no delta had told. */
+/** The content of a finished message for which no delta came. */
 export function writeUnsentMessage(stream: StreamState, entry: ItemState, item: OutputItem): string {
   if (entry.sent) return "";
   const logprobs = item.content.flatMap((part) => part.logprobs);
@@ -87,7 +87,7 @@ function writeReasoning(stream: StreamState, entry: ItemState, text: string, par
   return opening + writeDelta(stream.frame, `{"reasoning_content":${JSON.stringify(gap + text)}}`);
 }
 
-/** The first chunk, which bears the role. */
+/** The first chunk, with the role. */
 export function writeFirstChunk(stream: StreamState, delta: string): string {
   stream.roleSent = true;
   return stream.frame.logprobs ? writeDeltaWithLogprobs(stream.frame, delta, []) : writeDelta(stream.frame, delta);

@@ -1,5 +1,5 @@
-// Tool calls as deltas of chat: the first names the call, the others bring its
-// input bit by bit. A legacy answer has room for the first call only.
+// Tool calls as chat deltas. The first delta names the call, the others carry pieces of its input. A legacy answer can
+// carry the first call only.
 
 import { readCall } from "./chat-answer.ts";
 import { writeDelta } from "./chunks.ts";
@@ -9,7 +9,7 @@ import { writeCall } from "./completion.ts";
 import { writeFirstChunk } from "./text-deltas.ts";
 import { addItemState, type ItemState, findEventItem, type StreamState } from "./state.ts";
 
-/** Names the call. Its input is left for later, even if some upstream has it already. */
+/** Writes the name of the call. Its input follows, even if the upstream sent it along. */
 export function openCall(stream: StreamState, item: OutputItem, index: unknown): { entry: ItemState; text: string } | null {
   const call = readCall(item);
   if (call === null) return null;
@@ -44,7 +44,7 @@ export function convertInputDelta(stream: StreamState, event: Json): string {
   return writeInput(stream, findEventItem(stream, event), event["delta"]);
 }
 
-/** The whole input, for upstreams that send no deltas of it. */
+/** The whole input, for upstreams that send no deltas. */
 export function convertInputDone(stream: StreamState, event: Json): string {
   const entry = findEventItem(stream, event);
   return entry?.sent === true ? "" : writeInput(stream, entry, event["arguments"] ?? event["input"]);
@@ -58,7 +58,7 @@ export function writeUnsentCall(stream: StreamState, entry: ItemState | undefine
   return opened === null ? "" : opened.text + writeInput(stream, opened.entry, input);
 }
 
-/** A call that has no name yet waits for the end of its item, which tells it whole. */
+/** A call without a name waits for the end of its item, which carries all of it. */
 function writeInput(stream: StreamState, entry: ItemState | undefined, input: unknown): string {
   if (entry === undefined || entry.before === "" || typeof input !== "string" || input === "") return "";
   entry.sent = true;
