@@ -41,7 +41,9 @@ function formError(error: GatewayError, requestId: string): string {
     details.push({ "@type": `${RPC}.RetryInfo`, retryDelay: `${Math.ceil(error.retryAfterSeconds)}s` });
   }
   const { status, message } = error;
-  return JSON.stringify({ error: { code: status, message, status: ERROR_NAMES[error.code].content, details } });
+  return JSON.stringify({
+    error: { code: status, message, status: ERROR_NAMES[error.code].content, details },
+  });
 }
 
 export function formContentRecord(model: ModelEntry): Readonly<Record<string, unknown>> {

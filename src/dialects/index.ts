@@ -147,14 +147,14 @@ interface NamedModel {
   readonly verb: string;
 }
 
-function readModelPath(rest: string, lookup: Lookup, paths: ModelPaths): NamedModel | null {
+function readModelPath(tail: string, lookup: Lookup, paths: ModelPaths): NamedModel | null {
   const { method } = lookup.request;
-  if (method === "GET") return { endpoint: choose(paths.single, lookup), raw: rest, verb: "" };
-  const colon = method === "POST" ? findVerb(rest) : null;
+  if (method === "GET") return { endpoint: choose(paths.single, lookup), raw: tail, verb: "" };
+  const colon = method === "POST" ? findVerb(tail) : null;
   if (colon === null) return null;
-  const verb = rest.slice(colon.end);
+  const verb = tail.slice(colon.end);
   const endpoint = paths.verbs.get(verb);
-  return endpoint === undefined ? null : { endpoint, raw: rest.slice(0, colon.start), verb };
+  return endpoint === undefined ? null : { endpoint, raw: tail.slice(0, colon.start), verb };
 }
 
 function findStored(path: string, lookup: Lookup): Recognition | null {

@@ -19,7 +19,8 @@ export interface Page {
 export function readModelList(body: string): { models: ModelEntry[]; nextQuery: string | null } {
   const parsed = parseJson(body);
   const rows = [fieldOf(parsed, "data"), fieldOf(parsed, "models"), parsed].find(Array.isArray);
-  if (rows === undefined) throw new GatewayError("upstream_failed", "The upstream's answer is not a model list.");
+  if (rows === undefined)
+    throw new GatewayError("upstream_failed", "The upstream's answer is not a model list.");
   const models = listOf(rows).flatMap((row) => readRow(row) ?? []);
   return { models, nextQuery: readNextQuery(parsed) };
 }
@@ -63,10 +64,13 @@ export function takeBefore(models: readonly ModelEntry[], before: string, size: 
 }
 
 function findIndex(models: readonly ModelEntry[], id: string): number {
-  const place = models.findIndex((model) => model.id === id);
-  if (place < 0)
-    throw new GatewayError("bad_request", `The list has no model "${id}" to continue from. Start again from the first page.`);
-  return place;
+  const index = models.findIndex((model) => model.id === id);
+  if (index < 0)
+    throw new GatewayError(
+      "bad_request",
+      `The list has no model "${id}" to continue from. Start again from the first page.`,
+    );
+  return index;
 }
 
 /** The page size in a query. Without a valid one, everything is on one page. */

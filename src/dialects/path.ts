@@ -17,9 +17,9 @@ export function isResponseId(raw: string): boolean {
 }
 
 /** The position of the colon before the verb: the last `:` or `%3A`. */
-export function findVerb(rest: string): { readonly start: number; readonly end: number } | null {
-  const plain = rest.lastIndexOf(":");
-  const escaped = rest.includes("%3") ? Math.max(rest.lastIndexOf("%3A"), rest.lastIndexOf("%3a")) : -1;
+export function findVerb(tail: string): { readonly start: number; readonly end: number } | null {
+  const plain = tail.lastIndexOf(":");
+  const escaped = tail.includes("%3") ? Math.max(tail.lastIndexOf("%3A"), tail.lastIndexOf("%3a")) : -1;
   if (plain < 0 && escaped < 0) return null;
   return plain > escaped ? { start: plain, end: plain + 1 } : { start: escaped, end: escaped + 3 };
 }
@@ -37,9 +37,9 @@ export function correctPath(path: string, relayPath: string): string {
 export function dropKey(query: string): string {
   if (!query.includes("key") && !query.includes("%")) return query;
   const parts = query.slice(1).split("&");
-  const kept = parts.filter((part) => !isKey(part));
-  if (kept.length === parts.length) return query;
-  return kept.length === 0 ? "" : `?${kept.join("&")}`;
+  const others = parts.filter((part) => !isKey(part));
+  if (others.length === parts.length) return query;
+  return others.length === 0 ? "" : `?${others.join("&")}`;
 }
 
 function isKey(part: string): boolean {

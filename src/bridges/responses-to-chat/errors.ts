@@ -97,5 +97,7 @@ function readFailure(body: string): ReplyError {
   const { error } = outer;
   const message = typeof error === "string" ? error : (outer["message"] ?? outer["detail"]);
   const failure = ReplyError.parse(isObject(error) ? error : { ...outer, message });
-  return failure.message === "" ? { ...failure, message: body.slice(0, MAX_SHOWN_CHARACTERS).trim() } : failure;
+  return failure.message === ""
+    ? { ...failure, message: body.slice(0, MAX_SHOWN_CHARACTERS).trim() }
+    : failure;
 }

@@ -147,18 +147,18 @@ function readInputs(snapshot: unknown, prompt: number): Usage {
   const usage: Usage = {};
   let text = prompt;
   let textCached = cached;
-  for (const { modality, fresh, cached: kept } of MEDIA) {
+  for (const { modality, fresh, cached: cachedKind } of MEDIA) {
     const all = Math.min(text, countModality(details, modality));
     const hit = Math.min(all, textCached, countModality(fieldOf(snapshot, "cacheTokensDetails"), modality));
     usage[fresh] = all - hit;
-    usage[kept] = hit;
+    usage[cachedKind] = hit;
     text -= all;
     textCached -= hit;
   }
-  for (const { fresh, cached: kept } of MEDIA) {
+  for (const { fresh, cached: cachedKind } of MEDIA) {
     const moved = Math.min(Math.max(0, textCached - text), usage[fresh] ?? 0);
     usage[fresh] = (usage[fresh] ?? 0) - moved;
-    usage[kept] = (usage[kept] ?? 0) + moved;
+    usage[cachedKind] = (usage[cachedKind] ?? 0) + moved;
     textCached -= moved;
   }
   return { input: Math.max(0, text - textCached), cache_read: textCached, ...usage };
@@ -167,8 +167,8 @@ function readInputs(snapshot: unknown, prompt: number): Usage {
 function countModality(details: unknown, modality: keyof typeof NUMBER_OF): number {
   let count = 0;
   for (const detail of listOf(details)) {
-    const told = fieldOf(detail, "modality");
-    if (told === modality || told === NUMBER_OF[modality])
+    const listed = fieldOf(detail, "modality");
+    if (listed === modality || listed === NUMBER_OF[modality])
       count += countOf(fieldOf(detail, "tokenCount")) ?? 0;
   }
   return count;

@@ -69,9 +69,9 @@ class MessagesReader implements UsageReader {
     const total = countOf(reported["cache_creation_input_tokens"]);
     const split = readLifetimes(earlier);
     if (total !== undefined && total < split.short + split.long) delete earlier["cache_creation"];
-    const said = dropNulls(reported);
-    this.#usage = { ...earlier, ...said };
-    return Object.keys(said).length > 0;
+    const values = dropNulls(reported);
+    this.#usage = { ...earlier, ...values };
+    return Object.keys(values).length > 0;
   }
 }
 
@@ -123,11 +123,11 @@ function readUsage(counters: Counters): Usage | null {
   if ((input ?? output ?? read ?? written) === undefined) return null;
   const { short, long } = readLifetimes(counters);
   // Writes without a lifetime (of server tools, of old API versions) last five minutes.
-  const rest = Math.max(0, (written ?? 0) - short - long);
+  const other = Math.max(0, (written ?? 0) - short - long);
   return {
     input: input ?? 0,
     ...(read ? { cache_read: read } : {}),
-    ...(short + rest > 0 ? { cache_write_5m: short + rest } : {}),
+    ...(short + other > 0 ? { cache_write_5m: short + other } : {}),
     ...(long > 0 ? { cache_write_1h: long } : {}),
     output: output ?? 0,
   };

@@ -50,7 +50,7 @@ class ResponsesReader implements UsageReader {
   #preview = false;
   readonly #calls = new Map<string, BilledCall>();
   /** Kind and output index → key of the call. */
-  readonly #places = new Map<string, string>();
+  readonly #positions = new Map<string, string>();
 
   learn(event: unknown): void {
     const type = nameOf(fieldOf(event, "type"));
@@ -104,9 +104,9 @@ class ResponsesReader implements UsageReader {
     const call = readBilledCall(item);
     if (call === null || this.#calls.size >= MAX_CALLS) return;
     const id = nameOf(fieldOf(item, "id")) ?? String(index);
-    const place = typeof index === "number" ? `${call.kind} ${index}` : id;
-    const key = this.#calls.has(id) ? id : (this.#places.get(place) ?? id);
-    this.#places.set(place, key);
+    const position = typeof index === "number" ? `${call.kind} ${index}` : id;
+    const key = this.#calls.has(id) ? id : (this.#positions.get(position) ?? id);
+    this.#positions.set(position, key);
     this.#calls.set(key, call);
   }
 

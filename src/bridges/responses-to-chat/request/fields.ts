@@ -60,11 +60,13 @@ const WITHOUT_EFFECT = ["seed"];
 /** Responses has no such field. Refused unless the value changes nothing. */
 const REFUSED: Readonly<Record<string, (value: unknown, name: string) => void>> = {
   n: (value, name) => {
-    if (value !== 1) refuseUnsupportedValue(name, quoteValue(value), " Only the default (1) value is supported.");
+    if (value !== 1)
+      refuseUnsupportedValue(name, quoteValue(value), " Only the default (1) value is supported.");
   },
   modalities: (value, name) => {
-    const spoken = Array.isArray(value) ? value.find((each) => each !== "text") : value;
-    if (spoken !== undefined) refuseUnsupportedValue(name, quoteValue(spoken), " Only 'text' is supported.");
+    const unsupported = Array.isArray(value) ? value.find((each) => each !== "text") : value;
+    if (unsupported !== undefined)
+      refuseUnsupportedValue(name, quoteValue(unsupported), " Only 'text' is supported.");
   },
   stop: (value, name) => {
     if (value !== "" && !(Array.isArray(value) && value.length === 0)) refuseUnsupported(name);
@@ -131,13 +133,13 @@ export function readTokenCap(request: Json): TokenCap {
     refuse("invalid_parameter_combination", "max_tokens", rule);
   }
   const field = old === null ? "max_completion_tokens" : "max_tokens";
-  const asked = old ?? current;
-  if (asked !== null && asked < 1) {
-    const expected = `Expected a value >= 1, but got ${asked} instead.`;
+  const cap = old ?? current;
+  if (cap !== null && cap < 1) {
+    const expected = `Expected a value >= 1, but got ${cap} instead.`;
     refuse("integer_below_min_value", field, `Invalid '${field}': integer below minimum value. ${expected}`);
   }
-  const raised = asked !== null && asked < MIN_OUTPUT_TOKENS;
-  return { field, value: raised ? MIN_OUTPUT_TOKENS : asked, raised };
+  const raised = cap !== null && cap < MIN_OUTPUT_TOKENS;
+  return { field, value: raised ? MIN_OUTPUT_TOKENS : cap, raised };
 }
 
 /** `text` of the upstream's request holds the format and the verbosity. */

@@ -60,15 +60,15 @@ export function convertInput(content: unknown, path: string): string | Json[] {
 export function convertAssistantContent(message: Json, path: string): string | Json[] | null {
   const refusal = readString(message["refusal"], `${path}.refusal`);
   const { content } = message;
-  const said = isAbsent(content) ? null : convertContent(content, `${path}.content`, ASSISTANT_PARTS);
-  if (refusal !== null && refusal !== "") return [...listParts(said), { type: "refusal", refusal }];
-  const only = Array.isArray(said) && said.length === 1 ? said[0] : undefined;
-  return typeof only?.["text"] === "string" ? only["text"] : said;
+  const parts = isAbsent(content) ? null : convertContent(content, `${path}.content`, ASSISTANT_PARTS);
+  if (refusal !== null && refusal !== "") return [...listParts(parts), { type: "refusal", refusal }];
+  const only = Array.isArray(parts) && parts.length === 1 ? parts[0] : undefined;
+  return typeof only?.["text"] === "string" ? only["text"] : parts;
 }
 
-function listParts(said: string | Json[] | null): Json[] {
-  if (typeof said === "string") return said === "" ? [] : [{ type: "output_text", text: said }];
-  return said ?? [];
+function listParts(parts: string | Json[] | null): Json[] {
+  if (typeof parts === "string") return parts === "" ? [] : [{ type: "output_text", text: parts }];
+  return parts ?? [];
 }
 
 function convertContent(content: unknown, path: string, rules: PartRules): string | Json[] {

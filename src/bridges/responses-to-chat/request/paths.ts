@@ -42,7 +42,11 @@ const FIELD_RENAMINGS: readonly Renaming[] = [
 
 /** Chat nests the name in a choice differently for each kind, so the whole choice is named. */
 const TOOLS_RENAMINGS: readonly Renaming[] = [[/^tool_choice\..+/, "tool_choice"], ...FIELD_RENAMINGS];
-const FUNCTIONS_RENAMINGS: readonly Renaming[] = [[/^tools$/, "functions"], [/^tool_choice/, "function_call"], ...FIELD_RENAMINGS];
+const FUNCTIONS_RENAMINGS: readonly Renaming[] = [
+  [/^tools$/, "functions"],
+  [/^tool_choice/, "function_call"],
+  ...FIELD_RENAMINGS,
+];
 
 const CUSTOM_TOOL_RENAMINGS: readonly Renaming[] = [
   [/^\.format\.(syntax|definition)/, ".format.grammar.$1"],
@@ -80,7 +84,9 @@ function translateItem(index: number, inside: string, context: BridgeContext): s
   const renamed = rename(inside, ITEM_RENAMINGS[origin.kind]);
   const legacy = origin.path.endsWith(".function_call") ? renamed.replace(".function.", ".") : renamed;
   const content = /^(\.content)(\[.*)$/.exec(legacy);
-  return origin.path + (content === null ? legacy : `${content[1]}${rename(content[2] ?? "", PART_RENAMINGS)}`);
+  return (
+    origin.path + (content === null ? legacy : `${content[1]}${rename(content[2] ?? "", PART_RENAMINGS)}`)
+  );
 }
 
 function translateTool(index: number, inside: string, context: BridgeContext): string {

@@ -27,7 +27,7 @@ export interface ConvertedRequest {
 }
 
 /** Throws a GatewayError that names the field that cannot be honoured. */
-export function convertRequest(body: Uint8Array, asked: RequestStamp): ConvertedRequest {
+export function convertRequest(body: Uint8Array, stamp: RequestStamp): ConvertedRequest {
   const request = parseRequest(body);
   if (isAbsent(request["model"])) refuseMissing("model");
   if (isAbsent(request["messages"])) refuseMissing("messages");
@@ -54,7 +54,7 @@ export function convertRequest(body: Uint8Array, asked: RequestStamp): Converted
     ...(stream ? { stream_options: { include_obfuscation: false } } : {}),
   };
   const context: BridgeContext = {
-    stamp: asked,
+    stamp,
     model,
     stream,
     includeUsage,

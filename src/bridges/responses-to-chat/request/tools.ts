@@ -113,7 +113,8 @@ function convertCustom(declared: Json, path: string): Json {
     name: requireString(declared["name"], `${path}.name`),
     ...pickPresent(declared, ["description"]),
   };
-  if (!isAbsent(declared["format"])) tool["format"] = convertCustomFormat(declared["format"], `${path}.format`);
+  if (!isAbsent(declared["format"]))
+    tool["format"] = convertCustomFormat(declared["format"], `${path}.format`);
   return tool;
 }
 

@@ -98,17 +98,17 @@ export function readLogprobs(value: unknown): TokenLogprob[] {
  *  files. */
 function readCitations(messages: readonly OutputItem[]): Citation[] {
   const citations: Citation[] = [];
-  let said = "";
+  let before = "";
   for (const item of messages) {
-    if (said !== "" && readText(item) !== "") said += ITEM_SEPARATOR;
+    if (before !== "" && readText(item) !== "") before += ITEM_SEPARATOR;
     for (const part of item.content) {
-      const offset = countCharacters(said);
+      const offset = countCharacters(before);
       for (const { type, start_index, end_index, title, url } of part.annotations) {
         if (type !== "url_citation") continue;
-        const place = { start_index: start_index + offset, end_index: end_index + offset };
-        citations.push({ type, url_citation: { ...place, title, url } });
+        const range = { start_index: start_index + offset, end_index: end_index + offset };
+        citations.push({ type, url_citation: { ...range, title, url } });
       }
-      said += part.text;
+      before += part.text;
     }
   }
   return citations;

@@ -56,7 +56,11 @@ export function writeDelta(frame: ChunkFrame, delta: string): string {
     : frame.start + delta + frame.end;
 }
 
-export function writeDeltaWithLogprobs(frame: ChunkFrame, delta: string, content: readonly TokenLogprob[]): string {
+export function writeDeltaWithLogprobs(
+  frame: ChunkFrame,
+  delta: string,
+  content: readonly TokenLogprob[],
+): string {
   return `${frame.start}${delta},"logprobs":${JSON.stringify({ content, refusal: null })}${frame.end}`;
 }
 

@@ -35,12 +35,12 @@ function findError(value: unknown, context: BridgeContext): ChatError | null {
 /** Clients need an id, so every answer gets one. */
 export function readIdentity(
   { id, created_at: createdAt, model }: Pick<Reply, "id" | "created_at" | "model">,
-  { stamp: asked, model: wanted }: BridgeContext,
+  { stamp, model: requested }: BridgeContext,
 ): Omit<ChunkIdentity, "tier"> {
   return {
-    id: `chatcmpl-${(id || asked.id).replace(/^(?:resp|req)_/, "")}`,
-    created: Math.floor(createdAt || asked.time / 1000),
-    model: model || wanted,
+    id: `chatcmpl-${(id || stamp.id).replace(/^(?:resp|req)_/, "")}`,
+    created: Math.floor(createdAt || stamp.time / 1000),
+    model: model || requested,
   };
 }
 

@@ -4,12 +4,14 @@
 import { GatewayError } from "../../../lib/errors.ts";
 import { openSseSplitter, type SseEvent } from "../../../lib/sse/sse-parser.ts";
 import { isObject, parseJson } from "../../../lib/json/json.ts";
-import { readCall } from "./chat-answer.ts";
+import { readAnswer, readCall } from "./chat-answer.ts";
+import { DONE, writeDelta, writeFinish, writeUsage } from "./chunks.ts";
+import { writeExtras } from "./completion.ts";
 import { openCall, convertInputDelta, convertInputDone, writeUnsentCall } from "./tool-call-events.ts";
 import type { BridgeContext } from "../context.ts";
-import { convertLastEvent, fail, convertErrorEvent, convertFailedEvent } from "./terminal.ts";
-import { blameUpstream, type ChatError, writeError } from "../errors.ts";
-import { OutputItem, Reply } from "./events.ts";
+import { blameUpstream, type ChatError, convertFailure, writeError } from "../errors.ts";
+import { OutputItem, Reply, ReplyError } from "./events.ts";
+import { chooseFinishReason, convertUsage } from "./finish-reason.ts";
 import type { Json } from "../strict-json.ts";
 import {
   addMessage,
@@ -17,9 +19,17 @@ import {
   convertReasoningDelta,
   convertRefusalDelta,
   convertTextDelta,
+  writeFirstChunk,
   writeUnsentReasoning,
 } from "./text-deltas.ts";
-import { addItemState, findItem, noteIdentity, openState, type StreamPhase, type StreamState } from "./state.ts";
+import {
+  addItemState,
+  findItem,
+  noteIdentity,
+  openState,
+  type StreamPhase,
+  type StreamState,
+} from "./state.ts";
 
 export interface Emitted {
   /** To send now. Empty while `held`, if refused, and if the event has no counterpart in chat. */
@@ -53,8 +63,8 @@ const HANDLERS: Readonly<Record<string, EventHandler>> = {
   "response.function_call_arguments.done": convertInputDone,
   "response.custom_tool_call_input.delta": convertInputDelta,
   "response.custom_tool_call_input.done": convertInputDone,
-  "response.completed": (stream, event) => convertLastEvent(stream, event, writeUnsentItems),
-  "response.incomplete": (stream, event) => convertLastEvent(stream, event, writeUnsentItems),
+  "response.completed": convertLastEvent,
+  "response.incomplete": convertLastEvent,
   "response.failed": convertFailedEvent,
   "response.cancelled": convertFailedEvent,
   error: convertErrorEvent,
@@ -73,13 +83,13 @@ const HELD_TYPES = new Set([
 export function openChatStream(context: BridgeContext): ChatStream {
   const stream = openState(context);
   const splitter = openSseSplitter();
-  const tellEnd = (fault: ChatError | undefined): string => {
+  const convertEnd = (fault: ChatError | undefined): string => {
     const text = fault === undefined ? convertEvents(stream, splitter.end().filter(isWhole)) : "";
     return isOver(stream) ? text : text + fail(stream, fault ?? CLOSED);
   };
   return {
     push: (chunk) => emit(stream, () => convertEvents(stream, splitter.push(chunk))),
-    end: (fault) => emit(stream, () => tellEnd(fault)),
+    end: (fault) => emit(stream, () => convertEnd(fault)),
   };
 }
 
@@ -90,11 +100,11 @@ const CLOSED = blameUpstream(
 );
 const MALFORMED = blameUpstream(502, "upstream_invalid", "The upstream sent an event that is not JSON.");
 
-function emit(stream: StreamState, tell: () => string): Emitted {
+function emit(stream: StreamState, convert: () => string): Emitted {
   let text = "";
   if (!isOver(stream)) {
     try {
-      text = tell();
+      text = convert();
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       text = fail(stream, blameUpstream(error.status, "upstream_invalid", error.message));
@@ -168,16 +178,17 @@ function finishItem(stream: StreamState, event: Json): string {
   return writeUnsentItem(stream, item, event["output_index"]);
 }
 
+/** What no event has sent yet: some relays send only the last event, or calls only there. */
 function writeUnsentItems(stream: StreamState, items: readonly OutputItem[]): string {
-  const { roleSent: opened, textSent: spoken, refusalSent: refused } = stream;
-  const tell = (item: OutputItem, index: number): string => {
+  const { roleSent, textSent, refusalSent } = stream;
+  const write = (item: OutputItem, index: number): string => {
     // Some upstreams change the ids and indices of items in the last event. Call ids never change.
     const named = item.call_id !== "" && readCall(item) !== null;
     if (named) return writeUnsentCall(stream, stream.byCallId.get(item.call_id), item, index);
-    const told = item.type === "message" ? spoken || refused : opened;
-    return told ? "" : writeUnsentItem(stream, item, index);
+    const sent = item.type === "message" ? textSent || refusalSent : roleSent;
+    return sent ? "" : writeUnsentItem(stream, item, index);
   };
-  return items.map(tell).join("");
+  return items.map(write).join("");
 }
 
 /** The part of an item that has not been sent yet. */
@@ -188,7 +199,11 @@ function writeUnsentItem(stream: StreamState, item: OutputItem, index: unknown):
     return writeUnsentMessage(stream, entry ?? addMessage(stream, item.phase, item.id, index), item);
   }
   if (item.type === "reasoning") {
-    return writeUnsentReasoning(stream, entry ?? addItemState(stream, { type: "reasoning" }, item.id, index), item);
+    return writeUnsentReasoning(
+      stream,
+      entry ?? addItemState(stream, { type: "reasoning" }, item.id, index),
+      item,
+    );
   }
   return writeUnsentCall(stream, entry, item, index);
 }
@@ -196,4 +211,61 @@ function writeUnsentItem(stream: StreamState, item: OutputItem, index: unknown):
 /** An event without its closing blank line counts if its JSON is complete. */
 function isWhole({ data }: SseEvent): boolean {
   return parseJson(data) !== undefined;
+}
+
+function convertLastEvent(stream: StreamState, event: Json): string {
+  const reply = Reply.parse(isObject(event["response"]) ? event["response"] : {});
+  if (reply.status === "failed" || reply.status === "cancelled") return convertFailedEvent(stream, event);
+  const incomplete = event["type"] === "response.incomplete";
+  const status = incomplete ? "incomplete" : reply.status;
+  noteIdentity(stream, reply);
+  const { context, frame } = stream;
+  const output = reply.output.length > 0 ? reply.output : stream.finished;
+  const missed = writeUnsentItems(stream, output);
+  const { annotations } = readAnswer(output, context);
+  const cited = annotations.length === 0 ? "" : writeDelta(frame, JSON.stringify({ annotations }));
+  const finish = chooseFinishReason({ ...reply, status }, stream.calls > 0, context);
+  stream.phase = "done";
+  return [
+    missed,
+    writeEmptyText(stream),
+    cited,
+    writeFinish(frame, finish, writeExtras(reply)),
+    context.includeUsage ? writeUsage(frame, reply.usage === null ? null : convertUsage(reply.usage)) : "",
+    DONE,
+  ].join("");
+}
+
+/** An answer without any text is sent as an empty text. */
+function writeEmptyText(stream: StreamState): string {
+  if (stream.textSent || stream.refusalSent || stream.calls > 0) return "";
+  if (stream.roleSent) return writeDelta(stream.frame, '{"content":""}');
+  return writeFirstChunk(stream, '{"role":"assistant","content":"","refusal":null}');
+}
+
+/** In `response.failed` the error is inside the response. */
+function convertFailedEvent(stream: StreamState, event: Json): string {
+  const { response } = event;
+  return failWith(stream, isObject(response) ? response["error"] : null);
+}
+
+/** In an `error` event the error is the event or a field of it. */
+function convertErrorEvent(stream: StreamState, event: Json): string {
+  const { error } = event;
+  return failWith(stream, isObject(error) ? error : { ...event, type: "" });
+}
+
+function failWith(stream: StreamState, error: unknown): string {
+  return fail(stream, convertFailure(ReplyError.parse(isObject(error) ? error : {}), stream.context));
+}
+
+/** An HTTP error while no head has been sent, otherwise an error event that ends the stream. */
+function fail(stream: StreamState, refusal: ChatError): string {
+  stream.refusal = refusal;
+  if (stream.phase === "held") {
+    stream.phase = "refused";
+    return "";
+  }
+  stream.phase = "broken";
+  return `data: ${writeError(refusal.error)}\n\n`;
 }

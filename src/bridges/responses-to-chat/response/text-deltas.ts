@@ -1,6 +1,13 @@
 // Text, refusals and reasoning as chat deltas.
 
-import { ITEM_SEPARATOR, isCommentary, readLogprobs, readReasoning, readRefusal, readText } from "./chat-answer.ts";
+import {
+  ITEM_SEPARATOR,
+  isCommentary,
+  readLogprobs,
+  readReasoning,
+  readRefusal,
+  readText,
+} from "./chat-answer.ts";
 import { writeDelta, writeDeltaWithLogprobs } from "./chunks.ts";
 import type { OutputItem } from "./events.ts";
 import type { Json } from "../strict-json.ts";
@@ -64,7 +71,9 @@ function writeText(stream: StreamState, entry: ItemState, text: string, logprobs
   entry.sent = true;
   entry.part = "text";
   stream.textSent = true;
-  const opening = stream.roleSent ? "" : writeFirstChunk(stream, '{"role":"assistant","content":"","refusal":null}');
+  const opening = stream.roleSent
+    ? ""
+    : writeFirstChunk(stream, '{"role":"assistant","content":"","refusal":null}');
   const delta = `{"content":${JSON.stringify(gap === "" ? text : gap + text)}}`;
   if (!stream.context.logprobs) return opening + writeDelta(stream.frame, delta);
   return opening + writeDeltaWithLogprobs(stream.frame, delta, readLogprobs(logprobs));
@@ -74,7 +83,9 @@ function writeRefusal(stream: StreamState, entry: ItemState, refusal: string): s
   if (entry.muted) return "";
   entry.sent = true;
   stream.refusalSent = true;
-  const opening = stream.roleSent ? "" : writeFirstChunk(stream, '{"role":"assistant","content":null,"refusal":""}');
+  const opening = stream.roleSent
+    ? ""
+    : writeFirstChunk(stream, '{"role":"assistant","content":null,"refusal":""}');
   return opening + writeDelta(stream.frame, `{"refusal":${JSON.stringify(refusal)}}`);
 }
 
@@ -83,14 +94,18 @@ function writeReasoning(stream: StreamState, entry: ItemState, text: string, par
   entry.sent = true;
   entry.part = part;
   stream.reasoningSent = true;
-  const opening = stream.roleSent ? "" : writeFirstChunk(stream, '{"role":"assistant","content":null,"refusal":null}');
+  const opening = stream.roleSent
+    ? ""
+    : writeFirstChunk(stream, '{"role":"assistant","content":null,"refusal":null}');
   return opening + writeDelta(stream.frame, `{"reasoning_content":${JSON.stringify(gap + text)}}`);
 }
 
 /** The first chunk, with the role. */
 export function writeFirstChunk(stream: StreamState, delta: string): string {
   stream.roleSent = true;
-  return stream.frame.logprobs ? writeDeltaWithLogprobs(stream.frame, delta, []) : writeDelta(stream.frame, delta);
+  return stream.frame.logprobs
+    ? writeDeltaWithLogprobs(stream.frame, delta, [])
+    : writeDelta(stream.frame, delta);
 }
 
 function findMessage(stream: StreamState, event: Json): ItemState {

@@ -10,20 +10,24 @@ import { writeFirstChunk } from "./text-deltas.ts";
 import { addItemState, type ItemState, findEventItem, type StreamState } from "./state.ts";
 
 /** Writes the name of the call. Its input follows, even if the upstream sent it along. */
-export function openCall(stream: StreamState, item: OutputItem, index: unknown): { entry: ItemState; text: string } | null {
+export function openCall(
+  stream: StreamState,
+  item: OutputItem,
+  index: unknown,
+): { entry: ItemState; text: string } | null {
   const call = readCall(item);
   if (call === null) return null;
-  const place = stream.calls++;
+  const position = stream.calls++;
   const { legacy } = stream.context;
   const field = call.kind === "function" ? "arguments" : "input";
   const entry = addItemState(
     stream,
     {
       type: item.type,
-      muted: legacy && place > 0,
+      muted: legacy && position > 0,
       before: legacy
         ? '{"function_call":{"arguments":'
-        : `{"tool_calls":[{"index":${place},"${call.kind}":{"${field}":`,
+        : `{"tool_calls":[{"index":${position},"${call.kind}":{"${field}":`,
       after: legacy ? "}}" : "}}]}",
     },
     item.id,
@@ -32,11 +36,11 @@ export function openCall(stream: StreamState, item: OutputItem, index: unknown):
   stream.byCallId.set(call.id, entry);
   if (entry.muted) return { entry, text: "" };
   const named = writeCall({ ...call, input: "" });
-  const told = legacy
+  const delta = legacy
     ? { function_call: { name: call.name, arguments: "" } }
-    : { tool_calls: [{ index: place, id: call.id, type: call.kind, ...named }] };
-  if (stream.roleSent) return { entry, text: writeDelta(stream.frame, JSON.stringify(told)) };
-  const first = JSON.stringify({ role: "assistant", content: null, ...told, refusal: null });
+    : { tool_calls: [{ index: position, id: call.id, type: call.kind, ...named }] };
+  if (stream.roleSent) return { entry, text: writeDelta(stream.frame, JSON.stringify(delta)) };
+  const first = JSON.stringify({ role: "assistant", content: null, ...delta, refusal: null });
   return { entry, text: writeFirstChunk(stream, first) };
 }
 
@@ -50,7 +54,12 @@ export function convertInputDone(stream: StreamState, event: Json): string {
   return entry?.sent === true ? "" : writeInput(stream, entry, event["arguments"] ?? event["input"]);
 }
 
-export function writeUnsentCall(stream: StreamState, entry: ItemState | undefined, item: OutputItem, index: unknown): string {
+export function writeUnsentCall(
+  stream: StreamState,
+  entry: ItemState | undefined,
+  item: OutputItem,
+  index: unknown,
+): string {
   if (entry?.sent === true) return "";
   const input = readCall(item)?.input;
   if (entry !== undefined) return writeInput(stream, entry, input);
