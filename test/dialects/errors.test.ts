@@ -34,7 +34,7 @@ describe("an error in each dialect's shape", () => {
     });
   });
 
-  test("content, with what went wrong, where, and when to come back", () => {
+  test("content, with the reason, the field and the time to retry", () => {
     expect(parse(content.errorBody(MODEL_GONE, "req_1"))).toEqual({
       error: {
         code: 404,
@@ -60,7 +60,7 @@ describe("an error in each dialect's shape", () => {
     });
   });
 
-  test("an error's own wire code wins over the table's", () => {
+  test("an error's own wire code replaces the one of the table", () => {
     const error = new GatewayError("unsupported", "x", { param: "n", wireCode: "unsupported_value" });
     expect(parse(chat.errorBody(error, "r"))).toEqual({
       error: { message: "x", type: "invalid_request_error", param: "n", code: "unsupported_value" },
@@ -68,7 +68,7 @@ describe("an error in each dialect's shape", () => {
   });
 });
 
-describe("the contract's words", () => {
+describe("the names of errors in the contract", () => {
   test.each<[ErrorCode, number, string, string | null, string]>([
     ["key_missing", 401, "authentication_error", "invalid_api_key", "UNAUTHENTICATED"],
     ["key_unknown", 401, "authentication_error", "invalid_api_key", "UNAUTHENTICATED"],
@@ -95,13 +95,13 @@ describe("the contract's words", () => {
   });
 });
 
-describe("the fields of an error", () => {
+describe("the headers of an error", () => {
   const fields = (code: ErrorCode, retryAfterSeconds?: number) =>
     Object.fromEntries(
       errorFields(new GatewayError(code, "x", retryAfterSeconds === undefined ? {} : { retryAfterSeconds })),
     );
 
-  test("tell clients not to repeat what cannot succeed", () => {
+  test("stop clients from retrying what cannot succeed", () => {
     const json = { "content-type": "application/json" };
     expect(fields("unknown_model")).toEqual({ ...json, "x-should-retry": "false" });
     expect(fields("key_unknown")).toEqual({
@@ -122,7 +122,7 @@ describe("a stream that breaks", () => {
   const broken = new GatewayError("upstream_failed", "The channel broke off.\n");
   const dataOf = (event: string) => parse(/^data: (.*)$/m.exec(event)?.[1] ?? "");
 
-  test("messages: an error event by name", () => {
+  test("messages: an event named error", () => {
     const event = messages.errorEvent(broken, "req_1");
     expect(event).toStartWith("event: error\ndata: {");
     expect(event).toEndWith("}\n\n");
@@ -163,7 +163,7 @@ describe("a stream that breaks", () => {
     expect(event).not.toContain("DONE");
   });
 
-  test("content: an error, then a reset, since clients take it for one more chunk", () => {
+  test("content: an error, then a reset, because clients read the error as one more chunk", () => {
     const event = content.errorEvent(broken, "req_1");
     expect(event).toEndWith("}\r\n\r\n");
     expect(dataOf(event.trim())).toMatchObject({ error: { code: 502, status: "UNAVAILABLE" } });
@@ -175,7 +175,7 @@ describe("a stream that breaks", () => {
     ]);
   });
 
-  test("content as a JSON array: one more element, and the array is whole", () => {
+  test("content as a JSON array: the error is the last element, and the array is closed", () => {
     const first = content.errorEvent(broken, "r", { form: "json-array" });
     const later = content.errorEvent(broken, "r", { form: "json-array", begun: true });
     expect(parse(first)).toMatchObject([{ error: { code: 502 } }]);

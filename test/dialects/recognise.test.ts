@@ -91,7 +91,7 @@ describe("every endpoint of the contract", () => {
   ])("%s %s is the gateway's own", (method, target, page) => expect(see(method, target)).toBe(page));
 });
 
-test("whether an answer streams is for the path to say where it can, else for the body", () => {
+test("content paths say whether the answer streams; otherwise the body says it", () => {
   const stream = (method: string, target: string) => {
     const found = ask(method, target);
     return found.kind === "target" ? found.target.stream : undefined;
@@ -103,7 +103,7 @@ test("whether an answer streams is for the path to say where it can, else for th
   expect(stream("GET", "/v1/models")).toBe(false);
 });
 
-describe("where a key may stand", () => {
+describe("where a key can be", () => {
   test.each([
     ["POST", "/v1/messages", "bearer,x-api-key"],
     ["POST", "/v1/responses", "bearer"],
@@ -120,7 +120,7 @@ describe("where a key may stand", () => {
   });
 });
 
-describe("paths that clients build by mistake mean what they can only mean", () => {
+describe("a path that a client built by mistake is corrected if it can mean one thing only", () => {
   test.each([
     ["POST", "/v1/messages/", "/v1/messages"],
     ["POST", "/v1/v1/messages", "/v1/messages"],
@@ -168,7 +168,7 @@ describe("a model's id in a path", () => {
     expect(single.kind === "target" && single.target.model?.id).toBe(id);
   });
 
-  test("its verb may come with an escaped colon", () => {
+  test("may be followed by a verb with an escaped colon", () => {
     for (const colon of ["%3A", "%3a"]) {
       const found = ask("POST", `/v1beta/models/a:b${colon}generateContent`);
       expect(found.kind === "target" && found.target.path).toBe("/v1beta/models/a:b:generateContent");
@@ -240,7 +240,7 @@ describe("hostile paths reach no upstream", () => {
     ["POST", "*"],
   ])("%s %s", (method, target) => expect(ask(method, target).kind).toBe("unknown"));
 
-  test("whatever is asked, the path that goes upstream is one of the table's", () => {
+  test("whatever the request, the path that goes upstream is one of the table", () => {
     const known =
       /^\/(v1\/(messages(\/count_tokens)?|responses(\/[\w-]+(\/input_items|\/cancel)?)?|chat\/completions|models)|v1beta\/models|models)$|^\/v1(beta)?\/models\/[^?#\\;\s]+$/;
     const piece = fc.constantFrom(
@@ -287,7 +287,7 @@ describe("hostile paths reach no upstream", () => {
   });
 });
 
-describe("what is no endpoint is refused in the manners of its platform", () => {
+describe("a path that is no endpoint gets an error in the dialect of its platform", () => {
   test.each([
     ["POST", "/v1/messages/batches", {}, "404 messages"],
     ["GET", "/v1/messages", {}, "404 messages"],
@@ -311,7 +311,7 @@ describe("what is no endpoint is refused in the manners of its platform", () => 
     expect(see(method, target, fields)).toBe(expected),
   );
 
-  test("and told what the path does take", () => {
+  test("and the error names the methods that the path accepts", () => {
     const found = ask("GET", "/v1/messages");
     expect(found.kind === "unknown" && found.error.message).toBe(
       "This gateway has no endpoint GET /v1/messages: it takes POST.",
@@ -327,7 +327,7 @@ test("a WebSocket on /v1/responses is answered 426, with or without the version"
   expect(see("GET", "/v1/messages", fields)).toBe("404 messages");
 });
 
-describe("/v1/models has three owners", () => {
+describe("three platforms share /v1/models", () => {
   test.each<[Record<string, string>, string, string]>([
     [{}, "", "responses"],
     [{ authorization: "Bearer k" }, "", "responses"],
@@ -343,7 +343,7 @@ describe("/v1/models has three owners", () => {
     expect<string>(ask("GET", `/v1/models/m${query}`, fields).dialect.name).toBe(name);
   });
 
-  test("and its list takes the shape of the key's group, other lists that of their path", () => {
+  test("its list has the shape of the key's group, other lists have the shape of their path", () => {
     const shape = (target: string, platform: "messages" | "content" | "relay") => {
       const found = ask("GET", target);
       return found.kind === "target" ? listDialect(found.target.endpoint, platform).name : null;
@@ -356,7 +356,7 @@ describe("/v1/models has three owners", () => {
   });
 });
 
-describe("the query goes on as it came, less the key", () => {
+describe("the query is forwarded without the key and otherwise unchanged", () => {
   test.each([
     ["", ""],
     ["?", "?"],
@@ -379,7 +379,7 @@ describe("the query goes on as it came, less the key", () => {
   });
 });
 
-test("the relay's prefix and the vendor's word are the config's", () => {
+test("the relay's prefix and the vendor come from the config", () => {
   const naming = { relayPrefix: "anti", vendor: "acme" };
   expect(ask("POST", "/anti/v1/messages", {}, naming).kind).toBe("target");
   expect(ask("POST", "/relay/v1/messages", {}, naming).kind).toBe("unknown");
