@@ -51,7 +51,7 @@ const ALL_KEYS: readonly KeySource[] = ["bearer", "x-api-key", "vendor-header", 
 
 /** The dialects of the paths that several platforms share. */
 export const SHARED_DIALECTS: ByClient<Dialect> = { messages, responses, content };
-export const RELAY_DIALECTS: ByClient<Dialect> = { messages: relay, responses: relay, content };
+const RELAY_DIALECTS: ByClient<Dialect> = { messages: relay, responses: relay, content };
 
 const RESPONSES: Family = { dialect: responses, platforms: ["responses"], keySources: BEARER };
 const MESSAGES: Family = { dialect: messages, platforms: ["messages"], keySources: MESSAGES_KEYS };
@@ -151,8 +151,9 @@ export function buildTable(relayPrefix: string, vendor: string): EndpointTable {
   for (const [method, path, row] of [...listOwnRows(relayPath), ...served, ...formRows("", SHARED_LINES)]) {
     add(method, path, row);
   }
-  // Codex tries a WebSocket first. It goes on without one only after this status.
-  add("GET", "/v1/responses", { kind: "upgrade" });
+  // Codex tries a WebSocket first. Only after this status it sends the request at once. It gets the same answer under the
+  // relay's prefix: the request then gets the error that stops Codex.
+  for (const prefix of ["", relayPath]) add("GET", `${prefix}/v1/responses`, { kind: "upgrade" });
   const models = new Map<string, ModelPaths>([
     ...listModelPaths("", SHARED, CONTENT),
     ...listModelPaths(relayPath, RELAY_SHARED, RELAY_CONTENT),
@@ -172,9 +173,7 @@ function listOwnRows(relayPath: string): MethodRow[] {
     [relayPath, "root"],
     [`${relayPath}/api/hello`, "hello"],
   ];
-  return pages.flatMap(([path, page]) =>
-    ["GET", "HEAD"].map((method): MethodRow => [method, path, { kind: "own", page }]),
-  );
+  return pages.map(([path, page]): MethodRow => ["GET", path, { kind: "own", page }]);
 }
 
 function formRows(prefix: string, lines: readonly Line[]): MethodRow[] {

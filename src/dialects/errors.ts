@@ -40,6 +40,7 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   origin_refused: refuseAs("permission_error", "origin_refused", "PERMISSION_DENIED"),
   unknown_path: refuseAs("not_found_error", "model_not_found", "NOT_FOUND"),
   unknown_model: refuseAs("not_found_error", "model_not_found", "NOT_FOUND"),
+  method_not_allowed: refuseAs("invalid_request_error", "model_not_found", "UNIMPLEMENTED"),
   bad_request: refuseAs("invalid_request_error", null, "INVALID_ARGUMENT"),
   unsupported: refuseAs("invalid_request_error", "unsupported_parameter", "INVALID_ARGUMENT"),
   body_too_large: refuseAs("request_too_large", null, "INVALID_ARGUMENT"),
@@ -78,6 +79,7 @@ export function errorFields(error: GatewayError): Field[] {
   if (retryAfterSeconds !== null) {
     fields.push(["retry-after", String(Math.min(MAX_RETRY_AFTER_SECONDS, Math.ceil(retryAfterSeconds)))]);
   }
+  if (error.allow.length > 0) fields.push(["allow", error.allow.join(", ")]);
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
   // Without this header, Claude Code retries a 401 for most of a minute.
   if (status >= 400 && status < 500 && status !== 429) fields.push(["x-should-retry", "false"]);

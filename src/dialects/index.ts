@@ -16,7 +16,6 @@ import {
   type EndpointTable,
   type ModelPaths,
   type OwnPage,
-  RELAY_DIALECTS,
   SHARED_DIALECTS,
   STORED_RESPONSE,
 } from "./endpoints.ts";
@@ -46,6 +45,8 @@ const MAX_SHOWN_CHARACTERS = 200;
 
 interface Lookup {
   readonly request: Request;
+  /** The request's own, or another one to see whether the path accepts it. */
+  readonly method: string;
   readonly table: EndpointTable;
   readonly query: string;
 }
@@ -68,7 +69,8 @@ export function recognise(request: Request, naming: Naming): Recognition {
   const { target } = request;
   const mark = target.indexOf("?");
   const path = mark < 0 ? target : target.slice(0, mark);
-  const lookup: Lookup = { request, table: getTable(naming), query: mark < 0 ? "" : target.slice(mark) };
+  const query = mark < 0 ? "" : target.slice(mark);
+  const lookup: Lookup = { request, method: request.method, table: getTable(naming), query };
   const found = find(path, lookup);
   if (found !== null) return found;
   const corrected = correctPath(path, lookup.table.relayPath);
@@ -83,10 +85,23 @@ function getTable(naming: Naming): EndpointTable {
   return table;
 }
 
+/** A list, and a page of the gateway itself, answer HEAD like GET, without the body. */
 function find(path: string, lookup: Lookup): Recognition | null {
+  if (lookup.method !== "HEAD") return findRow(path, lookup);
+  const found = findRow(path, { ...lookup, method: "GET" });
+  return found !== null && answersHead(found) ? found : null;
+}
+
+function answersHead(found: Recognition): boolean {
+  if (found.kind !== "target") return found.kind === "own";
+  const { purpose } = found.target.endpoint;
+  return purpose === "list" || purpose === "model";
+}
+
+function findRow(path: string, lookup: Lookup): Recognition | null {
   const rows = lookup.table.exact.get(path);
   if (rows === undefined) return findModel(path, lookup) ?? findStored(path, lookup);
-  const row = rows.get(lookup.request.method);
+  const row = rows.get(lookup.method);
   if (row === undefined) return null;
   if (row.kind === "target") return formTarget(choose(row.targets, lookup), lookup);
   return row.kind === "own" ? { kind: "own", page: row.page, dialect: responses } : refuseUpgrade(lookup);
@@ -97,7 +112,7 @@ function formTarget(target: Target, lookup: Lookup): Recognition {
 }
 
 function choose<T>(choice: Choice<T>, lookup: Lookup): T {
-  return "one" in choice ? choice.one : choice.by[readClientKind(lookup)];
+  return "one" in choice ? choice.one : choice.by[findClientKind(lookup) ?? "responses"];
 }
 
 interface ClientSign {
@@ -105,7 +120,7 @@ interface ClientSign {
   isSeen(lookup: Lookup): boolean;
 }
 
-/** What only the clients of one dialect send. The first sign that is seen decides. */
+/** What clients of one dialect send and others do not. The first sign that is seen decides. */
 const CLIENT_SIGNS: ByClient<ClientSign> = {
   content: {
     kind: "content",
@@ -116,11 +131,16 @@ const CLIENT_SIGNS: ByClient<ClientSign> = {
     kind: "messages",
     isSeen: ({ request }) => (request.field("anthropic-version") ?? request.field("x-api-key")) !== undefined,
   },
-  responses: { kind: "responses", isSeen: () => true },
+  responses: {
+    kind: "responses",
+    isSeen: ({ request }) =>
+      request.field("originator") !== undefined || /codex|openai/i.test(request.field("user-agent") ?? ""),
+  },
 };
 
-function readClientKind(lookup: Lookup): ClientKind {
-  return Object.values(CLIENT_SIGNS).find((sign) => sign.isSeen(lookup))?.kind ?? "responses";
+/** Null if nothing in the request shows whose client sent it. */
+function findClientKind(lookup: Lookup): ClientKind | null {
+  return Object.values(CLIENT_SIGNS).find((sign) => sign.isSeen(lookup))?.kind ?? null;
 }
 
 function findModel(path: string, lookup: Lookup): Recognition | null {
@@ -148,13 +168,14 @@ interface NamedModel {
 }
 
 function readModelPath(tail: string, lookup: Lookup, paths: ModelPaths): NamedModel | null {
-  const { method } = lookup.request;
-  if (method === "GET") return { endpoint: choose(paths.single, lookup), raw: tail, verb: "" };
-  const colon = method === "POST" ? findVerb(tail) : null;
-  if (colon === null) return null;
-  const verb = tail.slice(colon.end);
+  const { method } = lookup;
+  const colon = findVerb(tail);
+  const verb = colon === null ? "" : tail.slice(colon.end);
   const endpoint = paths.verbs.get(verb);
-  return endpoint === undefined ? null : { endpoint, raw: tail.slice(0, colon.start), verb };
+  if (method === "POST" && endpoint !== undefined)
+    return { endpoint, raw: tail.slice(0, colon?.start), verb };
+  if (method !== "GET" || endpoint !== undefined) return null;
+  return { endpoint: choose(paths.single, lookup), raw: tail, verb: "" };
 }
 
 function findStored(path: string, lookup: Lookup): Recognition | null {
@@ -163,7 +184,7 @@ function findStored(path: string, lookup: Lookup): Recognition | null {
   const end = slash < 0 ? path.length : slash;
   if (!isResponseId(path.slice(STORED_PATH.length, end))) return null;
   const tail = path.slice(end);
-  const stored = STORED_RESPONSE.find((row) => row[0] === lookup.request.method && row[1] === tail);
+  const stored = STORED_RESPONSE.find((row) => row[0] === lookup.method && row[1] === tail);
   return stored === undefined
     ? null
     : formTarget({ endpoint: stored[2], path, model: null, stream: null }, lookup);
@@ -175,29 +196,42 @@ function refuseUpgrade(lookup: Lookup): Recognition | null {
   return { kind: "upgrade", error: new GatewayError("upgrade_required", text), dialect: responses };
 }
 
+const METHODS = ["GET", "HEAD", "POST", "DELETE"];
+
 function refusePath(path: string, lookup: Lookup): Recognition {
-  const { method } = lookup.request;
-  const rows = [...(lookup.table.exact.get(path) ?? [])];
-  const methods = rows.flatMap(([name, row]) => (row.kind === "upgrade" ? [] : [name]));
+  const { method } = lookup;
+  const allow = METHODS.filter((other) => {
+    const kind = find(path, { ...lookup, method: other })?.kind;
+    return kind === "target" || kind === "own";
+  });
   const shown = path.slice(0, MAX_SHOWN_CHARACTERS);
-  const text =
-    methods.length === 0
-      ? `This gateway has no endpoint ${method} ${shown}.`
-      : `This gateway has no endpoint ${method} ${shown}: it takes ${methods.join(" and ")}.`;
-  return {
-    kind: "unknown",
-    error: new GatewayError("unknown_path", text),
-    dialect: chooseErrorDialect(path, lookup),
-  };
+  const error =
+    allow.length === 0 || isUnknownVerb(path, lookup)
+      ? new GatewayError(
+          "unknown_path",
+          `Unknown path: this gateway has no endpoint ${method} ${shown}. Check the base URL in the client's settings.`,
+        )
+      : new GatewayError(
+          "method_not_allowed",
+          `${shown} does not accept ${method}. Use ${allow.join(" or ")}.`,
+          {
+            allow,
+          },
+        );
+  return { kind: "unknown", error, dialect: chooseErrorDialect(path, lookup) };
 }
 
+/** `…/models/m:unheardOf` is also a valid model id, but nobody posts to a model. */
+function isUnknownVerb(path: string, { method }: Lookup): boolean {
+  return method === "POST" && /\/models\/.*:/.test(path);
+}
+
+/** The dialect whose path this is, else the one of the client. */
 function chooseErrorDialect(path: string, lookup: Lookup): Dialect {
   const { relayPath } = lookup.table;
   const relayed = path === relayPath || path.startsWith(`${relayPath}/`);
   const tail = relayed ? path.slice(relayPath.length) : path;
-  const client =
-    lookup.request.method === "POST" && tail.startsWith("/v1/models/") ? "content" : readClientKind(lookup);
-  const dialect = Object.values(DIALECTS).find(({ name }) => tail.startsWith(DIALECT_PATHS[name]));
-  if (!relayed) return dialect ?? SHARED_DIALECTS[client];
-  return dialect === content ? content : RELAY_DIALECTS[client];
+  if (lookup.method === "POST" && tail.startsWith("/v1/models/")) return content;
+  const dialect = Object.values(DIALECTS).find(({ name }) => tail.includes(DIALECT_PATHS[name]));
+  return dialect ?? SHARED_DIALECTS[findClientKind(lookup) ?? (relayed ? "messages" : "responses")];
 }

@@ -24,11 +24,16 @@ export function findVerb(tail: string): { readonly start: number; readonly end: 
   return plain > escaped ? { start: plain, end: plain + 1 } : { start: escaped, end: escaped + 3 };
 }
 
-/** Corrects a mistake of the client if the path can mean one thing only. */
+/** Corrects a mistake of the client if the path can mean one thing only: a slash at the end, two slashes where a base URL
+ *  and a path meet, a version twice or not at all. */
 export function correctPath(path: string, relayPath: string): string {
-  const whole = path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
+  const start = path.replace(/^\/\/+/, "/");
+  const whole = start.length > 1 && start.endsWith("/") ? start.slice(0, -1) : start;
   const prefix = whole.startsWith(`${relayPath}/`) ? relayPath : "";
-  const tail = whole.slice(prefix.length).replace(/^\/v1(?:beta)?(?=\/v1(?:beta)?\/)/, "");
+  const tail = whole
+    .slice(prefix.length)
+    .replace(/^\/\/+/, "/")
+    .replace(/^\/v1(?:beta)?(?=\/v1(?:beta)?\/)/, "");
   const versioned = /^\/(?:messages|responses|chat|models)(?:\/|$)/.test(tail) ? `/v1${tail}` : tail;
   return prefix + versioned;
 }

@@ -79,6 +79,7 @@ describe("the names of errors in the contract", () => {
     ["rate_limited", 429, "rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"],
     ["limit_spent", 429, "rate_limit_error", "insufficient_quota", "RESOURCE_EXHAUSTED"],
     ["unknown_path", 404, "not_found_error", "model_not_found", "NOT_FOUND"],
+    ["method_not_allowed", 405, "invalid_request_error", "model_not_found", "UNIMPLEMENTED"],
     ["unknown_model", 404, "not_found_error", "model_not_found", "NOT_FOUND"],
     ["bad_request", 400, "invalid_request_error", null, "INVALID_ARGUMENT"],
     ["body_too_large", 413, "request_too_large", null, "INVALID_ARGUMENT"],
