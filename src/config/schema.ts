@@ -29,6 +29,8 @@ import {
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
+export const DEFAULT_RELAY_PREFIX = "relay";
+
 /** USD per million tokens; with `_per_1k`, USD per thousand calls. */
 export const PRICE_KINDS = [
   "input",
@@ -175,7 +177,7 @@ export const configSchema = z.strictObject({
       port: scalar(readFrom(0, 65_535)).meta(SHAPES.count).default(4141),
     })
     .prefault({}),
-  relay_prefix: scalar(readRelayPrefix).default("relay"),
+  relay_prefix: scalar(readRelayPrefix).default(DEFAULT_RELAY_PREFIX),
   vendor: scalar(readVendor).default("goog"),
   max_body: size.prefault("64MiB"),
   cors_origins: z.array(scalar(readOrigin)).default([]),

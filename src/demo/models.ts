@@ -24,9 +24,13 @@ const IDS = {
   ],
 } as const;
 
+const IDS_OF: Readonly<Record<DemoPlatform, readonly string[]>> = {
+  ...IDS,
+  relay: [...IDS.messages, ...IDS.content],
+};
+
 export function listIds(platform: DemoPlatform | null): readonly string[] {
-  if (platform === "relay") return [...IDS.messages, ...IDS.content];
-  return platform === null ? [...IDS.messages, ...IDS.responses, ...IDS.content] : IDS[platform];
+  return platform === null ? [...IDS.messages, ...IDS.responses, ...IDS.content] : IDS_OF[platform];
 }
 
 /** The ids that a list of this shape holds: all where the upstream plays one platform, else the shape's own. */

@@ -47,6 +47,14 @@ const FAMILIES: Readonly<Record<DemoPlatform, readonly FamilyName[]>> = {
   relay: ["messages", "content"],
 };
 
+/** The shape of `/v1/models`; null: what the client's own headers ask for. */
+const SHAPE_OF: Readonly<Record<DemoPlatform, ListShape | null>> = {
+  messages: "messages",
+  responses: "openai",
+  content: "content",
+  relay: null,
+};
+
 const ROUTES: readonly Route[] = [
   { method: "POST", path: /\/v1\/messages$/, family: "messages", act: (q, w) => generate(messages, q, w) },
   { method: "POST", path: /\/v1\/messages\/count_tokens$/, family: "messages", act: countMessages },
@@ -192,8 +200,8 @@ function readShape(question: Question, platform: DemoPlatform | null): ListShape
   const { path, query } = question;
   if (path.includes("/v1beta/")) return "content";
   if (!path.includes("/v1/")) return "relay";
-  if (platform === "messages" || platform === "content") return platform;
-  if (platform === "responses") return "openai";
+  const shape = platform === null ? null : SHAPE_OF[platform];
+  if (shape !== null) return shape;
   if (question.field("x-goog-api-key") !== undefined || query.has("key")) return "content";
   return question.field("anthropic-version") === undefined ? "openai" : "messages";
 }

@@ -1,4 +1,4 @@
-// `serve --demo`: a config made up on the spot, with simulated upstreams for all four platforms.
+// `serve --demo`: a config made up on the spot, with simulated upstreams for every platform.
 
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
 import { type Platform, PLATFORMS } from "../../config/schema.ts";
 import { checkConfigText } from "../../config/file.ts";
+import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { startDemoUpstream } from "../../demo/upstream.ts";
 import { newSecret } from "../../lib/secret.ts";
 
@@ -24,7 +25,7 @@ export function startDemo(): Demo {
     platform,
     ...startDemoUpstream({ platform, paceMs: PACE_MS, records: false }),
   }));
-  const secrets = { messages: newSecret(), responses: newSecret(), content: newSecret(), relay: newSecret() };
+  const secrets = forEachPlatform(() => newSecret());
   const folder = mkdtempSync(join(tmpdir(), "gateway-demo-"));
   const config = {
     channels: Object.fromEntries(
@@ -58,27 +59,22 @@ export function startDemo(): Demo {
 
 /** A line that can be pasted for each endpoint. */
 export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
-  const post = (path: string, key: string, body: unknown): string =>
-    `curl -N '${base}${path}' -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
-  const bearer = (platform: Platform): string => `authorization: Bearer ${secrets[platform]}`;
-  const hello = [{ role: "user", content: "Hello" }];
-  const content = {
-    contents: [{ role: "user", parts: [{ text: "Hello" }] }],
-    generationConfig: { temperature: 1 },
-  };
-  const message = { model: "claude-haiku-4-5", max_tokens: 256, stream: true, messages: hello };
-  return [
-    post("/v1/messages", `x-api-key: ${secrets.messages}`, message),
-    post("/v1/responses", bearer("responses"), { model: "gpt-5.4", stream: true, input: hello }),
-    post("/v1/chat/completions", bearer("responses"), { model: "gpt-5.4", stream: true, messages: hello }),
-    post(
-      "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
-      `x-goog-api-key: ${secrets.content}`,
-      content,
-    ),
-    post(`/${relayPrefix}/v1/messages`, `x-api-key: ${secrets.relay}`, message),
-    `curl '${base}/v1/models' -H '${bearer("messages")}'`,
-    `curl '${base}/v1beta/models' -H 'x-goog-api-key: ${secrets.content}'`,
-    `curl '${base}/${relayPrefix}/models' -H '${bearer("relay")}'`,
-  ];
+  const posts = PLATFORMS.flatMap((platform) => {
+    const { keyHeader, posts: calls } = PLATFORM_ROWS[platform].demo;
+    const start = base + readPathPrefix(platform, relayPrefix);
+    const key = keyHeader.replace("#", secrets[platform]);
+    return calls.map(
+      ({ path, body }) =>
+        `curl -N '${start}${path}' -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`,
+    );
+  });
+  // Platforms that share the path of a list answer it alike: one line for each path.
+  const lists = new Map<string, string>();
+  for (const platform of PLATFORMS) {
+    const { demo, listPath } = PLATFORM_ROWS[platform];
+    const url = base + readPathPrefix(platform, relayPrefix) + listPath;
+    const key = demo.listKeyHeader.replace("#", secrets[platform]);
+    if (!lists.has(url)) lists.set(url, `curl '${url}' -H '${key}'`);
+  }
+  return [...posts, ...lists.values()];
 }

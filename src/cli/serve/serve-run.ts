@@ -6,7 +6,9 @@ import type { Ledger } from "../../billing/ledger/ledger.ts";
 import { placeOfBook } from "../../billing/prices/stored-book.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { type Loaded, loadConfig } from "../../config/file.ts";
+import { PLATFORMS } from "../../config/schema.ts";
 import { watchConfig } from "../../config/watch.ts";
+import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
 import { type RunningGateway, startGateway } from "../../gateway/start.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
@@ -102,13 +104,8 @@ function announce(running: RunningGateway, source: Source, flags: ServeFlags, sc
 }
 
 function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
-  const paths = {
-    messages: "POST /v1/messages",
-    responses: "POST /v1/responses, /v1/chat/completions",
-    content: "POST /v1beta/models/{model}:streamGenerateContent",
-    relay: `POST /${relayPrefix}/v1/messages, /${relayPrefix}/v1beta/models/{model}:streamGenerateContent`,
-  };
-  return Object.entries(paths).flatMap(([platform, path]) => {
+  return PLATFORMS.flatMap((platform) => {
+    const path = describeAnswerPaths(platform, relayPrefix, ", ");
     const names = [...groups.values()]
       .filter((group) => group.platform === platform)
       .map((group) => group.name);

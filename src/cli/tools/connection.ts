@@ -6,6 +6,7 @@ import { type Loaded, loadConfig } from "../../config/file.ts";
 import { findConfig } from "../../config/find.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { readHttpUrl } from "../../config/scalars.ts";
+import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { tryGateway } from "../control.ts";
 import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
@@ -109,7 +110,7 @@ function connectElsewhere(tool: Tool, flags: ToolFlags): ToolConnection {
   const base = readUrl(flags.url) ?? fail("--url is missing.");
   return {
     tool,
-    connection: { base, relayPrefix: "relay", platform, secret, models: [] },
+    connection: { base, relayPrefix: DEFAULT_RELAY_PREFIX, platform, secret, models: [] },
     key: null,
     running: null,
   };

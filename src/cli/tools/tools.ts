@@ -1,7 +1,8 @@
 // The tools that can use the gateway, and the settings that each needs, tested with the released tools. connection.ts
 // finds the key and the address; env and run pass the settings to the tool.
 
-import type { Platform } from "../../config/schema.ts";
+import { type Platform, PLATFORMS } from "../../config/schema.ts";
+import { PLATFORM_ROWS, readPathPrefix, type ToolName } from "../../dialects/platforms.ts";
 import { claudeOverlay } from "./claude.ts";
 import { geminiOverlay } from "./gemini.ts";
 import { MISLEADING } from "./misleading.ts";
@@ -18,7 +19,7 @@ export interface Connection {
 }
 
 export interface Tool {
-  readonly name: string;
+  readonly name: ToolName;
   readonly title: string;
   /** Null for a library: the user names the command that uses it. */
   readonly program: { readonly name: string; readonly install: string } | null;
@@ -32,14 +33,18 @@ export interface Tool {
 
 /** The base of the tool's own paths. */
 function rootOf({ base, platform, relayPrefix }: Connection): string {
-  return platform === "relay" ? `${base}/${relayPrefix}` : base;
+  return base + readPathPrefix(platform, relayPrefix);
+}
+
+function listPlatforms(tool: ToolName): readonly Platform[] {
+  return PLATFORMS.filter((platform) => PLATFORM_ROWS[platform].tools.includes(tool));
 }
 
 const claude: Tool = {
   name: "claude",
   title: "Claude Code",
   program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
-  platforms: ["messages", "relay"],
+  platforms: listPlatforms("claude"),
   misleading: MISLEADING.claude,
   overlay: claudeOverlay,
   connect: (connection) => ({
@@ -59,7 +64,7 @@ const codex: Tool = {
   name: "codex",
   title: "Codex",
   program: { name: "codex", install: "npm install -g @openai/codex" },
-  platforms: ["responses"],
+  platforms: listPlatforms("codex"),
   misleading: MISLEADING.codex,
   // Codex ignores OPENAI_BASE_URL. A custom provider needs no login and tries no WebSocket. Values that are not TOML
   // count as plain text, so nothing here needs quotes, which shells handle differently.
@@ -79,7 +84,7 @@ const gemini: Tool = {
   name: "gemini",
   title: "Gemini CLI",
   program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
-  platforms: ["content", "relay"],
+  platforms: listPlatforms("gemini"),
   misleading: MISLEADING.gemini,
   overlay: geminiOverlay,
   connect: (connection) => ({
@@ -96,13 +101,13 @@ const opencode: Tool = {
   name: "opencode",
   title: "opencode",
   program: { name: "opencode", install: "npm install -g opencode-ai" },
-  platforms: ["messages", "responses", "content", "relay"],
+  platforms: listPlatforms("opencode"),
   misleading: MISLEADING.opencode,
   // The providers have opencode's own names, so that it knows their models. All others are off: it would use one of
   // them for titles and summaries. The empty model lets it choose when the user's own choice is of another provider.
   connect: (connection) => {
     const provider = Object.fromEntries(
-      OPENCODE_PROVIDERS[connection.platform].map(([id, version]) => [
+      PLATFORM_ROWS[connection.platform].makers.map(({ name: id, version }) => [
         id,
         {
           options: { baseURL: `${rootOf(connection)}/${version}`, apiKey: connection.secret },
@@ -126,21 +131,11 @@ const opencode: Tool = {
   },
 };
 
-const OPENCODE_PROVIDERS: Readonly<Record<Platform, ReadonlyArray<readonly [id: string, version: string]>>> =
-  {
-    messages: [["anthropic", "v1"]],
-    responses: [["openai", "v1"]],
-    content: [["google", "v1beta"]],
-    relay: [
-      ["anthropic", "v1"],
-      ["google", "v1beta"],
-    ],
-  };
-
-/** Assigns a relay's models to the provider whose family their names suggest. */
+/** If a platform serves several makers, a model goes to the maker whose family its name suggests. */
 function nameModels({ platform, models }: Connection, provider: string): Record<string, object> {
   const own = models.filter(
-    (model) => platform !== "relay" || /gemini|gemma/i.test(model) === (provider === "google"),
+    (model) =>
+      PLATFORM_ROWS[platform].makers.length === 1 || /gemini|gemma/i.test(model) === (provider === "google"),
   );
   return Object.fromEntries(own.map((model) => [model, {}]));
 }
@@ -149,7 +144,7 @@ const openai: Tool = {
   name: "openai",
   title: "the OpenAI SDK",
   program: null,
-  platforms: ["responses"],
+  platforms: listPlatforms("openai"),
   misleading: MISLEADING.openai,
   connect: (connection) => ({
     env: { OPENAI_BASE_URL: `${rootOf(connection)}/v1`, OPENAI_API_KEY: connection.secret },
@@ -161,7 +156,7 @@ const anthropic: Tool = {
   name: "anthropic",
   title: "the Anthropic SDK",
   program: null,
-  platforms: ["messages", "relay"],
+  platforms: listPlatforms("anthropic"),
   misleading: MISLEADING.anthropic,
   connect: (connection) => ({
     env: { ANTHROPIC_BASE_URL: rootOf(connection), ANTHROPIC_API_KEY: connection.secret },
@@ -173,7 +168,7 @@ const google: Tool = {
   name: "google",
   title: "the Google GenAI SDK",
   program: null,
-  platforms: ["content", "relay"],
+  platforms: listPlatforms("google"),
   misleading: MISLEADING.google,
   connect: (connection) => ({
     // The SDK prefers this variable to GEMINI_API_KEY.
@@ -182,6 +177,6 @@ const google: Tool = {
   }),
 };
 
-export const TOOLS: ReadonlyMap<string, Tool> = new Map(
+export const TOOLS: ReadonlyMap<string, Tool> = new Map<string, Tool>(
   [claude, codex, gemini, opencode, openai, anthropic, google].map((tool) => [tool.name, tool]),
 );

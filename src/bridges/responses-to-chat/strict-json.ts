@@ -1,12 +1,12 @@
-// Reading a client's JSON strictly: what is missing, of the wrong type or unknown
-// is refused in the words and with the codes of the native endpoint.
+// Reads a client's JSON strictly. A missing field, a wrong type or an unknown field is refused with the text and code of
+// the native endpoint.
 
 import { GatewayError } from "../../lib/errors.ts";
 import { isObject } from "../../lib/json/json.ts";
 
 export type Json = Record<string, unknown>;
 
-/** Null and absence mean the same for optional fields of either endpoint. */
+/** In both APIs, null means the same as an absent optional field. */
 export function isAbsent(value: unknown): value is null | undefined {
   return value === null || value === undefined;
 }
@@ -15,7 +15,7 @@ export function refuse(wireCode: string, param: string, message: string): never 
   throw new GatewayError("bad_request", message, { param, wireCode });
 }
 
-/** For what Responses has no counterpart for. */
+/** For fields that Responses does not have. */
 export function refuseUnsupported(param: string): never {
   const message = `Unsupported parameter: '${param}' is not supported with this model.`;
   throw new GatewayError("unsupported", message, { param, wireCode: "unsupported_parameter" });
@@ -43,7 +43,7 @@ export function refuseValue(param: string, value: unknown, supported: readonly s
   refuse("invalid_value", param, `Invalid value: '${String(value)}'. Supported values are: ${list}.`);
 }
 
-/** Nothing that a client sends is dropped silently. */
+/** No field of a client is dropped silently. */
 export function rejectUnknown(record: Json, known: ReadonlySet<string>, path: string): void {
   for (const key of Object.keys(record)) {
     if (known.has(key)) continue;
@@ -55,8 +55,8 @@ function refuseUnknown(param: string): never {
   refuse("unknown_parameter", param, `Unknown parameter: '${param}'.`);
 }
 
-/** What is a function is no custom tool as well. */
-export function rejectOtherKind(record: Json, type: "function" | "custom", path: string): void {
+/** A tool is a function or a custom tool, never both. */
+export function rejectSecondKind(record: Json, type: "function" | "custom", path: string): void {
   const other = type === "function" ? "custom" : "function";
   if (!isAbsent(record[other])) refuseUnknown(`${path}.${other}`);
 }
@@ -69,7 +69,7 @@ export function requireString(value: unknown, path: string): string {
   return typeof value === "string" ? value : refuseType(path, "a string", value);
 }
 
-/** A list with something in it. */
+/** A list with at least one element. */
 export function requireList(value: unknown, path: string): readonly unknown[] {
   if (!Array.isArray(value)) refuseType(path, "an array", value);
   if (value.length > 0) return value;
@@ -91,7 +91,7 @@ export function readInteger(value: unknown, path: string): number | null {
   return typeof value === "number" && Number.isInteger(value) ? value : refuseType(path, "an integer", value);
 }
 
-/** The fields that are there, under the same names: so do most fields cross. */
+/** The fields of these names that are present. */
 export function pickPresent(record: Json, names: Iterable<string>): Json {
   const present: Json = {};
   for (const name of names) if (!isAbsent(record[name])) present[name] = record[name];

@@ -1,10 +1,9 @@
-// What an answer's output items say, in chat's terms. The whole reply is made of
-// this; a stream's pieces add up to it.
+// The output items of a whole reply → the parts of a chat answer. The deltas of a stream add up to the same.
 
 import type { BridgeContext } from "../context.ts";
-import { type Item, Logprobs } from "./events.ts";
+import { type OutputItem, Logprobs } from "./events.ts";
 
-export interface Call {
+export interface ToolCall {
   readonly id: string;
   readonly kind: "function" | "custom";
   readonly name: string;
@@ -12,11 +11,11 @@ export interface Call {
   readonly input: string;
 }
 
-export interface Answer {
+export interface ChatAnswer {
   readonly text: string;
   readonly refusal: string | null;
   readonly reasoning: string;
-  readonly calls: readonly Call[];
+  readonly calls: readonly ToolCall[];
   readonly annotations: readonly Citation[];
   readonly logprobs: readonly TokenLogprob[];
 }
@@ -36,26 +35,26 @@ interface PlainLogprob {
   readonly bytes: readonly number[] | null;
 }
 
-/** Between what several items say. */
-export const GAP = "\n\n";
+/** Between the texts of several items. */
+export const ITEM_SEPARATOR = "\n\n";
 
-export function readAnswer(output: readonly Item[], context: BridgeContext): Answer {
+export function readAnswer(output: readonly OutputItem[], context: BridgeContext): ChatAnswer {
   const messages = chooseMessages(output, context);
   const refusal = messages.map(readRefusal).join("");
   const calls = output.map(readCall).filter((call) => call !== null);
   return {
-    text: messages.map(readText).filter(Boolean).join(GAP),
+    text: messages.map(readText).filter(Boolean).join(ITEM_SEPARATOR),
     refusal: refusal === "" ? null : refusal,
-    reasoning: output.flatMap(readReasoning).filter(Boolean).join(GAP),
+    reasoning: output.flatMap(readReasoning).filter(Boolean).join(ITEM_SEPARATOR),
     calls: context.legacy ? calls.slice(0, 1) : calls,
     annotations: readCitations(messages),
     logprobs: messages.flatMap((item) => item.content.flatMap((part) => readLogprobs(part.logprobs))),
   };
 }
 
-/** Under a JSON format only the first message counts: models repeat the same JSON, and two of it are none.
- *  A commentary is not the answer that the format is for. */
-function chooseMessages(output: readonly Item[], context: BridgeContext): readonly Item[] {
+/** With a JSON format only the first message counts: models repeat the same JSON, and two concatenated copies are not
+ *  valid JSON. A commentary is not in the requested format. */
+function chooseMessages(output: readonly OutputItem[], context: BridgeContext): readonly OutputItem[] {
   const messages = output.filter((item) => item.type === "message");
   return context.json ? messages.filter((item) => !isCommentary(item.phase)).slice(0, 1) : messages;
 }
@@ -64,28 +63,28 @@ export function isCommentary(phase: string): boolean {
   return phase === "commentary";
 }
 
-export function readCall(item: Item): Call | null {
+export function readCall(item: OutputItem): ToolCall | null {
   const { call_id: id, name } = item;
   if (item.type === "function_call") return { id, kind: "function", name, input: item.arguments };
   if (item.type === "custom_tool_call") return { id, kind: "custom", name, input: item.input };
   return null;
 }
 
-export function readText(item: Item): string {
+export function readText(item: OutputItem): string {
   return item.content.map((part) => part.text).join("");
 }
 
-export function readRefusal(item: Item): string {
+export function readRefusal(item: OutputItem): string {
   return item.content.map((part) => part.refusal).join("");
 }
 
-/** Summaries, or the reasoning itself where a model shows it. */
-export function readReasoning(item: Item): string[] {
+/** Summaries, or the reasoning itself if the model shows it. */
+export function readReasoning(item: OutputItem): string[] {
   if (item.type !== "reasoning") return [];
   return [...item.summary, ...item.content].map((part) => part.text);
 }
 
-/** As chat tells it; null bytes where the upstream gave none. */
+/** `bytes` is null if the upstream sent none. */
 export function readLogprobs(value: unknown): TokenLogprob[] {
   return Logprobs.parse(value).map(({ token, logprob, bytes, top_logprobs }) => ({
     token,
@@ -95,26 +94,27 @@ export function readLogprobs(value: unknown): TokenLogprob[] {
   }));
 }
 
-/** Indices count in their own part; in chat, in the whole text. Citations of files have no chat form. */
-function readCitations(messages: readonly Item[]): Citation[] {
+/** Responses counts indices from the start of the part, chat from the start of the whole text. Chat has no citations of
+ *  files. */
+function readCitations(messages: readonly OutputItem[]): Citation[] {
   const citations: Citation[] = [];
-  let said = "";
+  let before = "";
   for (const item of messages) {
-    if (said !== "" && readText(item) !== "") said += GAP;
+    if (before !== "" && readText(item) !== "") before += ITEM_SEPARATOR;
     for (const part of item.content) {
-      const offset = countCharacters(said);
+      const offset = countCharacters(before);
       for (const { type, start_index, end_index, title, url } of part.annotations) {
         if (type !== "url_citation") continue;
-        const place = { start_index: start_index + offset, end_index: end_index + offset };
-        citations.push({ type, url_citation: { ...place, title, url } });
+        const range = { start_index: start_index + offset, end_index: end_index + offset };
+        citations.push({ type, url_citation: { ...range, title, url } });
       }
-      said += part.text;
+      before += part.text;
     }
   }
   return citations;
 }
 
-/** Upstream counts code points. */
+/** The upstream counts code points. */
 function countCharacters(text: string): number {
   let count = 0;
   for (const _ of text) count++;
