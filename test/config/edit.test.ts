@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { applyEdit, applyEdits, type Edit } from "../../src/config/edit.ts";
+import { applyEdits, type Edit } from "../../src/config/edit.ts";
 
 const item = { name: "ci", group: "codex" };
 const add: Edit = { kind: "append", path: ["keys"], values: [item] };
@@ -262,8 +262,8 @@ function writeOddly(text: string): string {
 
 describe("an edit changes its own lines and leaves every other byte", () => {
   test.each(CASES.map((each) => [each.name, each] as const))("%s", (_, { edit, before, after }) => {
-    expect(applyEdit(before, edit)).toBe(after);
-    expect(applyEdit(writeOddly(before), edit)).toBe(writeOddly(after));
+    expect(applyEdits(before, [edit])).toBe(after);
+    expect(applyEdits(writeOddly(before), [edit])).toBe(writeOddly(after));
   });
 });
 
@@ -283,19 +283,22 @@ describe("several edits at once are what they are one after the other", () => {
     [remove(0), add],
   ];
   test.each(texts.map((text) => [text]))("%j", (text) => {
-    for (const edits of batches) expect(applyEdits(text, edits)).toBe(edits.reduce(applyEdit, text));
+    for (const edits of batches)
+      expect(applyEdits(text, edits)).toBe(
+        edits.reduce((changed, edit) => applyEdits(changed, [edit]), text),
+      );
   });
 });
 
 describe("a style that no splice fits", () => {
   test("a list behind an anchor is left for people to edit", () => {
     const before = "# top\nbase: &all\n  # inner\n  - { name: a }\nkeys: *all\n";
-    expect(() => applyEdit(before, add)).toThrow("too unusual");
+    expect(() => applyEdits(before, [add])).toThrow("too unusual");
   });
 
   test("an anchor that others refer to is not taken away", () => {
     const before = "keys:\n  - { name: a, limits: &few { usd_per_day: 5 } }\n  - { name: b, limits: *few }\n";
-    expect(() => applyEdit(before, remove(0))).toThrow("too unusual");
+    expect(() => applyEdits(before, [remove(0)])).toThrow("too unusual");
     expect(() => applyEdits(before, [remove(0), add])).toThrow("too unusual");
   });
 });

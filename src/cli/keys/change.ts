@@ -1,7 +1,8 @@
 // `gateway keys remove`, `disable`, `enable`, `rotate` and `move`: the rest of a
 // key's life.
 
-import { type Edit, editConfig } from "../../config/edit.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
 import { readOwnSecret, requireUnused } from "./add.ts";
