@@ -13,7 +13,7 @@ import type { Intent } from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";
 import type { Holder, Window } from "./sums.ts";
 import type { LedgerOptions } from "./writer.ts";
-import { LedgerWriter } from "./writer.ts";
+import { recoverWriter } from "./writer.ts";
 
 export interface Ledger {
   /** To be awaited before a request goes to an upstream: from then on it gets a line, come what may.
@@ -46,7 +46,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   const { path } = options;
   const lock = lockLedger(path);
   try {
-    return new LedgerWriter(options, lock);
+    return recoverWriter(options, lock);
   } catch (error) {
     lock.release();
     throw new GatewayError("ledger_unwritable", `the ledger ${path} can't be opened: ${describe(error)}`, {

@@ -18,6 +18,12 @@ export interface StoreOptions {
   readonly sync: "batch" | "always" | "never";
   readonly rotate: { readonly bytes: number | null; readonly monthly: boolean };
   readonly report: (message: string) => void;
+  /** Brings what was written to a file to the disk. Tests hold it back. */
+  readonly syncFile?: (file: AppendFile) => Promise<void>;
+}
+
+function syncAppended(file: AppendFile): Promise<void> {
+  return file.sync();
 }
 
 /** A journal in which nothing is open is emptied beyond this size: not each time, because that costs a system call. */
@@ -26,6 +32,11 @@ const JOURNAL_IDLE_BYTES = 64 << 10;
 const JOURNAL_FULL_BYTES = 1 << 20;
 const PLACE_CHECK_MS = 1000;
 const ROTATE_AGAIN_MS = 60_000;
+
+interface StoreFiles {
+  readonly lines: AppendFile;
+  readonly journal: AppendFile;
+}
 
 export class LedgerStore {
   readonly #options: StoreOptions;
@@ -43,14 +54,19 @@ export class LedgerStore {
   #journalStale = true;
   #written = 0;
 
-  constructor(options: StoreOptions, recovery: Recovery) {
+  private constructor(options: StoreOptions, files: StoreFiles, recovery: Recovery) {
     this.#options = options;
+    this.#lines = files.lines;
+    this.#journal = files.journal;
     this.#prev = recovery.prev;
     this.#month = recovery.month;
-    this.#lines = AppendFile.open(options.path, true);
-    this.#journal = AppendFile.open(options.journalPath, false);
-    for (const path of [options.journalPath, `${options.path}.sums`, `${options.path}.channels.json`])
-      removeDrafts(path);
+  }
+
+  static open(options: StoreOptions, recovery: Recovery): LedgerStore {
+    const { path, journalPath } = options;
+    const files = { lines: AppendFile.open(path, true), journal: AppendFile.open(journalPath, false) };
+    for (const each of [journalPath, `${path}.sums`, `${path}.channels.json`]) removeDrafts(each);
+    return new LedgerStore(options, files, recovery);
   }
 
   /** The end of the lines that are written. */
@@ -105,7 +121,8 @@ export class LedgerStore {
     const retired = this.#retired;
     this.#retired = [];
     const journals = this.#options.sync === "always" ? [this.#journal] : [];
-    const synced = Promise.all([...retired, this.#lines, ...journals].map((file) => file.sync()));
+    const { syncFile = syncAppended } = this.#options;
+    const synced = Promise.all([...retired, this.#lines, ...journals].map(syncFile));
     for (const file of retired) file.close();
     await synced;
   }

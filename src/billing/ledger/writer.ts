@@ -29,6 +29,37 @@ const RECENT_MS = 60_000;
 /** So much of the ledger is read again when the gateway starts after a crash; more when the sums themselves are large. */
 const CHECKPOINT_BYTES = 2 << 20;
 
+/** What a writer works with, opened and recovered. */
+interface LedgerParts {
+  readonly lock: FileLock;
+  readonly store: LedgerStore;
+  readonly sums: Sums;
+  /** The requests of the last minute before the ledger was opened. */
+  readonly recent: readonly Recent[];
+}
+
+/** Repairs what the last gateway left behind, and opens the ledger for writing. */
+export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
+  const { path, report } = options;
+  const recovery = recoverLedger(path, `${path}.open`);
+  if (recovery.cutBytes > 0) report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
+  const files = listLedgerFiles(path);
+  const sums = new Sums();
+  if (!sums.load(files, `${path}.sums`))
+    report(
+      `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
+    );
+  const now = options.now ?? Date.now;
+  const recent = readRecent(files, new Date(now() - RECENT_MS).toISOString());
+  const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
+  const writer = new LedgerWriter(options, { lock, store, sums, recent });
+  const { size } = recovery.unfinished;
+  if (size > 0)
+    report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
+  writer.finishInterrupted(recovery.unfinished);
+  return writer;
+}
+
 /** The requests that wait for one turn's journal records to be written. */
 interface Opening {
   readonly ids: string[];
@@ -56,32 +87,21 @@ export class LedgerWriter {
   #retryTimer: NodeJS.Timeout | null = null;
   #checkpointAt = CHECKPOINT_BYTES;
 
-  constructor(options: LedgerOptions, lock: FileLock) {
+  constructor(options: LedgerOptions, parts: LedgerParts) {
     this.#options = options;
-    this.#lock = lock;
+    this.#lock = parts.lock;
     this.#now = options.now ?? Date.now;
-    const { path } = options;
-    const recovery = recoverLedger(path, `${path}.open`);
-    if (recovery.cutBytes > 0)
-      options.report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
-    const files = listLedgerFiles(path);
-    const sums = new Sums();
-    if (!sums.load(files, `${path}.sums`))
-      options.report(
-        `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
-      );
-    this.#recent = readRecent(files, new Date(this.#now() - RECENT_MS).toISOString());
-    this.#store = new LedgerStore({ ...options, journalPath: `${path}.open` }, recovery);
-    this.#chain = new LedgerChain(sums, recovery.prev);
-    for (const [id, request] of recovery.unfinished) {
+    this.#store = parts.store;
+    this.#recent = parts.recent;
+    this.#chain = new LedgerChain(parts.sums, parts.store.position.prev);
+  }
+
+  /** Gives each request that the last gateway left open its line. To be called once, before anything else. */
+  finishInterrupted(unfinished: ReadonlyMap<string, OpenRequest>): void {
+    for (const [id, request] of unfinished) {
       this.#open.set(id, request);
       this.append(draftInterrupted(request));
     }
-    const { size } = recovery.unfinished;
-    if (size > 0)
-      options.report(
-        `${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`,
-      );
     this.#flush();
   }
 

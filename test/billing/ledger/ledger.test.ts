@@ -572,13 +572,51 @@ describe("sums", () => {
   });
 });
 
-test("with sync always, a request goes out once its record is on the disk", async () => {
-  const path = newLedgerPath();
-  const ledger = openLedger(optionsFor(path, { sync: "always" }));
-  await Promise.all(Array.from({ length: 50 }, (_, index) => bill(ledger, `req_${index}`)));
-  await bill(ledger, "last");
-  await ledger.close();
-  expect(readWholeLedger(path).count.size).toBe(51);
+describe("with sync always", () => {
+  test("a request goes out only when its record is on the disk", async () => {
+    const path = newLedgerPath();
+    const disk = Promise.withResolvers<void>();
+    const syncStarted = Promise.withResolvers<void>();
+    const syncFile = async (): Promise<void> => {
+      syncStarted.resolve();
+      await disk.promise;
+    };
+    const ledger = openLedger(optionsFor(path, { sync: "always", syncFile }));
+    let isOpen = false;
+    const opened = ledger.open(intentOf("req_1")).then(() => (isOpen = true));
+    await syncStarted.promise;
+    // Whatever was to go on without the disk has gone on by then.
+    for (let turn = 0; turn < 10; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+    expect(readFileSync(`${path}.open`, "utf8")).toContain("req_1");
+    expect(isOpen).toBe(false);
+    disk.resolve();
+    await opened;
+    ledger.append(draftOf("req_1"));
+    await ledger.close();
+    expect(readWholeLedger(path).count.size).toBe(1);
+  });
+
+  test("a request whose record cannot be brought to the disk is refused and gets no line", async () => {
+    const path = newLedgerPath();
+    let isBroken = true;
+    const syncFile = (): Promise<void> =>
+      isBroken ? Promise.reject(new Error("the disk is gone")) : Promise.resolve();
+    const ledger = openLedger(optionsFor(path, { sync: "always", syncFile }));
+    expect(ledger.open(intentOf("req_1"))).rejects.toThrow("the disk is gone");
+    await ledger.open(intentOf("req_2")).catch(() => undefined);
+    isBroken = false;
+    await ledger.close();
+    expect(readWholeLedger(path).lines).toEqual([]);
+  });
+
+  test("requests that come together all get their line", async () => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path, { sync: "always" }));
+    await Promise.all(Array.from({ length: 50 }, (_, index) => bill(ledger, `req_${index}`)));
+    await bill(ledger, "last");
+    await ledger.close();
+    expect(readWholeLedger(path).count.size).toBe(51);
+  });
 });
 
 test("sums can be read while the gateway writes, and show the last use of each key", async () => {
