@@ -1,5 +1,5 @@
-// `${NAME}` and `${NAME:-default}` in the values of the config file. `$${` is a
-// plain `${`. Names of settings are left alone.
+// Expands `${NAME}` and `${NAME:-default}` in the values of the config file. `$${`
+// is a plain `${`. Names of settings are not expanded.
 
 import type { Path } from "./source.ts";
 
@@ -8,12 +8,12 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface Expansion {
   readonly tree: unknown;
   readonly problems: ReadonlyArray<{ readonly path: Path; readonly message: string }>;
-  /** Values that the environment had a part in: they may be secrets wherever they stand. */
-  readonly taken: ReadonlySet<string>;
+  /** Values that contain text from the environment. They may be secrets, in whichever setting they are. */
+  readonly fromEnvironment: ReadonlySet<string>;
 }
 
-/** `missing`: what an unset variable without a default does. A command that only looks at keys and groups keeps the
- *  reference as it stands, so that it works in a shell without the credentials; a gateway must not start so. */
+/** `missing`: what happens if a variable without a default is not set. A command that needs only keys and groups keeps
+ *  the reference as it is, so that it works in a shell without the credentials. A gateway must refuse to start. */
 export function expandTree(tree: unknown, env: Environment, missing: "refuse" | "keep"): Expansion {
   const problems: Array<{ path: Path; message: string }> = [];
   const taken = new Set<string>();
@@ -28,14 +28,14 @@ export function expandTree(tree: unknown, env: Environment, missing: "refuse" | 
     }
     if (Array.isArray(value)) return value.map((item, index) => expand(item, [...path, index]));
     if (typeof value !== "object" || value === null) return value;
-    // An empty entry (`keys:` with nothing behind it) is the same as none.
+    // An empty entry (`keys:` with nothing after it) is the same as no entry.
     const entries = Object.entries(value).map(([name, item]) => [
       name,
       item === null ? undefined : expand(item, [...path, name]),
     ]);
     return Object.fromEntries(entries);
   };
-  return { tree: expand(tree, []), problems, taken };
+  return { tree: expand(tree, []), problems, fromEnvironment: taken };
 }
 
 type Refuse = (reference: string, message: string) => string;
@@ -58,14 +58,14 @@ function expandText(text: string, env: Environment, refuse: Refuse): string {
   });
 }
 
-/** The variables without which a config cannot be used: those that its text names, outside comments, without a default. */
+/** The variables that a config needs: those in its text, outside comments, without a default. */
 export function listReferences(text: string): string[] {
   const plain = text.replaceAll(/^\s*#.*$/gm, "");
   const names = [...plain.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)].map(([, name]) => name ?? "");
   return [...new Set(names)];
 }
 
-/** Every variable that these values would read, with a default or without. */
+/** Every variable that these values read, with a default or without. */
 export function listVariables(tree: unknown): string[] {
   const names = new Set<string>();
   const nothing: Environment = {};

@@ -151,7 +151,7 @@ for (const [name, possible, openDisk] of DISKS) {
         expect([refusal.status, refusal.field("retry-after")]).toEqual([503, "5"]);
         expect(refusal.field("x-request-id")).toStartWith("req_");
         expect(refusal.field("content-type")).toStartWith("application/json");
-        expect(refusal.text).toContain("can't write its ledger");
+        expect(refusal.text).toContain("cannot write its ledger");
       }
       expect(refusals.map(({ text }) => JSON.parse(text))).toMatchObject([
         { type: "error", error: { type: "api_error" } },
@@ -272,7 +272,7 @@ test("a ledger that can't be opened keeps the gateway from starting, in a senten
   mkdirSync(folder.join("ledger.jsonl"));
   const started = startGateway({ config: makeConfig(openUpstream()), folder });
   const said = await started.then(() => "it started", String);
-  expect(said).toContain(`the ledger ${folder.join("ledger.jsonl")} can't be opened`);
+  expect(said).toContain(`the ledger ${folder.join("ledger.jsonl")} cannot be opened`);
   expect(said).not.toContain("    at ");
 });
 

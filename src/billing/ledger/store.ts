@@ -1,6 +1,6 @@
-// The two files of an open ledger on the disk, the lines and the journal: how
-// they are written, rotated, synced and kept where they belong. What is written,
-// and what happens when it can't be, is ledger-writer.ts.
+// The two files of an open ledger, the lines and the journal: writing, rotating
+// and syncing them, and noticing when another program moves them. writer.ts
+// decides what is written and what happens when a write fails.
 
 import { renameSync } from "node:fs";
 
@@ -10,7 +10,7 @@ import { nameRotated } from "./rotation.ts";
 import type { OpenRequest } from "./journal.ts";
 import { encodeOpenAgain, encodeStart } from "./journal.ts";
 import type { Recovery } from "./recovery.ts";
-import { mendEnd } from "./recovery.ts";
+import { repairEnd } from "./recovery.ts";
 
 export interface StoreOptions {
   readonly path: string;
@@ -26,12 +26,12 @@ function syncAppended(file: AppendFile): Promise<void> {
   return file.sync();
 }
 
-/** A journal in which nothing is open is emptied beyond this size: not each time, because that costs a system call. */
+/** A journal without open requests is emptied beyond this size. Emptying it each time would cost a system call. */
 const JOURNAL_IDLE_BYTES = 64 << 10;
-/** Beyond this it is written anew with what is open. It bounds what recovery has to read. */
+/** Beyond this size the journal is replaced by one with the open requests only. This bounds what recovery has to read. */
 const JOURNAL_FULL_BYTES = 1 << 20;
 const PLACE_CHECK_MS = 1000;
-const ROTATE_AGAIN_MS = 60_000;
+const ROTATE_RETRY_MS = 60_000;
 
 interface StoreFiles {
   readonly lines: AppendFile;
@@ -42,15 +42,15 @@ export class LedgerStore {
   readonly #options: StoreOptions;
   #lines: AppendFile;
   #journal: AppendFile;
-  /** Files that were rotated away and may not be on the disk yet. */
+  /** Rotated files that may not be on the disk yet. */
   #retired: AppendFile[] = [];
-  /** Hash of the last line that is written. */
+  /** The hash of the last written line. */
   #prev: string;
   #month: string | null;
   #checkPlaceAt = 0;
   #rotateAt = 0;
   #journalFullAt = JOURNAL_FULL_BYTES;
-  /** The journal names requests that it need not name, or lacks some. */
+  /** The journal may name requests that are closed, or lack open ones. */
   #journalStale = true;
   #written = 0;
 
@@ -91,7 +91,7 @@ export class LedgerStore {
 
   /** `prev` is the hash of the last of these lines. */
   writeLines(lines: readonly string[], prev: string, now: number): void {
-    // A clock that was set back would stop the checks until it is then again.
+    // If the clock was set back, the checks must not wait until it catches up.
     if (now >= this.#checkPlaceAt || now < this.#checkPlaceAt - PLACE_CHECK_MS) this.#checkPlace(now);
     this.#rotateIfDue(now);
     const text = `${lines.join("\n")}\n`;
@@ -100,7 +100,8 @@ export class LedgerStore {
     this.#written += text.length;
   }
 
-  /** Only when every line is written: the journal forgets all but the open requests. `anew`: prove that it can be written. */
+  /** Removes closed requests from the journal. To be called only when every line is written. `anew`: write the journal
+   *  in any case, which proves that it can be written. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, anew: boolean): void {
     const { size } = this.#journal;
     const due =
@@ -115,8 +116,8 @@ export class LedgerStore {
     this.#journalStale = false;
   }
 
-  /** Every line that had been written before the call is on the disk when this resolves. The journal too where requests
-   *  wait for that: elsewhere it is there for the process's end, which what is written survives, not for the power's. */
+  /** Every line written before the call is on the disk when this resolves. The journal is synced only with `sync: always`.
+   *  Otherwise it only has to survive a killed process, and written bytes do. */
   async sync(): Promise<void> {
     const retired = this.#retired;
     this.#retired = [];
@@ -131,7 +132,7 @@ export class LedgerStore {
     for (const file of [...this.#retired, this.#lines, this.#journal]) file.close();
   }
 
-  /** Whole or not at all: a crash leaves the old journal or the new one. */
+  /** A crash leaves the old journal or the new one, whole. */
   #rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
     const fresh = AppendFile.createDraft(this.#options.journalPath);
     try {
@@ -157,14 +158,14 @@ export class LedgerStore {
         renameSync(path, nameRotated(path, this.#month ?? month));
         this.#reopen();
       } catch (error) {
-        this.#rotateAt = now + ROTATE_AGAIN_MS;
-        report(`the ledger could not be rotated, it goes on in the same file: ${String(error)}`);
+        this.#rotateAt = now + ROTATE_RETRY_MS;
+        report(`the ledger could not be rotated and continues in the same file: ${String(error)}`);
       }
     }
     this.#month = month;
   }
 
-  /** Lines written to a file that was moved away or removed would be lost to every reader. */
+  /** No reader would find lines that are written to a file that was moved away or removed. */
   #checkPlace(now: number): void {
     this.#checkPlaceAt = now + PLACE_CHECK_MS;
     if (!this.#journal.isInPlace()) {
@@ -181,7 +182,7 @@ export class LedgerStore {
   }
 
   #reopen(): void {
-    mendEnd(this.#options.path);
+    repairEnd(this.#options.path);
     const file = AppendFile.open(this.#options.path, true);
     if (this.#options.sync === "never") this.#lines.close();
     else this.#retired.push(this.#lines);

@@ -1,6 +1,6 @@
 // Writes the ledger of a running gateway. A request is named in the journal
-// before it goes out, and its line ends it. What comes up close together in one turn
-// of the event loop is written at once; the disk is never waited for on the loop.
+// before it goes out, and its line closes it. Everything from one turn of the
+// event loop is written together. The event loop never waits for the disk.
 
 import { GatewayError } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/file-lock.ts";
@@ -22,15 +22,15 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   readonly now?: () => number;
 }
 
-/** Lines at risk when the power fails, with `sync: batch`. */
+/** With `sync: batch`, a power cut loses at most the lines of this time. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
 const RECENT_MS = 60_000;
-/** So much of the ledger is read again when the gateway starts after a crash; more when the sums themselves are large. */
+/** After a crash, the next start reads at most this much of the ledger again, or more if the sums themselves are large. */
 const CHECKPOINT_BYTES = 2 << 20;
 
 /** What a writer works with, opened and recovered. */
-interface LedgerParts {
+interface RecoveredLedger {
   readonly lock: FileLock;
   readonly store: LedgerStore;
   readonly sums: Sums;
@@ -60,7 +60,7 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   return writer;
 }
 
-/** The requests that wait for one turn's journal records to be written. */
+/** The requests of one turn that wait for their journal records. */
 interface Opening {
   readonly ids: string[];
   readonly written: PromiseWithResolvers<void>;
@@ -76,7 +76,7 @@ export class LedgerWriter {
   readonly #chain: LedgerChain;
   #records: (() => string)[] = [];
   #opening: Opening | null = null;
-  /** Openings whose records are written but not yet on the disk; only with `sync: always`. */
+  /** Records that are written but not yet on the disk; only with `sync: always`. */
   #unsynced: Opening[] = [];
   #problem: string | null = null;
   #scheduled = false;
@@ -87,7 +87,7 @@ export class LedgerWriter {
   #retryTimer: NodeJS.Timeout | null = null;
   #checkpointAt = CHECKPOINT_BYTES;
 
-  constructor(options: LedgerOptions, parts: LedgerParts) {
+  constructor(options: LedgerOptions, parts: RecoveredLedger) {
     this.#options = options;
     this.#lock = parts.lock;
     this.#now = options.now ?? Date.now;
@@ -117,7 +117,7 @@ export class LedgerWriter {
     this.#opening ??= { ids: [], written: Promise.withResolvers<void>() };
     this.#opening.ids.push(intent.id);
     const written = this.#opening.written.promise;
-    // The first of a turn waits for nobody; those that come up with it are written together at the turn's end.
+    // The first request of a turn is written at once, those after it together at the end of the turn.
     if (!this.#scheduled) this.#flush();
     this.#schedule();
     return written;
@@ -131,7 +131,7 @@ export class LedgerWriter {
   append(draft: LineDraft): void {
     if (this.#closing) {
       this.#options.report(
-        `request ${draft.id} ended after the ledger was closed: the next start gives it its line`,
+        `request ${draft.id} ended after the ledger was closed: it gets its line at the next start`,
       );
       return;
     }
@@ -190,7 +190,7 @@ export class LedgerWriter {
     setImmediate(() => this.#closing || this.#flush());
   }
 
-  /** The journal first: a request that is named in it may go out even if the lines of others fail to be written. */
+  /** The journal comes first: a request that it names may go out even if writing the lines of others fails. */
   #flush(): void {
     this.#scheduled = false;
     const opening = this.#opening;
@@ -215,7 +215,7 @@ export class LedgerWriter {
     try {
       const { lines, prev } = this.#chain;
       if (lines.length > 0) this.#store.writeLines(lines, prev, this.#now());
-      this.#chain.forgetLines();
+      this.#chain.clearLines();
       this.#store.tidyJournal(this.#open, this.#problem !== null);
     } catch (error) {
       this.#fail(error);
@@ -234,7 +234,7 @@ export class LedgerWriter {
     const problem = error instanceof Error ? error.message : String(error);
     if (problem !== this.#problem) {
       this.#options.report(
-        `the ledger can't be written, billable requests are refused until it can: ${problem}`,
+        `the ledger cannot be written, billable requests are refused until it can: ${problem}`,
       );
     }
     this.#problem = problem;
@@ -244,7 +244,7 @@ export class LedgerWriter {
     }, RETRY_MS);
   }
 
-  /** These requests never go out. */
+  /** Refuses requests whose records cannot be written: they never go out. */
   #reject(opening: Opening | null): void {
     if (opening === null) return;
     for (const id of opening.ids) this.#open.delete(id);
@@ -252,7 +252,7 @@ export class LedgerWriter {
   }
 
   #scheduleSync(): void {
-    // The last sync is close()'s own: a later one would find the files closed.
+    // close() syncs last: after it the files are closed.
     if (this.#closing || !this.#dirty || this.#syncing !== null || this.#syncTimer !== null) return;
     switch (this.#options.sync) {
       case "never":
@@ -268,7 +268,7 @@ export class LedgerWriter {
     }
   }
 
-  /** Never on the event loop's own time. */
+  /** In the background: the event loop does not wait. */
   async #sync(): Promise<void> {
     this.#dirty = false;
     const openings = this.#unsynced;
@@ -288,7 +288,7 @@ export class LedgerWriter {
 function refuse(problem: string): GatewayError {
   return new GatewayError(
     "ledger_unwritable",
-    `the gateway can't write its ledger (${problem}) and takes no billable requests until it can`,
+    `the gateway cannot write its ledger (${problem}) and accepts no billable requests until it can`,
     {
       retryAfterSeconds: 5,
     },
