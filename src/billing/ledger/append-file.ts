@@ -79,6 +79,13 @@ export class AppendFile {
     this.#size += bytes.length;
   }
 
+  /** Removes the text that was written last. */
+  takeBack(text: string): void {
+    this.#size -= Buffer.byteLength(text);
+    this.#torn = true;
+    this.#repair();
+  }
+
   clear(): void {
     ftruncateSync(this.#fd, 0);
     this.#size = 0;
@@ -117,7 +124,8 @@ export class AppendFile {
   isInPlace(): boolean {
     const there = statSync(this.#path, { throwIfNoEntry: false });
     const here = fstatSync(this.#fd);
-    return there?.ino === here.ino && there.dev === here.dev && here.size === this.#size;
+    const isSameFile = there?.ino === here.ino && there.dev === here.dev;
+    return isSameFile && (this.#torn || here.size === this.#size);
   }
 
   close(): void {

@@ -25,6 +25,8 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
 /** With `sync: batch`, a power cut loses at most the lines of this time. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
+/** How often an idle gateway checks that its ledger is still there. A busy one checks at each write. */
+const WATCH_MS = 1000;
 const RECENT_MS = 60_000;
 /** After a crash, the next start reads at most this much of the ledger again, or more if the sums themselves are large. */
 const CHECKPOINT_BYTES = 2 << 20;
@@ -56,7 +58,7 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const { size } = recovery.unfinished;
   if (size > 0)
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
-  writer.finishInterrupted(recovery.unfinished);
+  writer.start(recovery.unfinished);
   return writer;
 }
 
@@ -85,6 +87,7 @@ export class LedgerWriter {
   #closing = false;
   #syncTimer: NodeJS.Timeout | null = null;
   #retryTimer: NodeJS.Timeout | null = null;
+  #watchTimer: NodeJS.Timeout | null = null;
   #checkpointAt = CHECKPOINT_BYTES;
 
   constructor(options: LedgerOptions, parts: RecoveredLedger) {
@@ -96,8 +99,9 @@ export class LedgerWriter {
     this.#chain = new LedgerChain(parts.sums, parts.store.position.prev);
   }
 
-  /** Gives each request that the last gateway left open its line. To be called once, before anything else. */
-  finishInterrupted(unfinished: ReadonlyMap<string, OpenRequest>): void {
+  /** To be called once, before anything else. Each request that the last gateway left open gets its line. */
+  start(unfinished: ReadonlyMap<string, OpenRequest>): void {
+    this.#watchTimer = setInterval(() => this.#watch(), WATCH_MS).unref();
     for (const [id, request] of unfinished) {
       this.#open.set(id, request);
       this.append(draftInterrupted(request));
@@ -175,13 +179,26 @@ export class LedgerWriter {
     this.#flush();
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer);
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+    if (this.#watchTimer !== null) clearInterval(this.#watchTimer);
     const left = this.#chain.lines.length;
-    if (left > 0) this.#options.report(`${left} lines could not be written: ${this.#problem}`);
+    if (left > 0)
+      this.#options.report(
+        `${left === 1 ? "1 line" : `${left} lines`} could not be written: ${this.#problem}`,
+      );
     await this.#syncing;
     if (this.#options.sync !== "never") await this.#store.sync();
     if (left === 0) this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
     this.#store.close();
     this.#lock.release();
+  }
+
+  #watch(): void {
+    if (this.#problem !== null) return;
+    try {
+      this.#store.requireInPlace();
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   #schedule(): void {
@@ -198,6 +215,7 @@ export class LedgerWriter {
     this.#opening = null;
     this.#records = [];
     try {
+      this.#store.requireInPlace();
       if (records !== "" && this.#problem === null) this.#store.writeJournal(records);
     } catch (error) {
       this.#fail(error);

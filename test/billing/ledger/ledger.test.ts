@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import {
   appendFileSync,
+  copyFileSync,
   existsSync,
   readFileSync,
   renameSync,
@@ -334,31 +335,102 @@ describe("a disk that cannot be written", () => {
     writeFileSync(join(path, ".."), "a file, not a folder");
     expect(() => openLedger(optionsFor(path))).toThrow(`the ledger ${path} cannot be`);
   });
+});
 
-  test.each([
-    ["a second later", 1000],
-    ["also when the clock was set back meanwhile", -86_400_000],
-  ])(
-    "a file that somebody moves away is noticed %s, and later lines go to the path again",
-    async (_, step) => {
+describe("a ledger that another program", () => {
+  const displaced: readonly (readonly [string, (path: string) => void])[] = [
+    ["moves away", (path) => renameSync(path, `${path}.moved`)],
+    ["removes", (path) => rmSync(path)],
+    [
+      "replaces by a copy",
+      (path) => {
+        copyFileSync(path, `${path}.copy`);
+        renameSync(`${path}.copy`, path);
+      },
+    ],
+    ["empties", (path) => truncateSync(path)],
+    ["writes to", (path) => appendFileSync(path, "x\n")],
+  ];
+
+  test.each(displaced)(
+    "%s is noticed at the next request, which is refused; no line is lost",
+    async (_, displace) => {
       const path = newLedgerPath();
-      let now = Date.parse("2026-11-20T10:00:00Z");
       const messages: string[] = [];
-      const ledger = openLedger(
-        optionsFor(path, { now: () => now, report: (message) => messages.push(message) }),
-      );
+      const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
       await bill(ledger, "req_1");
-      await bill(ledger, "req_2");
-      renameSync(path, path.replace(".jsonl", "-2026-11.jsonl"));
-      now += step;
-      await bill(ledger, "req_3");
+      await ledger.open(intentOf("req_2"));
+      const before = readFileSync(path);
+      displace(path);
+      const refused = ledger.open(intentOf("req_3"));
+      expect(refused).rejects.toThrow("was moved, removed or changed by another program. Put it back");
+      await refused.catch(() => undefined);
+      expect(messages).toHaveLength(1);
+      expect(ledger.problem).toContain(path);
+      ledger.append(draftOf("req_2"));
       await ledger.close();
-      expect(messages[0]).toContain("was moved");
-      expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2", "req_3"]);
-      expect(readFileSync(path, "utf8")).toContain("req_3");
+      expect(messages.at(-1)).toContain("1 line could not be written");
+      // The journal still names the request whose line could not be written.
+      writeFileSync(path, before);
+      await openLedger(optionsFor(path)).close();
+      const { lines } = readWholeLedger(path);
+      expect(lines.map(({ id, outcome }) => [id, outcome])).toEqual([
+        ["req_1", "complete"],
+        ["req_2", "interrupted"],
+      ]);
     },
   );
+
+  test("moves away and puts back is written again, with the lines that waited", async () => {
+    const path = newLedgerPath();
+    const messages: string[] = [];
+    const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
+    await bill(ledger, "req_1");
+    await ledger.open(intentOf("req_2"));
+    renameSync(path, `${path}.moved`);
+    ledger.append(draftOf("req_2"));
+    await until(() => ledger.problem !== null);
+    renameSync(`${path}.moved`, path);
+    await until(() => ledger.problem === null);
+    await bill(ledger, "req_3");
+    await ledger.close();
+    expect(messages.at(-1)).toBe("the ledger can be written again");
+    expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2", "req_3"]);
+  });
+
+  test("removes while no request comes is noticed too", async () => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path));
+    await bill(ledger, "req_1");
+    rmSync(path);
+    await until(() => ledger.problem !== null);
+    await ledger.close();
+  });
+
+  test("removes in the middle of a write gets no line that no reader would find", async () => {
+    const path = newLedgerPath();
+    let removals = 0;
+    // The clock is read between the check and the write.
+    const now = (): number => {
+      if (removals === 1) rmSync(path, { force: true });
+      return Date.parse("2026-11-20T10:00:00Z");
+    };
+    const ledger = openLedger(optionsFor(path, { now }));
+    await ledger.open(intentOf("req_1"));
+    removals = 1;
+    ledger.append(draftOf("req_1"));
+    await until(() => ledger.problem !== null);
+    await ledger.close();
+    await openLedger(optionsFor(path)).close();
+    expect(readWholeLedger(path).lines.map(({ id, outcome }) => [id, outcome])).toEqual([
+      ["req_1", "interrupted"],
+    ]);
+  });
 });
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(5);
+}
 
 describe("rotation", () => {
   test("by size: the chain continues across files, and the names sort in order", async () => {
