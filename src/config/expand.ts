@@ -7,20 +7,26 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Expansion {
   readonly tree: unknown;
-  readonly problems: ReadonlyArray<{ readonly path: Path; readonly message: string }>;
+  /** The references that could not be expanded, and why. They are still in the tree as text. */
+  readonly unset: ReadonlyArray<{ readonly path: Path; readonly message: string }>;
   /** Values that contain text from the environment. They may be secrets, in whichever setting they are. */
   readonly fromEnvironment: ReadonlySet<string>;
 }
 
-/** `missing`: what happens if a variable without a default is not set. A command that needs only keys and groups keeps
- *  the reference as it is, so that it works in a shell without the credentials. A gateway must refuse to start. */
-export function expandTree(tree: unknown, env: Environment, missing: "refuse" | "keep"): Expansion {
-  const problems: Array<{ path: Path; message: string }> = [];
+export function expandTree(tree: unknown, env: Environment): Expansion {
+  // Own variables only: a process's environment inherits `constructor`, `toString` and the like.
+  return expandWith(tree, (name) => (Object.hasOwn(env, name) ? env[name] : undefined));
+}
+
+type Lookup = (name: string) => string | undefined;
+
+function expandWith(tree: unknown, lookUp: Lookup): Expansion {
+  const unset: Array<{ path: Path; message: string }> = [];
   const taken = new Set<string>();
   const expand = (value: unknown, path: Path): unknown => {
     if (typeof value === "string") {
-      const text = expandText(value, env, (reference, message) => {
-        if (missing === "refuse") problems.push({ path, message });
+      const text = expandText(value, lookUp, (reference, message) => {
+        unset.push({ path, message });
         return reference;
       });
       if (text !== value) taken.add(text);
@@ -35,12 +41,12 @@ export function expandTree(tree: unknown, env: Environment, missing: "refuse" | 
     ]);
     return Object.fromEntries(entries);
   };
-  return { tree: expand(tree, []), problems, fromEnvironment: taken };
+  return { tree: expand(tree, []), unset, fromEnvironment: taken };
 }
 
 type Refuse = (reference: string, message: string) => string;
 
-function expandText(text: string, env: Environment, refuse: Refuse): string {
+function expandText(text: string, lookUp: Lookup, refuse: Refuse): string {
   if (!text.includes("${")) return text;
   return text.replaceAll(/\$?\$\{([^}]*)\}?/g, (reference: string, inside: string) => {
     if (reference.startsWith("$$")) return reference.slice(1);
@@ -48,7 +54,7 @@ function expandText(text: string, env: Environment, refuse: Refuse): string {
     if (name === "" || !reference.endsWith("}")) {
       return refuse(reference, "expected ${NAME} or ${NAME:-default}; a plain ${ is written $${");
     }
-    const value = env[name];
+    const value = lookUp(name);
     if (value !== undefined && (value !== "" || fallback === undefined)) return value;
     if (fallback !== undefined) return fallback;
     return refuse(
@@ -68,13 +74,9 @@ export function listReferences(text: string): string[] {
 /** Every variable that these values read, with a default or without. */
 export function listVariables(tree: unknown): string[] {
   const names = new Set<string>();
-  const nothing: Environment = {};
-  const watched = new Proxy(nothing, {
-    get: (_, name) => {
-      names.add(String(name));
-      return undefined;
-    },
+  expandWith(tree, (name) => {
+    names.add(name);
+    return undefined;
   });
-  expandTree(tree, watched, "keep");
   return [...names];
 }

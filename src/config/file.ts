@@ -85,11 +85,8 @@ export function checkConfigText(
 ): { catalog: Catalog; warnings: string[] } {
   const source = parseSource(text);
   if (!source.readable) throw refuseProblems(file, source.problems);
-  const {
-    tree,
-    problems: unset,
-    fromEnvironment: taken,
-  } = expandTree(source.tree ?? {}, env, options.missing ?? "refuse");
+  if (source.tree === null) throw new ConfigError(describeEmpty(file));
+  const { tree, unset, fromEnvironment } = expandTree(source.tree, env);
   const place = ({ path, message }: { path: Path; message: string }): Problem => ({
     ...source.locate(path),
     path,
@@ -98,7 +95,15 @@ export function checkConfigText(
   const parsed = configSchema.safeParse(tree);
   const issues = parsed.success ? [] : explainIssues(parsed.error.issues, tree, source);
   const authorities = readAuthorities(parsed.data, dirname(file));
-  const found = [...unset, ...findDangling(tree, taken), ...authorities.problems].map(place);
+  const isFatal = (problem: Problem) =>
+    options.missing !== "keep" ||
+    isNeeded(problem.path) ||
+    // A reference that was kept is no number, for instance: say that it is not set, not that it is no number.
+    issues.some((issue) => isReported(issue, [problem]));
+  const found = [
+    ...unset.map(place).filter(isFatal),
+    ...[...findDangling(tree, fromEnvironment), ...authorities.problems].map(place),
+  ];
   const problems = [...source.problems, ...found, ...issues.filter((issue) => !isReported(issue, found))];
   if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
   const ledgerPath = followLinks(resolve(dirname(file), parsed.data.ledger.path));
@@ -109,6 +114,11 @@ export function checkConfigText(
   const stats = statSync(file, { throwIfNoEntry: false });
   const warnings = stats === undefined ? [] : warnOfMode(file, stats);
   return { catalog, warnings: [...warnings, ...oddities] };
+}
+
+/** Every command needs to know which ledger belongs to the config: another one would give wrong answers. */
+function isNeeded(path: Path): boolean {
+  return path.length === 2 && path[0] === "ledger" && path[1] === "path";
 }
 
 /** An unset variable is reported once, not also as a bad value. */
@@ -139,6 +149,11 @@ function readAuthorities(config: Config | undefined, folder: string): Authoritie
     }
   }
   return { texts, problems };
+}
+
+function describeEmpty(path: string): string {
+  const file = quoteWord(path);
+  return `The config file ${path} is empty. To write a new one: rm ${file} && gateway init --config ${file}`;
 }
 
 function describeUnreadable(path: string, error: unknown): string {

@@ -96,7 +96,8 @@ export function listSettings(path: Path): string[] {
   for (const step of path) {
     if (!isObject(node)) return [];
     const properties = node["properties"];
-    const named = isObject(properties) ? properties[String(step)] : undefined;
+    const named =
+      isObject(properties) && Object.hasOwn(properties, step) ? properties[String(step)] : undefined;
     node = named ?? (typeof step === "number" ? node["items"] : node["additionalProperties"]);
   }
   if (!isObject(node)) return [];

@@ -19,7 +19,41 @@ export function findDangling(tree: unknown, hidden: ReadonlySet<string>): Refere
       looksSecret(word) || hidden.has(word) || !/^[\w.-]{1,40}$/.test(word) ? "of that name" : `"${word}"`;
     return `${shown}${suggestNearest(word, known)}`;
   };
-  return [...checkGroups(tree, quote), ...checkPlans(tree, quote), ...checkKeys(tree, quote)];
+  return [
+    ...checkGroups(tree, quote),
+    ...checkPlans(tree, quote),
+    ...checkKeys(tree, quote),
+    ...findProtos(tree),
+  ];
+}
+
+/** zod leaves this name out of maps without a word, because it is dangerous in plain objects. */
+const PROTO = "__proto__";
+
+/** Strict maps of settings report it as unknown themselves. */
+const OPEN_MAPS = [
+  ["channels"],
+  ["channels", "*", "aliases"],
+  ["channels", "*", "headers"],
+  ["groups"],
+  ["plans"],
+  ["prices"],
+  ["prices", "*"],
+];
+
+function findProtos(tree: unknown): ReferenceProblem[] {
+  return OPEN_MAPS.flatMap((pattern) => listPaths(tree, pattern))
+    .filter((path) => path.at(-1) === PROTO)
+    .map((path) => ({ path, message: "no entry can have this name" }));
+}
+
+/** The paths of the entries of every map that fits the pattern. */
+function listPaths(node: unknown, pattern: readonly string[]): Path[] {
+  if (!isObject(node)) return [];
+  const [step, ...below] = pattern;
+  if (step === undefined) return Object.keys(node).map((name) => [name]);
+  const names = step === "*" ? Object.keys(node) : Object.hasOwn(node, step) ? [step] : [];
+  return names.flatMap((name) => listPaths(node[name], below).map((path) => [name, ...path]));
 }
 
 type Quote = (word: string, known: readonly string[]) => string;

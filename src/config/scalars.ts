@@ -34,19 +34,19 @@ export function readFlag(text: string): boolean {
   throw new RangeError("expected true or false");
 }
 
-const MS_PER_UNIT: Readonly<Record<string, number>> = {
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-};
+const MS_PER_UNIT: ReadonlyMap<string, number> = new Map([
+  ["ms", 1],
+  ["s", 1000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+  ["d", 86_400_000],
+]);
 
 /** Milliseconds. */
 export function readDuration(text: string): number {
   const [, count = "", unit = ""] = /^(\d{1,15}(?:\.\d+)?)\s*([a-z]*)$/.exec(text.trim()) ?? [];
   if (count !== "" && unit === "") throw new RangeError('a duration needs a unit: "300s", "5m", "500ms"');
-  const factor = MS_PER_UNIT[unit];
+  const factor = MS_PER_UNIT.get(unit);
   if (factor === undefined) throw new RangeError('expected a duration, such as "300s", "5m" or "500ms"');
   return Math.round(Number(count) * factor);
 }
@@ -75,21 +75,21 @@ export function readProbeInterval(text: string): number {
   return ms;
 }
 
-const BYTES_PER_UNIT: Readonly<Record<string, number>> = {
-  "": 1,
-  b: 1,
-  kb: 1000,
-  mb: 1000 ** 2,
-  gb: 1000 ** 3,
-  kib: 1024,
-  mib: 1024 ** 2,
-  gib: 1024 ** 3,
-};
+const BYTES_PER_UNIT: ReadonlyMap<string, number> = new Map([
+  ["", 1],
+  ["b", 1],
+  ["kb", 1000],
+  ["mb", 1000 ** 2],
+  ["gb", 1000 ** 3],
+  ["kib", 1024],
+  ["mib", 1024 ** 2],
+  ["gib", 1024 ** 3],
+]);
 
 /** Bytes. */
 export function readSize(text: string): number {
   const [, count = "", unit = ""] = /^(\d{1,12}(?:\.\d+)?)\s*([A-Za-z]*)$/.exec(text.trim()) ?? [];
-  const factor = BYTES_PER_UNIT[unit.toLowerCase()];
+  const factor = BYTES_PER_UNIT.get(unit.toLowerCase());
   if (count === "" || factor === undefined)
     throw new RangeError('expected a size, such as "64MiB" or "1GiB"');
   const bytes = Math.round(Number(count) * factor);

@@ -62,9 +62,6 @@ export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigLi
   };
 }
 
-/** A line that is empty or a comment. */
-const BLANK_LINE = /^\s*(?:#|$)/;
-
 interface Reading {
   readonly sha256: string;
   readonly text: string | null;
@@ -84,8 +81,6 @@ function readConfig(path: string): Reading {
 function report(reading: Reading, path: string, env: Environment, listener: ConfigListener): void {
   try {
     if (reading.text === null) throw reading.error;
-    if (reading.text.split("\n").every((line) => BLANK_LINE.test(line)))
-      throw new ConfigError(`${path} is empty: an editor may still be writing it.`);
     listener.onChange({ ...checkConfigText(reading.text, path, env), path, sha256: reading.sha256 });
   } catch (error) {
     listener.onProblem(asConfigError(error));

@@ -296,6 +296,21 @@ describe("environment variables", () => {
     const { catalog } = checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
     expect(catalog.channels.get("a")?.credential).toBe("${NOPE}");
   });
+  test.each([
+    ["listen: { port: ${NOPE} }\n", "1:17: listen.port: "],
+    ["ledger: { path: ${NOPE}/ledger.jsonl }\n", "1:17: ledger.path: "],
+  ])("that such a command needs are an error all the same: %j", (text, place) => {
+    const load = () => checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
+    expect(load).toThrow(`/etc/g.yaml:${place}the environment variable NOPE is not set`);
+    expect(load).not.toThrow("\n");
+  });
+  test.each(["constructor", "toString", "__proto__"])(
+    "named %s are not found in an empty environment",
+    (name) => {
+      expect(() => expand(`"\${${name}}"`)).toThrow(`the environment variable ${name} is not set`);
+      expect(expand(`"\${${name}:-no}"`)).toBe("no");
+    },
+  );
 });
 
 describe("decimals are exact, as they were written", () => {
@@ -317,8 +332,8 @@ describe("decimals are exact, as they were written", () => {
 });
 
 describe("the catalog", () => {
-  test("an empty file has all defaults", () => {
-    const { catalog } = check("# nothing yet\n");
+  test("a file without sections has all defaults", () => {
+    const { catalog } = check("keys:\n");
     expect(catalog.listen).toEqual({ host: "127.0.0.1", port: 4141 });
     expect(catalog.ledger).toEqual({
       path: "/etc/ledger.jsonl",
@@ -326,6 +341,12 @@ describe("the catalog", () => {
       rotate: { bytes: null, monthly: false },
     });
     expect(catalog.keys.size).toBe(0);
+  });
+
+  test.each(["", "\n\n", "# nothing yet\n", "---\n", "~\n"])("an empty file is an error: %j", (text) => {
+    expect(() => check(text)).toThrow(
+      "The config file /etc/g.yaml is empty. To write a new one: rm /etc/g.yaml && gateway init --config /etc/g.yaml",
+    );
   });
 
   test("sections whose entries are all commented out are empty", () => {
@@ -421,7 +442,7 @@ describe("the file on the disk", () => {
   test("is warned of while others can read it", () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");
-    writeFileSync(path, "", { mode: 0o600 });
+    writeFileSync(path, "keys:\n", { mode: 0o600 });
     expect(loadConfig(path, {}).warnings).toEqual([]);
     chmodSync(path, 0o640);
     expect(loadConfig(path, {}).warnings[0]).toContain(`chmod 600 ${path}`);

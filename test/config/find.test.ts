@@ -92,7 +92,7 @@ describe.skipIf(process.platform === "win32")("owner and mode", () => {
 
   test("are those of the file at the end of a link, however it is opened", () => {
     using folder = makeTempFolder();
-    writeFileSync(folder.join("real.yaml"), "");
+    writeFileSync(folder.join("real.yaml"), "keys:\n");
     chmodSync(folder.join("real.yaml"), 0o666);
     symlinkSync("real.yaml", folder.join("link.yaml"));
     expect(() => loadConfig(folder.join("link.yaml"), {})).toThrow(`chmod 600 ${folder.join("link.yaml")}`);

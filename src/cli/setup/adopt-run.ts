@@ -108,7 +108,7 @@ function pinPaths(tree: unknown, from: string, { ledger }: Catalog): Edit[] {
 }
 
 function pinPath(path: Path, written: unknown, from: string): Edit[] {
-  if (typeof written !== "string" || isAbsolute(String(expandTree(written, process.env, "keep").tree)))
+  if (typeof written !== "string" || isAbsolute(String(expandTree(written, process.env).tree)))
     return [];
   if (written.includes("${")) {
     const setting = path.join(".");
