@@ -1,7 +1,8 @@
 // The actions of `gateway plans list`, `activate` and `deactivate`.
 
 import { type Catalog, isPlanInForce, type Plan } from "../../config/catalog.ts";
-import { type Edit, editConfig } from "../../config/edit.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import {
   type ConfigFlags,
   formatDay,

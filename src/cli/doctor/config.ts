@@ -4,7 +4,7 @@ import { accessSync, constants, existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { nameLock } from "../../config/edit.ts";
+import { nameLock } from "../../config/replace.ts";
 import { type Environment, listReferences } from "../../config/expand.ts";
 import { type Loaded, loadConfig, readConfigText } from "../../config/file.ts";
 import { findConfig } from "../../config/find.ts";

@@ -1,7 +1,7 @@
 // `gateway keys add`: a new secret, shown once, its hash in the config file.
 
 import type { Catalog } from "../../config/catalog.ts";
-import { editConfig } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import { readSecretText } from "../../config/scalars.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";

@@ -1,6 +1,7 @@
 // `gateway keys remove`, `disable`, `enable`, `rotate` and `move`.
 
-import { type Edit, editConfig } from "../../config/edit.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
 import { readGivenSecret, requireUnusedSecret } from "./add.ts";

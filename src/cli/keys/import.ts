@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import type { Catalog } from "../../config/catalog.ts";
-import { editConfig } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import { readMoment, readSecretText } from "../../config/scalars.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";

@@ -112,8 +112,7 @@ function makePathsAbsolute(tree: unknown, from: string, { ledger }: Catalog): Ed
 }
 
 function makePathAbsolute(path: Path, written: unknown, from: string): Edit[] {
-  if (typeof written !== "string" || isAbsolute(String(expandTree(written, process.env, "keep").tree)))
-    return [];
+  if (typeof written !== "string" || isAbsolute(String(expandTree(written, process.env).tree))) return [];
   if (written.includes("${")) {
     const setting = path.join(".");
     return fail(

@@ -2,7 +2,8 @@
 
 import { adviseRotation } from "../../config/advice.ts";
 import { type Catalog, type Group, type Key, isGroupOpen } from "../../config/catalog.ts";
-import { type Edit, editConfig } from "../../config/edit.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { listSelectable, requireSelectable } from "../keys/group-choice.ts";
 import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../config-access.ts";
