@@ -63,3 +63,8 @@ export class GatewayError extends Error {
     return STATUS_OF[this.code];
   }
 }
+
+/** The code that the system or a library gave an error, such as "ENOENT". Empty if it has none. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}

@@ -21,7 +21,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "./error-code.ts";
+import { codeOf } from "./errors.ts";
 import { quoteWord } from "./shell-word.ts";
 
 /** Says what stands at the path, and what to do about it. */

@@ -4,7 +4,7 @@
 
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
-import { codeOf } from "../error-code.ts";
+import { codeOf } from "../errors.ts";
 
 /** Nothing else than that: another moment may do. */
 export class Shortage extends Error {

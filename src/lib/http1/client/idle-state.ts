@@ -2,7 +2,7 @@
 // asked for. What this file does not own: what follows from it (pool.ts).
 
 import { readSync } from "node:fs";
-import { codeOf } from "../../error-code.ts";
+import { codeOf } from "../../errors.ts";
 
 const byte = Buffer.allocUnsafeSlow(1);
 
