@@ -3,10 +3,9 @@
 // one packet are moved together in place, so a packet gives at most one view.
 // What this file does not own: sockets, limits on a body's size.
 
-import { cutBytes } from "../bytes.ts";
+import { cutBytes } from "../packets.ts";
 import { hasToken } from "./head.ts";
-import { Malformed } from "./malformed.ts";
-import type { Field } from "./types.ts";
+import { Malformed, type Field } from "./types.ts";
 
 export interface BodyDecoder {
   /** True once the last byte of the body has been seen. */

@@ -140,3 +140,13 @@ export class BodyBroken extends Error {
 export class ClientGone extends Error {
   override readonly name = "ClientGone";
 }
+
+/** The other side broke the protocol. `status` is what a server answers to it. */
+export class Malformed extends Error {
+  readonly status: number;
+  constructor(message: string, status = 400) {
+    super(message);
+    this.name = "Malformed";
+    this.status = status;
+  }
+}

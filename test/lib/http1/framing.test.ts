@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { Gathering, writePacket, writeRest } from "../../../src/lib/http1/bytes.ts";
+import { Gathering, writePacket, writeRest } from "../../../src/lib/http1/packets.ts";
 import { openDecoder, readLength, staysOpen, type BodyDecoder } from "../../../src/lib/http1/framing.ts";
-import { Malformed } from "../../../src/lib/http1/malformed.ts";
-import type { Field } from "../../../src/lib/http1/types.ts";
+import { Malformed, type Field } from "../../../src/lib/http1/types.ts";
 
 /** Feeds `wire`, cut at the offsets, as a socket would: each piece a buffer of its own. */
 function decode(decoder: BodyDecoder, wire: Buffer, cuts: readonly number[]): { body: Buffer; rest: Buffer } {

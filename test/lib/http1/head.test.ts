@@ -11,8 +11,7 @@ import {
   writeRequestLine,
   writeStatusLine,
 } from "../../../src/lib/http1/head.ts";
-import { Malformed } from "../../../src/lib/http1/malformed.ts";
-import type { Field } from "../../../src/lib/http1/types.ts";
+import { Malformed, type Field } from "../../../src/lib/http1/types.ts";
 
 const TOKEN = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
 const name = fc

@@ -5,11 +5,10 @@
 
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { Deadline } from "../../deadline.ts";
-import { Gathering } from "../bytes.ts";
+import { Gathering } from "../packets.ts";
 import { findHeadEnd, MAX_HEAD_BYTES, parseAnswer } from "../head.ts";
-import { Malformed } from "../malformed.ts";
 import { explainShortage, leavesRoom, SPARED, TOO_MANY_FILES } from "../shortage.ts";
-import type { FaultKind, Origin } from "../types.ts";
+import { Malformed, type FaultKind, type Origin } from "../types.ts";
 
 /** Who hears what a socket reports. */
 export interface Peer {

@@ -4,7 +4,7 @@
 
 import type { Socket } from "bun";
 import { Deadline } from "../../deadline.ts";
-import { Gathering, writePacket, writeRest } from "../bytes.ts";
+import { Gathering, writePacket, writeRest } from "../packets.ts";
 import type { PendingExchange, Carrier } from "./pending-exchange.ts";
 import type { Peer } from "./dial.ts";
 import { openDecoder, readLength, staysOpen, type BodyDecoder, type BodyLength } from "../framing.ts";
@@ -17,8 +17,7 @@ import {
   type AnswerHead,
 } from "../head.ts";
 import { hasNews } from "./idle-state.ts";
-import { Malformed } from "../malformed.ts";
-import type { FaultKind } from "../types.ts";
+import { Malformed, type FaultKind } from "../types.ts";
 
 /** Who is told what becomes of a connection. */
 export interface WireOwner {

@@ -3,13 +3,13 @@
 // reply is pending has left. What this file does not own: listening
 // (server.ts), the framing of a reply (exchange.ts).
 
+import { Malformed } from "../types.ts";
 import type { Socket } from "bun";
 import { Deadline } from "../../deadline.ts";
-import { Gathering, writePacket, writeRest } from "../bytes.ts";
+import { Gathering, writePacket, writeRest } from "../packets.ts";
 import { ServerExchange, type ReplyLine } from "./exchange.ts";
 import { readLength, staysOpen } from "../framing.ts";
 import { findHeadEnd, parseRequest, requireBeginning, skipEmptyLines, type RequestHead } from "../head.ts";
-import { Malformed } from "../malformed.ts";
 import { guessRequest, isRefusal, type Refusal, refuseHead } from "./refusal.ts";
 import { RequestBody } from "./request-body.ts";
 import { leavesRoom, SPARED_FROM_CLIENTS } from "../shortage.ts";

@@ -3,9 +3,8 @@
 // done for such a guess.
 
 import { findHeadEnd, skipEmptyLines, type RequestHead } from "../head.ts";
-import { Malformed } from "../malformed.ts";
 import { Shortage, TOO_MANY_FILES } from "../shortage.ts";
-import type { Field } from "../types.ts";
+import { Malformed, type Field } from "../types.ts";
 
 /** The client broke the protocol, or nobody can be served. */
 export type Refusal = Malformed | Shortage;

@@ -1,7 +1,7 @@
 // The body of a client's request: gathered as it comes, handed out whole,
 // limited. What this file does not own: the socket and when it is paused.
 
-import { Gathering } from "../bytes.ts";
+import { Gathering } from "../packets.ts";
 import { openDecoder, type BodyDecoder, type BodyLength } from "../framing.ts";
 import { BodyBroken, BodyTooLarge } from "../types.ts";
 
