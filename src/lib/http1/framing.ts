@@ -3,7 +3,7 @@
 // one packet are moved together in place, so a packet gives at most one view.
 // What this file does not own: sockets, limits on a body's size.
 
-import { cutBytes } from "../packets.ts";
+import { cutBytes } from "../bytes.ts";
 import { hasToken } from "./head.ts";
 import { Malformed, type Field } from "./types.ts";
 
@@ -184,11 +184,11 @@ function hexValue(byte: number): number {
   return lower >= 97 && lower <= 102 ? lower - 87 : -1;
 }
 
-/** A body's length as its head says it; `unsaid` when it doesn't. */
-export type BodyLength = number | "chunked" | "unsaid";
+/** A body's length as its head says it; `unknown` when it doesn't. */
+export type BodyLength = number | "chunked" | "unknown";
 
 /** Everything about which two readers could disagree is refused. */
-export function readLength(fields: readonly Field[], minor: 0 | 1): BodyLength {
+export function readBodyLength(fields: readonly Field[], minor: 0 | 1): BodyLength {
   let length: string | undefined;
   let coding: string | undefined;
   for (const [name, value] of fields) {
@@ -207,14 +207,14 @@ export function readLength(fields: readonly Field[], minor: 0 | 1): BodyLength {
       throw new Malformed("only the transfer-encoding chunked is known", 501);
     return "chunked";
   }
-  if (length === undefined) return "unsaid";
+  if (length === undefined) return "unknown";
   if (!/^\d{1,15}$/.test(length)) throw new Malformed("not a content-length");
   return Number(length);
 }
 
 export function openDecoder(length: BodyLength): BodyDecoder {
   if (length === "chunked") return new ChunkedDecoder();
-  return length === "unsaid" ? new CloseDecoder() : new LengthDecoder(length);
+  return length === "unknown" ? new CloseDecoder() : new LengthDecoder(length);
 }
 
 /** Whether the connection serves another message after this one. */

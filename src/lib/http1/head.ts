@@ -15,7 +15,7 @@ export interface RequestHead {
   readonly fields: readonly Field[];
 }
 
-export interface AnswerHead {
+export interface ResponseHead {
   readonly status: number;
   readonly minor: 0 | 1;
   readonly fields: Field[];
@@ -30,7 +30,7 @@ const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
 const AFTER_VERSION = /^ [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const ABSOLUTE = /^https?:\/\/[^/?#\s]+/i;
 /** The fields that say where a message ends: only framing.ts writes them. */
-const FRAMING = new Set(["connection", "keep-alive", "content-length", "transfer-encoding"]);
+const FRAMING_FIELDS = new Set(["connection", "keep-alive", "content-length", "transfer-encoding"]);
 
 /** Where the head that starts at `from` ends (behind its empty line), or -1. */
 export function findHeadEnd(bytes: Buffer, from: number): number {
@@ -49,7 +49,7 @@ const TLS_HANDSHAKE = 22;
 
 /** A method's first letter, half a line end, or nothing yet. What begins otherwise becomes no request however long it
  *  is waited for. */
-export function requireBeginning(byte: number | undefined): void {
+export function requireRequestStart(byte: number | undefined): void {
   if (byte === TLS_HANDSHAKE) throw new Malformed("it is TLS, and plain HTTP is spoken here (http://)");
   if (byte === undefined || byte === CR || (byte >= 65 && byte <= 90)) return;
   throw new Malformed("not a request line");
@@ -57,15 +57,15 @@ export function requireBeginning(byte: number | undefined): void {
 
 /** `head` is everything up to and without the empty line and the CRLF before it. */
 export function parseRequest(head: string): RequestHead {
-  const lineEnd = endOfLine(head, 0);
+  const lineEnd = findLineEnd(head, 0);
   const first = head.indexOf(" ");
   const last = head.lastIndexOf(" ", lineEnd - 1);
   if (first <= 0 || last <= first) throw new Malformed("not a request line");
   const version = head.slice(last + 1, lineEnd);
-  const minor = minorOf(version);
+  const minor = readMinor(version);
   if (minor === null) {
-    const known = /^HTTP\/\d\.\d$/.test(version);
-    throw new Malformed("only HTTP/1.1 and HTTP/1.0 are spoken here", known ? 505 : 400);
+    const knownNames = /^HTTP\/\d\.\d$/.test(version);
+    throw new Malformed("only HTTP/1.1 and HTTP/1.0 are spoken here", knownNames ? 505 : 400);
   }
   const method = head.slice(0, first);
   if (!METHOD.test(method) || method === "CONNECT") throw new Malformed("not a method that is served here");
@@ -80,19 +80,19 @@ export function parseRequest(head: string): RequestHead {
 const VERSION = "HTTP/1.";
 
 /** False where no answer can come of it, however much follows: who speaks another protocol may wait for ever. */
-export function mayBeginAnswer(bytes: Buffer, from: number): boolean {
+export function canStartResponse(bytes: Buffer, from: number): boolean {
   return VERSION.startsWith(bytes.toString("latin1", from, from + VERSION.length));
 }
 
-export function parseAnswer(head: string): AnswerHead {
-  const lineEnd = endOfLine(head, 0);
+export function parseResponse(head: string): ResponseHead {
+  const lineEnd = findLineEnd(head, 0);
   const line = head.slice(0, lineEnd);
-  const minor = minorOf(line.slice(0, 8));
+  const minor = readMinor(line.slice(0, 8));
   if (minor === null || !AFTER_VERSION.test(line.slice(8))) throw new Malformed("not a status line");
   return { status: Number(line.slice(9, 12)), minor, fields: parseFields(head, lineEnd + 2) };
 }
 
-function minorOf(version: string): 0 | 1 | null {
+function readMinor(version: string): 0 | 1 | null {
   if (version === "HTTP/1.1") return 1;
   return version === "HTTP/1.0" ? 0 : null;
 }
@@ -110,7 +110,7 @@ function readTarget(raw: string): string {
   return raw;
 }
 
-function endOfLine(head: string, from: number): number {
+function findLineEnd(head: string, from: number): number {
   const at = head.indexOf("\r\n", from);
   return at < 0 ? head.length : at;
 }
@@ -133,7 +133,7 @@ export function hasToken(value: string | undefined, token: string): boolean {
 export function writeFields(fields: readonly Field[]): string {
   let lines = "";
   for (const [name, value] of fields) {
-    if (FRAMING.has(name)) continue;
+    if (FRAMING_FIELDS.has(name)) continue;
     if (!TOKEN.test(name) || FORBIDDEN_IN_VALUE.test(value)) {
       throw new Malformed(`a forbidden character in the field ${JSON.stringify(name)}`);
     }
@@ -196,7 +196,7 @@ const COLON = 58;
 /** Of a character, whether it may stand in a name, and whether in a value. */
 const IN_NAME = 1;
 const IN_VALUE = 2;
-const KIND = Uint8Array.from({ length: 256 }, (_, code) => {
+const CHARACTER_KINDS = Uint8Array.from({ length: 256 }, (_, code) => {
   const char = String.fromCharCode(code);
   const named = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(char) ? IN_NAME : 0;
   return named | (/[\t\x20-\x7e\x80-\xff]/.test(char) ? IN_VALUE : 0);
@@ -204,7 +204,7 @@ const KIND = Uint8Array.from({ length: 256 }, (_, code) => {
 
 /** Real traffic repeats a few dozen names: where a name was, it mostly is again. */
 const SLOTS = 1024;
-const LONGEST_KEPT = 64;
+const MAX_CACHED_NAME_BYTES = 64;
 const known: string[] = Array.from({ length: SLOTS }, () => "");
 
 /** `head` has one latin-1 character a byte; its fields begin at `from` and end with it, without a last CRLF. */
@@ -216,7 +216,7 @@ export function parseFields(head: string, from: number): Field[] {
     let hash = 0;
     for (; at < head.length; at += 1) {
       const code = head.charCodeAt(at);
-      if (((KIND[code] ?? 0) & IN_NAME) === 0) break;
+      if (((CHARACTER_KINDS[code] ?? 0) & IN_NAME) === 0) break;
       hash = (Math.imul(hash, 31) + (code | 0x20)) & (SLOTS - 1);
     }
     if (at === start || head.charCodeAt(at) !== COLON) throw new Malformed("a field without a name");
@@ -231,13 +231,13 @@ export function parseFields(head: string, from: number): Field[] {
 /** Lower case. */
 function readName(head: string, start: number, end: number, slot: number): string {
   const expected = known[slot] ?? "";
-  if (isSpelt(expected, head, start, end)) return expected;
+  if (matchesName(expected, head, start, end)) return expected;
   const name = head.slice(start, end).toLowerCase();
-  if (name.length <= LONGEST_KEPT) known[slot] = name;
+  if (name.length <= MAX_CACHED_NAME_BYTES) known[slot] = name;
   return name;
 }
 
-function isSpelt(name: string, head: string, start: number, end: number): boolean {
+function matchesName(name: string, head: string, start: number, end: number): boolean {
   if (name.length !== end - start) return false;
   for (let at = start; at < end; at += 1) {
     const code = head.charCodeAt(at);
@@ -249,7 +249,7 @@ function isSpelt(name: string, head: string, start: number, end: number): boolea
 
 function findValueEnd(head: string, from: number): number {
   let at = from;
-  while (at < head.length && ((KIND[head.charCodeAt(at)] ?? 0) & IN_VALUE) !== 0) at += 1;
+  while (at < head.length && ((CHARACTER_KINDS[head.charCodeAt(at)] ?? 0) & IN_VALUE) !== 0) at += 1;
   return at;
 }
 

@@ -3,7 +3,7 @@
 // What this file does not own: what the bytes mean.
 
 /** Collects pieces into one run of bytes. A single piece is kept as it came, without a copy. */
-export class Gathering {
+export class ByteCollector {
   #bytes: Buffer = EMPTY;
   #size = 0;
   #owned = false;
@@ -43,7 +43,9 @@ export class Gathering {
   /** An announced size is believed only once a part of it has come: announcing costs a sender nothing. */
   #grow(needed: number): void {
     const believed = needed > TRUST_AFTER_BYTES ? this.#expected : 0;
-    const grown = Buffer.allocUnsafe(Math.max(needed, believed, Math.min(needed * 2, needed + MAX_HEADROOM)));
+    const grown = Buffer.allocUnsafe(
+      Math.max(needed, believed, Math.min(needed * 2, needed + MAX_HEADROOM_BYTES)),
+    );
     grown.set(this.view());
     this.#bytes = grown;
     this.#owned = true;
@@ -52,7 +54,7 @@ export class Gathering {
 
 const EMPTY = Buffer.alloc(0);
 const TRUST_AFTER_BYTES = 256 * 1024;
-const MAX_HEADROOM = 16 * 1024 * 1024;
+const MAX_HEADROOM_BYTES = 16 * 1024 * 1024;
 
 /** What a socket takes: the number of bytes taken, 0 when full, -1 when closed. Nothing is kept by the runtime. */
 export interface ByteSink {
@@ -75,7 +77,7 @@ export function writePacket(sink: ByteSink, head: string, payload: Uint8Array, t
 }
 
 /** Writes on. Returns what is still not taken, or null. */
-export function writeRest(sink: ByteSink, rest: Buffer): Buffer | null {
+export function writeUnsent(sink: ByteSink, rest: Buffer): Buffer | null {
   const taken = Math.max(0, sink.write(rest, 0, rest.length));
   return taken === rest.length ? null : rest.subarray(taken);
 }

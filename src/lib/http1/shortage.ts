@@ -13,14 +13,14 @@ export class Shortage extends Error {
 }
 
 /** So many stay free of clients: those who were taken have to be served. */
-export const SPARED_FROM_CLIENTS = 16;
+export const FILES_RESERVED_FROM_CLIENTS = 16;
 /** So many stay free of all connections: for the ledger, the config, names, commands, and to turn clients away. */
-export const SPARED = 8;
+export const RESERVED_FILES = 8;
 
 export const TOO_MANY_FILES =
   "this process has too many open files and connections: raise its limit (ulimit -n)";
 
-const CODES: ReadonlyMap<string, string> = new Map([
+const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
   ["EMFILE", TOO_MANY_FILES],
   ["ENFILE", "this system has too many open files: raise its limit (fs.file-max)"],
   ["ENOBUFS", "this system has no memory left for connections"],
@@ -30,25 +30,26 @@ const CODES: ReadonlyMap<string, string> = new Map([
 
 /** Null: a connection failed for another reason. */
 export function explainShortage(error: unknown): string | null {
-  const known = CODES.get(codeOf(error));
+  const known = EXPLANATIONS.get(codeOf(error));
   if (known !== undefined) return known;
   // The runtime says of it that the connection was refused.
-  return reachFile(0) < 0 ? TOO_MANY_FILES : null;
+  return openFilesUpTo(0) < 0 ? TOO_MANY_FILES : null;
 }
 
 /** The highest number that a file is known to get. */
-let reached = -1;
-const AHEAD = 64;
+let highestKnownFile = -1;
+const PROBE_AHEAD_FILES = 64;
 
 /** Whether so many files can still be opened beside this one. Numbers are given out from the lowest. */
-export function leavesRoom(socket: object, spared: number): boolean {
+export function hasFilesLeft(socket: object, spared: number): boolean {
   const needed = ("fd" in socket && typeof socket.fd === "number" ? socket.fd : 0) + spared;
-  if (needed > reached) reached = Math.max(reached, reachFile(needed + AHEAD));
-  return needed <= reached;
+  if (needed > highestKnownFile)
+    highestKnownFile = Math.max(highestKnownFile, openFilesUpTo(needed + PROBE_AHEAD_FILES));
+  return needed <= highestKnownFile;
 }
 
 /** Opens files until one has this number; returns the highest that could be had, -1 when none. */
-function reachFile(number: number): number {
+function openFilesUpTo(number: number): number {
   const opened: number[] = [];
   let highest = -1;
   try {

@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import type { Socket, SocketHandler } from "bun";
-import { hasNews } from "../../../src/lib/http1/client/idle-state.ts";
+import { hasUnreadBytesOrEnd } from "../../../src/lib/http1/client/idle-state.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const cleanUps: (() => void)[] = [];
@@ -103,9 +103,9 @@ describe("a socket of this runtime", () => {
     async () => {
       for (const change of ["end", "terminate", "write"] as const) {
         const { server, client } = await connectPair();
-        expect([hasNews(client), hasNews(client)]).toEqual([false, false]);
+        expect([hasUnreadBytesOrEnd(client), hasUnreadBytesOrEnd(client)]).toEqual([false, false]);
         server[change]("x");
-        expect([change, hasNews(client)]).toEqual([change, true]);
+        expect([change, hasUnreadBytesOrEnd(client)]).toEqual([change, true]);
       }
     },
   );

@@ -1,4 +1,4 @@
-// The HTTP/1.1 client: a request becomes a call on a kept-alive connection of
+// The HTTP/1.1 client: a request becomes a exchange on a kept-alive connection of
 // its origin, or on a new one. What this file does not own: retries, except on a
 // kept-alive connection that had ended, or for GET and HEAD (wire.ts); redirects,
 // cookies and content codings, which pass untouched.
@@ -21,14 +21,14 @@ export interface ClientStats {
 
 export interface Client {
   /** Throws Malformed when a field or the target would break the framing. */
-  send(outbound: UpstreamRequest): SentRequest;
+  send(request: UpstreamRequest): SentRequest;
   /** Drops idle connections; running calls end by themselves. */
   close(): void;
   stats(): ClientStats;
 }
 
 /** What all requests to an origin have in common. */
-interface Route {
+interface OriginHead {
   readonly pool: Pool;
   /** Before the path: empty, or the origin when a proxy has to be told. */
   readonly targetPrefix: string;
@@ -38,14 +38,14 @@ interface Route {
 class PoolingClient implements Client {
   /** Configurations are reloaded: equal origins share their connections. */
   readonly #pools = new Map<string, Pool>();
-  readonly #routes = new WeakMap<Origin, Route>();
+  readonly #originHeads = new WeakMap<Origin, OriginHead>();
   #closed = false;
 
-  send(outbound: UpstreamRequest): SentRequest {
-    const route = this.#routes.get(outbound.origin) ?? this.#addRoute(outbound.origin);
-    const call = new PendingExchange(outbound, writeRequest(outbound, route));
-    route.pool.carry(call);
-    return call;
+  send(request: UpstreamRequest): SentRequest {
+    const originHead = this.#originHeads.get(request.origin) ?? this.#addOrigin(request.origin);
+    const exchange = new PendingExchange(request, writeRequest(request, originHead));
+    originHead.pool.send(exchange);
+    return exchange;
   }
 
   close(): void {
@@ -65,18 +65,18 @@ class PoolingClient implements Client {
     return sum;
   }
 
-  #addRoute(origin: Origin): Route {
+  #addOrigin(origin: Origin): OriginHead {
     const key = JSON.stringify([origin.tls, origin.host, origin.port, origin.proxy?.href, origin.ca]);
     const pool = this.#pools.get(key) ?? new Pool(origin);
     if (this.#closed) pool.close();
     this.#pools.set(key, pool);
-    const route = { pool, ...describeRoute(origin) };
-    this.#routes.set(origin, route);
-    return route;
+    const originHead = { pool, ...describeOrigin(origin) };
+    this.#originHeads.set(origin, originHead);
+    return originHead;
   }
 }
 
-function describeRoute({ tls, host, port, proxy }: Origin): Omit<Route, "pool"> {
+function describeOrigin({ tls, host, port, proxy }: Origin): Omit<OriginHead, "pool"> {
   const authority = port === (tls ? 443 : 80) ? host : `${host}:${port}`;
   const hostField = `host: ${authority}\r\n`;
   if (proxy === undefined || tls) return { targetPrefix: "", fields: hostField };
@@ -85,11 +85,11 @@ function describeRoute({ tls, host, port, proxy }: Origin): Omit<Route, "pool"> 
   return { targetPrefix: `http://${authority}`, fields: hostField + credential };
 }
 
-function writeRequest({ method, target, fields, body }: UpstreamRequest, route: Route): string {
+function writeRequest({ method, target, fields, body }: UpstreamRequest, originHead: OriginHead): string {
   const sendsBody = body !== null || method === "POST" || method === "PUT" || method === "PATCH";
   const length = sendsBody ? `content-length: ${body?.length ?? 0}\r\n` : "";
-  const line = writeRequestLine(method, route.targetPrefix + target);
-  return `${line}${route.fields}${writeFields(fields)}${length}\r\n`;
+  const line = writeRequestLine(method, originHead.targetPrefix + target);
+  return `${line}${originHead.fields}${writeFields(fields)}${length}\r\n`;
 }
 
 export function createClient(): Client {

@@ -9,7 +9,7 @@ const byte = Buffer.allocUnsafeSlow(1);
 /** Asks the system, which knows it before the event loop does: an idle connection has nothing to read. It costs 1 µs.
  *  A byte that is read is lost, so a connection with news must be closed. On Windows a socket is no file, and there
  *  only the event loop reports. */
-export function hasNews(socket: object): boolean {
+export function hasUnreadBytesOrEnd(socket: object): boolean {
   if (process.platform === "win32" || !("fd" in socket) || typeof socket.fd !== "number") return false;
   try {
     readSync(socket.fd, byte);

@@ -2,7 +2,7 @@
 // caller holds. It has the bytes that have come and are not read yet. What
 // this file does not own: the connection (wire.ts) and which one (client.ts).
 
-import { findField, type AnswerHead } from "../head.ts";
+import { findField, type ResponseHead } from "../head.ts";
 import {
   UpstreamFault,
   type Deadlines,
@@ -14,7 +14,7 @@ import {
 } from "../types.ts";
 
 /** What a call asks of the connection that it runs on, or of the dialling for one. */
-export interface Carrier {
+export interface ExchangeConnection {
   /** The reader waits: silence counts from here. */
   awaitBytes(): void;
   /** The reader is slow, or has caught up. */
@@ -33,7 +33,7 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
   readonly head: Promise<UpstreamResponse>;
   readonly method: string;
   /** The request's head as it goes out; the body follows. */
-  readonly request: string;
+  readonly requestHead: string;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
   status = 0;
@@ -41,7 +41,7 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
   length: number | null = null;
   closeDelimited = false;
   reused = false;
-  carrier: Carrier | null = null;
+  connection: ExchangeConnection | null = null;
   /** A connection has begun to send it. */
   sent = false;
   readonly #head = Promise.withResolvers<UpstreamResponse>();
@@ -54,13 +54,13 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
   #reading: PromiseWithResolvers<Uint8Array | null> | null = null;
   #paused = false;
 
-  constructor(outbound: UpstreamRequest, request: string) {
+  constructor(request: UpstreamRequest, requestHead: string) {
     this.head = this.#head.promise;
-    this.method = outbound.method;
-    this.request = request;
-    this.body = outbound.body;
-    this.deadlines = outbound.deadlines;
-    this.#onResend = outbound.onResend ?? (() => {});
+    this.method = request.method;
+    this.requestHead = requestHead;
+    this.body = request.body;
+    this.deadlines = request.deadlines;
+    this.#onResend = request.onResend ?? (() => {});
   }
 
   field(name: string): string | undefined {
@@ -85,7 +85,7 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     if (this.#ended) return Promise.resolve(null);
     if (this.#fault !== null) return Promise.reject(this.#fault);
     this.#reading = Promise.withResolvers<Uint8Array | null>();
-    this.carrier?.awaitBytes();
+    this.connection?.awaitBytes();
     return this.#reading.promise;
   }
 
@@ -107,7 +107,7 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
   // What the connection reports.
 
   /** The head is complete. Whoever awaits it runs later, when what came along has been pushed: `buffered` tells. */
-  begin(head: AnswerHead, length: number | null, closeDelimited: boolean): void {
+  begin(head: ResponseHead, length: number | null, closeDelimited: boolean): void {
     this.status = head.status;
     this.fields = head.fields;
     this.length = length;
@@ -132,13 +132,13 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     this.#unreadBytes += bytes.length;
     if (this.#unreadBytes > MAX_UNREAD_BYTES && !this.#paused) {
       this.#paused = true;
-      this.carrier?.pause();
+      this.connection?.pause();
     }
   }
 
   finish(): void {
     this.#ended = true;
-    this.carrier = null;
+    this.connection = null;
     this.#reading?.resolve(null);
     this.#reading = null;
   }
@@ -148,9 +148,9 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     if (this.#ended || this.#fault !== null) return;
     const fault = new UpstreamFault(kind, message, answered || this.#begun, cause);
     this.#fault = fault;
-    const { carrier } = this;
-    this.carrier = null;
-    carrier?.abandon();
+    const { connection: connection } = this;
+    this.connection = null;
+    connection?.abandon();
     if (!this.#begun) {
       if (kind === "cancelled" || kind === "withdrawn") this.head.catch(() => {}); // the one who cancels may not be the one who waits
       this.#head.reject(fault);
@@ -173,7 +173,7 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     this.#unreadBytes -= taken.length;
     if (this.#paused && this.#unreadBytes <= JOIN_BYTES) {
       this.#paused = false;
-      this.carrier?.resume();
+      this.connection?.resume();
     }
     return taken;
   }

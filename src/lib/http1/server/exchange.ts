@@ -2,11 +2,11 @@
 // does not own: the socket, and what follows the reply (connection.ts).
 
 import { findField, writeFields, writeStatusLine, type RequestHead } from "../head.ts";
-import type { RequestBody } from "./request-body.ts";
+import type { IncomingBody } from "./request-body.ts";
 import { ClientGone, type Exchange, type Field } from "../types.ts";
 
 /** What an exchange asks of its connection. */
-export interface ReplyLine {
+export interface ReplyConnection {
   /** Whether another request may follow this one. */
   readonly mayStayOpen: boolean;
   send(head: string, payload: Uint8Array, tail: string): boolean;
@@ -20,7 +20,7 @@ const EMPTY = new Uint8Array(0);
 const LAST_CHUNK = "0\r\n\r\n";
 
 /** How the end of the reply shows; `none`: there is no body, whatever is written. */
-type ReplyFraming = "unbegun" | "none" | "length" | "chunked" | "close";
+type ReplyFraming = "none yet" | "none" | "length" | "chunked" | "close";
 
 function writeFraming(framing: ReplyFraming, length: number): string {
   if (framing === "length") return `content-length: ${length}\r\n`;
@@ -31,24 +31,24 @@ export class ServerExchange implements Exchange {
   readonly method: string;
   readonly target: string;
   readonly fields: readonly Field[];
-  readonly body: RequestBody;
+  readonly body: IncomingBody;
   gone = false;
-  readonly #line: ReplyLine;
+  readonly #connection: ReplyConnection;
   readonly #minor: 0 | 1;
   #expectsContinue: boolean;
-  #framing: ReplyFraming = "unbegun";
+  #framing: ReplyFraming = "none yet";
   #heldHead = "";
   #left = 0;
   #staysOpen = false;
   #ended = false;
   #goneListeners: (() => void)[] = [];
 
-  constructor(line: ReplyLine, head: RequestHead, body: RequestBody) {
+  constructor(connection: ReplyConnection, head: RequestHead, body: IncomingBody) {
     this.method = head.method;
     this.target = head.target;
     this.fields = head.fields;
     this.body = body;
-    this.#line = line;
+    this.#connection = connection;
     this.#minor = head.minor;
     this.#expectsContinue = head.minor === 1 && this.field("expect")?.toLowerCase() === "100-continue";
   }
@@ -64,7 +64,7 @@ export class ServerExchange implements Exchange {
   }
 
   get begun(): boolean {
-    return this.#framing !== "unbegun";
+    return this.#framing !== "none yet";
   }
 
   readBody(limit: number): Promise<Uint8Array> {
@@ -73,9 +73,9 @@ export class ServerExchange implements Exchange {
     if (this.body.awaited) {
       if (this.#expectsContinue && this.body.untouched) {
         this.#expectsContinue = false;
-        this.#line.send("HTTP/1.1 100 Continue\r\n\r\n", EMPTY, "");
+        this.#connection.send("HTTP/1.1 100 Continue\r\n\r\n", EMPTY, "");
       }
-      this.#line.awaitBody();
+      this.#connection.awaitBody();
     }
     return whole;
   }
@@ -90,7 +90,7 @@ export class ServerExchange implements Exchange {
     if (this.begun) throw new Error("the reply has begun already");
     const head = writeStatusLine(status) + writeFields(fields);
     const framing = this.#chooseFraming(status, length);
-    this.#staysOpen = this.#line.mayStayOpen && this.body.done && framing !== "close";
+    this.#staysOpen = this.#connection.mayStayOpen && this.body.done && framing !== "close";
     this.#left = length ?? 0;
     this.#framing = this.method === "HEAD" ? "none" : framing;
     this.#heldHead =
@@ -100,33 +100,33 @@ export class ServerExchange implements Exchange {
   write(chunk: Uint8Array): boolean {
     if (this.gone || this.#ended || this.#framing === "none" || chunk.length === 0) return true;
     if (this.#framing === "chunked") {
-      return this.#line.send(`${this.#takeHead()}${chunk.length.toString(16)}\r\n`, chunk, "\r\n");
+      return this.#connection.send(`${this.#takeHead()}${chunk.length.toString(16)}\r\n`, chunk, "\r\n");
     }
     if (!this.#fits(chunk.length)) return true;
-    return this.#line.send(this.#takeHead(), chunk, "");
+    return this.#connection.send(this.#takeHead(), chunk, "");
   }
 
   flush(): void {
     if (this.gone || this.#ended || this.#heldHead === "") return;
-    this.#line.send(this.#takeHead(), EMPTY, "");
+    this.#connection.send(this.#takeHead(), EMPTY, "");
   }
 
   drained(): Promise<void> {
-    return this.gone ? Promise.resolve() : this.#line.drained();
+    return this.gone ? Promise.resolve() : this.#connection.drained();
   }
 
   end(last: Uint8Array = EMPTY): void {
     if (this.gone || this.#ended) return;
-    if (this.#framing === "unbegun") throw new Error("a reply without a head");
+    if (this.#framing === "none yet") throw new Error("a reply without a head");
     if (!this.#sendLast(last)) return;
     this.#ended = true;
-    this.#line.endReply(this.#staysOpen);
+    this.#connection.endReply(this.#staysOpen);
   }
 
   reset(): void {
     if (this.gone || this.#ended) return;
     this.#ended = true;
-    this.#line.resetReply();
+    this.#connection.resetReply();
   }
 
   onGone(listener: () => void): void {
@@ -153,8 +153,13 @@ export class ServerExchange implements Exchange {
   #sendLast(last: Uint8Array): boolean {
     switch (this.#framing) {
       case "chunked":
-        if (last.length === 0) this.#line.send(this.#takeHead() + LAST_CHUNK, EMPTY, "");
-        else this.#line.send(`${this.#takeHead()}${last.length.toString(16)}\r\n`, last, `\r\n${LAST_CHUNK}`);
+        if (last.length === 0) this.#connection.send(this.#takeHead() + LAST_CHUNK, EMPTY, "");
+        else
+          this.#connection.send(
+            `${this.#takeHead()}${last.length.toString(16)}\r\n`,
+            last,
+            `\r\n${LAST_CHUNK}`,
+          );
         return true;
       case "length":
         if (!this.#fits(last.length)) return false;
@@ -163,13 +168,13 @@ export class ServerExchange implements Exchange {
           return false;
         }
         break;
-      case "unbegun":
+      case "none yet":
       case "none":
       case "close":
         break;
     }
     const payload = this.#framing === "none" ? EMPTY : last;
-    if (this.#heldHead !== "" || payload.length > 0) this.#line.send(this.#takeHead(), payload, "");
+    if (this.#heldHead !== "" || payload.length > 0) this.#connection.send(this.#takeHead(), payload, "");
     return true;
   }
 

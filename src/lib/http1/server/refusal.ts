@@ -14,7 +14,7 @@ export function isRefusal(error: unknown): error is Refusal {
 }
 
 /** `limit`: 0 for a client that cannot be served at all. */
-export function refuseHead(limit: number): Refusal {
+export function explainHeadRefusal(limit: number): Refusal {
   return limit === 0 ? new Shortage(TOO_MANY_FILES) : new Malformed("the head is too large", 431);
 }
 

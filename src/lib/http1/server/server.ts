@@ -2,10 +2,10 @@
 // only. What this file does not own: what a connection does (connection.ts).
 
 import type { Socket, SocketHandler } from "bun";
-import { ClientConnection, type ServerPart } from "./client-connection.ts";
+import { ClientConnection, type ServerContext } from "./client-connection.ts";
 import type { Refusal } from "./refusal.ts";
 import { MAX_HEAD_BYTES } from "../head.ts";
-import { leavesRoom, SPARED } from "../shortage.ts";
+import { hasFilesLeft, RESERVED_FILES } from "../shortage.ts";
 import type { Exchange } from "../types.ts";
 
 /** A TCP address, port 0 for a free one; or the path of a unix socket. */
@@ -47,7 +47,7 @@ const STALL_MS = 15 * 60_000;
 /** Finds clients that vanished without a word. */
 const KEEPALIVE_PROBE_MS = 60_000;
 
-class ListeningServer implements Server, ServerPart {
+class ListeningServer implements Server, ServerContext {
   readonly maxHeadBytes: number;
   readonly idleMs: number;
   readonly headMs: number;
@@ -85,7 +85,7 @@ class ListeningServer implements Server, ServerPart {
   }
 
   refuse(exchange: Exchange, refusal: Refusal): void {
-    const { onRefusal = tellPlainly } = this.#options;
+    const { onRefusal = answerInPlainText } = this.#options;
     try {
       onRefusal(exchange, refusal);
     } catch (error) {
@@ -140,7 +140,7 @@ class ListeningServer implements Server, ServerPart {
         socket.data = connection;
         this.#connections.add(connection);
         if (this.stopping) connection.stop();
-        else if (!leavesRoom(socket, SPARED)) connection.terminate();
+        else if (!hasFilesLeft(socket, RESERVED_FILES)) connection.terminate();
       },
       data: (socket, chunk) => socket.data.receive(chunk),
       drain: (socket) => socket.data.drain(),
@@ -153,7 +153,7 @@ class ListeningServer implements Server, ServerPart {
   }
 }
 
-function tellPlainly(exchange: Exchange, { status, message }: Refusal): void {
+function answerInPlainText(exchange: Exchange, { status, message }: Refusal): void {
   exchange.answer(status, [["content-type", "text/plain"]], `${message}\n`);
 }
 

@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import type { Socket } from "bun";
 import { PendingExchange } from "../../../../src/lib/http1/client/pending-exchange.ts";
-import type { Peer } from "../../../../src/lib/http1/client/dial.ts";
+import type { SocketListener } from "../../../../src/lib/http1/client/dial.ts";
 import { UpstreamConnection } from "../../../../src/lib/http1/client/upstream-connection.ts";
 import { outbound, readAll, startUpstream } from "../peers.ts";
 
@@ -20,7 +20,7 @@ test("a call of which a reused connection took no byte goes to another connectio
     retry: (call: PendingExchange) => void moved.push(call),
   };
   const closed = Promise.withResolvers<void>();
-  const socket: Socket<Peer> = await Bun.connect<Peer>({
+  const socket: Socket<SocketListener> = await Bun.connect<SocketListener>({
     hostname: "127.0.0.1",
     port: upstream.port,
     socket: {
@@ -34,7 +34,7 @@ test("a call of which a reused connection took no byte goes to another connectio
   const wire = new UpstreamConnection(socket, owner);
   const request = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n";
   const first = new PendingExchange(outbound(upstream.origin, { method: "POST" }), request);
-  wire.carry(first);
+  wire.send(first);
   expect((await readAll(await first.head)).toString()).toBe("ok");
   await released.promise;
   for (const peer of upstream.sockets) peer.resetAndDestroy();
@@ -43,7 +43,7 @@ test("a call of which a reused connection took no byte goes to another connectio
     outbound(upstream.origin, { method: "POST", onResend: () => void resent++ }),
     request,
   );
-  wire.carry(second);
+  wire.send(second);
   await closed.promise;
   expect([moved, second.sent, resent, upstream.requests.length]).toEqual([[second], false, 0, 1]);
 });
