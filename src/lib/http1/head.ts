@@ -1,7 +1,5 @@
-// The head of a message, from bytes to words and back: request line, status
-// line, fields. Strict: what a lenient neighbour could read differently is
-// refused, so that no two readers disagree about where a message ends.
-// What this file does not own: what the fields mean for the body (framing.ts).
+// The head of a message: request line, status line and fields, parsed and written. It is strict. What another reader
+// could read differently is refused, so that no two readers disagree about where a message ends.
 
 import { Malformed, type Field } from "./types.ts";
 
@@ -10,7 +8,7 @@ export const MAX_HEAD_BYTES = 64 * 1024;
 export interface RequestHead {
   readonly method: string;
   readonly target: string;
-  /** HTTP/1.0 or HTTP/1.1. */
+  /** 1 for HTTP/1.1, 0 for HTTP/1.0. */
   readonly minor: 0 | 1;
   readonly fields: readonly Field[];
 }
@@ -29,16 +27,16 @@ const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
 const AFTER_VERSION = /^ [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const ABSOLUTE = /^https?:\/\/[^/?#\s]+/i;
-/** The fields that say where a message ends: only framing.ts writes them. */
+/** The fields that show where a message ends. Only framing code writes them. */
 const FRAMING_FIELDS = new Set(["connection", "keep-alive", "content-length", "transfer-encoding"]);
 
-/** Where the head that starts at `from` ends (behind its empty line), or -1. */
+/** The index after the empty line of the head that starts at `from`, or -1. */
 export function findHeadEnd(bytes: Buffer, from: number): number {
   const end = bytes.indexOf("\r\n\r\n", from, "latin1");
   return end < 0 ? -1 : end + 4;
 }
 
-/** Empty lines before a request are forgiven, as RFC 9112 2.2 asks. */
+/** Empty lines before a request are accepted, as RFC 9112 section 2.2 asks. */
 export function skipEmptyLines(bytes: Buffer, from: number): number {
   let at = from;
   while (bytes[at] === CR && bytes[at + 1] === LF) at += 2;
@@ -47,15 +45,15 @@ export function skipEmptyLines(bytes: Buffer, from: number): number {
 
 const TLS_HANDSHAKE = 22;
 
-/** A method's first letter, half a line end, or nothing yet. What begins otherwise becomes no request however long it
- *  is waited for. */
+/** Accepts a method's first letter, half a line end, or nothing yet. Anything else can never become a request, so it is
+ *  refused without waiting for the rest. */
 export function requireRequestStart(byte: number | undefined): void {
-  if (byte === TLS_HANDSHAKE) throw new Malformed("it is TLS, and plain HTTP is spoken here (http://)");
+  if (byte === TLS_HANDSHAKE) throw new Malformed("this is TLS, but plain HTTP is served here (http://)");
   if (byte === undefined || byte === CR || (byte >= 65 && byte <= 90)) return;
   throw new Malformed("not a request line");
 }
 
-/** `head` is everything up to and without the empty line and the CRLF before it. */
+/** `head` ends before the CRLF of its last line. */
 export function parseRequest(head: string): RequestHead {
   const lineEnd = findLineEnd(head, 0);
   const first = head.indexOf(" ");
@@ -64,11 +62,11 @@ export function parseRequest(head: string): RequestHead {
   const version = head.slice(last + 1, lineEnd);
   const minor = readMinor(version);
   if (minor === null) {
-    const knownNames = /^HTTP\/\d\.\d$/.test(version);
-    throw new Malformed("only HTTP/1.1 and HTTP/1.0 are spoken here", knownNames ? 505 : 400);
+    const known = /^HTTP\/\d\.\d$/.test(version);
+    throw new Malformed("only HTTP/1.1 and HTTP/1.0 are supported", known ? 505 : 400);
   }
   const method = head.slice(0, first);
-  if (!METHOD.test(method) || method === "CONNECT") throw new Malformed("not a method that is served here");
+  if (!METHOD.test(method) || method === "CONNECT") throw new Malformed("the method is not supported");
   return {
     method,
     target: readTarget(head.slice(first + 1, last)),
@@ -79,7 +77,7 @@ export function parseRequest(head: string): RequestHead {
 
 const VERSION = "HTTP/1.";
 
-/** False where no answer can come of it, however much follows: who speaks another protocol may wait for ever. */
+/** False if these bytes cannot start a response. A peer of another protocol may wait forever for us to speak. */
 export function canStartResponse(bytes: Buffer, from: number): boolean {
   return VERSION.startsWith(bytes.toString("latin1", from, from + VERSION.length));
 }
@@ -97,7 +95,7 @@ function readMinor(version: string): 0 | 1 | null {
   return version === "HTTP/1.0" ? 0 : null;
 }
 
-/** Path and query. Absolute-form loses its authority: the Host field says what it says. */
+/** Returns path and query. The authority of an absolute-form target is dropped, because the Host field is used. */
 function readTarget(raw: string): string {
   if (raw.charCodeAt(0) !== 47) {
     if (raw === "*") return raw;
@@ -121,7 +119,7 @@ export function findField(fields: readonly Field[], name: string): string | unde
   return undefined;
 }
 
-/** Whether a comma-separated field names `token`; `token` is lower case. */
+/** Whether a comma-separated field names `token`, which must be lower case. */
 export function hasToken(value: string | undefined, token: string): boolean {
   if (value === undefined) return false;
   if (value.length === token.length) return value.toLowerCase() === token;
@@ -129,7 +127,7 @@ export function hasToken(value: string | undefined, token: string): boolean {
   return value.split(",").some((part) => part.trim().toLowerCase() === token);
 }
 
-/** Field lines for the wire, one latin-1 character a byte. Framing fields among `fields` are left out. */
+/** Field lines for the wire, in latin-1. Framing fields among `fields` are left out. */
 export function writeFields(fields: readonly Field[]): string {
   let lines = "";
   for (const [name, value] of fields) {
@@ -187,13 +185,13 @@ export function writeStatusLine(status: number): string {
   return `HTTP/1.1 ${status} ${REASONS.get(status) ?? ""}\r\n`;
 }
 
-// Fields: one pass over the text, and no string is made except the values.
+// Fields: one pass over the text. No strings are made except the values.
 
 const TAB = 9;
 const SPACE = 32;
 const COLON = 58;
 
-/** Of a character, whether it may stand in a name, and whether in a value. */
+/** Two bits for each character: allowed in a name, allowed in a value. */
 const IN_NAME = 1;
 const IN_VALUE = 2;
 const CHARACTER_KINDS = Uint8Array.from({ length: 256 }, (_, code) => {
@@ -202,12 +200,12 @@ const CHARACTER_KINDS = Uint8Array.from({ length: 256 }, (_, code) => {
   return named | (/[\t\x20-\x7e\x80-\xff]/.test(char) ? IN_VALUE : 0);
 });
 
-/** Real traffic repeats a few dozen names: where a name was, it mostly is again. */
+/** Traffic repeats a few dozen names, so most are found in this table instead of being made again. */
 const SLOTS = 1024;
 const MAX_CACHED_NAME_BYTES = 64;
-const known: string[] = Array.from({ length: SLOTS }, () => "");
+const knownNames: string[] = Array.from({ length: SLOTS }, () => "");
 
-/** `head` has one latin-1 character a byte; its fields begin at `from` and end with it, without a last CRLF. */
+/** `head` is latin-1. Its fields start at `from` and end with it, without a last CRLF. */
 export function parseFields(head: string, from: number): Field[] {
   const fields: Field[] = [];
   let at = from;
@@ -228,12 +226,12 @@ export function parseFields(head: string, from: number): Field[] {
   return fields;
 }
 
-/** Lower case. */
+/** Returns the name in lower case. */
 function readName(head: string, start: number, end: number, slot: number): string {
-  const expected = known[slot] ?? "";
+  const expected = knownNames[slot] ?? "";
   if (matchesName(expected, head, start, end)) return expected;
   const name = head.slice(start, end).toLowerCase();
-  if (name.length <= MAX_CACHED_NAME_BYTES) known[slot] = name;
+  if (name.length <= MAX_CACHED_NAME_BYTES) knownNames[slot] = name;
   return name;
 }
 
@@ -253,7 +251,7 @@ function findValueEnd(head: string, from: number): number {
   return at;
 }
 
-/** A folded line, a lone CR or LF, and what else may not stand in a value are refused here. */
+/** Refuses a folded line, a lone CR or LF, and every other character that a value must not contain. */
 function skipLineEnd(head: string, at: number): number {
   if (at === head.length) return at;
   if (head.charCodeAt(at) !== CR || head.charCodeAt(at + 1) !== LF)

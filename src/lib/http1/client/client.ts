@@ -1,7 +1,5 @@
-// The HTTP/1.1 client: a request becomes a exchange on a kept-alive connection of
-// its origin, or on a new one. What this file does not own: retries, except on a
-// kept-alive connection that had ended, or for GET and HEAD (wire.ts); redirects,
-// cookies and content codings, which pass untouched.
+// The HTTP/1.1 client. Sends each request on an idle connection of its origin, or on a new one.
+// It does not follow redirects, keep cookies or decode bodies. What is resent, and when, is in upstream-connection.ts.
 
 import { PendingExchange } from "./pending-exchange.ts";
 import { proxyAuthorization } from "./dial.ts";
@@ -10,33 +8,33 @@ import { Pool } from "./pool.ts";
 import type { Origin, UpstreamRequest, SentRequest } from "../types.ts";
 
 export interface ClientStats {
-  /** Connections, idle ones included. */
+  /** All connections, idle ones included. */
   readonly open: number;
   readonly idle: number;
   readonly dialled: number;
   readonly reused: number;
-  /** Calls that were moved from a kept-alive connection to a new one. */
+  /** Requests that were moved from a kept-alive connection to a new one. */
   readonly retried: number;
 }
 
 export interface Client {
-  /** Throws Malformed when a field or the target would break the framing. */
+  /** Throws Malformed if a field or the target would break the framing. */
   send(request: UpstreamRequest): SentRequest;
-  /** Drops idle connections; running calls end by themselves. */
+  /** Closes idle connections. Running requests continue to their end. */
   close(): void;
   stats(): ClientStats;
 }
 
-/** What all requests to an origin have in common. */
+/** The part of the head that all requests to an origin share. */
 interface OriginHead {
   readonly pool: Pool;
-  /** Before the path: empty, or the origin when a proxy has to be told. */
+  /** Precedes the path: the origin if a proxy needs it, otherwise empty. */
   readonly targetPrefix: string;
   readonly fields: string;
 }
 
 class PoolingClient implements Client {
-  /** Configurations are reloaded: equal origins share their connections. */
+  /** Origins that are equal share their connections, also after a configuration was reloaded. */
   readonly #pools = new Map<string, Pool>();
   readonly #originHeads = new WeakMap<Origin, OriginHead>();
   #closed = false;

@@ -1,7 +1,5 @@
-// A new connection to an origin: TCP, TLS with the certificate always verified,
-// through a proxy when the origin names one (CONNECT for TLS; plain requests go
-// to the proxy itself). What this file does not own: what is sent once the
-// connection stands (wire.ts).
+// Opens a connection to an origin: TCP, then TLS with the certificate always verified, through a proxy if the origin
+// has one. TLS goes through the proxy's CONNECT. A plain request goes to the proxy itself.
 
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { Deadline } from "../../deadline.ts";
@@ -10,7 +8,7 @@ import { findHeadEnd, MAX_HEAD_BYTES, parseResponse } from "../head.ts";
 import { explainShortage, hasFilesLeft, RESERVED_FILES, TOO_MANY_FILES } from "../shortage.ts";
 import { Malformed, type FaultKind, type Origin } from "../types.ts";
 
-/** Who hears what a socket reports. */
+/** Receives the events of a socket. */
 export interface SocketListener {
   receive(chunk: Buffer): void;
   drain(): void;
@@ -21,21 +19,23 @@ export interface SocketListener {
 export interface DialOptions {
   readonly origin: Origin;
   readonly connectMs: number;
-  /** The connection stands. Returns who hears of it from now on. */
+  /** The connection is established. Returns the listener for all further events. */
   connected(socket: Socket<SocketListener>): SocketListener;
   failed(kind: FaultKind, message: string, cause?: unknown): void;
 }
 
-/** `tunnel`: the proxy is being asked. `left`: nobody waits any more, what still opens is closed. */
+/** `tunnel`: waiting for the proxy's response. `cancelled`: nobody waits any more, so a socket that still opens is closed. */
 type Phase = "connecting" | "tunnel" | "handshake" | "done" | "cancelled";
 
-/** Exactly one of the options's `connected` and `failed` is called, unless `cancel` is called before. */
+/** Calls exactly one of `connected` and `failed`, unless `cancel` is called first. */
 export class Dial implements SocketListener {
   readonly #options: DialOptions;
-  readonly #deadline = new Deadline(() => this.#fail("connect_timeout", "no connection in time"));
+  readonly #deadline = new Deadline(() =>
+    this.#fail("connect_timeout", "the connection was not established in time"),
+  );
   readonly #proxyReply = new ByteCollector();
   #phase: Phase = "connecting";
-  /** Null while the runtime connects: that cannot be interrupted. */
+  /** Null while the runtime connects. That step cannot be interrupted. */
   #socket: Socket<SocketListener> | null = null;
 
   constructor(options: DialOptions) {
@@ -46,7 +46,7 @@ export class Dial implements SocketListener {
     });
   }
 
-  /** Nobody waits for the connection any more. */
+  /** The connection is no longer needed. */
   cancel(): void {
     if (this.#phase === "done") return;
     this.#phase = "cancelled";
@@ -61,8 +61,9 @@ export class Dial implements SocketListener {
   drain(): void {}
 
   closed(error: unknown): void {
-    if (this.#phase === "handshake") this.#fail("tls", "closed in the TLS handshake", error);
-    else this.#fail("connect", "closed before the connection stood", error);
+    if (this.#phase === "handshake")
+      this.#fail("tls", "the connection closed during the TLS handshake", error);
+    else this.#fail("connect", "the connection closed before it was established", error);
   }
 
   async #connect(): Promise<void> {
@@ -77,7 +78,7 @@ export class Dial implements SocketListener {
     }
     const target = { ...common, hostname: unbracket(proxy.hostname), port: portOf(proxy) };
     if (proxy.protocol === "http:") await Bun.connect<SocketListener>(target);
-    else if (tls) throw new Error("TLS through an https: proxy is beyond this runtime; use an http: proxy");
+    else if (tls) throw new Error("TLS through an https: proxy is not supported; use an http: proxy");
     else await Bun.connect<SocketListener>({ ...target, tls: tlsOptions(proxy.hostname, ca) });
   }
 
@@ -89,7 +90,7 @@ export class Dial implements SocketListener {
       drain: (socket) => socket.data.drain(),
       close: (socket, error) => socket.data.closed(error),
       error: (socket) => {
-        socket.terminate(); // `close` says the rest
+        socket.terminate(); // `close` reports the rest
       },
       connectError: (_, error) => {
         const shortage = explainShortage(error);
@@ -113,7 +114,7 @@ export class Dial implements SocketListener {
     }
     if (tls && proxy !== undefined) {
       this.#phase = "tunnel";
-      socket.write(writeConnect(this.#options.origin, proxy)); // the first bytes on a fresh connection always fit
+      socket.write(writeConnect(this.#options.origin, proxy)); // the first bytes on a new connection always fit
     } else if (tls || proxy?.protocol === "https:") {
       this.#phase = "handshake";
     } else {
@@ -121,7 +122,7 @@ export class Dial implements SocketListener {
     }
   }
 
-  /** The runtime has verified the chain and the name; one word of doubt from it is enough. */
+  /** The runtime has verified the chain and the name. Any one of its three signs of doubt is enough to refuse. */
   #finishHandshake(socket: Socket<SocketListener>, authorized: boolean, error: Error | null): void {
     if (this.#phase !== "handshake") return;
     if (authorized && error === null && socket.authorized) this.#finish(socket);
@@ -133,7 +134,7 @@ export class Dial implements SocketListener {
     const bytes = this.#proxyReply.view();
     const end = findHeadEnd(bytes, 0);
     if (end < 0) {
-      if (bytes.length > MAX_HEAD_BYTES) this.#fail("connect", "the proxy's answer has no end");
+      if (bytes.length > MAX_HEAD_BYTES) this.#fail("connect", "the proxy's response head is too large");
       return;
     }
     const status = readStatus(bytes.toString("latin1", 0, end - 4));
@@ -145,7 +146,7 @@ export class Dial implements SocketListener {
     const outer = this.#socket;
     if (outer === null) return;
     this.#phase = "handshake";
-    outer.data = IGNORE_EVENTS; // it goes on to report the ciphertext
+    outer.data = IGNORE_EVENTS; // it still reports the encrypted bytes
     outer.upgradeTLS<SocketListener>({ data: this, tls: tlsOptions(host, ca), socket: this.#listen() });
   }
 
@@ -181,14 +182,14 @@ function writeConnect({ host, port }: Origin, proxy: URL): string {
   return `CONNECT ${host}:${port} HTTP/1.1\r\nhost: ${host}:${port}\r\n${credential}\r\n`;
 }
 
-/** From the user info of the proxy's URL. */
+/** Reads the user name and password of the proxy's URL. */
 export function proxyAuthorization(proxy: URL): string | null {
   if (proxy.username === "" && proxy.password === "") return null;
   const pair = decodeEscapes(`${proxy.username}:${proxy.password}`);
   return `Basic ${pair.toString("base64")}`;
 }
 
-/** Byte by byte, and a per cent sign that escapes nothing stands for itself: so people write passwords. */
+/** Decodes byte by byte. A percent sign that escapes nothing stays, because people write passwords that way. */
 function decodeEscapes(text: string): Buffer {
   const bytes = text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>
     String.fromCharCode(Number(`0x${hex}`)),
@@ -201,7 +202,7 @@ function portOf(url: URL): number {
   return url.protocol === "https:" ? 443 : 80;
 }
 
-/** IPv6 literals stand in brackets in URLs and Host fields, not in socket addresses. */
+/** IPv6 literals have brackets in URLs and Host fields, but not in socket addresses. */
 function unbracket(host: string): string {
   return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
 }
@@ -213,7 +214,7 @@ function tlsOptions(host: string, ca: string | undefined): TLSOptions {
 
 let authorities: string[] | null = null;
 
-/** Naming an authority replaces the known ones, so they are named too. Loaded late: node:tls takes 20 ms. */
+/** An own authority replaces the default ones, so these are added. Loaded late, because node:tls takes 20 ms. */
 function defaultAuthorities(): string[] {
   authorities ??= process.getBuiltinModule("node:tls").getCACertificates("default");
   return authorities;

@@ -1,6 +1,5 @@
-// One request to an upstream, from `send` to the end of its answer: what the
-// caller holds. It has the bytes that have come and are not read yet. What
-// this file does not own: the connection (wire.ts) and which one (client.ts).
+// One request to an upstream, from `send` to the end of its response. This is the object that the caller holds.
+// It buffers the bytes that have arrived and are not read yet.
 
 import { findField, type ResponseHead } from "../head.ts";
 import {
@@ -13,26 +12,26 @@ import {
   type SentRequest,
 } from "../types.ts";
 
-/** What a call asks of the connection that it runs on, or of the dialling for one. */
+/** What an exchange requests from its connection, or from the dial for one. */
 export interface ExchangeConnection {
-  /** The reader waits: silence counts from here. */
+  /** The reader waits, so the idle limit starts now. */
   awaitBytes(): void;
-  /** The reader is slow, or has caught up. */
+  /** The reader is too slow, or has caught up. */
   pause(): void;
   resume(): void;
-  /** Closes at once. */
+  /** Closes the connection at once. */
   abandon(): void;
 }
 
-/** More than this unread stops the upstream. */
+/** With more unread bytes than this, the upstream is paused. */
 const MAX_UNREAD_BYTES = 256 * 1024;
-/** Unread chunks are handed out as one up to this size; joining larger ones costs more than it saves. */
+/** Unread chunks are joined up to this size. Joining larger ones costs more than it saves. */
 const JOIN_BYTES = 64 * 1024;
 
 export class PendingExchange implements SentRequest, UpstreamResponse {
   readonly head: Promise<UpstreamResponse>;
   readonly method: string;
-  /** The request's head as it goes out; the body follows. */
+  /** The request's head as bytes for the wire. The body follows it. */
   readonly requestHead: string;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
@@ -42,7 +41,7 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
   closeDelimited = false;
   reused = false;
   connection: ExchangeConnection | null = null;
-  /** A connection has begun to send it. */
+  /** True once a connection has started to send it. */
   sent = false;
   readonly #head = Promise.withResolvers<UpstreamResponse>();
   readonly #onResend: () => void;
@@ -101,12 +100,13 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     if (this.#ended || this.#fault !== null) return;
     this.#unread = [];
     this.#unreadBytes = 0;
-    this.fail(this.sent ? "cancelled" : "withdrawn", "left by the gateway", false);
+    this.fail(this.sent ? "cancelled" : "withdrawn", "the gateway cancelled the request", false);
   }
 
-  // What the connection reports.
+  // Called by the connection.
 
-  /** The head is complete. Whoever awaits it runs later, when what came along has been pushed: `buffered` tells. */
+  /** The head is complete. The promise resolves later, after the bytes that arrived with the head were pushed, so `buffered`
+   *  is right. */
   begin(head: ResponseHead, length: number | null, closeDelimited: boolean): void {
     this.status = head.status;
     this.fields = head.fields;
@@ -116,7 +116,7 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     this.#head.resolve(this);
   }
 
-  /** The upstream may have received it, and it is sent once more. */
+  /** The upstream may have received the request, and it is sent a second time. */
   reportResend(): void {
     this.#onResend();
   }
@@ -143,16 +143,16 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     this.#reading = null;
   }
 
-  /** What has come before the fault can still be read. */
+  /** Bytes that arrived before the fault can still be read. */
   fail(kind: FaultKind, message: string, answered: boolean, cause?: unknown): void {
     if (this.#ended || this.#fault !== null) return;
     const fault = new UpstreamFault(kind, message, answered || this.#begun, cause);
     this.#fault = fault;
-    const { connection: connection } = this;
+    const { connection } = this;
     this.connection = null;
     connection?.abandon();
     if (!this.#begun) {
-      if (kind === "cancelled" || kind === "withdrawn") this.head.catch(() => {}); // the one who cancels may not be the one who waits
+      if (kind === "cancelled" || kind === "withdrawn") this.head.catch(() => {}); // nobody may be waiting for the head
       this.#head.reject(fault);
     }
     this.#reading?.reject(fault);

@@ -1,6 +1,5 @@
-// The connections to one origin: those at rest, last used first, and the
-// dialling of new ones. What this file does not own: what an origin is to the
-// caller (client.ts).
+// The connections to one origin. The idle connection that was used last is taken first. Without one, a new connection
+// is dialled.
 
 import type { PendingExchange } from "./pending-exchange.ts";
 import { Dial } from "./dial.ts";
@@ -48,7 +47,7 @@ export class Pool implements ConnectionOwner {
     }
   }
 
-  /** Drops what is at rest; what runs ends with its exchange. */
+  /** Closes idle connections. A busy connection closes when its exchange ends. */
   close(): void {
     this.#closed = true;
     while (this.#idle.length > 0) this.#idle.pop()?.abandon();

@@ -1,6 +1,4 @@
-// One connection to an upstream: it carries one exchange after another, or none.
-// What this file does not own: how it comes about (dial.ts) and who gets it
-// next (pool.ts).
+// One connection to an upstream. It serves one exchange after another, never two at once.
 
 import type { Socket } from "bun";
 import { Deadline } from "../../deadline.ts";
@@ -19,20 +17,20 @@ import {
 import { hasUnreadBytesOrEnd } from "./idle-state.ts";
 import { Malformed, type FaultKind } from "../types.ts";
 
-/** Who is told what becomes of a connection. */
+/** The pool that a connection belongs to. */
 export interface ConnectionOwner {
-  /** It has served its exchange and may serve another within `idleMs`. */
+  /** The exchange is complete, and the connection may serve another one within `idleMs`. */
   release(connection: UpstreamConnection, idleMs: number): void;
-  /** It is no more. */
+  /** The connection has closed. */
   forget(connection: UpstreamConnection): void;
-  /** A reused connection ended, and the exchange may go out on a new one. */
+  /** A reused connection ended. The exchange may be sent on a new one. */
   retry(exchange: PendingExchange): void;
 }
 
-/** Of a large body this much leaves with the head; the rest is written from where it lies. */
+/** Up to this much of the body leaves in the same packet as the head. The rest is written from the caller's bytes. */
 const BODY_WITH_HEAD_BYTES = 64 * 1024;
 const MAX_INTERIM_RESPONSES = 32;
-/** Load balancers often close after 60 s. Who closes first sends no request into the other's close. */
+/** Load balancers often close after 60 s. Closing first avoids a request that crosses their close. */
 const MAX_IDLE_MS = 55_000;
 const TIMER_TOLERANCE_MS = 1000;
 const NOTHING = new Uint8Array(0);
@@ -47,8 +45,8 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   #answered = false;
   #interimResponses = 0;
   #decoder: BodyDecoder | null = null;
-  /** An answer that can have no body has announced one. If it comes all the same, it comes late, and would be read as
-   *  the answer to the next exchange. */
+  /** A response without a body announced one anyway. If such a body arrives, it arrives late, and would be read as the
+   *  response to the next exchange. */
   #strayBodyPossible = false;
   #staysOpen = false;
   #idleMs = MAX_IDLE_MS;
@@ -63,7 +61,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     this.#owner = owner;
   }
 
-  /** Sends a exchange. Only on a connection at rest. */
+  /** Starts an exchange. The connection must be idle. */
   send(exchange: PendingExchange): void {
     this.#exchange = exchange;
     exchange.connection = this;
@@ -81,19 +79,19 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     this.#deadline.arm(exchange.deadlines.firstByteMs);
   }
 
-  /** At rest until it is taken again or `idleMs` have passed. */
+  /** Waits for the next exchange for `idleMs`. */
   becomeIdle(idleMs: number): void {
     this.#deadline.arm(idleMs);
     this.#idleUntil = Date.now() + idleMs;
   }
 
-  /** Asked right before an idle connection is used again. The clock on the wall counts: timers stand still while the
+  /** Check this right before an idle connection is reused. It uses the wall clock, because timers stand still while the
    *  machine sleeps. */
   get isUsable(): boolean {
     return Date.now() <= this.#idleUntil + TIMER_TOLERANCE_MS && !hasUnreadBytesOrEnd(this.#socket);
   }
 
-  // What the exchange asks.
+  // Called by the exchange.
 
   awaitBytes(): void {
     if (this.#exchange !== null) this.#deadline.arm(this.#exchange.deadlines.idleMs);
@@ -116,12 +114,12 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     this.closed(null);
   }
 
-  // What the socket reports.
+  // Called by the socket.
 
   receive(chunk: Buffer): void {
     const exchange = this.#exchange;
     if (exchange === null) {
-      this.abandon(); // an upstream that speaks unasked is not to be trusted with another exchange
+      this.abandon(); // an upstream that sends bytes without a request cannot be trusted with the next one
       return;
     }
     this.#answered = true;
@@ -155,25 +153,25 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
       this.#exchange = null;
       exchange.finish();
     } else if (exchange.begun) {
-      this.#fail("cut", "the upstream closed the connection inside its answer", error);
+      this.#fail("cut", "the upstream closed the connection during its response", error);
     } else if (
       exchange.reused &&
       (this.#isUntouched(exchange) || (!this.#answered && isSafe(exchange.method)))
     ) {
       this.#sendAgain(exchange);
     } else {
-      this.#fail("reset", "the upstream closed the connection before its answer", error);
+      this.#fail("reset", "the upstream closed the connection before its response", error);
     }
   }
 
   // Steps.
 
-  /** The socket has taken no byte of the exchange: the upstream cannot have worked on it. */
+  /** The socket has taken no byte of the request, so the upstream cannot have worked on it. */
   #isUntouched(exchange: PendingExchange): boolean {
     return this.#unsent?.length === exchange.requestHead.length + this.#bodySent;
   }
 
-  /** On a new connection, which is not replaced when it ends, too. */
+  /** The new connection is not reused, so there is no second resend. */
   #sendAgain(exchange: PendingExchange): void {
     this.#exchange = null;
     if (this.#isUntouched(exchange)) exchange.sent = false;
@@ -211,7 +209,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
 
   #noteInterim(head: ResponseHead): void {
     if (head.status === 101 || ++this.#interimResponses > MAX_INTERIM_RESPONSES)
-      throw new Malformed("not an interim answer");
+      throw new Malformed("an unexpected interim response");
     if (announcesBody(readBodyLength(head.fields, head.minor))) this.#strayBodyPossible = true;
   }
 
@@ -258,8 +256,8 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   #expire(): void {
     const exchange = this.#exchange;
     if (exchange === null) this.abandon();
-    else if (!exchange.begun) this.#fail("first_byte_timeout", "no answer in time");
-    else this.#fail("idle_timeout", "silence inside the answer");
+    else if (!exchange.begun) this.#fail("first_byte_timeout", "no response in time");
+    else this.#fail("idle_timeout", "the response stopped arriving");
   }
 
   #fail(kind: FaultKind, message: string, cause?: unknown): void {
@@ -274,17 +272,17 @@ function isBodiless(method: string, status: number): boolean {
   return method === "HEAD" || status === 204 || status === 304;
 }
 
-/** A length that is more than none. */
+/** The head announces at least one byte. */
 function announcesBody(length: BodyLength): boolean {
   return length !== "unknown" && length !== 0;
 }
 
-/** The request asks for nothing to be done (RFC 9110, section 9.2.1): sending it twice does no harm. */
+/** The request changes nothing at the upstream (RFC 9110, section 9.2.1), so sending it twice is harmless. */
 function isSafe(method: string): boolean {
   return method === "GET" || method === "HEAD";
 }
 
-/** The upstream's `keep-alive: timeout=N`, less a second for the way there. */
+/** Reads the upstream's `keep-alive: timeout=N`, minus one second for the way there. */
 function readIdleMs(keepAlive: string | undefined): number {
   const seconds = keepAlive === undefined ? null : /\btimeout=(\d{1,9})/i.exec(keepAlive);
   if (seconds === null) return MAX_IDLE_MS;

@@ -1,7 +1,5 @@
-// One connection of a client: its requests strictly one after another, its
-// unsent bytes, its end. A client that closes its side, even half, while a
-// reply is pending has left. What this file does not own: listening
-// (server.ts), the framing of a reply (exchange.ts).
+// One connection of a client: its requests, one after another, its unsent bytes, and its end. A client that closes its
+// side while a reply is pending, even only its sending half, counts as gone.
 
 import { Malformed } from "../types.ts";
 import type { Socket } from "bun";
@@ -22,27 +20,27 @@ export interface ServerContext {
   readonly stallMs: number;
   readonly stopping: boolean;
   start(exchange: ServerExchange): void;
-  /** Has it answered: the connection ends after it. */
+  /** Lets the server answer a refusal. The connection ends after it. */
   refuse(exchange: ServerExchange, error: Refusal): void;
   forget(connection: ClientConnection): void;
 }
 
-/** How long a closed connection waits for the client to take the reply and close as well. */
+/** How long a closed connection waits until the client has read the reply and closed its side. */
 const LINGER_MS = 2_000;
-/** How long a reset waits for bytes that the socket hasn't taken yet. */
+/** How long a reset waits for bytes that the socket has not taken yet. */
 const RESET_WAIT_MS = 1_000;
-/** A reset throws away what the kernel still holds: time for it to leave. The shortest limit there is. */
+/** A reset discards what the kernel still holds. This gives those bytes time to leave. It is the shortest limit there is. */
 const RESET_GRACE_MS = 1;
-/** Pipelined requests wait here; more of them wait in the kernel. */
+/** This much of pipelined requests waits here. The rest waits in the kernel. */
 const MAX_WAITING_BYTES = 64 * 1024;
 
-/** `ending`: the reply is whole but not all sent. `resetting`: the same, and then a reset. */
+/** The phases are drawn in ../README.md. */
 type Phase = "head" | "exchange" | "ending" | "resetting" | "lingering" | "closed";
 
 export class ClientConnection implements ReplyConnection {
   readonly #server: ServerContext;
   readonly #socket: Socket<ClientConnection>;
-  /** Of a client that cannot be served for want of files: 0. */
+  /** 0 for a client that cannot be served because files are short. */
   readonly #maxHeadBytes: number;
   readonly #deadline = new Deadline(() => this.#expire());
   readonly #waiting = new ByteCollector();
@@ -63,7 +61,7 @@ export class ClientConnection implements ReplyConnection {
     this.#deadline.arm(servable ? server.idleMs : LINGER_MS);
   }
 
-  // What the socket reports.
+  // Called by the socket.
 
   receive(chunk: Buffer): void {
     if (this.#phase === "lingering" || this.#phase === "resetting" || this.#phase === "closed") return;
@@ -102,9 +100,9 @@ export class ClientConnection implements ReplyConnection {
     this.#draining = null;
   }
 
-  // What the server asks.
+  // Called by the server.
 
-  /** Ends as soon as the running exchange, if there is one, has ended. */
+  /** Ends the connection after the running exchange, or now if there is none. */
   stop(): void {
     this.#staysOpen = false;
     if (this.#phase === "head") this.#linger();
@@ -115,7 +113,7 @@ export class ClientConnection implements ReplyConnection {
     this.closed();
   }
 
-  // What the exchange asks.
+  // Called by the exchange.
 
   get mayStayOpen(): boolean {
     return this.#staysOpen && !this.#server.stopping;
@@ -165,13 +163,13 @@ export class ClientConnection implements ReplyConnection {
 
   // Steps.
 
-  /** Whoever takes nothing for so long holds a reply, and what it comes from, for nobody. */
+  /** A client that reads nothing for this long keeps a reply, and the upstream behind it, open for nobody. */
   #awaitReader(): void {
     if (this.#phase === "ending") this.#deadline.arm(this.#server.idleMs);
     else if (this.#isReplying) this.#deadline.arm(this.#server.stallMs);
   }
 
-  /** A body that is still awaited has a limit of its own. */
+  /** A body that is still awaited has its own limit. */
   get #isReplying(): boolean {
     return this.#phase === "exchange" && this.#exchange?.body.awaited === false;
   }
@@ -187,7 +185,7 @@ export class ClientConnection implements ReplyConnection {
     this.#pauseOrResume();
   }
 
-  /** Starts the exchanges whose heads have come, in a loop: a reply may end before `start` returns. */
+  /** Starts the exchanges whose heads have arrived. This is a loop, because a reply may end before `start` returns. */
   #advance(): void {
     if (this.#advancing) return;
     this.#advancing = true;
@@ -216,7 +214,7 @@ export class ClientConnection implements ReplyConnection {
     return true;
   }
 
-  /** A connection at rest and a head that has begun to come have a limit each; a slow sender doesn't move it. */
+  /** An idle connection and an incomplete head have one limit each. Sending slowly does not extend the second one. */
   #awaitHead(waiting: number): void {
     if (waiting === 0) this.#deadline.arm(this.#server.idleMs);
     else if (!this.#headBegun) this.#deadline.arm(this.#server.headMs);
@@ -240,7 +238,7 @@ export class ClientConnection implements ReplyConnection {
     this.#server.start(exchange);
   }
 
-  /** Returns where the body's bytes end; of a broken body they have none. */
+  /** Returns the index after the body's bytes. After a broken body nothing is left to read. */
   #feedBody(body: IncomingBody, chunk: Buffer, from: number): number {
     try {
       const rest = body.feed(chunk, from);
@@ -256,7 +254,7 @@ export class ClientConnection implements ReplyConnection {
     }
   }
 
-  /** Nothing that follows can be trusted, or answered. */
+  /** Bytes that follow cannot be trusted, so no further request is read. */
   #refuse(error: Refusal): void {
     const broken = this.#exchange;
     this.#exchange = null;
@@ -274,7 +272,7 @@ export class ClientConnection implements ReplyConnection {
     this.#server.refuse(this.#exchange, error);
   }
 
-  /** Closes our side and drops what still comes, so that no reset overtakes the reply. */
+  /** Closes our side and discards what still arrives. A reset now could overtake the reply. */
   #linger(): void {
     this.#phase = "lingering";
     this.#waiting.clear();

@@ -1,13 +1,12 @@
-// One request of a client and the framing of the reply to it. What this file
-// does not own: the socket, and what follows the reply (connection.ts).
+// One request of a client, and the framing of the reply to it.
 
 import { findField, writeFields, writeStatusLine, type RequestHead } from "../head.ts";
 import type { IncomingBody } from "./request-body.ts";
 import { ClientGone, type Exchange, type Field } from "../types.ts";
 
-/** What an exchange asks of its connection. */
+/** What an exchange requests from its connection. */
 export interface ReplyConnection {
-  /** Whether another request may follow this one. */
+  /** Whether another request may follow on the connection. */
   readonly mayStayOpen: boolean;
   send(head: string, payload: Uint8Array, tail: string): boolean;
   drained(): Promise<void>;
@@ -19,7 +18,7 @@ export interface ReplyConnection {
 const EMPTY = new Uint8Array(0);
 const LAST_CHUNK = "0\r\n\r\n";
 
-/** How the end of the reply shows; `none`: there is no body, whatever is written. */
+/** How the client finds the end of the reply. `none`: the reply has no body, whatever is written. */
 type ReplyFraming = "none yet" | "none" | "length" | "chunked" | "close";
 
 function writeFraming(framing: ReplyFraming, length: number): string {
@@ -57,7 +56,7 @@ export class ServerExchange implements Exchange {
     return findField(this.fields, name);
   }
 
-  /** As it came, for another reply to it. */
+  /** The head as it arrived, for another reply to it. */
   get head(): RequestHead {
     const { method, target, fields } = this;
     return { method, target, minor: this.#minor, fields };
@@ -87,7 +86,7 @@ export class ServerExchange implements Exchange {
   }
 
   begin(status: number, fields: readonly Field[], length?: number): void {
-    if (this.begun) throw new Error("the reply has begun already");
+    if (this.begun) throw new Error("the reply has already begun");
     const head = writeStatusLine(status) + writeFields(fields);
     const framing = this.#chooseFraming(status, length);
     this.#staysOpen = this.#connection.mayStayOpen && this.body.done && framing !== "close";
@@ -134,7 +133,7 @@ export class ServerExchange implements Exchange {
     else if (!this.#ended) this.#goneListeners.push(listener);
   }
 
-  /** The client has left. Nothing happens when the reply had ended before. */
+  /** The client has left. Does nothing if the reply has ended. */
   leave(): void {
     if (this.gone || this.#ended) return;
     this.gone = true;
@@ -164,7 +163,7 @@ export class ServerExchange implements Exchange {
       case "length":
         if (!this.#fits(last.length)) return false;
         if (this.#left > 0) {
-          this.reset(); // fewer bytes than announced: the client must not wait for the rest, nor take it for whole
+          this.reset(); // fewer bytes than announced: the client must neither wait for more nor accept the reply as whole
           return false;
         }
         break;
@@ -178,7 +177,7 @@ export class ServerExchange implements Exchange {
     return true;
   }
 
-  /** More bytes than announced break the reply: on the wire they would be the next one. */
+  /** More bytes than announced break the reply, because the client would read them as the next one. */
   #fits(length: number): boolean {
     if (this.#framing !== "length") return true;
     this.#left -= length;

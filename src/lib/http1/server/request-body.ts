@@ -1,11 +1,10 @@
-// The body of a client's request: gathered as it comes, handed out whole,
-// limited. What this file does not own: the socket and when it is paused.
+// The body of a client's request. Collects it as it arrives, up to a limit, and delivers it whole.
 
 import { ByteCollector } from "../packets.ts";
 import { openDecoder, type BodyDecoder, type BodyLength } from "../framing.ts";
 import { BodyBroken, BodyTooLarge } from "../types.ts";
 
-/** What may come before anybody has asked for the body. */
+/** This much of a body may arrive before anyone reads it. */
 const MAX_UNREQUESTED_BYTES = 64 * 1024;
 
 export class IncomingBody {
@@ -22,7 +21,7 @@ export class IncomingBody {
     this.#collector = new ByteCollector(typeof length === "number" ? length : 0);
   }
 
-  /** The whole body has come, read or not. */
+  /** The whole body has arrived, whether it was read or not. */
   get done(): boolean {
     return this.#decoder.done;
   }
@@ -35,12 +34,12 @@ export class IncomingBody {
     return this.#collector.size === 0;
   }
 
-  /** False: enough has come unasked, the client has to wait. */
+  /** False: enough has arrived, and nobody has read it yet. The client has to wait. */
   get wantsMore(): boolean {
     return this.#discarding || this.#reading !== null || this.#collector.size < MAX_UNREQUESTED_BYTES;
   }
 
-  /** Takes what belongs to the body from `input`; returns where the rest starts. Throws Malformed. */
+  /** Takes the body's bytes from `input`. Returns the index after them. Throws Malformed. */
   feed(input: Buffer, from: number): number {
     const piece = this.#decoder.decode(input, from);
     if (piece !== null && !this.#discarding) this.#collector.add(piece);
@@ -63,13 +62,13 @@ export class IncomingBody {
     return this.#reading.promise;
   }
 
-  /** Nobody wants the rest: it is dropped as it comes. */
+  /** Drops the rest of the body as it arrives. */
   discard(): void {
     this.#discarding = true;
     this.#collector.clear();
   }
 
-  /** Whoever waits for it is told, and what still comes belongs to nothing. */
+  /** Rejects a pending read. Everything that still arrives is dropped. */
   break(why: string): void {
     this.#decoder = openDecoder("unknown");
     this.fail(new BodyBroken(why));
