@@ -113,7 +113,7 @@ class StreamMeter implements Meter {
 
   /** A stream may break off with an error that is plain JSON over several lines, outside of any event. */
   #takeBare(line: Buffer): void {
-    const text = line.length < 256 ? line.toString().trim() : "";
+    const text = line.toString("latin1", 0, 256).trim();
     if (text.startsWith('"error"') || text.startsWith('{"error"')) this.#reader.learn({ error: {} });
   }
 
