@@ -200,7 +200,7 @@ function findEventEnd(bytes: Buffer, from: number): number {
  *  plain JSON, outside of any event. */
 function joinLines(bytes: Buffer): Buffer {
   const event = bytes.indexOf(BYTE_ORDER_MARK) === 0 ? bytes.subarray(BYTE_ORDER_MARK.length) : bytes;
-  const first = startsWithData(event, 0) ? 0 : event.indexOf(DATA_LINE) + 1;
+  const first = event.toString("latin1", 0, 4) === "data" ? 0 : event.indexOf(DATA_LINE) + 1;
   const next = event.indexOf(DATA_LINE, first);
   if (next < 0 && startsWithData(event, first)) {
     const end = event.indexOf(LF, first);
