@@ -3,7 +3,7 @@
 
 import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "../lib/error-code.ts";
+import { codeOf } from "../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../lib/file-lock.ts";
 import { removeDrafts, replaceFile, requireOwn } from "../lib/own-file.ts";
 import type { Catalog } from "./catalog.ts";

@@ -2,7 +2,7 @@
 // first line has its day, where it is from, and the SHA-256 of all that follows, so that a damaged one is not used.
 
 import { basename, dirname, extname, join } from "node:path";
-import { codeOf } from "../../lib/error-code.ts";
+import { codeOf } from "../../lib/errors.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
 import { ForeignFile, readOwn, replaceFile, requireOwn } from "../../lib/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";

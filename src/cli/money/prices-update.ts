@@ -14,7 +14,7 @@ import { listSeenModels } from "../../billing/report/seen-models.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { Loaded } from "../../config/file.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
-import { codeOf } from "../../lib/error-code.ts";
+import { codeOf } from "../../lib/errors.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
