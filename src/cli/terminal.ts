@@ -3,7 +3,6 @@
 // @clack/prompts, and only once something has to be asked.
 
 import type * as Prompts from "@clack/prompts";
-import { alignText, measure, stripControls } from "./text.ts";
 
 /** Ends the command: one sentence on stderr, and this exit status. */
 class CommandError extends Error {
@@ -56,71 +55,9 @@ export function readSize(): { readonly columns: number; readonly rows: number } 
   return { columns: columns || 80, rows: rows || 24 };
 }
 
-export interface Column {
-  readonly title: string;
-  readonly align?: "left" | "right";
-  /** It is not cut below this for the sake of others. Numbers, which stand on the right, are never cut. */
-  readonly least?: number;
-  /** It is left out where there is no room for all: of such, the highest goes first. */
-  readonly spare?: number;
-}
-
-const GAP = "  ";
-const NARROWEST = 8;
-
-/** Rows in aligned columns. Cells wider than the terminal allows are cut with an ellipsis; elsewhere nothing is. */
-export function formatTable(
-  columns: readonly Column[],
-  rows: ReadonlyArray<readonly string[]>,
-  width = process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY,
-): string[] {
-  const clean = rows.map((row) => columns.map((_, index) => stripControls(row[index] ?? "")));
-  const widths = fitWidths(
-    columns,
-    columns.map(({ title }, index) =>
-      Math.max(...[title, ...clean.map((row) => row[index] ?? "")].map(measure)),
-    ),
-    width,
-  );
-  const align = (cells: readonly string[]) =>
-    cells
-      .flatMap((cell, index) => {
-        const width = widths[index] ?? 0;
-        return width === 0 ? [] : [alignText(cell, width, columns[index]?.align)];
-      })
-      .join(GAP)
-      .trimEnd();
-  const head = paint("dim", align(columns.map(({ title }) => title)));
-  return [head, ...clean.map(align)];
-}
-
-export function printTable(columns: readonly Column[], rows: ReadonlyArray<readonly string[]>): void {
-  for (const line of formatTable(columns, rows)) print(line);
-}
-
-/** 0: the column is left out. */
-function fitWidths(columns: readonly Column[], wanted: readonly number[], room: number): number[] {
-  const least = columns.map((column, index) => {
-    const full = wanted[index] ?? 0;
-    return column.align === "right" ? full : Math.min(full, column.least ?? NARROWEST);
-  });
-  const spared = columns.flatMap(({ spare }, index) => (spare === undefined ? [] : [{ spare, index }]));
-  for (const { index } of spared.sort((a, b) => b.spare - a.spare)) {
-    if (sumWidths(least) > room) least[index] = 0;
-  }
-  const widths = wanted.map((width, index) => (least[index] === 0 ? 0 : width));
-  while (sumWidths(widths) > room) {
-    const loose = widths.map((width, index) => (width > (least[index] ?? 0) ? width : 0));
-    const widest = Math.max(...loose);
-    if (widest === 0) break;
-    widths[loose.indexOf(widest)] = widest - 1;
-  }
-  return widths;
-}
-
-function sumWidths(widths: readonly number[]): number {
-  const shown = widths.filter((width) => width > 0);
-  return shown.reduce((sum, width) => sum + width, GAP.length * (shown.length - 1));
+/** Cells in a line of the results; infinite where they go into a file or a pipe, and nothing is cut. */
+export function readRoom(): number {
+  return process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY;
 }
 
 /** Somebody can be asked. Prompts go to stderr, so that stdout may be captured meanwhile. */

@@ -1,5 +1,7 @@
 // Text in cells of a terminal: how wide it is, cut and aligned to a width. Pure.
 
+import { formatRounded, parseDecimal } from "../lib/money.ts";
+
 export function measure(text: string): number {
   return Bun.stringWidth(text);
 }
@@ -26,6 +28,13 @@ export function alignText(text: string, room: number, align: "left" | "right" = 
 /** `1 key`, `10,000 keys`. */
 export function formatCount(count: number, word: string): string {
   return `${count.toLocaleString("en-US")} ${word}${count === 1 ? "" : "s"}`;
+}
+
+const AMOUNT_PLACES = 6;
+
+/** A decimal in USD, for people: always as many decimals, so that amounts in a column can be compared. */
+export function formatAmount(usd: string): string {
+  return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
 }
 
 /** A name from elsewhere must not move the cursor. */

@@ -8,7 +8,7 @@ import { createChannelTable, listDeprived } from "./channels-view.ts";
 import { askGateway, readTold, tryGateway } from "../control.ts";
 import { openLiveScreen } from "../live/live-screen.ts";
 import { type ConfigFlags, openConfig, refuseUnknown } from "../config-access.ts";
-import { print, printJson, refuseUsage, tell } from "../terminal.ts";
+import { print, printJson, readRoom, refuseUsage, tell } from "../terminal.ts";
 
 export interface ChannelsFlags extends ConfigFlags {
   readonly watch?: true;
@@ -36,8 +36,7 @@ export async function showChannels(flags: ChannelsFlags): Promise<void> {
 const NONE_RUNS = "No gateway is running for this config, so nothing is known: `gateway serve` starts one.";
 
 function drawOnce(views: readonly ChannelView[]): string[] {
-  const width = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;
-  return createChannelTable().draw(views, Date.now(), width);
+  return createChannelTable().draw(views, Date.now(), readRoom());
 }
 
 /** Null when no gateway runs. */

@@ -2,49 +2,39 @@
 // memory that keeps the columns steady.
 
 import type { ChannelView } from "../../gateway/control/state.ts";
-import { createFlexTable, type FlexColumn } from "../table.ts";
+import { type Column, createTable } from "../table.ts";
 import { formatMs } from "../live/request-columns.ts";
 import { paint } from "../terminal.ts";
+import { formatAmount } from "../text.ts";
 
-interface ChannelColumn extends FlexColumn {
+interface ChannelColumn extends Column {
   readonly read: (view: ChannelView, now: number) => string;
 }
 
 const COLUMNS: readonly ChannelColumn[] = [
-  column("CHANNEL", 0, [8, 24], ({ name }) => name),
-  column("PLATFORM", 8, [8, 9], ({ platform }) => platform),
-  column("GROUPS", 9, [6, 24], ({ groups }) => groups.join(", ")),
-  column("STATE", 1, [11, 11], ({ state }) => state),
-  column("SINCE", 5, [5, 6], ({ since }, now) => formatSpan(since === null ? null : now - Date.parse(since))),
-  column("LEFT", 4, [4, 6], ({ until }, now) => formatSpan(until === null ? null : Date.parse(until) - now)),
-  right("OK", 6, [4, 5], ({ success_rate: rate }) => (rate === null ? "" : `${Math.floor(rate * 100)}%`)),
-  right("FIRST", 7, [5, 8], ({ latency_ms: ms }) => (ms === null ? "" : formatMs(ms))),
-  right("P95", 12, [5, 8], ({ latency_p95_ms: ms }) => (ms === null ? "" : formatMs(ms))),
-  right("REQ/H", 10, [5, 8], ({ requests_hour: count }) => String(count)),
-  right("ERR/H", 11, [5, 8], ({ errors_hour: count }) => String(count)),
-  right("TODAY", 13, [8, 16], ({ charge_today_usd: usd }) => `$${usd}`),
-  column("LAST HOUR", 3, [12, 12], drawHour),
-  column("REASON", 2, [12, 400], ({ reason }) => reason ?? ""),
+  { title: "CHANNEL", name: true, read: ({ name }) => name },
+  { title: "PLATFORM", spare: 8, read: ({ platform }) => platform },
+  { title: "GROUPS", spare: 9, most: 24, read: ({ groups }) => groups.join(", ") },
+  { title: "STATE", spare: 1, least: 11, read: ({ state }) => state },
+  { title: "SINCE", spare: 5, read: ({ since }, now) => formatSpan(since, (then) => now - then) },
+  { title: "LEFT", spare: 4, read: ({ until }, now) => formatSpan(until, (then) => then - now) },
+  number("FIRST", 7, ({ latency_ms: ms }) => (ms === null ? "" : formatMs(ms))),
+  number("P95", 12, ({ latency_p95_ms: ms }) => (ms === null ? "" : formatMs(ms))),
+  number("OK/H", 6, formatSuccess),
+  number("REQ/H", 10, ({ requests_hour: count }) => String(count)),
+  number("ERR/H", 11, ({ errors_hour: count }) => String(count)),
+  number("TODAY", 13, ({ charge_today_usd: usd }) => `$${formatAmount(usd)}`),
+  { title: "LAST HOUR", spare: 3, least: 12, read: drawHour },
+  { title: "REASON", spare: 2, least: 12, read: ({ reason }) => reason ?? "" },
 ];
 
-type Widths = readonly [least: number, most: number];
-
-function column(
-  title: string,
-  rank: number,
-  [least, most]: Widths,
-  read: ChannelColumn["read"],
-): ChannelColumn {
-  return { title, rank, least, most, read };
+function number(title: string, spare: number, read: ChannelColumn["read"]): ChannelColumn {
+  return { title, spare, align: "right", read };
 }
 
-function right(
-  title: string,
-  rank: number,
-  [least, most]: Widths,
-  read: ChannelColumn["read"],
-): ChannelColumn {
-  return { title, rank, least, most, read, align: "right" };
+/** Of the same hour as the counts beside it. */
+function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {
+  return requests === 0 ? "" : `${Math.floor((1 - Math.min(1, errors / requests)) * 100)}%`;
 }
 
 const HEIGHTS = "▁▂▃▄▅▆▇█";
@@ -74,15 +64,14 @@ export interface ChannelTable {
 }
 
 export function createChannelTable(): ChannelTable {
-  const table = createFlexTable(COLUMNS);
+  const table = createTable(COLUMNS);
   return {
     draw: (views, now, room) => {
-      const rows = views.map((view) => ({ view, cells: COLUMNS.map(({ read }) => read(view, now)) }));
-      // Twice: a column is as wide as its widest cell, which may come last.
-      for (const { cells } of rows) table.row(cells, room);
-      const lines = rows.map(({ view, cells }) =>
-        table.row(cells, room, (each, text) => paintCell(each.title, text, view)),
-      );
+      const cells = views.map((view) => COLUMNS.map(({ read }) => read(view, now)));
+      const lines = table.rows(cells, room, (title, text, row) => {
+        const view = views[row];
+        return view === undefined ? text : paintCell(title, text, view);
+      });
       return [paint("dim", table.head(room)), ...lines];
     },
   };
@@ -105,9 +94,9 @@ function paintHour(text: string, { hour }: ChannelView): string {
 }
 
 /** `45s`, `12m`, `3h05`, `2d`. */
-function formatSpan(ms: number | null): string {
-  if (ms === null) return "";
-  const seconds = Math.max(0, Math.round(ms / 1000));
+function formatSpan(moment: string | null, distance: (then: number) => number): string {
+  if (moment === null) return "";
+  const seconds = Math.max(0, Math.round(distance(Date.parse(moment)) / 1000));
   if (seconds < 120) return `${seconds}s`;
   const minutes = Math.floor(seconds / 60);
   if (minutes < 120) return `${minutes}m`;

@@ -7,7 +7,7 @@
 
 import { readFileSync } from "node:fs";
 import { cutText } from "../text.ts";
-import { paint, readSize } from "../terminal.ts";
+import { paint, readRoom, readSize } from "../terminal.ts";
 
 export interface LogScreen {
   /** Cells in a line; infinite where nothing is cut. */
@@ -27,7 +27,7 @@ export function openLogScreen(status: ((room: number) => string) | null): LogScr
 }
 
 const PLAIN: LogScreen = {
-  room: () => (process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY),
+  room: readRoom,
   print: (line) => void process.stdout.write(`${line}\n`),
   warn: (line) => void process.stderr.write(`${line}\n`),
   close: () => {},

@@ -84,7 +84,7 @@ const INDENT = "          ";
 
 /** One line; on a terminal, what went wrong has lines of its own where it would not fit. */
 function writeLines(record: RequestRecord, today: string, table: RequestTable, room: number): string[] {
-  const row = table.row(record, today, room);
+  const [row = ""] = table.rows([record], today, room);
   const trouble = stripControls(describeTrouble(record));
   if (trouble === "") return [row];
   if (measure(row) + 2 + measure(trouble) <= room) return [`${row}  ${paint("yellow", trouble)}`];

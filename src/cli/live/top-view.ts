@@ -3,12 +3,12 @@
 
 import type { GatewayState } from "../../gateway/control/state.ts";
 import { parseUsd } from "../../lib/money.ts";
-import { drawBar } from "../money/bars.ts";
-import { createFlexTable } from "../table.ts";
+import { appendBars } from "../money/bars.ts";
+import { createTable } from "../table.ts";
 import { createRequestTable, describeTrouble } from "./request-columns.ts";
 import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";
 import { paint } from "../terminal.ts";
-import { cutText, measure, stripControls, formatCount } from "../text.ts";
+import { cutText, formatAmount, formatCount, measure, stripControls } from "../text.ts";
 import { createTraffic, describeStatus } from "./traffic.ts";
 
 export interface TopView {
@@ -79,15 +79,14 @@ function listTroubles({ ledger, channels }: GatewayState): string[] {
 
 type Draw = (state: GatewayState, columns: number, now: number) => Section;
 
-/** Each draws its rows once before it shows them: then the first stands as the last. */
 function createStreamSection(): Draw {
-  const table = createFlexTable(
+  const table = createTable(
     [
-      { title: "KEY", rank: 2, least: 6, most: 20 },
-      { title: "MODEL", rank: 0, least: 9, most: 36 },
-      { title: "CHANNEL", rank: 4, least: 8, most: 24 },
-      { title: "AGE", align: "right", rank: 3, least: 5, most: 8 },
-      { title: "TOKENS", align: "right", rank: 1, least: 6, most: 9 },
+      { title: "KEY", name: true, spare: 2, firm: true, least: 6, most: 20 },
+      { title: "MODEL", name: true, least: 9, most: 36 },
+      { title: "CHANNEL", spare: 4, most: 24 },
+      { title: "AGE", align: "right", spare: 3, firm: true },
+      { title: "TOKENS", align: "right", spare: 1, firm: true },
     ],
     ["", "claude-sonnet-4-5", "", "10m 00s", "99999"],
   );
@@ -101,35 +100,31 @@ function createStreamSection(): Draw {
         formatAge(now - since),
         String(tokens),
       ]);
-    for (const row of cells) table.row(row, columns);
-    const rows = cells.map((row) => table.row(row, columns));
+    const rows = table.rows(cells, columns);
     const lines = rows.length === 0 ? [] : [paint("dim", table.head(columns)), ...rows];
     return { title: rows.length === 0 ? "No open streams" : "Open streams", lines, counts: true };
   };
 }
 
-const WIDEST_BAR = 40;
-
 function createSpendSection(): Draw {
-  const table = createFlexTable([
-    { title: "", rank: 0, least: 8, most: 20 },
-    { title: "", rank: 1, least: 9, most: 16 },
+  const table = createTable([
+    { title: "", name: true },
+    { title: "", align: "right", spare: 1, firm: true },
   ]);
   return ({ spend }, columns) => {
     const spent = Object.entries(spend.by_key)
       .map(([key, text]) => ({ key, text, amount: parseUsd(text) }))
       .filter(({ amount }) => amount > 0n)
       .sort((a, b) => (a.amount < b.amount ? 1 : -1));
-    const most = spent[0]?.amount ?? 0n;
-    const texts = spent.map(({ key, text }) => [key, `$${text}`]);
-    for (const row of texts) table.row(row, columns);
-    const rows = texts.map((row) => table.row(row, columns));
-    const width = Math.max(0, ...rows.map(measure));
-    const cells = Math.min(WIDEST_BAR, columns - width - 2);
-    const lines = rows.map((row, index) => {
-      const bar = drawBar(spent[index]?.amount ?? 0n, most, cells);
-      return `${row}${" ".repeat(width - measure(row) + 2)}${paint("cyan", bar)}`;
-    });
+    const rows = table.rows(
+      spent.map(({ key, text }) => [key, `$${formatAmount(text)}`]),
+      columns,
+    );
+    const lines = appendBars(
+      rows,
+      spent.map(({ amount }) => amount),
+      columns,
+    );
     return { title: spent.length === 0 ? "Nothing spent today" : "Spent today, by key", lines, counts: true };
   };
 }
@@ -139,9 +134,10 @@ const LEAST_TROUBLE = 16;
 function createRecentSection(): Draw {
   const table = createRequestTable({ key: "", channel: "" }, false);
   return ({ recent }, columns) => {
-    for (const record of recent) table.row(record, "", columns);
-    const rows = recent.toReversed().map((record) => {
-      const row = table.row(record, "", columns);
+    const newestFirst = recent.toReversed();
+    const rows = table.rows(newestFirst, "", columns).map((row, index) => {
+      const record = newestFirst[index];
+      if (record === undefined) return row;
       const trouble = stripControls(describeTrouble(record));
       const room = columns - measure(row) - 2;
       return trouble === "" || room < LEAST_TROUBLE

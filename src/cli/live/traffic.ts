@@ -1,6 +1,8 @@
 // The streams that are open now and the tokens that flow through them, for the
 // status line. Told by an observer or by what a gateway says of itself.
 
+import { formatAmount, measure } from "../text.ts";
+
 interface Flow {
   readonly id: string;
   readonly tokens: number;
@@ -56,9 +58,10 @@ export interface Status {
 
 /** As wordy as there is room for. */
 export function describeStatus({ open, tokensPerSecond, today }: Status, room: number): string {
+  const spent = `$${formatAmount(today)}`;
   const forms = [
-    [`${open} open ${open === 1 ? "stream" : "streams"}`, `${tokensPerSecond} tokens/s`, `$${today} today`],
-    [`${open} open`, `${tokensPerSecond} tok/s`, `$${today}`],
+    [`${open} open ${open === 1 ? "stream" : "streams"}`, `${tokensPerSecond} tokens/s`, `${spent} today`],
+    [`${open} open`, `${tokensPerSecond} tok/s`, spent],
   ].map((parts) => parts.join(" · "));
-  return forms.find((form) => Bun.stringWidth(form) <= room) ?? forms.at(-1) ?? "";
+  return forms.find((form) => measure(form) <= room) ?? forms.at(-1) ?? "";
 }

@@ -7,7 +7,8 @@ import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
 import { readPeriod } from "./period.ts";
-import { fail, printJson, printTable, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { fail, printJson, tell } from "../terminal.ts";
 
 export interface RepriceFlags extends LedgerFlags {
   readonly since: string;

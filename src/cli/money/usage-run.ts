@@ -10,12 +10,13 @@ import {
   type Totals,
 } from "../../billing/report/report.ts";
 import { CALL_KINDS, USAGE_KINDS } from "../../billing/usage.ts";
-import { formatDecimal, formatRounded, formatUsd, parseDecimal } from "../../lib/money.ts";
-import { drawBar } from "./bars.ts";
+import { formatDecimal, formatUsd } from "../../lib/money.ts";
+import { appendBars } from "./bars.ts";
 import { findReported, type LedgerFlags } from "./ledger-place.ts";
 import { type PeriodFlags, readPeriod } from "./period.ts";
-import { type Column, print, printJson, printTable, refuseUsage, tell } from "../terminal.ts";
-import { formatCount } from "../text.ts";
+import { type Column, formatTable } from "../table.ts";
+import { print, printJson, readRoom, refuseUsage, tell } from "../terminal.ts";
+import { formatAmount, formatCount } from "../text.ts";
 
 export interface UsageFlags extends LedgerFlags, PeriodFlags {
   readonly by: Dimension;
@@ -58,53 +59,48 @@ function quote(text: string): string {
 }
 
 const WRITES = ["cache_write_5m", "cache_write_1h", "cache_write"];
+const USUAL_KINDS = ["input", "cache_read", "output", "reasoning", ...WRITES];
+
 /** Kinds that a table shows together, or in a column of their own where they were used. */
-const SHOWN: ReadonlyArray<readonly [title: string, kinds: readonly string[]]> = [
-  ["INPUT", ["input"]],
-  ["CACHE READ", ["cache_read"]],
-  ["CACHE WRITE", WRITES],
-  ["OUTPUT", ["output"]],
-  ...KINDS.filter((kind) => !["input", "cache_read", "output", "reasoning", ...WRITES].includes(kind)).map(
-    (kind): [string, string[]] => [kind.replaceAll("_", " ").toUpperCase(), [kind]],
-  ),
+const SHOWN: ReadonlyArray<{ title: string; kinds: readonly string[]; spare: number }> = [
+  { title: "INPUT", kinds: ["input"], spare: 4 },
+  { title: "CACHE READ", kinds: ["cache_read"], spare: 5 },
+  { title: "CACHE WRITE", kinds: WRITES, spare: 6 },
+  { title: "OUTPUT", kinds: ["output"], spare: 3 },
+  ...KINDS.filter((kind) => !USUAL_KINDS.includes(kind)).map((kind) => ({
+    title: kind.replaceAll("_", " ").toUpperCase(),
+    kinds: [kind],
+    spare: 7,
+  })),
 ];
 
 function printUsage(by: Dimension, { rows, total }: Report): void {
-  const columns = SHOWN.filter(([, kinds]) => countOf(total, kinds) > 0);
-  const titles: Column[] = [
-    { title: by.toUpperCase(), least: 16 },
-    ...["REQUESTS", ...columns.map(([title]) => title), "OFFICIAL $", "CHARGED $"].map((title): Column => ({
-      title,
-      align: "right",
-    })),
+  const kinds = SHOWN.filter(({ kinds }) => countOf(total, kinds) > 0);
+  const columns: Column[] = [
+    { title: by.toUpperCase(), name: true },
+    { title: "REQUESTS", align: "right", spare: 1 },
+    ...kinds.map(({ title, spare }): Column => ({ title, align: "right", spare })),
+    { title: "OFFICIAL $", align: "right", spare: 2 },
+    { title: "CHARGED $", align: "right" },
   ];
-  const most = [...rows.values()].reduce((high, { charge }) => (charge > high ? charge : high), 0n);
-  const rowOf = (name: string, totals: Totals, bar: string): string[] => [
+  const entries = [...rows, ["total", total] as const];
+  const cells = entries.map(([name, totals]) => [
     name,
     totals.requests.toLocaleString("en-US"),
-    ...columns.map(([, kinds]) => countOf(totals, kinds).toLocaleString("en-US")),
-    formatRounded(totals.official, TABLE_PLACES),
-    formatRounded(parseDecimal(formatUsd(totals.charge)), TABLE_PLACES),
-    bar,
-  ];
-  const body = Array.from(rows, ([name, totals]) =>
-    rowOf(name, totals, drawBar(totals.charge, most, BAR_CELLS)),
-  );
-  const hasBars = process.stdout.isTTY;
-  printTable(hasBars ? [...titles, { title: "", least: BAR_CELLS, spare: 1 }] : titles, [
-    ...body,
-    rowOf("total", total, ""),
+    ...kinds.map(({ kinds }) => countOf(totals, kinds).toLocaleString("en-US")),
+    formatAmount(formatDecimal(totals.official)),
+    formatAmount(formatUsd(totals.charge)),
   ]);
+  const [head = "", ...lines] = formatTable(columns, cells);
+  const charges = Array.from(rows.values(), ({ charge }) => charge);
+  const body = process.stdout.isTTY ? appendBars(lines, charges, readRoom()) : lines;
+  for (const line of [head, ...body]) print(line);
   tellGaps(countGaps(total));
 }
-
-const TABLE_PLACES = 6;
 
 function countOf(totals: Totals, kinds: readonly string[]): number {
   return kinds.reduce((sum, kind) => sum + (totals.usage.get(kind) ?? 0), 0);
 }
-
-const BAR_CELLS = 16;
 
 /** What the amounts leave out. */
 function tellGaps({ unpriced, unknown, partial }: Gaps): void {

@@ -76,7 +76,7 @@ describe("gateway top on a terminal", () => {
     const [, , stream = ""] = rows.slice(rows.indexOf("Open streams"));
     expect(stream).toMatch(/^messages +claude-opus-4-1 +messages +[\dhms ]+ +\d+$/);
     const [, most = "", less = ""] = rows.slice(rows.indexOf("Spent today, by key"));
-    expect(most).toMatch(/^messages +\$0\.\d+ +█{40}$/);
+    expect(most).toMatch(/^messages +\$0\.\d+ +█{98,}$/);
     expect(less).toMatch(/^relay +\$0\.\d+ +█+[▏▎▍▌▋▊▉]?$/);
     const [, head = "", last = "", before = ""] = rows.slice(rows.indexOf("Recent requests"));
     expect(head).toStartWith("TIME ");
