@@ -1,7 +1,7 @@
-// `gateway channels …`: the flags. What they do is channels-run.ts, loaded only when asked for.
+// `gateway channels …`: the flags. What they do is run.ts, loaded only when asked for.
 
 import { Command } from "commander";
-import type { ActFlags, ChannelAct, ChannelsFlags } from "./channels-run.ts";
+import type { ActFlags, ChannelAct, ChannelsFlags } from "./run.ts";
 import { addExamples } from "../examples.ts";
 
 export function channelsCommand(): Command {
@@ -11,7 +11,7 @@ export function channelsCommand(): Command {
     .option("--json", "one JSON document on stdout")
     .option("--config <file>", "the config file")
     .action(async (flags: ChannelsFlags) => {
-      const { showChannels } = await import("./channels-run.ts");
+      const { showChannels } = await import("./run.ts");
       await showChannels(flags);
     });
   command.addCommand(actCommand("disable", "send nothing to a channel until it is enabled again"));
@@ -31,7 +31,7 @@ function actCommand(act: ChannelAct, about: string): Command {
     .option("--json", "the channel's state after it, as JSON on stdout")
     .option("--config <file>", "the config file")
     .action(async (name: string, _: unknown, self: Command) => {
-      const { actOnChannel } = await import("./channels-run.ts");
+      const { actOnChannel } = await import("./run.ts");
       // `--json` and `--config` may stand before or after the act: the parent knows them, too.
       await actOnChannel(act, name, self.optsWithGlobals<ActFlags>());
     });

@@ -1,4 +1,4 @@
-// `gateway console`: its flags. What it does is console-run.ts, loaded only when asked for.
+// `gateway console`: its flags. What it does is run.ts, loaded only when asked for.
 
 import { Command } from "commander";
 import { addExamples } from "../examples.ts";
@@ -14,7 +14,7 @@ export function consoleCommand(): Command {
         "Whatever it does, a command with flags does, too.",
     )
     .action(async (flags: ConfigFlags) => {
-      const { runConsole } = await import("./console-run.ts");
+      const { runConsole } = await import("./run.ts");
       await runConsole(flags);
     });
   return addExamples(command, [

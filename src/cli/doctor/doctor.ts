@@ -1,7 +1,7 @@
-// `gateway doctor`: its flags. What it does is doctor-run.ts, loaded only when asked for.
+// `gateway doctor`: its flags. What it does is run.ts, loaded only when asked for.
 
 import { Command } from "commander";
-import type { DoctorFlags } from "./doctor-run.ts";
+import type { DoctorFlags } from "./run.ts";
 import { addExamples } from "../examples.ts";
 
 export function doctorCommand(): Command {
@@ -10,7 +10,7 @@ export function doctorCommand(): Command {
     .option("--json", "one JSON document on stdout")
     .option("--config <file>", "the config file")
     .action(async (flags: DoctorFlags) => {
-      const { runDoctor } = await import("./doctor-run.ts");
+      const { runDoctor } = await import("./run.ts");
       process.exitCode = await runDoctor(flags);
     });
   return addExamples(command, [

@@ -1,4 +1,4 @@
-// `gateway serve`: its flags. What it does is serve-run.ts, loaded only when asked for.
+// `gateway serve`: its flags. What it does is run.ts, loaded only when asked for.
 
 import { Command, InvalidArgumentError, Option } from "commander";
 import { readListenHost } from "../../config/scalars.ts";
@@ -24,7 +24,7 @@ export function serveCommand(): Command {
       new Option("--log <form>", "a line for each request").choices(["text", "json", "off"]).default("text"),
     )
     .action(async (flags: ServeFlags) => {
-      const { serve } = await import("./serve-run.ts");
+      const { serve } = await import("./run.ts");
       await serve(flags);
     });
   return addExamples(command, [

@@ -1,10 +1,10 @@
 // What `gateway channels` does: asks the running gateway, once or again and again.
-// What it looks like is channels-view.ts.
+// What it looks like is view.ts.
 
 import type { Catalog } from "../../config/catalog.ts";
 import { describeUnasked } from "../../gateway/channels/view.ts";
 import { type ChannelView, channelViewSchema, gatewayStateSchema } from "../../gateway/control/state.ts";
-import { createChannelTable, listDeprived } from "./channels-view.ts";
+import { createChannelTable, listDeprived } from "./view.ts";
 import { askGateway, readTold, tryGateway } from "../control.ts";
 import { openLiveScreen } from "../live/live-screen.ts";
 import { type ConfigFlags, openConfig, refuseUnknown } from "../config-access.ts";

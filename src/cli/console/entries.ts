@@ -3,7 +3,7 @@
 
 import { DIMENSIONS } from "../../billing/report/report.ts";
 import { isPlanInForce, type Key, type Plan } from "../../config/catalog.ts";
-import { actOnChannel, type ChannelAct, showChannels } from "../channels/channels-run.ts";
+import { actOnChannel, type ChannelAct, showChannels } from "../channels/run.ts";
 import { listSelectable } from "../keys/group-choice.ts";
 import { addKeys } from "../keys/add.ts";
 import { moveKey, removeKeys, rotateKey, switchKeys } from "../keys/change.ts";

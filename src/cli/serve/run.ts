@@ -12,7 +12,7 @@ import { type Demo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "../live/log-screen.ts";
 import { locateConfig } from "../setup/ask-init.ts";
 import type { ServeFlags } from "./serve.ts";
-import { openServeScreen, type ServeScreen } from "./serve-screen.ts";
+import { openServeScreen, type ServeScreen } from "./screen.ts";
 import { tell } from "../terminal.ts";
 
 /** How long running streams may go on after the first SIGINT or SIGTERM. */

@@ -7,8 +7,8 @@ import {
   planEntries,
   showSomeModels,
   spendingEntries,
-} from "./console-entries.ts";
-import { showChannels } from "../channels/channels-run.ts";
+} from "./entries.ts";
+import { showChannels } from "../channels/run.ts";
 import { listGroups } from "../catalog/groups-list.ts";
 import { listKeys } from "../keys/list.ts";
 import { type Entry, runMenu } from "./menu.ts";
