@@ -37,6 +37,36 @@ test("a folder imports itself and what is left of it", () => {
   expect(strays).toEqual([]);
 });
 
+const CLI_ORDER = [
+  "keys",
+  "tools",
+  "catalog",
+  "money",
+  "live",
+  "channels",
+  "setup",
+  "doctor",
+  "serve",
+  "console",
+  "completions",
+];
+
+test("a folder of commands imports the files of cli/ itself and folders before it, and those files import no folder", () => {
+  /** Files of cli/ itself: 0. */
+  const rankOf = (file: string): number => {
+    const [, folder = "", ...rest] = file.split("/");
+    return rest.length === 0 ? 0 : CLI_ORDER.indexOf(folder) + 1 || Number.NaN;
+  };
+  const ours = files.filter((file) => folderOf(file) === "cli");
+  expect(ours.filter((file) => Number.isNaN(rankOf(file)))).toEqual([]);
+  const strays = ours.flatMap((file) =>
+    importsOf(file)
+      .filter((imported) => folderOf(imported) === "cli" && rankOf(imported) > rankOf(file))
+      .map((imported) => `${file} imports ${imported}`),
+  );
+  expect(strays).toEqual([]);
+});
+
 test("only terminal.ts imports the prompts, and only main.ts imports the command tree", () => {
   const importers = files.filter((file) =>
     readFileSync(join(SRC, file), "utf8").includes('"@clack/prompts"'),
