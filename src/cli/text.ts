@@ -1,4 +1,4 @@
-// Text in cells of a terminal: how wide it is, cut and aligned to a width. Pure.
+// Text for a terminal: measured in cells, cut, aligned, and made harmless. Pure.
 
 import { formatRounded, parseDecimal } from "../lib/money.ts";
 
@@ -6,7 +6,7 @@ export function measure(text: string): number {
   return Bun.stringWidth(text);
 }
 
-/** Whole characters only; an ellipsis says that something is missing. */
+/** Cuts between whole characters, and ends with an ellipsis if anything is missing. */
 export function cutText(text: string, room: number): string {
   if (measure(text) <= room) return text;
   let cut = "";
@@ -32,12 +32,12 @@ export function formatCount(count: number, word: string): string {
 
 const AMOUNT_PLACES = 6;
 
-/** A decimal in USD, for people: always as many decimals, so that amounts in a column can be compared. */
+/** An amount in USD for people. The number of decimals is always the same, so that amounts in a column compare. */
 export function formatAmount(usd: string): string {
   return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
 }
 
-/** A name from elsewhere must not move the cursor. */
+/** Replaces control characters, because a name from elsewhere must not move the cursor. */
 export function stripControls(text: string): string {
   return text.replaceAll(/\p{Cc}+/gu, " ");
 }

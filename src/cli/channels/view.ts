@@ -1,5 +1,5 @@
-// Channels as rows of a table: state, record and a small picture of the last hour. Pure but for the
-// memory that keeps the columns steady.
+// The table of channels: state, counts, and a small chart of the last hour. Pure, except that the table
+// remembers its column widths.
 
 import type { ChannelView } from "../../gateway/control/state.ts";
 import { type Column, createTable } from "../table.ts";
@@ -32,14 +32,14 @@ function number(title: string, spare: number, read: ChannelColumn["read"]): Chan
   return { title, spare, align: "right", read };
 }
 
-/** Of the same hour as the counts beside it. */
+/** For the same hour as the counts beside it. */
 function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {
   return requests === 0 ? "" : `${Math.floor((1 - Math.min(1, errors / requests)) * 100)}%`;
 }
 
 const HEIGHTS = "▁▂▃▄▅▆▇█";
 
-/** A cell for five minutes, as high as there were requests; a blank where there were none. */
+/** One cell for each five minutes. Its height shows the number of requests, a dot means none. */
 function drawHour({ hour }: ChannelView): string {
   const most = Math.max(...hour.map(({ requests }) => requests));
   return hour
@@ -104,12 +104,14 @@ function formatSpan(moment: string | null, distance: (then: number) => number): 
   return hours < 48 ? `${hours}h${String(minutes % 60).padStart(2, "0")}` : `${Math.floor(hours / 24)}d`;
 }
 
-const USABLE = new Set(["available", "degraded", "unknown"]);
+const USABLE_STATES = new Set(["available", "degraded", "unknown"]);
 
-/** A sentence for each group none of whose channels can be used now. */
-export function listDeprived(views: readonly ChannelView[]): string[] {
+/** One sentence for each group without a usable channel. */
+export function describeUnservedGroups(views: readonly ChannelView[]): string[] {
   const groups = new Set(views.flatMap((view) => view.groups));
-  const served = new Set(views.filter(({ state }) => USABLE.has(state)).flatMap((view) => view.groups));
+  const served = new Set(
+    views.filter(({ state }) => USABLE_STATES.has(state)).flatMap((view) => view.groups),
+  );
   return [...groups]
     .filter((group) => !served.has(group))
     .map((group) => `The group "${group}" has no available channel.`);

@@ -1,4 +1,4 @@
-// A finished request as one row of a table: for the log of `gateway serve` and for `gateway top`.
+// The columns of a finished request, for the log of `gateway serve` and for `gateway top`.
 
 import type { Usage } from "../../billing/usage.ts";
 import type { RequestRecord } from "../../gateway/observe/observer.ts";
@@ -7,7 +7,7 @@ import { paint } from "../terminal.ts";
 import { formatAmount } from "../text.ts";
 
 interface RequestColumn extends Column {
-  /** `today`: what the day comes to with this request, a decimal in USD. */
+  /** `today`: the spending of the day including this request, a decimal in USD. */
   readonly read: (record: RequestRecord, today: string) => string;
 }
 
@@ -48,14 +48,14 @@ export interface RequestTable {
   rows(records: readonly RequestRecord[], today: string, room: number): string[];
 }
 
-/** `expected`: names as long as those to come. `total`: with what the day comes to. */
+/** `expected`: the longest names to come. `total`: with the spending of the day. */
 export function createRequestTable(
   expected: { readonly key: string; readonly channel: string },
   total: boolean,
 ): RequestTable {
   const columns = total ? COLUMNS : COLUMNS.filter(({ title }) => title !== "TODAY");
   const usual: Readonly<Record<string, string>> = {
-    ...USUAL,
+    ...USUAL_CELLS,
     KEY: expected.key,
     CHANNEL: expected.channel,
   };
@@ -74,8 +74,8 @@ export function createRequestTable(
   };
 }
 
-/** So that the first lines stand as the later ones do. */
-const USUAL = {
+/** Cells of usual width, so that the first lines align with later ones. */
+const USUAL_CELLS = {
   TIME: "12:00:00",
   MODEL: "claude-sonnet-4-5",
   FIRST: "999ms",
@@ -92,8 +92,8 @@ function paintCell(title: string, text: string, status: number): string {
   return title === "TIME" || title === "TODAY" ? paint("dim", text) : text;
 }
 
-/** Why it was refused or how it broke; empty where all is well. */
-export function describeTrouble({ outcome, problem }: RequestRecord): string {
+/** Why the request was refused or how it broke. Empty if all is well. */
+export function describeProblem({ outcome, problem }: RequestRecord): string {
   if (outcome === "complete") return problem ?? "";
   const what = outcome.replaceAll("_", " ");
   return problem === null ? what : `${what}: ${problem}`;

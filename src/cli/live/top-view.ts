@@ -1,22 +1,21 @@
-// What `gateway top` shows of a running gateway, in as many lines and cells as there are. Pure but for
-// the memory that keeps columns and rates steady.
+// Draws `gateway top` for a terminal of any size. Pure, except that it remembers column widths and rates.
 
 import type { GatewayState } from "../../gateway/control/state.ts";
 import { parseUsd } from "../../lib/money.ts";
 import { appendBars } from "../money/bars.ts";
 import { createTable } from "../table.ts";
-import { createRequestTable, describeTrouble } from "./request-columns.ts";
+import { createRequestTable, describeProblem } from "./request-columns.ts";
 import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";
 import { paint } from "../terminal.ts";
 import { cutText, formatAmount, formatCount, measure, stripControls } from "../text.ts";
 import { createTraffic, describeStatus } from "./traffic.ts";
 
 export interface TopView {
-  /** What the gateway says at `now`, in milliseconds. */
+  /** Takes the state of the gateway at `now`, in milliseconds. */
   see(state: GatewayState, now: number): void;
-  /** Nobody answers: what was seen last stays. */
+  /** The gateway does not answer. The last state stays on the screen. */
   lose(): void;
-  /** Both may be infinite: nothing is cut then. */
+  /** Both may be infinite. Nothing is cut then. */
   draw(columns: number, rows: number): string[];
 }
 
@@ -43,14 +42,14 @@ export function createTopView(): TopView {
         head: [
           describeGateway(state, now, columns),
           describeStatus(status, columns),
-          ...listTroubles(state).map((text) => paint("yellow", cutText(stripControls(text), columns))),
+          ...listProblems(state).map((text) => paint("yellow", cutText(stripControls(text), columns))),
         ],
         sections: [
           drawStreams(state, columns, now),
           drawSpend(state, columns, now),
           drawRecent(state, columns, now),
         ],
-        foot: lost ? "The gateway has ended. This goes on when it is back; q leaves." : "q leaves",
+        foot: lost ? "The gateway has stopped. Waiting for it to start again. q: quit" : "q: quit",
       };
       return rows === Number.POSITIVE_INFINITY ? listFrame(frame) : fitFrame(frame, rows, columns);
     },
@@ -65,10 +64,10 @@ function describeGateway(state: GatewayState, now: number, columns: number): str
   return cutText(`gateway on ${host}:${port} · up ${up} · ${counts}`, columns);
 }
 
-const WELL = new Set(["available", "unknown"]);
+const HEALTHY_STATES = new Set(["available", "unknown"]);
 
-function listTroubles({ ledger, channels }: GatewayState): string[] {
-  const ill = channels.filter(({ state }) => !WELL.has(state));
+function listProblems({ ledger, channels }: GatewayState): string[] {
+  const ill = channels.filter(({ state }) => !HEALTHY_STATES.has(state));
   return [
     ...(ledger.problem === null ? [] : [`ledger: ${ledger.problem}`]),
     ...ill.map(
@@ -129,7 +128,7 @@ function createSpendSection(): Draw {
   };
 }
 
-const LEAST_TROUBLE = 16;
+const MIN_PROBLEM_CELLS = 16;
 
 function createRecentSection(): Draw {
   const table = createRequestTable({ key: "", channel: "" }, false);
@@ -138,9 +137,9 @@ function createRecentSection(): Draw {
     const rows = table.rows(newestFirst, "", columns).map((row, index) => {
       const record = newestFirst[index];
       if (record === undefined) return row;
-      const trouble = stripControls(describeTrouble(record));
+      const trouble = stripControls(describeProblem(record));
       const room = columns - measure(row) - 2;
-      return trouble === "" || room < LEAST_TROUBLE
+      return trouble === "" || room < MIN_PROBLEM_CELLS
         ? row
         : `${row}  ${paint("yellow", cutText(trouble, room))}`;
     });

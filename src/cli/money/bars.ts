@@ -1,11 +1,11 @@
-// Amounts as bars: for eyes, to an eighth of a cell.
+// Draws amounts as bars, to an eighth of a cell.
 
 import { paint } from "../terminal.ts";
 import { measure } from "../text.ts";
 
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/** `most` fills all cells. */
+/** An amount of `most` fills all cells. */
 export function drawBar(part: bigint, most: bigint, cells: number): string {
   if (most <= 0n || part <= 0n || cells <= 0) return "";
   const eighths = Number((part * BigInt(cells) * 8n) / most);
@@ -13,12 +13,12 @@ export function drawBar(part: bigint, most: bigint, cells: number): string {
 }
 
 const GAP = 2;
-/** A shorter bar compares nothing. */
+/** Shorter bars would not compare anything. */
 const MIN_CELLS = 4;
-/** Where the lines may be as long as they like. */
+/** The length where lines have no limit. */
 const ENDLESS_CELLS = 40;
 
-/** Gives each line a bar of its amount, in the cells that the longest line leaves. */
+/** Appends a bar to each line, in the cells that the longest line leaves free. */
 export function appendBars(lines: readonly string[], amounts: readonly bigint[], room: number): string[] {
   const width = Math.max(0, ...lines.map(measure));
   const cells = room === Number.POSITIVE_INFINITY ? ENDLESS_CELLS : room - width - GAP;

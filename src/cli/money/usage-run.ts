@@ -1,4 +1,4 @@
-// What `gateway usage` does: the sums as a table with bars, as JSON, or as CSV.
+// `gateway usage`: totals as a table with bars, as JSON, or as CSV.
 
 import {
   countGaps,
@@ -12,7 +12,7 @@ import {
 import { CALL_KINDS, USAGE_KINDS } from "../../billing/usage.ts";
 import { formatDecimal, formatUsd } from "../../lib/money.ts";
 import { appendBars } from "./bars.ts";
-import { findReported, type LedgerFlags } from "./ledger-place.ts";
+import { findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
 import { type PeriodFlags, readPeriod } from "./period.ts";
 import { type Column, formatTable } from "../table.ts";
 import { print, printJson, readRoom, refuseUsage, tell } from "../terminal.ts";
@@ -28,7 +28,7 @@ export function showUsage(flags: UsageFlags): void {
   if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json exclude each other.");
   const { by } = flags;
   const { since, until } = readPeriod(flags);
-  const report = sumLedger(findReported(flags), { by, since, until });
+  const report = sumLedger(findLedgerOrEmpty(flags), { by, since, until });
   if (flags.json === true) {
     const rows = Array.from(report.rows, ([name, totals]) => ({ [by]: name, ...describeTotals(totals) }));
     printJson({ by, since, until, rows, total: describeTotals(report.total), unreadable: report.unreadable });
@@ -38,12 +38,12 @@ export function showUsage(flags: UsageFlags): void {
   else if (report.rows.size === 0) tell("No requests in this period.");
   else printUsage(by, report);
   if (report.unreadable > 0)
-    tell(`${formatCount(report.unreadable, "line")} could not be read: \`gateway ledger verify\` says why.`);
+    tell(`${formatCount(report.unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`);
 }
 
 const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
-/** Always the same columns, whatever was used. */
+/** The columns are always the same, so that scripts can rely on them. */
 function printCsv(by: Dimension, { rows }: Report): void {
   print([by, "requests", ...KINDS, "official_usd", "charge_usd", "unpriced", "unknown", "partial"].join(","));
   for (const [name, totals] of rows) {
@@ -58,14 +58,14 @@ function quote(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-const WRITES = ["cache_write_5m", "cache_write_1h", "cache_write"];
-const USUAL_KINDS = ["input", "cache_read", "output", "reasoning", ...WRITES];
+const CACHE_WRITE_KINDS = ["cache_write_5m", "cache_write_1h", "cache_write"];
+const USUAL_KINDS = ["input", "cache_read", "output", "reasoning", ...CACHE_WRITE_KINDS];
 
-/** Kinds that a table shows together, or in a column of their own where they were used. */
-const SHOWN: ReadonlyArray<{ title: string; kinds: readonly string[]; spare: number }> = [
+/** The columns of the table. Rare kinds have a column only if they were used. */
+const KIND_COLUMNS: ReadonlyArray<{ title: string; kinds: readonly string[]; spare: number }> = [
   { title: "INPUT", kinds: ["input"], spare: 4 },
   { title: "CACHE READ", kinds: ["cache_read"], spare: 5 },
-  { title: "CACHE WRITE", kinds: WRITES, spare: 6 },
+  { title: "CACHE WRITE", kinds: CACHE_WRITE_KINDS, spare: 6 },
   { title: "OUTPUT", kinds: ["output"], spare: 3 },
   ...KINDS.filter((kind) => !USUAL_KINDS.includes(kind)).map((kind) => ({
     title: kind.replaceAll("_", " ").toUpperCase(),
@@ -75,7 +75,7 @@ const SHOWN: ReadonlyArray<{ title: string; kinds: readonly string[]; spare: num
 ];
 
 function printUsage(by: Dimension, { rows, total }: Report): void {
-  const kinds = SHOWN.filter(({ kinds }) => countOf(total, kinds) > 0);
+  const kinds = KIND_COLUMNS.filter(({ kinds }) => countOf(total, kinds) > 0);
   const columns: Column[] = [
     { title: by.toUpperCase(), name: true },
     { title: "REQUESTS", align: "right", spare: 1 },
@@ -95,22 +95,21 @@ function printUsage(by: Dimension, { rows, total }: Report): void {
   const charges = Array.from(rows.values(), ({ charge }) => charge);
   const body = process.stdout.isTTY ? appendBars(lines, charges, readRoom()) : lines;
   for (const line of [head, ...body]) print(line);
-  tellGaps(countGaps(total));
+  reportGaps(countGaps(total));
 }
 
 function countOf(totals: Totals, kinds: readonly string[]): number {
   return kinds.reduce((sum, kind) => sum + (totals.usage.get(kind) ?? 0), 0);
 }
 
-/** What the amounts leave out. */
-function tellGaps({ unpriced, unknown, partial }: Gaps): void {
-  const say = (count: number, about: string): void => {
-    if (count > 0) tell(`${formatCount(count, "request")} ${about}`);
-  };
-  say(
-    unpriced,
-    "without a price, in no amount: add it to the config's prices, then `gateway ledger reprice --since DAY`",
-  );
-  say(unknown, "without any usage to be had, in no amount");
-  say(partial, "broken off: part of the usage is estimated");
+/** Reports requests that the amounts do not include. */
+function reportGaps({ unpriced, unknown, partial }: Gaps): void {
+  if (unpriced > 0)
+    tell(
+      `${formatCount(unpriced, "request")} ${unpriced === 1 ? "has" : "have"} no price and ${unpriced === 1 ? "is" : "are"} not in the amounts. ` +
+        "Add the price to the config's `prices`, then run `gateway ledger reprice --since DAY`.",
+    );
+  if (unknown > 0)
+    tell(`The usage of ${formatCount(unknown, "request")} is not known and not in the amounts.`);
+  if (partial > 0) tell(`${formatCount(partial, "request")} ended early. Part of the usage is estimated.`);
 }

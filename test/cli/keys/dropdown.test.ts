@@ -44,7 +44,7 @@ test("a name that is taken is told while it is typed, and another can be typed",
   const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--group", "codex");
   await screen.shows("What is the key called?");
   screen.press(`laptop${KEYS.enter}`);
-  await screen.shows('There is a key "laptop" already.');
+  await screen.shows('There is already a key "laptop".');
   screen.press(`-2${KEYS.enter}`);
   await screen.shows('"laptop-2" is bound to codex');
   expect(await screen.status).toBe(0);

@@ -283,7 +283,7 @@ test.skipIf(!existsSync("/dev/full"))("gateway serve goes on when there is no ro
   child.kill("SIGTERM");
   const stderr = await child.stderr.text();
   expect(stderr).toBe(
-    "gateway: stdout cannot be written: ENOSPC: no space left on device, write.\n" +
+    "gateway: cannot write to stdout: ENOSPC: no space left on device, write.\n" +
       "stopping: running streams may finish, a second signal ends them\n",
   );
   expect(await child.exited).toBe(0);
@@ -300,7 +300,7 @@ test("gateway serve says that nobody can call while there are no keys", async ()
   using folder = makeTempFolder();
   writeFileSync(folder.join("gateway.yaml"), "listen: { port: 0 }", { mode: 0o600 });
   const screen = runOnTerminal({ folder: folder.path }, "serve");
-  await screen.shows("there are no keys yet, so nobody can call: `gateway keys add` makes one");
+  await screen.shows("there are no keys yet. Create one with `gateway keys add`");
   screen.press(KEYS.interrupt);
   expect(await screen.status).toBe(0);
 });

@@ -66,7 +66,7 @@ test("a gateway that stands still, after Ctrl-Z say, is told in a sentence and n
   const still = Bun.listen({ unix: socket!.path, socket: { data() {} } });
   const failure = await askGateway(ledgerPath, "GET", "/state").catch(String);
   still.stop(true);
-  expect(failure).toContain("The running gateway does not answer: it may be suspended");
+  expect(failure).toContain("The running gateway does not answer. It may be suspended");
 });
 
 test("a socket that is swept away, as at a logout, is opened again", async () => {
