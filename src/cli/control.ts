@@ -13,6 +13,8 @@ const Refusal = z.object({ error: z.string() });
 export interface ControlCall {
   readonly ledgerPath: string;
   readonly signal?: AbortSignal;
+  /** How long to wait for the reply. */
+  readonly timeoutMs?: number;
 }
 
 /** Returns the JSON document of the reply, or null if no gateway runs on this ledger. */
@@ -52,16 +54,12 @@ export function readReply<T>(schema: z.ZodType<T>, reply: unknown): T {
 
 type Method = "GET" | "POST";
 
-async function sendToGateway(
-  { ledgerPath, signal }: ControlCall,
-  method: Method,
-  path: string,
-): Promise<Response | null> {
+async function sendToGateway(call: ControlCall, method: Method, path: string): Promise<Response | null> {
   if (process.platform === "win32") return fail("Commands cannot reach a running gateway on Windows.");
-  for (const { folder, path: unix } of locateControl(ledgerPath)) {
+  for (const { folder, path: unix } of locateControl(call.ledgerPath)) {
     if (!isPrivate(folder) || !existsSync(unix)) continue;
     try {
-      return await fetchReply(unix, method, path, signal);
+      return await fetchReply(unix, method, path, call);
     } catch (error) {
       if (!isGone(error)) throw error;
     }
@@ -69,18 +67,18 @@ async function sendToGateway(
   return null;
 }
 
-/** Generous, because a busy machine is slow. A POST may probe an upstream first. */
-const TIMEOUT_MS = { GET: 3000, POST: 60_000 } as const;
+/** A suspended gateway never replies. A gateway on a busy machine does, after seconds. A POST may probe an upstream first. */
+const TIMEOUT_MS = { GET: 20_000, POST: 60_000 } as const;
 
 /** The time limit is for the head of the reply; the body comes with it. */
 async function fetchReply(
   unix: string,
   method: Method,
   path: string,
-  signal?: AbortSignal,
+  { signal, timeoutMs = TIMEOUT_MS[method] }: ControlCall,
 ): Promise<Response> {
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), TIMEOUT_MS[method]);
+  const timer = setTimeout(() => late.abort(), timeoutMs);
   try {
     const either = AbortSignal.any(signal === undefined ? [late.signal] : [late.signal, signal]);
     return await fetch(`http://gateway${path}`, { unix, method, signal: either });
