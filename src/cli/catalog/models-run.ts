@@ -15,7 +15,8 @@ import {
 import { createClient } from "../../lib/http1/client/client.ts";
 import { explainNoGroups, listSelectable } from "../keys/group-choice.ts";
 import { type ConfigFlags, describe, findGroup, findKey } from "../config-access.ts";
-import { printJson, printTable, refuseUsage, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { printJson, refuseUsage, tell } from "../terminal.ts";
 
 export interface ModelsFlags extends ConfigFlags {
   readonly group?: string;

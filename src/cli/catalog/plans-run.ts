@@ -11,7 +11,8 @@ import {
   readFuture,
   refuseUnknown,
 } from "../config-access.ts";
-import { printJson, printTable, refuseUsage, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { printJson, refuseUsage, tell } from "../terminal.ts";
 
 export interface PlansFlags extends ConfigFlags {
   readonly json?: true;

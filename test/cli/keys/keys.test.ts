@@ -134,7 +134,7 @@ describe("keys add", () => {
     [
       "a taken name",
       1,
-      'gateway: There is a key "laptop" already.',
+      'gateway: There is already a key "laptop".',
       ["--name", "laptop", "--group", "codex"],
     ],
     ["a bad name", 2, '"a b" cannot be a name: a name is 1 to 64', ["--name", "a b", "--group", "codex"]],
@@ -223,7 +223,7 @@ test.skipIf(!existsSync("/dev/full"))("a failed write to stdout is an error with
     stdout: Bun.file("/dev/full"),
     stderr: "pipe",
   });
-  expect(await child.stderr.text()).toMatch(/^gateway: stdout cannot be written: .*no space left.*\n$/);
+  expect(await child.stderr.text()).toMatch(/^gateway: cannot write to stdout: .*no space left.*\n$/);
   expect(await child.exited).toBe(1);
 });
 
@@ -376,7 +376,7 @@ describe("keys import", () => {
       "a taken name",
       JSON.stringify([record, { ...record, name: "laptop", secret: "sk-2" }]),
       1,
-      '"laptop" already',
+      'already a key "laptop"',
     ],
     [
       "a taken secret",

@@ -337,7 +337,7 @@ describe("--new", () => {
     ["several groups fit", ["claude"], 2, "--group is missing. Groups that fit: claude, cheap"],
     ["the group does not fit", ["claude", "--group", "codex"], 1, "Groups that fit: claude, cheap"],
     ["the group is closed", ["codex", "--group", "closed"], 1, "gateway plans activate max"],
-    ["the name is taken", ["codex", "--key", "ci"], 1, 'There is a key "ci" already'],
+    ["the name is taken", ["codex", "--key", "ci"], 1, 'There is already a key "ci"'],
     ["a secret is there as well", ["codex", "--secret", "sk-ci"], 2, "--new and --secret exclude each other"],
   ];
   for (const [what, words, status, part] of refusals) {
