@@ -37,6 +37,8 @@ export const WORDS: Readonly<Record<ErrorCode, Words>> = {
   key_expired: UNAUTHENTICATED,
   // With model_not_found Codex stops at once and shows the message; with others it retries.
   wrong_platform: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
+  // The same code: nothing that the client can repeat makes the channel's credential valid.
+  credential_refused: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   plan_inactive: refuseAs("permission_error", "plan_inactive", "PERMISSION_DENIED"),
   host_refused: refuseAs("permission_error", "host_refused", "PERMISSION_DENIED"),
   origin_refused: refuseAs("permission_error", "origin_refused", "PERMISSION_DENIED"),
@@ -72,6 +74,8 @@ export const WORDS: Readonly<Record<ErrorCode, Words>> = {
 /** Official SDKs sleep for as long as it says, hours too, before they show the error; Claude Code shows it at once from
  *  here on. The error's words say when a limit resets. */
 const LONGEST_RETRY_AFTER = 90;
+/** A 429 whose limit frees up later than this is not retried. */
+const MAX_RETRY_SECONDS = 60;
 
 /** The fields of an error's answer, whatever its dialect. */
 export function errorFields(error: GatewayError): Field[] {
@@ -81,7 +85,8 @@ export function errorFields(error: GatewayError): Field[] {
     fields.push(["retry-after", String(Math.min(LONGEST_RETRY_AFTER, Math.ceil(retryAfterSeconds)))]);
   }
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
-  // Without it Claude Code goes on retrying a 401 for most of a minute.
-  if (status >= 400 && status < 500 && status !== 429) fields.push(["x-should-retry", "false"]);
+  // Without this, Claude Code retries a 401 for most of a minute. A limit that frees up soon is worth a retry.
+  const isWorthRetry = status === 429 && retryAfterSeconds !== null && retryAfterSeconds <= MAX_RETRY_SECONDS;
+  if (status >= 400 && status < 500 && !isWorthRetry) fields.push(["x-should-retry", "false"]);
   return fields;
 }
