@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { z } from "zod";
 import { isPrivate, locateControl } from "../gateway/control/socket.ts";
-import { codeOf } from "../lib/error-code.ts";
+import { codeOf } from "../lib/errors.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { VERSION } from "../lib/version.ts";
 import { fail } from "./terminal.ts";

@@ -5,7 +5,7 @@
 import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { type Document, isSeq } from "yaml";
-import { codeOf } from "../lib/error-code.ts";
+import { codeOf } from "../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../lib/file-lock.ts";
 import { isObject } from "../lib/json/json.ts";
 import { type Owner, removeDrafts, replaceFile, requireOwn } from "../lib/own-file.ts";

@@ -12,7 +12,7 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { codeOf } from "../lib/error-code.ts";
+import { codeOf } from "../lib/errors.ts";
 import { followLinks } from "../lib/links.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/shell-word.ts";

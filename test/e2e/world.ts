@@ -5,7 +5,7 @@ import {
   startDemoUpstream,
   type DemoOptions,
   type DemoUpstream,
-  type Received,
+  type ReceivedRequest,
 } from "../../src/demo/upstream.ts";
 import { PLATFORMS } from "../../src/config/schema.ts";
 import type { DialectName } from "../../src/dialects/dialect.ts";
@@ -34,7 +34,7 @@ type Section = Record<string, unknown>;
 interface Trace {
   readonly answer: Exchanged;
   /** As the upstream got it; undefined when it never did. */
-  readonly received: Received | undefined;
+  readonly received: ReceivedRequest | undefined;
   readonly record: RequestRecord;
   /** The ledger lines with the request's id: one, or none. */
   readonly lines: readonly Line[];
@@ -43,7 +43,7 @@ interface Trace {
 /** A request that is under way: its client is a bare connection. */
 export interface Running {
   readonly client: RawConnection;
-  readonly received: Promise<Received>;
+  readonly received: Promise<ReceivedRequest>;
   /** Resolves when the gateway has settled it. */
   readonly over: () => Promise<Pick<Trace, "record" | "lines">>;
 }

@@ -2,7 +2,7 @@
 
 import type { Catalog } from "../../config/catalog.ts";
 import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
-import { codeOf } from "../../lib/error-code.ts";
+import { codeOf } from "../../lib/errors.ts";
 import { VERSION } from "../../lib/version.ts";
 import { formatBase } from "../tools/connection.ts";
 import { bad, type Finding, good, note } from "./finding.ts";

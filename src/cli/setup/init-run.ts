@@ -7,7 +7,7 @@ import { checkConfigText } from "../../config/file.ts";
 import { hasLocalConfig, placeConfig } from "../../config/find.ts";
 import { readBaseUrl, readSecretText } from "../../config/scalars.ts";
 import { type Platform, PLATFORMS } from "../../config/schema.ts";
-import { codeOf } from "../../lib/error-code.ts";
+import { codeOf } from "../../lib/errors.ts";
 import { createFile } from "../../lib/own-file.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/shell-word.ts";

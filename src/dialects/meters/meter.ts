@@ -112,7 +112,7 @@ class StreamMeter implements Meter {
 
   /** Some streams break with an error as plain JSON over several lines, outside any event. */
   #takeBare(line: Buffer): void {
-    const text = line.length < 256 ? line.toString().trim() : "";
+    const text = line.toString("latin1", 0, 256).trim();
     if (text.startsWith('"error"') || text.startsWith('{"error"')) this.#reader.learn({ error: {} });
   }
 

@@ -41,7 +41,7 @@ test.skipIf(process.platform === "win32")(
     const program = `
       import { openSync } from "node:fs";
       import { createClient } from ${module("../../../../src/lib/http1/client/client.ts")};
-      import { outbound } from ${module("peers.ts")};
+      import { outbound } from ${module("../peers.ts")};
       try { for (;;) openSync("/dev/null"); } catch {}
       const { head } = createClient().send(outbound({ tls: false, host: "127.0.0.1", port: 1 }));
       await head.catch((error) => console.log(error.kind, error.message));

@@ -1,6 +1,5 @@
-// What a simulated model does with a request, in no dialect's words: it thinks,
-// speaks or calls tools, and is counted. One word is one token. The dialects'
-// files read an Ask from their wire format and write a Turn into it.
+// What a simulated model does with a request, independent of the dialect: it thinks, writes text or calls tools, and
+// counts tokens. One word is one token. Each format reads a ModelRequest and writes a Completion.
 
 import { makeInstance } from "../instance.ts";
 
@@ -11,19 +10,19 @@ export interface Tool {
   readonly custom: boolean;
 }
 
-/** A prefix of the request that the client (or the upstream by itself) wants cached. */
+/** A prefix of the request that the client, or the upstream by itself, wants to cache. */
 export interface CachePoint {
   readonly key: string;
   readonly tokens: number;
   readonly ttl: "5m" | "1h";
 }
 
-export interface Ask {
+export interface ModelRequest {
   readonly model: string;
   readonly stream: boolean;
-  /** The user's last words. */
+  /** The user's last message. */
   readonly prompt: string;
-  /** What the tool said, when that is the last thing in the conversation. */
+  /** The tool's result, if it is the last item of the conversation. */
   readonly toolResult: string | null;
   readonly tools: readonly Tool[];
   readonly choice: "none" | "auto" | "any" | { readonly name: string };
@@ -42,7 +41,7 @@ export interface Call {
   readonly custom: boolean;
 }
 
-/** Disjoint counts, except that `reasoning` is a part of `output`. */
+/** The counts are disjoint, except that `reasoning` is part of `output`. */
 interface Counts {
   readonly input: number;
   readonly cacheRead: number;
@@ -52,7 +51,7 @@ interface Counts {
   readonly reasoning: number;
 }
 
-export interface Turn {
+export interface Completion {
   readonly serial: string;
   readonly model: string;
   readonly created: number;
@@ -64,36 +63,38 @@ export interface Turn {
 }
 
 export interface Memory {
-  /** The next number of this upstream; ids are made of it. */
+  /** The next serial number. Ids contain it. */
   next(): number;
-  /** Keys of prefixes that are cached. */
+  /** The keys of cached prefixes. */
   readonly cached: Set<string>;
 }
 
-const LONGEST_ECHO = /^.{0,200}/su;
-const MOST_CACHED = 10_000;
+const ECHO = /^.{0,200}/su;
+const MAX_CACHED_PREFIXES = 10_000;
 const ASKS_FOR_A_TOOL = /\b(use|using|call)\b/i;
 
-export function composeTurn(ask: Ask, memory: Memory, words?: number): Turn {
+export function composeCompletion(request: ModelRequest, memory: Memory, words?: number): Completion {
   const serial = memory.next().toString().padStart(12, "0");
-  const chosen = words === undefined ? chooseTools(ask) : [];
+  const chosen = words === undefined ? chooseTools(request) : [];
   const calls = chosen.map((tool, index) => makeCall(tool, `${serial}${index}`));
-  const thinking = ask.thinks ? splitWords(`The user says: ${shorten(ask.prompt)} I answer briefly.`) : [];
-  const speech = calls.length > 0 ? [] : splitWords(speak(ask));
+  const thinking = request.thinks
+    ? splitWords(`The user says: ${shorten(request.prompt)} I answer briefly.`)
+    : [];
+  const speech = calls.length > 0 ? [] : splitWords(writeText(request));
   const whole =
     words === undefined ? speech : Array.from({ length: words }, (_, i) => speech[i % speech.length] ?? "");
-  const text = whole.slice(0, Math.max(1, ask.maxTokens - thinking.length));
+  const text = whole.slice(0, Math.max(1, request.maxTokens - thinking.length));
   const spoken = calls.length > 0 ? "tool" : "end";
   return {
     serial,
-    model: ask.model,
+    model: request.model,
     created: Math.floor(Date.now() / 1000),
     thinking,
     text,
     calls,
     stop: text.length < whole.length ? "length" : spoken,
     counts: {
-      ...countInput(ask, memory.cached),
+      ...countInput(request, memory.cached),
       output:
         thinking.length + text.length + calls.reduce((sum, call) => sum + 8 + countTokens(call.input), 0),
       reasoning: thinking.length,
@@ -105,12 +106,12 @@ export function countTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-/** Pieces that a model would stream; joined they are the text. */
+/** The pieces in which a model would stream the text. */
 function splitWords(text: string): string[] {
   return text.match(/\S{1,16}\s*|\s+/gu) ?? [];
 }
 
-/** The prefixes that the texts add up to, each the end of a cacheable part. */
+/** The prefixes that the texts add up to, one for each cacheable part. */
 export function markPrefixes(parts: readonly { text: string; ttl: "5m" | "1h" | null }[]): CachePoint[] {
   const points: CachePoint[] = [];
   let prefix = "";
@@ -121,32 +122,32 @@ export function markPrefixes(parts: readonly { text: string; ttl: "5m" | "1h" | 
   return points;
 }
 
-function countInput(ask: Ask, cached: Set<string>): Omit<Counts, "output" | "reasoning"> {
-  const last = ask.cachePoints.at(-1);
+function countInput(request: ModelRequest, cached: Set<string>): Omit<Counts, "output" | "reasoning"> {
+  const last = request.cachePoints.at(-1);
   const read = Math.max(
     0,
-    ...ask.cachePoints.filter(({ key }) => cached.has(key)).map(({ tokens }) => tokens),
+    ...request.cachePoints.filter(({ key }) => cached.has(key)).map(({ tokens }) => tokens),
   );
-  if (cached.size > MOST_CACHED) cached.clear();
-  for (const { key } of ask.cachePoints) cached.add(key);
+  if (cached.size > MAX_CACHED_PREFIXES) cached.clear();
+  for (const { key } of request.cachePoints) cached.add(key);
   const written = Math.max(0, (last?.tokens ?? 0) - read);
   return {
-    input: Math.max(0, ask.inputTokens - read - written),
+    input: Math.max(0, request.inputTokens - read - written),
     cacheRead: read,
     cacheWrite5m: last?.ttl === "5m" ? written : 0,
     cacheWrite1h: last?.ttl === "1h" ? written : 0,
   };
 }
 
-function chooseTools(ask: Ask): readonly Tool[] {
-  const { choice, tools, prompt } = ask;
-  if (choice === "none" || ask.toolResult !== null) return [];
+function chooseTools(request: ModelRequest): readonly Tool[] {
+  const { choice, tools, prompt } = request;
+  if (choice === "none" || request.toolResult !== null) return [];
   if (typeof choice === "object") return tools.filter(({ name }) => name === choice.name);
-  const asked = ASKS_FOR_A_TOOL.test(prompt);
-  const named = tools.filter(({ name }) => asked && prompt.includes(name));
+  const wantsTool = ASKS_FOR_A_TOOL.test(prompt);
+  const named = tools.filter(({ name }) => wantsTool && prompt.includes(name));
   if (named.length > 0) return named;
-  if (asked && /\btools\b/i.test(prompt)) return tools;
-  return choice === "any" || (asked && /\btool\b/i.test(prompt)) ? tools.slice(0, 1) : [];
+  if (wantsTool && /\btools\b/i.test(prompt)) return tools;
+  return choice === "any" || (wantsTool && /\btool\b/i.test(prompt)) ? tools.slice(0, 1) : [];
 }
 
 function makeCall(tool: Tool, serial: string): Call {
@@ -154,14 +155,14 @@ function makeCall(tool: Tool, serial: string): Call {
   return { id: serial, name: tool.name, input, custom: tool.custom };
 }
 
-function speak(ask: Ask): string {
-  if (ask.schema !== undefined) return JSON.stringify(makeInstance(ask.schema) ?? {});
-  if (ask.toolResult !== null)
-    return `The tool said: ${shorten(ask.toolResult)} Thank you, that is all I needed.`;
-  return `You said: "${shorten(ask.prompt)}" I am ${ask.model}, a simulated model, and I have counted every word of this answer.`;
+function writeText(request: ModelRequest): string {
+  if (request.schema !== undefined) return JSON.stringify(makeInstance(request.schema) ?? {});
+  if (request.toolResult !== null)
+    return `The tool said: ${shorten(request.toolResult)} Thank you, that is all I needed.`;
+  return `You said: "${shorten(request.prompt)}" I am ${request.model}, a simulated model, and I have counted every word of this answer.`;
 }
 
 function shorten(text: string): string {
-  const [start = ""] = LONGEST_ECHO.exec(text) ?? [];
+  const [start = ""] = ECHO.exec(text) ?? [];
   return start.length < text.length ? `${start}…` : text;
 }

@@ -1,5 +1,4 @@
-// Errors as each platform words them: a body for a status, and the event with
-// which a stream breaks off.
+// Errors in the words of each platform: a body for a status, and the events that end a broken stream.
 
 import { answerJson, replaceFields, type Answer } from "./answer.ts";
 import { writeNamedEvent, type FamilyName } from "./family.ts";
@@ -85,7 +84,7 @@ function wording(messages: string, openai: Wording["openai"], content: string, t
   return { messages, openai, content, text };
 }
 
-export function refuse(family: FamilyName, status: number, text?: string): Answer {
+export function answerError(family: FamilyName, status: number, text?: string): Answer {
   const answer = answerJson(family, writeError(family, status, text), status);
   if (status !== 429 || family === "content") return answer;
   return replaceFields(answer, [["retry-after", "1"]]);
@@ -105,8 +104,8 @@ function writeError(family: FamilyName, status: number, text?: string): Json {
 
 const RETRY = { details: [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "1s" }] };
 
-/** The events with which a stream of this family breaks off. */
-export function writeBreak(family: FamilyName): readonly string[] {
+/** The events that end a broken stream of this family. */
+export function writeErrorEvents(family: FamilyName): readonly string[] {
   return BREAKS[family];
 }
 

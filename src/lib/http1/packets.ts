@@ -1,15 +1,13 @@
-// Bytes on their way: gathered from many packets into one, or packed so that
-// head, framing and payload leave in one socket write.
-// What this file does not own: what the bytes mean.
+// Joins bytes: of many packets into one buffer, or of head, framing and payload into one socket write.
 
-/** Collects pieces into one run of bytes. A single piece is kept as it came, without a copy. */
-export class Gathering {
+/** Collects pieces into one buffer. A single piece is kept without a copy. */
+export class ByteCollector {
   #bytes: Buffer = EMPTY;
   #size = 0;
   #owned = false;
   readonly #expected: number;
 
-  /** `expected`: the size that the sender has announced, 0 when it hasn't. */
+  /** `expected`: the size that the sender has announced, or 0. */
   constructor(expected = 0) {
     this.#expected = expected;
   }
@@ -40,10 +38,12 @@ export class Gathering {
     this.#size = 0;
   }
 
-  /** An announced size is believed only once a part of it has come: announcing costs a sender nothing. */
+  /** Announcing a size costs a sender nothing. So memory for it is allocated only after a part has arrived. */
   #grow(needed: number): void {
     const believed = needed > TRUST_AFTER_BYTES ? this.#expected : 0;
-    const grown = Buffer.allocUnsafe(Math.max(needed, believed, Math.min(needed * 2, needed + MAX_HEADROOM)));
+    const grown = Buffer.allocUnsafe(
+      Math.max(needed, believed, Math.min(needed * 2, needed + MAX_HEADROOM_BYTES)),
+    );
     grown.set(this.view());
     this.#bytes = grown;
     this.#owned = true;
@@ -52,9 +52,9 @@ export class Gathering {
 
 const EMPTY = Buffer.alloc(0);
 const TRUST_AFTER_BYTES = 256 * 1024;
-const MAX_HEADROOM = 16 * 1024 * 1024;
+const MAX_HEADROOM_BYTES = 16 * 1024 * 1024;
 
-/** What a socket takes: the number of bytes taken, 0 when full, -1 when closed. Nothing is kept by the runtime. */
+/** A socket. Returns the number of bytes taken, 0 when full, -1 when closed. The runtime keeps no reference to the bytes. */
 export interface ByteSink {
   write(bytes: Uint8Array, offset: number, length: number): number;
 }
@@ -62,7 +62,7 @@ export interface ByteSink {
 const SCRATCH_BYTES = 1024 * 1024;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 
-/** Writes `head`, `payload`, `tail` (both latin-1) as one packet. Returns a copy of what was not taken, or null. */
+/** Writes `head`, `payload` and `tail` (head and tail are latin-1) as one packet. Returns a copy of the unsent bytes, or null. */
 export function writePacket(sink: ByteSink, head: string, payload: Uint8Array, tail: string): Buffer | null {
   const length = head.length + payload.length + tail.length;
   const packet = length <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafe(length);
@@ -74,8 +74,8 @@ export function writePacket(sink: ByteSink, head: string, payload: Uint8Array, t
   return packet === scratch ? Buffer.from(packet.subarray(taken, length)) : packet.subarray(taken, length);
 }
 
-/** Writes on. Returns what is still not taken, or null. */
-export function writeRest(sink: ByteSink, rest: Buffer): Buffer | null {
+/** Continues a write. Returns the bytes that are still unsent, or null. */
+export function writeUnsent(sink: ByteSink, rest: Buffer): Buffer | null {
   const taken = Math.max(0, sink.write(rest, 0, rest.length));
   return taken === rest.length ? null : rest.subarray(taken);
 }
