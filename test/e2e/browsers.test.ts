@@ -74,7 +74,7 @@ describe("a page in a browser", () => {
       const preflight = await world.ask(PREFLIGHT);
       expect(preflight.status).toBe(403);
       expect(preflight.field("x-request-id")).toStartWith("req_");
-      expect(JSON.parse(preflight.text).error.message).toContain("add it to cors_origins");
+      expect(JSON.parse(preflight.text).error.message).toContain("add the origin to cors_origins");
       expect(world.gateway.records.at(-1)).toMatchObject({ status: 403, outcome: "refused" });
       const request = makeRequest("messages");
       const answer = await world.ask({ ...request, fields: { ...request.fields, origin: PAGE } });

@@ -342,7 +342,7 @@ describe("a gateway that leads to itself", () => {
     target = gateway.port;
     const answer = await rawRequest(gateway.port, makeRequest("messages"));
     expect(answer.status).toBe(502);
-    expect(answer.text).toContain("has come from this gateway itself");
+    expect(answer.text).toContain("comes from this gateway itself");
     expect(gateway.records).toHaveLength(2);
     await gateway.stop();
     await between.stop(true);

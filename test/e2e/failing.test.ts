@@ -25,9 +25,9 @@ const PATIENT = onChannels({ timeouts: { connect: "10s", first_byte: "60s", idle
 
 /** Before the head: nothing has been told to the client yet. */
 const BEFORE_HEAD: readonly (readonly [FaultName, number, string])[] = [
-  ["never-answer", 504, "did not answer in time"],
-  ["reset-before-head", 502, "without an answer"],
-  ["close-before-head", 502, "without an answer"],
+  ["never-answer", 504, "did not respond in time"],
+  ["reset-before-head", 502, "without a response"],
+  ["close-before-head", 502, "without a response"],
   ["reset-in-head", 502, ""],
   ["close-in-head", 502, ""],
   ["garbage", 502, "not HTTP"],
@@ -219,7 +219,7 @@ describe.each(DIALECTS)("a stream that breaks: %s", (dialect) => {
       world.upstream.next("error-event");
       const { answer, lines } = await world.trace(makeRequest(dialect, true));
       expect(answer.text).toMatch(/"error": ?\{/);
-      expect(answer.text).not.toContain("ended its answer before");
+      expect(answer.text).not.toContain("ended its response before");
       expect(answer.text).not.toContain("[DONE]");
       expect(answer.ending).toBe(dialect === "content" ? "reset" : "open");
       expect(lines).toMatchObject([{ outcome: "upstream_error" }]);
@@ -350,7 +350,7 @@ test("a messages stream that breaks inside an event is an error that the officia
       world.upstream.always(fault);
       const error = await SDK.messages(world);
       expect(error).toBeInstanceOf(APIError);
-      expect(error!.message).toMatch(/broke off its answer|ended its answer before/);
+      expect(error!.message).toMatch(/broke off its response|ended its response before/);
     });
   }
 });

@@ -244,7 +244,7 @@ describe("bodies that are turned away", () => {
     expect(wordsOf(unknown)).toBe(
       'The gateway cannot read the body: it does not know content-encoding "lzma".',
     );
-    expect(wordsOf(broken)).toStartWith("The body is not what its content-encoding says: ");
+    expect(wordsOf(broken)).toStartWith("The body does not match its content-encoding: ");
   });
 });
 

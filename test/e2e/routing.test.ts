@@ -212,10 +212,10 @@ describe("every endpoint", () => {
     const [platform] = row.platforms;
     const send = (secret: string): Record<string, string> => ({ authorization: `Bearer ${secret}` });
     return [
-      ["missing", {}, 401, "No key came"],
-      ["malformed", { authorization: SECRETS.malformed }, 401, "No key came"],
-      ["empty", { authorization: "Bearer " }, 401, "No key came"],
-      ["unknown", send(SECRETS.unknown), 401, "does not know that key"],
+      ["missing", {}, 401, "The request has no key"],
+      ["malformed", { authorization: SECRETS.malformed }, 401, "The request has no key"],
+      ["empty", { authorization: "Bearer " }, 401, "The request has no key"],
+      ["unknown", send(SECRETS.unknown), 401, "does not know this key"],
       ["disabled", send(`${SECRETS.disabled}-${platform}`), 401, `"${platform}-off" is disabled`],
       ["expired", send(`${SECRETS.expired}-${platform}`), 401, "expired at 2020-01-01"],
       ["inactive", send(`${SECRETS.inactive}-${platform}`), 403, "plan"],

@@ -76,7 +76,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   }
 
   test(
-    "settings files that lead elsewhere are overruled",
+    "settings files with another address are overridden",
     async () => {
       const elsewhere = "http://127.0.0.1:9";
       const home = folder.join("elsewhere");
@@ -121,7 +121,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   }
 
   test(
-    "Gemini CLI works by `gateway env` once its file says what env told",
+    "Gemini CLI works with `gateway env` once its file has the advised setting",
     async () => {
       const words = ["env", "gemini", keyOf("content"), "--json", "--config", gateway.configPath];
       const { stdout } = await start([process.execPath, MAIN, ...words]);
@@ -133,7 +133,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     PATIENCE_MS,
   );
 
-  describe("in an environment that leads elsewhere", () => {
+  describe("in an environment with other addresses, credentials and proxies", () => {
     let proxy: ReturnType<typeof startRecorder>;
     let front: ReturnType<typeof startFront>;
     let hostile: Record<string, string>;

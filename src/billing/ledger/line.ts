@@ -80,6 +80,11 @@ const lineObject = z.object({
   first_byte_ms: count.nullable(),
   duration_ms: count.nullable(),
   attempts: z.array(attemptSchema),
+  /** Of an unpriced line: what has no price, and what is charged at least, for all else. */
+  unpriced_usage: usage.optional(),
+  at_least_usd: decimal.optional(),
+  /** The asked-for model, whose price was taken because the answer's own name has none. */
+  priced_as: z.string().optional(),
   /** Why the amounts want a person's eye: usage that cannot be right, or work that may have been paid for twice. */
   suspect: z.string().optional(),
 });

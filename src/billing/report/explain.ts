@@ -110,7 +110,8 @@ const BASES: Readonly<Record<Line["basis"], string>> = {
 type Money = Pick<
   Correction,
   "usage" | "parts" | "prices" | "price_source" | "tier" | "official_usd" | "multiplier" | "charge_usd"
->;
+> &
+  Pick<Partial<Line>, "at_least_usd" | "priced_as">;
 
 function explainMoney(line: Money): string[] {
   const parts = line.parts ?? [];
@@ -121,8 +122,9 @@ function explainMoney(line: Money): string[] {
           ...explainUsage(part),
         ])
       : explainUsage(line);
+  const as = line.priced_as === undefined ? "" : ` for ${line.priced_as}, which was asked for`;
   const source =
-    line.price_source === null ? "" : ` (prices: ${line.price_source}; tier: ${line.tier ?? "unknown"})`;
+    line.price_source === null ? "" : ` (prices: ${line.price_source}${as}; tier: ${line.tier ?? "unknown"})`;
   return [`Usage × price${source}`, ...(usage.length > 0 ? usage : ["  nothing"]), ...explainCharge(line)];
 }
 
@@ -144,9 +146,14 @@ function explainUsage({ usage, prices }: Pick<Money, "usage" | "prices">): strin
   return rows;
 }
 
-function explainCharge({ official_usd: official, multiplier, charge_usd: charge }: Money): string[] {
+function explainLeast(least: string | undefined): string {
+  return least === undefined ? "" : `; at least $${least}, for all that has a price`;
+}
+
+function explainCharge(line: Money): string[] {
+  const { official_usd: official, multiplier, charge_usd: charge, at_least_usd: least } = line;
   if (official === null || charge === null)
-    return ["  official amount: not known", "  charge: not known, and in no sum"];
+    return ["  official amount: not known", `  charge: not known, and in no sum${explainLeast(least)}`];
   const exact = multiplyExactly(official, multiplier);
   const rounding = exact === charge ? "exact" : `rounded once, half away from zero, from $${exact}`;
   return [

@@ -3,11 +3,12 @@
 // the corrections is the caller's business.
 
 import { fieldOf } from "../../lib/json/json.ts";
+import { UNBILLED_REFUSAL } from "../assess.ts";
 import { computeCharge } from "../charge.ts";
 import { holdLedgerFiles, readLinesFrom } from "../ledger/rotation.ts";
 import { type CorrectionDraft, type Line, lineSchema } from "../ledger/line.ts";
 import type { Source } from "../ledger/reader.ts";
-import type { Overrides, PriceBook } from "../prices.ts";
+import type { Overrides, PriceBook, Seller } from "../prices.ts";
 import { FACTOR } from "../tariff.ts";
 import { CALL_KINDS, type Part, type Tariff, type Usage, USAGE_KINDS } from "../usage.ts";
 
@@ -17,6 +18,8 @@ export interface RepriceQuery {
   readonly until: string | null;
   readonly book: PriceBook;
   readonly overrides: Overrides;
+  /** Whose prices a channel pays, by its name; undefined where the config has no such channel. */
+  readonly sellerOf: (channel: string) => Seller | undefined;
 }
 
 /** A correction without what its writer gives it. */
@@ -54,17 +57,21 @@ function readCorrected(files: readonly Source[]): Map<string, Effective> {
   return corrected;
 }
 
-function reprice(line: Line, was: Effective, { book, overrides }: RepriceQuery): Repricing | null {
+function reprice(line: Line, was: Effective, query: RepriceQuery): Repricing | null {
+  const { book, overrides } = query;
+  const seller = query.sellerOf(line.channel);
   const parts = readParts(line);
   if (parts === null) return null;
   const asked = fieldOf(line, "requested_model");
   const charge = computeCharge({
     parts,
-    tariff: readTariff(line),
+    tariff: readTariff(line, seller),
     model: line.upstream_model,
     requested: typeof asked === "string" ? asked : line.model,
     book,
     overrides,
+    seller,
+    unbilled: line.price_source === UNBILLED_REFUSAL ? UNBILLED_REFUSAL : undefined,
     at: new Date(line.time),
     multiplier: line.multiplier,
   });
@@ -114,7 +121,7 @@ function readUsage(usage: Readonly<Record<string, number>>): Usage | null {
 }
 
 /** How the answer was served: as the line says, or its factors, or what the upstream sent with the usage. */
-function readTariff(line: Line): Tariff {
+function readTariff(line: Line, seller: Seller | undefined): Tariff {
   const told = fieldOf(line, "tariff");
   const factors = Object.keys(line.prices ?? {}).filter((name) => name.startsWith(FACTOR));
   const served = new Map(factors.map((name) => splitFactor(name.slice(FACTOR.length))));
@@ -127,7 +134,8 @@ function readTariff(line: Line): Tariff {
       fieldOf(line.raw_usage, camel);
     if (typeof value === "string") tariff[name] = value;
   }
-  return tariff;
+  const region = fieldOf(told, "region") ?? served.get("region") ?? seller?.region;
+  return typeof region === "string" ? { ...tariff, region } : tariff;
 }
 
 const TARIFF_FIELDS = [

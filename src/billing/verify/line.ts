@@ -2,7 +2,7 @@
 // derived again from its own usage and prices. Its place in the chain is verify.ts.
 
 import { isObject } from "../../lib/json/json.ts";
-import { deriveAmounts, type Derivable } from "../charge.ts";
+import { deriveAmounts, deriveAtLeast, type Derivable } from "../charge.ts";
 import { BASES, correctionSchema, lineSchema, OUTCOMES } from "../ledger/line.ts";
 
 type Line = Readonly<Record<string, unknown>>;
@@ -49,7 +49,7 @@ function findAmountFault(line: Line): string | null {
   const derivable = readDerivable(line);
   if (derivable === null) return "usage, prices, multiplier or parts are not what they should be";
   try {
-    return compareAmounts(line, derivable);
+    return compareAmounts(line, derivable) ?? findLeastFault(line, derivable);
   } catch (error) {
     return `its amounts can't be derived: ${String(error)}`;
   }
@@ -60,6 +60,19 @@ function compareAmounts(line: Line, derivable: Derivable): string | null {
   if (official !== line["official_usd"]) return differ("official_usd", line["official_usd"], official);
   if (charge !== line["charge_usd"]) return differ("charge_usd", line["charge_usd"], charge);
   return line["parts"] === undefined ? null : findPartFault(line["usage"], line["parts"], parts);
+}
+
+/** What an unpriced line says of the kinds that have a price, and of those that have none. Older lines say nothing. */
+function findLeastFault(line: Line, derivable: Derivable): string | null {
+  const { at_least_usd: told, unpriced_usage: usage } = line;
+  if (told === undefined && usage === undefined) return null;
+  const { atLeast, unpriced } = deriveAtLeast(derivable);
+  if (told !== atLeast) return differ("at_least_usd", told, atLeast);
+  const [counted, derived] = [sumCounts([usage]), sumCounts([unpriced])];
+  const odd = [...counted.keys(), ...derived.keys()].find((kind) => counted.get(kind) !== derived.get(kind));
+  return odd === undefined
+    ? null
+    : `unpriced_usage.${odd} is ${counted.get(odd) ?? 0}, but usage and prices give ${derived.get(odd) ?? 0}`;
 }
 
 function differ(name: string, told: unknown, derived: string | null): string {

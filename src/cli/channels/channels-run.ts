@@ -2,8 +2,8 @@
 // What it looks like is channels-view.ts.
 
 import type { Catalog } from "../../config/catalog.ts";
-import { describeUnasked } from "../../gateway/channels/view.ts";
-import { type ChannelView, channelViewSchema, gatewayStateSchema } from "../../gateway/control/state.ts";
+import { type ChannelView, channelViewSchema, describeUnasked } from "../../gateway/channels/view.ts";
+import { gatewayStateSchema } from "../../gateway/control/state.ts";
 import { createChannelTable, listDeprived } from "./channels-view.ts";
 import { askGateway, readTold, tryGateway } from "../control.ts";
 import { openLiveScreen } from "../live/live-screen.ts";

@@ -1,7 +1,7 @@
 // Channels as rows of a table: state, record and a small picture of the last hour. Pure but for the
 // memory that keeps the columns steady.
 
-import type { ChannelView } from "../../gateway/control/state.ts";
+import type { ChannelView } from "../../gateway/channels/view.ts";
 import { createFlexTable, type FlexColumn } from "../table.ts";
 import { formatMs } from "../live/request-columns.ts";
 import { paint } from "../terminal.ts";

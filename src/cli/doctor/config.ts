@@ -2,6 +2,7 @@
 
 import { accessSync, constants, existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
+import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { nameLock } from "../../config/edit.ts";
 import { type Environment, listReferences } from "../../config/expand.ts";
@@ -37,6 +38,7 @@ export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
         ...checkPermissions(loaded),
         ...describeVariables(path, env, unset),
         ...findGaps(loaded),
+        checkPrices(loaded),
       ],
       catalog: loaded.catalog,
     };
@@ -126,6 +128,28 @@ function checkPermissions({ path, warnings }: Loaded): Finding[] {
   findings.push(...findForeignLock(path));
   const isPrivate = findings.every(({ check }) => check !== "permissions");
   return isPrivate ? [good("permissions", "the config file is this user's alone"), ...findings] : findings;
+}
+
+const OLD_BOOK_DAYS = 30;
+const DAY_MS = 86_400_000;
+
+function checkPrices({ path, catalog }: Loaded): Finding {
+  try {
+    const book = loadPriceBook(path);
+    refuseUnknownProviders(catalog.channels.values(), book);
+    return describeBook(book, new Date());
+  } catch (error) {
+    const mend = error instanceof ConfigError ? `edit ${path}` : "gateway prices update";
+    return bad("prices", describe(error), mend);
+  }
+}
+
+/** The only place that speaks of the book's age. */
+export function describeBook({ label, date }: Pick<PriceBook, "label" | "date">, now: Date): Finding {
+  const days = Math.floor((now.getTime() - Date.parse(date)) / DAY_MS);
+  return days > OLD_BOOK_DAYS
+    ? note("prices", `${label} is ${days} days old: newer models have no price`, "gateway prices update")
+    : good("prices", label);
 }
 
 function findForeignLock(path: string): Finding[] {

@@ -1,10 +1,9 @@
-// `gateway keys remove`, `disable`, `enable`, `rotate` and `move`: the rest of a
-// key's life.
+// `gateway keys remove`, `disable`, `enable`, `rotate` and `move`.
 
 import { type Edit, editConfig } from "../../config/edit.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
-import { readOwnSecret, requireUnused } from "./add.ts";
+import { readGivenSecret, requireUnusedSecret } from "./add.ts";
 import {
   type ConfigFlags,
   describeGroup,
@@ -13,7 +12,7 @@ import {
   openConfig,
   readExpiry,
 } from "../config-access.ts";
-import { printSecrets } from "./print.ts";
+import { printSecrets } from "./print-secrets.ts";
 import { askYes, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
 
 export type ChangeFlags = ConfigFlags;
@@ -34,17 +33,17 @@ export interface MoveFlags extends ConfigFlags {
 
 export async function removeKeys(names: readonly string[], flags: RemoveFlags): Promise<void> {
   const { catalog, path } = openConfig(flags);
-  const wanted = [...new Set(names)];
-  for (const name of wanted) findKey(catalog, name);
-  const what = listNames(wanted);
+  const unique = [...new Set(names)];
+  for (const name of unique) findKey(catalog, name);
+  const what = listNames(unique);
   if (flags.yes !== true) {
-    if (!canAsk()) refuseUsage(`--yes is missing: ${what} cannot be brought back.`);
+    if (!canAsk()) refuseUsage(`--yes is missing: removing ${what} cannot be undone.`);
     if (!(await askYes(`Remove ${what} for good?`))) fail("Nothing was removed.");
   }
   await editConfig(path, process.env, (current) =>
-    wanted
+    unique
       .map((name) => findKey(current, name).index)
-      // From the end, so that no place moves before its turn.
+      // From the end, so that the indexes still to come stay valid.
       .sort((a, b) => b - a)
       .map((index): Edit => ({ kind: "remove", path: ["keys", index] })),
   );
@@ -74,15 +73,15 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   const { key } = findKey(catalog, name);
   const expires = readExpiry(flags.expires, now);
   if (flags.expires === undefined && key.expires !== null && key.expires <= now) {
-    refuseUsage(`--expires is missing: "${name}" has expired, say 30d, a date or never.`);
+    refuseUsage(`--expires is missing: "${name}" has expired. Give 30d, a date or never.`);
   }
-  const own = await readOwnSecret(flags.secret);
+  const own = await readGivenSecret(flags.secret);
   const secret = own ?? newSecret();
   await editConfig(path, process.env, (current) => {
     const { index } = findKey(current, name);
     const at = (setting: string) => ["keys", index, setting];
     const edits: Edit[] = [
-      { kind: "set", path: at("secret_sha256"), value: requireUnused(secret, current) },
+      { kind: "set", path: at("secret_sha256"), value: requireUnusedSecret(secret, current) },
       { kind: "remove", path: at("secret") },
     ];
     if (expires !== null) edits.push({ kind: "set", path: at("expires"), value: formatMoment(expires) });
@@ -96,7 +95,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   await printSecrets({
     lines: [flags.json === true ? JSON.stringify(document) : secret],
     names: own === null ? [name] : [],
-    deed: `The key "${name}" was rotated`,
+    done: `The key "${name}" has a new secret`,
   });
   tell(`The key "${name}" has a new secret, shown only this once. The old one no longer works.`);
 }

@@ -2,7 +2,7 @@
 
 import { findCorrections, type Repricing } from "../../billing/report/reprice.ts";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
-import { loadPriceBook } from "../../billing/prices.ts";
+import { loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
@@ -29,10 +29,15 @@ const BATCH = 1000;
 
 export async function repriceLedger(flags: RepriceFlags): Promise<void> {
   const path = findLedger(flags);
+  const { catalog, path: configPath } = openConfig(flags);
   const query = {
     ...readPeriod(flags),
-    book: loadPriceBook(),
-    overrides: openConfig(flags).catalog.prices,
+    book: loadPriceBook(configPath),
+    overrides: catalog.prices,
+    sellerOf: (name: string) => {
+      const channel = catalog.channels.get(name);
+      return channel && sellerOf(channel);
+    },
   };
   const changes = new Map<string, Change>();
   const ledger = flags.dryRun === true ? null : openForCorrections(path);

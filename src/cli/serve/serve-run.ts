@@ -1,6 +1,9 @@
 // What `gateway serve` does once it is asked to: config in, gateway up, signals, reload, down.
 
+import { statSync } from "node:fs";
+
 import type { Ledger } from "../../billing/ledger/ledger.ts";
+import { placeOfBook } from "../../billing/prices/stored-book.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { type Loaded, loadConfig } from "../../config/file.ts";
 import { PLATFORMS } from "../../config/schema.ts";
@@ -12,8 +15,9 @@ import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/shell-word.ts";
 import { type Demo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "../live/log-screen.ts";
+import type { LogForm } from "../live/request-log.ts";
 import { locateConfig } from "../setup/ask-init.ts";
-import type { ServeFlags } from "./serve.ts";
+import { describe } from "../config-access.ts";
 import { openServeScreen, type ServeScreen } from "./serve-screen.ts";
 import { tell } from "../terminal.ts";
 
@@ -25,6 +29,14 @@ const LAST_WORDS_MS = 1000;
 type Source =
   | { readonly kind: "file"; readonly loaded: Loaded; readonly catalog: Catalog }
   | { readonly kind: "demo"; readonly demo: Demo; readonly catalog: Catalog };
+
+export interface ServeFlags {
+  readonly config?: string;
+  readonly port?: number;
+  readonly host?: string;
+  readonly demo?: true;
+  readonly log: LogForm;
+}
 
 export async function serve(flags: ServeFlags): Promise<void> {
   const source = await readSource(flags);
@@ -39,10 +51,12 @@ export async function serve(flags: ServeFlags): Promise<void> {
     // Listened for before anyone is told that the gateway is ready: whoever reads that may stop it at once.
     const stopped = untilStopped(running, screen);
     announce(running, source, flags, screen);
-    const stopWatching =
-      source.kind === "file" ? watch(source.loaded, running, flags, screen) : () => undefined;
+    const watches =
+      source.kind === "file"
+        ? [watch(source.loaded, running, flags, screen), watchPrices(source.loaded.path, running, screen)]
+        : [];
     await stopped;
-    stopWatching();
+    for (const end of watches) end();
     setTimeout(() => process.exit(), LAST_WORDS_MS).unref();
   } finally {
     screen.close();
@@ -108,6 +122,29 @@ function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags, { war
     },
     onProblem: (error) => warn(`config: not taken up, what runs goes on as it was.\n${error.message}`),
   });
+}
+
+const PRICES_POLL_MS = 500;
+
+/** `gateway prices update` replaces the book in one step: what is there is whole. */
+function watchPrices(configPath: string, running: RunningGateway, { warn }: LogScreen): () => void {
+  const path = placeOfBook(configPath);
+  const stampOf = (): string => {
+    const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return stats === undefined ? "" : `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
+  };
+  let stamp = stampOf();
+  const poll = setInterval(() => {
+    const now = stampOf();
+    if (now === stamp) return;
+    stamp = now;
+    try {
+      warn(`prices: ${running.reloadPrices()} is in force`);
+    } catch (error) {
+      warn(`prices: what runs goes on with the prices that it has. ${describe(error)}`);
+    }
+  }, PRICES_POLL_MS).unref();
+  return () => clearInterval(poll);
 }
 
 /** The first signal drains, the second ends at once. So does a terminal that is closed; where nothing is a terminal

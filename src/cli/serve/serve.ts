@@ -3,15 +3,7 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { readListenHost } from "../../config/scalars.ts";
 import { addExamples } from "../examples.ts";
-import type { LogForm } from "../live/request-log.ts";
-
-export interface ServeFlags {
-  readonly config?: string;
-  readonly port?: number;
-  readonly host?: string;
-  readonly demo?: true;
-  readonly log: LogForm;
-}
+import type { ServeFlags } from "./serve-run.ts";
 
 export function serveCommand(): Command {
   const command = new Command("serve")

@@ -1,5 +1,5 @@
-// What `gateway init` does: finds or asks for credentials, writes the file, makes
-// a key for each group. The file's text is init-text.ts.
+// The action of `gateway init`: finds or asks for credentials, writes the config,
+// and creates a key for each group. The file's text comes from init-text.ts.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -13,7 +13,7 @@ import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/shell-word.ts";
 import { type Start, writeConfig } from "./init-text.ts";
 import { type ConfigFlags, describe, formatMoment } from "../config-access.ts";
-import { printSecrets } from "../keys/print.ts";
+import { printSecrets } from "../keys/print-secrets.ts";
 import { askOne, askSecret, askSome, askText, canAsk, fail, tell } from "../terminal.ts";
 import { alignText, measure } from "../text.ts";
 
@@ -106,7 +106,7 @@ export async function init(flags: InitFlags): Promise<void> {
         ? [JSON.stringify({ config: path, keys })]
         : keys.map(({ name, secret }) => `${name.padEnd(8)}${secret}`),
     names,
-    deed: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
+    done: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
   });
   for (const line of describeNext(path, presets)) tell(line);
 }

@@ -1,4 +1,4 @@
-// `gateway run`: the tool as a child that has the terminal to itself.
+// The action of `gateway run`: starts the tool as a child process that owns the terminal.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,17 +7,17 @@ import { z } from "zod";
 import { connect, findTool, type ToolFlags } from "./connection.ts";
 import { tryGateway } from "../control.ts";
 import { openConfig } from "../config-access.ts";
-import type { Prepared } from "./overlay.ts";
+import type { ToolEnvironment } from "./overlay.ts";
 import { prepare } from "./prepare.ts";
 import { fail, refuseUsage, tell } from "../terminal.ts";
 import type { Tool } from "./tools.ts";
 
-interface Start {
+interface Program {
   readonly program: string;
   readonly args: readonly string[];
 }
 
-/** The tool's exit status; a signal that ended it counts as shells count it. */
+/** Returns the tool's exit status, with 128 + N for signal N, as shells do. */
 export async function runTool(name: string, words: readonly string[], flags: ToolFlags): Promise<number> {
   const tool = findTool(name);
   const start = findProgram(tool, words);
@@ -26,25 +26,25 @@ export async function runTool(name: string, words: readonly string[], flags: Too
     tell("No gateway is running for this config: start it with `gateway serve`, or the tool finds nothing.");
   }
   if (connected.key?.isNew === true && connected.running === true)
-    await untilTaken(connected.key.name, flags);
+    await waitUntilKeyIsKnown(connected.key.name, flags);
   return startTool(tool, prepare(tool, connected.connection, process.env), start);
 }
 
-async function startTool(tool: Tool, setting: Prepared, { program, args }: Start): Promise<number> {
-  const env = { ...leaveOut(process.env, setting.unset), ...setting.env };
+async function startTool(tool: Tool, setting: ToolEnvironment, { program, args }: Program): Promise<number> {
+  const env = { ...omitVariables(process.env, setting.unset), ...setting.env };
   const { overlay } = tool;
   if (overlay === undefined || overlay.find(process.env, setting) === null)
-    return wait(program, [...setting.args, ...args], env);
+    return runProgram(program, [...setting.args, ...args], env);
   const folder = mkdtempSync(join(tmpdir(), "gateway-run-"));
   try {
-    const more = overlay.make(process.env, setting, folder);
-    return await wait(program, [...more.args, ...setting.args, ...args], { ...env, ...more.env });
+    const more = overlay.write(process.env, setting, folder);
+    return await runProgram(program, [...more.args, ...setting.args, ...args], { ...env, ...more.env });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function findProgram(tool: Tool, args: readonly string[]): Start {
+function findProgram(tool: Tool, args: readonly string[]): Program {
   const [first, ...rest] = args;
   if (tool.program === null && first === undefined) {
     return refuseUsage(
@@ -60,17 +60,17 @@ function findProgram(tool: Tool, args: readonly string[]): Start {
   return { program, args: tool.program === null ? rest : args };
 }
 
-function leaveOut(env: NodeJS.ProcessEnv, names: readonly string[]): NodeJS.ProcessEnv {
+function omitVariables(env: NodeJS.ProcessEnv, names: readonly string[]): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !names.includes(name)));
 }
 
 const spendSchema = z.object({ spend: z.object({ by_key: z.record(z.string(), z.unknown()) }) });
-const TAKEN_WITHIN_MS = 3000;
+const KEY_RELOAD_WAIT_MS = 3000;
 
-/** A running gateway looks at its config once in a while: until then it would refuse the new key. */
-async function untilTaken(key: string, flags: ToolFlags): Promise<void> {
+/** A running gateway refuses the new key until it has reloaded its config. */
+async function waitUntilKeyIsKnown(key: string, flags: ToolFlags): Promise<void> {
   const { catalog } = openConfig(flags);
-  const deadline = performance.now() + TAKEN_WITHIN_MS;
+  const deadline = performance.now() + KEY_RELOAD_WAIT_MS;
   while (performance.now() < deadline) {
     const state = spendSchema.safeParse(
       await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state"),
@@ -80,18 +80,18 @@ async function untilTaken(key: string, flags: ToolFlags): Promise<void> {
   }
 }
 
-/** Keys pressed on the terminal go to the whole group of processes, the tool included: it decides what they mean. */
-const FROM_TERMINAL = ["SIGINT", "SIGQUIT"] as const;
-const PASSED_ON = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
+/** The terminal sends these to the whole process group, so that the tool gets them anyway. */
+const TERMINAL_SIGNALS = ["SIGINT", "SIGQUIT"] as const;
+const FORWARDED_SIGNALS = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
-async function wait(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  // Before the tool is there: a signal in between would end this process and leave the tool behind.
+async function runProgram(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  // Listen before the tool starts: otherwise a signal could end this process and leave the tool running.
   const waiting: NodeJS.Signals[] = [];
   let send = (signal: NodeJS.Signals): void => void waiting.push(signal);
   const pass = (signal: NodeJS.Signals): void => send(signal);
   const ignore = (): void => {};
-  for (const signal of PASSED_ON) process.on(signal, pass);
-  for (const signal of FROM_TERMINAL) process.on(signal, process.stdin.isTTY ? ignore : pass);
+  for (const signal of FORWARDED_SIGNALS) process.on(signal, pass);
+  for (const signal of TERMINAL_SIGNALS) process.on(signal, process.stdin.isTTY ? ignore : pass);
   const child = Bun.spawn([program, ...args], {
     env,
     stdin: "inherit",

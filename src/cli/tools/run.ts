@@ -1,4 +1,4 @@
-// `gateway run`: its flags. What it does is run-tool.ts, loaded only when asked for.
+// `gateway run`: the flags. The action is in run-tool.ts, which loads only when it runs.
 
 import { Command } from "commander";
 import type { ToolFlags } from "./connection.ts";
@@ -10,14 +10,14 @@ export function runCommand(): Command {
     .description("start a tool that uses this gateway")
     .usage("[options] <tool> [-- args...]")
     .argument("<tool>", "claude, codex, gemini, opencode; openai, anthropic, google (the SDKs)")
-    .argument("[args...]", "what the tool gets; for an SDK, the command that uses it")
+    .argument("[args...]", "the tool's own arguments; for an SDK, the command that uses it")
     .action(async (tool: string, args: string[], flags: ToolFlags) => {
       const { runTool } = await import("./run-tool.ts");
       process.exitCode = await runTool(tool, args, flags);
     });
   return addExamples(addKeyOptions(command), [
-    ["gateway run claude --new", "Claude Code, with a key of its own"],
-    ['GATEWAY_KEY=sk-… gateway run codex -- exec "say hello"', "one prompt to Codex, with a key that exists"],
+    ["gateway run claude --new", "Claude Code with a new key"],
+    ['GATEWAY_KEY=sk-… gateway run codex -- exec "say hello"', "one prompt to Codex, with an existing key"],
     ["gateway run openai --secret - -- python app.py < secret.txt", "a program that uses the OpenAI SDK"],
   ]);
 }

@@ -1,12 +1,12 @@
-// The tools that can be pointed at the gateway, and what each wants to be told. Measured on the clients'
-// released versions. Which key and which address is connection.ts; how it gets to the tool is env and run.
+// The tools that can use the gateway, and the settings that each needs, tested with the released tools. connection.ts
+// finds the key and the address; env and run pass the settings to the tool.
 
 import { type Platform, PLATFORMS } from "../../config/schema.ts";
 import { PLATFORM_ROWS, readPathPrefix, type ToolName } from "../../dialects/platforms.ts";
 import { claudeOverlay } from "./claude.ts";
 import { geminiOverlay } from "./gemini.ts";
 import { MISLEADING } from "./misleading.ts";
-import type { Overlay, Setting } from "./overlay.ts";
+import type { Overlay, ToolSettings } from "./overlay.ts";
 
 export interface Connection {
   /** Without a trailing slash. */
@@ -14,24 +14,24 @@ export interface Connection {
   readonly relayPrefix: string;
   readonly platform: Platform;
   readonly secret: string;
-  /** Names of models that only this gateway knows, such as aliases. */
+  /** Models that only this gateway knows, such as aliases. */
   readonly models: readonly string[];
 }
 
 export interface Tool {
   readonly name: ToolName;
   readonly title: string;
-  /** Null: a library, which whatever command the user names brings along. */
+  /** Null for a library: the user names the command that uses it. */
   readonly program: { readonly name: string; readonly install: string } | null;
   readonly platforms: readonly Platform[];
-  /** Variables that lead the tool past the gateway, or give it another credential. */
+  /** Variables that make the tool bypass the gateway, or give it another credential. */
   readonly misleading: readonly string[];
-  /** Where variables are not enough. */
+  /** For tools that need files as well as variables. */
   readonly overlay?: Overlay;
-  connect(connection: Connection): Setting;
+  connect(connection: Connection): ToolSettings;
 }
 
-/** Where the tool's own paths begin. */
+/** The base of the tool's own paths. */
 function rootOf({ base, platform, relayPrefix }: Connection): string {
   return base + readPathPrefix(platform, relayPrefix);
 }
@@ -51,7 +51,7 @@ const claude: Tool = {
     env: {
       ANTHROPIC_BASE_URL: rootOf(connection),
       ANTHROPIC_AUTH_TOKEN: connection.secret,
-      // Its model menu then shows what the gateway lists.
+      // Its model menu then shows the gateway's models.
       CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
     },
     args: [],
@@ -66,8 +66,8 @@ const codex: Tool = {
   program: { name: "codex", install: "npm install -g @openai/codex" },
   platforms: listPlatforms("codex"),
   misleading: MISLEADING.codex,
-  // It ignores OPENAI_BASE_URL. A provider of its own needs no login and tries no WebSocket. Values that are not
-  // TOML count as plain text, so nothing here needs quotes, which no two shells pass on alike.
+  // Codex ignores OPENAI_BASE_URL. A custom provider needs no login and tries no WebSocket. Values that are not TOML
+  // count as plain text, so nothing here needs quotes, which shells handle differently.
   connect: (connection) => ({
     env: { [CODEX_KEY]: connection.secret },
     args: [
@@ -103,8 +103,8 @@ const opencode: Tool = {
   program: { name: "opencode", install: "npm install -g opencode-ai" },
   platforms: listPlatforms("opencode"),
   misleading: MISLEADING.opencode,
-  // Its own names for providers, so that it knows their models. The others are off: it would pick one of them for
-  // titles and summaries. The empty model lets it choose where the user's own choice is of another provider.
+  // The providers have opencode's own names, so that it knows their models. All others are off: it would use one of
+  // them for titles and summaries. The empty model lets it choose when the user's own choice is of another provider.
   connect: (connection) => {
     const provider = Object.fromEntries(
       PLATFORM_ROWS[connection.platform].makers.map(({ name: id, version }) => [
@@ -123,8 +123,8 @@ const opencode: Tool = {
       provider,
     };
     return {
-      // One of its own plugins sends every request to ChatGPT where the user has signed in there, whatever the
-      // provider's address is. None of them concerns the providers here otherwise.
+      // If the user has signed in to ChatGPT, one of its own plugins sends every request there, regardless of the
+      // provider's address. The other default plugins do not affect these providers.
       env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config), OPENCODE_DISABLE_DEFAULT_PLUGINS: "1" },
       args: [],
     };
@@ -171,7 +171,7 @@ const google: Tool = {
   platforms: listPlatforms("google"),
   misleading: MISLEADING.google,
   connect: (connection) => ({
-    // It prefers this name to GEMINI_API_KEY.
+    // The SDK prefers this variable to GEMINI_API_KEY.
     env: { GOOGLE_GEMINI_BASE_URL: rootOf(connection), GOOGLE_API_KEY: connection.secret },
     args: [],
   }),

@@ -9,7 +9,13 @@ export function openResponsesMeter(contentType: string): Meter {
   return openMeter(contentType, new ResponsesReader());
 }
 
-const ITEM_SHAPE = { id: true, type: true, action: { type: true }, container_id: true } as const;
+const ITEM_SHAPE = {
+  id: true,
+  type: true,
+  action: { type: true },
+  container_id: true,
+  environment: { type: true, container_id: true },
+} as const;
 const RESPONSE_SHAPE = {
   id: true,
   object: true,
@@ -137,6 +143,12 @@ function readBilledCall(item: unknown): BilledCall | null {
       return { kind: "image_generation", feeKey: "" };
     case "code_interpreter_call":
       return { kind: "code_interpreter", feeKey: nameOf(fieldOf(item, "container_id")) ?? "" };
+    case "shell_call": {
+      const environment = fieldOf(item, "environment");
+      // In the client's own shell it costs nothing.
+      if (fieldOf(environment, "type") !== "container_reference") return null;
+      return { kind: "hosted_shell", feeKey: nameOf(fieldOf(environment, "container_id")) ?? "" };
+    }
     default:
       return null;
   }

@@ -1,5 +1,5 @@
-// The attempt loop: channels in their order until one answers. Only before the
-// first byte of an answer reaches the client: what comes after it is relay.ts's.
+// Tries the channels in their order until one responds. This ends before the first byte of a response reaches the
+// client; delivery/relay.ts does the rest.
 
 import { UpstreamFault } from "../../lib/http1/types.ts";
 import { type ChannelResponse, readErrorBody } from "../upstream/answer.ts";
@@ -22,21 +22,21 @@ import {
 type FailedAttempt =
   | {
       readonly failure: Failure;
-      /** What the upstream said, when it said something that a client can be told. */
+      /** The upstream's response, if there is one that a client can get. */
       readonly answer: ChannelResponse | null;
     }
-  /** Nothing is wrong, but what is asked for may be kept on another channel. */
+  /** The channel works, but another one may have stored what the client refers to. */
   | { readonly failure: null; readonly answer: ChannelResponse };
 
-/** One channel's turn. */
+/** One request to one channel, and its circumstances. */
 interface Attempt {
   readonly job: Job;
   readonly candidate: Candidate;
   readonly bill: Bill;
   readonly gateway: Gateway;
-  /** Until the whole job is given up. */
+  /** How long the whole job may still take. */
   readonly leftMs: number;
-  /** Another channel could be tried after this one. */
+  /** No other channel can be tried after this one. */
   readonly isLast: boolean;
 }
 
@@ -50,29 +50,29 @@ export async function failover(job: Job, bill: Bill, gateway: Gateway): Promise<
   for (const candidate of choice.candidates) {
     const leftMs = deadline - performance.now();
     if (tried >= most || leftMs <= 0) break;
-    // While another one was asked it may have come to rest.
+    // A cooldown may have begun while another channel was tried.
     if (last !== null && !channels.admits(candidate, gateway.now())) continue;
     const isLast = ++tried === most;
-    const attempted = await attempt({ job, candidate, bill, gateway, leftMs, isLast });
-    if (!("failure" in attempted)) {
+    const result = await tryChannel({ job, candidate, bill, gateway, leftMs, isLast });
+    if (!("failure" in result)) {
       if (bill.open) channels.keepConversation(choice, candidate, job, bill.match);
-      return attempted;
+      return result;
     }
-    last = attempted;
-    if (endsJob(attempted.failure)) break;
+    last = result;
+    if (endsJob(result.failure)) break;
   }
   if (last === null) throw channels.explainNone(bill.match, gateway.now());
-  return concede(last);
+  return concludeFailure(last);
 }
 
-/** No channel has answered: what the last one said is for the client, or makes it the gateway's error. */
-function concede(last: FailedAttempt): ChannelResponse {
+/** All channels failed. The client gets the last response, or an error of the gateway. */
+function concludeFailure(last: FailedAttempt): ChannelResponse {
   if (last.failure === null) return last.answer;
   if (last.answer?.response.status === 429) return last.answer;
   throw describeFailure(last.failure);
 }
 
-/** The client has left, or the upstream had begun to answer: nothing more is sent. */
+/** Nothing more is sent if the client has disconnected or the upstream had begun to respond. */
 function endsJob(failure: Failure | null): boolean {
   return failure?.kind === "fault" && (hasLeft(failure) || failure.fault.answered);
 }
@@ -83,36 +83,37 @@ function hasLeft(failure: Failure): boolean {
   );
 }
 
-async function attempt(turn: Attempt): Promise<ChannelResponse | FailedAttempt> {
-  const { candidate, bill, gateway } = turn;
+async function tryChannel(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> {
+  const { candidate, bill, gateway } = attempt;
   const { channels } = gateway;
   const isElsewhere = bill.attempts.length > 0 || candidate !== bill.match.candidates[0];
   if (bill.open && isElsewhere) gateway.ledger.attempt(bill.call.id, candidate.channel.name);
   if (bill.open) channels.reportStart(candidate, gateway.now());
   bill.requested = candidate.model;
   const started = performance.now();
-  const attempted = await send(turn);
-  // What is not billed says little of a channel: not every upstream serves it.
-  if (!bill.open) return attempted;
-  if (!("failure" in attempted) || attempted.failure === null) {
+  const result = await send(attempt);
+  // Requests that are not billed say little about a channel, because not every upstream serves them.
+  if (!bill.open) return result;
+  if (!("failure" in result) || result.failure === null) {
     channels.reportAnswer(candidate, performance.now() - started, gateway.now());
-  } else if (hasLeft(attempted.failure) || isShortage(attempted.failure)) {
+  } else if (hasLeft(result.failure) || isShortage(result.failure)) {
     channels.reportLeft(candidate);
   } else {
-    channels.reportFailure(candidate, attempted.failure, gateway.now());
+    channels.reportFailure(candidate, result.failure, gateway.now());
   }
-  return attempted;
+  return result;
 }
 
-async function send(turn: Attempt): Promise<ChannelResponse | FailedAttempt> {
-  const { job, candidate, bill, gateway } = turn;
+async function send(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> {
+  const { job, candidate, bill, gateway } = attempt;
   const { name } = candidate.channel;
   try {
     const onResend = (): void => void bill.attempts.push({ channel: name, error: "reset" });
-    const response = await forward(job, candidate, gateway, { leftMs: turn.leftMs, onResend });
+    const response = await forward(job, candidate, gateway, { leftMs: attempt.leftMs, onResend });
     const answer: ChannelResponse = { response, candidate, whole: null };
-    if (response.status === 404 || mayBlameChannel(response.status)) return await readRefusal(turn, answer);
-    if (!turn.isLast && job.body.stream && response.status === 200) return await lookAhead(turn, answer);
+    if (response.status === 404 || mayBlameChannel(response.status))
+      return await readRefusal(attempt, answer);
+    if (!attempt.isLast && job.body.stream && response.status === 200) return await readHead(attempt, answer);
     bill.attempts.push({ channel: name, status: response.status });
     return answer;
   } catch (fault) {
@@ -126,29 +127,32 @@ async function send(turn: Attempt): Promise<ChannelResponse | FailedAttempt> {
   }
 }
 
-/** The upstream refuses: the channel, or only the request? */
-async function readRefusal(turn: Attempt, answer: ChannelResponse): Promise<ChannelResponse | FailedAttempt> {
-  const { candidate, bill, gateway } = turn;
+/** The upstream refused. Its error body shows whether that is about the channel or about the request. */
+async function readRefusal(
+  attempt: Attempt,
+  answer: ChannelResponse,
+): Promise<ChannelResponse | FailedAttempt> {
+  const { candidate, bill, gateway } = attempt;
   const { channel } = candidate;
   const { response } = answer;
   bill.attempts.push({ channel: channel.name, status: response.status });
-  const whole = redactError(await readErrorBody(response, turn.leftMs), channel);
+  const whole = redactError(await readErrorBody(response, attempt.leftMs), channel);
   const read = readFailure(channel.name, response, whole, gateway.now());
   const failure = read && redactFailure(read, channel);
-  const told = { ...answer, whole };
-  return failure !== null || isKeptElsewhere(turn, told) ? { failure, answer: told } : told;
+  const refusal = { ...answer, whole };
+  return failure !== null || mayBeStoredElsewhere(attempt, refusal) ? { failure, answer: refusal } : refusal;
 }
 
-/** Responses are stored by the channel that made them, and no other knows them. */
-function isKeptElsewhere({ job, isLast }: Attempt, { response, whole }: ChannelResponse): boolean {
+/** Stored responses are known only to the channel that made them. */
+function mayBeStoredElsewhere({ job, isLast }: Attempt, { response, whole }: ChannelResponse): boolean {
   if (isLast || whole === null) return false;
   const { purpose } = job.call.target.endpoint;
   if (purpose === "resource") return response.status === 404;
   return Buffer.from(whole).includes('"previous_response_not_found"');
 }
 
-/** A stream whose first real event is an error is none: another channel may do better. */
-async function lookAhead(
+/** If the first real event of a stream is an error, another channel may succeed. */
+async function readHead(
   { candidate, bill }: Attempt,
   answer: ChannelResponse,
 ): Promise<ChannelResponse | FailedAttempt> {

@@ -15,14 +15,14 @@ import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { responses } from "../../dialects/responses.ts";
 import { type RequestBody, readNames } from "../intake/body.ts";
 
-/** Converts the answers of one request. */
+/** Converts the responses to one request. */
 export interface Bridge {
-  /** What was changed so that the upstream takes the request, for the client to see. */
+  /** What was changed so that the upstream accepts the request. The client sees it in a header. */
   readonly adjusted: readonly string[];
   convertReply(body: Uint8Array): { status: number; body: string };
   convertError(status: number, body: Uint8Array): { status: number; body: string };
   openStream(): ChatStream;
-  /** A whole reply as an event of the upstream's stream. */
+  /** Turns a whole response into an event of the upstream's stream. */
   spreadReply(body: Uint8Array): Uint8Array;
 }
 

@@ -393,12 +393,18 @@ describe("the explanation of a request", () => {
 
 describe("repricing", () => {
   const rates = { input: "4", output: "20", cache_read: "0.4", cache_write_1h: "8", cache_write_5m: "5" };
-  const price: Price = { source: "book test", rates, tiers: [], factors: { "service_tier=flex": "0.5" } };
+  const price: Omit<Price, "source"> = { rates, tiers: [], factors: { "service_tier=flex": "0.5" } };
+  const period = { from: Number.NEGATIVE_INFINITY, hours: null, weekend: null, price };
+  const model = { provider: "anthropic", ids: ["claude-sonnet-4-5"], periods: [period], source: "test" };
   const book: PriceBook = {
-    revision: "test",
-    find: (id) => (id === "claude-sonnet-4-5" ? [{ from: Number.NEGATIVE_INFINITY, price }] : null),
+    date: "test",
+    label: "book test",
+    providers: ["anthropic"],
+    fallbacksOf: () => [],
+    find: (provider, id) => (provider === "anthropic" && id === "claude-sonnet-4-5" ? model : null),
+    listModels: () => [model],
   };
-  const query = { since: null, until: null, book, overrides: new Map() };
+  const query = { since: null, until: null, book, overrides: new Map(), sellerOf: () => undefined };
 
   test("finds requests without a price and with another one, and gives their corrections", () => {
     const path = newLedgerPath();

@@ -337,6 +337,44 @@ describe("a line", () => {
     ).toEqual([]);
   });
 
+  test("with a kind that has no price tells the least that is charged, and is checked for it", () => {
+    const least = (more: object, own: Partial<LineDraft> = {}) =>
+      writeChain([
+        draftOf("req_1", {
+          basis: "unpriced",
+          usage: { input: 1_000_000, code_interpreter: 2 },
+          prices: { input: "3" },
+          official_usd: null,
+          multiplier: "0.5",
+          charge_usd: null,
+          extra: { unpriced_usage: { code_interpreter: 2 }, at_least_usd: "1.5", ...more },
+          ...own,
+        }),
+      ]);
+    expect(findingsOf(least({}))).toEqual([]);
+    expect(findingsOf(least({ at_least_usd: undefined, unpriced_usage: undefined }))).toEqual([]);
+    expect(findingsOf(least({ at_least_usd: "1.6" }))[0]).toContain("at_least_usd is 1.6");
+    expect(findingsOf(least({ at_least_usd: undefined }))[0]).toContain("at_least_usd is undefined");
+    expect(findingsOf(least({ unpriced_usage: { code_interpreter: 3 } }))[0]).toContain(
+      "unpriced_usage.code_interpreter is 3",
+    );
+    expect(findingsOf(least({ unpriced_usage: {} }))[0]).toContain("unpriced_usage.code_interpreter is 0");
+    // Many of one form are read quickly, and are checked all the same.
+    const many = writeChain(
+      Array.from({ length: 5 }, (_, index) =>
+        draftOf(`req_${index}`, {
+          basis: "unpriced",
+          usage: { input: 1_000_000, code_interpreter: 2 },
+          prices: { input: "3" },
+          official_usd: null,
+          charge_usd: null,
+          extra: { unpriced_usage: { code_interpreter: 2 }, at_least_usd: index === 3 ? "4" : "3" },
+        }),
+      ),
+    );
+    expect(findingsOf(many)).toHaveLength(1);
+  });
+
   test("in parts: each part's amount and the sum of their usage are checked", () => {
     const part = (model: string, input: number, amount: string) => ({
       model,

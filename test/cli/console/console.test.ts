@@ -92,7 +92,7 @@ describe("keys", () => {
     const screen = await openKeys();
     expect(Bun.stripANSI(screen.raw())).toMatch(/laptop +claude +messages +active/);
     await pick(screen, 1, "Create a key");
-    await screen.shows("What is the key called?");
+    await screen.shows("Name of the key");
     screen.press(`ci${KEYS.enter}`);
     await screen.shows("○ codex   responses  ×0.8  OpenAI, 20% off");
     await pick(screen, 1, "codex");
@@ -176,7 +176,7 @@ test("a plan is activated, with an end, and deactivated", async () => {
   await pick(screen, 2, "Deactivate a plan");
   await screen.shows("● gold · max");
   screen.press(KEYS.enter);
-  await screen.shows("is not active any more");
+  await screen.shows("is no longer active");
   await leave(screen);
   expect(text()).toContain("active: false");
 });
@@ -228,7 +228,7 @@ describe("the session", () => {
       async () => {
         const screen = await openKeys();
         await pick(screen, 1, "Create a key");
-        await screen.shows("What is the key called?");
+        await screen.shows("Name of the key");
         return screen;
       },
     ],

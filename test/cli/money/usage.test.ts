@@ -72,7 +72,7 @@ test("usage --csv has the same columns whatever was used, and quotes names", asy
   const { stdout } = await run("usage", "--ledger", path, "--by", "key", "--csv");
   const [head, first] = stdout.split("\n");
   expect(head).toStartWith(
-    "key,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,output,reasoning,",
+    "key,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,cache_write_12h,output,reasoning,",
   );
   expect(head).toEndWith(",official_usd,charge_usd,unpriced,unknown,partial");
   expect(first).toStartWith('"c""i,",1,12,11000,0,420,0,350,120,');

@@ -100,7 +100,7 @@ describe("gateway serve on a terminal", () => {
   test("says why a request was refused, below its line where there is no room beside it", async () => {
     const { program, address } = await serve({ columns: 80 });
     await finish(ask(address, { key: "sk-wrong" }));
-    await program.until("refused: This gateway does not know that key.");
+    await program.until("refused: This gateway does not know this key.");
     for (const row of program.screen.rows()) expect(Bun.stringWidth(row)).toBeLessThanOrEqual(80);
   });
 
@@ -220,7 +220,7 @@ describe("gateway serve into a pipe", () => {
     expect(head).toMatch(/^TIME .* FIRST +TOOK +IN +READ +WRITE +OUT +CHARGE +TODAY$/);
     expect(lines).toHaveLength(2);
     expect(lines[1]).toContain("401");
-    expect(lines[1]).toContain("refused: This gateway does not know that key.");
+    expect(lines[1]).toContain("refused: This gateway does not know this key.");
     for (const line of lines) expect(line.slice(head.indexOf("TODAY"))).toMatch(/^\$\d/);
   });
 

@@ -21,7 +21,7 @@ function standIn(folder: TempFolder, name: string, script: string): Record<strin
 }
 
 describe("the tool", () => {
-  test("gets its settings, its arguments, stdin, and gives its exit status", async () => {
+  test("gets its settings, arguments and stdin, and determines the exit status", async () => {
     using folder = makeTempFolder();
     const env = standIn(
       folder,
@@ -36,7 +36,7 @@ describe("the tool", () => {
     expect(stdout).toEndWith("<exec><a b><--json>sk-s\nhello");
   });
 
-  test("is not led past the gateway by what the environment says", async () => {
+  test("does not bypass the gateway because of the environment", async () => {
     using folder = makeTempFolder();
     const env = standIn(
       folder,
@@ -53,7 +53,7 @@ describe("the tool", () => {
     expect(stdout).toBe("||sk-s|kept\n");
   });
 
-  test("does not see any variable of the table, and sends nothing for the gateway to a proxy", async () => {
+  test("sees none of the misleading variables, and sends nothing for the gateway to a proxy", async () => {
     for (const [name, { misleading, program }] of TOOLS) {
       using folder = makeTempFolder();
       const env = standIn(folder, program?.name ?? "app", "env");
@@ -68,7 +68,7 @@ describe("the tool", () => {
     }
   });
 
-  test("may be any program that uses an SDK", async () => {
+  test("can be any program that uses an SDK", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "app", 'echo "$OPENAI_BASE_URL $1"');
     const { stdout } = await run({ folder: folder.path, env }, "run", "openai", ...WHERE, "--", "app", "-x");
@@ -84,7 +84,7 @@ describe("the tool", () => {
     ["anthropic", [], 2, "gateway run anthropic -- python app.py"],
   ];
   for (const [tool, args, status, part] of missing) {
-    test(`${tool} ${args.join(" ")} that is not there: how to have it is told`, async () => {
+    test(`${tool} ${args.join(" ")} is not installed: the error says how to install it`, async () => {
       using folder = makeTempFolder();
       const result = await run(
         { folder: folder.path, env: { PATH: "/nonexistent" } },
@@ -99,7 +99,7 @@ describe("the tool", () => {
   }
 
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
-    test(`gets ${signal}, and what ends it is the exit status`, async () => {
+    test(`gets ${signal}, and its exit status is passed on`, async () => {
       using folder = makeTempFolder();
       const catching = `trap 'echo caught; exit 3' ${signal.slice(3)}; echo ready; for i in $(seq 100); do sleep 0.1; done`;
       const env = standIn(folder, "claude", catching);
@@ -115,7 +115,7 @@ describe("the tool", () => {
     });
   }
 
-  test("that a signal kills counts as shells count it", async () => {
+  test("killed by a signal gives the exit status that shells use", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", "kill -KILL $$");
     expect((await run({ folder: folder.path, env }, "run", "claude", ...WHERE)).status).toBe(137);
@@ -126,7 +126,7 @@ describe("Gemini CLI's home", () => {
   const show =
     'echo "$GEMINI_CLI_HOME"; cat "$GEMINI_CLI_HOME/.gemini/settings.json"; cat "$GEMINI_CLI_HOME/.gemini/GEMINI.md"';
 
-  test("is one with the setting and the user's own files, and gone afterwards", async () => {
+  test("is temporary, with the needed setting and the user's own files", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", show);
     const own = folder.join(".gemini");
@@ -149,7 +149,7 @@ describe("Gemini CLI's home", () => {
     expect(readFileSync(join(own, "GEMINI.md"), "utf8")).toBe("remember");
   });
 
-  test("is the user's own where that says it already", async () => {
+  test("is the user's own if its settings are already right", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", 'echo "[$GEMINI_CLI_HOME]"');
     mkdirSync(folder.join(".gemini"));
@@ -159,7 +159,7 @@ describe("Gemini CLI's home", () => {
     expect(stdout).toBe("[]\n");
   });
 
-  test("does without one of the user's", async () => {
+  test("works if the user has none", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", 'cat "$GEMINI_CLI_HOME/.gemini/settings.json"');
     const { stdout } = await run({ folder: folder.path, env }, "run", "gemini", ...WHERE);
@@ -171,7 +171,7 @@ describe("Gemini CLI's home", () => {
 describe("Claude Code's settings", () => {
   const show = 'echo "$*"; [ "$1" = --settings ] && cat "$2"';
 
-  test("that set variables of their own are overruled by a file for this run, and stay as they are", async () => {
+  test("that set other variables are overridden by a file for this run, and stay unchanged", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", show);
     mkdirSync(folder.join(".claude"));
@@ -189,10 +189,10 @@ describe("Claude Code's settings", () => {
     expect(existsSync(line.split(" ")[1] ?? "")).toBe(false);
     expect(readFileSync(folder.join(".claude/settings.json"), "utf8")).toBe(settings);
     const told = await run({ folder: folder.path, env }, "env", "claude", ...WHERE);
-    expect(told.stderr).toContain(`takes ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`);
+    expect(told.stderr).toContain(`reads ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`);
   });
 
-  test("that exempt hosts of their own from proxies get the gateway's added", async () => {
+  test("that exempt hosts from proxies keep them and gain the gateway's", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", show);
     mkdirSync(folder.join(".claude"));
@@ -207,7 +207,7 @@ describe("Claude Code's settings", () => {
     });
   });
 
-  test("that do not matter are left alone", async () => {
+  test("that do not interfere are ignored", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", show);
     mkdirSync(folder.join(".claude"));
@@ -218,7 +218,7 @@ describe("Claude Code's settings", () => {
 });
 
 describe("a running gateway", () => {
-  test("is found by its config, wherever it listens, and has taken up a new key before the tool starts", async () => {
+  test("is found by its config, whatever its port, and knows a new key before the tool starts", async () => {
     const upstream = startDemoUpstream({ platform: "responses" });
     using runtime = makeTempFolder();
     const gateway = await startGateway({

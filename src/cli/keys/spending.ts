@@ -1,20 +1,20 @@
-// What the ledger tells of a key: when it was last used, and what it has spent.
+// What the ledger knows about a key: when it was last used, and what it has spent.
 
 import { readSums } from "../../billing/ledger/sums.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { formatUsd } from "../../lib/money.ts";
 
-export interface KeyUse {
+export interface KeySpending {
   readonly lastUsed: Date | null;
   /** Decimals in USD; days are UTC. */
   readonly spentToday: string;
   readonly spentTotal: string;
 }
 
-/** By the key's name; for every key of the catalog. */
-export function readKeyUse({ ledger, keys }: Catalog, now: number): (name: string) => KeyUse {
+/** A function from a key's name to its spending. Reads the ledger once. */
+export function readSpending({ ledger, keys }: Catalog, now: number): (name: string) => KeySpending {
   const sums = readSums(ledger.path);
-  const read = (name: string): KeyUse => {
+  const read = (name: string): KeySpending => {
     const time = sums.lastUsed(name);
     const holder = { kind: "key", name } as const;
     return {

@@ -1,5 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { readFirstEvent } from "../../../src/gateway/upstream/stream-head-verdict.ts";
+import {
+  type FirstEvent,
+  readFirstEvent,
+  readStreamHead,
+} from "../../../src/gateway/upstream/stream-head.ts";
+import { UpstreamFault, type UpstreamResponse } from "../../../src/lib/http1/types.ts";
+import { type Chunks, ScriptedResponse } from "../scripted.ts";
 
 const event = (data: unknown, name?: string): string =>
   `${name === undefined ? "" : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`;
@@ -72,3 +78,63 @@ describe("the first event of a stream", () => {
     expect(readFirstEvent(text)).toEqual(expected);
   });
 });
+
+const CUT = new UpstreamFault("cut", "closed", true);
+const PING = 'event: ping\ndata: {"type":"ping"}\n\n';
+const FIRST = 'event: message_start\ndata: {"type":"message_start","message":{}}\n\n';
+
+describe("the beginning of a stream is held until its first event is known", () => {
+  test.each<{ title: string; chunks: Chunks; first: FirstEvent; readBefore: number }>([
+    { title: "a real event", chunks: [FIRST, "more"], first: "good", readBefore: 1 },
+    {
+      title: "a real event in pieces",
+      chunks: [...FIRST.split(""), "more"],
+      first: "good",
+      readBefore: FIRST.length,
+    },
+    { title: "a real event after a ping", chunks: [PING, FIRST, "more"], first: "good", readBefore: 2 },
+    {
+      title: "an error event",
+      chunks: [OVERLOADED],
+      first: { status: 529, message: "Overloaded" },
+      readBefore: 1,
+    },
+    {
+      title: "an error event after a ping",
+      chunks: [PING + OVERLOADED],
+      first: { status: 529, message: "Overloaded" },
+      readBefore: 1,
+    },
+    { title: "only a ping", chunks: [PING], first: "open", readBefore: 2 },
+    { title: "nothing", chunks: [], first: "open", readBefore: 1 },
+    { title: "a fault", chunks: [CUT], first: "open", readBefore: 1 },
+    { title: "a ping and a fault", chunks: [PING, CUT], first: "open", readBefore: 2 },
+    {
+      title: "a comment without end",
+      chunks: [`: ${"x".repeat(300_000)}\n`, "more"],
+      first: "open",
+      readBefore: 1,
+    },
+  ])("$title", async ({ chunks, first, readBefore }) => {
+    const source = new ScriptedResponse({ chunks });
+    let reads = 0;
+    const read = source.read.bind(source);
+    source.read = () => ((reads += 1), read());
+    const head = await readStreamHead(source);
+    expect([head.first, reads]).toEqual([first, readBefore]);
+    expect(await readAll(head.response)).toEqual(await readAll(new ScriptedResponse({ chunks })));
+  });
+});
+
+/** All bytes of a response, and the kind of the fault that ended it. */
+async function readAll(response: UpstreamResponse): Promise<[text: string, fault: string | null]> {
+  let text = "";
+  try {
+    for (let chunk = await response.read(); chunk !== null; chunk = await response.read())
+      text += Buffer.from(chunk);
+    return [text, null];
+  } catch (fault) {
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    return [text, fault.kind];
+  }
+}
