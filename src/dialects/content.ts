@@ -8,7 +8,8 @@ import { openContentMeter } from "./meters/content.ts";
 
 export const content: Dialect = {
   name: "content",
-  sign: (credential, vendor) => [`x-${vendor}-api-key`, credential],
+  // Not the config's `vendor`, which names the header of clients. A channel with another header sets it in `headers`.
+  sign: (credential) => ["x-goog-api-key", credential],
   errorBody: formError,
   errorEvent(error, requestId, at = {}) {
     const body = formError(error, requestId);

@@ -392,7 +392,7 @@ describe("paths", () => {
 });
 
 describe("naming", () => {
-  test("the relay's prefix and the vendor's word are what the config says", async () => {
+  test("the relay's prefix and the vendor of the config are those of clients, not of upstreams", async () => {
     const own = openWorld(() => ({ relay_prefix: "far-away", vendor: "acme" }), { anyCredential: true });
     const content = { target: "/v1beta/models/m:generateContent", body: CONTENTS };
     const relayed = { target: "/far-away/v1/messages", fields: bearer("relay"), body: MESSAGE };
@@ -401,7 +401,12 @@ describe("naming", () => {
     expect((await own.ask({ target: "/far-away/models", fields: bearer("relay") })).status).toBe(200);
     const traced = await own.trace({ ...content, fields: { "x-acme-api-key": keyOf("content") } });
     expect(traced.answer.status).toBe(200);
-    expect(traced.received!.field("x-acme-api-key")).toBe("credential-of-the-channel");
+    expect(traced.received!.field("x-goog-api-key")).toBe("credential-of-the-channel");
+    expect(traced.received!.field("x-acme-api-key")).toBeUndefined();
+    await own.ask({ target: "/v1beta/models", fields: { "x-acme-api-key": keyOf("content") } });
+    const list = own.upstream.listRequests.at(-1)!;
+    expect(list.field("x-goog-api-key")).toBe("credential-of-the-channel");
+    expect(list.field("x-acme-api-key")).toBeUndefined();
     const refused = await own.ask({ ...content, fields: { "x-goog-api-key": keyOf("content") } });
     expect(refused.status).toBe(401);
     expect(refused.text).toContain("x-acme-api-key");

@@ -11,6 +11,7 @@ import {
 } from "../../billing/usage.ts";
 import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type UsageReader } from "./meter.ts";
+import { dropZeros } from "./openai.ts";
 
 export function openMessagesMeter(contentType: string): Meter {
   return openMeter(contentType, new MessagesReader());
@@ -126,7 +127,7 @@ function readParts(counters: Counters): readonly Part[] {
   const iterations = listOf(counters["iterations"]).filter(isObject);
   const apart = iterations.some((pass) => pass["type"] !== "message" || nameOf(pass["model"]) !== undefined);
   const extras = readExtras(counters);
-  if (!apart) return [oneOf(whole, iterations, extras)];
+  if (!apart) return [formOnePart(whole, iterations, extras)];
   const parts = iterations.map((pass): Part => ({
     model: nameOf(pass["model"]) ?? null,
     pass: nameOf(pass["type"]) ?? "message",
@@ -140,18 +141,14 @@ function readParts(counters: Counters): readonly Part[] {
   return parts.map((part) => (part === main ? { ...part, usage: { ...part.usage, ...extras } } : part));
 }
 
-/** The calls of a server tool's loop are kept apart if they add up to the whole: each has its own prompt. */
-function oneOf(whole: Usage, iterations: readonly Counters[], extras: Usage): Part {
+/** The calls of a server tool's loop are listed if they add up to the whole: each has its own prompt. */
+function formOnePart(whole: Usage, iterations: readonly Counters[], extras: Usage): Part {
   const part: Part = { model: null, pass: "message", usage: { ...whole, ...extras } };
   const calls = iterations.map((call) => readUsage(call) ?? {});
   const [first = {}, ...others] = calls;
   const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
   if (others.length === 0 || !Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return part;
   return { ...part, calls: [{ ...first, ...extras }, ...others] };
-}
-
-function dropZeros(usage: Usage): Usage {
-  return Object.fromEntries(Object.entries(usage).filter(([, count]) => count > 0));
 }
 
 function readUsage(counters: Counters): Usage | null {
