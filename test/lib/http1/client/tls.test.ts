@@ -22,6 +22,7 @@ let ca = "";
 let foreignCa = "";
 let local: Identity = { key: "", cert: "" };
 let other: Identity = local;
+let elsewhere: Identity = local;
 let selfSigned: Identity = local;
 
 beforeAll(() => {
@@ -65,6 +66,8 @@ beforeAll(() => {
   selfSigned = { key: read("foreign.key"), cert: foreignCa };
   local = makeLeaf("local", "DNS:localhost,IP:127.0.0.1");
   other = makeLeaf("other", "DNS:other.test");
+  // The proxy of the tests is at localhost: a certificate for it must not do for an origin at 127.0.0.1.
+  elsewhere = makeLeaf("elsewhere", "DNS:localhost,DNS:127.0.0.1,IP:127.0.0.2");
 });
 
 const clients: Client[] = [];
@@ -149,6 +152,34 @@ describe.skipIf(noOpenssl)("over TLS", () => {
       answered: false,
     });
     expect(upstream.requests).toEqual([]);
+  });
+
+  // RFC 6066, section 3: a server name is never an address. Some servers refuse the handshake.
+  test.each([
+    ["localhost", true],
+    ["127.0.0.1", false],
+  ])("the handshake with %s names the server: %p", async (host, named) => {
+    for (const tunnel of [false, true]) {
+      const hello = Promise.withResolvers<Buffer>();
+      const upstream = createServer((socket) => {
+        socket.on("error", () => {});
+        socket.on("data", (bytes: Buffer) => {
+          if (bytes.includes("CONNECT ")) {
+            socket.write("HTTP/1.1 200 OK\r\n\r\n");
+            return;
+          }
+          hello.resolve(bytes);
+          socket.destroy();
+        });
+      });
+      await new Promise<void>((resolve) => upstream.listen(0, resolve));
+      cleanUps.push(() => new Promise((resolve) => upstream.close(resolve)));
+      const address = upstream.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      const via = tunnel ? { proxy: new URL(`http://localhost:${port}`) } : {};
+      expect(await faultAt({ tls: true, host, port, ca, ...via })).toMatchObject({ kind: "tls" });
+      expect([tunnel, (await hello.promise).includes(host)]).toEqual([tunnel, named]);
+    }
   });
 
   test("nothing is sent to an upstream with a self-signed certificate", async () => {
@@ -357,6 +388,19 @@ describe("through a proxy", () => {
     const body = new Uint8Array(8_000_000).fill(7);
     expect((await openClient().send(outbound(origin, { method: "POST", body })).head).status).toBe(200);
     expect(Buffer.compare(upstream.requests[0]?.body ?? Buffer.alloc(0), body)).toBe(0);
+  });
+
+  test.skipIf(noOpenssl)("an origin named by its IP address is verified by that address", async () => {
+    const proxy = await startProxy();
+    const via = { host: "127.0.0.1", proxy: new URL(`http://localhost:${proxy.port}`) };
+    const right = await startTls(local);
+    const inbound = await openClient().send(outbound(originOf(right, via))).head;
+    expect((await readAll(inbound)).toString()).toBe("ok");
+    for (const identity of [other, elsewhere, selfSigned]) {
+      const wrong = await startTls(identity);
+      expect(await faultAt(originOf(wrong, via))).toEqual({ kind: "tls", answered: false });
+      expect(wrong.requests).toEqual([]);
+    }
   });
 
   test.skipIf(noOpenssl)("an origin with another name or authority is still refused", async () => {
