@@ -3,7 +3,8 @@
 import { type Edit, editConfig } from "../../config/edit.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
-import { readGivenSecret, requireUnusedSecret } from "./add.ts";
+import { requireUnusedSecret } from "./add.ts";
+import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import {
   type ConfigFlags,
   describeGroup,
@@ -21,8 +22,7 @@ export interface RemoveFlags extends ConfigFlags {
   readonly yes?: true;
 }
 
-export interface RotateFlags extends ConfigFlags {
-  readonly secret?: string;
+export interface RotateFlags extends ConfigFlags, GivenSecretFlags {
   readonly expires?: string;
   readonly json?: true;
 }
@@ -75,7 +75,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   if (flags.expires === undefined && key.expires !== null && key.expires <= now) {
     refuseUsage(`--expires is missing: "${name}" has expired. Give 30d, a date or never.`);
   }
-  const own = await readGivenSecret(flags.secret);
+  const own = await readGivenSecret(flags);
   const secret = own ?? newSecret();
   await editConfig(path, process.env, (current) => {
     const { index } = findKey(current, name);
