@@ -14,6 +14,7 @@ import {
   readExpiry,
 } from "../config-access.ts";
 import { printSecrets } from "./print-secrets.ts";
+import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
 import { askYes, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
 
 export type ChangeFlags = ConfigFlags;
@@ -40,13 +41,15 @@ export async function removeKeys(names: readonly string[], flags: RemoveFlags): 
     if (!canAsk()) refuseUsage(`--yes is missing: removing ${what} cannot be undone.`);
     if (!(await askYes(`Remove ${what} for good?`))) fail("Nothing was removed.");
   }
-  await editConfig(path, process.env, (current) =>
-    unique
+  await editConfig(path, process.env, (current) => {
+    const edits = unique
       .map((name) => findKey(current, name).index)
       // From the end, so that the indexes still to come stay valid.
       .sort((a, b) => b - a)
-      .map((index): Edit => ({ kind: "remove", path: ["keys", index] })),
-  );
+      .map((index): Edit => ({ kind: "remove", path: ["keys", index] }));
+    removeToolSecrets(unique, path);
+    return edits;
+  });
   tell(`Removed ${what}.`);
 }
 
@@ -86,6 +89,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
     ];
     if (expires !== null) edits.push({ kind: "set", path: at("expires"), value: formatMoment(expires) });
     else if (flags.expires === "never") edits.push({ kind: "remove", path: at("expires") });
+    replaceToolSecret(name, secret, path);
     return edits;
   });
   const { group } = key;
