@@ -54,7 +54,7 @@ describe("help", () => {
     expect(bare.map(({ words }) => words.join(" "))).toEqual([]);
   });
 
-  test("has no example with a command or a flag that there is not", () => {
+  test("has no example with an unknown command or flag", () => {
     const wrong = pages.flatMap((page) => listExamples(page)).filter((line) => !isKnown(line, pages));
     expect(wrong).toEqual([]);
   });
@@ -117,7 +117,7 @@ describe("did you mean", () => {
   }
 });
 
-test("help on a command of a command is that command's", async () => {
+test("help on a subcommand is the subcommand's own", async () => {
   const asked = await run({ folder: "/" }, "help", "keys", "add");
   expect(asked).toEqual(await run({ folder: "/" }, "keys", "add", "--help"));
   expect(asked.stdout).toStartWith("Usage: gateway keys add ");
@@ -133,7 +133,7 @@ test("-v, --version and -V are the same", async () => {
   expect(told).toEqual(told.map(() => ({ status: 0, stdout: `${VERSION}\n`, stderr: "" })));
 });
 
-test("whoever types wrongly is told where to look", async () => {
+test("an error in the arguments names the help to read", async () => {
   const lines = ["keys rm x", "channels list", "env", "serve --port x"];
   const told = await Promise.all(lines.map((line) => run({ folder: "/" }, ...line.split(" "))));
   expect(told.map(({ stderr }) => stderr.trimEnd().split("\n").at(-1))).toEqual([

@@ -52,7 +52,7 @@ const WAYS = [
 ] as const;
 
 describe.skipIf(!existsSync("/dev/full")).each(WAYS)("into %s", (_, runBadly, reason) => {
-  test("a key that was made is told, and what to do", async () => {
+  test("a created key is reported, with what to do", async () => {
     const words = ["keys", "add", "--name", "ci", "--group", "claude"];
     for (const flags of [[], ["--json"]]) {
       const { stderr, status } = await runBadly(...words, ...flags);
@@ -75,7 +75,7 @@ describe.skipIf(!existsSync("/dev/full")).each(WAYS)("into %s", (_, runBadly, re
     expect(status).toBe(1);
   });
 
-  test("so is a key that was rotated", async () => {
+  test("so is a rotated key", async () => {
     const { stderr, status } = await runBadly("keys", "rotate", "laptop");
     expect(stderr).toEndWith(
       'gateway: The key "laptop" was rotated, but the secret could not be shown: `gateway keys rotate laptop` makes another.\n',
@@ -83,7 +83,7 @@ describe.skipIf(!existsSync("/dev/full")).each(WAYS)("into %s", (_, runBadly, re
     expect(status).toBe(1);
   });
 
-  test("so is one made for a tool", async () => {
+  test("so is a key for a tool", async () => {
     const { stderr, status } = await runBadly("env", "claude", "--new");
     expect(stderr).toEndWith(
       'gateway: The key "claude" was made, but the secret could not be shown: `gateway keys rotate claude` makes another.\n',
@@ -91,7 +91,7 @@ describe.skipIf(!existsSync("/dev/full")).each(WAYS)("into %s", (_, runBadly, re
     expect(status).toBe(1);
   });
 
-  test("so are those of a new config", async () => {
+  test("so are the keys of a new config", async () => {
     const { stderr, status } = await runBadly("init", "--yes", "--config", "new.yaml");
     expect(stderr).toContain("new.yaml was written with the key claude, but the secret could not be shown: ");
     expect(stderr).toEndWith("`gateway keys rotate claude` makes another.\n");
