@@ -79,6 +79,29 @@ test("usage --csv has the same columns whatever was used, and quotes names", asy
   expect(first).toEndWith(",0.011106,1.000000000001,0,0,0");
 });
 
+test("usage --csv escapes control characters, and a spreadsheet takes no name for a formula", async () => {
+  const names = ["a\u001B]0;x\u0007", "=1+1", "+1", "-1", "@SUM(A1)", "\tx", "a\u202Eb"];
+  const ledger = writeLedger(names.map((model, index) => ({ id: String(index), model })));
+  const { stdout } = await run("usage", "--ledger", ledger, "--by", "model", "--csv");
+  const cells = stdout
+    .trimEnd()
+    .split("\n")
+    .slice(1)
+    .map((line) => line.split(",")[0]);
+  expect(new Set(cells)).toEqual(
+    new Set([`"'=1+1"`, `"'+1"`, `"'-1"`, `"'@SUM(A1)"`, "\\u0009x", "a\\u001b]0;x\\u0007", "a\\u202eb"]),
+  );
+  const { stdout: table } = await run("usage", "--ledger", ledger, "--by", "model");
+  expect(table).toContain("a\\u202eb ");
+  const { stdout: json } = await run("usage", "--ledger", ledger, "--by", "model", "--json");
+  expect(json).not.toMatch(/[\u007F-\u009F\u202E]/);
+  expect(
+    JSON.parse(json)
+      .rows.map(({ model }: { model: string }) => model)
+      .toSorted(),
+  ).toEqual(names.toSorted());
+});
+
 test("usage reports an empty period, and refuses flags that it cannot read", async () => {
   const none = await run("usage", "--ledger", path, "--since", "2030-01-01");
   expect(none).toMatchObject({ status: 0, stdout: "", stderr: "No requests in this period.\n" });
