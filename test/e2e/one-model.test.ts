@@ -18,7 +18,7 @@ test.each([
   ["passes where nothing depends on it", () => ({}), 200],
 ] as const)("a second model %s", async (_, config, status) => {
   const world = openWorld(config);
-  const { fields, target } = makeRequest("messages");
+  const { fields = {}, target } = makeRequest("messages");
   const body = '{"model":"claude-haiku-4-5","Model":"expensive","max_tokens":9,"messages":[]}';
   const answer = await world.ask({ target, fields, body });
   expect([answer.status, world.upstream.requests.length]).toEqual([status, status === 200 ? 1 : 0]);
