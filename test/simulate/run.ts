@@ -5,12 +5,13 @@ import { checkBooks } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
 import { checkLimits } from "./checks/limits.ts";
 import { checkReleased } from "./checks/released.ts";
+import { happen } from "./happenings.ts";
 import { Client, type Send } from "./clients/client.ts";
 import { numberOf, secretOf } from "./clients/requests.ts";
-import type { ClientPlan, Happening, Plan, RequestPlan } from "./plan/plan.ts";
+import { type ClientPlan, type Plan, platformOf, type RequestPlan } from "./plan/plan.ts";
 import type { Served } from "./program.ts";
 import { type Arrival, GOOD_ANSWER, Upstream } from "./upstreams/upstream.ts";
-import { type Changes, CONFIG, HOME, LEDGER, NO_CHANGES, platformOf, PORT, writeConfig } from "./world/config.ts";
+import { BROKEN_CONFIG, type Changes, CONFIG, NO_CHANGES, PORT, writeConfig } from "./world/config.ts";
 import { Disk, type Inode } from "./world/disk.ts";
 import { Network } from "./world/network.ts";
 import { Killed, type Machine, type Program, type ProgramExports, SimProcess } from "./world/process.ts";
@@ -59,7 +60,6 @@ const LONGEST_US = 3600 * SECOND;
 const GATEWAY = `127.0.0.1:${PORT}`;
 const FINAL = 100;
 const FINAL_NUMBER = 900_000;
-const BROKEN_CONFIG = "channels: [what is this";
 
 export class World implements Machine {
   readonly plan: Plan;
@@ -84,7 +84,7 @@ export class World implements Machine {
   program: ProgramExports | null = null;
   readonly #make: Program;
   readonly #trace: Trace;
-  readonly #upstreams = new Map<string, Upstream>();
+  readonly upstreams = new Map<string, Upstream>();
   #changes: { -readonly [name in keyof Changes]: Changes[name] } = { ...NO_CHANGES };
   #healed = false;
   #ending = false;
@@ -104,11 +104,12 @@ export class World implements Machine {
     this.network.weatherOf = (name) => this.#weatherOf(name);
     this.disk = new Disk(new Random(plan.seed, "disk"));
     for (const client of plan.clients)
-      for (const [index, request] of client.requests.entries()) this.requests.set(`${client.name}r${index}`, request);
+      for (const [index, request] of client.requests.entries())
+        this.requests.set(`${client.name}r${index}`, request);
   }
 
   run(): Outcome {
-    this.#writeConfig();
+    this.writeConfig();
     const watch = {
       requests: this.requests,
       plan: this.plan,
@@ -117,11 +118,12 @@ export class World implements Machine {
       healed: () => this.#healed,
       accuse: (check: string, text: string) => this.accuse(check, text),
     };
-    for (const channel of this.plan.channels) this.#upstreams.set(channel.name, new Upstream(channel, this.network, watch));
+    for (const channel of this.plan.channels)
+      this.upstreams.set(channel.name, new Upstream(channel, this.network, watch));
     this.#boot();
     this.#start(this.plan.clients);
     for (const happening of this.plan.happenings)
-      this.scheduler.after(happening.atMs * 1000, NATURE, happening.kind, () => this.#happen(happening));
+      this.scheduler.after(happening.atMs * 1000, NATURE, happening.kind, () => happen(this, happening));
     const last = Math.max(0, ...this.plan.happenings.map(({ atMs }) => atMs * 1000));
     if (this.#until(() => this.#left === 0 && this.scheduler.now >= last)) {
       this.#heal();
@@ -158,6 +160,15 @@ export class World implements Machine {
     }
   }
 
+  /** A promise failed and nobody heard of it: the real process ends with that. */
+  reject(error: unknown): void {
+    if (error instanceof Killed) return;
+    this.accuse(
+      "crash",
+      `A promise failed, and nobody heard of it: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    );
+  }
+
   /** Runs events until something is so. False: that never came, or the world did not come to rest. */
   #until(reached: () => boolean, within = LONGEST_US): boolean {
     const end = this.scheduler.now + within;
@@ -181,7 +192,12 @@ export class World implements Machine {
   #weatherOf(name: string): Plan["weather"] {
     const random = new Random(this.seed, name, "weather");
     const { latency, window, piece } = this.plan.weather;
-    return { latency: Math.max(4, random.between(latency >> 1, latency * 2)), window, piece };
+    return {
+      latency: Math.max(4, random.between(latency >> 1, latency * 2)),
+      window,
+      // Not all connections: most of the time would go into bytes that come one by one.
+      piece: random.chance(350) ? piece : 0,
+    };
   }
 
   #caught(owner: string, error: unknown): void {
@@ -193,7 +209,7 @@ export class World implements Machine {
 
   // The gateway's life.
 
-  #writeConfig(text = writeConfig(this.plan, this.#changes)): void {
+  writeConfig(text = writeConfig(this.plan, this.#changes)): void {
     const inode = this.disk.create(CONFIG, "file", 0o600, this.wallOffset + this.scheduler.now / 1000);
     inode.write(0, Buffer.from(text));
     this.disk.sync(inode);
@@ -224,7 +240,11 @@ export class World implements Machine {
     const troubled = trouble.failingWrites > 0 || trouble.failingSyncs > 0 || trouble.room < 1e9;
     const broken = this.disk.find(CONFIG)?.content.toString() === BROKEN_CONFIG;
     const known = /ENOSPC|EIO|SQLITE_(?:FULL|IOERR)|EMFILE/.test(text);
-    if (!(troubled && known) && !broken) this.accuse("boot", `The gateway does not start: ${error instanceof Error ? (error.stack ?? text) : text}`);
+    if (!(troubled && known) && !broken)
+      this.accuse(
+        "boot",
+        `The gateway does not start: ${error instanceof Error ? (error.stack ?? text) : text}`,
+      );
     process.kill("killed");
     this.#restartSoon(1000);
   }
@@ -238,7 +258,8 @@ export class World implements Machine {
         if (process.dead) return;
         this.scheduler.note(`${process.name} says (${level}): ${text}`);
         this.notices.push(text);
-        if (text.includes("failed inside") && !text.includes("this process is dead")) this.accuse("inside", text);
+        if (text.includes("failed inside") && !text.includes("this process is dead"))
+          this.accuse("inside", text);
       },
     };
   }
@@ -273,7 +294,7 @@ export class World implements Machine {
     this.#restartSoon(downMs);
   }
 
-  #dieSoon(how: Death["how"], afterSteps: number, downMs: number): void {
+  dieSoon(how: Death["how"], afterSteps: number, downMs: number): void {
     const { process } = this;
     if (process === null || process.dead || this.#healed) return;
     process.killAtStep = process.steps + afterSteps;
@@ -289,7 +310,7 @@ export class World implements Machine {
     });
   }
 
-  #stopGateway(graceMs: number, downMs: number): void {
+  stopGateway(graceMs: number, downMs: number): void {
     const { process, served } = this;
     if (process === null || process.dead || served === null || this.#ending) return;
     this.#ending = true;
@@ -308,7 +329,12 @@ export class World implements Machine {
       },
     );
     this.scheduler.after((graceMs + 10_000) * 1000, NATURE, "is it down?", () => {
-      if (this.#ending && this.process === process && !process.dead && process.frozenUntil < this.scheduler.now - 10 * SECOND)
+      if (
+        this.#ending &&
+        this.process === process &&
+        !process.dead &&
+        process.frozenUntil < this.scheduler.now - 10 * SECOND
+      )
         this.accuse("stop", `The gateway did not stop within its grace of ${graceMs} ms and 10 s more.`);
       this.#ending = false;
     });
@@ -316,97 +342,12 @@ export class World implements Machine {
 
   // What happens to it.
 
-  #happen(happening: Happening): void {
-    switch (happening.kind) {
-      case "kill":
-        this.#dieSoon("killed", happening.afterSteps, happening.downMs);
-        return;
-      case "cut power":
-        this.#dieSoon("without power", happening.afterSteps, happening.downMs);
-        return;
-      case "stop":
-        this.#stopGateway(happening.graceMs, happening.downMs);
-        return;
-      case "second gateway":
-        this.#startSecond();
-        return;
-      case "clock":
-        this.wallOffset += happening.byMs;
-        this.timeWasBent = true;
-        return;
-      case "standstill":
-        this.timeWasBent = true;
-        if (this.process !== null) this.process.frozenUntil = this.scheduler.now + happening.ms * 1000;
-        return;
-      case "disk full":
-        this.#trouble({ room: happening.room }, happening.ms);
-        return;
-      case "disk fails":
-        this.#trouble({ failingWrites: happening.writes, failingSyncs: happening.syncs, shortWrites: happening.short }, happening.ms);
-        return;
-      case "slow disk":
-        this.#trouble({ slowSync: happening.syncMs * 1000 }, happening.ms);
-        return;
-      default:
-        this.#meddle(happening);
-    }
-  }
-
-  #trouble(trouble: Partial<Disk["trouble"]>, ms: number): void {
-    Object.assign(this.disk.trouble, trouble);
-    this.scheduler.after(ms * 1000, NATURE, "the disk is well again", () => this.disk.heal());
-  }
-
-  #meddle(happening: Happening): void {
-    switch (happening.kind) {
-      case "ledger removed":
-        this.#takeAway(LEDGER, null);
-        return;
-      case "ledger moved":
-        this.#takeAway(LEDGER, `${HOME}/moved-${this.scheduler.now}.bak`);
-        return;
-      case "journal removed":
-        // With it goes what the gateway knows of the requests that are in flight: only while none are is it harmless.
-        return;
-      case "sums removed":
-        if (this.disk.find(`${LEDGER}.sums`) !== undefined) this.disk.remove(`${LEDGER}.sums`);
-        return;
-      case "channel off":
-        this.#change({ channelsOff: new Set([this.plan.channels[this.scheduler.random.int(this.plan.channels.length)]!.name]) });
-        return;
-      case "channel on":
-        this.#change({ channelsOff: new Set() });
-        return;
-      case "broken config":
-        this.#writeConfig(BROKEN_CONFIG);
-        this.scheduler.after(3 * SECOND, NATURE, "the config is put right", () => this.#writeConfig());
-        return;
-      case "config touched":
-        this.#change({ comment: `touched at ${this.scheduler.now}` });
-        return;
-      case "key off":
-        this.#change({ keysOff: new Set([happening.client]) });
-        this.scheduler.after(happening.ms * 1000, NATURE, "keys are on again", () => this.#change({ keysOff: new Set() }));
-        return;
-      case "upstream down":
-        this.network.lost.set(`${happening.channel}.test`, happening.how);
-        this.scheduler.after(happening.ms * 1000, NATURE, `${happening.channel} is up again`, () => {
-          this.network.lost.delete(`${happening.channel}.test`);
-        });
-        return;
-      case "idle connections closed":
-        this.#upstreams.get(happening.channel)?.closeIdle(happening.how);
-        return;
-      default:
-    }
-  }
-
-  #change(changes: Partial<Changes>): void {
+  change(changes: Partial<Changes>): void {
     this.#changes = { ...this.#changes, ...changes };
-    this.#writeConfig();
+    this.writeConfig();
   }
 
-  #takeAway(path: string, to: string | null): void {
+  takeAway(path: string, to: string | null): void {
     const inode = this.disk.find(path);
     if (inode === undefined) return;
     this.removed.push({ at: this.scheduler.now, inode });
@@ -415,7 +356,7 @@ export class World implements Machine {
   }
 
   /** It must be told who holds the ledger, and change nothing. */
-  #startSecond(): void {
+  startSecond(): void {
     const { process } = this;
     if (process === null || process.dead || this.served === null || this.#ending) return;
     const second = new SimProcess(this, "second", 5000);
@@ -461,7 +402,7 @@ export class World implements Machine {
     this.disk.heal();
     this.network.lost.clear();
     this.#changes = { ...NO_CHANGES, comment: "as it was" };
-    this.#writeConfig();
+    this.writeConfig();
     if (this.process !== null) this.process.frozenUntil = 0;
     this.#until(() => this.process !== null && !this.process.dead && this.served !== null, 120 * SECOND);
     this.#pass(3 * SECOND);
@@ -473,7 +414,8 @@ export class World implements Machine {
       return gateway.channels.view(gateway.catalog, gateway.now()).some(({ until }) => until !== null);
     };
     if (isResting()) this.#until(() => !isResting(), 70 * 60 * SECOND);
-    if (this.plan.clients.some(({ limits }) => limits.requestsPerMinute !== undefined)) this.#pass(62 * SECOND);
+    if (this.plan.clients.some(({ limits }) => limits.requestsPerMinute !== undefined))
+      this.#pass(62 * SECOND);
   }
 
   /** Each key once more, with nothing in its way: what was held for requests that have ended shows here. */
@@ -495,7 +437,16 @@ export class World implements Machine {
         answers: [GOOD_ANSWER],
       };
       this.requests.set(`${name}r0`, request);
-      return { ...client, name, startMs: index * 50, keepAlive: false, pipelined: false, retries: 0, piece: 0, requests: [request] };
+      return {
+        ...client,
+        name,
+        startMs: index * 50,
+        keepAlive: false,
+        pipelined: false,
+        retries: 0,
+        piece: 0,
+        requests: [request],
+      };
     });
     const arrived = this.arrivals.length;
     this.#start(clients);
@@ -552,6 +503,20 @@ export class World implements Machine {
   }
 }
 
-export function runPlan(plan: Plan, make: Program, tell: ((line: string) => void) | null = null): Outcome {
-  return new World(plan, make, tell).run();
+/** Resolves when the runtime's own loop has turned: it tells only then of promises that nobody heard of. */
+export async function runPlan(
+  plan: Plan,
+  make: Program,
+  tell: ((line: string) => void) | null = null,
+): Promise<Outcome> {
+  const world = new World(plan, make, tell);
+  const onRejection = (error: unknown): void => world.reject(error);
+  process.on("unhandledRejection", onRejection);
+  try {
+    const outcome = world.run();
+    await new Promise((resolve) => setImmediate(resolve));
+    return outcome;
+  } finally {
+    process.off("unhandledRejection", onRejection);
+  }
 }

@@ -4,7 +4,8 @@
 import { createHash } from "node:crypto";
 import { modelOf, numberOf } from "../clients/requests.ts";
 import type { Send } from "../clients/client.ts";
-import type { World } from "../run.ts";
+import type { World, Written } from "../run.ts";
+import type { Counts } from "../upstreams/answers.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 import { HOME, LEDGER } from "../world/config.ts";
 
@@ -30,7 +31,11 @@ interface Line {
 export function checkBooks(world: World): void {
   const texts = readLedger(world);
   if (texts === null) return;
-  const lines = texts.map((text) => JSON.parse(text) as Line);
+  const moved = world.disk.list(HOME).filter((name) => name.endsWith(".bak"));
+  const elsewhere = moved.flatMap(
+    (name) => world.disk.find(`${HOME}/${name}`)?.content.toString().split("\n").filter(isObject) ?? [],
+  );
+  const lines = [...elsewhere, ...texts].map(parseLine);
   checkChain(world, texts);
   checkVerify(world);
   checkOnce(world, lines);
@@ -51,7 +56,10 @@ function readLedger(world: World): string[] | null {
   for (const path of [...rotated.map((name) => `${HOME}/${name}`), LEDGER]) {
     const content = world.disk.find(path)?.content.toString() ?? "";
     if (content !== "" && !content.endsWith("\n")) {
-      world.accuse("torn line", `${path} does not end with a whole line: ${JSON.stringify(content.slice(-120))}`);
+      world.accuse(
+        "torn line",
+        `${path} does not end with a whole line: ${JSON.stringify(content.slice(-120))}`,
+      );
       return null;
     }
     texts.push(...content.split("\n").slice(0, -1));
@@ -60,6 +68,12 @@ function readLedger(world: World): string[] | null {
   if (torn === undefined) return texts;
   world.accuse("torn line", `A line of the ledger is no line: ${JSON.stringify(torn.slice(0, 200))}`);
   return null;
+}
+
+function parseLine(text: string): Line {
+  // A line that is none of ours is found by its missing fields.
+  const line: Line = JSON.parse(text);
+  return line;
 }
 
 function isObject(text: string): boolean {
@@ -73,10 +87,11 @@ function isObject(text: string): boolean {
 
 function checkChain(world: World, texts: readonly string[]): void {
   let prev: string | null = null;
+  // Where somebody took a file away, a link is missing.
+  let gaps = world.removed.length;
   for (const text of texts) {
-    const line = JSON.parse(text) as Line;
-    const first = prev === null && world.removed.length > 0;
-    if (!first && line.prev !== (prev ?? "0".repeat(64))) {
+    const line = parseLine(text);
+    if (line.prev !== (prev ?? "0".repeat(64)) && gaps-- <= 0) {
       world.accuse("chain", `The line ${line.id} does not follow the one before it.`);
       return;
     }
@@ -113,10 +128,16 @@ function checkAmounts(world: World, lines: readonly Line[]): void {
     // Prices are for a million tokens: `sum` has 12 decimals more than a millionth of it.
     const whole = round(sum, 6);
     if (scaled(official, 12) !== whole)
-      world.accuse("amounts", `The official amount of ${line.model} is ${official}, but its usage and prices make ${show(whole)}.`);
+      world.accuse(
+        "amounts",
+        `The official amount of ${line.model} is ${official}, but its usage and prices make ${show(whole)}.`,
+      );
     const product = round(sum * scaled(multiplier, 12), 18);
     if (charge === null || scaled(charge, 12) !== product)
-      world.accuse("amounts", `The charge of ${line.model} (${basis}) is ${charge}, but should be ${show(product)}.`);
+      world.accuse(
+        "amounts",
+        `The charge of ${line.model} (${basis}) is ${charge}, but should be ${show(product)}.`,
+      );
   }
 }
 
@@ -141,12 +162,17 @@ function isRefusal({ status, plan }: Arrival): boolean {
 }
 
 function checkRequests(world: World, lines: readonly Line[]): void {
-  const byNumber = Map.groupBy(lines.filter(({ corrects }) => corrects === undefined), ({ model }) => numberOf(model));
+  const byNumber = Map.groupBy(
+    lines.filter(({ corrects }) => corrects === undefined),
+    ({ model }) => numberOf(model),
+  );
   const sends = Map.groupBy(world.sends, ({ request }) => request.number);
   const arrivals = Map.groupBy(world.arrivals, ({ send }) => send);
-  for (const [number, own] of sends) checkRequest(world, { number, sends: own, lines: byNumber.get(number) ?? [], arrivals });
+  for (const [number, own] of sends)
+    checkRequest(world, { number, sends: own, lines: byNumber.get(number) ?? [], arrivals });
   for (const [number, strays] of byNumber) {
-    if (number === null || !sends.has(number)) world.accuse("one line", `The line ${strays[0]?.id} is of no request: ${strays[0]?.model}.`);
+    if (number === null || !sends.has(number))
+      world.accuse("one line", `The line ${strays[0]?.id} is of no request: ${strays[0]?.model}.`);
   }
 }
 
@@ -164,32 +190,55 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   const arrived = sends.map((send) => arrivals.get(send.name) ?? []);
   // Those that no file of the ledger can be asked for any more.
   const lost = arrived.filter((own) => own.some((arrival) => mayBeLost(world, arrival)));
-  const must = arrived.filter((own) => own.some((arrival) => arrival.whole && !isRefusal(arrival)) && !lost.includes(own));
+  const must = arrived.filter(
+    (own) => own.some((arrival) => arrival.whole && !isRefusal(arrival)) && !lost.includes(own),
+  );
   if (lines.length < must.length) {
-    const shown = must.flat().map(({ channel, attempt, at, plan }) => `${channel} attempt ${attempt} at ${at} (${plan?.kind})`);
-    world.accuse("one line", `${name} reached an upstream and has ${lines.length} of ${must.length} lines: ${shown.join(", ")}.`);
+    const shown = must
+      .flat()
+      .map(({ channel, attempt, at, plan }) => `${channel} attempt ${attempt} at ${at} (${plan?.kind})`);
+    world.accuse(
+      "one line",
+      `${name} reached an upstream and has ${lines.length} of ${must.length} lines: ${shown.join(", ")}.`,
+    );
   }
-  if (lines.length > sends.length) world.accuse("one line", `${name} was sent ${sends.length} times and has ${lines.length} lines.`);
+  if (lines.length > sends.length)
+    world.accuse("one line", `${name} was sent ${sends.length} times and has ${lines.length} lines.`);
   checkSeen(world, name, { arrived: arrived.flat(), lines, lost: lost.length });
   for (const send of sends) checkComplete(world, send, { lines, arrivals: arrivals.get(send.name) ?? [] });
 }
 
 /** No request is sent twice unseen: what an upstream got is among a line's attempts. */
-function checkSeen(world: World, name: string, { arrived, lines, lost }: { arrived: readonly Arrival[]; lines: readonly Line[]; lost: number }): void {
+function checkSeen(
+  world: World,
+  name: string,
+  { arrived, lines, lost }: { arrived: readonly Arrival[]; lines: readonly Line[]; lost: number },
+): void {
   if (lost > 0 || lines.some(({ outcome }) => outcome === "interrupted")) return;
   const worked = arrived.filter((arrival) => arrival.whole && !isRefusal(arrival));
-  const told = lines.flatMap(({ attempts }) => attempts).filter(({ status, error }) => status === undefined || status < 300 || error !== undefined);
+  const told = lines
+    .flatMap(({ attempts }) => attempts)
+    .filter(({ status, error }) => status === undefined || status < 300 || error !== undefined);
   if (worked.length > told.length) {
     const shown = worked.map(({ channel, at }) => `${channel} at ${(at / 1000).toFixed(1)} ms`).join(", ");
-    world.accuse("sent twice unseen", `${name} reached upstreams ${worked.length} times (${shown}), but its lines tell of ${told.length} attempts.`);
+    world.accuse(
+      "sent twice unseen",
+      `${name} reached upstreams ${worked.length} times (${shown}), but its lines tell of ${told.length} attempts.`,
+    );
   }
 }
 
 /** A client that got a whole answer: what it costs is known exactly. */
-function checkComplete(world: World, send: Send, { lines, arrivals }: { lines: readonly Line[]; arrivals: readonly Arrival[] }): void {
+function checkComplete(
+  world: World,
+  send: Send,
+  { lines, arrivals }: { lines: readonly Line[]; arrivals: readonly Arrival[] },
+): void {
   const { reply, end } = send;
   if (end !== "reply" || reply?.status !== 200 || send.orphaned) return;
-  const source = arrivals.findLast((arrival) => arrival.body !== null && arrival.sent && arrival.plan?.kind === "answer");
+  const source = arrivals.findLast(
+    (arrival) => arrival.body !== null && arrival.sent && arrival.plan?.kind === "answer",
+  );
   if (source === undefined || mayBeLost(world, source)) return;
   const id = reply.fields.get("x-request-id");
   const line = lines.find((each) => each.id === id);
@@ -197,15 +246,23 @@ function checkComplete(world: World, send: Send, { lines, arrivals }: { lines: r
     world.accuse("one line", `${send.name} got a whole answer as ${id}, which has no line.`);
     return;
   }
-  if (line.outcome === "interrupted") return;
-  const { input, cacheRead, output } = source.counts;
-  const { usage } = line;
-  const right = (usage["input"] ?? 0) === input && (usage["cache_read"] ?? 0) === cacheRead && (usage["output"] ?? 0) === output;
-  if (!right || line.basis !== "exact" || line.outcome !== "complete")
-    world.accuse(
-      "amounts",
-      `${send.name} got a whole answer of ${input} + ${cacheRead} + ${output} tokens, but its line says ${line.outcome}, ${line.basis}, ${JSON.stringify(usage)}.`,
-    );
+  if (line.outcome !== "interrupted") checkExact(world, send.name, line, source.counts);
+}
+
+function checkExact(world: World, name: string, line: Line, { input, cacheRead, output }: Counts): void {
+  const told = [line.usage["input"], line.usage["cache_read"], line.usage["output"]].map(
+    (count = 0) => count,
+  );
+  if (
+    line.basis === "exact" &&
+    line.outcome === "complete" &&
+    told.join() === [input, cacheRead, output].join()
+  )
+    return;
+  world.accuse(
+    "amounts",
+    `${name} got a whole answer of ${input} + ${cacheRead} + ${output} tokens, but its line says ${line.outcome}, ${line.basis}, ${JSON.stringify(line.usage)}.`,
+  );
 }
 
 /** What the documentation of `sync` lets a power cut take, and what somebody took away himself. */
@@ -222,28 +279,25 @@ const MARGIN_US = 10_000;
 /** Lines that had been written for long enough outlast everything. */
 function checkDurable(world: World, lines: readonly Line[]): void {
   const there = new Set(lines.map(({ id }) => id));
-  const taken = new Set(world.removed.flatMap(({ inode }) => listIds(inode.content.toString())));
-  for (const { id, at, number, inode } of world.written) {
-    if (there.has(id)) continue;
-    const removed = world.removed.find((each) => each.inode === inode);
-    if (removed !== undefined && at <= removed.at) continue;
-    if (taken.has(id) && world.removed.some((each) => each.inode === inode && stillNamed(world, inode))) continue;
-    const cut = world.deaths.find((death) => death.how === "without power" && death.at >= at);
-    const isExcused = cut !== undefined && (world.plan.sync === "never" || at > cut.at - BATCH_US - MARGIN_US - cut.syncMargin || world.timeWasBent);
-    if (isExcused || (cut !== undefined && troubled(world))) continue;
-    const why = removed === undefined ? "" : " It was written into the file that had been taken away.";
-    world.accuse("lost line", `The line ${id} (request ${number}) was written at ${at / 1000} ms and is not in the ledger.${why}`);
+  for (const written of world.written) {
+    const { id, at, number, inode } = written;
+    if (there.has(id) || isExcused(world, written)) continue;
+    const removed = world.removed.some((each) => each.inode === inode);
+    const why = removed ? " It was written into the file that had been taken away." : "";
+    world.accuse(
+      "lost line",
+      `The line ${id} (request ${number}) was written at ${at / 1000} ms and is not in the ledger.${why}`,
+    );
   }
 }
 
-function troubled(world: World): boolean {
-  return world.plan.happenings.some(({ kind }) => kind === "disk fails" || kind === "disk full");
-}
-
-function stillNamed(world: World, inode: unknown): boolean {
-  return [...world.disk.names.values()].includes(inode as never);
-}
-
-function listIds(text: string): string[] {
-  return [...text.matchAll(/^\{"v":1,"id":"([^"]+)"/gm)].map(([, id = ""]) => id);
+function isExcused(world: World, { at, inode }: Written): boolean {
+  const removed = world.removed.find((each) => each.inode === inode);
+  if (removed !== undefined && at <= removed.at) return true;
+  const cut = world.deaths.find((death) => death.how === "without power" && death.at >= at);
+  if (cut === undefined) return false;
+  if (world.plan.sync === "never" || world.timeWasBent) return true;
+  // What a failing disk promises is nothing.
+  if (world.plan.happenings.some(({ kind }) => kind === "disk fails" || kind === "disk full")) return true;
+  return at > cut.at - BATCH_US - MARGIN_US - cut.syncMargin;
 }

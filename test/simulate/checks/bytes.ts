@@ -13,10 +13,17 @@ export function checkBytes(world: World, send: Send): void {
   if (reply === null) return;
   const text = reply.body.toString();
   const fields = [...reply.fields].map(([name, value]) => `${name}: ${value}`).join("\n");
-  const foreign = [...`${fields}\n${text}`.matchAll(/c\d+r\d+s\d+a\d+/g)].find(([mark]) => !mark.startsWith(`${send.name}a`));
-  if (foreign !== undefined) world.accuse("foreign bytes", `${send.name} got bytes of ${foreign[0]}: ${text.slice(0, 200)}`);
+  const foreign = [...`${fields}\n${text}`.matchAll(/c\d+r\d+s\d+a\d+/g)].find(
+    ([mark]) => !mark.startsWith(`${send.name}a`),
+  );
+  if (foreign !== undefined)
+    world.accuse("foreign bytes", `${send.name} got bytes of ${foreign[0]}: ${text.slice(0, 200)}`);
   const leaked = PRIVATE.exec(`${fields}\n${text}`);
-  if (leaked !== null) world.accuse("secrets", `${send.name} got what is not for clients (${leaked[0]}…), with status ${reply.status}.`);
+  if (leaked !== null)
+    world.accuse(
+      "secrets",
+      `${send.name} got what is not for clients (${leaked[0]}…), with status ${reply.status}.`,
+    );
   if (reply.status >= 300 || reply.status === 204) return;
   const arrivals = world.arrivals.filter((arrival) => arrival.send === send.name && arrival.body !== null);
   if (send.client.dialect === "chat") checkConverted(world, send, reply, arrivals);
@@ -31,26 +38,39 @@ function checkSame(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   const source = arrivals.find((arrival) => arrival.body?.subarray(0, body.length).equals(body));
   if (!send.request.stream) {
     if (source === undefined) accuse(world, send, reply, "is no beginning of what its upstream sent");
-    else if (send.end === "reply" && source.body?.length !== body.length) accuse(world, send, reply, "ended cleanly, although it was cut");
+    else if (send.end === "reply" && source.body?.length !== body.length)
+      accuse(world, send, reply, "ended cleanly, although it was cut");
     return;
   }
   if (source !== undefined) {
     const whole = source.body?.length === body.length;
-    if (send.end === "reply" && !whole) accuse(world, send, reply, "ended cleanly and without an error, although it was cut");
+    if (send.end === "reply" && !whole)
+      accuse(world, send, reply, "ended cleanly and without an error, although it was cut");
     return;
   }
-  const [longest = 0] = arrivals.map((arrival) => countSame(arrival.body ?? Buffer.alloc(0), body)).sort((a, b) => b - a);
+  const [longest = 0] = arrivals
+    .map((arrival) => countSame(arrival.body ?? Buffer.alloc(0), body))
+    .sort((a, b) => b - a);
   const tail = body.toString("latin1", longest);
   // What is left may begin inside a word that both have.
-  const begins = Array.from({ length: 24 }, (_, back) => body.toString("latin1", Math.max(0, longest - back)));
+  const begins = Array.from({ length: 24 }, (_, back) =>
+    body.toString("latin1", Math.max(0, longest - back)),
+  );
   if (!begins.some((beginning) => TAIL.test(beginning) || isBeginningOfTail(beginning)))
-    accuse(world, send, reply, `goes on with something that its upstream did not send: ${JSON.stringify(tail.slice(0, 100))}`);
+    accuse(
+      world,
+      send,
+      reply,
+      `goes on with something that its upstream did not send: ${JSON.stringify(tail.slice(0, 100))}`,
+    );
 }
 
 /** The connection may have been lost inside the gateway's own error. */
 function isBeginningOfTail(text: string): boolean {
   const plain = text.replace(/^(?:\r?\n){0,2}/, "");
-  return ["event: error\n", 'data: {"error"', "event: response.failed\n"].some((tail) => tail.startsWith(plain));
+  return ["event: error\n", 'data: {"error"', "event: response.failed\n"].some((tail) =>
+    tail.startsWith(plain),
+  );
 }
 
 function countSame(a: Buffer, b: Buffer): number {
@@ -65,9 +85,11 @@ function checkConverted(world: World, send: Send, reply: Reply, arrivals: readon
   const done = send.request.stream ? /data: \[DONE\]\s*$/.test(text) : ended;
   const said = [...text.matchAll(/c\d+r\d+s\d+a\d+w\d+ /g)].map(([word]) => word).join("");
   const source = arrivals.find((arrival) => wordsOf(arrival).startsWith(said));
-  if (source === undefined) accuse(world, send, reply, "has words that its upstream did not say in this order");
+  if (source === undefined)
+    accuse(world, send, reply, "has words that its upstream did not say in this order");
   else if (done && wordsOf(source) !== said) accuse(world, send, reply, "looks whole, although it was cut");
-  else if (ended && !done && !text.includes('"error"')) accuse(world, send, reply, "ended without its terminal event and without an error");
+  else if (ended && !done && !text.includes('"error"'))
+    accuse(world, send, reply, "ended without its terminal event and without an error");
 }
 
 function wordsOf(arrival: Arrival): string {
@@ -79,5 +101,8 @@ function wordsOf(arrival: Arrival): string {
 function accuse(world: World, send: Send, { status, body, framing }: Reply, text: string): void {
   const { dialect } = send.client;
   const kind = send.request.stream ? "stream" : "answer";
-  world.accuse("bytes", `The ${kind} that ${send.name} got (${dialect}, ${status}, ${framing}, ${body.length} bytes) ${text}.`);
+  world.accuse(
+    "bytes",
+    `The ${kind} that ${send.name} got (${dialect}, ${status}, ${framing}, ${body.length} bytes) ${text}.`,
+  );
 }

@@ -1,9 +1,8 @@
 // Limits of keys: never exceeded beyond what the documentation says.
 
-import type { ClientPlan } from "../plan/plan.ts";
+import { type ClientPlan, platformOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
-import { platformOf } from "../world/config.ts";
 
 export function checkLimits(world: World): void {
   if (world.timeWasBent) return;
@@ -33,7 +32,10 @@ function checkRate(world: World, { key, limits }: ClientPlan, arrivals: readonly
   for (const [index, at] of times.entries()) {
     const until = times[index + most];
     if (until !== undefined && until - at < WINDOW_US) {
-      world.accuse("limits", `The key ${key} may make ${most} requests a minute, and ${most + 1} reached upstreams within ${(until - at) / 1000} ms.`);
+      world.accuse(
+        "limits",
+        `The key ${key} may make ${most} requests a minute, and ${most + 1} reached upstreams within ${(until - at) / 1000} ms.`,
+      );
       return;
     }
   }
@@ -50,15 +52,26 @@ const PRICES: Readonly<Record<string, readonly [input: number, multiplier: numbe
 function checkSpent(world: World, client: ClientPlan, arrivals: readonly Arrival[]): void {
   const limit = Number(client.limits.usdTotal ?? client.limits.usdPerDay ?? Number.POSITIVE_INFINITY);
   const price = PRICES[platformOf(client.dialect)];
-  if (price === undefined || limit === Number.POSITIVE_INFINITY || world.deaths.length > 0 || world.removed.length > 0) return;
+  if (
+    price === undefined ||
+    limit === Number.POSITIVE_INFINITY ||
+    world.deaths.length > 0 ||
+    world.removed.length > 0
+  )
+    return;
   const [input, multiplier] = price;
   let spent = 0;
   const ended: Array<{ at: number; usd: number }> = [];
   for (const arrival of arrivals) {
-    const before = ended.filter(({ at }) => at < arrival.at - 5_000_000).reduce((sum, { usd }) => sum + usd, 0);
+    const before = ended
+      .filter(({ at }) => at < arrival.at - 5_000_000)
+      .reduce((sum, { usd }) => sum + usd, 0);
     // The gateway estimates prompts whose usage it never learns, generously.
     if (before > 3 * limit) {
-      world.accuse("limits", `The key ${client.key} may spend $${limit}; prompts of more than $${before.toFixed(5)} had been read when another request was let in.`);
+      world.accuse(
+        "limits",
+        `The key ${client.key} may spend $${limit}; prompts of more than $${before.toFixed(5)} had been read when another request was let in.`,
+      );
       return;
     }
     if (arrival.status >= 300 || !arrival.whole) continue;

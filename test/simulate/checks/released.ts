@@ -7,10 +7,19 @@ export function checkReleased(world: World): void {
   if (process === null || process.dead || served === null) return;
   const { gateway } = served.running;
   const { open, idle } = gateway.client.stats();
-  if (open !== idle) world.accuse("released", `Nothing is in flight, and ${open - idle} of ${open} connections to upstreams are in use.`);
+  if (open !== idle)
+    world.accuse(
+      "released",
+      `Nothing is in flight, and ${open - idle} of ${open} connections to upstreams are in use.`,
+    );
   // The listener, and connections at rest: those to upstreams, and those of clients that have not closed theirs.
   const sockets = process.sockets.size;
-  if (sockets > idle) world.accuse("released", `Nothing is in flight, and ${sockets - idle} connections of clients are open.`);
+  if (sockets > idle)
+    world.accuse("released", `Nothing is in flight, and ${sockets - idle} connections of clients are open.`);
   const files = [...process.files.values()].map(({ path }) => path);
-  if (files.length > 2) world.accuse("released", `Nothing is in flight, and more files are open than the ledger and its journal: ${files.join(", ")}`);
+  if (files.length > 2)
+    world.accuse(
+      "released",
+      `Nothing is in flight, and more files are open than the ledger and its journal: ${files.join(", ")}`,
+    );
 }

@@ -155,11 +155,7 @@ export class Client {
     if (number >= this.plan.retries || send.end === "left" || send.end === "gave up") return null;
     const backoff = 500 * 2 ** number;
     if (send.end === "lost" || send.end === "refused") return send.reply === null ? backoff : null;
-    const { status, fields } = send.reply ?? { status: 0, fields: new Map<string, string>() };
-    if (fields.get("x-should-retry") === "false") return null;
-    if (![408, 409, 429].includes(status) && status < 500) return null;
-    const asked = Number(fields.get("retry-after") ?? Number.NaN) * 1000;
-    return asked > 0 && asked <= 60_000 ? asked : backoff;
+    return send.reply === null || !mayRetry(send.reply) ? null : (readRetryAfter(send.reply) ?? backoff);
   }
 
   #finish(): void {
@@ -168,6 +164,16 @@ export class Client {
     this.#line?.close();
     this.#watch.done(this);
   }
+}
+
+function mayRetry({ status, fields }: Reply): boolean {
+  if (fields.get("x-should-retry") === "false") return false;
+  return [408, 409, 429].includes(status) || status >= 500;
+}
+
+function readRetryAfter({ fields }: Reply): number | null {
+  const ms = Number(fields.get("retry-after") ?? Number.NaN) * 1000;
+  return ms > 0 && ms <= 60_000 ? ms : null;
 }
 
 interface LineWatch {
@@ -284,7 +290,9 @@ class Line {
     if (this.#sinceRest < slow.everyBytes) return;
     this.#sinceRest = 0;
     this.#end?.setReading(false);
-    this.#scheduler.after(slow.ms * 1000, NATURE, `${this.#plan.name} reads again`, () => this.#end?.setReading(true));
+    this.#scheduler.after(slow.ms * 1000, NATURE, `${this.#plan.name} reads again`, () =>
+      this.#end?.setReading(true),
+    );
   }
 
   #take(send: Send, reply: Reply): void {
@@ -321,7 +329,7 @@ class Line {
     if (how === "gave up") this.#end?.reset();
     const first = this.waiting[0];
     if (first !== undefined) first.reply = this.#reader.current ?? first.reply;
-    for (const send of [...this.waiting]) {
+    for (const send of this.waiting.slice()) {
       // Only the first of them left or gave up; the others lost their connection with it.
       this.#endSend(send, send === first ? how : "lost");
     }

@@ -10,10 +10,15 @@ export interface Reply {
   ended: boolean;
 }
 
+/** The line end behind a chunk's bytes. */
+const AFTER_PAYLOAD = -1;
+
 export class ReplyReader {
-  #came = Buffer.alloc(0);
+  #came: Buffer = Buffer.alloc(0);
   #reply: Reply | null = null;
   #left = 0;
+  /** For bytes that have not come yet. */
+  #waits = false;
   /** What is wrong with the bytes; no reply can be read any more. */
   broken: string | null = null;
 
@@ -66,7 +71,9 @@ export class ReplyReader {
       this.#came = this.#came.subarray(end + 4);
       const status = Number(match[1]);
       if (status < 200) continue;
-      const fields = new Map(lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
+      const fields = new Map(
+        lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
+      );
       this.#begin(status, fields);
       return true;
     }
@@ -78,52 +85,65 @@ export class ReplyReader {
     const none = status === 204 || status === 304;
     const framing = none ? "none" : chunked ? "chunked" : length === undefined ? "close" : "length";
     this.#left = framing === "length" ? Number(length) : framing === "chunked" ? 0 : Number.POSITIVE_INFINITY;
-    this.#reply = { status, fields, body: Buffer.alloc(0), framing, ended: none || this.#left === 0 && framing === "length" };
+    this.#reply = {
+      status,
+      fields,
+      body: Buffer.alloc(0),
+      framing,
+      ended: none || (this.#left === 0 && framing === "length"),
+    };
   }
 
   #readPlain(reply: Reply): void {
     const piece = this.#came.subarray(0, Math.min(this.#left, this.#came.length));
     this.#came = this.#came.subarray(piece.length);
     this.#left -= piece.length;
-    reply.body = Buffer.concat([reply.body, piece]);
+    reply.body = reply.body.length === 0 ? piece : Buffer.concat([reply.body, piece]);
     if (this.#left === 0) reply.ended = true;
   }
 
   #readChunks(reply: Reply): void {
-    for (;;) {
-      if (this.#left > 0) {
-        const piece = this.#came.subarray(0, Math.min(this.#left, this.#came.length));
-        if (piece.length === 0) return;
-        this.#came = this.#came.subarray(piece.length);
-        this.#left -= piece.length;
-        reply.body = Buffer.concat([reply.body, piece]);
-        if (this.#left > 0) return;
-        this.#left = -1;
-      }
-      if (this.#left === -1) {
-        if (this.#came.length < 2) return;
-        if (this.#came[0] !== 13 || this.#came[1] !== 10) {
-          this.broken = "a chunk does not end where it should";
-          return;
-        }
-        this.#came = this.#came.subarray(2);
-        this.#left = 0;
-      }
-      const end = this.#came.indexOf("\r\n");
-      if (end < 0) return;
-      const size = this.#came.toString("latin1", 0, end);
-      if (!/^[0-9a-f]+$/.test(size)) {
-        this.broken = `not a chunk size: ${JSON.stringify(size.slice(0, 40))}`;
-        return;
-      }
-      if (size === "0") {
-        if (this.#came.length < end + 4) return;
-        this.#came = this.#came.subarray(end + 4);
-        reply.ended = true;
-        return;
-      }
-      this.#came = this.#came.subarray(end + 2);
-      this.#left = Number.parseInt(size, 16);
+    while (this.broken === null && !reply.ended) {
+      if (this.#left > 0) this.#readPayload(reply);
+      else if (this.#left === AFTER_PAYLOAD) this.#readPayloadEnd();
+      else this.#readSize(reply);
+      if (this.#waits) break;
     }
+    this.#waits = false;
+  }
+
+  #readPayload(reply: Reply): void {
+    const piece = this.#came.subarray(0, Math.min(this.#left, this.#came.length));
+    this.#came = this.#came.subarray(piece.length);
+    this.#left -= piece.length;
+    reply.body = reply.body.length === 0 ? piece : Buffer.concat([reply.body, piece]);
+    if (this.#left === 0) this.#left = AFTER_PAYLOAD;
+    else this.#waits = true;
+  }
+
+  #readPayloadEnd(): void {
+    if (this.#came.length < 2) {
+      this.#waits = true;
+      return;
+    }
+    if (this.#came[0] !== 13 || this.#came[1] !== 10) this.broken = "a chunk does not end where it should";
+    this.#came = this.#came.subarray(2);
+    this.#left = 0;
+  }
+
+  #readSize(reply: Reply): void {
+    const end = this.#came.indexOf("\r\n");
+    const size = this.#came.toString("latin1", 0, Math.max(0, end));
+    if (end < 0 || (size === "0" && this.#came.length < end + 4)) {
+      this.#waits = true;
+      return;
+    }
+    if (!/^[0-9a-f]+$/.test(size)) {
+      this.broken = `not a chunk size: ${JSON.stringify(size.slice(0, 40))}`;
+      return;
+    }
+    this.#came = this.#came.subarray(size === "0" ? end + 4 : end + 2);
+    this.#left = Number.parseInt(size, 16);
+    reply.ended = size === "0";
   }
 }

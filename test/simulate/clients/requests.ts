@@ -28,11 +28,21 @@ export function secretOf(client: string): string {
 }
 
 export function writeRequest(client: ClientPlan, request: RequestPlan, send: string): Buffer {
-  const { dialect } = client;
-  const { bad, stream } = request;
-  const model = modelOf(dialect, request.number);
+  const { bad } = request;
+  const model = modelOf(client.dialect, request.number);
   const prompt = `${send.replace(/s\d+$/, "")} `.padEnd(request.promptBytes, "please tell me more ");
-  const body = bad === "bad json" ? "{not json" : JSON.stringify(bodyOf(dialect, model, prompt, request));
+  const body =
+    bad === "bad json" ? "{not json" : JSON.stringify(bodyOf(client.dialect, model, prompt, request));
+  const bytes = encode(Buffer.from(body), request.coding);
+  const fields = writeFields(client, request, bytes.length);
+  const path = bad === "unknown path" ? "/v9/none" : pathOf(client.dialect, model, request.stream);
+  const lines = [`POST ${path} HTTP/1.1`, `user-agent: sim/${send}`, ...fields];
+  const head = Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
+  if (bad === "broken chunk") return Buffer.concat([head, Buffer.from("zz\r\n"), bytes]);
+  return Buffer.concat([head, bad === "half a body" ? bytes.subarray(0, bytes.length >> 1) : bytes]);
+}
+
+function pathOf(dialect: Dialect, model: string, stream: boolean): string {
   const action = stream ? "streamGenerateContent?alt=sse" : "generateContent";
   const paths: Readonly<Record<Dialect, string>> = {
     messages: "/v1/messages",
@@ -42,31 +52,36 @@ export function writeRequest(client: ClientPlan, request: RequestPlan, send: str
     "relay-messages": "/relay/v1/messages",
     "relay-content": `/relay/v1beta/models/${model}:${action}`,
   };
-  const secret = bad === "unknown key" ? "sk-nobody" : secretOf(client.key);
-  const key = dialect.includes("content") ? `x-goog-api-key: ${secret}` : dialect.includes("messages") ? `x-api-key: ${secret}` : `authorization: Bearer ${secret}`;
-  const { bytes, coding } = encode(Buffer.from(body), request.coding);
-  const path = bad === "unknown path" ? "/v9/none" : paths[dialect];
-  const chunked = bad === "broken chunk";
-  const fields = [
-    ...(bad === "no host" ? [] : ["host: 127.0.0.1:4141"]),
-    `user-agent: sim/${send}`,
-    key,
-    "content-type: application/json",
-    ...(dialect.includes("messages") ? ["anthropic-version: 2023-06-01"] : []),
-    ...(coding === null ? [] : [`content-encoding: ${coding}`]),
-    ...(chunked ? ["transfer-encoding: chunked"] : [`content-length: ${bytes.length}`]),
-    ...(bad === "two lengths" ? [`content-length: ${bytes.length + 1}`] : []),
-    ...(bad === "expect" ? ["expect: 100-continue"] : []),
-    ...(client.keepAlive ? [] : ["connection: close"]),
-  ];
-  const head = Buffer.from(`POST ${path} HTTP/1.1\r\n${fields.join("\r\n")}\r\n\r\n`);
-  if (chunked) return Buffer.concat([head, Buffer.from("zz\r\n"), bytes]);
-  return Buffer.concat([head, bad === "half a body" ? bytes.subarray(0, bytes.length >> 1) : bytes]);
+  return paths[dialect];
 }
 
-function encode(bytes: Buffer, coding: RequestPlan["coding"]): { bytes: Buffer; coding: RequestPlan["coding"] } {
-  if (coding === "gzip") return { bytes: gzipSync(bytes), coding };
-  return { bytes: coding === "zstd" ? zstdCompressSync(bytes) : bytes, coding };
+function writeKey(dialect: Dialect, secret: string): string {
+  if (dialect.includes("content")) return `x-goog-api-key: ${secret}`;
+  return dialect.includes("messages") ? `x-api-key: ${secret}` : `authorization: Bearer ${secret}`;
+}
+
+function writeFields(
+  { dialect, key, keepAlive }: ClientPlan,
+  { bad, coding }: RequestPlan,
+  length: number,
+): string[] {
+  const fields = [
+    writeKey(dialect, bad === "unknown key" ? "sk-nobody" : secretOf(key)),
+    "content-type: application/json",
+    bad === "broken chunk" ? "transfer-encoding: chunked" : `content-length: ${length}`,
+  ];
+  if (bad !== "no host") fields.push("host: 127.0.0.1:4141");
+  if (bad === "two lengths") fields.push(`content-length: ${length + 1}`);
+  if (bad === "expect") fields.push("expect: 100-continue");
+  if (dialect.includes("messages")) fields.push("anthropic-version: 2023-06-01");
+  if (coding !== null) fields.push(`content-encoding: ${coding}`);
+  if (!keepAlive) fields.push("connection: close");
+  return fields;
+}
+
+function encode(bytes: Buffer, coding: RequestPlan["coding"]): Buffer {
+  if (coding === "gzip") return gzipSync(bytes);
+  return coding === "zstd" ? zstdCompressSync(bytes) : bytes;
 }
 
 function bodyOf(dialect: Dialect, model: string, prompt: string, { stream, maxTokens }: RequestPlan): object {
@@ -75,7 +90,12 @@ function bodyOf(dialect: Dialect, model: string, prompt: string, { stream, maxTo
     case "relay-messages":
       return { model, max_tokens: maxTokens ?? 100, stream, messages: [{ role: "user", content: prompt }] };
     case "responses":
-      return { model, input: prompt, stream, ...(maxTokens === null ? {} : { max_output_tokens: maxTokens }) };
+      return {
+        model,
+        input: prompt,
+        stream,
+        ...(maxTokens === null ? {} : { max_output_tokens: maxTokens }),
+      };
     case "chat":
       return {
         model,

@@ -11,7 +11,7 @@ import {
   type Happening,
   type LimitPlan,
   type Plan,
-  type Platform,
+  platformOf,
   type RequestPlan,
 } from "./plan.ts";
 
@@ -37,10 +37,23 @@ interface Swarm {
   readonly limits: number;
 }
 
-const DIALECTS: readonly Dialect[] = ["messages", "responses", "chat", "content", "relay-messages", "relay-content"];
+const DIALECTS: readonly Dialect[] = [
+  "messages",
+  "responses",
+  "chat",
+  "content",
+  "relay-messages",
+  "relay-content",
+];
 
 /** 2026-11-21 and the days around the ends of months and of a day. */
-const BEGINNINGS = ["2026-11-21T10:00:00Z", "2026-11-30T23:59:40Z", "2026-12-31T23:59:50Z", "2027-02-28T23:58:00Z", "2026-11-21T23:59:55Z"];
+const BEGINNINGS = [
+  "2026-11-21T10:00:00Z",
+  "2026-11-30T23:59:40Z",
+  "2026-12-31T23:59:50Z",
+  "2027-02-28T23:58:00Z",
+  "2026-11-21T23:59:55Z",
+];
 
 export function makePlan(seed: number): Plan {
   const random = new Random(seed, "plan");
@@ -66,13 +79,17 @@ export function makePlan(seed: number): Plan {
     limits: rate(300, 600),
   };
   const channels = makeChannels(random, swarm);
-  const dialects = DIALECTS.filter((dialect) => channels.some(({ platform }) => platform === platformFor(dialect)));
+  const dialects = DIALECTS.filter((dialect) =>
+    channels.some(({ platform }) => platform === platformOf(dialect)),
+  );
   let number = 0;
   const hurry = random.chance(600);
-  const clients = Array.from({ length: random.between(2, 9) }, (_, index): ClientPlan => {
+  const clients = Array.from({ length: random.between(2, 11) }, (_, index): ClientPlan => {
     const name = `c${index}`;
     const limits = random.chance(swarm.limits) ? makeLimits(random) : {};
-    const requests = Array.from({ length: random.between(2, 14) }, () => makeRequest(random, swarm, number++, hurry));
+    const requests = Array.from({ length: random.between(3, 22) }, () =>
+      makeRequest(random, swarm, number++, hurry),
+    );
     return {
       name,
       key: name,
@@ -104,11 +121,6 @@ export function makePlan(seed: number): Plan {
     clients,
     happenings: makeHappenings(random, channels, clients),
   };
-}
-
-function platformFor(dialect: Dialect): Platform {
-  if (dialect === "chat") return "responses";
-  return dialect.startsWith("relay") ? "relay" : (dialect as Platform);
 }
 
 function makeChannels(random: Random, swarm: Swarm): ChannelPlan[] {
@@ -143,9 +155,15 @@ function makeRequest(random: Random, swarm: Swarm, number: number, hurry: boolea
     maxTokens: random.chance(600) ? random.pick([1, 50, 1000]) : null,
     gapMs: hurry ? random.skewed(0, 60) : random.skewed(0, 4000),
     leave: random.chance(swarm.leaving)
-      ? { how: random.pick(["fin", "rst"]), afterBytes: random.chance(500) ? random.skewed(1, 4000) : 1e9, afterMs: random.skewed(0, 3000) }
+      ? {
+          how: random.pick(["fin", "rst"]),
+          afterBytes: random.chance(500) ? random.skewed(1, 4000) : 1e9,
+          afterMs: random.skewed(0, 3000),
+        }
       : null,
-    slow: random.chance(swarm.slowClients) ? { everyBytes: random.between(1, 2000), ms: random.skewed(1, 2000) } : null,
+    slow: random.chance(swarm.slowClients)
+      ? { everyBytes: random.between(1, 2000), ms: random.skewed(1, 2000) }
+      : null,
     bad: random.chance(swarm.bad) ? random.pick(BAD_KINDS) : null,
     coding: random.chance(swarm.bodyCodings) ? random.pick(["gzip", "zstd"]) : null,
     answers: Array.from({ length: random.between(1, 3) }, () => makeAnswer(random, swarm)),
@@ -157,14 +175,23 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
   const bodiless = kind === "bodiless with body";
   return {
     kind,
-    status: kind === "error status" ? random.pick([400, 401, 403, 404, 408, 429, 500, 503, 529]) : bodiless ? random.pick([204, 304]) : 200,
+    status:
+      kind === "error status"
+        ? random.pick([400, 401, 403, 404, 408, 429, 500, 503, 529])
+        : bodiless
+          ? random.pick([204, 304])
+          : 200,
     output: random.skewed(1, 60),
     cacheRead: random.chance(200) ? random.between(1, 50) : 0,
     delayMs: random.skewed(0, 400),
     paceMs: random.chance(swarm.slowUpstreams) ? random.skewed(1, 300) : 0,
-    framing: random.chance(800) ? random.pick(["length", "chunked"]) : random.pick(["length", "chunked", "close"]),
+    framing: random.chance(800)
+      ? random.pick(["length", "chunked"])
+      : random.pick(["length", "chunked", "close"]),
     coding: random.chance(swarm.codings) ? random.pick(["gzip", "br", "zstd"]) : null,
-    cut: random.chance(swarm.cuts) ? { atPerMille: random.between(0, 1000), how: random.pick(["fin", "rst", "fin", "rst", "stall"]) } : null,
+    cut: random.chance(swarm.cuts)
+      ? { atPerMille: random.between(0, 1000), how: random.pick(["fin", "rst", "fin", "rst", "stall"]) }
+      : null,
     interim: random.chance(swarm.interim) ? random.between(1, 3) : 0,
     unasked: random.chance(swarm.unasked) ? { delayMs: random.skewed(0, 20) } : null,
     closes: random.chance(swarm.closing),
@@ -187,23 +214,80 @@ type Make = (random: Random, channels: readonly ChannelPlan[], clients: readonly
 const at = (random: Random): number => random.skewed(20, 12_000);
 
 const KINDS: readonly Make[] = [
-  (random) => ({ kind: "kill", atMs: at(random), afterSteps: random.skewed(1, 80), downMs: random.skewed(1, 3000) }),
-  (random) => ({ kind: "cut power", atMs: at(random), afterSteps: random.skewed(1, 80), downMs: random.between(200, 4000) }),
-  (random) => ({ kind: "stop", atMs: at(random), graceMs: random.skewed(1, 8000), downMs: random.skewed(1, 2000) }),
+  (random) => ({
+    kind: "kill",
+    atMs: at(random),
+    afterSteps: random.skewed(1, 80),
+    downMs: random.skewed(1, 3000),
+  }),
+  (random) => ({
+    kind: "cut power",
+    atMs: at(random),
+    afterSteps: random.skewed(1, 80),
+    downMs: random.between(200, 4000),
+  }),
+  (random) => ({
+    kind: "stop",
+    atMs: at(random),
+    graceMs: random.skewed(1, 8000),
+    downMs: random.skewed(1, 2000),
+  }),
   (random) => ({ kind: "second gateway", atMs: at(random) }),
-  (random) => ({ kind: "clock", atMs: at(random), byMs: random.pick([-3_600_000, -90_000, -500, 700, 61_000, 86_400_000]) }),
+  (random) => ({
+    kind: "clock",
+    atMs: at(random),
+    byMs: random.pick([-3_600_000, -90_000, -500, 700, 61_000, 86_400_000]),
+  }),
   (random) => ({ kind: "standstill", atMs: at(random), ms: random.skewed(50, 40_000) }),
   (random) => ({ kind: "disk full", atMs: at(random), room: random.int(3000), ms: random.skewed(100, 6000) }),
-  (random) => ({ kind: "disk fails", atMs: at(random), writes: random.int(400), syncs: random.int(400), short: random.int(600), ms: random.skewed(100, 6000) }),
-  (random) => ({ kind: "slow disk", atMs: at(random), syncMs: random.skewed(5, 900), ms: random.skewed(100, 6000) }),
-  (random) => ({ kind: random.pick(["ledger removed", "ledger moved", "journal removed", "sums removed"]), atMs: at(random) }),
-  (random) => ({ kind: random.pick(["channel off", "channel on", "broken config", "config touched"]), atMs: at(random) }),
-  (random, _, clients) => ({ kind: "key off", atMs: at(random), client: random.pick(clients).name, ms: random.between(300, 4000) }),
-  (random, channels) => ({ kind: "upstream down", atMs: at(random), channel: random.pick(channels).name, how: random.pick(["ECONNREFUSED", "silent", "ENOTFOUND"]), ms: random.skewed(100, 9000) }),
-  (random, channels) => ({ kind: "idle connections closed", atMs: at(random), channel: random.pick(channels).name, how: random.pick(["fin", "rst"]) }),
+  (random) => ({
+    kind: "disk fails",
+    atMs: at(random),
+    writes: random.int(400),
+    syncs: random.int(400),
+    short: random.int(600),
+    ms: random.skewed(100, 6000),
+  }),
+  (random) => ({
+    kind: "slow disk",
+    atMs: at(random),
+    syncMs: random.skewed(5, 900),
+    ms: random.skewed(100, 6000),
+  }),
+  (random) => ({
+    kind: random.pick(["ledger removed", "ledger moved", "sums removed"]),
+    atMs: at(random),
+  }),
+  (random) => ({
+    kind: random.pick(["channel off", "channel on", "broken config", "config touched"]),
+    atMs: at(random),
+  }),
+  (random, _, clients) => ({
+    kind: "key off",
+    atMs: at(random),
+    client: random.pick(clients).name,
+    ms: random.between(300, 4000),
+  }),
+  (random, channels) => ({
+    kind: "upstream down",
+    atMs: at(random),
+    channel: random.pick(channels).name,
+    how: random.pick(["ECONNREFUSED", "silent", "ENOTFOUND"]),
+    ms: random.skewed(100, 9000),
+  }),
+  (random, channels) => ({
+    kind: "idle connections closed",
+    atMs: at(random),
+    channel: random.pick(channels).name,
+    how: random.pick(["fin", "rst"]),
+  }),
 ];
 
-function makeHappenings(random: Random, channels: readonly ChannelPlan[], clients: readonly ClientPlan[]): Happening[] {
+function makeHappenings(
+  random: Random,
+  channels: readonly ChannelPlan[],
+  clients: readonly ClientPlan[],
+): Happening[] {
   if (random.chance(350)) return [];
   // A few kinds in each run, some of them several times.
   const kinds = KINDS.filter(() => random.chance(180));

@@ -4,6 +4,20 @@
 export type Dialect = "messages" | "responses" | "chat" | "content" | "relay-messages" | "relay-content";
 export type Platform = "messages" | "responses" | "content" | "relay";
 
+export function platformOf(dialect: Dialect): Platform {
+  switch (dialect) {
+    case "messages":
+    case "responses":
+    case "content":
+      return dialect;
+    case "chat":
+      return "responses";
+    case "relay-messages":
+    case "relay-content":
+      return "relay";
+  }
+}
+
 export interface Plan {
   readonly seed: number;
   /** Wall clock at the beginning, milliseconds since 1970. */
@@ -82,11 +96,27 @@ export interface LeavePlan {
   readonly afterMs: number;
 }
 
-export const BAD_KINDS = ["no host", "two lengths", "broken chunk", "bad json", "unknown key", "unknown path", "half a body", "expect"] as const;
+export const BAD_KINDS = [
+  "no host",
+  "two lengths",
+  "broken chunk",
+  "bad json",
+  "unknown key",
+  "unknown path",
+  "half a body",
+  "expect",
+] as const;
 export type BadKind = (typeof BAD_KINDS)[number];
 
 export interface AnswerPlan {
-  readonly kind: "answer" | "error status" | "error event" | "silence" | "garbage" | "bodiless with body" | "close at once";
+  readonly kind:
+    | "answer"
+    | "error status"
+    | "error event"
+    | "silence"
+    | "garbage"
+    | "bodiless with body"
+    | "close at once";
   readonly status: number;
   readonly output: number;
   readonly cacheRead: number;
@@ -119,11 +149,22 @@ export type Happening = { readonly atMs: number } & (
   | { readonly kind: "clock"; readonly byMs: number }
   | { readonly kind: "standstill"; readonly ms: number }
   | { readonly kind: "disk full"; readonly room: number; readonly ms: number }
-  | { readonly kind: "disk fails"; readonly writes: number; readonly syncs: number; readonly short: number; readonly ms: number }
+  | {
+      readonly kind: "disk fails";
+      readonly writes: number;
+      readonly syncs: number;
+      readonly short: number;
+      readonly ms: number;
+    }
   | { readonly kind: "slow disk"; readonly syncMs: number; readonly ms: number }
-  | { readonly kind: "ledger removed" | "ledger moved" | "journal removed" | "sums removed" }
+  | { readonly kind: "ledger removed" | "ledger moved" | "sums removed" }
   | { readonly kind: "channel off" | "channel on" | "broken config" | "config touched" }
   | { readonly kind: "key off"; readonly client: string; readonly ms: number }
-  | { readonly kind: "upstream down"; readonly channel: string; readonly how: "ECONNREFUSED" | "silent" | "ENOTFOUND"; readonly ms: number }
+  | {
+      readonly kind: "upstream down";
+      readonly channel: string;
+      readonly how: "ECONNREFUSED" | "silent" | "ENOTFOUND";
+      readonly ms: number;
+    }
   | { readonly kind: "idle connections closed"; readonly channel: string; readonly how: "fin" | "rst" }
 );

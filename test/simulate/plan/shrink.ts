@@ -12,12 +12,24 @@ export interface Shrinking {
 }
 
 /** `fails`: the plan still fails the check. Tries no more than `most` plans. */
-export function shrink(plan: Plan, fails: (plan: Plan) => boolean, most = 600): Shrinking {
+export async function shrink(
+  plan: Plan,
+  fails: (plan: Plan) => boolean | Promise<boolean>,
+  most = 600,
+): Promise<Shrinking> {
   let best = plan;
   let tries = 0;
   for (;;) {
     const before = best;
-    for (const list of [cutClients, cutRequests, cutHappenings, cutChannels, simplifyWorld, simplifyClients, simplifyRequests]) {
+    for (const list of [
+      cutClients,
+      cutRequests,
+      cutHappenings,
+      cutChannels,
+      simplifyWorld,
+      simplifyClients,
+      simplifyRequests,
+    ]) {
       // What is taken away first changes what comes next, so each kind is listed anew after it worked.
       for (let index = 0; tries < most;) {
         const candidate = list(best)[index];
@@ -27,7 +39,7 @@ export function shrink(plan: Plan, fails: (plan: Plan) => boolean, most = 600): 
           continue;
         }
         tries++;
-        if (fails(candidate)) best = candidate;
+        if (await fails(candidate)) best = candidate;
         else index++;
       }
     }
@@ -39,9 +51,11 @@ function cutClients(plan: Plan): Cut[] {
   const { clients } = plan;
   if (clients.length < 2) return [];
   const half = clients.length >> 1;
-  return [clients.slice(0, half), clients.slice(half), ...clients.map((_, index) => clients.toSpliced(index, 1))].map(
-    (left) => ({ ...plan, clients: left }),
-  );
+  return [
+    clients.slice(0, half),
+    clients.slice(half),
+    ...clients.map((_, index) => clients.toSpliced(index, 1)),
+  ].map((left) => ({ ...plan, clients: left }));
 }
 
 function cutRequests(plan: Plan): Cut[] {
@@ -49,7 +63,11 @@ function cutRequests(plan: Plan): Cut[] {
     const { requests } = client;
     if (requests.length < 2) return [];
     const half = requests.length >> 1;
-    const lefts = [requests.slice(0, half), requests.slice(half), ...requests.map((_, index) => requests.toSpliced(index, 1))];
+    const lefts = [
+      requests.slice(0, half),
+      requests.slice(half),
+      ...requests.map((_, index) => requests.toSpliced(index, 1)),
+    ];
     return lefts.map((left) => withClient(plan, at, { ...client, requests: left }));
   });
 }
@@ -63,9 +81,13 @@ function cutHappenings(plan: Plan): Cut[] {
 function cutChannels(plan: Plan): Cut[] {
   return plan.channels.map((channel, index) => {
     const others = plan.channels.toSpliced(index, 1);
-    const needed = plan.clients.some(({ dialect }) => (dialect === "chat" ? "responses" : dialect.split("-")[0]) === channel.platform);
+    const needed = plan.clients.some(
+      ({ dialect }) => (dialect === "chat" ? "responses" : dialect.split("-")[0]) === channel.platform,
+    );
     const isLast = others.every(({ platform }) => platform !== channel.platform);
-    const named = plan.happenings.some((happening) => "channel" in happening && happening.channel === channel.name);
+    const named = plan.happenings.some(
+      (happening) => "channel" in happening && happening.channel === channel.name,
+    );
     return (needed && isLast) || others.length === 0 || named ? null : { ...plan, channels: others };
   });
 }
@@ -82,15 +104,27 @@ function simplifyWorld(plan: Plan): Cut[] {
     ...plan.channels.map((channel, index) =>
       channel.idleCloseMs === 0 && channel.keepAliveSeconds === 0
         ? null
-        : { ...plan, channels: plan.channels.with(index, { ...channel, idleCloseMs: 0, keepAliveSeconds: 0 }) },
+        : {
+            ...plan,
+            channels: plan.channels.with(index, { ...channel, idleCloseMs: 0, keepAliveSeconds: 0 }),
+          },
     ),
   ];
 }
 
-const SIMPLE_CLIENT: Partial<ClientPlan> = { pipelined: false, retries: 0, piece: 0, limits: {}, startMs: 0, keepAlive: true };
+const SIMPLE_CLIENT: Partial<ClientPlan> = {
+  pipelined: false,
+  retries: 0,
+  piece: 0,
+  limits: {},
+  startMs: 0,
+  keepAlive: true,
+};
 
 function simplifyClients(plan: Plan): Cut[] {
-  return plan.clients.flatMap((client, at) => simplify(client, SIMPLE_CLIENT).map((each) => each && withClient(plan, at, each)));
+  return plan.clients.flatMap((client, at) =>
+    simplify(client, SIMPLE_CLIENT).map((each) => each && withClient(plan, at, each)),
+  );
 }
 
 const SIMPLE_REQUEST: Partial<RequestPlan> = {
@@ -111,7 +145,8 @@ function simplifyRequests(plan: Plan): Cut[] {
     client.requests.flatMap((request, index) => {
       const put = (changed: RequestPlan | null): Cut =>
         changed && withClient(plan, at, { ...client, requests: client.requests.with(index, changed) });
-      const last = request.answers.length === 0 ? [] : [put({ ...request, answers: request.answers.slice(0, -1) })];
+      const last =
+        request.answers.length === 0 ? [] : [put({ ...request, answers: request.answers.slice(0, -1) })];
       const answers = request.answers.flatMap((answer, place) =>
         [isGood(answer) ? null : GOOD_ANSWER, ...simplify(answer, SIMPLE_ANSWER)].map((each) =>
           put(each && { ...request, answers: request.answers.with(place, each) }),

@@ -3,7 +3,8 @@
 import type { AnswerPlan, Plan } from "./plan.ts";
 
 /** What of the trace is worth telling: not every byte and timer. */
-const WORTH = / is sent | ends \(| gets (?!GET)| answers |says \(|is killed|does not start|FAILED|without power| sends RST|started again|has stopped|everything works|second gateway|: (?:kill|cut power|stop|clock|standstill|disk|slow disk|ledger|sums|channel|broken config|config touched|key off|upstream down|idle connections)/;
+const WORTH =
+  / is sent | ends \(| gets (?!GET)| answers |says \(|is killed|does not start|FAILED|without power| sends RST|started again|has stopped|everything works|second gateway|: (?:kill|cut power|stop|clock|standstill|disk|slow disk|ledger|sums|channel|broken config|config touched|key off|upstream down|idle connections)/;
 
 /** Null: not worth telling. */
 export function tellLine(line: string): string | null {
@@ -28,9 +29,13 @@ export function tellPlan(plan: Plan): string[] {
         const parts = [
           stream ? "a stream" : "an answer",
           ...(bad === null ? [] : [`sent wrongly: ${bad}`]),
-          ...(leave === null ? [] : [`leaves by ${leave.how} after ${leave.afterMs} ms or ${leave.afterBytes} bytes`]),
+          ...(leave === null
+            ? []
+            : [`leaves by ${leave.how} after ${leave.afterMs} ms or ${leave.afterBytes} bytes`]),
           ...(slow === null ? [] : ["reads slowly"]),
-          answers.length === 0 ? "answered rightly" : `answered with: ${answers.map(tellAnswer).join(", then ")}`,
+          answers.length === 0
+            ? "answered rightly"
+            : `answered with: ${answers.map(tellAnswer).join(", then ")}`,
         ];
         return `  ${client.name}r${index}: ${parts.join("; ")}`;
       }),

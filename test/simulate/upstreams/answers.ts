@@ -60,8 +60,16 @@ function writeMessages(question: Question): AnswerText {
     const content = [{ type: "text", text: words.join("") }];
     return json({ ...message, content, stop_reason: "end_turn", stop_sequence: null, usage });
   }
-  const start = { ...message, content: [], stop_reason: null, stop_sequence: null, usage: { ...usage, output_tokens: 1 } };
-  const deltas = words.map((text) => named({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } }));
+  const start = {
+    ...message,
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { ...usage, output_tokens: 1 },
+  };
+  const deltas = words.map((text) =>
+    named({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } }),
+  );
   const begun = [
     named({ type: "message_start", message: start }),
     named({ type: "content_block_start", index: 0, content_block: { type: "text", text: "" } }),
@@ -76,7 +84,12 @@ function writeMessages(question: Question): AnswerText {
           named({
             type: "message_delta",
             delta: { stop_reason: "end_turn", stop_sequence: null },
-            usage: { input_tokens: counts.input, cache_creation_input_tokens: 0, cache_read_input_tokens: counts.cacheRead, output_tokens: counts.output },
+            usage: {
+              input_tokens: counts.input,
+              cache_creation_input_tokens: 0,
+              cache_read_input_tokens: counts.cacheRead,
+              output_tokens: counts.output,
+            },
           }),
           named({ type: "message_stop" }),
         ]
@@ -108,7 +121,13 @@ function writeResponses(question: Question): AnswerText {
     service_tier: "default",
   };
   const part = { type: "output_text", annotations: [], logprobs: [], text };
-  const item = { id: `item_${mark}`, type: "message", status: "completed", role: "assistant", content: [part] };
+  const item = {
+    id: `item_${mark}`,
+    type: "message",
+    status: "completed",
+    role: "assistant",
+    content: [part],
+  };
   const whole = { ...shell, status: "completed", output: [item], usage };
   if (!stream) return json(whole);
   let sequence = 0;
@@ -118,11 +137,20 @@ function writeResponses(question: Question): AnswerText {
   const begun = [
     step("response.created", { response: open }),
     step("response.in_progress", { response: open }),
-    step("response.output_item.added", { output_index: 0, item: { ...item, status: "in_progress", content: [] } }),
+    step("response.output_item.added", {
+      output_index: 0,
+      item: { ...item, status: "in_progress", content: [] },
+    }),
     step("response.content_part.added", { ...at, part: { ...part, text: "" } }),
   ];
   const deltas = words.map((delta) => step("response.output_text.delta", { ...at, delta, logprobs: [] }));
-  const failed = { ...shell, status: "failed", error: { code: "server_error", message: `Failed ${mark}` }, output: [], usage: null };
+  const failed = {
+    ...shell,
+    status: "failed",
+    error: { code: "server_error", message: `Failed ${mark}` },
+    output: [],
+    usage: null,
+  };
   const pieces =
     failsAfter === null
       ? [
@@ -148,7 +176,13 @@ function writeContent(question: Question): AnswerText {
     totalTokenCount: prompt + output,
   });
   const chunk = (text: string, output: number, finishReason?: string): object => ({
-    candidates: [{ content: { parts: [{ text }], role: "model" }, ...(finishReason === undefined ? {} : { finishReason }), index: 0 }],
+    candidates: [
+      {
+        content: { parts: [{ text }], role: "model" },
+        ...(finishReason === undefined ? {} : { finishReason }),
+        index: 0,
+      },
+    ],
     usageMetadata: usage(output),
     modelVersion: model,
     responseId: mark,
@@ -158,7 +192,9 @@ function writeContent(question: Question): AnswerText {
   const chunks = words.map((word, index) => write(chunk(word, index + 1)));
   const error = write({ error: { code: 503, message: `Overloaded ${mark}`, status: "UNAVAILABLE" } });
   const pieces =
-    failsAfter === null ? [...chunks, write(chunk("", counts.output, "STOP"))] : [...chunks.slice(0, failsAfter), error];
+    failsAfter === null
+      ? [...chunks, write(chunk("", counts.output, "STOP"))]
+      : [...chunks.slice(0, failsAfter), error];
   return { type: "text/event-stream", pieces };
 }
 

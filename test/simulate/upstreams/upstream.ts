@@ -117,7 +117,8 @@ class Line {
     const { watch } = this.#upstream;
     const text = bytes.toString("latin1");
     for (const secret of watch.secrets) {
-      if (text.includes(secret)) watch.accuse("secrets", `A client's key went to the upstream ${this.#end.name}.`);
+      if (text.includes(secret))
+        watch.accuse("secrets", `A client's key went to the upstream ${this.#end.name}.`);
     }
     this.#came = Buffer.concat([this.#came, bytes]);
     if (!this.#busy) this.#read();
@@ -172,41 +173,71 @@ class Line {
     const { plan, watch } = this.#upstream;
     const own = credentialOf(plan.name);
     const shown = [field("authorization"), field("x-api-key"), field("x-goog-api-key")].join(" ");
-    if (!shown.includes(own)) watch.accuse("secrets", `The upstream ${plan.name} was not shown its own credential, but: ${shown}`);
+    if (!shown.includes(own))
+      watch.accuse("secrets", `The upstream ${plan.name} was not shown its own credential, but: ${shown}`);
   }
 
   #answer(arrival: Arrival, request: { method: string; target: string; body: Buffer }): void {
-    const { watch, plan } = this.#upstream;
+    const { plan } = this.#upstream;
     if (arrival.send === "") {
       this.#answerList(arrival, request.target);
       return;
     }
-    const id = arrival.send.replace(/s\d+$/, "");
-    const asked = watch.requests.get(id);
-    const send = Number(/s(\d+)$/.exec(arrival.send)?.[1] ?? 0);
-    // The answers of a plan are for all sends of a request, one after another.
-    const before = watch.arrivals.filter((other) => other !== arrival && other.send.startsWith(`${id}s`)).length;
-    const answer = (watch.healed() ? undefined : asked?.answers[before]) ?? { ...GOOD_ANSWER, output: 3 + (send % 5) };
+    const answer = this.#choose(arrival);
     arrival.plan = answer;
     const { target, body } = request;
-    const wire: Wire = target.includes("/v1beta/") ? "content" : target.startsWith("/v1/messages") ? "messages" : "responses";
     const text = body.toString();
     arrival.stream = target.includes(":streamGenerateContent") || /"stream": ?true/.test(text);
     arrival.model = /models\/([^:]+):/.exec(target)?.[1] ?? /"model": ?"([^"]+)"/.exec(text)?.[1] ?? "";
     arrival.estimated = Math.ceil(body.length / 4);
     const cached = Math.min(answer.cacheRead, arrival.estimated);
     arrival.counts = { input: arrival.estimated - cached, cacheRead: cached, output: answer.output };
-    this.#script(arrival, answer, wire, credentialOf(plan.name));
+    this.#script(arrival, answer, wireOf(target), credentialOf(plan.name));
+  }
+
+  /** The answers of a plan are for all sends of a request, one after another. */
+  #choose(arrival: Arrival): AnswerPlan {
+    const { watch } = this.#upstream;
+    const id = arrival.send.replace(/s\d+$/, "");
+    const before = watch.arrivals.filter(
+      (other) => other !== arrival && other.send.startsWith(`${id}s`),
+    ).length;
+    const planned = watch.healed() ? undefined : watch.requests.get(id)?.answers[before];
+    return planned ?? { ...GOOD_ANSWER, output: 3 + (before % 5) };
   }
 
   #answerList(arrival: Arrival, target: string): void {
     const body = target.includes("v1beta")
-      ? { models: [{ name: "models/gemini-2.5-flash", displayName: "x", supportedGenerationMethods: ["generateContent"] }] }
-      : { object: "list", data: [{ id: "claude-sonnet-4-5", object: "model", type: "model", created_at: "2025-01-01T00:00:00Z", display_name: "x" }], has_more: false };
+      ? {
+          models: [
+            {
+              name: "models/gemini-2.5-flash",
+              displayName: "x",
+              supportedGenerationMethods: ["generateContent"],
+            },
+          ],
+        }
+      : {
+          object: "list",
+          data: [
+            {
+              id: "claude-sonnet-4-5",
+              object: "model",
+              type: "model",
+              created_at: "2025-01-01T00:00:00Z",
+              display_name: "x",
+            },
+          ],
+          has_more: false,
+        };
     const text = JSON.stringify(body);
     arrival.status = 200;
     this.#after(1, () => {
-      this.#send(Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`));
+      this.#send(
+        Buffer.from(
+          `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+        ),
+      );
       this.#done(arrival, false);
     });
   }
@@ -214,7 +245,9 @@ class Line {
   #script(arrival: Arrival, answer: AnswerPlan, wire: Wire, secret: string): void {
     const { scheduler } = this.#upstream;
     const mark = `${arrival.send}a${arrival.attempt}`;
-    scheduler.note(`${arrival.channel} answers ${mark} with ${answer.kind} ${answer.status}${describeCut(answer)}`);
+    scheduler.note(
+      `${arrival.channel} answers ${mark} with ${answer.kind} ${answer.status}${describeCut(answer)}`,
+    );
     if (answer.slowReadMs > 0) {
       this.#end.setReading(false);
       this.#after(answer.slowReadMs, () => this.#end.setReading(true));
@@ -233,23 +266,44 @@ class Line {
           this.#done(arrival, true);
         });
         return;
-      default:
+      case "answer":
+      case "bodiless with body":
+      case "error event":
+      case "error status":
         this.#after(answer.delayMs, () => this.#respond(arrival, answer, wire, { mark, secret }));
     }
   }
 
-  #respond(arrival: Arrival, answer: AnswerPlan, wire: Wire, { mark, secret }: { mark: string; secret: string }): void {
+  #respond(
+    arrival: Arrival,
+    answer: AnswerPlan,
+    wire: Wire,
+    { mark, secret }: { mark: string; secret: string },
+  ): void {
     const failed = answer.kind === "error status";
     arrival.status = answer.status;
     const { model, counts, stream } = arrival;
     const text = failed
       ? writeError(wire, answer.status, mark, answer.status === 400 ? "nothing" : secret)
-      : writeAnswer({ wire, stream, mark, model, counts, failsAfter: answer.kind === "error event" && stream ? Math.floor(answer.output / 2) : null });
+      : writeAnswer({
+          wire,
+          stream,
+          mark,
+          model,
+          counts,
+          failsAfter: answer.kind === "error event" && stream ? Math.floor(answer.output / 2) : null,
+        });
     const whole = Buffer.from(text.pieces.join(""));
     if (!failed) arrival.body = whole;
-    const pieces = frame(text.type, text.pieces.map((piece) => Buffer.from(piece)), answer, this.#upstream.plan);
+    const pieces = frame(
+      text.type,
+      text.pieces.map((piece) => Buffer.from(piece)),
+      answer,
+      this.#upstream.plan,
+    );
     const total = pieces.reduce((sum, piece) => sum + piece.length, 0);
-    const cutAt = answer.cut === null ? Number.POSITIVE_INFINITY : Math.floor((total * answer.cut.atPerMille) / 1000);
+    const cutAt =
+      answer.cut === null ? Number.POSITIVE_INFINITY : Math.floor((total * answer.cut.atPerMille) / 1000);
     this.#sendPieces(arrival, answer, pieces, cutAt);
   }
 
@@ -297,7 +351,11 @@ class Line {
         this.#after(answer.unasked.delayMs, () => {
           if (this.#busy || this.#gone) return;
           const text = `unasked of ${arrival.send}a${arrival.attempt}`;
-          this.#send(Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`));
+          this.#send(
+            Buffer.from(
+              `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+            ),
+          );
         });
       }
     });
@@ -371,6 +429,11 @@ function decode(body: Buffer, coding: string | undefined): Buffer {
   return coding === "zstd" ? zstdDecompressSync(body) : body;
 }
 
+function wireOf(target: string): Wire {
+  if (target.includes("/v1beta/")) return "content";
+  return target.startsWith("/v1/messages") ? "messages" : "responses";
+}
+
 function describeCut({ cut }: AnswerPlan): string {
   return cut === null ? "" : `, ${cut.how} at ${cut.atPerMille} per mille`;
 }
@@ -378,23 +441,22 @@ function describeCut({ cut }: AnswerPlan): string {
 const ENCODE = { gzip: gzipSync, br: brotliCompressSync, zstd: zstdCompressSync };
 
 function frame(type: string, body: readonly Buffer[], answer: AnswerPlan, plan: ChannelPlan): Buffer[] {
-  const { coding, framing, status, interim } = answer;
+  const { coding, status, interim } = answer;
   const pieces = coding === null ? body : [ENCODE[coding](Buffer.concat([...body]))];
+  // What must have no body has one all the same, and says how long it is.
+  const framing = answer.kind === "bodiless with body" ? "length" : answer.framing;
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0) + answer.missing;
-  const bodiless = answer.kind === "bodiless with body";
-  const fields = [
-    `content-type: ${type}`,
-    "set-cookie: a=b",
-    "anthropic-organization-id: org-private",
-    ...(coding === null ? [] : [`content-encoding: ${coding}`]),
-    ...(framing === "length" || bodiless ? [`content-length: ${length}`] : []),
-    ...(framing === "chunked" && !bodiless ? ["transfer-encoding: chunked"] : []),
-    ...(answer.closes || framing === "close" ? ["connection: close"] : []),
-    ...(plan.keepAliveSeconds > 0 ? [`keep-alive: timeout=${plan.keepAliveSeconds}`] : []),
-  ];
+  const fields = [`content-type: ${type}`, "set-cookie: a=b", "anthropic-organization-id: org-private"];
+  if (coding !== null) fields.push(`content-encoding: ${coding}`);
+  if (framing === "length") fields.push(`content-length: ${length}`);
+  if (framing === "chunked") fields.push("transfer-encoding: chunked");
+  if (answer.closes || framing === "close") fields.push("connection: close");
+  if (plan.keepAliveSeconds > 0) fields.push(`keep-alive: timeout=${plan.keepAliveSeconds}`);
   const early = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(interim);
   const head = Buffer.from(`${early}HTTP/1.1 ${status} Status\r\n${fields.join("\r\n")}\r\n\r\n`);
-  if (framing !== "chunked" || bodiless) return [head, ...pieces];
-  const chunks = pieces.map((piece) => Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")]));
+  if (framing !== "chunked") return [head, ...pieces];
+  const chunks = pieces.map((piece) =>
+    Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")]),
+  );
   return [head, ...chunks, Buffer.from(answer.missing > 0 ? "5\r\n" : "0\r\n\r\n")];
 }

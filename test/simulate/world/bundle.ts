@@ -25,7 +25,10 @@ export async function bundleProgram(changes: readonly Change[] = []): Promise<st
     const path = join(ROOT, file);
     const text = files.get(path) ?? readFileSync(path, "utf8");
     if (!text.includes(from)) throw new Error(`${file} does not contain what is to be changed: ${from}`);
-    files.set(path, text.replace(from, () => to));
+    files.set(
+      path,
+      text.replace(from, () => to),
+    );
   }
   const built = await Bun.build({
     entrypoints: [join(import.meta.dir, "../program.ts")],
@@ -46,7 +49,7 @@ export async function bundleProgram(changes: readonly Change[] = []): Promise<st
     ],
   });
   const [output] = built.outputs;
-  if (output === undefined) throw new Error(built.logs.join("\n"));
+  if (output === undefined) throw new Error(built.logs.map(({ message }) => message).join("\n"));
   const text = await output.text();
   return text.slice(text.indexOf("(function("));
 }

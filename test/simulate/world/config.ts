@@ -1,12 +1,14 @@
 // The config file of a simulated gateway, written from the plan.
 
 import { secretOf } from "../clients/requests.ts";
-import type { ClientPlan, Dialect, LimitPlan, Plan, Platform } from "../plan/plan.ts";
+import { type ClientPlan, type LimitPlan, type Plan, type Platform, platformOf } from "../plan/plan.ts";
 import { credentialOf } from "../upstreams/upstream.ts";
 
 export const HOME = "/home/user";
 export const CONFIG = `${HOME}/gateway.yaml`;
 export const LEDGER = `${HOME}/ledger.jsonl`;
+/** What an editor may leave in the middle of its work. */
+export const BROKEN_CONFIG = "channels: [what is this";
 export const PORT = 4141;
 
 /** What the operator has changed. */
@@ -17,20 +19,6 @@ export interface Changes {
 }
 
 export const NO_CHANGES: Changes = { keysOff: new Set(), channelsOff: new Set(), comment: "" };
-
-export function platformOf(dialect: Dialect): Platform {
-  switch (dialect) {
-    case "messages":
-    case "responses":
-    case "content":
-      return dialect;
-    case "chat":
-      return "responses";
-    case "relay-messages":
-    case "relay-content":
-      return "relay";
-  }
-}
 
 export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
   const platforms = [...new Set(plan.channels.map(({ platform }) => platform))];
@@ -63,7 +51,12 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
   ].join("\n");
 }
 
-const MULTIPLIERS: Readonly<Record<Platform, string>> = { messages: "1", responses: "0.8", content: "1.25", relay: "0.5" };
+const MULTIPLIERS: Readonly<Record<Platform, string>> = {
+  messages: "1",
+  responses: "0.8",
+  content: "1.25",
+  relay: "0.5",
+};
 
 function listKeys(plan: Plan): ClientPlan[] {
   return plan.clients.filter((client) => client.key === client.name);

@@ -8,8 +8,7 @@ import type { Random } from "./random.ts";
 export type Kind = "file" | "folder" | "socket" | "device";
 
 /** A change that is not safe yet. */
-type Change =
-  { readonly at: number; readonly bytes: Buffer } | { readonly size: number };
+type Change = { readonly at: number; readonly bytes: Buffer } | { readonly size: number };
 
 export class Inode {
   readonly number: number;
@@ -18,7 +17,9 @@ export class Inode {
   mtime: number;
   #bytes: Buffer = Buffer.alloc(0);
   #size = 0;
+  /** What is safe: the first `#safeSize` bytes. */
   #safe: Buffer = Buffer.alloc(0);
+  #safeSize = 0;
   #changes: Change[] = [];
   /** The lock on it: SQLite's, which belongs to a process. */
   lock: { readonly holder: object; readonly process: object } | null = null;
@@ -61,17 +62,35 @@ export class Inode {
   }
 
   sync(): void {
-    for (const change of this.#changes) this.#safe = apply(this.#safe, change);
+    for (const change of this.#changes) this.#makeSafe(change);
     this.#changes = [];
   }
 
   /** Only a part of what was not safe is left: of its pages each as it was, or as it is, or half of it; and any length. */
   cutPower(random: Random): void {
-    if (this.#changes.length > 0) this.#safe = tear(this.#safe, this.#changes, random);
+    const safe = this.#safe.subarray(0, this.#safeSize);
+    this.#safe = this.#changes.length > 0 ? tear(safe, this.#changes, random) : Buffer.from(safe);
+    this.#safeSize = this.#safe.length;
     this.#changes = [];
     this.#bytes = Buffer.from(this.#safe);
     this.#size = this.#safe.length;
     this.lock = null;
+  }
+
+  #makeSafe(change: Change): void {
+    const end = "size" in change ? change.size : change.at + change.bytes.length;
+    if (end > this.#safe.length) {
+      const grown = Buffer.alloc(Math.max(end, 2 * this.#safe.length, 1024));
+      grown.set(this.#safe.subarray(0, this.#safeSize));
+      this.#safe = grown;
+    }
+    if ("size" in change) {
+      this.#safe.fill(0, Math.min(end, this.#safeSize));
+      this.#safeSize = end;
+    } else {
+      this.#safe.set(change.bytes, change.at);
+      this.#safeSize = Math.max(this.#safeSize, end);
+    }
   }
 
   #grow(size: number): void {

@@ -124,15 +124,21 @@ class Stats {
   }
 }
 
+/** Marks a function that only throws. */
+export const NOT_REPLACED = Symbol("not replaced");
+
 export function makeFiles(host: FileHost): object {
   const files = new Files(host);
   const names = Object.getOwnPropertyNames(Files.prototype).filter((name) => !name.startsWith("_"));
   const replaced: Record<string, unknown> = { constants };
   for (const name of Object.keys(realFs)) {
     if (name in replaced) continue;
-    replaced[name] = () => {
-      throw new Error(`the simulator does not replace node:fs.${name}`);
-    };
+    replaced[name] = Object.assign(
+      () => {
+        throw new Error(`the simulator does not replace node:fs.${name}`);
+      },
+      { [NOT_REPLACED]: true },
+    );
   }
   for (const name of names) {
     const own: unknown = Reflect.get(files, name);
@@ -149,22 +155,22 @@ class Files {
   }
 
   openSync(path: string, flags: Flags = "r", mode = 0o666): number {
-    const { disk } = this.#host;
     this.#host.step(`open ${path}`);
     const wish = readFlags(flags);
-    let inode = disk.find(path);
-    if (inode !== undefined && wish.creates && wish.exclusive) throw fail("EEXIST", "open", path);
-    if (inode === undefined && !wish.creates) throw fail("ENOENT", "open", path);
-    if (inode?.kind === "folder" && wish.writes) throw fail("EISDIR", "open", path);
-    if (inode === undefined) {
-      if (disk.find(dirname(path))?.kind !== "folder") throw fail("ENOENT", "open", path);
-      inode = disk.create(path, "file", mode, this.#host.wall());
-    } else if (wish.truncates && inode.size > 0) {
-      inode.truncate(0);
-    }
+    const there = this.#host.disk.find(path);
+    if (there !== undefined && wish.creates && wish.exclusive) throw fail("EEXIST", "open", path);
+    if (there?.kind === "folder" && wish.writes) throw fail("EISDIR", "open", path);
+    const inode = there ?? this.#create(path, wish, mode);
+    if (wish.truncates && inode.size > 0) inode.truncate(0);
     const fd = this.#host.takeFile();
     this.#host.files.set(fd, { path, inode, appends: wish.appends, writes: wish.writes, position: 0 });
     return fd;
+  }
+
+  #create(path: string, wish: Wish, mode: number): Inode {
+    const { disk } = this.#host;
+    if (!wish.creates || disk.find(dirname(path))?.kind !== "folder") throw fail("ENOENT", "open", path);
+    return disk.create(path, "file", mode, this.#host.wall());
   }
 
   closeSync(fd: number): void {
@@ -175,7 +181,13 @@ class Files {
     if (file.inode.lock?.process === this.#host) file.inode.lock = null;
   }
 
-  readSync(fd: number, into: Uint8Array, offset = 0, length = into.length, position: number | null = null): number {
+  readSync(
+    fd: number,
+    into: Uint8Array,
+    offset = 0,
+    length = into.length,
+    position: number | null = null,
+  ): number {
     const file = this.#take(fd, "read");
     const from = position ?? file.position;
     const bytes = file.inode.content.subarray(from, from + length);
@@ -265,7 +277,11 @@ class Files {
     return encoding === undefined ? bytes : bytes.toString("utf8");
   }
 
-  writeFileSync(path: string, bytes: Uint8Array | string, options: { mode?: number; flag?: Flags } | string = {}): void {
+  writeFileSync(
+    path: string,
+    bytes: Uint8Array | string,
+    options: { mode?: number; flag?: Flags } | string = {},
+  ): void {
     const { mode = 0o666, flag = "w" } = typeof options === "string" ? {} : options;
     const fd = this.openSync(path, flag, mode);
     try {
@@ -307,7 +323,8 @@ class Files {
     const there = disk.find(path);
     if (there?.kind === "folder" && options.recursive === true) return;
     if (there !== undefined) throw fail("EEXIST", "mkdir", path);
-    if (options.recursive === true && disk.find(dirname(path)) === undefined) this.mkdirSync(dirname(path), options);
+    if (options.recursive === true && disk.find(dirname(path)) === undefined)
+      this.mkdirSync(dirname(path), options);
     disk.create(path, "folder", options.mode ?? 0o777, this.#host.wall());
   }
 

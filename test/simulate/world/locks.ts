@@ -5,10 +5,8 @@ import { fail, type FileHost } from "./files.ts";
 
 const MAGIC = "SQLite format 3\0";
 
-/** `files`: the node:fs of the same process. */
-export function makeSqlite(host: FileHost, files: object): object {
-  const { writeFileSync } = files as typeof import("node:fs");
-
+/** `write`: node:fs.writeFileSync of the same process. */
+export function makeSqlite(host: FileHost, write: (path: string, text: string) => void): object {
   class Database {
     readonly #path: string;
     readonly #inode: Inode;
@@ -24,12 +22,13 @@ export function makeSqlite(host: FileHost, files: object): object {
       if (sql.startsWith("BEGIN IMMEDIATE")) this.#begin();
       else if (sql.startsWith("INSERT")) this.#holder = JSON.stringify(values);
       else if (sql.startsWith("COMMIT")) this.#commit();
-      else if (!/^(?:PRAGMA|CREATE TABLE|DELETE)/.test(sql)) throw new Error(`the simulator has no SQL: ${sql}`);
+      else if (!/^(?:PRAGMA|CREATE TABLE|DELETE)/.test(sql))
+        throw new Error(`the simulator has no SQL: ${sql}`);
     }
 
     query(): { get(): unknown } {
       const text = this.#inode.content.toString("latin1").slice(MAGIC.length);
-      const [pid, since] = JSON.parse(text) as unknown[];
+      const [pid, since]: unknown[] = JSON.parse(text);
       return { get: () => ({ pid, since }) };
     }
 
@@ -47,16 +46,16 @@ export function makeSqlite(host: FileHost, files: object): object {
     }
 
     #commit(): void {
-      const { lock } = this.#inode;
       try {
-        if (host.disk.find(this.#path) === this.#inode) writeFileSync(this.#path, MAGIC + this.#holder);
+        if (host.disk.find(this.#path) === this.#inode) write(this.#path, MAGIC + this.#holder);
       } catch (error) {
-        const { code } = error as { code?: string };
-        throw Object.assign(fail("ENOSPC", "write"), { code: code === "ENOSPC" ? "SQLITE_FULL" : "SQLITE_IOERR" });
+        const code: unknown = Reflect.get(Object(error), "code");
+        throw Object.assign(fail("ENOSPC", "write"), {
+          code: code === "ENOSPC" ? "SQLITE_FULL" : "SQLITE_IOERR",
+        });
       } finally {
         this.#inode.lock = null;
       }
-      void lock;
     }
   }
 

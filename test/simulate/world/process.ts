@@ -35,6 +35,11 @@ export interface ProgramExports {
   verify(path: string): string[];
 }
 
+export interface Edges {
+  readonly require: (name: string) => unknown;
+  readonly globals: Readonly<Record<string, unknown>>;
+}
+
 /** Thrown where a process dies in the middle of its work. */
 export class Killed extends Error {
   override readonly name = "Killed";
@@ -55,18 +60,17 @@ export type Program = (names: Record<string, unknown>) => ProgramExports;
 export function compileProgram(text: string): Program {
   const names = [...GLOBALS.replaced, ...GLOBALS.refused];
   // The program sees these names instead of the runtime's.
-  const make = new Function(
-    "require",
-    "exports",
-    "module",
-    ...names,
-    `"use strict"; return ${text}`,
-  ) as (...values: unknown[]) => (exports: object, require: unknown, module: object) => void;
+  // What is made is text of this project. Nothing less gives each process modules of its own.
+  // oxlint-disable-next-line typescript/no-implied-eval, typescript/no-unsafe-type-assertion
+  const make = new Function("require", "exports", "module", ...names, `"use strict"; return ${text}`) as (
+    ...values: unknown[]
+  ) => (exports: object, require: unknown, module: object) => void;
   return (values) => {
-    const module = { exports: {} };
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    const module = { exports: {} as ProgramExports };
     const edges = names.map((name) => values[name]);
     make(values["require"], module.exports, module, ...edges)(module.exports, values["require"], module);
-    return module.exports as ProgramExports;
+    return module.exports;
   };
 }
 
@@ -104,7 +108,8 @@ export class SimProcess implements FileHost, SocketHost {
 
   /** Runs the modules. */
   load(program: Program): ProgramExports {
-    return program(this.#edges());
+    const { require, globals } = this.edges();
+    return program({ ...globals, require });
   }
 
   wall(): number {
@@ -158,38 +163,52 @@ export class SimProcess implements FileHost, SocketHost {
     if (!this.dead) this.machine.accuse("crash", text);
   }
 
-  #edges(): Record<string, unknown> {
+  /** All that the modules see of the outside. */
+  edges(): Edges {
     const files = makeFiles(this);
     const modules: Record<string, unknown> = {
       fs: files,
       path: posix,
       os: refuseOthers(
-        { tmpdir: () => "/tmp", homedir: () => "/home/user", userInfo: () => ({ uid: 1000 }), devNull: "/dev/null" },
+        {
+          tmpdir: () => "/tmp",
+          homedir: () => "/home/user",
+          userInfo: () => ({ uid: 1000 }),
+          devNull: "/dev/null",
+        },
         "node:os",
       ),
       buffer: { isAscii: buffer.isAscii, isUtf8: buffer.isUtf8 },
-      crypto: refuseOthers({ createHash, randomBytes: (count: number) => this.#randomBytes(Buffer.alloc(count)) }, "node:crypto"),
+      crypto: refuseOthers(
+        { createHash, randomBytes: (count: number) => this.#randomBytes(Buffer.alloc(count)) },
+        "node:crypto",
+      ),
       stream: makeStream(),
       zlib: makeZlib(this),
-      "bun:sqlite": makeSqlite(this, files),
+      "bun:sqlite": makeSqlite(this, (path, text) => {
+        Reflect.apply(Reflect.get(files, "writeFileSync"), null, [path, text]);
+      }),
       zod,
       yaml,
     };
+    const require = (name: string): unknown => {
+      const found = modules[name.replace("node:", "")];
+      if (found === undefined) throw new Error(`the simulator does not replace the module ${name}`);
+      return found;
+    };
     const globals: Record<string, unknown> = {
-      require: (name: string) => {
-        const found = modules[name.replace("node:", "")];
-        if (found === undefined) throw new Error(`the simulator does not replace the module ${name}`);
-        return found;
-      },
       AbortSignal: refuseTimeout(),
       Bun: this.#bun(),
       process: this.#process(),
       Date: this.#date(),
       performance: { now: () => this.scheduler.now / 1000 },
-      Math: Object.defineProperties({}, {
-        ...Object.getOwnPropertyDescriptors(Math),
-        random: { value: () => this.#random.float() },
-      }),
+      Math: Object.defineProperties(
+        {},
+        {
+          ...Object.getOwnPropertyDescriptors(Math),
+          random: { value: () => this.#random.float() },
+        },
+      ),
       crypto: refuseOthers(
         {
           getRandomValues: <T extends Uint8Array>(into: T) => this.#randomBytes(into),
@@ -204,7 +223,7 @@ export class SimProcess implements FileHost, SocketHost {
       ...this.#timerFunctions(),
     };
     for (const name of GLOBALS.refused) globals[name] = refuseAll(name);
-    return globals;
+    return { require, globals };
   }
 
   #randomBytes<T extends Uint8Array>(into: T): T {
@@ -224,7 +243,8 @@ export class SimProcess implements FileHost, SocketHost {
           };
           return { stop };
         },
-        sleep: (ms: number) => new Promise<void>((resolve) => this.#startTimer(resolve, ms, false, [])),
+        sleep: (ms: number) =>
+          new Promise<void>((resolve) => void this.#startTimer(() => resolve(), ms, false, [])),
         hash: Bun.hash,
         SHA256: Bun.SHA256,
         CryptoHasher: Bun.CryptoHasher,
@@ -294,12 +314,17 @@ export class SimProcess implements FileHost, SocketHost {
     if (this.dead) return timer;
     const start = (): void => {
       const late = this.#random.int(1000);
-      timer.event.current = this.scheduler.after(Math.max(1, ms) * 1000 + late, this, `timer ${Math.round(ms)}`, () => {
-        timer.event.current = null;
-        if (again) start();
-        else this.timers.delete(timer);
-        run(...values);
-      });
+      timer.event.current = this.scheduler.after(
+        Math.max(1, ms) * 1000 + late,
+        this,
+        `timer ${Math.round(ms)}`,
+        () => {
+          timer.event.current = null;
+          if (again) start();
+          else this.timers.delete(timer);
+          run(...values);
+        },
+      );
     };
     this.timers.add(timer);
     start();
@@ -310,7 +335,8 @@ export class SimProcess implements FileHost, SocketHost {
 /** Its `timeout` runs on real timers. */
 function refuseTimeout(): unknown {
   return new Proxy(AbortSignal, {
-    get: (target, property) => (property === "timeout" ? refuseAll("AbortSignal.timeout") : Reflect.get(target, property)),
+    get: (target, property) =>
+      property === "timeout" ? refuseAll("AbortSignal.timeout") : Reflect.get(target, property),
   });
 }
 

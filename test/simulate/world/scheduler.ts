@@ -2,7 +2,7 @@
 // every promise that it settled, then the next event: nothing runs side by side.
 
 import { drainMicrotasks } from "bun:jsc";
-import { Random } from "./random.ts";
+import type { Random } from "./random.ts";
 
 /** What an event belongs to: when it dies, its events are dropped; while it stands still, they wait. */
 export interface Owner {
