@@ -214,6 +214,8 @@ export class Wire implements Carrier, Peer {
   #receiveBody(call: Call, decoder: BodyDecoder, bytes: Buffer, from: number): void {
     const piece = decoder.decode(bytes, from);
     if (piece !== null) call.push(piece);
+    // Bytes that only frame the body, such as a chunk's size, gave the reader nothing: it still waits.
+    else if (call.reading) this.awaitBytes();
     if (decoder.done) this.#complete(call, decoder.consumed === bytes.length);
   }
 
