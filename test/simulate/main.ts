@@ -19,6 +19,7 @@ const HELP = `bun run simulate [--seed N | --seeds N..M | --commit] [--for 60s|5
   --regressions   the plans that ever failed, before all others
   --story         tells what happens in each run
   --raw           tells everything: each packet and timer
+  --check NAME    only failures of this check
   --all           goes on after a failure, and counts the failures of each check
   --no-shrink     leaves a failure as it is
   --keep WHY      adds a failure's shortest plan to regressions.jsonl
@@ -33,6 +34,7 @@ const { values: flags } = parseArgs({
     regressions: { type: "boolean", default: false },
     story: { type: "boolean", default: false },
     raw: { type: "boolean", default: false },
+    check: { type: "string" },
     all: { type: "boolean", default: false },
     "no-shrink": { type: "boolean", default: false },
     keep: { type: "string" },
@@ -131,6 +133,12 @@ async function replayRegressions(): Promise<void> {
   }
 }
 
+function firstOfEach({ accusations }: Outcome): Accusation[] {
+  return accusations.filter(
+    ({ check }, index) => accusations.findIndex((other) => other.check === check) === index,
+  );
+}
+
 async function runSeeds(): Promise<void> {
   const [from, to] = readSeeds();
   const until = flags.for === undefined ? Number.POSITIVE_INFINITY : start + readSpan(flags.for);
@@ -140,9 +148,9 @@ async function runSeeds(): Promise<void> {
     const outcome = await runPlan(plan, make, listener());
     add(outcome);
     if (flags.digest) console.log(`seed ${seed}: ${outcome.digest}`);
-    const [first] = outcome.accusations;
+    const first = outcome.accusations.find(({ check }) => flags.check === undefined || check === flags.check);
     if (first === undefined) continue;
-    note(seed, first);
+    for (const accusation of firstOfEach(outcome)) note(seed, accusation);
     if (flags.all) continue;
     await tellFailure(plan, first);
     return;

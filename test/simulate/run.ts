@@ -366,7 +366,8 @@ export class World implements Machine {
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       this.scheduler.note(`the second gateway says: ${text}`);
-      if (!/is being written by process|ENOSPC|EIO|SQLITE|in use/.test(text))
+      const broken = this.disk.find(CONFIG)?.content.toString() === BROKEN_CONFIG;
+      if (!broken && !/is being written by process|ENOSPC|EIO|SQLITE|in use/.test(text))
         this.accuse("two gateways", `The second gateway does not say who holds the ledger, but: ${text}`);
     }
     second.onDeath = null;

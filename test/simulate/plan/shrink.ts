@@ -11,7 +11,10 @@ export interface Shrinking {
   readonly tries: number;
 }
 
-/** `fails`: the plan still fails the check. Tries no more than `most` plans. */
+/** Good enough for a story; what is left can be tried again. */
+const LONGEST_MS = 60_000;
+
+/** `fails`: the plan still fails the check. Tries no more than `most` plans, and no longer than a minute. */
 export async function shrink(
   plan: Plan,
   fails: (plan: Plan) => boolean | Promise<boolean>,
@@ -19,6 +22,8 @@ export async function shrink(
 ): Promise<Shrinking> {
   let best = plan;
   let tries = 0;
+  const end = performance.now() + LONGEST_MS;
+  const goesOn = (): boolean => tries < most && performance.now() < end;
   for (;;) {
     const before = best;
     for (const list of [
@@ -31,7 +36,7 @@ export async function shrink(
       simplifyRequests,
     ]) {
       // What is taken away first changes what comes next, so each kind is listed anew after it worked.
-      for (let index = 0; tries < most;) {
+      for (let index = 0; goesOn();) {
         const candidate = list(best)[index];
         if (candidate === undefined) break;
         if (candidate === null) {
@@ -43,7 +48,7 @@ export async function shrink(
         else index++;
       }
     }
-    if (best === before || tries >= most) return { plan: best, tries };
+    if (best === before || !goesOn()) return { plan: best, tries };
   }
 }
 
