@@ -207,7 +207,7 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   if (new Set(lines.map(({ id }) => id)).size > sends.length)
     world.accuse("one line", `${name} was sent ${sends.length} times and has ${lines.length} lines.`);
   checkSeen(world, name, { arrived: arrived.flat(), lines, lost: lost.length });
-  for (const send of sends) checkComplete(world, send, { lines, arrivals: arrivals.get(send.name) ?? [] });
+  for (const send of sends) checkComplete(world, send, lines);
 }
 
 /** No request is sent twice unseen: what an upstream got is among a line's attempts. */
@@ -231,17 +231,9 @@ function checkSeen(
 }
 
 /** A client that got a whole answer: what it costs is known exactly. */
-function checkComplete(
-  world: World,
-  send: Send,
-  { lines, arrivals }: { lines: readonly Line[]; arrivals: readonly Arrival[] },
-): void {
-  const { reply, end } = send;
-  if (end !== "reply" || reply?.status !== 200 || send.orphaned) return;
-  const source = arrivals.findLast(
-    (arrival) => arrival.body !== null && arrival.sent && arrival.plan?.kind === "answer",
-  );
-  if (source === undefined || mayBeLost(world, source)) return;
+function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
+  const { reply, whole: source } = send;
+  if (reply === null || source?.plan?.kind !== "answer" || mayBeLost(world, source)) return;
   const id = reply.fields.get("x-request-id");
   const line = lines.find((each) => each.id === id);
   if (line === undefined) {
@@ -272,10 +264,12 @@ function mayBeLost(world: World, arrival: Arrival): boolean {
   if (world.removed.some(({ at }) => arrival.at <= at)) return true;
   // Lines that had been written for long enough are looked for by checkDurable.
   if (world.plan.sync === "always") return false;
-  return world.deaths.some(({ at, how }) => how === "without power" && arrival.at <= at);
+  return world.deaths.some(({ at, how }) => how === "without power" && arrival.at <= at + MAY_TRAVEL_US);
 }
 
 const BATCH_US = 100_000;
+/** A request may still be on its way when its sender dies. */
+const MAY_TRAVEL_US = 1_000_000;
 const MARGIN_US = 10_000;
 
 /** Lines that had been written for long enough outlast everything. */

@@ -2,6 +2,7 @@
 // What it got of each send is kept for the checks.
 
 import type { ClientPlan, RequestPlan } from "../plan/plan.ts";
+import type { Arrival } from "../upstreams/upstream.ts";
 import type { End, Network } from "../world/network.ts";
 import { NATURE, type Event, type Scheduler } from "../world/scheduler.ts";
 import { type Reply, ReplyReader } from "./reply.ts";
@@ -19,6 +20,8 @@ export interface Send {
   /** How it ended: `reply`: with a whole reply; `lost`: the connection was; `left`: the client left; `refused`: no connection. */
   end: "open" | "reply" | "lost" | "left" | "refused" | "gave up";
   endedAt: number;
+  /** The answer that it got whole. */
+  whole: Arrival | null;
   /** A gateway died while it was on its way. */
   orphaned: boolean;
 }
@@ -119,6 +122,7 @@ export class Client {
       reply: null,
       end: "open",
       endedAt: Number.POSITIVE_INFINITY,
+      whole: null,
       orphaned: false,
     };
     this.#watch.sends.push(send);

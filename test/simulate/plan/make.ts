@@ -184,7 +184,7 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
     output: random.skewed(1, 60),
     cacheRead: random.chance(200) ? random.between(1, 50) : 0,
     delayMs: random.skewed(0, 400),
-    paceMs: random.chance(swarm.slowUpstreams) ? random.skewed(1, 300) : 0,
+    paceMs: bodiless ? random.skewed(0, 12) : random.chance(swarm.slowUpstreams) ? random.skewed(1, 300) : 0,
     framing: random.chance(800)
       ? random.pick(["length", "chunked"])
       : random.pick(["length", "chunked", "close"]),

@@ -349,7 +349,7 @@ class Line {
       this.#done(arrival, closes);
       if (answer.unasked !== null && !closes) {
         this.#after(answer.unasked.delayMs, () => {
-          if (this.#busy || this.#gone) return;
+          if (this.#busy || this.#gone || this.#upstream.watch.healed()) return;
           const text = `unasked of ${arrival.send}a${arrival.attempt}`;
           this.#send(
             Buffer.from(
@@ -370,7 +370,8 @@ class Line {
     this.#busy = false;
     const { idleCloseMs, idleClose } = this.#upstream.plan;
     const served = ++this.#served;
-    if (idleCloseMs > 0) {
+    // A request that crosses such an end on its way fails, and rightly: no faults at the end of a run.
+    if (idleCloseMs > 0 && !this.#upstream.watch.healed()) {
       this.#after(idleCloseMs, () => {
         if (served === this.#served) this.closeIfIdle(idleClose);
       });
