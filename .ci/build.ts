@@ -15,13 +15,22 @@ const TARGETS = [
   "bun-windows-x64",
 ] as const;
 
+/** From the current folder, which may be a stranger's repository: a bunfig.toml there could run code in the executable,
+ *  and a .env could set GATEWAY_CONFIG. */
+const NOTHING_LOADED = {
+  autoloadBunfig: false,
+  autoloadDotenv: false,
+  autoloadPackageJson: false,
+  autoloadTsconfig: false,
+} as const;
+
 async function compile(outfile: string, target?: (typeof TARGETS)[number]): Promise<void> {
   const built = await Bun.build({
     entrypoints: ["src/main.ts"],
     minify: true,
     bytecode: true,
     format: "esm",
-    compile: { outfile, ...(target === undefined ? {} : { target }) },
+    compile: { outfile, ...NOTHING_LOADED, ...(target === undefined ? {} : { target }) },
   });
   if (!built.success) throw new AggregateError(built.logs, `could not build ${outfile}`);
   console.log(`built ${outfile}`);

@@ -1,8 +1,8 @@
 // The executable as a new user meets it: version, help, a demo that answers on
 // every platform, a config that init writes, a clean stop. Run: node .ci/smoke.mjs dist/gateway
 
-import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
@@ -75,7 +75,20 @@ check("the demo stops cleanly", (await demo.stop()) === 0, "exit status");
 check("five ledger lines", readFileSync(ledger, "utf8").trim().split("\n").length === 5, ledger);
 run("ledger", "verify", "--ledger", ledger);
 
+// A folder that came from elsewhere: nothing in it is read, and no code in it is run.
+const cloned = join(folder, "cloned");
+mkdirSync(cloned);
+writeFileSync(join(cloned, "gateway.yaml"), "vendor: stranger\n", { mode: 0o600 });
+writeFileSync(join(cloned, ".env"), "GATEWAY_CONFIG=gateway.yaml\n");
+writeFileSync(join(cloned, "bunfig.toml"), 'preload = ["./preload.ts"]\n');
+writeFileSync(join(cloned, "preload.ts"), 'require("node:fs").writeFileSync("was-run", "");\n');
+const { status: refusedStatus, stderr } = spawnSync(gateway, ["keys", "list"], { cwd: cloned, env, encoding: "utf8" });
+check("a stranger's gateway.yaml is not read", refusedStatus === 2 && stderr.includes("--adopt gateway.yaml"), stderr);
+check("a stranger's bunfig.toml runs nothing", !existsSync(join(cloned, "was-run")), "was-run");
+
 run("init", "--yes");
+const written = join(folder, ".config", "gateway", "gateway.yaml");
+check("init writes the user's config", existsSync(written), written);
 const secret = run("keys", "add", "--name", "smoke", "--group", JSON.parse(run("groups", "list", "--json"))[0].name).trim();
 check("keys add prints the secret alone", /^sk-\S+$/.test(secret), secret);
 const own = await start();

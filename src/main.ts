@@ -1,26 +1,28 @@
-#!/usr/bin/env bun
+#!/usr/bin/env -S bun --no-env-file --config=/dev/null
+// The flags keep out the .env and the bunfig.toml of the current folder, which may be a stranger's.
 // The command tree, one line a command. What goes wrong becomes a sentence and an exit status (cli/program.ts).
 
 import { Command } from "commander";
-import { channelsCommand } from "./cli/channels.ts";
-import { completeCommand, completionsCommand } from "./cli/completions.ts";
-import { consoleCommand } from "./cli/console.ts";
-import { doctorCommand } from "./cli/doctor.ts";
-import { envCommand } from "./cli/env.ts";
+import { channelsCommand } from "./cli/channels/channels.ts";
+import { completeCommand, completionsCommand } from "./cli/completions/completions.ts";
+import { consoleCommand } from "./cli/console/console.ts";
+import { doctorCommand } from "./cli/doctor/doctor.ts";
+import { envCommand } from "./cli/tools/env.ts";
 import { addExamples } from "./cli/examples.ts";
-import { groupsCommand } from "./cli/groups.ts";
-import { initCommand } from "./cli/init.ts";
-import { keysCommand } from "./cli/keys.ts";
-import { ledgerCommand } from "./cli/ledger.ts";
-import { modelsCommand } from "./cli/models.ts";
-import { plansCommand } from "./cli/plans.ts";
+import { groupsCommand } from "./cli/catalog/groups.ts";
+import { initCommand } from "./cli/setup/init.ts";
+import { keysCommand } from "./cli/keys/keys.ts";
+import { ledgerCommand } from "./cli/money/ledger.ts";
+import { modelsCommand } from "./cli/catalog/models.ts";
+import { plansCommand } from "./cli/catalog/plans.ts";
+import { pricesCommand } from "./cli/money/prices.ts";
 import { runProgram } from "./cli/program.ts";
-import { runCommand } from "./cli/run.ts";
-import { schemaCommand } from "./cli/schema.ts";
-import { serveCommand } from "./cli/serve.ts";
-import { topCommand } from "./cli/top.ts";
-import { serviceCommand } from "./cli/service.ts";
-import { usageCommand } from "./cli/usage.ts";
+import { runCommand } from "./cli/tools/run.ts";
+import { schemaCommand } from "./cli/setup/schema.ts";
+import { serveCommand } from "./cli/serve/serve.ts";
+import { topCommand } from "./cli/live/top.ts";
+import { serviceCommand } from "./cli/setup/service.ts";
+import { usageCommand } from "./cli/money/usage.ts";
 import { VERSION } from "./lib/version.ts";
 
 const program = new Command("gateway")
@@ -43,6 +45,7 @@ program.addCommand(groupsCommand());
 program.addCommand(plansCommand());
 program.addCommand(modelsCommand());
 program.addCommand(channelsCommand());
+program.addCommand(pricesCommand());
 program.addCommand(usageCommand());
 program.addCommand(ledgerCommand());
 program.addCommand(envCommand());

@@ -9,8 +9,8 @@
 import type { Key, Limits } from "../config/catalog.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, type Usd, ZERO_USD } from "../lib/money.ts";
-import type { Ledger } from "./ledger.ts";
-import type { Holder, Window } from "./ledger-sums.ts";
+import type { Ledger } from "./ledger/ledger.ts";
+import type { Holder, Window } from "./ledger/sums.ts";
 
 export interface Admission {
   /** The request is over. To be called after its line is in the ledger; again does nothing. */

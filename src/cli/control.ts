@@ -2,9 +2,9 @@
 
 import { existsSync } from "node:fs";
 import { z } from "zod";
-import { isPrivate, locateControl } from "../gateway/control-socket.ts";
+import { isPrivate, locateControl } from "../gateway/control/socket.ts";
 import { codeOf } from "../lib/error-code.ts";
-import { parseJson } from "../lib/json.ts";
+import { parseJson } from "../lib/json/json.ts";
 import { VERSION } from "../lib/version.ts";
 import { fail } from "./terminal.ts";
 

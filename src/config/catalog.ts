@@ -43,6 +43,10 @@ export interface Channel {
   readonly timeouts: Timeouts;
   /** Milliseconds between active probes; null: none. */
   readonly probeMs: number | null;
+  /** The provider in the price book whose prices it pays; null: its address tells. */
+  readonly priceProvider?: string | null;
+  /** It costs nothing. */
+  readonly free?: boolean;
   /** Groups that this channel serves. */
   readonly groups: readonly string[];
 }
@@ -187,6 +191,8 @@ function buildChannel(name: string, config: Config, around: Surroundings): Chann
       idleMs: channel.timeouts.idle,
     },
     probeMs: channel.probe ?? null,
+    priceProvider: channel.price_provider ?? null,
+    free: channel.free,
     groups: Object.entries(config.groups).flatMap(([group, { channels }]) =>
       channels.includes(name) ? [group] : [],
     ),

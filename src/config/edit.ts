@@ -2,24 +2,13 @@
 // not at all, and with the user's comments, order and formatting kept. What a
 // change looks like in the text is splice.ts.
 
-import { randomBytes } from "node:crypto";
-import {
-  chownSync,
-  closeSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { type Document, isSeq } from "yaml";
 import { codeOf } from "../lib/error-code.ts";
 import { type FileLock, LockHeld, takeLock } from "../lib/file-lock.ts";
-import { isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json/json.ts";
+import { type Owner, removeDrafts, replaceFile, requireOwn } from "../lib/own-file.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Environment } from "./expand.ts";
 import { checkConfigText, readConfigText } from "./file.ts";
@@ -40,11 +29,11 @@ export async function editConfig(
   decide: (catalog: Catalog) => readonly Edit[],
 ): Promise<void> {
   readConfigText(path);
+  // Once: from here on all names are beside the file itself, and none of them is followed.
   const file = realpathSync(path);
-  const lockPath = join(dirname(file), `.${basename(file)}.lock`);
-  const lock = await waitForLock(lockPath);
+  requireEditable(file);
+  const lock = await waitForLock(nameLock(file), statSync(file));
   try {
-    keepOwner(lockPath, statSync(file));
     removeDrafts(file);
     for (let round = 0; round < ROUNDS; round += 1) {
       const before = readConfigText(file);
@@ -53,13 +42,18 @@ export async function editConfig(
       if (after === before) return;
       checkConfigText(after, path, env, { missing: "keep" });
       if (readConfigText(file) !== before) continue;
-      replaceFile(file, after);
+      replaceConfig(file, after);
       return;
     }
   } finally {
     lock.release();
   }
   throw new ConfigError(`${path} keeps changing while it is being edited: try again.`);
+}
+
+/** Of the file itself: beside what a link leads to, so that all ways to a file have one lock. */
+export function nameLock(file: string): string {
+  return join(dirname(file), `.${basename(file)}.lock`);
 }
 
 /** All at once, where they do not touch each other: a thousand keys may go, and each look at the whole file takes its time. */
@@ -151,11 +145,11 @@ function changeAt(node: unknown, path: Path, edit: Edit): unknown {
   return Object.fromEntries(Object.entries(map).filter(([other]) => other !== name));
 }
 
-async function waitForLock(path: string): Promise<FileLock> {
+async function waitForLock(path: string, owner: Owner): Promise<FileLock> {
   const deadline = performance.now() + LOCK_WAIT_MS;
   for (;;) {
     try {
-      return takeLock(path);
+      return takeLock(path, owner);
     } catch (error) {
       const why = describe(error);
       if (!isBusy(error)) throw new Error(`The lock ${path} cannot be taken: ${why}.`, { cause: error });
@@ -173,58 +167,25 @@ function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** After a crash at any instant the old file or the new one is there, whole. */
-function replaceFile(file: string, text: string): void {
-  const before = statSync(file);
-  const draft = join(
-    dirname(file),
-    `.${basename(file)}.${process.pid}.${randomBytes(4).toString("hex")}.tmp`,
-  );
+/** Hard links stay as they are: the file gets its name anew. */
+function requireEditable(file: string): void {
   try {
-    writeDurably(draft, text, before.mode & 0o777);
-    keepOwner(draft, before);
-    renameSync(draft, file);
+    requireOwn(file, true);
   } catch (error) {
-    rmSync(draft, { force: true });
+    throw new Error(`${describe(error)}. It stays as it was.`, { cause: error });
+  }
+}
+
+/** After a crash at any instant the old file or the new one is there, whole. */
+function replaceConfig(file: string, text: string): void {
+  try {
+    requireOwn(file, true);
+    const before = statSync(file);
+    replaceFile(file, text, { mode: before.mode & 0o777, owner: before, durable: true });
+  } catch (error) {
     throw new Error(`${file} cannot be written, and stays as it was: ${describe(error)}.`, { cause: error });
   }
   syncFolder(dirname(file));
-}
-
-/** Those of commands that were killed: whoever holds the lock is the only one who writes. They hold what the file does. */
-function removeDrafts(file: string): void {
-  const prefix = `.${basename(file)}.`;
-  try {
-    for (const name of readdirSync(dirname(file))) {
-      if (name.startsWith(prefix) && DRAFT_TAIL.test(name.slice(prefix.length)))
-        rmSync(join(dirname(file), name));
-    }
-  } catch {
-    // The change does not depend on it.
-  }
-}
-
-const DRAFT_TAIL = /^\d+\.[0-9a-f]{8}\.tmp$/;
-
-function writeDurably(draft: string, text: string, mode: number): void {
-  const handle = openSync(draft, "wx", mode);
-  try {
-    writeFileSync(handle, text);
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-}
-
-interface Owner {
-  readonly uid: number;
-  readonly gid: number;
-}
-
-/** The administrator may edit a user's file without taking it from them. */
-function keepOwner(file: string, { uid, gid }: Owner): void {
-  if (process.getuid?.() !== 0) return;
-  chownSync(file, uid, gid);
 }
 
 function syncFolder(folder: string): void {

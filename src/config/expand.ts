@@ -64,3 +64,17 @@ export function listReferences(text: string): string[] {
   const names = [...plain.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)].map(([, name]) => name ?? "");
   return [...new Set(names)];
 }
+
+/** Every variable that these values would read, with a default or without. */
+export function listVariables(tree: unknown): string[] {
+  const names = new Set<string>();
+  const nothing: Environment = {};
+  const watched = new Proxy(nothing, {
+    get: (_, name) => {
+      names.add(String(name));
+      return undefined;
+    },
+  });
+  expandTree(tree, watched, "keep");
+  return [...names];
+}

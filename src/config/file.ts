@@ -1,15 +1,24 @@
-// The config file as it lies on the disk: where it is looked for, and how its
-// text becomes a Catalog. Changing it is edit.ts.
+// The config file as it lies on the disk, and how its text becomes a Catalog.
+// Where it is looked for is find.ts, changing it is edit.ts.
 
-import { existsSync, lstatSync, readFileSync, readlinkSync, statSync } from "node:fs";
-import { homedir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import {
+  closeSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  type Stats,
+  statSync,
+} from "node:fs";
+import { dirname, resolve } from "node:path";
 import { codeOf } from "../lib/error-code.ts";
 import { followLinks } from "../lib/links.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/shell-word.ts";
 import { buildCatalog, type Catalog } from "./catalog.ts";
 import { type Environment, expandTree } from "./expand.ts";
+import { requireTrust, warnOfMode } from "./find.ts";
 import { ConfigError, explainIssues, refuseProblems } from "./problems.ts";
 import { findDangling, findOddities } from "./references.ts";
 import { type Config, configSchema } from "./schema.ts";
@@ -30,19 +39,6 @@ export interface LoadOptions {
   readonly missing?: "refuse" | "keep";
 }
 
-/** Where the file is, or is to be. */
-export function findConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
-  const named = flag ?? env["GATEWAY_CONFIG"];
-  if (named !== undefined && named !== "") return resolve(folder, named);
-  const home = env["XDG_CONFIG_HOME"] || join(env["HOME"] || homedir(), ".config");
-  const places = [resolve(folder, "gateway.yaml"), join(home, "gateway", "gateway.yaml")];
-  const found = places.find((place) => existsSync(place));
-  if (found !== undefined) return found;
-  throw new ConfigError(
-    `There is no config file: neither ${places.join(" nor ")}. Write one with \`gateway init\`, name one with --config, or try \`gateway serve --demo\`.`,
-  );
-}
-
 export function loadConfig(path: string, env: Environment, options: LoadOptions = {}): Loaded {
   const file = resolve(path);
   const text = readConfigText(file);
@@ -52,9 +48,9 @@ export function loadConfig(path: string, env: Environment, options: LoadOptions 
 export function readConfigText(path: string): string {
   let bytes: Buffer;
   try {
-    bytes = readFileSync(path);
+    bytes = readTrusted(path);
   } catch (error) {
-    throw new ConfigError(describeUnreadable(path, error));
+    throw error instanceof ConfigError ? error : new ConfigError(describeUnreadable(path, error));
   }
   try {
     // Strict, and with its mark if it has one, so that what is edited can be written back byte for byte.
@@ -62,6 +58,22 @@ export function readConfigText(path: string): string {
   } catch {
     throw new ConfigError(`The config file ${path} is not UTF-8 text.`);
   }
+}
+
+function readTrusted(path: string): Buffer {
+  const handle = openSync(path, "r");
+  try {
+    const stats = fstatSync(handle);
+    // A folder is refused as such when it is read, and what comes from a device, /dev/null say, is nobody's file.
+    if (isConfigFile(stats)) requireTrust(path, stats);
+    return readFileSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function isConfigFile(stats: Stats): boolean {
+  return stats.isFile() || stats.isFIFO();
 }
 
 /** `file` says where the text lies, or will lie: messages and relative paths start from it. */
@@ -90,7 +102,9 @@ export function checkConfigText(
   const oddities = findOddities(tree)
     .map(place)
     .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
-  return { catalog, warnings: [...warnOfMode(file), ...oddities] };
+  const stats = statSync(file, { throwIfNoEntry: false });
+  const warnings = stats === undefined ? [] : warnOfMode(file, stats);
+  return { catalog, warnings: [...warnings, ...oddities] };
 }
 
 /** An unset variable is told as such, not also as a bad value. */
@@ -121,14 +135,6 @@ function readAuthorities(config: Config | undefined, folder: string): Authoritie
     }
   }
   return { texts, problems };
-}
-
-function warnOfMode(file: string): string[] {
-  if (process.platform === "win32") return [];
-  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
-  return (mode & 0o077) === 0
-    ? []
-    : [`${file} can be read by others on this machine: chmod 600 ${quoteWord(file)}`];
 }
 
 function describeUnreadable(path: string, error: unknown): string {

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import example from "../../config.example.yaml" with { type: "text" };
-import { isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json/json.ts";
 import { configSchema } from "./schema.ts";
 
 type Node = { [name: string]: unknown };

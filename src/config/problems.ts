@@ -2,7 +2,7 @@
 // what, and the name that was probably meant. Never a value of a secret.
 
 import { type core, z } from "zod";
-import { isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json/json.ts";
 import { looksSecret } from "../lib/secret.ts";
 import { suggestNearest } from "./nearest.ts";
 import { configSchema } from "./schema.ts";
@@ -13,9 +13,12 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly exitStatus = 2;
   readonly problems: readonly Problem[];
-  constructor(message: string, problems: readonly Problem[] = []) {
+  /** The command that puts it right, if there is one; the message contains it too. */
+  readonly fix: string | null;
+  constructor(message: string, problems: readonly Problem[] = [], fix: string | null = null) {
     super(message);
     this.problems = problems;
+    this.fix = fix;
   }
 }
 

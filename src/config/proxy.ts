@@ -17,7 +17,7 @@ export function isLoopback(host: string): boolean {
   );
 }
 
-function isExempt(target: URL, list: string): boolean {
+export function isExempt(target: URL, list: string): boolean {
   const port = target.port || (target.protocol === "https:" ? "443" : "80");
   return list.split(/[\s,]+/).some((entry) => {
     if (entry === "") return false;

@@ -1,7 +1,7 @@
 // Whether the names in a config file refer to something that fits. It reads the
 // tree before the schema has accepted it, so that all problems are told at once.
 
-import { fieldOf, isObject, listOf } from "../lib/json.ts";
+import { fieldOf, isObject, listOf } from "../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../lib/secret.ts";
 import { suggestNearest } from "./nearest.ts";
 import type { Path } from "./source.ts";

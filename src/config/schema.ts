@@ -36,6 +36,7 @@ export const PRICE_KINDS = [
   "cache_write_5m",
   "cache_write_1h",
   "cache_write",
+  "cache_write_12h",
   "output",
   "input_audio",
   "input_image",
@@ -51,6 +52,7 @@ export const PRICE_KINDS = [
   "web_search_preview_per_1k",
   "file_search_per_1k",
   "code_interpreter_per_1k",
+  "hosted_shell_per_1k",
   "image_generation_per_1k",
   "google_search_per_1k",
   "google_search_prompt_per_1k",
@@ -123,6 +125,8 @@ const channel = z.strictObject({
     })
     .prefault({}),
   probe: scalar(readProbeInterval).meta(SHAPES.duration).optional(),
+  price_provider: name.optional(),
+  free: flag.default(false),
 });
 
 const group = z.strictObject({

@@ -13,7 +13,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from "yaml";
-import { isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json/json.ts";
 import type { Path } from "./source.ts";
 
 /** Scalars are source texts, as everywhere before the schema. */

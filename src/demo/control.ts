@@ -4,7 +4,7 @@
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { isFault, type FaultName } from "./faults.ts";
-import { parseJson } from "../lib/json.ts";
+import { parseJson } from "../lib/json/json.ts";
 import { decodeName, pickText } from "./json.ts";
 
 export interface Control {

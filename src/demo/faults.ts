@@ -2,10 +2,10 @@
 // answer before it is framed, or rearranges what is done on the wire.
 
 import { gzipSync } from "node:zlib";
-import { encode, replaceFields, type Answer } from "./answer.ts";
-import { isObject, parseJson } from "../lib/json.ts";
+import { encode, replaceFields, type Answer } from "./answers/answer.ts";
+import { isObject, parseJson } from "../lib/json/json.ts";
 import type { Json } from "./json.ts";
-import { refuse, writeBreak } from "./refusal.ts";
+import { refuse, writeBreak } from "./answers/refusal.ts";
 import { countBytes, listSteps, writeHead, type Script, type Step } from "./script.ts";
 
 const HUGE_BYTES = 200 * 1024 * 1024;

@@ -2,7 +2,7 @@
 // structure is asked of it, and the arguments of its tool calls. It knows the
 // keywords that clients use; `pattern` and exotic combinations it does not.
 
-import { isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json/json.ts";
 import { decodeName, pick, pickList, pickNumber, pickText, type Json } from "./json.ts";
 
 const FORMATS: Readonly<Record<string, string>> = {

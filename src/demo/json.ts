@@ -1,6 +1,6 @@
 // Lenient reading of untyped JSON: what is absent, or of another type, reads as empty.
 
-import { isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json/json.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 

@@ -1,17 +1,17 @@
 // Which path of the simulated upstream does what. Any prefix before the version
 // is accepted, so that a base URL may hold one.
 
-import { answerJson, answerStream, type Answer } from "./answer.ts";
-import { chat } from "./chat.ts";
-import { content } from "./content.ts";
-import type { Family, FamilyName } from "./family.ts";
+import { answerJson, answerStream, type Answer } from "./answers/answer.ts";
+import { chat } from "./answers/chat.ts";
+import { content } from "./answers/content.ts";
+import type { Family, FamilyName } from "./answers/family.ts";
 import { decodeName, pick, pickList, pickNumber, readText, type Json } from "./json.ts";
-import { messages } from "./messages.ts";
+import { messages } from "./answers/messages.ts";
 import { keepIds, writeList, writeModel, type DemoPlatform, type ListShape } from "./models.ts";
-import { refuse } from "./refusal.ts";
-import { responses } from "./responses.ts";
-import { answerStored, compact, keepStored, type Stored } from "./stored.ts";
-import { composeTurn, countTokens, type Ask, type Memory } from "./turn.ts";
+import { refuse } from "./answers/refusal.ts";
+import { responses } from "./answers/responses.ts";
+import { answerStored, compact, keepStored, type Stored } from "./answers/stored.ts";
+import { composeTurn, countTokens, type Ask, type Memory } from "./answers/turn.ts";
 
 /** A request as the routes see it. */
 export interface Question {

@@ -3,7 +3,7 @@
 
 import { STATUS_CODES } from "node:http";
 import type { Field } from "../lib/http1/types.ts";
-import { encode, type Answer } from "./answer.ts";
+import { encode, type Answer } from "./answers/answer.ts";
 
 /** Holds a stream at one place until a test opens it. */
 export interface Gate {

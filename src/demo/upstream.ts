@@ -2,7 +2,7 @@
 // the dialect of the path, or as it was told to. `serve --demo`, the tests and
 // the benchmark use it.
 
-import type { Answer } from "./answer.ts";
+import type { Answer } from "./answers/answer.ts";
 import { spoilAnswer, spoilScript, type FaultName } from "./faults.ts";
 import { listIds, type DemoPlatform } from "./models.ts";
 import { readBody, readControl } from "./control.ts";

@@ -2,7 +2,7 @@
 // list, completing a record, cutting a page. Each dialect's own shape is in its file.
 
 import { GatewayError } from "../lib/errors.ts";
-import { fieldOf, isObject, listOf, nameOf, parseJson } from "../lib/json.ts";
+import { fieldOf, isObject, listOf, nameOf, parseJson } from "../lib/json/json.ts";
 import type { ModelEntry } from "./dialect.ts";
 
 /** No dialect gives more in one page. */

@@ -1,7 +1,7 @@
 // What the responses and chat dialects share: how a call is signed, errors, model lists.
 
 import type { GatewayError } from "../lib/errors.ts";
-import { isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json/json.ts";
 import type { Dialect, ModelEntry } from "./dialect.ts";
 import { WORDS } from "./errors.ts";
 import { fillRecord, readModelList } from "./listing.ts";

@@ -2,28 +2,28 @@
 
 import type { Key } from "../config/catalog.ts";
 import type { GatewayError } from "../lib/errors.ts";
-import { authenticate } from "./authenticate.ts";
-import { openBill } from "./bill.ts";
-import type { Call } from "./call.ts";
-import { createErrand, releaseBody } from "./errand.ts";
-import { failover } from "./failover.ts";
+import { authenticate } from "./intake/authenticate.ts";
+import { openBill } from "./bill/bill.ts";
+import type { ClientCall } from "./intake/call.ts";
+import { createJob, releaseBody } from "./upstream/job.ts";
+import { failover } from "./attempt/failover.ts";
 import type { Gateway } from "./gateway.ts";
-import { watchClient } from "./leaving.ts";
-import { refuseReturn } from "./loop.ts";
-import { LISTS, match, requireAccess } from "./match.ts";
-import { answerModels } from "./model-list.ts";
-import { createPassage } from "./passage.ts";
-import { reportFault } from "./observer.ts";
-import { reportOwnAnswer, reportRefusal } from "./record.ts";
-import { refuse, toGatewayError } from "./refuse.ts";
-import { relay } from "./relay.ts";
-import { readRequest } from "./request.ts";
-import { settleFailure } from "./settle.ts";
+import { watchClient } from "./delivery/client-left.ts";
+import { refuseOwnCall } from "./upstream/self-call.ts";
+import { LISTS, findMatch, requireAccess } from "./intake/match.ts";
+import { answerModels } from "./channels/model-list.ts";
+import { createDelivery } from "./delivery/delivery.ts";
+import { reportFault } from "./observe/observer.ts";
+import { reportOwnAnswer, reportRefusal } from "./bill/request-record.ts";
+import { refuse, toGatewayError } from "./intake/refuse.ts";
+import { relay } from "./delivery/relay.ts";
+import { readRequestBody } from "./intake/body.ts";
+import { settleFailure } from "./bill/settle.ts";
 
-export async function handle(call: Call, gateway: Gateway): Promise<void> {
+export async function handle(call: ClientCall, gateway: Gateway): Promise<void> {
   let key: Key | null = null;
   try {
-    refuseReturn(call.exchange);
+    refuseOwnCall(call.exchange);
     key = authenticate(call, gateway.catalog, call.time);
     requireAccess(key, call.target.endpoint, gateway.catalog, call.time);
     if (!LISTS.has(call.target.endpoint.purpose)) return await serve(call, key, gateway);
@@ -34,18 +34,18 @@ export async function handle(call: Call, gateway: Gateway): Promise<void> {
   }
 }
 
-async function serve(call: Call, key: Key, gateway: Gateway): Promise<void> {
+async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
   // The key and the prices are of one config, however long the body takes.
   const { prices } = gateway.catalog;
-  const request = await readRequest(call, gateway.catalog);
-  const route = match(key, request.model);
-  const errand = createErrand(call, request);
-  const bill = await openBill(errand, route, prices, gateway);
-  const stopWatching = watchClient(errand, bill, gateway);
+  const request = await readRequestBody(call, gateway.catalog);
+  const route = findMatch(key, request.model);
+  const job = createJob(call, request);
+  const bill = await openBill(job, route, prices, gateway);
+  const stopWatching = watchClient(job, bill, gateway);
   try {
-    const answer = await failover(errand, bill, gateway);
-    releaseBody(errand);
-    await relay(createPassage(answer, errand, bill, gateway));
+    const answer = await failover(job, bill, gateway);
+    releaseBody(job);
+    await relay(createDelivery(answer, job, bill, gateway));
   } catch (thrown) {
     settleFailure(bill, turnAway(call, thrown, gateway), gateway);
   } finally {
@@ -53,7 +53,7 @@ async function serve(call: Call, key: Key, gateway: Gateway): Promise<void> {
   }
 }
 
-function turnAway(call: Call, thrown: unknown, gateway: Gateway): GatewayError {
+function turnAway(call: ClientCall, thrown: unknown, gateway: Gateway): GatewayError {
   const error = toGatewayError(thrown);
   if (error.code === "internal") reportFault(thrown, gateway.observer);
   refuse(call.exchange, error, call.target.endpoint.dialect, call.id);

@@ -5,19 +5,19 @@ import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
 import { codeOf } from "../lib/error-code.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { listen, type Server, type ServerOptions } from "../lib/http1/server.ts";
-import type { Refusal } from "../lib/http1/refusal.ts";
+import { listen, type Server, type ServerOptions } from "../lib/http1/server/server.ts";
+import type { Refusal } from "../lib/http1/server/refusal.ts";
 import { Shortage } from "../lib/http1/shortage.ts";
 import type { Exchange } from "../lib/http1/types.ts";
-import { type Arrival, createIdSource } from "./call.ts";
-import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./cors.ts";
+import { type UnroutedCall, createIdSource } from "./intake/call.ts";
+import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intake/cors.ts";
 import type { Gateway } from "./gateway.ts";
-import { isOwnHost } from "./host.ts";
-import { reportFault } from "./observer.ts";
-import { answerOwnPage } from "./own-pages.ts";
+import { isOwnHost } from "./intake/own-host.ts";
+import { reportFault } from "./observe/observer.ts";
+import { answerOwnPage } from "./control/own-pages.ts";
 import { handle } from "./pipeline.ts";
-import { reportStray } from "./record.ts";
-import { refuse, toRefusalError } from "./refuse.ts";
+import { reportStray } from "./bill/request-record.ts";
+import { refuse, toRefusalError } from "./intake/refuse.ts";
 
 export interface RunningServer {
   readonly port: number;
@@ -36,7 +36,7 @@ export function startServer(gateway: Gateway, address: Address): RunningServer {
   const newId = createIdSource(gateway.now);
   const running = new Running();
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
-  const greet = (exchange: Exchange): Arrival => {
+  const greet = (exchange: Exchange): UnroutedCall => {
     const admitted = admitOrigin(exchange, gateway.catalog);
     return { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
   };
@@ -104,7 +104,7 @@ function explainListening(host: string, port: number, cause: unknown): Error {
 }
 
 /** Answers at once where no call comes of it. */
-function receive(arrival: Arrival, gateway: Gateway, boundHost: string): Promise<void> | null {
+function receive(arrival: UnroutedCall, gateway: Gateway, boundHost: string): Promise<void> | null {
   const { exchange } = arrival;
   const { catalog } = gateway;
   const recognised = recognise(exchange, catalog);
@@ -132,7 +132,7 @@ function receive(arrival: Arrival, gateway: Gateway, boundHost: string): Promise
   }
 }
 
-function turnAway(arrival: Arrival, error: GatewayError, dialect: Dialect, gateway: Gateway): null {
+function turnAway(arrival: UnroutedCall, error: GatewayError, dialect: Dialect, gateway: Gateway): null {
   refuse(arrival.exchange, error, dialect, arrival.id);
   reportStray(arrival, error, gateway);
   return null;

@@ -1,22 +1,22 @@
 // A Catalog → a running gateway, and back down again.
 
-import { openLedger } from "../billing/ledger.ts";
+import { openLedger } from "../billing/ledger/ledger.ts";
 import { createGate } from "../billing/limits.ts";
-import { loadPriceBook } from "../billing/prices.ts";
+import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
-import { createClient } from "../lib/http1/client.ts";
-import { createActivity } from "./activity.ts";
-import { createChannels } from "./channels.ts";
-import { type Control, openControl } from "./control.ts";
-import { startProbes } from "./channel-probe.ts";
+import { createClient } from "../lib/http1/client/client.ts";
+import { createActivity } from "./observe/activity.ts";
+import { createChannels } from "./channels/channels.ts";
+import { type Control, openControl } from "./control/control.ts";
+import { startProbes } from "./channels/probe.ts";
 import type { Gateway } from "./gateway.ts";
-import { Later } from "./later.ts";
-import { refuseLoops } from "./loop.ts";
-import { createMetrics } from "./metrics.ts";
-import { createModelLists } from "./model-list.ts";
-import { joinObservers, type Observer } from "./observer.ts";
+import { BackgroundResponses } from "./bill/background.ts";
+import { refuseSelfChannels } from "./upstream/self-call.ts";
+import { createMetrics } from "./control/metrics.ts";
+import { createModelLists } from "./channels/model-list.ts";
+import { joinObservers, type Observer } from "./observe/observer.ts";
 import { type RunningServer, startServer } from "./server.ts";
-import { createShortageAlarm } from "./shortage.ts";
+import { createShortageAlarm } from "./observe/shortage-alarm.ts";
 
 export interface RunningGateway {
   readonly gateway: Gateway;
@@ -24,6 +24,8 @@ export interface RunningGateway {
   /** Takes up a changed config file, or throws what is wrong with it. What is running goes on with what it began with,
    *  and so do the address and the ledger. Returns the names of settings that wait for the next start. */
   reload(catalog: Catalog): string[];
+  /** Reads the price book beside the config again, or throws what is wrong with it. Returns what it is called. */
+  reloadPrices(): string;
   /** Stops accepting, waits for running streams, at most `graceMs`, then ends what is left. */
   stop(graceMs: number): Promise<void>;
   /** Ends everything now; each request gets its line. */
@@ -36,7 +38,9 @@ export function startGateway(
   observers: readonly Observer[],
   configPath: string | null = null,
 ): RunningGateway {
-  refuseLoops(catalog, catalog.listen.port);
+  refuseSelfChannels(catalog, catalog.listen.port);
+  const prices = loadPriceBook(configPath);
+  refuseUnknownProviders(catalog.channels.values(), prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
   const observer = joinObservers([metrics.observer, activity.observer, ...observers]);
@@ -53,10 +57,10 @@ export function startGateway(
     client,
     ledger,
     gate: createGate(ledger),
-    prices: loadPriceBook(),
+    prices,
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
-    later: new Later(),
+    background: new BackgroundResponses(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
@@ -68,14 +72,19 @@ export function startGateway(
   };
   const server = startServer(gateway, catalog.listen);
   const control = openControl(gateway, activity, { port: server.port, config: configPath });
-  return run(gateway, halt, server, control);
+  return run(gateway, halt, { server, control, configPath });
+}
+
+interface Surroundings {
+  readonly server: RunningServer;
+  readonly control: Control;
+  readonly configPath: string | null;
 }
 
 function run(
   gateway: Gateway,
   halt: AbortController,
-  server: RunningServer,
-  control: Control,
+  { server, control, configPath }: Surroundings,
 ): RunningGateway {
   const stopNow = (): void => {
     halt.abort();
@@ -97,11 +106,18 @@ function run(
     reload: (catalog) => {
       const { listen, ledger } = gateway.catalog;
       const next = { ...catalog, listen, ledger };
-      refuseLoops(next, server.port);
+      refuseSelfChannels(next, server.port);
+      refuseUnknownProviders(next.channels.values(), gateway.prices);
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
+    },
+    reloadPrices: () => {
+      const prices = loadPriceBook(configPath);
+      refuseUnknownProviders(gateway.catalog.channels.values(), prices);
+      gateway.prices = prices;
+      return prices.label;
     },
     stop: async (graceMs) => {
       const timer = setTimeout(stopNow, graceMs);

@@ -1,5 +1,5 @@
 // Content codings of a request body, undone within a bound. Those of an answer, which
-// is undone as it comes, are gateway/decode.ts.
+// is undone as it comes, are gateway/upstream/decode.ts.
 
 import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from "node:zlib";
 import { BodyTooLarge } from "./http1/types.ts";

@@ -100,8 +100,11 @@ export function formatRounded(value: Decimal, places: number): string {
   return `${whole}.${fraction.padEnd(places, "0")}`;
 }
 
-/** What makes pico-dollars of digits with so many places behind the point. */
-const PICO_POWERS = Array.from({ length: CHARGE_PLACES + 1 }, (_, places) => 10 ** (CHARGE_PLACES - places));
+/** The pico-dollars of the last digit of an amount, by its number of decimals. */
+const PICO_PER_DIGIT = Array.from(
+  { length: CHARGE_PLACES + 1 },
+  (_, places) => 10 ** (CHARGE_PLACES - places),
+);
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the one place where a bigint becomes money
 const usd = (units: bigint): Usd => units as Usd;
@@ -115,25 +118,15 @@ export function parseUsd(text: string): Usd {
 }
 
 /**
- * Whole pico-dollars as a number, many times quicker than a bigint: for who reads a million amounts.
- * NaN for what is not whole, and for what a number does not hold exactly. Never negative.
+ * Reads the digits of an amount, `places` of them decimals, as whole pico-dollars.
+ * NaN if the amount has a smaller part than that, or if a number cannot hold it exactly.
  */
-export function picoOf({ units, scale }: Decimal): number {
-  return units < 0n ? Number.NaN : picoOfDigits(Number(units), scale);
-}
-
-/** The same of a text; NaN for what is no decimal, too. */
-export function readPico(text: string): number {
-  return isDecimal(text) ? picoOf(parseDecimal(text)) : Number.NaN;
-}
-
-/** The same of digits that were read as one whole number, `places` of them behind the point. */
 export function picoOfDigits(digits: number, places: number): number {
-  const pico = digits * (PICO_POWERS[places] ?? Number.NaN);
+  const pico = digits * (PICO_PER_DIGIT[places] ?? Number.NaN);
   return pico <= Number.MAX_SAFE_INTEGER ? pico : Number.NaN;
 }
 
-/** Of whole pico-dollars that a number holds exactly. */
+/** `pico`: a whole number of pico-dollars. */
 export function usdOfPico(pico: number): Usd {
   return usd(BigInt(pico));
 }

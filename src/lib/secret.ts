@@ -28,9 +28,3 @@ export function sha256Hex(text: string): string {
 export function looksSecret(word: string): boolean {
   return /^(sk|AIza|eyJ|xai|gsk|ghp)[-_A-Za-z0-9]{6}/.test(word);
 }
-
-/** Takes every occurrence of the secrets out of a text, the longest first in case one holds another. */
-export function redact(text: string, secrets: Iterable<string>): string {
-  const longestFirst = [...secrets].filter((secret) => secret !== "").sort((a, b) => b.length - a.length);
-  return longestFirst.reduce((rest, secret) => rest.replaceAll(secret, "[redacted]"), text);
-}

@@ -1,12 +1,12 @@
 // The bytes of the upstream's answers, in each shape, made of what the demo's upstream would write.
 
-import { answerJson, answerStream, type Answer } from "../../src/demo/answer.ts";
-import { chat } from "../../src/demo/chat.ts";
-import type { Family } from "../../src/demo/family.ts";
-import { messages } from "../../src/demo/messages.ts";
-import { responses } from "../../src/demo/responses.ts";
+import { answerJson, answerStream, type Answer } from "../../src/demo/answers/answer.ts";
+import { chat } from "../../src/demo/answers/chat.ts";
+import type { Family } from "../../src/demo/answers/family.ts";
+import { messages } from "../../src/demo/answers/messages.ts";
+import { responses } from "../../src/demo/answers/responses.ts";
 import { listSteps, writeScript } from "../../src/demo/script.ts";
-import { composeTurn, type Ask } from "../../src/demo/turn.ts";
+import { composeTurn, type Ask } from "../../src/demo/answers/turn.ts";
 import { NO_STAMP, type Shape } from "./requests.ts";
 
 const FAMILIES: Readonly<Record<Shape, Family>> = { messages, responses, chat };

@@ -6,17 +6,17 @@ import { join } from "node:path";
 import { assess } from "../../src/billing/assess.ts";
 import { computeCharge } from "../../src/billing/charge.ts";
 import { estimateInputTokens } from "../../src/billing/estimate.ts";
-import { type Ledger, openLedger } from "../../src/billing/ledger.ts";
-import type { Intent } from "../../src/billing/ledger-journal.ts";
+import { type Ledger, openLedger } from "../../src/billing/ledger/ledger.ts";
+import type { Intent } from "../../src/billing/ledger/journal.ts";
 import { loadPriceBook } from "../../src/billing/prices.ts";
 import { recognise } from "../../src/dialects/index.ts";
 import { messages } from "../../src/dialects/messages.ts";
-import { createIdSource } from "../../src/gateway/call.ts";
-import { requestFields, responseFields } from "../../src/gateway/headers.ts";
-import { readNames } from "../../src/gateway/request.ts";
-import { createClient } from "../../src/lib/http1/client.ts";
-import { listen } from "../../src/lib/http1/server.ts";
-import type { Exchange, Field, Inbound } from "../../src/lib/http1/types.ts";
+import { createIdSource } from "../../src/gateway/intake/call.ts";
+import { requestFields, responseFields } from "../../src/gateway/upstream/headers.ts";
+import { readNames } from "../../src/gateway/intake/body.ts";
+import { createClient } from "../../src/lib/http1/client/client.ts";
+import { listen } from "../../src/lib/http1/server/server.ts";
+import type { Exchange, Field, UpstreamResponse } from "../../src/lib/http1/types.ts";
 import { sha256Hex } from "../../src/lib/secret.ts";
 import { LAYERS } from "./layers.ts";
 import { SECRET } from "./targets.ts";
@@ -92,7 +92,7 @@ async function announce(asked: Asked, into: Ledger): Promise<Intent> {
   return intent;
 }
 
-function send({ method, target, fields }: Exchange, body: Uint8Array): Promise<Inbound> {
+function send({ method, target, fields }: Exchange, body: Uint8Array): Promise<UpstreamResponse> {
   return client.send({
     origin: { tls: false, host: "127.0.0.1", port: Number(upstreamPort) },
     method,
@@ -136,7 +136,7 @@ function price(asked: Asked, reading: ReturnType<ReturnType<typeof messages.open
 /** The answer to its client: whole with its charge, or as it comes. */
 async function hand(
   exchange: Exchange,
-  inbound: Inbound,
+  inbound: UpstreamResponse,
   fields: Field[],
   see: (chunk: Uint8Array) => void,
   charge: () => Priced | null,

@@ -2,7 +2,7 @@
 
 import { spawnSync } from "bun";
 import { join } from "node:path";
-import { makeLedger } from "../billing/ledger-make.ts";
+import { makeLedger } from "../billing/ledger/ledger-make.ts";
 import type { Sample } from "./bench.ts";
 import { type Cores, type Folder, makeFolder, pin } from "./machine.ts";
 

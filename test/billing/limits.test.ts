@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 
-import { openLedger, type Ledger } from "../../src/billing/ledger.ts";
+import { openLedger, type Ledger } from "../../src/billing/ledger/ledger.ts";
 import { createGate, type Gate } from "../../src/billing/limits.ts";
 import type { Group, Key, Limits } from "../../src/config/catalog.ts";
 import { GatewayError } from "../../src/lib/errors.ts";
-import { draftOf, intentOf, newLedgerPath, optionsFor } from "./ledger-samples.ts";
+import { draftOf, intentOf, newLedgerPath, optionsFor } from "./ledger/ledger-samples.ts";
 
 const NONE: Limits = {
   usdPerDay: null,

@@ -17,16 +17,18 @@ export interface Circumstances {
   readonly stdin?: string;
 }
 
-/** What a test's machine has set must not leak in. */
-function cleanEnv(more: Readonly<Record<string, string>> = {}): Record<string, string> {
-  return { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", ...more };
+/** What a test's machine has set must not leak in. The config is the folder's gateway.yaml, unless GATEWAY_CONFIG is
+ *  another or empty, which leaves it to the search. */
+function cleanEnv(folder: string, more: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const config = join(folder, "gateway.yaml");
+  return { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", GATEWAY_CONFIG: config, ...more };
 }
 
 /** Without a terminal. */
 export async function run({ folder, env, stdin }: Circumstances, ...args: string[]): Promise<Outcome> {
   const child = Bun.spawn([process.execPath, ENTRY, ...args], {
     cwd: folder,
-    env: cleanEnv(env),
+    env: cleanEnv(folder, env),
     stdin: stdin === undefined ? "ignore" : new Blob([stdin]),
     stdout: "pipe",
     stderr: "pipe",
@@ -74,7 +76,7 @@ export function runOnTerminal(
   const shell = ["sh", "-c", 'out=$1; shift; exec "$@" > "$out"', "sh", captured ?? "", ...command];
   const child = Bun.spawn(captured === undefined ? command : shell, {
     cwd: folder,
-    env: cleanEnv({ TERM: "xterm-256color", ...env }),
+    env: cleanEnv(folder, { TERM: "xterm-256color", ...env }),
     terminal: {
       cols: 100,
       rows: 30,

@@ -27,7 +27,11 @@ const keys = () => loadConfig(folder.join("gateway.yaml"), {}, { missing: "keep"
 async function runInto(way: string, ...words: string[]): Promise<Omit<Outcome, "stdout">> {
   const child = Bun.spawn(["sh", "-c", `exec "$0" "$@" ${way}`, process.execPath, ENTRY, ...words], {
     cwd: folder.path,
-    env: { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", ANTHROPIC_API_KEY: "sk-ant-of-a-test" },
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      GATEWAY_CONFIG: folder.join("gateway.yaml"),
+      ANTHROPIC_API_KEY: "sk-ant-of-a-test",
+    },
     stderr: "pipe",
   });
   const [stderr, status] = await Promise.all([child.stderr.text(), child.exited]);

@@ -46,7 +46,13 @@ export function watch(
   };
   const child = Bun.spawn([process.execPath, MAIN, ...args], {
     cwd: folder,
-    env: { PATH: process.env["PATH"] ?? "", HOME: folder, TERM: "xterm-256color", ...env },
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      HOME: folder,
+      GATEWAY_CONFIG: join(folder, "gateway.yaml"),
+      TERM: "xterm-256color",
+      ...env,
+    },
     terminal: { cols: columns, rows, data: (_, bytes) => see(decoder.decode(bytes, { stream: true })) },
   });
   const status = child.exited.then((code) => {

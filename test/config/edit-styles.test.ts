@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { applyEdit, type Edit } from "../../src/config/edit.ts";
 import { parseYaml, readTree } from "../../src/config/source.ts";
-import { fieldOf, listOf } from "../../src/lib/json.ts";
+import { fieldOf, listOf } from "../../src/lib/json/json.ts";
 
 // Files in the many styles that people write, each comment and each line of it unique, so that one that is lost or
 // moved shows.

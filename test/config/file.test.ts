@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { checkConfigText, findConfig, loadConfig } from "../../src/config/file.ts";
+import { checkConfigText, loadConfig } from "../../src/config/file.ts";
 import { ConfigError } from "../../src/config/problems.ts";
 import { sha256Hex } from "../../src/lib/secret.ts";
 import { makeTempFolder } from "../harness/temp.ts";
@@ -418,27 +418,6 @@ keys:
 });
 
 describe("the file on the disk", () => {
-  test("is found by flag, variable, folder and home, in this order", () => {
-    using folder = makeTempFolder();
-    const env = { XDG_CONFIG_HOME: folder.join("xdg") };
-    const home = folder.join("xdg", "gateway", "gateway.yaml");
-    expect(() => findConfig(undefined, env, folder.path)).toThrow("gateway init");
-    mkdirSync(folder.join("xdg", "gateway"), { recursive: true });
-    writeFileSync(home, "");
-    expect(findConfig(undefined, env, folder.path)).toBe(home);
-    expect(
-      findConfig(undefined, { HOME: folder.path, XDG_CONFIG_HOME: "" }, folder.join("xdg", "gateway")),
-    ).toBe(home);
-    writeFileSync(folder.join("gateway.yaml"), "");
-    expect(findConfig(undefined, env, folder.path)).toBe(folder.join("gateway.yaml"));
-    expect(findConfig(undefined, { ...env, GATEWAY_CONFIG: "b.yaml" }, folder.path)).toBe(
-      folder.join("b.yaml"),
-    );
-    expect(findConfig("c.yaml", { ...env, GATEWAY_CONFIG: "b.yaml" }, folder.path)).toBe(
-      folder.join("c.yaml"),
-    );
-  });
-
   test("is warned of while others can read it", () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");

@@ -1,7 +1,7 @@
 // Chat Completions by way of Responses, where the upstream does not answer as it was asked.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Answer } from "../../src/demo/answer.ts";
+import type { Answer } from "../../src/demo/answers/answer.ts";
 import { writeScript } from "../../src/demo/script.ts";
 import { makeRequest, openWorld, type World } from "./world.ts";
 

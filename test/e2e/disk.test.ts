@@ -4,8 +4,8 @@
 
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
-import type { Finding } from "../../src/billing/verify-finding.ts";
-import { verifyLedger } from "../../src/billing/verify.ts";
+import type { Finding } from "../../src/billing/verify/finding.ts";
+import { verifyLedger } from "../../src/billing/verify/verify.ts";
 import { makeGate } from "../../src/demo/script.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
 import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../harness/gateway.ts";
@@ -239,7 +239,7 @@ test("the ledger's file is taken away and something else stands there: refused u
   renameSync(path, aside);
   mkdirSync(path);
   await askUntil(gateway, 503, (id) => billed.push(id));
-  expect(notices(gateway).join("\n")).toContain("EISDIR");
+  expect(notices(gateway).join("\n")).toContain("ledger.jsonl is no regular file: move it away");
   rmdirSync(path);
   renameSync(aside, path);
   await askUntil(gateway, 200, (id) => billed.push(id));

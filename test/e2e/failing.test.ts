@@ -410,7 +410,7 @@ describe("an upstream that is odd but whole", () => {
     }
   });
 
-  test("a kept-alive connection that is reset in the moment of reuse costs a client nothing", async () => {
+  test("a kept-alive connection that had been reset before its reuse costs a client nothing", async () => {
     await inWorld(async (world) => {
       await world.trace(makeRequest("messages"));
       world.upstream.refuse();

@@ -42,13 +42,15 @@ interface Before {
   /** As the ledger line names the first attempt. */
   readonly attempt: Record<string, unknown>;
   readonly state: string;
+  /** The first channel received the request, and may have worked on it: two channels may have to be paid. */
+  readonly twice?: true;
 }
 
 const BEFORE: readonly Before[] = [
   { fault: "refuse", attempt: { error: "connect" }, state: "unavailable" },
-  { fault: "never-answer", attempt: { error: "first_byte_timeout" }, state: "resting" },
-  { fault: "reset-before-head", attempt: { error: "reset" }, state: "degraded" },
-  { fault: "close-before-head", attempt: { error: "reset" }, state: "degraded" },
+  { fault: "never-answer", attempt: { error: "first_byte_timeout" }, state: "resting", twice: true },
+  { fault: "reset-before-head", attempt: { error: "reset" }, state: "degraded", twice: true },
+  { fault: "close-before-head", attempt: { error: "reset" }, state: "degraded", twice: true },
   { fault: "html", attempt: { status: 502 }, state: "degraded" },
   ...STATUSES.map((status): Before => ({
     fault: `status-${status}`,
@@ -62,7 +64,7 @@ const BEFORE: readonly Before[] = [
 
 describe.each(DIALECTS)("before an answer has begun, the second channel answers: %s", (dialect) => {
   for (const stream of [false, true]) {
-    test.each(BEFORE)(`${stream ? "stream, " : ""}$fault`, async ({ fault, attempt, state }) => {
+    test.each(BEFORE)(`${stream ? "stream, " : ""}$fault`, async ({ fault, attempt, state, twice }) => {
       const well = await answerWell(dialect, stream);
       const { a, ask, view } = open();
       if (fault === "refuse") a.refuse();
@@ -81,6 +83,8 @@ describe.each(DIALECTS)("before an answer has begun, the second channel answers:
           { channel: `${platform}-b`, status: 200 },
         ],
       });
+      const suspect = `the request may have been paid twice: by "${platform}-a", "${platform}-b"`;
+      expect(line?.["suspect"]).toBe(twice ? suspect : undefined);
       expect(record).toMatchObject({ status: 200, channel: `${platform}-b` });
       expect(view(`${platform}-a`)).toMatchObject({ state, requests_hour: 1, errors_hour: 1 });
       expect(view(`${platform}-b`)).toMatchObject({ state: "available", requests_hour: 1, errors_hour: 0 });

@@ -4,8 +4,8 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import type { Usage } from "../../src/billing/usage.ts";
-import type { Finding } from "../../src/billing/verify-finding.ts";
-import { verifyLedger } from "../../src/billing/verify.ts";
+import type { Finding } from "../../src/billing/verify/finding.ts";
+import { verifyLedger } from "../../src/billing/verify/verify.ts";
 import { type Billing, NORMAL, wantedOf } from "../harness/billing-form.ts";
 import {
   askForFixture,

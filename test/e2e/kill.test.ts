@@ -8,12 +8,12 @@
 
 import { join } from "node:path";
 import { expect, test } from "bun:test";
-import type { Finding } from "../../src/billing/verify-finding.ts";
-import { verifyLedger } from "../../src/billing/verify.ts";
-import { openLedger } from "../../src/billing/ledger.ts";
+import type { Finding } from "../../src/billing/verify/finding.ts";
+import { verifyLedger } from "../../src/billing/verify/verify.ts";
+import { openLedger } from "../../src/billing/ledger/ledger.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../src/lib/money.ts";
-import { optionsFor, type ReadLedger, readWholeLedger } from "../billing/ledger-samples.ts";
+import { optionsFor, type ReadLedger, readWholeLedger } from "../billing/ledger/ledger-samples.ts";
 import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder } from "../harness/temp.ts";
 import { Crowd, type Dice, openDice, readModel, type Sent } from "./crowd.ts";

@@ -2,8 +2,8 @@
 // upstream of its own, so that what each was sent can be told apart.
 
 import { startDemoUpstream, type DemoUpstream } from "../../src/demo/upstream.ts";
-import type { ChannelView } from "../../src/gateway/control-state.ts";
-import type { RequestRecord } from "../../src/gateway/observer.ts";
+import type { ChannelView } from "../../src/gateway/control/state.ts";
+import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import { type InsideGateway, makeConfig, type Platform, startGatewayHere } from "../harness/gateway.ts";
 import { type Exchanged, rawRequest, type RequestLines } from "../harness/raw.ts";
 import type { TempFolder } from "../harness/temp.ts";

@@ -7,7 +7,7 @@ import {
   type DemoUpstream,
   type Received,
 } from "../../src/demo/upstream.ts";
-import type { RequestRecord } from "../../src/gateway/observer.ts";
+import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import {
   CREDENTIAL,
   type InsideGateway,

@@ -4,9 +4,9 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { replay } from "../../src/demo/replay.ts";
-import type { Answer } from "../../src/demo/answer.ts";
-import type { FamilyName } from "../../src/demo/family.ts";
+import { replay } from "../../src/demo/answers/replay.ts";
+import type { Answer } from "../../src/demo/answers/answer.ts";
+import type { FamilyName } from "../../src/demo/answers/family.ts";
 
 const ROOT = join(import.meta.dir, "../../../shared/fixtures");
 

@@ -5,7 +5,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../../src/config/file.ts";
-import type { RequestRecord } from "../../src/gateway/observer.ts";
+import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import { startGateway as startInside, type RunningGateway } from "../../src/gateway/start.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "./temp.ts";
 

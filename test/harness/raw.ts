@@ -161,7 +161,8 @@ export function parseAnswer(bytes: Buffer): RawAnswer | null {
   });
   const field = (name: string): string | undefined => fields.find(([other]) => other === name)?.[1];
   const chunked = field("transfer-encoding")?.includes("chunked") === true;
-  const { body, complete } = chunked ? joinChunks(rest) : takeLength(rest, field("content-length"));
+  const length = status === 204 || status === 304 ? "0" : field("content-length");
+  const { body, complete } = chunked ? joinChunks(rest) : takeLength(rest, length);
   return { status, fields, field, body, text: body.toString(), complete };
 }
 

@@ -1,4 +1,5 @@
-import { chownSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { Database } from "bun:sqlite";
+import { chownSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { editConfig } from "../../src/config/edit.ts";
 import { LockHeld, takeLock } from "../../src/lib/file-lock.ts";
@@ -41,7 +42,6 @@ test("a lock whose file a power cut has damaged is taken all the same", () => {
     whole.subarray(0, 100),
     Buffer.concat([whole.subarray(0, 4096), zeros]),
     Buffer.concat([zeros, whole.subarray(4096)]),
-    Buffer.alloc(8192, "what is this"),
   ];
   for (const bytes of damaged) {
     writeFileSync(path, bytes);
@@ -49,6 +49,60 @@ test("a lock whose file a power cut has damaged is taken all the same", () => {
     expect(takeElsewhere(path)).toBe("LockHeld");
     lock.release();
   }
+});
+
+test.each([Buffer.alloc(8192, "what is this"), Buffer.from("short"), Buffer.alloc(20_000)])(
+  "a file that gateway did not write is not emptied to make a lock of it",
+  (bytes) => {
+    using folder = makeTempFolder();
+    const path = folder.join("a.lock");
+    writeFileSync(path, bytes);
+    expect(() => takeLock(path)).toThrow(`${path} is no lock that the gateway made: move it away`);
+    expect(readFileSync(path)).toEqual(bytes);
+  },
+);
+
+test("a lock's file stays empty, and nothing is left beside it", () => {
+  using folder = makeTempFolder();
+  const path = folder.join("a.lock");
+  const lock = takeLock(path);
+  expect(readdirSync(folder.path).sort()).toEqual(["a.lock", "a.lock.holder"]);
+  lock.release();
+  expect(readdirSync(folder.path)).toEqual(["a.lock"]);
+  expect(statSync(path).size).toBe(0);
+});
+
+test("a lock that an earlier version holds is held, and its file is not changed", async () => {
+  using folder = makeTempFolder();
+  const path = folder.join("a.lock");
+  const former = `import { Database } from "bun:sqlite"; const database = new Database(process.argv[1], { create: true });
+    for (const each of ["CREATE TABLE holder (pid INTEGER, since TEXT)", "INSERT INTO holder VALUES (1, 'then')", "BEGIN IMMEDIATE"]) database.run(each);
+    console.log("held"); process.stdin.resume(); globalThis.held = database;`;
+  const holder = Bun.spawn([process.execPath, "-e", former, path], { stdin: "pipe", stdout: "pipe" });
+  for await (const _ of holder.stdout) break;
+  const before = readFileSync(path);
+  expect(() => takeLock(path)).toThrow(LockHeld);
+  holder.kill("SIGKILL");
+  await holder.exited;
+  takeLock(path).release();
+  expect(readFileSync(path)).toEqual(before);
+});
+
+// SQLite would bring the file back to what its journal says: here, to half of its size.
+test("a journal that was planted beside a lock is not acted on", () => {
+  using folder = makeTempFolder();
+  const path = folder.join("a.lock");
+  const former = new Database(path, { create: true });
+  former.run("CREATE TABLE holder (pid INTEGER, since TEXT)");
+  former.close();
+  const before = readFileSync(path);
+  const journal = Buffer.alloc(8192);
+  Buffer.from("d9d505f920a163d7", "hex").copy(journal);
+  // Pages in the journal, a random number, pages that the file had, bytes of a sector and of a page.
+  for (const [index, value] of [0, 0, 1, 4096, 4096].entries()) journal.writeUInt32BE(value, 8 + index * 4);
+  writeFileSync(`${path}-journal`, journal, { mode: 0o600 });
+  takeLock(path).release();
+  expect(readFileSync(path)).toEqual(before);
 });
 
 test("a lock whose file is damaged while it is held is held on", () => {
@@ -75,7 +129,9 @@ test.skipIf(process.getuid?.() !== 0)(
     const path = folder.join("gateway.yaml");
     writeFileSync(path, "plans: {}\n");
     chownSync(path, 65_534, 65_534);
+    process.env["SUDO_UID"] = "65534";
     await editConfig(path, {}, () => [{ kind: "set", path: ["vendor"], value: "goog" }]);
+    delete process.env["SUDO_UID"];
     expect([statSync(path).uid, statSync(folder.join(".gateway.yaml.lock")).uid]).toEqual([65_534, 65_534]);
   },
 );

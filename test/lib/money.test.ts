@@ -8,29 +8,12 @@ import {
   multiplyDecimals,
   parseDecimal,
   parseUsd,
-  picoOf,
-  readPico,
   roundDecimal,
   shiftDecimal,
   subtractDecimals,
   subtractUsd,
   ZERO_USD,
 } from "../../src/lib/money.ts";
-
-test("whole pico-dollars are a number where it holds them exactly, and no number anywhere else", () => {
-  const texts = fc.tuple(fc.bigInt({ min: 0n, max: 10n ** 20n }), fc.integer({ min: 0, max: 14 }));
-  fc.assert(
-    fc.property(texts, ([units, scale]) => {
-      const text = formatDecimal({ units, scale });
-      const pico = multiplyDecimals(parseDecimal(text), { units: 10n ** 12n, scale: 0 });
-      const whole = formatDecimal(pico);
-      const isHeld = !whole.includes(".") && BigInt(whole) <= BigInt(Number.MAX_SAFE_INTEGER);
-      expect(String(readPico(text))).toBe(isHeld ? whole : "NaN");
-    }),
-  );
-  for (const text of ["", ".5", "1.", "-1", "1e3", "x"]) expect(readPico(text)).toBeNaN();
-  expect(picoOf({ units: 5n, scale: 13 })).toBeNaN();
-});
 
 const decimals = fc
   .tuple(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), fc.integer({ min: 0, max: 24 }))

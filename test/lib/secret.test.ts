@@ -1,5 +1,5 @@
-import { describe, expect, test } from "bun:test";
-import { looksSecret, newSecret, redact, sha256Hex } from "../../src/lib/secret.ts";
+import { expect, test } from "bun:test";
+import { looksSecret, newSecret, sha256Hex } from "../../src/lib/secret.ts";
 
 test("a new secret is sk- and 43 letters and digits, and no two are the same", () => {
   const secrets = Array.from({ length: 1000 }, newSecret);
@@ -18,14 +18,7 @@ test("a hash is that of the known vector", () => {
   expect(sha256Hex("abc")).toBe("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 });
 
-describe("what people read holds no secret", () => {
-  test("every occurrence goes, also of a secret that another one begins with", () => {
-    const text = "Bearer sk-long-1 and sk-long, sk-long-1";
-    expect(redact(text, ["sk-long", "", "sk-long-1"])).toBe("Bearer [redacted] and [redacted], [redacted]");
-  });
-
-  test("a word that begins as secrets do is taken for one", () => {
-    expect(["sk-ant-api03-x", "AIzaSyD4iE2xVSpkLLOXoyqT", "gsk_0123456789"].every(looksSecret)).toBe(true);
-    expect(["sketch", "codex", "claude-max", "sk-1"].some(looksSecret)).toBe(false);
-  });
+test("a word that begins as secrets do is taken for one", () => {
+  expect(["sk-ant-api03-x", "AIzaSyD4iE2xVSpkLLOXoyqT", "gsk_0123456789"].every(looksSecret)).toBe(true);
+  expect(["sketch", "codex", "claude-max", "sk-1"].some(looksSecret)).toBe(false);
 });

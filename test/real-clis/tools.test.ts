@@ -2,9 +2,10 @@
 // `gateway env` prints. They are downloaded and slow: `REAL_CLIS=1 bun test test/real-clis`. REAL_CLIS may also name a
 // folder in which they are installed, or are to be.
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { MISLEADING } from "../../src/cli/tools/misleading.ts";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
@@ -132,6 +133,63 @@ describe.skipIf(WANTED === "")("real tools", () => {
     PATIENCE_MS,
   );
 
+  describe("in an environment that leads elsewhere", () => {
+    let proxy: ReturnType<typeof startRecorder>;
+    let front: ReturnType<typeof startFront>;
+    let hostile: Record<string, string>;
+
+    beforeAll(async () => {
+      proxy = startRecorder();
+      front = startFront(gateway.url);
+      hostile = await makeHostile(folder.join("hostile"), proxy.url);
+    });
+    beforeEach(() => {
+      proxy.received.length = 0;
+      front.received.length = 0;
+    });
+    afterAll(async () => {
+      proxy.stop();
+      await front.stop();
+    });
+
+    const expectAllAtGateway = ({ stdout }: { stdout: string }, platform: Platform): void => {
+      expect(stdout).toContain("a simulated model, and I have counted every word");
+      expect(front.received.length).toBeGreaterThan(0);
+      const theirs = front.received.flatMap(({ path, credentials }) =>
+        credentials.filter((each) => each !== keyOf(platform)).map((each) => `${path} ${each}`),
+      );
+      expect(theirs).toEqual([]);
+      const stray = proxy.received.filter(
+        (text) => text.includes(front.host) || text.includes(keyOf(platform)) || text.includes("sk-theirs"),
+      );
+      expect(stray).toEqual([]);
+    };
+
+    for (const [tool, platform, args] of prompts) {
+      test(
+        `every request of gateway run ${tool} (${platform}) arrives at the gateway`,
+        async () => {
+          const where = ["run", tool, "--url", front.url, "--config", gateway.configPath];
+          const words = [...where, "--secret", keyOf(platform), "--", ...args];
+          expectAllAtGateway(await start([process.execPath, MAIN, ...words], hostile), platform);
+        },
+        PATIENCE_MS,
+      );
+
+      test(
+        `every request of eval "$(gateway env ${tool})" (${platform}) arrives at the gateway`,
+        async () => {
+          const where = `--shell bash --url ${front.url} --config '${gateway.configPath}'`;
+          const quoted = args.map((arg) => `'${arg}'`).join(" ");
+          const lines = `"$('${process.execPath}' '${MAIN}' env ${tool} ${keyOf(platform)} ${where})"`;
+          const script = `eval ${lines}; ${tool} ${quoted}`;
+          expectAllAtGateway(await start(["bash", "--norc", "-c", script], hostile), platform);
+        },
+        PATIENCE_MS,
+      );
+    }
+  });
+
   test("a key of the wrong platform is refused before the tool starts", async () => {
     const words = runWords("codex", "messages", ["exec", "x"]);
     const { status, stderr } = await start([process.execPath, MAIN, ...words]);
@@ -148,6 +206,71 @@ describe.skipIf(WANTED === "")("real tools", () => {
     PATIENCE_MS,
   );
 });
+
+/** A proxy that answers nothing: the first bytes of every connection. */
+function startRecorder() {
+  const received: string[] = [];
+  const data = (socket: { end(): void }, bytes: Buffer): void => {
+    received.push(bytes.toString("latin1"));
+    socket.end();
+  };
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data } });
+  return { url: `http://127.0.0.1:${listener.port}`, received, stop: () => listener.stop(true) };
+}
+
+const CREDENTIAL_FIELDS = ["authorization", "x-api-key", "x-goog-api-key"];
+
+/** Stands before the gateway and sees what reaches it. */
+function startFront(target: string) {
+  const received: { path: string; credentials: string[] }[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 120,
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      const headers = new Headers(request.headers);
+      const values = CREDENTIAL_FIELDS.flatMap((name) => headers.get(name) ?? []);
+      const credentials = values.map((value) => value.replace(/^Bearer /, ""));
+      received.push({ path: `${request.method} ${pathname}`, credentials });
+      headers.delete("host");
+      const body = request.method === "POST" ? await request.bytes() : null;
+      return fetch(`${target}${pathname}${search}`, { method: request.method, headers, body });
+    },
+  });
+  const host = `127.0.0.1:${server.port}`;
+  return { url: `http://${host}`, host, received, stop: () => server.stop(true) };
+}
+
+/** Every misleading variable, and every proxy; a login and a home as somebody has them who uses the platforms. */
+async function makeHostile(home: string, proxy: string): Promise<Record<string, string>> {
+  const login = { type: "oauth", access: "sk-theirs", refresh: "x", expires: 9e15, accountId: "x" };
+  const logins = JSON.stringify({ openai: login, anthropic: login });
+  await Bun.write(join(home, ".local/share/opencode/auth.json"), logins);
+  const gemini = { security: { auth: { selectedType: "gemini-api-key" } } };
+  await Bun.write(join(home, ".gemini/settings.json"), JSON.stringify(gemini));
+  const options = { baseURL: `${proxy}/v1`, apiKey: "sk-theirs" };
+  const provider = { anthropic: { options }, openai: { options }, google: { options } };
+  await Bun.write(join(home, "managed/opencode.json"), JSON.stringify({ provider }));
+  const values: Readonly<Record<string, string>> = {
+    ANTHROPIC_UNIX_SOCKET: join(home, "no.sock"),
+    OPENCODE_AUTH_CONTENT: logins,
+    OPENCODE_TEST_MANAGED_CONFIG_DIR: join(home, "managed"),
+  };
+  const misleading = Object.values(MISLEADING)
+    .flat()
+    .map((name) => [name, values[name] ?? inventValue(name)] as const);
+  const proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [
+    [name, proxy] as const,
+    [name.toLowerCase(), proxy] as const,
+  ]);
+  return { ...Object.fromEntries([...misleading, ...proxies]), NO_PROXY: "corp.example", HOME: home };
+}
+
+function inventValue(name: string): string {
+  if (name.endsWith("_HEADERS")) return "Authorization: Bearer sk-theirs";
+  return name.includes("_USE_") ? "true" : "sk-theirs";
+}
 
 async function installTools(): Promise<void> {
   if (existsSync(join(tools, "node_modules/.bin/opencode"))) return;

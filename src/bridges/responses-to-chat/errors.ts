@@ -2,10 +2,10 @@
 // its four keys, the client's own names.
 
 import type { WireError } from "../../dialects/openai.ts";
-import { isObject, parseJson } from "../../lib/json.ts";
+import { isObject, parseJson } from "../../lib/json/json.ts";
 import type { BridgeContext } from "./context.ts";
-import { Failure } from "./events.ts";
-import { translateMessage, translatePath } from "./paths.ts";
+import { Failure } from "./response/events.ts";
+import { translateMessage, translatePath } from "./request/paths.ts";
 
 export interface Refusal {
   readonly status: number;

@@ -2,7 +2,7 @@
 // is refused in the words and with the codes of the native endpoint.
 
 import { GatewayError } from "../../lib/errors.ts";
-import { isObject } from "../../lib/json.ts";
+import { isObject } from "../../lib/json/json.ts";
 
 export type Json = Record<string, unknown>;
 

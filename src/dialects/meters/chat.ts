@@ -1,7 +1,7 @@
 // Reads what an answer of the chat dialect says it used.
 
 import type { Meter, Reading } from "../../billing/usage.ts";
-import { fieldOf, isObject, listOf, nameOf } from "../../lib/json.ts";
+import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type Reader } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 

@@ -2,7 +2,7 @@
 // taken whole. Snapshots are running totals that may also shrink.
 
 import type { Meter, Reading, Tariff, Usage } from "../../billing/usage.ts";
-import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json.ts";
+import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type Reader } from "./meter.ts";
 import { keepCounted } from "./openai.ts";
 

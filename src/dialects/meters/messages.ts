@@ -1,8 +1,15 @@
 // Reads what an answer of the messages dialect says it used.
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
-import type { Meter, Part, Reading, Tariff, Usage } from "../../billing/usage.ts";
-import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json.ts";
+import {
+  type Meter,
+  type Part,
+  type Reading,
+  sumUsage,
+  type Tariff,
+  type Usage,
+} from "../../billing/usage.ts";
+import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type Reader } from "./meter.ts";
 
 export function openMessagesMeter(contentType: string): Meter {
@@ -20,6 +27,10 @@ class MessagesReader implements Reader {
     usage: true,
     error: { type: true },
     message: { model: true, usage: true },
+    delta: { stop_reason: true, stop_details: { category: true } },
+    stop_reason: true,
+    stop_details: { category: true },
+    content: [{ type: true }],
   } as const;
 
   #model: string | null = null;
@@ -27,14 +38,22 @@ class MessagesReader implements Reader {
   #usage: Counters = {};
   #end: Reading["end"] = "open";
   #final = false;
+  #refusal: Reading["refusal"];
+  #hasContent = false;
 
   learn(event: unknown): void {
     const type = fieldOf(event, "type");
     if (type === "message_start") this.#start(fieldOf(event, "message"));
-    else if (type === "message_delta") this.#final = this.#merge(fieldOf(event, "usage")) || this.#final;
+    else if (type === "message_delta") {
+      this.#final = this.#merge(fieldOf(event, "usage")) || this.#final;
+      this.#learnStop(fieldOf(event, "delta"));
+    } else if (type === "content_block_start") this.#hasContent = true;
     else if (type === "message_stop") this.#end = "complete";
-    else if (type === "message") this.#start(event);
-    else if (type === "error" || (type === undefined && isObject(fieldOf(event, "error"))))
+    else if (type === "message") {
+      this.#start(event);
+      this.#hasContent = listOf(fieldOf(event, "content")).length > 0;
+      this.#learnStop(event);
+    } else if (type === "error" || (type === undefined && isObject(fieldOf(event, "error"))))
       this.#end = "error";
     if (this.#end === "complete") this.#final = true;
   }
@@ -53,7 +72,13 @@ class MessagesReader implements Reader {
       tariff: tariffOf(this.#usage),
       end: this.#end,
       final: this.#final,
+      ...(this.#refusal === undefined || this.#hasContent ? {} : { refusal: this.#refusal }),
     };
+  }
+
+  #learnStop(told: unknown): void {
+    if (fieldOf(told, "stop_reason") !== "refusal") return;
+    this.#refusal = { category: nameOf(fieldOf(fieldOf(told, "stop_details"), "category")) ?? null };
   }
 
   #start(message: unknown): void {
@@ -101,7 +126,7 @@ function partsOf(counters: Counters): readonly Part[] {
   const iterations = listOf(counters["iterations"]).filter(isObject);
   const apart = iterations.some((pass) => pass["type"] !== "message" || nameOf(pass["model"]) !== undefined);
   const extras = extrasOf(counters);
-  if (!apart) return [{ model: null, pass: "message", usage: { ...whole, ...extras } }];
+  if (!apart) return [oneOf(whole, iterations, extras)];
   const parts = iterations.map((pass): Part => ({
     model: nameOf(pass["model"]) ?? null,
     pass: nameOf(pass["type"]) ?? "message",
@@ -113,6 +138,20 @@ function partsOf(counters: Counters): readonly Part[] {
     (a, b) => (b.usage.output ?? 0) - (a.usage.output ?? 0),
   )[0];
   return parts.map((part) => (part === main ? { ...part, usage: { ...part.usage, ...extras } } : part));
+}
+
+/** The calls of a server tool's loop are told apart where they add up to the whole: each has its own prompt. */
+function oneOf(whole: Usage, iterations: readonly Counters[], extras: Usage): Part {
+  const part: Part = { model: null, pass: "message", usage: { ...whole, ...extras } };
+  const calls = iterations.map((call) => usageOf(call) ?? {});
+  const [first = {}, ...others] = calls;
+  const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
+  if (others.length === 0 || !Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return part;
+  return { ...part, calls: [{ ...first, ...extras }, ...others] };
+}
+
+function dropZeros(usage: Usage): Usage {
+  return Object.fromEntries(Object.entries(usage).filter(([, count]) => count > 0));
 }
 
 function usageOf(counters: Counters): Usage | null {

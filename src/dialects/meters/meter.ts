@@ -4,9 +4,9 @@
 
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { asBuffer } from "../../lib/bytes.ts";
-import { parseJson } from "../../lib/json.ts";
-import { Sieve, type Shape } from "../../lib/sieve.ts";
-import { LineScanner, readDataLine, type LineSink } from "../../lib/sse.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { Sieve, type Shape } from "../../lib/json/json-pick-stream.ts";
+import { LineScanner, readDataLine, type LineSink } from "../../lib/sse/sse-needles.ts";
 
 /** What a dialect knows of its answers. */
 export interface Reader {
@@ -43,9 +43,9 @@ export function openMeter(contentType: string, reader: Reader): Meter {
   if (contentType.includes("json")) return new BodyMeter(reader);
   let meter: Meter | null = null;
   return {
-    see(chunk, plain) {
+    see(chunk) {
       meter ??= startsJson(chunk) ? new BodyMeter(reader) : new StreamMeter(reader);
-      meter.see(chunk, plain);
+      meter.see(chunk);
     },
     read: () => (meter ?? new BodyMeter(reader)).read(),
   };
@@ -82,8 +82,8 @@ class StreamMeter implements Meter {
     });
   }
 
-  see(chunk: Uint8Array, plain = false): void {
-    this.#lines.see(chunk, plain);
+  see(chunk: Uint8Array): void {
+    this.#lines.see(chunk);
   }
 
   read(): Reading {

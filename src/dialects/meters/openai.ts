@@ -1,7 +1,7 @@
 // The usage object that the responses and chat dialects share but for its names.
 
 import type { Usage } from "../../billing/usage.ts";
-import { countOf, fieldOf } from "../../lib/json.ts";
+import { countOf, fieldOf } from "../../lib/json/json.ts";
 
 /** Null where nothing was counted. Cached, written and special tokens are inside the totals, and taken out here. */
 export function readOpenaiUsage(
@@ -16,6 +16,8 @@ export function readOpenaiUsage(
   const outside = fieldOf(usage, `${output}_tokens_details`);
   const read = countIn(inside, "cached_tokens");
   const written = countIn(inside, "cache_write_tokens");
+  // A part of those that were written; the others are kept for half an hour.
+  const kept = Math.min(written, countIn(fieldOf(inside, "cache_write_tokens_details"), "ttl_12h_tokens"));
   const audioIn = countIn(inside, "audio_tokens");
   const imageIn = countIn(inside, "image_tokens");
   const reasoning = countIn(outside, "reasoning_tokens");
@@ -26,7 +28,8 @@ export function readOpenaiUsage(
   return keepCounted({
     input: Math.max(0, (total ?? 0) - read - written - audioIn - imageIn),
     cache_read: read,
-    cache_write: written,
+    cache_write: written - kept,
+    cache_write_12h: kept,
     input_audio: audioIn,
     input_image: imageIn,
     output: Math.max(0, (produced ?? 0) + beside - audioOut),

@@ -2,7 +2,7 @@
 // tool calls that its usage does not tell.
 
 import type { CallKind, Meter, Reading, Usage } from "../../billing/usage.ts";
-import { fieldOf, isObject, listOf, nameOf } from "../../lib/json.ts";
+import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type Reader } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
@@ -10,7 +10,13 @@ export function openResponsesMeter(contentType: string): Meter {
   return openMeter(contentType, new ResponsesReader());
 }
 
-const ITEM_SHAPE = { id: true, type: true, action: { type: true }, container_id: true } as const;
+const ITEM_SHAPE = {
+  id: true,
+  type: true,
+  action: { type: true },
+  container_id: true,
+  environment: { type: true, container_id: true },
+} as const;
 const RESPONSE_SHAPE = {
   id: true,
   object: true,
@@ -138,6 +144,12 @@ function callOf(item: unknown): Call | null {
       return { kind: "image_generation", feeKey: "" };
     case "code_interpreter_call":
       return { kind: "code_interpreter", feeKey: nameOf(fieldOf(item, "container_id")) ?? "" };
+    case "shell_call": {
+      const environment = fieldOf(item, "environment");
+      // In the client's own shell it costs nothing.
+      if (fieldOf(environment, "type") !== "container_reference") return null;
+      return { kind: "hosted_shell", feeKey: nameOf(fieldOf(environment, "container_id")) ?? "" };
+    }
     default:
       return null;
   }

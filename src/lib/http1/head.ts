@@ -31,10 +31,8 @@ const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
 const AFTER_VERSION = /^ [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const ABSOLUTE = /^https?:\/\/[^/?#\s]+/i;
-const KNOWN_NAMES_LIMIT = 1024;
-
-/** Names that have been found to be tokens: real traffic repeats a few dozen. */
-const knownNames = new Set<string>();
+/** The fields that say where a message ends: only framing.ts writes them. */
+const FRAMING = new Set(["connection", "keep-alive", "content-length", "transfer-encoding"]);
 
 /** Where the head that starts at `from` ends (behind its empty line), or -1. */
 export function findHeadEnd(bytes: Buffer, from: number): number {
@@ -133,33 +131,12 @@ export function hasToken(value: string | undefined, token: string): boolean {
   return value.split(",").some((part) => part.trim().toLowerCase() === token);
 }
 
-/** The fields that say where a message ends: only framing writes them. */
-function isFraming(name: string): boolean {
-  switch (name.length) {
-    case 10:
-      return name === "connection" || name === "keep-alive";
-    case 14:
-      return name === "content-length";
-    case 17:
-      return name === "transfer-encoding";
-    default:
-      return false;
-  }
-}
-
-function isName(name: string): boolean {
-  if (knownNames.has(name)) return true;
-  if (!TOKEN.test(name)) return false;
-  if (knownNames.size < KNOWN_NAMES_LIMIT && name.length <= 64) knownNames.add(name);
-  return true;
-}
-
 /** Field lines for the wire, one latin-1 character a byte. Framing fields among `fields` are left out. */
 export function writeFields(fields: readonly Field[]): string {
   let lines = "";
   for (const [name, value] of fields) {
-    if (isFraming(name)) continue;
-    if (!isName(name) || FORBIDDEN_IN_VALUE.test(value)) {
+    if (FRAMING.has(name)) continue;
+    if (!TOKEN.test(name) || FORBIDDEN_IN_VALUE.test(value)) {
       throw new Malformed(`a forbidden character in the field ${JSON.stringify(name)}`);
     }
     lines += `${name}: ${value}\r\n`;

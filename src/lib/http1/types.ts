@@ -59,7 +59,7 @@ export interface Deadlines {
   readonly idleMs: number;
 }
 
-export interface Outbound {
+export interface UpstreamRequest {
   readonly origin: Origin;
   readonly method: string;
   /** Path and query. */
@@ -68,10 +68,13 @@ export interface Outbound {
   readonly fields: readonly Field[];
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
+  /** Called when the request is sent a second time, because a kept-alive connection ended before its answer. Only GET
+   *  and HEAD are: an upstream that works on anything else wants to be paid for it. */
+  readonly onResend?: () => void;
 }
 
 /** The answer of an upstream, its body read by pulling. */
-export interface Inbound {
+export interface UpstreamResponse {
   readonly status: number;
   readonly fields: readonly Field[];
   field(name: string): string | undefined;
@@ -120,8 +123,8 @@ export class UpstreamFault extends Error {
 }
 
 /** A pending request to an upstream: cancellable before its head has come. */
-export interface Sending {
-  readonly head: Promise<Inbound>;
+export interface SentRequest {
+  readonly head: Promise<UpstreamResponse>;
   cancel(): void;
 }
 

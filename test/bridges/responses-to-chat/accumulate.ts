@@ -1,6 +1,6 @@
 // Chat chunks → the completion that they add up to, as a client does it.
 
-import { isObject } from "../../../src/lib/json.ts";
+import { isObject } from "../../../src/lib/json/json.ts";
 import { readEvents } from "./recordings.ts";
 
 // oxlint-disable-next-line typescript/no-explicit-any -- what is right about it, the tests assert

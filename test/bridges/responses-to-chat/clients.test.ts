@@ -4,14 +4,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createOpenAI } from "@ai-sdk/openai";
 import { ChatOpenAI } from "@langchain/openai";
-import { generateText, isStepCount, Output, streamText, tool } from "ai";
+import { generateText, stepCountIs, Output, streamText, tool } from "ai";
 import OpenAI, { APIError, NotFoundError, RateLimitError } from "openai";
 import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
 import { z } from "zod";
 import { convertError } from "../../../src/bridges/responses-to-chat/errors.ts";
-import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
-import { convertRequest } from "../../../src/bridges/responses-to-chat/request.ts";
-import { type ChatTeller, openChatTeller } from "./told.ts";
+import { convertReply } from "../../../src/bridges/responses-to-chat/response/completion.ts";
+import { convertRequest } from "../../../src/bridges/responses-to-chat/request/request.ts";
+import { type ChatStream, openChatStream } from "../../../src/bridges/responses-to-chat/response/stream.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import type { Json } from "./accumulate.ts";
@@ -30,7 +30,7 @@ const json = { "content-type": "application/json" };
 
 /** An upstream's body through the bridge: held until the bridge says what the status is. */
 async function stream(
-  chat: ChatTeller,
+  chat: ChatStream,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<Response> {
   let text = "";
@@ -53,13 +53,13 @@ async function answer(request: Request, upstream: string): Promise<Response> {
     const error = convertError(reply.status, await reply.text(), context);
     return new Response(error.body, { status: error.status, headers: json });
   }
-  if (context.stream) return stream(openChatTeller(context), reply.body ?? []);
+  if (context.stream) return stream(openChatStream(context), reply.body ?? []);
   const whole = convertReply(await reply.json(), context);
   return new Response(whole.body, { status: whole.status, headers: json });
 }
 
 function play(recording: Recording): Promise<Response> {
-  return stream(openChatTeller(contextOf(recording)), [readBytes(recording)]);
+  return stream(openChatStream(contextOf(recording)), [readBytes(recording)]);
 }
 
 let upstream: DemoUpstream;
@@ -108,6 +108,14 @@ describe.skipIf(absent)("the official SDK's stream accumulates a recording to th
       expected.expected_chat_finish_reason &&
       expected.delta_text_matches !== false,
   );
+  /** Version 6 of the SDK's stream helper expects a function's name in every tool call. */
+  const playedByHelper = playable.filter(
+    ({ id }) => id !== "openai-responses/vercel-ai--openai-custom-tool-1",
+  );
+
+  test("only the recording with a custom tool is left out", () => {
+    expect(playable.length - playedByHelper.length).toBe(1);
+  });
 
   /** Without what the SDK adds of its own, or leaves out. */
   function strip(completion: Json): Json {
@@ -117,12 +125,19 @@ describe.skipIf(absent)("the official SDK's stream accumulates a recording to th
       const { parsed_arguments: ___, ...func } = call["function"] ?? {};
       return { ...call, function: func };
     });
-    const told = { ...rest, annotations: annotations ?? [], ...(calls ? { tool_calls: calls } : {}) };
+    // Version 6 of the SDK makes null of an empty text.
+    const content = message.content || null;
+    const told = {
+      ...rest,
+      content,
+      annotations: annotations ?? [],
+      ...(calls ? { tool_calls: calls } : {}),
+    };
     const { system_fingerprint: ____, ...top } = completion;
     return { ...top, id: "", choices: [{ ...choice, logprobs: null, message: told }] };
   }
 
-  for (const recording of playable) {
+  for (const recording of playedByHelper) {
     test(recording.id, async () => {
       const options = { headers: { "x-recording": recording.id } };
       const final = await client.chat.completions.stream(ask("any"), options).finalChatCompletion();
@@ -244,7 +259,7 @@ describe("@ai-sdk/openai, answered out of the simulated upstream", () => {
       model: open(),
       prompt: "Use the weather tool",
       tools: { weather },
-      stopWhen: isStepCount(3),
+      stopWhen: stepCountIs(3),
     };
     expect((await generateText(params)).text).toContain("sunny");
     expect(await streamText(params).text).toContain("sunny");

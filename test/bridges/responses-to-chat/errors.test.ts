@@ -3,10 +3,10 @@
 import { describe, expect, test } from "bun:test";
 import type { BridgeContext } from "../../../src/bridges/responses-to-chat/context.ts";
 import { convertError } from "../../../src/bridges/responses-to-chat/errors.ts";
-import { translatePath } from "../../../src/bridges/responses-to-chat/paths.ts";
-import { convertReply } from "../../../src/bridges/responses-to-chat/reply.ts";
-import { convertRequest } from "../../../src/bridges/responses-to-chat/request.ts";
-import { openChatTeller } from "./told.ts";
+import { translatePath } from "../../../src/bridges/responses-to-chat/request/paths.ts";
+import { convertReply } from "../../../src/bridges/responses-to-chat/response/completion.ts";
+import { convertRequest } from "../../../src/bridges/responses-to-chat/request/request.ts";
+import { openChatStream } from "../../../src/bridges/responses-to-chat/response/stream.ts";
 import type { Json } from "./accumulate.ts";
 import { ASKED, absent, findRecording, listRecordings, PLAIN, readBytes } from "./recordings.ts";
 
@@ -205,7 +205,7 @@ describe("a response that failed", () => {
       expect(JSON.parse(whole.body).error.code).toBe(code);
       expect(whole.body).not.toContain("org-x");
       const event = { type: "response.failed", response: { status: "failed", error } };
-      const streamed = openChatTeller(PLAIN).push(
+      const streamed = openChatStream(PLAIN).push(
         new TextEncoder().encode(`data: ${JSON.stringify(event)}\n\n`),
       );
       expect(streamed.phase).toBe("refused");

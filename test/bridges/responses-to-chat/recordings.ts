@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { fieldOf, isObject } from "../../../src/lib/json.ts";
+import { fieldOf, isObject } from "../../../src/lib/json/json.ts";
 import type { BridgeContext } from "../../../src/bridges/responses-to-chat/context.ts";
 
 const FOLDER = new URL("../../../../shared/fixtures/", import.meta.url);

@@ -2,7 +2,7 @@
 
 import { Ajv, type ValidateFunction } from "ajv";
 import { existsSync, readFileSync } from "node:fs";
-import { isObject } from "../../../src/lib/json.ts";
+import { isObject } from "../../../src/lib/json/json.ts";
 
 const FILE = new URL("../../../../shared/reference/openai-chat-responses.schemas.json", import.meta.url);
 export const schemasAbsent = !existsSync(FILE);

@@ -2,7 +2,7 @@
 // nothing of our code: an upstream that follows a script, and a bare client.
 
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
-import type { Inbound, Origin, Outbound } from "../../../src/lib/http1/types.ts";
+import type { UpstreamResponse, Origin, UpstreamRequest } from "../../../src/lib/http1/types.ts";
 import { UpstreamFault } from "../../../src/lib/http1/types.ts";
 
 export interface SeenRequest {
@@ -84,11 +84,11 @@ function takeRequest(held: Buffer): { head: string; body: Buffer; rest: Buffer }
 
 const DEADLINES = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
 
-export function outbound(origin: Origin, more: Partial<Outbound> = {}): Outbound {
+export function outbound(origin: Origin, more: Partial<UpstreamRequest> = {}): UpstreamRequest {
   return { origin, method: "GET", target: "/", fields: [], body: null, deadlines: DEADLINES, ...more };
 }
 
-export async function readAll(inbound: Inbound): Promise<Buffer> {
+export async function readAll(inbound: UpstreamResponse): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for (let chunk = await inbound.read(); chunk !== null; chunk = await inbound.read()) chunks.push(chunk);
   return Buffer.concat(chunks);

@@ -4,6 +4,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import type { Socket, SocketHandler } from "bun";
+import { hasNews } from "../../../src/lib/http1/client/idle-state.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const cleanUps: (() => void)[] = [];
@@ -95,6 +96,24 @@ describe("a socket of this runtime", () => {
     expect(closed).toBe(true);
     expect(server.write("x")).toBe(-1);
     expect(await how.promise).toMatchObject({ code: "ECONNRESET" });
+  });
+
+  test.skipIf(process.platform === "win32")(
+    "has a descriptor whose state can be read before the event loop reports it (idle-state.ts)",
+    async () => {
+      for (const change of ["end", "terminate", "write"] as const) {
+        const { server, client } = await connectPair();
+        expect([hasNews(client), hasNews(client)]).toEqual([false, false]);
+        server[change]("x");
+        expect([change, hasNews(client)]).toEqual([change, true]);
+      }
+    },
+  );
+
+  test("takes no byte once the other side has reset it (wire.ts)", async () => {
+    const { server, client } = await connectPair();
+    server.terminate();
+    expect(client.write("x")).toBeLessThanOrEqual(0);
   });
 
   test("says close without an error after a FIN (wire.ts)", async () => {

@@ -1,0 +1,171 @@
+// One line of the ledger: its schema, its field order, its hash. The schema is
+// for lines that come from the disk; lines that we write are typed by it.
+
+import { z } from "zod";
+
+import { isObject, parseJson } from "../../lib/json/json.ts";
+
+/** What the very first line follows. */
+export const GENESIS = "0".repeat(64);
+
+export const OUTCOMES = [
+  "complete",
+  "client_closed",
+  "upstream_cut",
+  "upstream_error",
+  "interrupted",
+] as const;
+export const BASES = ["exact", "partial", "unpriced", "unknown"] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+export type Basis = (typeof BASES)[number];
+
+const decimal = z.string().regex(/^\d{1,40}(?:\.\d{1,40})?$/, "a decimal without sign or exponent");
+const amount = decimal.nullable();
+const count = z.int().nonnegative();
+const usage = z.record(z.string(), count);
+const prices = z.record(z.string(), decimal);
+
+const partSchema = z.looseObject({
+  model: z.string(),
+  pass: z.string(),
+  usage,
+  prices: prices.nullable(),
+  tier: z.string().nullable(),
+  official_usd: amount,
+});
+
+const attemptSchema = z.looseObject({
+  channel: z.string(),
+  status: z.int().optional(),
+  error: z.string().optional(),
+});
+
+const chainFields = {
+  v: z.literal(1),
+  id: z.string().min(1),
+  time: z.iso.datetime(),
+  prev: z.hex().length(64),
+};
+
+const whose = {
+  key: z.string(),
+  group: z.string(),
+  platform: z.string(),
+  channel: z.string(),
+  model: z.string(),
+};
+
+const money = {
+  usage,
+  parts: z.array(partSchema).optional(),
+  prices: prices.nullable(),
+  price_source: z.string().nullable(),
+  tier: z.string().nullable(),
+  official_usd: amount,
+  multiplier: decimal,
+  charge_usd: amount,
+};
+
+const lineObject = z.object({
+  ...chainFields,
+  ...whose,
+  ...money,
+  endpoint: z.string(),
+  upstream_model: z.string().nullable(),
+  stream: z.boolean(),
+  status: z.int().nullable(),
+  outcome: z.enum(OUTCOMES),
+  basis: z.enum(BASES),
+  raw_usage: z.unknown(),
+  first_byte_ms: count.nullable(),
+  duration_ms: count.nullable(),
+  attempts: z.array(attemptSchema),
+  /** Of an unpriced line: what has no price, and what is charged at least, for all else. */
+  unpriced_usage: usage.optional(),
+  at_least_usd: decimal.optional(),
+  /** The asked-for model, whose price was taken because the answer's own name has none. */
+  priced_as: z.string().optional(),
+  /** Why the amounts want a person's eye: usage that cannot be right, or work that may have been paid for twice. */
+  suspect: z.string().optional(),
+});
+
+/** A later line that gives a request other amounts. Its amounts replace those it names in `was`. */
+const correctionObject = z.object({
+  ...chainFields,
+  corrects: z.string().min(1),
+  /** The `time` of the request: sums by day and month keep it where it was. */
+  request_time: z.iso.datetime(),
+  ...whose,
+  ...money,
+  was: z.object({ official_usd: amount, charge_usd: amount }),
+});
+
+/** Unknown fields are kept: a newer gateway may have written them. */
+export const lineSchema = lineObject.loose();
+export const correctionSchema = correctionObject.loose();
+
+export type Line = z.infer<typeof lineObject>;
+export type Correction = z.infer<typeof correctionObject>;
+
+/** What is known of a request when it is settled; the ledger adds version and chain. */
+export type LineDraft = Readonly<Omit<Line, "v" | "prev">> & {
+  /** Further fields, told after the contract's own: estimates, flags. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+};
+
+export type CorrectionDraft = Readonly<Omit<Correction, "v" | "prev">>;
+
+/** The line's text without its newline. Field order is the contract's. */
+export function encodeLine(draft: LineDraft, prev: string): string {
+  const text = JSON.stringify({
+    v: 1,
+    id: draft.id,
+    time: draft.time,
+    key: draft.key,
+    group: draft.group,
+    platform: draft.platform,
+    channel: draft.channel,
+    endpoint: draft.endpoint,
+    model: draft.model,
+    upstream_model: draft.upstream_model,
+    stream: draft.stream,
+    status: draft.status,
+    outcome: draft.outcome,
+    basis: draft.basis,
+    usage: draft.usage,
+    parts: draft.parts,
+    raw_usage: draft.raw_usage ?? null,
+    prices: draft.prices,
+    price_source: draft.price_source,
+    tier: draft.tier,
+    official_usd: draft.official_usd,
+    multiplier: draft.multiplier,
+    charge_usd: draft.charge_usd,
+    first_byte_ms: draft.first_byte_ms,
+    duration_ms: draft.duration_ms,
+    attempts: draft.attempts,
+    suspect: draft.suspect,
+    ...draft.extra,
+  });
+  return chain(text, prev);
+}
+
+export function encodeCorrection(draft: CorrectionDraft, prev: string): string {
+  const { id, time, corrects, request_time, ...rest } = draft;
+  return chain(JSON.stringify({ v: 1, id, time, corrects, request_time, ...rest }), prev);
+}
+
+function chain(text: string, prev: string): string {
+  return `${text.slice(0, -1)},"prev":"${prev}"}`;
+}
+
+/** What the next line bears as `prev`. */
+export function hashLine(line: string | Uint8Array): string {
+  return Bun.SHA256.hash(line, "hex");
+}
+
+/** The object that stands in a line's bytes; null when it is none. */
+export function parseLine(bytes: Buffer): Readonly<Record<string, unknown>> | null {
+  const value = parseJson(bytes.toString());
+  return isObject(value) ? value : null;
+}

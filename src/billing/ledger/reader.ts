@@ -1,0 +1,120 @@
+// Reads the lines of ledger files, forwards and from the end, in bounded memory.
+
+import { isAscii } from "node:buffer";
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+
+import { type Bytes, viewBytes } from "./scan/bytes.ts";
+
+const CHUNK = 1 << 16;
+const NEWLINE = 10;
+
+/** A file by its name; or by its descriptor, which somebody else holds open. */
+export type Source = string | number;
+
+export interface RawLine {
+  /** Without its newline. */
+  readonly text: string;
+  /** Where the next line begins, or would begin. */
+  readonly next: number;
+  /** False for what stands behind the last newline: a torn line, or one that is being written. */
+  readonly whole: boolean;
+}
+
+/** Of a file. Its bytes hold until the next chunk is asked for. */
+export interface Chunk {
+  /** Whole lines, each with its newline; or what stands behind the last newline. */
+  readonly bytes: Bytes;
+  readonly from: number;
+  readonly whole: boolean;
+}
+
+/** The lines of an open file, as far as it goes when its end is reached. */
+function* readChunks(fd: number, from = 0): Generator<Chunk, void> {
+  let buffer = Buffer.allocUnsafe(CHUNK);
+  let held = 0;
+  let base = from;
+  for (;;) {
+    if (held === buffer.length) buffer = Buffer.concat([buffer], held * 2);
+    const count = readSync(fd, buffer, held, buffer.length - held, base + held);
+    if (count === 0) break;
+    const filled = held + count;
+    const end = buffer.subarray(0, filled).lastIndexOf(NEWLINE) + 1;
+    if (end > 0) yield { bytes: viewBytes(buffer.subarray(0, end)), from: base, whole: true };
+    buffer.copyWithin(0, end, filled);
+    held = filled - end;
+    base += end;
+  }
+  if (held > 0) yield { bytes: viewBytes(buffer.subarray(0, held)), from: base, whole: false };
+}
+
+export function* readFile(source: Source, from = 0): Generator<Chunk, void> {
+  if (typeof source === "number") {
+    yield* readChunks(source, from);
+    return;
+  }
+  const fd = openSync(source, "r");
+  try {
+    yield* readChunks(fd, from);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Where each line of a chunk that is `whole` begins, and where its newline stands. */
+export function eachLine({ buffer }: Bytes, see: (from: number, to: number) => void): void {
+  for (let from = 0; from < buffer.length;) {
+    const to = buffer.indexOf(NEWLINE, from);
+    see(from, to);
+    from = to + 1;
+  }
+}
+
+export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
+  for (const chunk of readFile(source, from)) {
+    const { buffer } = chunk.bytes;
+    if (chunk.whole) yield* splitLines(buffer, chunk.from);
+    else yield { text: buffer.toString(), next: chunk.from + buffer.length, whole: false };
+  }
+}
+
+/** One decoding for many lines: most ledgers are ASCII, where characters are bytes. */
+function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
+  const ascii = isAscii(bytes);
+  const text = ascii ? bytes.toString("latin1") : bytes.toString();
+  let start = 0;
+  let next = base;
+  for (let end = text.indexOf("\n"); end !== -1; end = text.indexOf("\n", start)) {
+    const line = text.slice(start, end);
+    next += (ascii ? line.length : Buffer.byteLength(line)) + 1;
+    start = end + 1;
+    yield { text: line, next, whole: true };
+  }
+}
+
+/** The line that ends at `end` (default: the end of the file), without its newline; null when none ends there. */
+export function readLineBefore(source: Source, end?: number): Buffer | null {
+  if (typeof source === "number") return readBackLine(source, end);
+  const fd = openSync(source, "r");
+  try {
+    return readBackLine(fd, end);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function readBackLine(fd: number, end?: number): Buffer | null {
+  const size = fstatSync(fd).size;
+  const last = end ?? size;
+  if (last === 0 || last > size) return null;
+  return readBackToNewline(fd, last).length === 0 ? readBackToNewline(fd, last - 1) : null;
+}
+
+/** The bytes before `end` that no newline separates from it. */
+export function readBackToNewline(fd: number, end: number): Buffer {
+  for (let length = Math.min(end, 4096); ; length = Math.min(end, length * 4)) {
+    const bytes = Buffer.alloc(length);
+    readSync(fd, bytes, 0, length, end - length);
+    const newline = bytes.lastIndexOf(NEWLINE);
+    if (newline !== -1 || length === end) return bytes.subarray(newline + 1);
+  }
+}

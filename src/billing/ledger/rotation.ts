@@ -1,0 +1,140 @@
+// Which files make up a ledger, in which order, and where in them a line of the chain stands.
+// A ledger is `ledger.jsonl`, which grows, and what was rotated out of it:
+// `ledger-2026-11.jsonl`, then `ledger-2026-11.2.jsonl` and so on.
+
+import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
+import { basename, dirname, extname, join } from "node:path";
+
+import { fieldOf, isObject, parseJson } from "../../lib/json/json.ts";
+import type { Bytes } from "./scan/bytes.ts";
+import { GENESIS, hashLine } from "./line.ts";
+import { readFile, readLineBefore, readLines, type Source } from "./reader.ts";
+
+/** A place in the chain: the file may have been renamed since, the hash of the line before still finds it. */
+export interface Position {
+  readonly offset: number;
+  readonly prev: string;
+}
+
+export interface Place {
+  /** Index in the list of files. */
+  readonly file: number;
+  readonly offset: number;
+}
+
+const START: Place = { file: 0, offset: 0 };
+
+interface Rotated {
+  readonly path: string;
+  readonly month: string;
+  readonly number: number;
+}
+
+function listRotated(path: string): Rotated[] {
+  const extension = extname(path);
+  const prefix = `${basename(path, extension)}-`;
+  const rotated: Rotated[] = [];
+  for (const name of existsSync(dirname(path)) ? readdirSync(dirname(path)) : []) {
+    if (!name.startsWith(prefix) || !name.endsWith(extension)) continue;
+    const match = /^(\d{4}-\d{2})(?:\.(\d+))?$/.exec(
+      name.slice(prefix.length, name.length - extension.length),
+    );
+    if (match?.[1] === undefined) continue;
+    rotated.push({ path: join(dirname(path), name), month: match[1], number: Number(match[2] ?? 1) });
+  }
+  return rotated.sort((a, b) => (a.month === b.month ? a.number - b.number : a.month < b.month ? -1 : 1));
+}
+
+/** Oldest first; the growing file, when it exists, is the last. */
+export function listLedgerFiles(path: string): string[] {
+  const files = listRotated(path).map((rotated) => rotated.path);
+  if (existsSync(path)) files.push(path);
+  return files;
+}
+
+export interface HeldFiles extends Disposable {
+  /** Oldest first. */
+  readonly sources: readonly Source[];
+}
+
+/** The same files as they are at this moment, whatever is rotated while they are read: then the growing one has another name. */
+export function holdLedgerFiles(path: string): HeldFiles {
+  for (;;) {
+    const rotated = listRotated(path).map((file) => file.path);
+    const growing = openIfThere(path);
+    const release = (): void => {
+      if (growing !== null) closeSync(growing);
+    };
+    // Else the file was rotated before it could be opened, and is in no list.
+    if (listRotated(path).length === rotated.length)
+      return { sources: growing === null ? rotated : [...rotated, growing], [Symbol.dispose]: release };
+    release();
+  }
+}
+
+function openIfThere(path: string): number | null {
+  try {
+    return openSync(path, "r");
+  } catch (error) {
+    if (fieldOf(error, "code") === "ENOENT") return null;
+    throw error;
+  }
+}
+
+/** Of one of the files that are held of the ledger at `path`. */
+export function nameOf(source: Source, path: string): string {
+  return basename(typeof source === "string" ? source : path);
+}
+
+/** The name under which a file that ends in `month` is put away: always after those that are there. */
+export function nameRotated(path: string, month: string): string {
+  const newest = listRotated(path).at(-1);
+  const stem = path.slice(0, path.length - extname(path).length);
+  if (newest === undefined || month > newest.month) return `${stem}-${month}${extname(path)}`;
+  return `${stem}-${newest.month}.${newest.number + 1}${extname(path)}`;
+}
+
+/** The hash that the next line after these files has to bear. */
+export function hashLast(files: readonly Source[]): string {
+  for (const file of files.toReversed()) {
+    const line = readLineBefore(file);
+    if (line !== null) return hashLine(line);
+  }
+  return GENESIS;
+}
+
+/** Where a position is now; null when no file holds it. */
+export function locate(files: readonly Source[], position: Position): Place | null {
+  for (let file = files.length - 1; file >= 0; file -= 1) {
+    const source = files[file];
+    if (source === undefined) continue;
+    const line = position.offset === 0 ? null : readLineBefore(source, position.offset);
+    const prev =
+      position.offset === 0 ? hashLast(files.slice(0, file)) : line === null ? null : hashLine(line);
+    if (prev === position.prev) return { file, offset: position.offset };
+  }
+  return null;
+}
+
+/** Every whole line from a place on, through all later files, in chunks. */
+export function* readChunksFrom(files: readonly Source[], place: Place = START): Generator<Bytes, void> {
+  for (const [index, file] of files.entries()) {
+    if (index < place.file) continue;
+    for (const { bytes, whole } of readFile(file, index === place.file ? place.offset : 0))
+      if (whole) yield bytes;
+  }
+}
+
+/** The same as objects; lines that are none are passed over. */
+export function* readLinesFrom(
+  files: readonly Source[],
+  place: Place = START,
+): Generator<Readonly<Record<string, unknown>>, void> {
+  for (const [index, file] of files.entries()) {
+    if (index < place.file) continue;
+    for (const { text, whole } of readLines(file, index === place.file ? place.offset : 0)) {
+      const line = whole ? parseJson(text) : null;
+      if (isObject(line)) yield line;
+    }
+  }
+}

@@ -1,0 +1,136 @@
+// How the gateway writes the lines of requests, as patterns: what forms are learnt by.
+
+import { isObject, parseJson } from "../../../lib/json/json.ts";
+import { Pieces } from "./bytes.ts";
+import { type Form, type Gap, PRICES } from "./form.ts";
+
+const TEXT = String.raw`"([^"\\\x00-\x1f]*)"`;
+const PASSED = String.raw`"[^"\\\x00-\x1f]*"`;
+const COUNT = String.raw`(?:null|(\d+))`;
+/** Without sign, exponent, leading or trailing zeros. */
+const DECIMAL = String.raw`(?:0|[1-9]\d*)(?:\.\d*[1-9])?`;
+const AMOUNT = `(?:null|"(${DECIMAL})")`;
+const KIND = String.raw`${PASSED}:\d+`;
+const KINDS = `(?:${KIND}(?:,${KIND})*)?`;
+/** Of a part that has a price; `open` begins the groups of its counts and its amount. */
+const partIn = (open: "(" | "(?:"): string =>
+  String.raw`\{"model":${PASSED},"pass":${PASSED},"usage":\{${open}${KINDS})\},"prices":\{[^{}]*\},` +
+  String.raw`"tier":(?:null|${PASSED}),"official_usd":"${open}${DECIMAL})"\}`;
+const PART = partIn("(?:");
+
+const REQUEST = new RegExp(
+  String.raw`"group":${TEXT},"platform":${PASSED},"channel":${TEXT},"endpoint":${PASSED},"model":${TEXT},` +
+    String.raw`"upstream_model":(?:null|${PASSED}),"stream":(?:true|false),"status":(?:null|\d+),` +
+    String.raw`"outcome":"(?:complete|client_closed|upstream_cut|upstream_error|interrupted)",` +
+    String.raw`"basis":"(exact|partial|unpriced|unknown)","usage":\{(${KINDS})\}(?:,"parts":\[(${PART}(?:,${PART})*)\])?,"raw_usage":()`,
+  "dy",
+);
+
+const COUNTED = /"([^"]*)":(\d+)/dg;
+const PARTS = new RegExp(partIn("("), "dg");
+
+const MONEY = new RegExp(
+  String.raw`${PRICES}(?:null|(\{[^{}]*\})),"price_source":(?:null|${PASSED}),"tier":(?:null|${PASSED}),` +
+    String.raw`"official_usd":${AMOUNT},"multiplier":"${DECIMAL}","charge_usd":${AMOUNT},"first_byte_ms":${COUNT},"duration_ms":${COUNT},` +
+    String.raw`"attempts":\[[^[\]]*\](?:,"[a-z_]+":(?:${PASSED}|\[[^[\]{}]*\]|\{[^{}]*\}))*,"prev":"([0-9a-f]{64})"\}$`,
+  "dy",
+);
+
+/** The form of a line whose text behind the key is this; null: read it as JSON. */
+export function learnForm(text: string): Form | null {
+  const request = execAt(REQUEST, text, 0);
+  const money = request && execAt(MONEY, text, text.indexOf(PRICES, REQUEST.lastIndex));
+  // What the patterns take for objects and lists has to be just that.
+  if (request === null || money === null || !isObject(parseJson(`{${text}`))) return null;
+  const whole = readCounted(textAt(request, 5), startOf(request, 5));
+  const parts = readParts(textAt(request, 6), startOf(request, 6));
+  if (!areAmountsTold(textAt(request, 4), money) || [whole, ...parts].some(hasDouble)) return null;
+  if (parts.length > 0 && money[1] === undefined) return null;
+  const gaps = [
+    ...whole.gaps,
+    ...parts.flatMap((part) => part.gaps),
+    { gap: "raw", from: startOf(request, 7), to: money.index } as const,
+    gapOf("amount", money, 2),
+    gapOf("amount", money, 3),
+    gapOf("count", money, 4),
+    gapOf("count", money, 5),
+    gapOf("prev", money, 6),
+  ].filter((gap) => gap !== null);
+  return {
+    group: textAt(request, 1),
+    channel: textAt(request, 2),
+    model: textAt(request, 3),
+    basis: textAt(request, 4),
+    kinds: whole.kinds,
+    isPriced: money[1] !== undefined,
+    pieces: new Pieces(cut(text, gaps)),
+    gaps: gaps.map(({ gap }) => gap),
+    behindRaw: gaps.findIndex(({ gap }) => gap === "raw") + 1,
+    numbers: new Float64Array(gaps.length),
+  };
+}
+
+interface Counted {
+  readonly kinds: readonly string[];
+  readonly gaps: readonly (PlacedGap | null)[];
+}
+
+function readCounted(text: string, offset: number): Counted {
+  const counted = [...text.matchAll(COUNTED)];
+  return {
+    kinds: counted.map((each) => textAt(each, 1)),
+    gaps: counted.map((each) => gapOf("count", each, 2, offset)),
+  };
+}
+
+function readParts(text: string, offset: number): Counted[] {
+  return Array.from(text.matchAll(PARTS), (part) => {
+    const { kinds, gaps } = readCounted(textAt(part, 1), offset + startOf(part, 1));
+    return { kinds, gaps: [...gaps, gapOf("amount", part, 2, offset)] };
+  });
+}
+
+/** Of two counts of one kind, JSON takes the last. */
+function hasDouble({ kinds }: Counted): boolean {
+  return new Set(kinds).size < kinds.length;
+}
+
+/** Prices and both amounts, or none of them, as the basis says. */
+function areAmountsTold(
+  basis: string,
+  [, prices, official, charge]: readonly (string | undefined)[],
+): boolean {
+  const isPriced = basis === "exact" || basis === "partial";
+  return [prices, official, charge].every((told) => (told !== undefined) === isPriced);
+}
+
+function textAt(match: RegExpExecArray, group: number): string {
+  return match[group] ?? "";
+}
+
+interface PlacedGap {
+  readonly gap: Gap;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Where a group of a match stands; null where it took no part. */
+function gapOf(gap: Gap, match: RegExpExecArray, group: number, offset = 0): PlacedGap | null {
+  const span = match.indices?.[group];
+  return span === undefined ? null : { gap, from: offset + span[0], to: offset + span[1] };
+}
+
+function startOf(match: RegExpExecArray, group: number): number {
+  return match.indices?.[group]?.[0] ?? 0;
+}
+
+/** What stands between the gaps. */
+function cut(text: string, gaps: readonly PlacedGap[]): string[] {
+  const starts = [0, ...gaps.map(({ to }) => to)];
+  return starts.map((start, index) => text.slice(start, gaps[index]?.from));
+}
+
+function execAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = Math.max(0, at);
+  return pattern.exec(text);
+}

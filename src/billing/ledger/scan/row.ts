@@ -1,0 +1,131 @@
+// What sums and reports need of a line, read by hand because a million of them
+// are read at once. Whether the line is right in all its parts is verify's question.
+
+import { statSync } from "node:fs";
+
+import { fieldOf, isObject, parseJson } from "../../../lib/json/json.ts";
+import type { Decimal, Usd } from "../../../lib/money.ts";
+import { decimalOfPico, parseDecimal, parseUsd, usdOfPico } from "../../../lib/money.ts";
+import type { Bytes } from "./bytes.ts";
+import { eachLine, readFile } from "../reader.ts";
+import { keyOf, LineScanner, type ScannedLine, timeOf } from "./scan.ts";
+
+interface Amounts {
+  /** Null: not known. */
+  readonly official: Decimal | null;
+  readonly charge: Usd | null;
+}
+
+export interface Row extends Amounts {
+  /** The request's, also in a correction of it. */
+  readonly time: string;
+  readonly key: string;
+  readonly group: string;
+  readonly channel: string;
+  readonly model: string;
+  /** Of its usage. */
+  readonly kinds: readonly string[];
+  /** In the order of the kinds. What comes after them is none. They hold until the next line is scanned. */
+  readonly counts: ArrayLike<number>;
+  readonly basis: string;
+  /** Null for a request's own line; else the amounts that this correction replaces. */
+  readonly was: Amounts | null;
+}
+
+/** Of the line from `from` to its newline at `to`; null for what is neither a line nor a correction. */
+export function readRow(bytes: Bytes, from: number, to: number, scanner: LineScanner): Row | null {
+  const scanned = scanner.scan(bytes, from, to);
+  return scanned === null ? readJsonRow(bytes.buffer.toString("utf8", from, to)) : readScanned(scanned);
+}
+
+function readJsonRow(text: string): Row | null {
+  const line = parseJson(text);
+  const names = readNames(line);
+  const amounts = readAmounts(line);
+  if (names === null || amounts === null) return null;
+  if (fieldOf(line, "corrects") === undefined) return { ...names, ...amounts, was: null };
+  const was = readAmounts(fieldOf(line, "was"));
+  return was === null ? null : { ...names, ...amounts, was };
+}
+
+function readScanned(line: ScannedLine): Row {
+  const { form, counts, official, charge } = line;
+  return {
+    time: timeOf(line),
+    key: keyOf(line),
+    group: form.group,
+    channel: form.channel,
+    model: form.model,
+    kinds: form.kinds,
+    counts,
+    basis: form.basis,
+    official: official === null ? null : decimalOfPico(official),
+    charge: charge === null ? null : usdOfPico(charge),
+    was: null,
+  };
+}
+
+function readNames(line: unknown): Omit<Row, keyof Amounts | "was"> | null {
+  if (!isObject(line)) return null;
+  const { key, group, channel, model, usage, basis } = line;
+  const isCorrection = line["corrects"] !== undefined;
+  const time = isCorrection ? line["request_time"] : line["time"];
+  if (!isText(time) || !isText(key) || !isText(group)) return null;
+  if (!isText(channel) || !isText(model) || !isObject(usage)) return null;
+  const counted = Object.entries(usage).flatMap(([kind, count]) =>
+    typeof count === "number" ? [{ kind, count }] : [],
+  );
+  const kinds = counted.map(({ kind }) => kind);
+  const counts = counted.map(({ count }) => count);
+  return { time, key, group, channel, model, kinds, counts, basis: isText(basis) ? basis : "" };
+}
+
+function readAmounts(line: unknown): Amounts | null {
+  const official = fieldOf(line, "official_usd");
+  const charge = fieldOf(line, "charge_usd");
+  return isAmount(official) && isAmount(charge) ? parseAmounts(official, charge) : null;
+}
+
+function parseAmounts(official: string | null, charge: string | null): Amounts | null {
+  try {
+    return {
+      official: official === null ? null : parseDecimal(official),
+      charge: charge === null ? null : parseUsd(charge),
+    };
+  } catch {
+    return null;
+  }
+}
+
+function isAmount(value: unknown): value is string | null {
+  return value === null || typeof value === "string";
+}
+
+/** So much of the ledger's end is looked at: more than a minute's worth for any single person. */
+const RECENT_BYTES = 1 << 20;
+
+export type Recent = Pick<Row, "time" | "key" | "group">;
+
+/** The requests since a moment, as far as the end of the last file has them. */
+export function readRecent(files: readonly string[], since: string): Recent[] {
+  const last = files.at(-1);
+  if (last === undefined) return [];
+  const { size, mtime } = statSync(last);
+  if (mtime.toISOString() < since) return [];
+  const from = Math.max(0, size - RECENT_BYTES);
+  const recent: Recent[] = [];
+  const scanner = new LineScanner();
+  for (const { bytes, whole } of readFile(last, from)) {
+    if (!whole) continue;
+    eachLine(bytes, (start, end) => {
+      const row = readRow(bytes, start, end, scanner);
+      if (row === null || row.was !== null || row.time < since) return;
+      recent.push({ time: row.time, key: row.key, group: row.group });
+    });
+  }
+  return recent;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}

@@ -1,0 +1,187 @@
+// What each key and group has been charged, by day, month and in all: kept in
+// memory from the ledger's lines, so that limits need no report. Days and months
+// are UTC, and a request counts where its `time` stands. A checkpoint beside the
+// ledger spares the next start from reading every line; lost or damaged, it is
+// made again from the ledger, which alone is the truth.
+
+import { z } from "zod";
+
+import { parseJson } from "../../lib/json/json.ts";
+import type { Usd } from "../../lib/money.ts";
+import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
+import { readOwn, replaceFile } from "../../lib/own-file.ts";
+import type { Position } from "./rotation.ts";
+import { holdLedgerFiles, locate, readChunksFrom } from "./rotation.ts";
+import { hashLine } from "./line.ts";
+import { eachLine, type Source } from "./reader.ts";
+import { readRow } from "./scan/row.ts";
+import { LineScanner } from "./scan/scan.ts";
+
+export type Window = "day" | "month" | "total";
+
+export interface Holder {
+  readonly kind: "key" | "group";
+  readonly name: string;
+}
+
+/** Late lines and corrections reach back; further back than this only months and totals are kept. */
+const DAYS_KEPT = 40;
+
+interface Sum {
+  total: Usd;
+  lastUsed: string | null;
+  readonly months: Map<string, Usd>;
+  readonly days: Map<string, Usd>;
+}
+
+const amounts = z.record(z.string(), z.string());
+const sumSchema = z.object({
+  total: z.string(),
+  last_used: z.string().nullable(),
+  months: amounts,
+  days: amounts,
+});
+const checkpointSchema = z.object({
+  from: z.object({ offset: z.int().nonnegative(), prev: z.string() }),
+  key: z.record(z.string(), sumSchema),
+  group: z.record(z.string(), sumSchema),
+});
+
+export class Sums {
+  readonly #sums = { key: new Map<string, Sum>(), group: new Map<string, Sum>() };
+
+  /** A line's charge, or the difference that a correction makes, at the request's time. */
+  add(request: { readonly time: string; readonly key: string; readonly group: string }, amount: Usd): void {
+    const key = this.#sumOf("key", request.key);
+    if (key.lastUsed === null || request.time > key.lastUsed) key.lastUsed = request.time;
+    addAt(key, request.time, amount);
+    addAt(this.#sumOf("group", request.group), request.time, amount);
+  }
+
+  spentOf(holder: Holder, window: Window, now: number): Usd {
+    const sum = this.#sums[holder.kind].get(holder.name);
+    if (sum === undefined) return ZERO_USD;
+    if (window === "total") return sum.total;
+    const today = new Date(now).toISOString();
+    return (
+      (window === "day" ? sum.days.get(today.slice(0, 10)) : sum.months.get(today.slice(0, 7))) ?? ZERO_USD
+    );
+  }
+
+  /** Of all groups, also those that the config no longer has. */
+  spentTogether(window: Window, now: number): Usd {
+    const names = [...this.#sums.group.keys()];
+    return names.reduce(
+      (sum, name) => addUsd(sum, this.spentOf({ kind: "group", name }, window, now)),
+      ZERO_USD,
+    );
+  }
+
+  lastUsed(key: string): string | null {
+    return this.#sums.key.get(key)?.lastUsed ?? null;
+  }
+
+  /** Takes what the checkpoint holds, then the lines that came after it. False: the line that it was made at is gone. */
+  load(files: readonly Source[], checkpointPath: string): boolean {
+    const checkpoint = readCheckpoint(checkpointPath);
+    const place = checkpoint === null ? null : locate(files, checkpoint.from);
+    if (checkpoint !== null && place !== null) {
+      for (const kind of ["key", "group"] as const) {
+        for (const [name, sum] of Object.entries(checkpoint[kind]))
+          this.#sums[kind].set(name, decodeSum(sum));
+      }
+    }
+    const scanner = new LineScanner();
+    for (const bytes of readChunksFrom(files, place ?? undefined)) {
+      eachLine(bytes, (from, to) => {
+        const row = readRow(bytes, from, to, scanner);
+        if (row !== null) this.add(row, subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD));
+      });
+    }
+    return checkpoint === null || place !== null;
+  }
+
+  /** Returns its size. Best effort: a checkpoint that can't be written only makes the next start slower. */
+  save(path: string, from: Position): number {
+    const body = JSON.stringify({
+      from,
+      key: encodeSums(this.#sums.key),
+      group: encodeSums(this.#sums.group),
+    });
+    try {
+      replaceFile(path, `${hashLine(body)}\n${body}\n`);
+    } catch {
+      // As said above.
+    }
+    return body.length;
+  }
+
+  #sumOf(kind: Holder["kind"], name: string): Sum {
+    const known = this.#sums[kind].get(name);
+    if (known !== undefined) return known;
+    const sum: Sum = { total: ZERO_USD, lastUsed: null, months: new Map(), days: new Map() };
+    this.#sums[kind].set(name, sum);
+    return sum;
+  }
+}
+
+/** The sums of a ledger that somebody else may be writing. */
+export function readSums(path: string): Sums {
+  const sums = new Sums();
+  using held = holdLedgerFiles(path);
+  sums.load(held.sources, `${path}.sums`);
+  return sums;
+}
+
+function addAt(sum: Sum, time: string, amount: Usd): void {
+  sum.total = addUsd(sum.total, amount);
+  const month = time.slice(0, 7);
+  sum.months.set(month, addUsd(sum.months.get(month) ?? ZERO_USD, amount));
+  const day = time.slice(0, 10);
+  const known = sum.days.get(day);
+  sum.days.set(day, addUsd(known ?? ZERO_USD, amount));
+  if (known === undefined && sum.days.size > DAYS_KEPT)
+    sum.days.delete([...sum.days.keys()].sort()[0] ?? day);
+}
+
+function encodeSums(sums: ReadonlyMap<string, Sum>): Record<string, z.infer<typeof sumSchema>> {
+  return Object.fromEntries(
+    [...sums].map(([name, sum]) => [
+      name,
+      {
+        total: formatUsd(sum.total),
+        last_used: sum.lastUsed,
+        months: encodeAmounts(sum.months),
+        days: encodeAmounts(sum.days),
+      },
+    ]),
+  );
+}
+
+function encodeAmounts(sums: ReadonlyMap<string, Usd>): Record<string, string> {
+  return Object.fromEntries([...sums].map(([name, amount]) => [name, formatUsd(amount)]));
+}
+
+function decodeSum(sum: z.infer<typeof sumSchema>): Sum {
+  return {
+    total: parseUsd(sum.total),
+    lastUsed: sum.last_used,
+    months: decodeAmounts(sum.months),
+    days: decodeAmounts(sum.days),
+  };
+}
+
+function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd> {
+  return new Map(Object.entries(sums).map(([name, amount]) => [name, parseUsd(amount)]));
+}
+
+/** Null when there is none, or when it is not what `save` wrote. */
+export function readCheckpoint(path: string): z.infer<typeof checkpointSchema> | null {
+  try {
+    const [check, body] = (readOwn(path) ?? "").split("\n");
+    if (body === undefined || hashLine(body) !== check) return null;
+    return checkpointSchema.parse(parseJson(body));
+  } catch {
+    return null;
+  }
+}

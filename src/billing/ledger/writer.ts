@@ -1,0 +1,276 @@
+// Writes the ledger of a running gateway. A request is named in the journal
+// before it goes out, and its line ends it. What comes up close together in one turn
+// of the event loop is written at once; the disk is never waited for on the loop.
+
+import { GatewayError } from "../../lib/errors.ts";
+import type { FileLock } from "../../lib/file-lock.ts";
+import type { Usd } from "../../lib/money.ts";
+import { LedgerChain } from "./chain.ts";
+import { listLedgerFiles } from "./rotation.ts";
+import type { Intent, OpenRequest } from "./journal.ts";
+import { addAttempt, draftInterrupted, encodeAttempt, encodeDiscard, encodeOpen } from "./journal.ts";
+import type { CorrectionDraft, LineDraft } from "./line.ts";
+import { recoverLedger } from "./recovery.ts";
+import { readRecent, type Recent } from "./scan/row.ts";
+import type { StoreOptions } from "./store.ts";
+import { LedgerStore } from "./store.ts";
+import type { Holder, Window } from "./sums.ts";
+import { Sums } from "./sums.ts";
+
+export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
+  /** Wall clock, in milliseconds. */
+  readonly now?: () => number;
+}
+
+/** Lines at risk when the power fails, with `sync: batch`. */
+const SYNC_MS = 100;
+const RETRY_MS = 1000;
+const RECENT_MS = 60_000;
+/** So much of the ledger is read again when the gateway starts after a crash; more when the sums themselves are large. */
+const CHECKPOINT_BYTES = 2 << 20;
+
+/** The requests that wait for one turn's journal records to be written. */
+interface Opening {
+  readonly ids: string[];
+  readonly written: PromiseWithResolvers<void>;
+}
+
+export class LedgerWriter {
+  readonly #options: LedgerOptions;
+  readonly #now: () => number;
+  readonly #lock: FileLock;
+  readonly #store: LedgerStore;
+  readonly #recent: readonly Recent[];
+  readonly #open = new Map<string, OpenRequest>();
+  readonly #chain: LedgerChain;
+  #records: (() => string)[] = [];
+  #opening: Opening | null = null;
+  /** Openings whose records are written but not yet on the disk; only with `sync: always`. */
+  #unsynced: Opening[] = [];
+  #problem: string | null = null;
+  #scheduled = false;
+  #dirty = false;
+  #syncing: Promise<void> | null = null;
+  #closing = false;
+  #syncTimer: NodeJS.Timeout | null = null;
+  #retryTimer: NodeJS.Timeout | null = null;
+  #checkpointAt = CHECKPOINT_BYTES;
+
+  constructor(options: LedgerOptions, lock: FileLock) {
+    this.#options = options;
+    this.#lock = lock;
+    this.#now = options.now ?? Date.now;
+    const { path } = options;
+    const recovery = recoverLedger(path, `${path}.open`);
+    if (recovery.cutBytes > 0)
+      options.report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
+    const files = listLedgerFiles(path);
+    const sums = new Sums();
+    if (!sums.load(files, `${path}.sums`))
+      options.report(
+        `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
+      );
+    this.#recent = readRecent(files, new Date(this.#now() - RECENT_MS).toISOString());
+    this.#store = new LedgerStore({ ...options, journalPath: `${path}.open` }, recovery);
+    this.#chain = new LedgerChain(sums, recovery.prev);
+    for (const [id, request] of recovery.unfinished) {
+      this.#open.set(id, request);
+      this.append(draftInterrupted(request));
+    }
+    const { size } = recovery.unfinished;
+    if (size > 0)
+      options.report(
+        `${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`,
+      );
+    this.#flush();
+  }
+
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  open(intent: Intent): Promise<void> {
+    if (this.#closing) return Promise.reject(refuse("it is closed"));
+    if (this.#problem !== null) return Promise.reject(refuse(this.#problem));
+    this.#open.set(intent.id, { intent, channels: [intent.channel] });
+    this.#records.push(() => encodeOpen(intent));
+    this.#opening ??= { ids: [], written: Promise.withResolvers<void>() };
+    this.#opening.ids.push(intent.id);
+    const written = this.#opening.written.promise;
+    // The first of a turn waits for nobody; those that come up with it are written together at the turn's end.
+    if (!this.#scheduled) this.#flush();
+    this.#schedule();
+    return written;
+  }
+
+  attempt(id: string, channel: string): void {
+    if (addAttempt(this.#open, id, channel)) this.#records.push(() => encodeAttempt(id, channel));
+    this.#schedule();
+  }
+
+  append(draft: LineDraft): void {
+    if (this.#closing) {
+      this.#options.report(
+        `request ${draft.id} ended after the ledger was closed: the next start gives it its line`,
+      );
+      return;
+    }
+    if (!this.#open.delete(draft.id))
+      throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
+    this.#chain.addLine(draft);
+    this.#schedule();
+  }
+
+  correct(draft: CorrectionDraft): void {
+    this.#chain.addCorrection(draft);
+    this.#schedule();
+  }
+
+  discard(id: string): void {
+    if (this.#open.delete(id)) this.#records.push(() => encodeDiscard(id));
+    this.#schedule();
+  }
+
+  spentOf(holder: Holder, window: Window): Usd {
+    return this.#chain.sums.spentOf(holder, window, this.#now());
+  }
+
+  spentTogether(window: Window): Usd {
+    return this.#chain.sums.spentTogether(window, this.#now());
+  }
+
+  recentOf(holder: Holder, since: number): number[] {
+    const own = this.#recent.filter((row) => row[holder.kind] === holder.name);
+    const times = own.map((row) => Date.parse(row.time)).filter((time) => time > since);
+    return times.sort((a, b) => a - b);
+  }
+
+  lastUsed(key: string): string | null {
+    return this.#chain.sums.lastUsed(key);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    this.#flush();
+    if (this.#syncTimer !== null) clearTimeout(this.#syncTimer);
+    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+    const left = this.#chain.lines.length;
+    if (left > 0) this.#options.report(`${left} lines could not be written: ${this.#problem}`);
+    await this.#syncing;
+    if (this.#options.sync !== "never") await this.#store.sync();
+    if (left === 0) this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
+    this.#store.close();
+    this.#lock.release();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#closing || this.#problem !== null) return;
+    this.#scheduled = true;
+    setImmediate(() => this.#closing || this.#flush());
+  }
+
+  /** The journal first: a request that is named in it may go out even if the lines of others fail to be written. */
+  #flush(): void {
+    this.#scheduled = false;
+    const opening = this.#opening;
+    const records = this.#records.map((encode) => encode()).join("");
+    this.#opening = null;
+    this.#records = [];
+    try {
+      if (records !== "" && this.#problem === null) this.#store.writeJournal(records);
+    } catch (error) {
+      this.#fail(error);
+      this.#reject(opening);
+      return;
+    }
+    if (this.#options.sync === "always" && opening !== null) this.#unsynced.push(opening);
+    else opening?.written.resolve();
+    this.#writeLines();
+    this.#dirty = true;
+    this.#scheduleSync();
+  }
+
+  #writeLines(): void {
+    try {
+      const { lines, prev } = this.#chain;
+      if (lines.length > 0) this.#store.writeLines(lines, prev, this.#now());
+      this.#chain.forgetLines();
+      this.#store.tidyJournal(this.#open, this.#problem !== null);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    if (this.#problem !== null) {
+      this.#problem = null;
+      this.#options.report("the ledger can be written again");
+    }
+    if (this.#store.written < this.#checkpointAt) return;
+    const size = this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
+    this.#checkpointAt = this.#store.written + Math.max(CHECKPOINT_BYTES, 8 * size);
+  }
+
+  #fail(error: unknown): void {
+    const problem = error instanceof Error ? error.message : String(error);
+    if (problem !== this.#problem) {
+      this.#options.report(
+        `the ledger can't be written, billable requests are refused until it can: ${problem}`,
+      );
+    }
+    this.#problem = problem;
+    this.#retryTimer ??= setTimeout(() => {
+      this.#retryTimer = null;
+      this.#flush();
+    }, RETRY_MS);
+  }
+
+  /** These requests never go out. */
+  #reject(opening: Opening | null): void {
+    if (opening === null) return;
+    for (const id of opening.ids) this.#open.delete(id);
+    opening.written.reject(refuse(this.#problem ?? "unknown"));
+  }
+
+  #scheduleSync(): void {
+    // The last sync is close()'s own: a later one would find the files closed.
+    if (this.#closing || !this.#dirty || this.#syncing !== null || this.#syncTimer !== null) return;
+    switch (this.#options.sync) {
+      case "never":
+        return;
+      case "always":
+        this.#syncing = this.#sync();
+        return;
+      case "batch":
+        this.#syncTimer = setTimeout(() => {
+          this.#syncTimer = null;
+          this.#syncing = this.#sync();
+        }, SYNC_MS);
+    }
+  }
+
+  /** Never on the event loop's own time. */
+  async #sync(): Promise<void> {
+    this.#dirty = false;
+    const openings = this.#unsynced;
+    this.#unsynced = [];
+    try {
+      await this.#store.sync();
+      for (const opening of openings) opening.written.resolve();
+    } catch (error) {
+      this.#fail(error);
+      for (const opening of openings) this.#reject(opening);
+    }
+    this.#syncing = null;
+    this.#scheduleSync();
+  }
+}
+
+function refuse(problem: string): GatewayError {
+  return new GatewayError(
+    "ledger_unwritable",
+    `the gateway can't write its ledger (${problem}) and takes no billable requests until it can`,
+    {
+      retryAfterSeconds: 5,
+    },
+  );
+}

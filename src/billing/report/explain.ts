@@ -1,0 +1,171 @@
+// One request of the ledger in plain words: what was used, what it cost and why,
+// where it was sent, where its line stands.
+
+import type { z } from "zod";
+import { isObject, parseJson } from "../../lib/json/json.ts";
+import { deriveAmounts, multiplyExactly } from "../charge.ts";
+import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
+import { type Correction, correctionSchema, hashLine, type Line, lineSchema } from "../ledger/line.ts";
+import { readLines } from "../ledger/reader.ts";
+import { FACTOR, PER_1K } from "../tariff.ts";
+
+interface FoundLine<T> {
+  readonly file: string;
+  /** From 1. */
+  readonly number: number;
+  readonly text: string;
+  readonly line: T;
+}
+
+export interface FoundRequest {
+  readonly own: FoundLine<Line>;
+  readonly corrections: readonly FoundLine<Correction>[];
+}
+
+/** Null when no line bears this id. Throws where a line is not what a line should be. */
+export function findRequest(path: string, id: string): FoundRequest | null {
+  const mark = JSON.stringify(id);
+  let own: FoundLine<Line> | null = null;
+  const corrections: FoundLine<Correction>[] = [];
+  using held = holdLedgerFiles(path);
+  for (const source of held.sources) {
+    let number = 0;
+    for (const { text } of readLines(source)) {
+      number += 1;
+      const value = text.includes(mark) ? parseJson(text) : undefined;
+      if (!isObject(value)) continue;
+      const place = { file: nameOf(source, path), number, text };
+      if (value["corrects"] === id)
+        corrections.push({ ...place, line: read(correctionSchema, value, place) });
+      else if (value["id"] === id && own === null) own = { ...place, line: read(lineSchema, value, place) };
+    }
+  }
+  return own === null ? null : { own, corrections };
+}
+
+function read<T>(
+  schema: z.ZodType<T>,
+  value: unknown,
+  { file, number }: { file: string; number: number },
+): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new Error(`${file}:${number} is damaged: \`gateway ledger verify\` says what is wrong with it.`);
+}
+
+/** Lines of text, in sections that an empty line separates. */
+export function explainRequest({ own, corrections }: FoundRequest): string[] {
+  const { line } = own;
+  return [
+    ...explainRoute(line),
+    "",
+    ...explainMoney(line),
+    "",
+    "Attempts",
+    ...line.attempts.map(
+      ({ channel, status, error }, index) =>
+        `  ${index + 1}. ${channel}: ${error ?? (status === undefined ? "no answer" : `status ${status}`)}`,
+    ),
+    "",
+    ...corrections.flatMap((correction) => [...explainCorrection(correction), ""]),
+    "Place",
+    `  ${own.file}, line ${own.number}`,
+    `  sha256 ${hashLine(own.text)}`,
+    `  after  ${line.prev}`,
+  ];
+}
+
+function explainRoute(line: Line): string[] {
+  const answered =
+    line.upstream_model === null || line.upstream_model === line.model
+      ? ""
+      : `, answered as ${line.upstream_model}`;
+  const first = line.first_byte_ms === null ? "" : `, first byte after ${line.first_byte_ms} ms`;
+  const done = line.duration_ms === null ? "" : `, over after ${line.duration_ms} ms`;
+  return [
+    `Request ${line.id}`,
+    `  ${line.time}, key ${line.key}, group ${line.group} (${line.platform}), channel ${line.channel}`,
+    `  ${line.endpoint}, model ${line.model}${answered}${line.stream ? ", streamed" : ""}`,
+    `  ${OUTCOMES[line.outcome]}${line.status === null ? "" : `, status ${line.status}`}${first}${done}`,
+    `  ${BASES[line.basis]}`,
+    ...(line.suspect === undefined ? [] : [`  suspect: ${line.suspect}`]),
+  ];
+}
+
+const OUTCOMES: Readonly<Record<Line["outcome"], string>> = {
+  complete: "answered completely",
+  client_closed: "the client left before the end",
+  upstream_cut: "the upstream broke off",
+  upstream_error: "the upstream answered with an error",
+  interrupted: "the gateway ended while the request was with the upstream",
+};
+
+const BASES: Readonly<Record<Line["basis"], string>> = {
+  exact: "usage as the upstream reported it",
+  partial: "the answer broke off: what had been reported, the rest of it estimated",
+  unpriced: "usage as the upstream reported it, but there is no price for it",
+  unknown: "no usage could be had",
+};
+
+type Money = Pick<
+  Correction,
+  "usage" | "parts" | "prices" | "price_source" | "tier" | "official_usd" | "multiplier" | "charge_usd"
+> &
+  Pick<Partial<Line>, "at_least_usd" | "priced_as">;
+
+function explainMoney(line: Money): string[] {
+  const parts = line.parts ?? [];
+  const usage =
+    parts.length > 0
+      ? parts.flatMap((part) => [
+          `  ${part.pass} by ${part.model}, tier ${part.tier ?? "unknown"}`,
+          ...explainUsage(part),
+        ])
+      : explainUsage(line);
+  const as = line.priced_as === undefined ? "" : ` for ${line.priced_as}, which was asked for`;
+  const source =
+    line.price_source === null ? "" : ` (prices: ${line.price_source}${as}; tier: ${line.tier ?? "unknown"})`;
+  return [`Usage × price${source}`, ...(usage.length > 0 ? usage : ["  nothing"]), ...explainCharge(line)];
+}
+
+function explainUsage({ usage, prices }: Pick<Money, "usage" | "prices">): string[] {
+  const factors = Object.entries(prices ?? {}).filter(([name]) => name.startsWith(FACTOR));
+  const factor = factors.map(([name, value]) => ` × ${value} (${name.slice(FACTOR.length)})`).join("");
+  const rows: string[] = [];
+  for (const [kind, count] of Object.entries(usage)) {
+    const label = `  ${kind.padEnd(18)} ${count.toLocaleString("en-US").padStart(12)}`;
+    const perCall = prices?.[kind + PER_1K];
+    const amount =
+      prices === null ? null : deriveAmounts({ usage: { [kind]: count }, prices, multiplier: "1" }).official;
+    if (kind === "reasoning") rows.push(`${label} tokens, part of the output and not charged again`);
+    else if (count === 0) rows.push(label);
+    else if (prices === null || amount === null) rows.push(`${label}, no price`);
+    else if (perCall !== undefined) rows.push(`${label} calls × $${perCall} / 1,000 = $${amount}`);
+    else rows.push(`${label} tokens × $${prices[kind]} / 1,000,000${factor} = $${amount}`);
+  }
+  return rows;
+}
+
+function explainLeast(least: string | undefined): string {
+  return least === undefined ? "" : `; at least $${least}, for all that has a price`;
+}
+
+function explainCharge(line: Money): string[] {
+  const { official_usd: official, multiplier, charge_usd: charge, at_least_usd: least } = line;
+  if (official === null || charge === null)
+    return ["  official amount: not known", `  charge: not known, and in no sum${explainLeast(least)}`];
+  const exact = multiplyExactly(official, multiplier);
+  const rounding = exact === charge ? "exact" : `rounded once, half away from zero, from $${exact}`;
+  return [
+    `  official amount = $${official}`,
+    `  charge = $${official} × ${multiplier} (the group's multiplier) = $${charge}, ${rounding}`,
+  ];
+}
+
+function explainCorrection({ file, number, line }: FoundLine<Correction>): string[] {
+  const before = line.was.charge_usd === null ? "not known" : `$${line.was.charge_usd}`;
+  return [
+    `Corrected at ${line.time}: ${line.id}, ${file}, line ${number}; the charge was ${before}`,
+    ...explainMoney(line).map((text) => `  ${text}`),
+  ];
+}

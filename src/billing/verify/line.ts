@@ -1,0 +1,132 @@
+// Whether one line of the ledger is right in itself: its shape, its amounts
+// derived again from its own usage and prices. Its place in the chain is verify.ts.
+
+import { isObject } from "../../lib/json/json.ts";
+import { deriveAmounts, deriveAtLeast, type Derivable } from "../charge.ts";
+import { BASES, correctionSchema, lineSchema, OUTCOMES } from "../ledger/line.ts";
+
+type Line = Readonly<Record<string, unknown>>;
+
+const KNOWN_OUTCOMES: ReadonlySet<unknown> = new Set(OUTCOMES);
+const KNOWN_BASES: ReadonlySet<unknown> = new Set(BASES);
+const WITHOUT_AMOUNT: ReadonlySet<unknown> = new Set(["unpriced", "unknown"]);
+
+/** What is wrong with a line; null: nothing. */
+export function findFault(line: Line): string | null {
+  const isCorrection = line["corrects"] !== undefined;
+  const fault = findShapeFault(line, isCorrection);
+  if (fault !== null) return fault;
+  if (!isCorrection && (line["official_usd"] === null) !== WITHOUT_AMOUNT.has(line["basis"])) {
+    return `basis is ${String(line["basis"])}, but official_usd is ${String(line["official_usd"])}`;
+  }
+  return findAmountFault(line);
+}
+
+/** The schema says it best but is slow: it is asked about lines that a quick look finds odd. */
+function findShapeFault(line: Line, isCorrection: boolean): string | null {
+  if (isCorrection || !looksRight(line)) {
+    const parsed = (isCorrection ? correctionSchema : lineSchema).safeParse(line);
+    const issue = parsed.error?.issues[0];
+    if (issue !== undefined) return `${issue.path.join(".") || "the line"}: ${issue.message}`;
+  }
+  return null;
+}
+
+const TEXTS = ["id", "time", "key", "group", "platform", "channel", "model", "endpoint", "prev"];
+
+function looksRight(line: Line): boolean {
+  return (
+    line["v"] === 1 &&
+    TEXTS.every((name) => typeof line[name] === "string") &&
+    KNOWN_OUTCOMES.has(line["outcome"]) &&
+    KNOWN_BASES.has(line["basis"]) &&
+    typeof line["stream"] === "boolean" &&
+    Array.isArray(line["attempts"])
+  );
+}
+
+function findAmountFault(line: Line): string | null {
+  const derivable = readDerivable(line);
+  if (derivable === null) return "usage, prices, multiplier or parts are not what they should be";
+  try {
+    return compareAmounts(line, derivable) ?? findLeastFault(line, derivable);
+  } catch (error) {
+    return `its amounts can't be derived: ${String(error)}`;
+  }
+}
+
+function compareAmounts(line: Line, derivable: Derivable): string | null {
+  const { official, charge, parts } = deriveAmounts(derivable);
+  if (official !== line["official_usd"]) return differ("official_usd", line["official_usd"], official);
+  if (charge !== line["charge_usd"]) return differ("charge_usd", line["charge_usd"], charge);
+  return line["parts"] === undefined ? null : findPartFault(line["usage"], line["parts"], parts);
+}
+
+/** What an unpriced line says of the kinds that have a price, and of those that have none. Older lines say nothing. */
+function findLeastFault(line: Line, derivable: Derivable): string | null {
+  const { at_least_usd: told, unpriced_usage: usage } = line;
+  if (told === undefined && usage === undefined) return null;
+  const { atLeast, unpriced } = deriveAtLeast(derivable);
+  if (told !== atLeast) return differ("at_least_usd", told, atLeast);
+  const [counted, derived] = [sumCounts([usage]), sumCounts([unpriced])];
+  const odd = [...counted.keys(), ...derived.keys()].find((kind) => counted.get(kind) !== derived.get(kind));
+  return odd === undefined
+    ? null
+    : `unpriced_usage.${odd} is ${counted.get(odd) ?? 0}, but usage and prices give ${derived.get(odd) ?? 0}`;
+}
+
+function differ(name: string, told: unknown, derived: string | null): string {
+  return `${name} is ${String(told)}, but usage, prices and multiplier give ${String(derived)}`;
+}
+
+function findPartFault(usage: unknown, told: unknown, derived: readonly (string | null)[]): string | null {
+  const parts = (Array.isArray(told) ? told : []).filter(isObject);
+  for (const [index, amount] of derived.entries()) {
+    const official = parts[index]?.["official_usd"];
+    if (official !== amount) return differ(`part ${index + 1}: official_usd`, official, amount);
+  }
+  const sums = sumCounts(parts.map((part) => part["usage"]));
+  const all = sumCounts([usage]);
+  const odd = [...all.keys(), ...sums.keys()].find((kind) => (sums.get(kind) ?? 0) !== (all.get(kind) ?? 0));
+  return odd === undefined
+    ? null
+    : `usage.${odd} is ${all.get(odd) ?? 0}, but the parts have ${sums.get(odd) ?? 0}`;
+}
+
+function sumCounts(usages: readonly unknown[]): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const usage of usages.filter(isUsage)) {
+    for (const [kind, count] of Object.entries(usage)) sums.set(kind, (sums.get(kind) ?? 0) + count);
+  }
+  return sums;
+}
+
+function readDerivable(line: Line): Derivable | null {
+  const { usage, prices, multiplier, parts } = line;
+  if (!isUsage(usage) || !isRates(prices) || typeof multiplier !== "string") return null;
+  if (parts === undefined) return { usage, prices, multiplier };
+  const read = (Array.isArray(parts) ? parts : []).map((part) => {
+    const [own, rates] = isObject(part) ? [part["usage"], part["prices"]] : [];
+    return isUsage(own) && isRates(rates) ? { usage: own, prices: rates } : null;
+  });
+  const known = read.filter((part) => part !== null);
+  return known.length === 0 || known.length < read.length
+    ? null
+    : { usage, prices, multiplier, parts: known };
+}
+
+function isUsage(value: unknown): value is Readonly<Record<string, number>> {
+  if (!isObject(value)) return false;
+  for (const kind in value) {
+    const count = value[kind];
+    if (typeof count !== "number" || !Number.isSafeInteger(count) || count < 0) return false;
+  }
+  return true;
+}
+
+function isRates(value: unknown): value is Readonly<Record<string, string>> | null {
+  if (value === null) return true;
+  if (!isObject(value)) return false;
+  for (const kind in value) if (typeof value[kind] !== "string") return false;
+  return true;
+}

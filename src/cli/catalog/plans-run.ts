@@ -1,0 +1,95 @@
+// `gateway plans list`, `activate` and `deactivate`.
+
+import { type Catalog, isPlanInForce, type Plan } from "../../config/catalog.ts";
+import { type Edit, editConfig } from "../../config/edit.ts";
+import {
+  type ConfigFlags,
+  formatDay,
+  formatMoment,
+  openConfig,
+  readFuture,
+  refuseUnknown,
+} from "../config-access.ts";
+import { printJson, printTable, refuseUsage, tell } from "../terminal.ts";
+
+export interface PlansFlags extends ConfigFlags {
+  readonly json?: true;
+}
+
+export interface ActivateFlags extends ConfigFlags {
+  readonly until?: string;
+}
+
+export function listPlans(flags: PlansFlags): void {
+  const now = new Date();
+  const plans = [...openConfig(flags).catalog.plans.values()];
+  if (flags.json === true) {
+    const tellPlan = (plan: Plan) => ({
+      name: plan.name,
+      groups: plan.groups,
+      active: plan.active,
+      until: plan.until === null ? null : formatMoment(plan.until),
+      in_force: isPlanInForce(plan, now),
+    });
+    printJson(plans.map(tellPlan));
+    return;
+  }
+  if (plans.length === 0) {
+    tell("There are no plans: the config file's `plans` section makes them.");
+    return;
+  }
+  printTable(
+    ["NAME", "STATE", "UNTIL", "GROUPS"].map((title) => ({ title })),
+    plans.map((plan) => [plan.name, describeState(plan, now), formatDay(plan.until), plan.groups.join(", ")]),
+  );
+}
+
+export async function activatePlan(name: string, flags: ActivateFlags): Promise<void> {
+  const now = new Date();
+  const until = readUntil(flags.until, now);
+  const { path } = openConfig(flags);
+  let groups: readonly string[] = [];
+  await editConfig(path, process.env, (current) => {
+    const plan = findPlan(current, name);
+    groups = plan.groups;
+    if (flags.until === undefined && plan.until !== null && plan.until <= now) {
+      refuseUsage(
+        `--until is missing: the plan "${name}" ended at ${formatDay(plan.until)}, say until when it runs now.`,
+      );
+    }
+    const edits: Edit[] = [{ kind: "set", path: ["plans", name, "active"], value: "true" }];
+    if (until === null) edits.push({ kind: "remove", path: ["plans", name, "until"] });
+    if (typeof until === "string") edits.push({ kind: "set", path: ["plans", name, "until"], value: until });
+    return edits;
+  });
+  tell(`The plan "${name}" is active: ${groups.join(", ")} can be chosen now.`);
+}
+
+export async function deactivatePlan(name: string, flags: PlansFlags): Promise<void> {
+  const { path } = openConfig(flags);
+  await editConfig(path, process.env, (current) => {
+    findPlan(current, name);
+    return [{ kind: "set", path: ["plans", name, "active"], value: "false" }];
+  });
+  tell(`The plan "${name}" is not active any more.`);
+}
+
+/** As the file will have it; null: no end; undefined: as it is. */
+function readUntil(text: string | undefined, now: Date): string | null | undefined {
+  if (text === undefined) return undefined;
+  if (text === "never") return null;
+  const moment = readFuture(text, now);
+  if (moment === null)
+    return refuseUsage("--until: expected a date or a duration, such as 2027-01-31 or 30d.");
+  if (moment <= now) return refuseUsage(`--until: ${text} has passed.`);
+  return formatMoment(moment).replace("T00:00:00Z", "");
+}
+
+function findPlan(catalog: Catalog, name: string): Plan {
+  return catalog.plans.get(name) ?? refuseUnknown("plan", name, catalog.plans);
+}
+
+function describeState(plan: Plan, now: Date): string {
+  if (isPlanInForce(plan, now)) return "active";
+  return plan.active ? "ended" : "inactive";
+}

@@ -1,0 +1,52 @@
+// `gateway plans …`: the flags. What they do is plans-run.ts, loaded only when asked for.
+
+import { Command } from "commander";
+import { addExamples } from "../examples.ts";
+import type { ActivateFlags, PlansFlags } from "./plans-run.ts";
+
+const CONFIG = ["--config <file>", "the config file"] as const;
+
+export function plansCommand(): Command {
+  const list = new Command("list")
+    .description("list the plans and the groups that they open")
+    .option("--json", "one JSON document on stdout")
+    .option(...CONFIG)
+    .action(async (flags: PlansFlags) => {
+      const { listPlans } = await import("./plans-run.ts");
+      listPlans(flags);
+    });
+  addExamples(list, [["gateway plans list", "which are active, and until when"]]);
+  const activate = new Command("activate")
+    .description("mark a plan as bought: its exclusive groups become selectable")
+    .argument("<name>", "the plan's name")
+    .option("--until <when>", "when it ends: a date, 30d, or never")
+    .option(...CONFIG)
+    .action(async (name: string, flags: ActivateFlags) => {
+      const { activatePlan } = await import("./plans-run.ts");
+      await activatePlan(name, flags);
+    });
+  addExamples(activate, [
+    ["gateway plans activate max", "its exclusive groups can be chosen and used from now on"],
+    ["gateway plans activate max --until 2027-01-31", "until the end of January"],
+  ]);
+  const deactivate = new Command("deactivate")
+    .description("end a plan: keys of its exclusive groups are refused from now on")
+    .argument("<name>", "the plan's name")
+    .option(...CONFIG)
+    .action(async (name: string, flags: PlansFlags) => {
+      const { deactivatePlan } = await import("./plans-run.ts");
+      await deactivatePlan(name, flags);
+    });
+  addExamples(deactivate, [
+    ["gateway plans deactivate max", "keys of its groups get a clear refusal until it is active again"],
+  ]);
+  const command = new Command("plans")
+    .description("subscription plans, which open exclusive groups")
+    .addCommand(list)
+    .addCommand(activate)
+    .addCommand(deactivate);
+  return addExamples(command, [
+    ["gateway plans list", "which are active, and until when"],
+    ["gateway plans activate max --until 2027-01-31", "one that was bought until the end of January"],
+  ]);
+}

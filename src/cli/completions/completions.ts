@@ -1,0 +1,35 @@
+// `gateway completions`, and the hidden command that a shell asks at each press of the tab key.
+
+import { Argument, Command } from "commander";
+import { addExamples } from "../examples.ts";
+
+const SHELLS = ["bash", "zsh", "fish"] as const;
+type CompletedShell = (typeof SHELLS)[number];
+
+export function completionsCommand(): Command {
+  const command = new Command("completions")
+    .description("print a shell's completions: commands, flags, keys, groups, channels, models")
+    .addArgument(new Argument("<shell>", "whose completions").choices(SHELLS))
+    .option("--config <file>", "as for every command; this one does not read it")
+    .action(async (shell: CompletedShell) => {
+      const { SCRIPTS } = await import("./scripts.ts");
+      process.stdout.write(SCRIPTS[shell]);
+    });
+  return addExamples(command, [
+    [`echo 'eval "$(gateway completions bash)"' >> ~/.bashrc`, "bash"],
+    [`echo 'eval "$(gateway completions zsh)"' >> ~/.zshrc`, "zsh, after compinit"],
+    ["gateway completions fish > ~/.config/fish/completions/gateway.fish", "fish"],
+  ]);
+}
+
+/** `gateway __complete -- WORD… CURRENT`: a line for each suggestion, `value<tab>what it is`, or `:files`. */
+export function completeCommand(root: Command): Command {
+  return new Command("__complete").argument("[words...]").action(async (words: string[]) => {
+    const { suggest } = await import("./complete.ts");
+    const { readNames } = await import("./names.ts");
+    const lines = suggest(root, words, readNames).map(({ value, about }) =>
+      about === "" ? value : `${value}\t${about}`,
+    );
+    process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+  });
+}

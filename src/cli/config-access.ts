@@ -1,0 +1,101 @@
+// What the commands that look at the config, or change it, have in common. It
+// loads zod and yaml: import it from what runs, not from what declares flags.
+
+import type { Catalog, Group, Key, Limits } from "../config/catalog.ts";
+import { type Loaded, loadConfig } from "../config/file.ts";
+import { findConfig } from "../config/find.ts";
+import { suggestNearest } from "../config/nearest.ts";
+import { readDuration, readMoment, readName } from "../config/scalars.ts";
+import { fail, refuseUsage } from "./terminal.ts";
+
+export interface ConfigFlags {
+  readonly config?: string;
+}
+
+/** Credentials need not be set: these commands send nothing upstream. */
+export function openConfig(flags: ConfigFlags): Loaded {
+  return loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
+}
+
+export function findGroup(catalog: Catalog, name: string): Group {
+  return catalog.groups.get(name) ?? refuseUnknown("group", name, catalog.groups);
+}
+
+export interface PlacedKey {
+  readonly key: Key;
+  /** In the file's list. */
+  readonly index: number;
+}
+
+export function findKey(catalog: Catalog, name: string): PlacedKey {
+  const key = catalog.keys.get(name) ?? refuseUnknown("key", name, catalog.keys);
+  return { key, index: [...catalog.keys.keys()].indexOf(name) };
+}
+
+export function refuseUnknown(what: string, name: string, known: ReadonlyMap<string, unknown>): never {
+  return fail(`There is no ${what} "${name}"${suggestNearest(name, known.keys())}.`);
+}
+
+/** What is wrong with a new key's name; undefined: nothing. */
+export function checkKeyName(name: string, catalog: Catalog): string | undefined {
+  if (catalog.keys.has(name)) return `There is a key "${name}" already.`;
+  try {
+    readName(name);
+    return undefined;
+  } catch (error) {
+    return `"${name}" cannot be a name: ${describe(error)}.`;
+  }
+}
+
+/** `30d`, a date, or `never`, which is null. */
+export function readExpiry(text: string | undefined, now: Date): Date | null {
+  if (text === undefined || text === "never") return null;
+  const moment = readFuture(text, now);
+  if (moment === null)
+    return refuseUsage(`--expires: expected a duration or a date, such as 30d or 2027-01-31.`);
+  if (moment <= now) return refuseUsage(`--expires: ${text} has passed.`);
+  return moment;
+}
+
+/** Null also where the file's dates, which have years of four digits, cannot tell it. */
+export function readFuture(text: string, now: Date): Date | null {
+  try {
+    if (!/^\d+(\.\d+)?[a-z]+$/.test(text)) return readMoment(text);
+    return readMoment(new Date(now.getTime() + readDuration(text)).toISOString());
+  } catch {
+    return null;
+  }
+}
+
+export function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** As in the ISO standard, without a fraction that says nothing. */
+export function formatMoment(moment: Date): string {
+  return moment.toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+/** For people: in UTC, as the file has it. */
+export function formatDay(moment: Date | null): string {
+  if (moment === null) return "";
+  return formatMoment(moment).replace("T00:00:00Z", "").replace("T", " ").replace("Z", " UTC");
+}
+
+export function describeGroup({ platform, multiplier }: Group): string {
+  return `${platform}, ×${multiplier}`;
+}
+
+/** As the config file names them; those that are not set are left out. */
+export function listLimits(limits: Limits): Record<string, string | number> {
+  const all = {
+    usd_per_day: limits.usdPerDay,
+    usd_per_month: limits.usdPerMonth,
+    usd_total: limits.usdTotal,
+    requests_per_minute: limits.requestsPerMinute,
+    concurrent_requests: limits.concurrentRequests,
+  };
+  const set: Record<string, string | number> = {};
+  for (const [name, limit] of Object.entries(all)) if (limit !== null) set[name] = limit;
+  return set;
+}

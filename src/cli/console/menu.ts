@@ -1,0 +1,53 @@
+// A menu that comes back after each thing done, and goes on after an error.
+
+import { describe } from "../config-access.ts";
+import { askOne, Cancelled, paint, tell } from "../terminal.ts";
+
+export interface Entry {
+  readonly label: string;
+  readonly run: () => void | Promise<void>;
+}
+
+/** `entries` are read anew each time. Ends with the last entry or Escape; Ctrl-C throws. */
+export async function runMenu(
+  message: string,
+  entries: () => readonly Entry[],
+  last = "Back",
+): Promise<void> {
+  for (;;) {
+    const entry = await chooseEntry(message, entries(), last);
+    if (entry === null) return;
+    await attempt(entry.run);
+  }
+}
+
+/** Asks once. Null: the last entry or Escape. */
+export async function chooseEntry(
+  message: string,
+  entries: readonly Entry[],
+  last: string,
+): Promise<Entry | null> {
+  const labels = [...entries.map(({ label }) => label), last];
+  const choices = labels.map((label, index) => ({ value: String(index), label }));
+  const chosen = await askBack(() => askOne(message, choices));
+  return chosen === null ? null : (entries[Number(chosen)] ?? null);
+}
+
+/** Escape takes back one question, and with it what was about to be done. */
+async function askBack<T>(ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof Cancelled && !error.interrupted) return null;
+    throw error;
+  }
+}
+
+async function attempt(run: Entry["run"]): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (error instanceof Cancelled && error.interrupted) throw error;
+    tell(error instanceof Cancelled ? error.message : paint("yellow", describe(error), process.stderr));
+  }
+}

@@ -1,0 +1,63 @@
+// `gateway doctor` on the address: free, taken by this config's gateway, or taken by another.
+
+import type { Catalog } from "../../config/catalog.ts";
+import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
+import { codeOf } from "../../lib/error-code.ts";
+import { VERSION } from "../../lib/version.ts";
+import { formatBase } from "../tools/connection.ts";
+import { bad, type Finding, good, note } from "./finding.ts";
+import { describe } from "../config-access.ts";
+
+export interface Running {
+  readonly version: string;
+  readonly pid: number;
+  readonly address: { readonly host: string; readonly port: number };
+  readonly ledger: { readonly problem: string | null };
+}
+
+export async function checkPort({ listen }: Catalog, running: Running | null): Promise<Finding> {
+  const check = "port";
+  if (running !== null) {
+    const what = `the gateway runs on ${formatBase(running.address)} (process ${running.pid})`;
+    return running.version === VERSION
+      ? good(check, what)
+      : note(check, `${what}, version ${running.version}; this is ${VERSION}`, "restart it");
+  }
+  const { host, port } = listen;
+  const problem = tryToListen(host, port);
+  if (problem === null) {
+    const reach = isLoopbackHost(host) ? "" : "; every machine that can reach this one can reach it";
+    return good(check, `${host}:${port} is free; no gateway of this config is running${reach}`);
+  }
+  if (problem.code === "EADDRINUSE") return explainTaken(host, port);
+  if (problem.code === "EACCES")
+    return bad(check, `this user may not listen on port ${port}`, "set listen.port to 1024 or more");
+  return bad(check, `${host}:${port} cannot be listened on: ${problem.text}`, "change listen.host");
+}
+
+function tryToListen(hostname: string, port: number): { code: string; text: string } | null {
+  try {
+    Bun.listen({ hostname, port, exclusive: true, socket: { data: () => {} } }).stop(true);
+    return null;
+  } catch (error) {
+    return { code: codeOf(error), text: describe(error) };
+  }
+}
+
+const PATIENCE_MS = 2000;
+
+async function explainTaken(host: string, port: number): Promise<Finding> {
+  const mend = "gateway serve --port N, or change listen.port";
+  const address = `${host}:${port}`;
+  try {
+    const response = await fetch(`${formatBase({ host, port })}/api/hello`, {
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    });
+    const hello = await response.text();
+    if (hello.includes('"name":"gateway"'))
+      return bad("port", `${address} is taken by a gateway with another config`, mend);
+  } catch {
+    // Not one of ours.
+  }
+  return bad("port", `${address} is taken by another program`, mend);
+}

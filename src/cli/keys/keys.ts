@@ -1,0 +1,171 @@
+// `gateway keys …`: the flags. What they do is in keys-add, keys-list,
+// keys-change and keys-import, loaded only when asked for.
+
+import { Command } from "commander";
+import { addExamples } from "../examples.ts";
+import type { AddFlags } from "./add.ts";
+import type { ChangeFlags, MoveFlags, RemoveFlags, RotateFlags } from "./change.ts";
+import type { ImportFlags } from "./import.ts";
+import type { ListFlags } from "./list.ts";
+
+const CONFIG = ["--config <file>", "the config file"] as const;
+const JSON_FORM = ["--json", "one JSON document on stdout"] as const;
+const OWN_SECRET = ["--secret <->", "read the secret from stdin instead of making one"] as const;
+const EXPIRY = ["--expires <when>", "30d, 12h, a date, or never"] as const;
+
+export function keysCommand(): Command {
+  const command = new Command("keys")
+    .description("create, list and change the keys that clients send")
+    .addCommand(addCommand())
+    .addCommand(listCommand())
+    .addCommand(showCommand())
+    .addCommand(removeCommand())
+    .addCommand(switchCommand("disable", "refuse requests with these keys", true))
+    .addCommand(switchCommand("enable", "accept requests with these keys again", false))
+    .addCommand(rotateCommand())
+    .addCommand(moveCommand())
+    .addCommand(importCommand());
+  return addExamples(command, [
+    ["KEY=$(gateway keys add --name ci --group codex)", "a key for a script: stdout is the secret alone"],
+    ["gateway keys list", "what there is, and what each has spent"],
+    ["gateway keys rotate laptop", "a new secret for a key that has got about"],
+  ]);
+}
+
+function addCommand(): Command {
+  const command = new Command("add")
+    .description("create a key; its secret goes to stdout, once")
+    .option("--name <name>", "the key's name")
+    .option("--group <group>", "the group that it is bound to")
+    .option(...OWN_SECRET)
+    .option("--count <n>", "create so many keys, named NAME-1, NAME-2, …")
+    .option(...EXPIRY)
+    .option(...JSON_FORM)
+    .option(...CONFIG)
+    .action(async (flags: AddFlags) => {
+      const { addKeys } = await import("./add.ts");
+      await addKeys(flags);
+    });
+  return addExamples(command, [
+    ["gateway keys add", "asks for name and group"],
+    ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
+    [
+      "gateway keys add --name guest --group claude --count 5 --expires 30d --json",
+      "five keys that end in a month",
+    ],
+  ]);
+}
+
+function listCommand(): Command {
+  const command = new Command("list")
+    .description("list the keys, never their secrets")
+    .option(...JSON_FORM)
+    .option(...CONFIG)
+    .action(async (flags: ListFlags) => {
+      const { listKeys } = await import("./list.ts");
+      await listKeys(flags);
+    });
+  return addExamples(command, [
+    ["gateway keys list", "as a table"],
+    ["gateway keys list --json | jq -r '.[].name'", "the names alone"],
+  ]);
+}
+
+function showCommand(): Command {
+  const command = new Command("show")
+    .description("show one key")
+    .argument("<name>", "the key's name")
+    .option(...JSON_FORM)
+    .option(...CONFIG)
+    .action(async (name: string, flags: ListFlags) => {
+      const { showKey } = await import("./list.ts");
+      await showKey(name, flags);
+    });
+  return addExamples(command, [["gateway keys show laptop", "its group, its limits, when it was last used"]]);
+}
+
+function removeCommand(): Command {
+  const command = new Command("remove")
+    .description("remove keys for good")
+    .argument("<names...>", "the keys' names")
+    .option("--yes", "do not ask")
+    .option(...CONFIG)
+    .action(async (names: string[], flags: RemoveFlags) => {
+      const { removeKeys } = await import("./change.ts");
+      await removeKeys(names, flags);
+    });
+  return addExamples(command, [
+    ["gateway keys remove guest-1 guest-2 --yes", "two at once, without being asked"],
+  ]);
+}
+
+function switchCommand(name: string, description: string, disabled: boolean): Command {
+  const command = new Command(name)
+    .description(description)
+    .argument("<names...>", "the keys' names")
+    .option(...CONFIG)
+    .action(async (names: string[], flags: ChangeFlags) => {
+      const { switchKeys } = await import("./change.ts");
+      await switchKeys(names, disabled, flags);
+    });
+  return addExamples(command, [
+    [`gateway keys ${name} laptop ci`, "two at once; a running gateway knows within a second"],
+  ]);
+}
+
+function rotateCommand(): Command {
+  const command = new Command("rotate")
+    .description("give a key a new secret; the old one stops working")
+    .argument("<name>", "the key's name")
+    .option(...OWN_SECRET)
+    .option(...EXPIRY)
+    .option(...JSON_FORM)
+    .option(...CONFIG)
+    .action(async (name: string, flags: RotateFlags) => {
+      const { rotateKey } = await import("./change.ts");
+      await rotateKey(name, flags);
+    });
+  return addExamples(command, [
+    ["gateway keys rotate laptop", "prints the new secret, once"],
+    [
+      "gateway keys rotate ci --secret - --expires 90d < secret.txt",
+      "a secret of your own, for three months",
+    ],
+  ]);
+}
+
+function moveCommand(): Command {
+  const command = new Command("move")
+    .description("bind a key to another group; its secret stays")
+    .argument("<name>", "the key's name")
+    .option("--group <group>", "the new group")
+    .option(...CONFIG)
+    .action(async (name: string, flags: MoveFlags) => {
+      const { moveKey } = await import("./change.ts");
+      await moveKey(name, flags);
+    });
+  return addExamples(command, [
+    ["gateway keys move laptop --group claude-max", "billed by the other group's multiplier from now on"],
+  ]);
+}
+
+function importCommand(): Command {
+  const command = new Command("import")
+    .description(
+      "add keys that exist elsewhere, all or none: NAME=secret lines, or what `keys add --json` prints",
+    )
+    .argument("[file]", "the file; stdin without it", "-")
+    .option("--group <group>", "the group of keys that come as NAME=secret lines")
+    .option(...CONFIG)
+    .action(async (file: string, flags: ImportFlags) => {
+      const { importKeys } = await import("./import.ts");
+      await importKeys(file, flags);
+    });
+  return addExamples(command, [
+    ["gateway keys import keys.env --group claude", "lines such as LAPTOP=sk-…"],
+    [
+      "ssh old-machine gateway keys add --name new --group claude --json | gateway keys import",
+      "as `keys add --json` prints it",
+    ],
+  ]);
+}

@@ -1,0 +1,107 @@
+// `gateway keys list` and `show`: what is known of keys. Never a secret.
+
+import { isGroupOpen, type Key } from "../../config/catalog.ts";
+import { type KeyUse, readKeyUse } from "./use.ts";
+import {
+  type ConfigFlags,
+  findKey,
+  formatDay,
+  formatMoment,
+  listLimits,
+  openConfig,
+} from "../config-access.ts";
+import { type Column, paint, print, printJson, printTable, tell } from "../terminal.ts";
+
+export interface ListFlags extends ConfigFlags {
+  readonly json?: true;
+}
+
+/** A day needs eleven cells with the mark that its time was cut off, an amount may need twenty. */
+const COLUMNS: readonly Column[] = [
+  { title: "NAME", least: 12 },
+  { title: "GROUP" },
+  { title: "PLATFORM", spare: 3 },
+  { title: "STATE", least: 13 },
+  { title: "CREATED", least: 11, spare: 5 },
+  { title: "EXPIRES", least: 11, spare: 2 },
+  { title: "LAST USED", least: 11 },
+  { title: "TODAY $", least: 20, spare: 1 },
+  { title: "TOTAL $", least: 20 },
+  { title: "LIMITS", spare: 4 },
+];
+
+export async function listKeys(flags: ListFlags): Promise<void> {
+  const { catalog } = openConfig(flags);
+  const use = readKeyUse(catalog, Date.now());
+  const keys = [...catalog.keys.values()];
+  if (flags.json === true) {
+    printJson(keys.map((key) => describeKey(key, use(key.name))));
+    return;
+  }
+  if (keys.length === 0) {
+    tell("There are no keys yet: `gateway keys add` creates one.");
+    return;
+  }
+  const now = new Date();
+  printTable(
+    COLUMNS,
+    keys.map((key) => [
+      key.name,
+      key.group.name,
+      key.group.platform,
+      stateOf(key, now),
+      formatDay(key.created),
+      formatDay(key.expires) || "never",
+      formatDay(use(key.name).lastUsed),
+      use(key.name).spentToday,
+      use(key.name).spentTotal,
+      Object.entries(listLimits(key.limits))
+        .map(([limit, value]) => `${limit} ${value}`)
+        .join(", "),
+    ]),
+  );
+}
+
+export async function showKey(name: string, flags: ListFlags): Promise<void> {
+  const { catalog } = openConfig(flags);
+  const { key } = findKey(catalog, name);
+  const use = readKeyUse(catalog, Date.now())(key.name);
+  const limits = listLimits(key.limits);
+  if (flags.json === true) {
+    printJson({ ...describeKey(key, use), multiplier: key.group.multiplier, limits });
+    return;
+  }
+  const facts: ReadonlyArray<readonly [string, string]> = [
+    ["name", key.name],
+    ["group", `${key.group.name} (${key.group.platform}, ×${key.group.multiplier})`],
+    ["state", stateOf(key, new Date())],
+    ["created", formatDay(key.created)],
+    ["expires", formatDay(key.expires) || "never"],
+    ["last used", formatDay(use.lastUsed)],
+    ["spent today", `$${use.spentToday}`],
+    ["spent in total", `$${use.spentTotal}`],
+    ...Object.entries(limits).map(([limit, value]) => [limit, String(value)] as const),
+  ];
+  for (const [title, fact] of facts) print(`${paint("dim", title.padEnd(20))}${fact || "-"}`);
+}
+
+function describeKey(key: Key, use: KeyUse): Record<string, string | boolean | null> {
+  const tellMoment = (moment: Date | null | undefined) => (moment ? formatMoment(moment) : null);
+  return {
+    name: key.name,
+    group: key.group.name,
+    platform: key.group.platform,
+    disabled: key.disabled,
+    created: tellMoment(key.created),
+    expires: tellMoment(key.expires),
+    last_used: tellMoment(use.lastUsed),
+    spent_today_usd: use.spentToday,
+    spent_total_usd: use.spentTotal,
+  };
+}
+
+function stateOf(key: Key, now: Date): string {
+  if (key.disabled) return "disabled";
+  if (key.expires !== null && now >= key.expires) return "expired";
+  return isGroupOpen(key.group, now) ? "active" : "plan inactive";
+}

@@ -1,0 +1,117 @@
+// What `gateway ledger reprice` does: corrections for requests whose amounts the prices of now would change.
+
+import { findCorrections, type Repricing } from "../../billing/report/reprice.ts";
+import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
+import { loadPriceBook, sellerOf } from "../../billing/prices.ts";
+import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { findLedger, type LedgerFlags } from "./ledger-place.ts";
+import { describe, openConfig } from "../config-access.ts";
+import { readPeriod } from "./period.ts";
+import { fail, printJson, printTable, tell } from "../terminal.ts";
+
+export interface RepriceFlags extends LedgerFlags {
+  readonly since: string;
+  readonly until?: string;
+  readonly dryRun?: true;
+  readonly json?: true;
+}
+
+interface Change {
+  requests: number;
+  /** They had no amounts before. */
+  fresh: number;
+  was: Usd;
+  now: Usd;
+}
+
+/** Lines wait for the disk in memory: after so many they are given time to get there. */
+const BATCH = 1000;
+
+export async function repriceLedger(flags: RepriceFlags): Promise<void> {
+  const path = findLedger(flags);
+  const { catalog, path: configPath } = openConfig(flags);
+  const query = {
+    ...readPeriod(flags),
+    book: loadPriceBook(configPath),
+    overrides: catalog.prices,
+    sellerOf: (name: string) => {
+      const channel = catalog.channels.get(name);
+      return channel && sellerOf(channel);
+    },
+  };
+  const changes = new Map<string, Change>();
+  const ledger = flags.dryRun === true ? null : openForCorrections(path);
+  let count = 0;
+  for (const draft of findCorrections(path, query)) {
+    count += 1;
+    addChange(changes, draft);
+    ledger?.correct({
+      id: `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}`,
+      time: new Date().toISOString(),
+      ...draft,
+    });
+    if (count % BATCH === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    if (ledger !== null && ledger.problem !== null) break;
+  }
+  await ledger?.close();
+  if (ledger !== null && ledger.problem !== null)
+    fail(`The corrections could not all be written: ${ledger.problem}.`);
+  printChanges(changes, flags);
+}
+
+/** Files must keep their names while they are read. */
+function openForCorrections(path: string): Ledger {
+  try {
+    return openLedger({ path, sync: "batch", rotate: { bytes: null, monthly: false }, report: tell });
+  } catch (error) {
+    return fail(
+      `Corrections can't be written: ${describe(error)}. Stop the gateway first, or use --dry-run.`,
+    );
+  }
+}
+
+function addChange(changes: Map<string, Change>, { model, was, charge_usd: charge }: Repricing): void {
+  const change = changes.get(model) ?? { requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
+  changes.set(model, change);
+  change.requests += 1;
+  if (was.charge_usd === null) change.fresh += 1;
+  else change.was = addUsd(change.was, parseUsd(was.charge_usd));
+  change.now = addUsd(change.now, parseUsd(charge ?? "0"));
+}
+
+function printChanges(changes: ReadonlyMap<string, Change>, { dryRun, json }: RepriceFlags): void {
+  const rows = Array.from(changes, ([model, { requests, fresh, was, now }]) => ({
+    model,
+    requests,
+    unpriced: fresh,
+    was_usd: formatUsd(was),
+    now_usd: formatUsd(now),
+  }));
+  if (json === true) {
+    printJson({
+      dry_run: dryRun === true,
+      corrections: rows.reduce((sum, { requests }) => sum + requests, 0),
+      models: rows,
+    });
+    return;
+  }
+  if (rows.length === 0) {
+    tell("Nothing changes: every request has the amounts that the prices of now give it.");
+    return;
+  }
+  printTable(
+    [
+      { title: "MODEL" },
+      { title: "REQUESTS", align: "right" },
+      { title: "HAD NO PRICE", align: "right" },
+      { title: "WAS $", align: "right" },
+      { title: "NOW $", align: "right" },
+    ],
+    rows.map((row) => [row.model, String(row.requests), String(row.unpriced), row.was_usd, row.now_usd]),
+  );
+  tell(
+    dryRun === true
+      ? "Nothing was written: this was a dry run."
+      : "A correction was appended for each of them.",
+  );
+}

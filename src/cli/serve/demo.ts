@@ -1,0 +1,84 @@
+// `serve --demo`: a config made up on the spot, with simulated upstreams for all four platforms.
+
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Catalog } from "../../config/catalog.ts";
+import { type Platform, PLATFORMS } from "../../config/schema.ts";
+import { checkConfigText } from "../../config/file.ts";
+import { startDemoUpstream } from "../../demo/upstream.ts";
+import { newSecret } from "../../lib/secret.ts";
+
+export interface Demo {
+  readonly catalog: Catalog;
+  readonly secrets: Readonly<Record<Platform, string>>;
+  /** Returns where its ledger is; null: nothing stands in it, and its folder is gone. */
+  stop(): string | null;
+}
+
+/** Between two events of a simulated stream: quick, but seen to stream. */
+const PACE_MS = 40;
+
+export function startDemo(): Demo {
+  const upstreams = PLATFORMS.map((platform) => ({
+    platform,
+    ...startDemoUpstream({ platform, paceMs: PACE_MS, records: false }),
+  }));
+  const secrets = { messages: newSecret(), responses: newSecret(), content: newSecret(), relay: newSecret() };
+  const folder = mkdtempSync(join(tmpdir(), "gateway-demo-"));
+  const config = {
+    channels: Object.fromEntries(
+      upstreams.map(({ platform, url }) => [
+        `demo-${platform}`,
+        { platform, base_url: url, credential: "demo-credential" },
+      ]),
+    ),
+    groups: Object.fromEntries(
+      PLATFORMS.map((platform) => [
+        platform,
+        { platform, multiplier: "1", channels: [`demo-${platform}`], description: "simulated" },
+      ]),
+    ),
+    keys: PLATFORMS.map((platform) => ({
+      name: `demo-${platform}`,
+      group: platform,
+      secret: secrets[platform],
+    })),
+  };
+  const { catalog } = checkConfigText(JSON.stringify(config), join(folder, "gateway.yaml"), {});
+  const { path } = catalog.ledger;
+  const stop = (): string | null => {
+    for (const upstream of upstreams) upstream.stop();
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;
+    rmSync(folder, { recursive: true, force: true });
+    return null;
+  };
+  return { catalog, secrets, stop };
+}
+
+/** A line that can be pasted for each endpoint. */
+export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
+  const post = (path: string, key: string, body: unknown): string =>
+    `curl -N '${base}${path}' -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
+  const bearer = (platform: Platform): string => `authorization: Bearer ${secrets[platform]}`;
+  const hello = [{ role: "user", content: "Hello" }];
+  const content = {
+    contents: [{ role: "user", parts: [{ text: "Hello" }] }],
+    generationConfig: { temperature: 1 },
+  };
+  const message = { model: "claude-haiku-4-5", max_tokens: 256, stream: true, messages: hello };
+  return [
+    post("/v1/messages", `x-api-key: ${secrets.messages}`, message),
+    post("/v1/responses", bearer("responses"), { model: "gpt-5.4", stream: true, input: hello }),
+    post("/v1/chat/completions", bearer("responses"), { model: "gpt-5.4", stream: true, messages: hello }),
+    post(
+      "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
+      `x-goog-api-key: ${secrets.content}`,
+      content,
+    ),
+    post(`/${relayPrefix}/v1/messages`, `x-api-key: ${secrets.relay}`, message),
+    `curl '${base}/v1/models' -H '${bearer("messages")}'`,
+    `curl '${base}/v1beta/models' -H 'x-goog-api-key: ${secrets.content}'`,
+    `curl '${base}/${relayPrefix}/models' -H '${bearer("relay")}'`,
+  ];
+}

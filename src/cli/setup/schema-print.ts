@@ -1,0 +1,122 @@
+// `gateway schema`: what scripts may count on. Fields are added now and then, never taken away: every object is open.
+
+import { z } from "zod";
+import { correctionSchema, lineSchema } from "../../billing/ledger/line.ts";
+import { DIMENSIONS } from "../../billing/report/report.ts";
+import { describeConfig } from "../../config/json-schema.ts";
+import { PLATFORMS } from "../../config/schema.ts";
+import { channelViewSchema } from "../../gateway/control/state.ts";
+import type { DocumentName } from "./schema.ts";
+import { print } from "../terminal.ts";
+
+const platform = z.enum(PLATFORMS);
+const moment = z.string().meta({ format: "date-time" });
+const decimal = z.string().regex(/^-?\d+(\.\d+)?$/);
+const limits = z.looseObject({
+  usd_per_day: decimal.optional(),
+  usd_per_month: decimal.optional(),
+  usd_total: decimal.optional(),
+  requests_per_minute: z.int().optional(),
+  concurrent_requests: z.int().optional(),
+});
+
+const key = z.looseObject({
+  name: z.string(),
+  group: z.string(),
+  platform,
+  disabled: z.boolean(),
+  created: moment.nullable(),
+  expires: moment.nullable(),
+  last_used: moment.nullable(),
+  spent_today_usd: decimal,
+  spent_total_usd: decimal,
+});
+
+const group = z.looseObject({
+  name: z.string(),
+  platform,
+  multiplier: decimal,
+  description: z.string(),
+  exclusive: z.boolean(),
+  selectable: z.boolean(),
+  plans: z.array(z.string()),
+  channels: z.array(z.string()),
+  limits,
+});
+
+const plan = z.looseObject({
+  name: z.string(),
+  groups: z.array(z.string()),
+  active: z.boolean(),
+  until: moment.nullable(),
+  in_force: z.boolean(),
+});
+
+const model = z.looseObject({
+  id: z.string(),
+  group: z.string(),
+  platform,
+  channels: z.array(z.string()),
+  /** USD per million tokens, or per thousand calls, by kind. */
+  price: z.record(z.string(), z.unknown()).nullable(),
+});
+
+const totals = z.looseObject({
+  requests: z.int(),
+  usage: z.record(z.string(), z.int()),
+  official_usd: decimal,
+  charge_usd: decimal,
+  unpriced: z.int(),
+  unknown: z.int(),
+  partial: z.int(),
+});
+
+const usage = z.looseObject({
+  by: z.enum(DIMENSIONS),
+  since: z.string().nullable(),
+  until: z.string().nullable(),
+  rows: z.array(totals),
+  total: totals,
+  unreadable: z.int(),
+});
+
+const env = z.looseObject({
+  tool: z.string(),
+  key: z.string().nullable(),
+  group: z.string().nullable(),
+  platform,
+  base_url: z.url(),
+  env: z.record(z.string(), z.string()),
+  args: z.array(z.string()),
+  file: z.looseObject({ path: z.string(), content: z.looseObject({}) }).nullable(),
+});
+
+const doctor = z.looseObject({
+  ok: z.boolean(),
+  checks: z.array(
+    z.looseObject({
+      check: z.string(),
+      state: z.enum(["ok", "note", "wrong"]),
+      detail: z.string(),
+      mend: z.string().nullable(),
+    }),
+  ),
+});
+
+const OUTPUTS = {
+  ledger: z.union([lineSchema, correctionSchema]),
+  keys: z.array(key),
+  groups: z.array(group),
+  plans: z.array(plan),
+  channels: z.array(channelViewSchema.loose()),
+  models: z.array(model),
+  usage,
+  env,
+  doctor,
+} as const;
+
+export function printSchema(document: DocumentName): void {
+  const schema =
+    document === "config" ? describeConfig() : z.toJSONSchema(OUTPUTS[document], { io: "input" });
+  print(JSON.stringify(schema, null, 2));
+}

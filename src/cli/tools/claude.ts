@@ -1,0 +1,62 @@
+// Claude Code sets the variables that its settings files name, over those that it was started with: somebody's
+// earlier gateway may stand there. A run then gets a settings file of its own, which comes before those.
+
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Environment } from "../../config/expand.ts";
+import { fieldOf, isObject } from "../../lib/json/json.ts";
+import { createFile } from "../../lib/own-file.ts";
+import { isMisleading, listUnset, MISLEADING } from "./misleading.ts";
+import { addEntries, NO_PROXY_NAMES, splitList } from "./no-proxy.ts";
+import { type Overlay, readSettings, type Setting } from "./overlay.ts";
+
+function listFiles(env: Environment): string[] {
+  const own = env["CLAUDE_CONFIG_DIR"] || join(env["HOME"] || homedir(), ".claude");
+  const project = join(process.cwd(), ".claude");
+  return [join(project, "settings.local.json"), join(project, "settings.json"), join(own, "settings.json")];
+}
+
+function readVariables(path: string): Environment {
+  const env = fieldOf(readSettings(path), "env");
+  if (!isObject(env)) return {};
+  const texts = Object.entries(env).map(([name, value]) => [
+    name,
+    typeof value === "string" ? value : value === null ? "" : JSON.stringify(value),
+  ]);
+  return Object.fromEntries(texts);
+}
+
+function listContradictions(variables: Environment, setting: Setting): string[] {
+  const names = Object.keys(setting.env).filter((name) => {
+    const value = variables[name] ?? "";
+    return value !== "" && addExempt(name, value, setting) !== value;
+  });
+  return [...names, ...MISLEADING.claude.filter((name) => isMisleading(name, variables[name]))];
+}
+
+/** Only a NO_PROXY can hold what both the file and the gateway want. */
+function addExempt(name: string, value: string, { env }: Setting): string | null {
+  const isList = NO_PROXY_NAMES.some((each) => each === name);
+  return isList ? addEntries(name, value, splitList(env[name] ?? "")) : null;
+}
+
+export const claudeOverlay: Overlay = {
+  find(env, setting) {
+    for (const path of listFiles(env)) {
+      const found = listContradictions(readVariables(path), setting);
+      if (found.length === 0) continue;
+      const words = `takes ${found.join(" and ")} from ${path}, whatever the environment says: take it out there`;
+      return { path, content: { env: setting.env }, words };
+    }
+    return null;
+  },
+  make(env, setting, folder) {
+    const path = join(folder, "settings.json");
+    const theirs: Environment = Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
+    const cleared = Object.fromEntries(listUnset(MISLEADING.claude, theirs).map((name) => [name, ""]));
+    const exempt = NO_PROXY_NAMES.map((name) => [name, addExempt(name, theirs[name] ?? "", setting)]);
+    const all = { ...cleared, ...setting.env, ...Object.fromEntries(exempt) };
+    createFile(path, JSON.stringify({ env: all }));
+    return { env: {}, args: ["--settings", path] };
+  },
+};

@@ -1,0 +1,59 @@
+// Gemini CLI reads from a file alone that it is to use an API key. Where the user's own file does not say so, a run
+// gets a home of its own: links to everything in the user's, and a settings file that says it. (Its system-wide
+// settings, which have a variable of their own, must belong to root.)
+
+import { cpSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Environment } from "../../config/expand.ts";
+import { fieldOf, isObject } from "../../lib/json/json.ts";
+import { createFile } from "../../lib/own-file.ts";
+import { type Overlay, readSettings } from "./overlay.ts";
+
+const API_KEY = "gemini-api-key";
+const FOLDER = ".gemini";
+const FILE = "settings.json";
+
+function findOwnFolder(env: Environment): string {
+  return join(env["GEMINI_CLI_HOME"] || env["HOME"] || homedir(), FOLDER);
+}
+
+export const geminiOverlay: Overlay = {
+  find(env) {
+    const path = join(findOwnFolder(env), FILE);
+    const auth = fieldOf(fieldOf(readSettings(path), "security"), "auth");
+    if (fieldOf(auth, "selectedType") === API_KEY) return null;
+    const content = { security: { auth: { selectedType: API_KEY } } };
+    return { path, content, words: `also needs this in ${path}, once: ${JSON.stringify(content)}` };
+  },
+  make(env, _, home) {
+    const own = findOwnFolder(env);
+    const folder = join(home, FOLDER);
+    mkdirSync(folder);
+    for (const name of existsSync(own) ? readdirSync(own) : []) {
+      if (name !== FILE) link(join(own, name), join(folder, name));
+    }
+    const settings = addApiKey(readSettings(join(own, FILE)));
+    createFile(join(folder, FILE), JSON.stringify(settings, null, 2));
+    return { env: { GEMINI_CLI_HOME: home }, args: [] };
+  },
+};
+
+/** Files cannot be linked by everybody on Windows; a junction of folders can. */
+function link(from: string, to: string): void {
+  if (process.platform === "win32" && statSync(from).isFile()) cpSync(from, to);
+  else symlinkSync(from, to, "junction");
+}
+
+function addApiKey(settings: unknown): Record<string, unknown> {
+  const rest = isObject(settings) ? settings : {};
+  const security = fieldOf(rest, "security");
+  const auth = fieldOf(security, "auth");
+  return {
+    ...rest,
+    security: {
+      ...(isObject(security) && security),
+      auth: { ...(isObject(auth) && auth), selectedType: API_KEY },
+    },
+  };
+}

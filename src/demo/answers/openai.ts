@@ -1,0 +1,28 @@
+// What the responses and chat wire formats have in common.
+
+import { isObject } from "../../lib/json/json.ts";
+import { pick, pickText } from "../json.ts";
+import type { Ask, Tool } from "./turn.ts";
+
+/** `holder` has the name and parameters: the tool itself in responses, its inner object in chat. */
+export function readOpenAiTool(holder: unknown, tool: unknown): Tool {
+  return {
+    name: pickText(holder, "name"),
+    schema: pick(holder, "parameters") ?? { type: "object", properties: {} },
+    custom: pickText(tool, "type") === "custom",
+  };
+}
+
+export function readOpenAiChoice(choice: unknown): Ask["choice"] {
+  if (isObject(choice)) {
+    const name = pickText(choice, "name") || pickText(choice[pickText(choice, "type")], "name");
+    return name === "" ? "auto" : { name };
+  }
+  if (choice === "none") return "none";
+  return choice === "required" ? "any" : "auto";
+}
+
+/** Only the newer models report (and bill) what they write to the cache. */
+export function writesToCache(model: string): boolean {
+  return /^gpt-(5\.[6-9]|[6-9])/.test(model);
+}

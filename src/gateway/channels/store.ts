@@ -1,0 +1,132 @@
+// What is remembered of channels, kept beside the ledger so that a restart does
+// not try at once what rests. Losing it is harmless: it is learned again.
+
+import { z } from "zod";
+import { formatUsd, parseUsd } from "../../lib/money.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { readOwn, replaceFile } from "../../lib/own-file.ts";
+import { type ChannelMemory, createMemory, type Cooldown } from "./cooldown.ts";
+
+const restSchema = z.object({
+  state: z.enum(["resting", "unavailable"]),
+  brief: z.string(),
+  reason: z.string(),
+  since: z.number(),
+  until: z.number(),
+  told: z.boolean(),
+  strikes: z.number(),
+});
+
+const memorySchema = z.object({
+  name: z.string(),
+  identity: z.string(),
+  disabled: z.boolean(),
+  strikes: z.number(),
+  rest: restSchema.nullable(),
+  models: z.array(z.tuple([z.string(), restSchema])),
+  window: z.array(z.number()),
+  last_answer: z.number(),
+  last_failure: z.object({ at: z.number(), reason: z.string() }).nullable(),
+  shown: z.object({ state: z.string(), since: z.number() }).nullable(),
+  charge: z.object({ day: z.number(), usd: z.string().regex(/^\d{1,30}(\.\d{1,12})?$/) }),
+});
+
+const fileSchema = z.object({ v: z.literal(1), channels: z.array(memorySchema) });
+
+export interface ChannelStore {
+  /** Empty when there is nothing, or nothing that can be read. */
+  load(now: number): Map<string, ChannelMemory>;
+  /** Something has changed: it is written soon. */
+  touch(): void;
+  /** Writes what has not been written yet. */
+  flush(): void;
+}
+
+const DELAY_MS = 2000;
+
+export function openChannelStore(
+  ledgerPath: string,
+  list: () => Iterable<ChannelMemory>,
+  clock: () => number,
+): ChannelStore {
+  const path = `${ledgerPath}.channels.json`;
+  let timer: Timer | null = null;
+  const write = (): void => {
+    timer = null;
+    const channels = [...list()].map((memory) => encode(memory, clock()));
+    try {
+      replaceFile(path, `${JSON.stringify({ v: 1, channels })}\n`);
+    } catch {
+      // The ledger says loudly enough that the disk is full.
+    }
+  };
+  return {
+    load: (now) => read(path, now),
+    touch: () => {
+      if (timer !== null) return;
+      timer = setTimeout(write, DELAY_MS);
+      timer.unref();
+    },
+    flush: () => {
+      if (timer === null) return;
+      clearTimeout(timer);
+      write();
+    },
+  };
+}
+
+type Saved = z.infer<typeof memorySchema>;
+
+function encode(memory: ChannelMemory, now: number): Saved {
+  const { name, identity, disabled, strikes, cooldown, shown, charge } = memory;
+  return {
+    name,
+    identity,
+    disabled,
+    strikes,
+    rest: cooldown === null ? null : saveCooldown(cooldown),
+    models: [...memory.models].map(([model, own]) => [model, saveCooldown(own)]),
+    window: memory.window.save(now),
+    last_answer: memory.lastAnswer,
+    last_failure: memory.lastFailure,
+    shown,
+    charge: { day: charge.day, usd: formatUsd(charge.usd) },
+  };
+}
+
+function read(path: string, now: number): Map<string, ChannelMemory> {
+  const memories = new Map<string, ChannelMemory>();
+  for (const saved of readSaved(path)) {
+    const memory = createMemory(saved.name, saved.identity);
+    memory.disabled = saved.disabled;
+    memory.strikes = saved.strikes;
+    memory.cooldown = saved.rest === null ? null : restoreCooldown(saved.rest);
+    for (const [model, own] of saved.models) memory.models.set(model, restoreCooldown(own));
+    memory.window.load(saved.window, now);
+    memory.lastAnswer = saved.last_answer;
+    memory.lastFailure = saved.last_failure;
+    memory.shown = saved.shown;
+    memory.charge = { day: saved.charge.day, usd: parseUsd(saved.charge.usd) };
+    memories.set(saved.name, memory);
+  }
+  return memories;
+}
+
+/** The file keeps the field names of version 0.1.0. */
+function saveCooldown({ untilIsGiven, ...cooldown }: Cooldown): z.infer<typeof restSchema> {
+  const { state, brief, reason, since, until, strikes } = cooldown;
+  return { state, brief, reason, since, until, told: untilIsGiven, strikes };
+}
+
+function restoreCooldown({ told, ...saved }: z.infer<typeof restSchema>): Cooldown {
+  return { ...saved, untilIsGiven: told, trialUntil: 0, afterBreaks: false };
+}
+
+function readSaved(path: string): Saved[] {
+  try {
+    const parsed = fileSchema.safeParse(parseJson(readOwn(path) ?? ""));
+    return parsed.success ? parsed.data.channels : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,193 @@
+// Counters in Prometheus' text form, fed by what is observed. No secret and no prompt ever gets here.
+
+import { CALL_KINDS, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
+import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { CHANNEL_STATES, type ChannelView } from "./state.ts";
+import type { Observer, RequestRecord } from "../observe/observer.ts";
+
+export interface Metrics {
+  readonly observer: Observer;
+  readonly render: (now: MetricsNow) => string;
+}
+
+/** What is not counted, but is so at the moment of asking. */
+export interface MetricsNow {
+  readonly channels: readonly ChannelView[];
+  readonly ledgerFails: boolean;
+}
+
+const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const;
+
+/** What requests of one key, channel, endpoint, status and outcome come to. */
+interface Series {
+  readonly labels: string;
+  requests: number;
+}
+
+/** What one key has been charged for one model on one channel. */
+interface Spending {
+  readonly labels: string;
+  readonly used: Map<string, number>;
+  charge: Usd;
+}
+
+interface Latency {
+  readonly labels: string;
+  readonly buckets: Uint32Array;
+  count: number;
+  sumSeconds: number;
+}
+
+/** Many at once cost less than one by one. */
+const COUNTED_TOGETHER = 64;
+/** Models are the clients' own words: beyond so many series, the model is not told any more. */
+const MOST_SERIES = 2000;
+
+export function createMetrics(): Metrics {
+  const series = new Map<string, Series>();
+  const spendings = new Map<string, Spending>();
+  const latencies = new Map<string, Latency>();
+  let openStreams = 0;
+  const count = (record: RequestRecord): void => {
+    countRequest(series, record);
+    if (record.channel === null) return;
+    if (record.usage !== null || record.chargeUsd !== null) countSpending(spendings, record);
+    if (record.firstByteMs !== null) countLatency(latencies, record.channel, record.firstByteMs / 1000);
+  };
+  let uncounted: RequestRecord[] = [];
+  const catchUp = (): void => {
+    const records = uncounted;
+    uncounted = [];
+    records.forEach(count);
+  };
+  return {
+    observer: {
+      requestDone: (record) => {
+        if (uncounted.push(record) >= COUNTED_TOGETHER) catchUp();
+      },
+      streamOpened: () => (openStreams += 1),
+      streamClosed: () => (openStreams -= 1),
+      notice: () => {},
+    },
+    render: (now) => {
+      catchUp();
+      return [
+        ...head("gateway_requests_total", "counter", "Requests that have ended."),
+        ...[...series.values()].map((each) => `gateway_requests_total{${each.labels}} ${each.requests}`),
+        ...renderSpendings([...spendings.values()]),
+        ...renderLatencies([...latencies.values()]),
+        ...renderChannels(now.channels),
+        ...head("gateway_open_streams", "gauge", "Streams that are being forwarded."),
+        `gateway_open_streams ${openStreams}`,
+        ...head("gateway_ledger_writable", "gauge", "0 while the ledger cannot be written."),
+        `gateway_ledger_writable ${now.ledgerFails ? 0 : 1}`,
+        "",
+      ].join("\n");
+    },
+  };
+}
+
+function countRequest(series: Map<string, Series>, record: RequestRecord): void {
+  const { key, channel, endpoint, status, outcome } = record;
+  const id = `${key ?? ""}\n${channel ?? ""}\n${endpoint}\n${status}\n${outcome}`;
+  let found = series.get(id);
+  if (found === undefined) {
+    found = {
+      labels: writeLabels({ ...ownerOf(record), endpoint, status: String(status), outcome }),
+      requests: 0,
+    };
+    series.set(id, found);
+  }
+  found.requests += 1;
+}
+
+function ownerOf({ key, group, channel }: RequestRecord): Record<string, string> {
+  return { key: key ?? "", group: group ?? "", channel: channel ?? "" };
+}
+
+function countSpending(spendings: Map<string, Spending>, record: RequestRecord): void {
+  const model = spendings.size < MOST_SERIES ? (record.model ?? "") : "other";
+  const id = `${record.key}\n${record.channel}\n${model}`;
+  let found = spendings.get(id);
+  if (found === undefined) {
+    found = { labels: writeLabels({ ...ownerOf(record), model }), used: new Map(), charge: ZERO_USD };
+    spendings.set(id, found);
+  }
+  if (record.usage !== null) addUsage(found.used, record.usage);
+  if (record.chargeUsd !== null) found.charge = addUsd(found.charge, parseUsd(record.chargeUsd));
+}
+
+function addUsage(used: Map<string, number>, usage: Usage): void {
+  for (const [kind, count] of Object.entries(usage)) used.set(kind, (used.get(kind) ?? 0) + count);
+}
+
+function countLatency(latencies: Map<string, Latency>, channel: string, seconds: number): void {
+  let found = latencies.get(channel);
+  if (found === undefined) {
+    const buckets = new Uint32Array(SECONDS.length);
+    found = { labels: writeLabels({ channel }), buckets, count: 0, sumSeconds: 0 };
+    latencies.set(channel, found);
+  }
+  found.count += 1;
+  found.sumSeconds += seconds;
+  for (let index = SECONDS.length - 1; index >= 0 && seconds <= (SECONDS[index] ?? 0); index -= 1) {
+    found.buckets[index] = (found.buckets[index] ?? 0) + 1;
+  }
+}
+
+function renderSpendings(spendings: readonly Spending[]): string[] {
+  return [
+    ...head("gateway_tokens_total", "counter", "Tokens by kind; reasoning is a part of output."),
+    ...renderUsage("gateway_tokens_total", USAGE_KINDS, spendings),
+    ...head("gateway_tool_calls_total", "counter", "Calls with a fee of their own, by kind."),
+    ...renderUsage("gateway_tool_calls_total", CALL_KINDS, spendings),
+    ...head("gateway_charge_usd_total", "counter", "Charges since the start. The ledger is exact."),
+    ...spendings.map(({ labels, charge }) => `gateway_charge_usd_total{${labels}} ${formatUsd(charge)}`),
+  ];
+}
+
+function renderUsage(name: string, kinds: readonly string[], spendings: readonly Spending[]): string[] {
+  return spendings.flatMap(({ labels, used }) =>
+    kinds.flatMap((kind) => (used.has(kind) ? `${name}{${labels},kind="${kind}"} ${used.get(kind)}` : [])),
+  );
+}
+
+const FIRST_BYTE = "gateway_first_byte_seconds";
+
+function renderLatencies(latencies: readonly Latency[]): string[] {
+  return [
+    ...head(FIRST_BYTE, "histogram", "From a request's arrival to the first byte of its answer."),
+    ...latencies.flatMap(({ labels, buckets, count, sumSeconds }) => [
+      ...SECONDS.map((bound, index) => `${FIRST_BYTE}_bucket{${labels},le="${bound}"} ${buckets[index]}`),
+      `${FIRST_BYTE}_bucket{${labels},le="+Inf"} ${count}`,
+      `${FIRST_BYTE}_sum{${labels}} ${sumSeconds}`,
+      `${FIRST_BYTE}_count{${labels}} ${count}`,
+    ]),
+  ];
+}
+
+function renderChannels(channels: readonly ChannelView[]): string[] {
+  return [
+    ...head("gateway_channel_state", "gauge", "1 for the state that a channel is in."),
+    ...channels.flatMap(({ name, state }) =>
+      CHANNEL_STATES.map(
+        (each) =>
+          `gateway_channel_state{${writeLabels({ channel: name, state: each })}} ${each === state ? 1 : 0}`,
+      ),
+    ),
+  ];
+}
+
+function head(name: string, type: string, about: string): string[] {
+  return [`# HELP ${name} ${about}`, `# TYPE ${name} ${type}`];
+}
+
+function writeLabels(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}="${escapeLabel(value)}"`)
+    .join(",");
+}
+
+function escapeLabel(value: string): string {
+  return value.slice(0, 200).replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+}

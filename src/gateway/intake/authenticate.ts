@@ -1,0 +1,86 @@
+// Client key → Key. Reads the key-bearing headers that the endpoint accepts,
+// the first known key counts. It does not say what a key may call: match.ts does.
+
+import { adviseRotation } from "../../config/advice.ts";
+import type { Catalog, Key } from "../../config/catalog.ts";
+import type { KeySource } from "../../dialects/dialect.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { sha256Hex } from "../../lib/secret.ts";
+import type { ClientCall } from "./call.ts";
+
+export function authenticate(call: ClientCall, catalog: Catalog, now: number): Key {
+  const sources = call.target.endpoint.keySources;
+  let presented = 0;
+  for (const source of sources) {
+    const secret = readSecret(call, source, catalog.vendor);
+    if (secret === null) continue;
+    presented += 1;
+    const key = catalog.keysBySha256.get(sha256Hex(secret));
+    if (key !== undefined) return requireUsable(key, now);
+  }
+  if (presented > 0) {
+    throw new GatewayError(
+      "key_unknown",
+      "This gateway does not know that key. `gateway keys list` names the keys it knows, `gateway keys add` makes a new one.",
+    );
+  }
+  throw new GatewayError(
+    "key_missing",
+    `No key came with the request. Send it as ${describeSources(sources, catalog.vendor)}.`,
+  );
+}
+
+function requireUsable(key: Key, now: number): Key {
+  if (key.disabled) {
+    throw new GatewayError(
+      "key_disabled",
+      `The key "${key.name}" is disabled. \`gateway keys enable ${key.name}\` enables it.`,
+    );
+  }
+  if (key.expires !== null && now >= key.expires.getTime()) {
+    const when = key.expires.toISOString();
+    throw new GatewayError(
+      "key_expired",
+      `The key "${key.name}" expired at ${when}. \`${adviseRotation(key)}\` makes a new secret.`,
+    );
+  }
+  return key;
+}
+
+function readSecret(call: ClientCall, source: KeySource, vendor: string): string | null {
+  const { exchange } = call;
+  switch (source) {
+    case "bearer":
+      return readBearer(exchange.field("authorization"));
+    case "x-api-key":
+      return nonEmpty(exchange.field("x-api-key"));
+    case "vendor-header":
+      return nonEmpty(exchange.field(`x-${vendor}-api-key`));
+    case "query":
+      return readQueryKey(exchange.target);
+  }
+}
+
+function nonEmpty(value: string | undefined): string | null {
+  return value === undefined || value === "" ? null : value;
+}
+
+function readBearer(value: string | undefined): string | null {
+  if (value === undefined || value.length < 8 || value.slice(0, 7).toLowerCase() !== "bearer ") return null;
+  return nonEmpty(value.slice(7).trim());
+}
+
+function readQueryKey(target: string): string | null {
+  const start = target.indexOf("?");
+  return start < 0 ? null : nonEmpty(new URLSearchParams(target.slice(start)).get("key") ?? undefined);
+}
+
+function describeSources(sources: readonly KeySource[], vendor: string): string {
+  const names: Record<KeySource, string> = {
+    bearer: "`Authorization: Bearer sk-…`",
+    "x-api-key": "`x-api-key: sk-…`",
+    "vendor-header": `\`x-${vendor}-api-key: sk-…\``,
+    query: "`?key=sk-…`",
+  };
+  return sources.map((source) => names[source]).join(" or ");
+}

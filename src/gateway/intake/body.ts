@@ -1,0 +1,96 @@
+// A client's request, read: its body (held once), the model that it names and whether it wants a stream.
+
+import type { Catalog } from "../../config/catalog.ts";
+import { decodeBody, EncodingBroken, EncodingUnsupported } from "../../lib/encoding.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import {
+  type ModelReading,
+  readModel,
+  readStreamFlag,
+  scanTopLevel,
+  type Span,
+} from "../../lib/json/json-spans.ts";
+import type { ClientCall } from "./call.ts";
+
+export interface RequestBody {
+  /** As it came; null where the method has no body. */
+  readonly bytes: Uint8Array | null;
+  /** The same without its content-encoding: the same bytes when it has none. */
+  readonly plain: Uint8Array | null;
+  /** What the client calls the model; null where the endpoint needs none. */
+  readonly model: string | null;
+  /** Where the name stands in `plain`, quotes included; null when the path names the model. */
+  readonly modelSpan: Span | null;
+  readonly stream: boolean;
+  /** `body` bears the content-encoding that it came with. */
+  readonly encoded: boolean;
+}
+
+const NEEDS_MODEL = new Set(["generate", "embed", "count"]);
+
+export async function readRequestBody(call: ClientCall, catalog: Catalog): Promise<RequestBody> {
+  const { endpoint, model } = call.target;
+  if (call.exchange.method !== "POST") {
+    return { bytes: null, plain: null, model: null, modelSpan: null, stream: false, encoded: false };
+  }
+  const body = await call.exchange.readBody(catalog.maxBodyBytes);
+  const coding = call.exchange.field("content-encoding");
+  const plain = coding === undefined ? body : await decode(body, coding, catalog.maxBodyBytes);
+  const held = { bytes: body, plain, encoded: plain !== body };
+  if (model !== null) {
+    const scan = scanTopLevel(plain, []);
+    if (scan.kind !== "object") throw refuseBody(scan);
+    return { ...held, model: model.id, modelSpan: null, stream: call.target.stream ?? false };
+  }
+  if (!NEEDS_MODEL.has(endpoint.purpose)) return { ...held, model: null, modelSpan: null, stream: false };
+  return { ...held, ...readNames(plain) };
+}
+
+/** No model has a longer name, and the ledger repeats it. */
+const LONGEST_MODEL = 256;
+
+/** The model and the stream flag of a body, in one pass over it. */
+export function readNames(plain: Uint8Array): Pick<RequestBody, "model" | "modelSpan" | "stream"> {
+  const scan = scanTopLevel(plain, ["model", "stream"]);
+  const reading = readModel(plain, scan);
+  if (reading.kind !== "model") throw refuseBody(reading);
+  if (reading.model.length > LONGEST_MODEL) {
+    const text = `\`model\` is longer than ${LONGEST_MODEL} characters.`;
+    throw new GatewayError("bad_request", text, { param: "model", wireCode: "string_above_max_length" });
+  }
+  return { model: reading.model, modelSpan: reading.span, stream: readStreamFlag(plain, scan) };
+}
+
+function refuseBody(reading: Exclude<ModelReading, { kind: "model" }>): GatewayError {
+  switch (reading.kind) {
+    case "missing":
+      return new GatewayError("bad_request", "The body names no model: it needs a top-level `model`.", {
+        param: "model",
+        wireCode: "missing_required_parameter",
+      });
+    case "not_string":
+      return new GatewayError("bad_request", "`model` must be a string.", {
+        param: "model",
+        wireCode: "invalid_type",
+      });
+    case "duplicate":
+      return new GatewayError("bad_request", `The body has two members named \`${reading.name}\`.`, {
+        param: reading.name,
+      });
+    case "not_json":
+      return new GatewayError("bad_request", "The body is not a JSON object.");
+  }
+}
+
+async function decode(body: Uint8Array, coding: string, limit: number): Promise<Uint8Array> {
+  try {
+    return await decodeBody(body, coding, limit);
+  } catch (error) {
+    const refuse = (text: string) => new GatewayError("bad_request", text, { cause: error });
+    if (error instanceof EncodingUnsupported)
+      throw refuse(`The gateway cannot read the body: it does not know ${error.message}.`);
+    if (error instanceof EncodingBroken)
+      throw refuse(`The body is not what its content-encoding says: ${error.message}.`);
+    throw error;
+  }
+}

@@ -1,0 +1,44 @@
+// One request, from its first byte to its last: what is known of it before anything is decided.
+
+import type { Target } from "../../dialects/dialect.ts";
+import type { Exchange } from "../../lib/http1/types.ts";
+
+export interface UnroutedCall {
+  /** The id of its ledger line, told to the client as x-request-id. */
+  readonly id: string;
+  readonly exchange: Exchange;
+  /** Wall clock, milliseconds. */
+  readonly time: number;
+  /** performance.now() at arrival: durations are taken from it. */
+  readonly arrived: number;
+}
+
+/** An arrival that asks for something there is. */
+export interface ClientCall extends UnroutedCall {
+  readonly target: Target;
+  /** What follows the path, "?" included and keys removed; empty when nothing does. */
+  readonly query: string;
+}
+
+const ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+function randomSuffix(length: number): string {
+  let text = "";
+  for (const byte of crypto.getRandomValues(new Uint8Array(length))) text += ALPHABET[byte % 36] ?? "";
+  return text;
+}
+
+/** Ids sort by time, and no two processes make the same one. How they are laid out is known to billing/verify-ids.ts. */
+export function createIdSource(now: () => number): () => string {
+  const suffix = randomSuffix(8);
+  let count = 0;
+  let at = -1;
+  let start = "";
+  return () => {
+    const time = now();
+    if (time !== at) start = `req_${time.toString(36).padStart(9, "0")}`;
+    at = time;
+    count += 1;
+    return `${start}${count.toString(36).padStart(6, "0")}${suffix}`;
+  };
+}

@@ -1,0 +1,107 @@
+// Key × endpoint × model → Route: may this key call this, and which channels could serve it.
+// Pure; which of those channels is tried first is channels.ts.
+
+import { adviseActivation } from "../../config/advice.ts";
+import type { Catalog, Channel, Group, Key } from "../../config/catalog.ts";
+import { isGroupOpen } from "../../config/catalog.ts";
+import type { Platform } from "../../config/schema.ts";
+import type { Endpoint, Purpose } from "../../dialects/dialect.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { matchesGlob } from "../../lib/glob.ts";
+
+/** A channel that may serve the request, and what it calls the model. */
+export interface Candidate {
+  readonly channel: Channel;
+  readonly model: string | null;
+}
+
+export interface Match {
+  readonly key: Key;
+  readonly group: Group;
+  /** What the client calls the model; null where an endpoint needs none. */
+  readonly model: string | null;
+  readonly candidates: readonly Candidate[];
+}
+
+/** Refuses a key whose group is of another platform, or whose plan is over. */
+export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): void {
+  const { group } = key;
+  if (!endpoint.platforms.includes(group.platform)) {
+    throw new GatewayError("wrong_platform", describeMismatch(key, endpoint, catalog, now));
+  }
+  if (!isGroupOpen(group, new Date(now))) {
+    const [plan] = group.plans;
+    const plans = group.plans.map((plan) => `"${plan.name}"`).join(" or ");
+    const mend =
+      plan === undefined ? "no plan binds it" : `\`${adviseActivation(plan, new Date(now))}\` activates it`;
+    throw new GatewayError(
+      "plan_inactive",
+      `The key "${key.name}" belongs to the group "${group.name}", which is open only while the plan ${plans || "that binds it"} is active: ${mend}.`,
+      { wireCode: "plan_inactive" },
+    );
+  }
+}
+
+export function findMatch(key: Key, model: string | null): Match {
+  const { group } = key;
+  if (group.channels.length === 0) throw explainDisabled(group);
+  const candidates: Candidate[] = [];
+  for (const channel of group.channels) {
+    const upstream = model === null ? null : resolveModel(channel, model);
+    if (upstream !== undefined) candidates.push({ channel, model: upstream });
+  }
+  if (candidates.length === 0) {
+    throw new GatewayError(
+      "unknown_model",
+      `No channel of the group "${group.name}" serves the model "${model}". \`gateway models --group ${group.name}\` lists what it serves. If the model belongs to another platform, check that the key's group is of that platform.`,
+      { param: "model" },
+    );
+  }
+  return { key, group, model, candidates };
+}
+
+/** The config file lets no group be without channels: those that it names are switched off. */
+function explainDisabled({ name }: Group): GatewayError {
+  const text = `All channels of the group "${name}" are disabled in the config file: enable one there.`;
+  return new GatewayError("unavailable", text, { retryAfterSeconds: 60 });
+}
+
+/** The name under which a channel knows the model; undefined when it does not serve it. */
+export function resolveModel(channel: Channel, model: string): string | undefined {
+  const alias = channel.aliases.get(model);
+  if (alias !== undefined) return alias;
+  if (channel.models === null || channel.models.some((glob) => matchesGlob(glob, model))) return model;
+  return undefined;
+}
+
+/** Endpoints that tell of models, and ask none. */
+export const LISTS: ReadonlySet<Purpose> = new Set<Purpose>(["list", "model"]);
+
+const LIST_OF: Record<Platform, (relayPrefix: string) => string> = {
+  messages: () => "GET /v1/models",
+  responses: () => "GET /v1/models",
+  content: () => "GET /v1beta/models",
+  relay: (prefix) => `GET /${prefix}/models`,
+};
+
+const ENDPOINT_OF: Record<Platform, (relayPrefix: string) => string> = {
+  messages: () => "POST /v1/messages",
+  responses: () => "POST /v1/responses",
+  content: () => "POST /v1beta/models/{model}:streamGenerateContent",
+  relay: (prefix) => `POST /${prefix}/v1/messages or /${prefix}/v1beta/models/{model}:…`,
+};
+
+function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): string {
+  const { group } = key;
+  const needed = endpoint.platforms.join(" or ");
+  const fittingOf = LISTS.has(endpoint.purpose) ? LIST_OF : ENDPOINT_OF;
+  const fitting = [...catalog.groups.values()]
+    .filter((other) => endpoint.platforms.includes(other.platform) && isGroupOpen(other, new Date(now)))
+    .map((other) => `"${other.name}"`);
+  const groups =
+    fitting.length === 0 ? "No group of this gateway fits it." : `Groups that fit it: ${fitting.join(", ")}.`;
+  return (
+    `The key "${key.name}" belongs to the group "${group.name}", whose platform is ${group.platform}, but ${endpoint.label} needs a key of a ${needed} group. ` +
+    `With this key, call ${fittingOf[group.platform](catalog.relayPrefix)}. ${groups}`
+  );
+}

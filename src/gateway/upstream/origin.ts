@@ -1,0 +1,40 @@
+// Channel → where and how its upstream is called. Worked out once for each channel of a catalog.
+
+import type { Channel } from "../../config/catalog.ts";
+import type { Deadlines, Origin } from "../../lib/http1/types.ts";
+
+export interface UpstreamAddress {
+  readonly origin: Origin;
+  /** The path of the channel's base URL, without a trailing slash: "" or "/relay". */
+  readonly basePath: string;
+  /** Infinity where the config says 0s: no limit of its own. */
+  readonly deadlines: Deadlines;
+}
+
+const known = new WeakMap<Channel, UpstreamAddress>();
+
+export function addressOf(channel: Channel): UpstreamAddress {
+  const found = known.get(channel);
+  if (found !== undefined) return found;
+  const upstream = resolveUpstream(channel);
+  known.set(channel, upstream);
+  return upstream;
+}
+
+function resolveUpstream({ baseUrl, proxy, ca, timeouts }: Channel): UpstreamAddress {
+  const tls = baseUrl.protocol === "https:";
+  const origin: Origin = {
+    tls,
+    host: baseUrl.hostname,
+    port: baseUrl.port === "" ? (tls ? 443 : 80) : Number(baseUrl.port),
+    ...(proxy === null ? {} : { proxy }),
+    ...(ca === null ? {} : { ca }),
+  };
+  const { connectMs, firstByteMs, idleMs } = timeouts;
+  const deadlines = {
+    connectMs: connectMs || Infinity,
+    firstByteMs: firstByteMs || Infinity,
+    idleMs: idleMs || Infinity,
+  };
+  return { origin, basePath: baseUrl.pathname.replace(/\/+$/, ""), deadlines };
+}

@@ -1,0 +1,290 @@
+// Finds secrets in bytes, in one walk and in every form that redact.ts names. From each byte, the walk follows both
+// the byte as it is and the character that an escape there stands for, and remembers how much of a secret has been
+// read so far. It keeps at most one number for each character of a secret, so its work is linear in the bytes.
+
+import {
+  AMPERSAND,
+  HASH,
+  isLetter,
+  LEADS,
+  LOWER_U,
+  PERCENT,
+  readDigit,
+  readEscapes,
+  skipBackslashes,
+  ZERO,
+} from "../../lib/escapes.ts";
+
+export interface Secret {
+  /** Visible ASCII. */
+  readonly text: string;
+  /** How many of its first characters are known to everybody. */
+  readonly publicLength: number;
+}
+
+export interface Stretch {
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Scan {
+  /** In order, and apart from each other. */
+  readonly found: readonly Stretch[];
+  /** From here on the bytes may begin a secret whose end has not come. */
+  readonly holdFrom: number;
+}
+
+/** A form to find: the secret itself, or the part of its base64 that does not depend on what stands beside it. */
+interface Form {
+  readonly text: string;
+  readonly publicLength: number;
+  readonly base64: boolean;
+}
+
+/** Forms joined to one text; each index stands for a character of one form. */
+export interface Patterns {
+  /** The indexes of a byte. */
+  readonly places: readonly (readonly number[])[];
+  /** By index: where the index's form starts, and where its secret part does. */
+  readonly starts: readonly number[];
+  readonly secretStarts: readonly number[];
+  /** By index: how many secret characters up to here are enough. */
+  readonly enough: readonly number[];
+  /** Only whole secrets are found. */
+  readonly whole: boolean;
+  /** By byte and distance: the forms (as bits) that have the byte at that distance from their start. */
+  readonly openings: readonly [Uint8Array, Uint8Array, Uint8Array];
+}
+
+/** `pieceLength`: this many secret characters are enough; null: only all of a secret is. */
+export function compileSecrets(secrets: readonly Secret[], pieceLength: number | null): Patterns {
+  const forms = secrets.flatMap(listForms);
+  const places: number[][] = Array.from({ length: 256 }, () => []);
+  const starts: number[] = [];
+  const secretStarts: number[] = [];
+  const enough: number[] = [];
+  for (const form of forms) {
+    const start = starts.length;
+    const most = form.text.length - form.publicLength;
+    const telling = form.base64 ? Math.ceil(((pieceLength ?? 0) * 4) / 3) : (pieceLength ?? 0);
+    for (const character of form.text) {
+      for (const code of spell(character, form)) places[code]?.push(starts.length);
+      starts.push(start);
+      secretStarts.push(start + form.publicLength);
+      enough.push(pieceLength === null ? most : Math.min(telling, most));
+    }
+  }
+  const whole = pieceLength === null;
+  const open = (distance: number): Uint8Array => (whole ? findOpenings(forms, distance) : findAny(places));
+  const openings = [open(0), open(1), open(2)] as const;
+  return { places, starts, secretStarts, enough, whole, openings };
+}
+
+/** The base64 of a shorter one may be part of anything. */
+const SHORTEST_ENCODED = 8;
+/** Forms share this many bits. One more is for the first bytes of escapes alone, which have all of them. */
+const OPENING_BITS = 7;
+const ANY = 255;
+
+function listForms({ text, publicLength }: Secret): Form[] {
+  // Escapes add backslashes: those of the secret itself are left out of the search, like those.
+  const plain = text.replaceAll("\\", "");
+  const shifts = text.length < SHORTEST_ENCODED ? [] : [0, 1, 2];
+  const coded = shifts.map((shift): Form => {
+    const base64 = Buffer.from("\0".repeat(shift) + text).toString("base64");
+    const from = Math.ceil((shift * 8) / 6);
+    const to = Math.floor(((shift + text.length) * 8) / 6);
+    const known = Math.ceil(((shift + publicLength) * 8) / 6) - from;
+    return { text: base64.slice(from, to), publicLength: publicLength === 0 ? 0 : known, base64: true };
+  });
+  const texts = plain === text ? [text] : [plain, encodeURIComponent(text)];
+  return [...texts.map((each) => ({ text: each, publicLength, base64: false })), ...coded];
+}
+
+/** Two alphabets of base64 differ in two characters. */
+function spell(character: string, { base64 }: Form): number[] {
+  const other = base64 ? { "+": "-", "/": "_" }[character] : undefined;
+  return Array.from(`${character}${other ?? ""}`, (each) => each.charCodeAt(0));
+}
+
+/** An escape may stand for any character: all forms may go on with its first byte. */
+function findOpenings(forms: readonly Form[], distance: number): Uint8Array {
+  const openings = new Uint8Array(256);
+  forms.forEach((form, index) => {
+    const bit = 1 << (index % OPENING_BITS);
+    for (const code of spell(form.text.charAt(distance), form)) openings[code] = (openings[code] ?? 0) | bit;
+  });
+  for (const lead of LEADS) openings[lead] = ANY;
+  return openings;
+}
+
+/** A piece may begin with any of the forms' characters. */
+function findAny(places: readonly (readonly number[])[]): Uint8Array {
+  const openings = Uint8Array.from(places, (indexes) => (indexes.length > 0 ? ANY : 0));
+  for (const lead of LEADS) openings[lead] = ANY;
+  return openings;
+}
+
+/** What has been read of the forms up to one offset. */
+interface Row {
+  /** The indexes that have just been read. */
+  readonly live: number[];
+  /** By index: how many characters of the form, this one included, and where they begin in the bytes. */
+  readonly lengths: Uint16Array;
+  readonly froms: Int32Array;
+}
+
+export function scan(bytes: Buffer, patterns: Patterns): Scan {
+  const first = findOpening(bytes, 0, patterns);
+  if (first === bytes.length) return { found: [], holdFrom: first };
+  return new Walk(bytes, patterns).run(first);
+}
+
+class Walk {
+  readonly #bytes: Buffer;
+  readonly #patterns: Patterns;
+  readonly #found: Stretch[] = [];
+  /** Rows of offsets that have not been reached. */
+  readonly #rows = new Map<number, Row>();
+  readonly #spare: Row[] = [];
+  #holdFrom: number;
+
+  constructor(bytes: Buffer, patterns: Patterns) {
+    this.#bytes = bytes;
+    this.#patterns = patterns;
+    this.#holdFrom = bytes.length;
+  }
+
+  run(first: number): Scan {
+    const { length } = this.#bytes;
+    for (let offset = first; offset <= length; offset += 1) {
+      if (this.#rows.size === 0) offset = findOpening(this.#bytes, offset, this.#patterns);
+      const row = this.#arrive(offset);
+      if (offset < length) this.#leave(offset, row);
+      else this.#hold(offset, row);
+      if (row !== null) this.#recycle(row);
+    }
+    return { found: this.#found, holdFrom: this.#holdFrom };
+  }
+
+  /** Takes the row of an offset, and notes the secrets that end there. */
+  #arrive(offset: number): Row | null {
+    const row = this.#rows.get(offset) ?? null;
+    if (row === null) return null;
+    this.#rows.delete(offset);
+    const { starts, secretStarts, enough, whole } = this.#patterns;
+    for (const index of row.live) {
+      const first = index - (row.lengths[index] ?? 0) + 1;
+      const secret = index - Math.max(first, secretStarts[index] ?? 0) + 1;
+      const isWhole = !whole || starts[index + 1] !== starts[index];
+      if (!isWhole || secret < (enough[index] ?? 0)) continue;
+      this.#note(row.froms[index] ?? 0, offset);
+      if (whole) {
+        this.#forget();
+        this.#recycle(row);
+        return null;
+      }
+    }
+    return row;
+  }
+
+  #note(start: number, end: number): void {
+    let from = start;
+    for (let last = this.#found.at(-1); last !== undefined && last.end >= from; last = this.#found.at(-1)) {
+      from = Math.min(from, last.start);
+      this.#found.pop();
+    }
+    this.#found.push({ start: from, end });
+  }
+
+  #forget(): void {
+    for (const row of this.#rows.values()) this.#recycle(row);
+    this.#rows.clear();
+  }
+
+  #leave(offset: number, row: Row | null): void {
+    const code = this.#bytes[offset] ?? 0;
+    this.#read(row, code, offset, offset + 1);
+    if (!LEADS.has(code)) return;
+    const cut = readEscapes(this.#bytes, offset, (read, end) => this.#read(row, read, offset, end));
+    if (cut) this.#hold(offset, row);
+  }
+
+  /** The bytes from `offset` to `end` stand for one character. */
+  #read(row: Row | null, code: number, offset: number, end: number): void {
+    const { places, starts, whole } = this.#patterns;
+    for (const index of places[code] ?? []) {
+      const before = index === starts[index] ? 0 : (row?.lengths[index - 1] ?? 0);
+      if (before === 0 && whole && index !== starts[index]) continue;
+      const from = before === 0 ? offset : (row?.froms[index - 1] ?? offset);
+      this.#put(end, index, before + 1, from);
+    }
+  }
+
+  #put(end: number, index: number, length: number, from: number): void {
+    const row = this.#rows.get(end) ?? this.#open(end);
+    const known = row.lengths[index] ?? 0;
+    if (known === 0) row.live.push(index);
+    if (known > length || (known === length && (row.froms[index] ?? 0) <= from)) return;
+    row.lengths[index] = length;
+    row.froms[index] = from;
+  }
+
+  #open(end: number): Row {
+    const size = this.#patterns.starts.length;
+    const row = this.#spare.pop() ?? {
+      live: [],
+      lengths: new Uint16Array(size),
+      froms: new Int32Array(size),
+    };
+    this.#rows.set(end, row);
+    return row;
+  }
+
+  #recycle(row: Row): void {
+    for (const index of row.live) row.lengths[index] = 0;
+    row.live.length = 0;
+    this.#spare.push(row);
+  }
+
+  #hold(offset: number, row: Row | null): void {
+    let from = offset;
+    for (const index of row?.live ?? []) from = Math.min(from, row?.froms[index] ?? from);
+    this.#holdFrom = Math.min(this.#holdFrom, from);
+  }
+}
+
+/** The next offset where a form may begin. Nearly all bytes of most bodies are passed over here. */
+function findOpening(bytes: Buffer, from: number, patterns: Patterns): number {
+  const { length } = bytes;
+  const [first] = patterns.openings;
+  for (let at = from; at < length; at += 1) {
+    if (first[bytes[at] ?? 0] === 0) continue;
+    if (at + 2 >= length || mayOpen(bytes, at, patterns)) return at;
+  }
+  return length;
+}
+
+function mayOpen(bytes: Buffer, at: number, { openings, places }: Patterns): boolean {
+  const [first, second, third] = openings;
+  const code = byteAt(bytes, at);
+  const bits = byteAt(first, code);
+  if (bits === ANY) return (places[code]?.length ?? 0) > 0 || mayEscape(bytes, at, first);
+  const next = byteAt(second, byteAt(bytes, at + 1));
+  return (bits & next) !== 0 && (next === ANY || (bits & next & byteAt(third, byteAt(bytes, at + 2))) !== 0);
+}
+
+function byteAt(bytes: Uint8Array, at: number): number {
+  return bytes[at] ?? 0;
+}
+
+/** Most escapes in JSON are of quotes and line ends, or of characters that no secret has. */
+function mayEscape(bytes: Buffer, at: number, first: Uint8Array): boolean {
+  const next = byteAt(bytes, at + 1);
+  if (bytes[at] === PERCENT) return readDigit(next, 16) >= 0 || first[next] === ANY;
+  if (bytes[at] === AMPERSAND) return next === HASH || isLetter(next) || first[next] === ANY;
+  const end = skipBackslashes(bytes, at + 1);
+  if (end === null) return false;
+  if (end + 2 >= bytes.length || first[byteAt(bytes, end)] !== 0) return true;
+  return bytes[end] === LOWER_U && bytes[end + 1] === ZERO && bytes[end + 2] === ZERO;
+}

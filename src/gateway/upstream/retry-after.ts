@@ -1,0 +1,60 @@
+// How long an upstream asks to be left alone, from its headers or its body: each
+// platform says it in its own way. Pure.
+
+import type { UpstreamResponse } from "../../lib/http1/types.ts";
+
+type Head = Pick<UpstreamResponse, "field" | "fields">;
+
+/** Milliseconds from `now`; null when it doesn't say. */
+export function readRetryAfterMs(head: Head, body: string, now: number): number | null {
+  return readRetryAfter(head, now) ?? readRetryInfo(body) ?? readResets(head, now);
+}
+
+function readRetryAfter(head: Head, now: number): number | null {
+  const ms = Number(head.field("retry-after-ms") ?? Number.NaN);
+  if (Number.isFinite(ms)) return Math.max(0, ms);
+  const text = head.field("retry-after");
+  if (text === undefined) return null;
+  const seconds = Number(text);
+  return Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : readMoment(text, now);
+}
+
+/** Of a Google error's details: `"retryDelay": "34.4s"`. */
+function readRetryInfo(body: string): number | null {
+  const [, seconds] = /"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"/.exec(body) ?? [];
+  return seconds === undefined ? null : Number(seconds) * 1000;
+}
+
+/** `anthropic-ratelimit-tokens-reset`, `x-ratelimit-reset-tokens`: those count whose limit is used up. */
+const RESET = /^(?:anthropic-ratelimit-([a-z-]+)-reset|x-ratelimit-reset-([a-z-]+))$/;
+
+function readResets(head: Head, now: number): number | null {
+  const waits = head.fields.flatMap(([name, value]) => {
+    const [, messages, openai] = RESET.exec(name) ?? [];
+    if (messages !== undefined) {
+      const isSpent = head.field(`anthropic-ratelimit-${messages}-remaining`) === "0";
+      return isSpent ? (readMoment(value, now) ?? []) : [];
+    }
+    if (openai === undefined || head.field(`x-ratelimit-remaining-${openai}`) !== "0") return [];
+    return readSpan(value) ?? [];
+  });
+  return waits.length === 0 ? null : Math.max(...waits);
+}
+
+/** An ISO time or an HTTP date. */
+function readMoment(text: string, now: number): number | null {
+  const moment = Date.parse(text);
+  return Number.isNaN(moment) ? null : Math.max(0, moment - now);
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `12ms`, `6.5s`, `1m3s`. */
+function readSpan(text: string): number | null {
+  if (!/^(?:\d+(?:\.\d+)?(?:ms|[smhd]))+$/.test(text)) return null;
+  let sum = 0;
+  for (const [, count, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd])/g)) {
+    sum += Number(count) * (UNITS[unit ?? ""] ?? 0);
+  }
+  return sum;
+}

@@ -1,0 +1,190 @@
+// One request of a client and the framing of the reply to it. What this file
+// does not own: the socket, and what follows the reply (connection.ts).
+
+import { findField, writeFields, writeStatusLine, type RequestHead } from "../head.ts";
+import type { RequestBody } from "./request-body.ts";
+import { ClientGone, type Exchange, type Field } from "../types.ts";
+
+/** What an exchange asks of its connection. */
+export interface ReplyLine {
+  /** Whether another request may follow this one. */
+  readonly mayStayOpen: boolean;
+  send(head: string, payload: Uint8Array, tail: string): boolean;
+  drained(): Promise<void>;
+  awaitBody(): void;
+  endReply(stayOpen: boolean): void;
+  resetReply(): void;
+}
+
+const EMPTY = new Uint8Array(0);
+const LAST_CHUNK = "0\r\n\r\n";
+
+/** How the end of the reply shows; `none`: there is no body, whatever is written. */
+type ReplyFraming = "unbegun" | "none" | "length" | "chunked" | "close";
+
+function writeFraming(framing: ReplyFraming, length: number): string {
+  if (framing === "length") return `content-length: ${length}\r\n`;
+  return framing === "chunked" ? "transfer-encoding: chunked\r\n" : "";
+}
+
+export class ServerExchange implements Exchange {
+  readonly method: string;
+  readonly target: string;
+  readonly fields: readonly Field[];
+  readonly body: RequestBody;
+  gone = false;
+  readonly #line: ReplyLine;
+  readonly #minor: 0 | 1;
+  #expectsContinue: boolean;
+  #framing: ReplyFraming = "unbegun";
+  #heldHead = "";
+  #left = 0;
+  #staysOpen = false;
+  #ended = false;
+  #goneListeners: (() => void)[] = [];
+
+  constructor(line: ReplyLine, head: RequestHead, body: RequestBody) {
+    this.method = head.method;
+    this.target = head.target;
+    this.fields = head.fields;
+    this.body = body;
+    this.#line = line;
+    this.#minor = head.minor;
+    this.#expectsContinue = head.minor === 1 && this.field("expect")?.toLowerCase() === "100-continue";
+  }
+
+  field(name: string): string | undefined {
+    return findField(this.fields, name);
+  }
+
+  /** As it came, for another reply to it. */
+  get head(): RequestHead {
+    const { method, target, fields } = this;
+    return { method, target, minor: this.#minor, fields };
+  }
+
+  get begun(): boolean {
+    return this.#framing !== "unbegun";
+  }
+
+  readBody(limit: number): Promise<Uint8Array> {
+    if (this.gone) return Promise.reject(new ClientGone("the client has left"));
+    const whole = this.body.read(limit);
+    if (this.body.awaited) {
+      if (this.#expectsContinue && this.body.untouched) {
+        this.#expectsContinue = false;
+        this.#line.send("HTTP/1.1 100 Continue\r\n\r\n", EMPTY, "");
+      }
+      this.#line.awaitBody();
+    }
+    return whole;
+  }
+
+  answer(status: number, fields: readonly Field[], body: Uint8Array | string): void {
+    const payload = typeof body === "string" ? Buffer.from(body) : body;
+    this.begin(status, fields, payload.length);
+    this.end(payload);
+  }
+
+  begin(status: number, fields: readonly Field[], length?: number): void {
+    if (this.begun) throw new Error("the reply has begun already");
+    const head = writeStatusLine(status) + writeFields(fields);
+    const framing = this.#chooseFraming(status, length);
+    this.#staysOpen = this.#line.mayStayOpen && this.body.done && framing !== "close";
+    this.#left = length ?? 0;
+    this.#framing = this.method === "HEAD" ? "none" : framing;
+    this.#heldHead =
+      head + writeFraming(framing, this.#left) + (this.#staysOpen ? "\r\n" : "connection: close\r\n\r\n");
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (this.gone || this.#ended || this.#framing === "none" || chunk.length === 0) return true;
+    if (this.#framing === "chunked") {
+      return this.#line.send(`${this.#takeHead()}${chunk.length.toString(16)}\r\n`, chunk, "\r\n");
+    }
+    if (!this.#fits(chunk.length)) return true;
+    return this.#line.send(this.#takeHead(), chunk, "");
+  }
+
+  flush(): void {
+    if (this.gone || this.#ended || this.#heldHead === "") return;
+    this.#line.send(this.#takeHead(), EMPTY, "");
+  }
+
+  drained(): Promise<void> {
+    return this.gone ? Promise.resolve() : this.#line.drained();
+  }
+
+  end(last: Uint8Array = EMPTY): void {
+    if (this.gone || this.#ended) return;
+    if (this.#framing === "unbegun") throw new Error("a reply without a head");
+    if (!this.#sendLast(last)) return;
+    this.#ended = true;
+    this.#line.endReply(this.#staysOpen);
+  }
+
+  reset(): void {
+    if (this.gone || this.#ended) return;
+    this.#ended = true;
+    this.#line.resetReply();
+  }
+
+  onGone(listener: () => void): void {
+    if (this.gone) listener();
+    else if (!this.#ended) this.#goneListeners.push(listener);
+  }
+
+  /** The client has left. Nothing happens when the reply had ended before. */
+  leave(): void {
+    if (this.gone || this.#ended) return;
+    this.gone = true;
+    this.body.fail(new ClientGone("the client has left"));
+    const listeners = this.#goneListeners;
+    this.#goneListeners = [];
+    for (const listener of listeners) listener();
+  }
+
+  #chooseFraming(status: number, length: number | undefined): ReplyFraming {
+    if (status === 204 || status === 304) return "none";
+    if (length !== undefined) return "length";
+    return this.#minor === 1 ? "chunked" : "close";
+  }
+
+  #sendLast(last: Uint8Array): boolean {
+    switch (this.#framing) {
+      case "chunked":
+        if (last.length === 0) this.#line.send(this.#takeHead() + LAST_CHUNK, EMPTY, "");
+        else this.#line.send(`${this.#takeHead()}${last.length.toString(16)}\r\n`, last, `\r\n${LAST_CHUNK}`);
+        return true;
+      case "length":
+        if (!this.#fits(last.length)) return false;
+        if (this.#left > 0) {
+          this.reset(); // fewer bytes than announced: the client must not wait for the rest, nor take it for whole
+          return false;
+        }
+        break;
+      case "unbegun":
+      case "none":
+      case "close":
+        break;
+    }
+    const payload = this.#framing === "none" ? EMPTY : last;
+    if (this.#heldHead !== "" || payload.length > 0) this.#line.send(this.#takeHead(), payload, "");
+    return true;
+  }
+
+  /** More bytes than announced break the reply: on the wire they would be the next one. */
+  #fits(length: number): boolean {
+    if (this.#framing !== "length") return true;
+    this.#left -= length;
+    if (this.#left >= 0) return true;
+    this.reset();
+    return false;
+  }
+
+  #takeHead(): string {
+    const head = this.#heldHead;
+    this.#heldHead = "";
+    return head;
+  }
+}

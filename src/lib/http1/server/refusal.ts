@@ -1,0 +1,36 @@
+// What is refused before it is a request: why, and what can be told of it all the
+// same, which is enough to answer it in its own manners. Nothing else is ever
+// done for such a guess.
+
+import { findHeadEnd, skipEmptyLines, type RequestHead } from "../head.ts";
+import { Malformed } from "../malformed.ts";
+import { Shortage, TOO_MANY_FILES } from "../shortage.ts";
+import type { Field } from "../types.ts";
+
+/** The client broke the protocol, or nobody can be served. */
+export type Refusal = Malformed | Shortage;
+
+export function isRefusal(error: unknown): error is Refusal {
+  return error instanceof Malformed || error instanceof Shortage;
+}
+
+/** `limit`: 0 for a client that cannot be served at all. */
+export function refuseHead(limit: number): Refusal {
+  return limit === 0 ? new Shortage(TOO_MANY_FILES) : new Malformed("the head is too large", 431);
+}
+
+const LINE = /^([A-Za-z-]{1,32}) (?:https?:\/\/[^/?#\s]+)?(\/[\x21\x22\x24-\x7e]*)/i;
+const FIELD = /\r\n([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*([\t\x20-\x7e\x80-\xff]*)/g;
+
+/** What cannot be read is empty. */
+export function guessRequest(bytes: Buffer): RequestHead {
+  const from = skipEmptyLines(bytes, 0);
+  const end = findHeadEnd(bytes, from);
+  const text = bytes.toString("latin1", from, end < 0 ? bytes.length : end);
+  const [, method = "", target = ""] = LINE.exec(text) ?? [];
+  const fields = Array.from(text.matchAll(FIELD), ([, name = "", value = ""]): Field => [
+    name.toLowerCase(),
+    value.trimEnd(),
+  ]);
+  return { method, target, minor: 1, fields };
+}

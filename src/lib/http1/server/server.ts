@@ -1,0 +1,162 @@
+// Listens, and keeps the connections of clients until they end. Plain HTTP/1.1
+// only. What this file does not own: what a connection does (connection.ts).
+
+import type { Socket, SocketHandler } from "bun";
+import { ClientConnection, type ServerPart } from "./client-connection.ts";
+import type { Refusal } from "./refusal.ts";
+import { MAX_HEAD_BYTES } from "../head.ts";
+import { leavesRoom, SPARED } from "../shortage.ts";
+import type { Exchange } from "../types.ts";
+
+/** A TCP address, port 0 for a free one; or the path of a unix socket. */
+export type ListenAddress = { readonly hostname: string; readonly port: number } | { readonly unix: string };
+
+export interface ServerOptions {
+  /** Called for each request. What it throws resets the connection and goes to `onError`. */
+  readonly onExchange: (exchange: Exchange) => void;
+  /** Called for what cannot be taken for a request, to answer it at once: the exchange has as much of its head as can
+   *  be read, and no body; the connection ends with it. Without it the client is told in plain text. */
+  readonly onRefusal?: (exchange: Exchange, refusal: Refusal) => void;
+  readonly onError?: (error: unknown) => void;
+  readonly maxHeadBytes?: number;
+  /** How long a connection may wait between requests. */
+  readonly idleMs?: number;
+  /** How long a head may take, and the longest silence inside an awaited body. */
+  readonly headMs?: number;
+  /** How long a client may take nothing of its reply. */
+  readonly stallMs?: number;
+}
+
+export type ListenOptions = ListenAddress & ServerOptions;
+
+export interface Server {
+  /** 0 for a unix socket. */
+  readonly port: number;
+  /** Connections, idle ones included. */
+  readonly open: number;
+  /** Accepts nobody, closes idle connections and lets exchanges finish. Resolves when the last connection has ended. */
+  stop(): Promise<void>;
+  /** Ends everything at once, running replies by a reset. */
+  stopNow(): void;
+}
+
+const IDLE_MS = 90_000;
+const HEAD_MS = 60_000;
+/** An agent that was put to sleep for a while goes on where it was. */
+const STALL_MS = 15 * 60_000;
+/** Finds clients that vanished without a word. */
+const KEEPALIVE_PROBE_MS = 60_000;
+
+class ListeningServer implements Server, ServerPart {
+  readonly maxHeadBytes: number;
+  readonly idleMs: number;
+  readonly headMs: number;
+  readonly stallMs: number;
+  stopping = false;
+  readonly #options: ListenOptions;
+  readonly #connections = new Set<ClientConnection>();
+  readonly #stopped = Promise.withResolvers<void>();
+  readonly #listener: { stop(closeAll?: boolean): void; readonly port?: number };
+
+  constructor(options: ListenOptions) {
+    this.#options = options;
+    this.maxHeadBytes = options.maxHeadBytes ?? MAX_HEAD_BYTES;
+    this.idleMs = options.idleMs ?? IDLE_MS;
+    this.headMs = options.headMs ?? HEAD_MS;
+    this.stallMs = options.stallMs ?? STALL_MS;
+    this.#listener = this.#bind();
+  }
+
+  get port(): number {
+    return this.#listener.port ?? 0;
+  }
+
+  get open(): number {
+    return this.#connections.size;
+  }
+
+  start(exchange: Exchange): void {
+    try {
+      this.#options.onExchange(exchange);
+    } catch (error) {
+      exchange.reset();
+      this.#report(error);
+    }
+  }
+
+  refuse(exchange: Exchange, refusal: Refusal): void {
+    const { onRefusal = tellPlainly } = this.#options;
+    try {
+      onRefusal(exchange, refusal);
+    } catch (error) {
+      exchange.reset();
+      this.#report(error);
+    }
+  }
+
+  forget(connection: ClientConnection): void {
+    this.#connections.delete(connection);
+    this.#settleStop();
+  }
+
+  stop(): Promise<void> {
+    if (!this.stopping) {
+      this.stopping = true;
+      this.#listener.stop(false);
+      for (const connection of this.#connections) connection.stop();
+      this.#settleStop();
+    }
+    return this.#stopped.promise;
+  }
+
+  stopNow(): void {
+    if (!this.stopping) this.#listener.stop(false);
+    this.stopping = true;
+    for (const connection of this.#connections) connection.terminate();
+    this.#settleStop();
+  }
+
+  #settleStop(): void {
+    if (this.stopping && this.#connections.size === 0) this.#stopped.resolve();
+  }
+
+  #report(error: unknown): void {
+    if (this.#options.onError === undefined) reportError(error);
+    else this.#options.onError(error);
+  }
+
+  #bind(): { stop(closeAll?: boolean): void; readonly port?: number } {
+    const at = this.#options;
+    const socket = this.#listenTo();
+    if ("unix" in at) return Bun.listen({ unix: at.unix, socket });
+    return Bun.listen({ hostname: at.hostname, port: at.port, socket });
+  }
+
+  #listenTo(): SocketHandler<ClientConnection> {
+    return {
+      open: (socket: Socket<ClientConnection>): void => {
+        socket.setKeepAlive(true, KEEPALIVE_PROBE_MS);
+        const connection = new ClientConnection(this, socket);
+        socket.data = connection;
+        this.#connections.add(connection);
+        if (this.stopping) connection.stop();
+        else if (!leavesRoom(socket, SPARED)) connection.terminate();
+      },
+      data: (socket, chunk) => socket.data.receive(chunk),
+      drain: (socket) => socket.data.drain(),
+      close: (socket) => socket.data.closed(),
+      error: (socket, error) => {
+        this.#report(error);
+        socket.data.terminate();
+      },
+    };
+  }
+}
+
+function tellPlainly(exchange: Exchange, { status, message }: Refusal): void {
+  exchange.answer(status, [["content-type", "text/plain"]], `${message}\n`);
+}
+
+export function listen(options: ListenOptions): Server {
+  return new ListeningServer(options);
+}

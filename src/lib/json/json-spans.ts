@@ -1,0 +1,249 @@
+// Finds members of a JSON object in its bytes without parsing the whole, so that
+// a request of many megabytes costs one pass and no second copy. Exact for every
+// valid JSON text. Of an invalid one the outermost level is checked and nothing
+// below it: what nested values hold is for the upstream to refuse.
+
+import { asBuffer } from "../bytes.ts";
+
+/** Where a value stands: the bytes [start, end), quotes included for a string. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+export type Scan =
+  | { readonly kind: "object"; readonly spans: ReadonlyMap<string, Span> }
+  /** Two members of one wanted name: parsers disagree on which counts. */
+  | { readonly kind: "duplicate"; readonly name: string }
+  | { readonly kind: "not_json" };
+
+export type ModelReading =
+  | { readonly kind: "model"; readonly model: string; readonly span: Span }
+  | { readonly kind: "missing" }
+  | { readonly kind: "not_string" }
+  | Exclude<Scan, { kind: "object" }>;
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+/** `[` and `{` differ in this bit alone, as do `]` and `}`. */
+const BRACKET_BIT = 0x20;
+/** Below this a loop in JavaScript finds the end of a string sooner than a native call does. */
+const SHORT_STRING = 24;
+/** A wanted name with every character escaped is no longer than this. */
+const LONGEST_ESCAPED_KEY = 256;
+const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
+
+const WORDS = ["true", "false", "null"];
+
+const NOT_JSON: Scan = { kind: "not_json" };
+
+/** Members of the outermost object that bear one of `names` (ASCII). A byte order mark before it is passed over. */
+export function scanTopLevel(bytes: Uint8Array, names: readonly string[]): Scan {
+  const spans = new Map<string, Span>();
+  let at = skipSpace(bytes, skipByteOrderMark(bytes));
+  if (bytes[at] !== OPEN_BRACE) return NOT_JSON;
+  at = skipSpace(bytes, at + 1);
+  let open = bytes[at] !== CLOSE_BRACE;
+  while (open) {
+    const keyEnd = findStringEnd(bytes, at);
+    const start = findMemberValue(bytes, keyEnd);
+    const end = findValueEnd(bytes, start);
+    if (end < 0) return NOT_JSON;
+    const name = readWantedKey(bytes, at, keyEnd, names);
+    if (name !== null && spans.has(name)) return { kind: "duplicate", name };
+    if (name !== null) spans.set(name, { start, end });
+    at = skipSpace(bytes, end);
+    open = bytes[at] === COMMA;
+    if (open) at = skipSpace(bytes, at + 1);
+  }
+  const closed = bytes[at] === CLOSE_BRACE && skipSpace(bytes, at + 1) === bytes.length;
+  return closed ? { kind: "object", spans } : NOT_JSON;
+}
+
+/** The model that a request's body names. Give the scan when there is one already. */
+export function readModel(bytes: Uint8Array, scan: Scan = scanTopLevel(bytes, ["model"])): ModelReading {
+  if (scan.kind !== "object") return scan;
+  const span = scan.spans.get("model");
+  if (span === undefined) return { kind: "missing" };
+  const model = readString(bytes, span);
+  if (model === null) return { kind: "not_string" };
+  return model === "" ? { kind: "missing" } : { kind: "model", model, span };
+}
+
+/** True when the body's `stream` is the literal `true`. */
+export function readStreamFlag(bytes: Uint8Array, scan: Scan = scanTopLevel(bytes, ["stream"])): boolean {
+  const span = scan.kind === "object" ? scan.spans.get("stream") : undefined;
+  return span !== undefined && span.end - span.start === 4 && equalsAt(bytes, span.start, "true");
+}
+
+/** The string that stands in a span; null when it is no string. */
+export function readString(bytes: Uint8Array, span: Span): string | null {
+  if (bytes[span.start] !== QUOTE) return null;
+  try {
+    const value: unknown = JSON.parse(readText(bytes, span));
+    return typeof value === "string" ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Where the first elements of the array in a span stand, at most so many; none when it is no array. */
+export function findFirstElements(bytes: Uint8Array, span: Span, most: number): Span[] {
+  const found: Span[] = [];
+  if (bytes[span.start] !== OPEN_BRACKET) return found;
+  let at = skipSpace(bytes, span.start + 1);
+  while (found.length < most && bytes[at] !== CLOSE_BRACKET) {
+    const end = findValueEnd(bytes, at);
+    if (end < 0) break;
+    found.push({ start: at, end });
+    at = skipSpace(bytes, end);
+    if (bytes[at] !== COMMA) break;
+    at = skipSpace(bytes, at + 1);
+  }
+  return found;
+}
+
+/** The same bytes with the JSON string `value` in the span's place. */
+export function replaceSpan(bytes: Uint8Array, span: Span, value: string): Uint8Array {
+  return Buffer.concat([
+    bytes.subarray(0, span.start),
+    Buffer.from(JSON.stringify(value)),
+    bytes.subarray(span.end),
+  ]);
+}
+
+function readText(bytes: Uint8Array, span: Span): string {
+  return asBuffer(bytes).toString("utf8", span.start, span.end);
+}
+
+function skipByteOrderMark(bytes: Uint8Array): number {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+}
+
+function skipSpace(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
+  return at;
+}
+
+/** The index after a string's closing quote; -1 when none begins at `start` or it never ends. */
+function findStringEnd(bytes: Uint8Array, start: number): number {
+  if (bytes[start] !== QUOTE) return -1;
+  let at = start + 1;
+  while (at < bytes.length) {
+    const until = Math.min(at + SHORT_STRING, bytes.length);
+    while (at < until) {
+      const byte = bytes[at];
+      if (byte === QUOTE) return at + 1;
+      at += byte === BACKSLASH ? 2 : 1;
+    }
+    const quote = bytes.indexOf(QUOTE, at);
+    if (quote < 0) return -1;
+    if (!isEscaped(bytes, at, quote)) return quote + 1;
+    at = quote + 1;
+  }
+  return -1;
+}
+
+/** An odd run of backslashes before `at` escapes it. `from` itself is known to be unescaped. */
+function isEscaped(bytes: Uint8Array, from: number, at: number): boolean {
+  let first = at;
+  while (first > from && bytes[first - 1] === BACKSLASH) first -= 1;
+  return (at - first) % 2 === 1;
+}
+
+/** Where the value of a member begins whose key ends at `keyEnd`; -1 when there is no key or no colon. */
+function findMemberValue(bytes: Uint8Array, keyEnd: number): number {
+  if (keyEnd < 0) return -1;
+  const colon = skipSpace(bytes, keyEnd);
+  return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : -1;
+}
+
+function findValueEnd(bytes: Uint8Array, start: number): number {
+  const byte = bytes[start];
+  if (byte === undefined) return -1;
+  if (byte === QUOTE) return findStringEnd(bytes, start);
+  if ((byte | BRACKET_BIT) === OPEN_BRACE) return findNestedEnd(bytes, start);
+  return findLiteralEnd(bytes, start);
+}
+
+function findNestedEnd(bytes: Uint8Array, start: number): number {
+  let depth = 0;
+  let at = start;
+  while (at < bytes.length) {
+    const byte = bytes[at] ?? 0;
+    if (byte === QUOTE) {
+      at = findStringEnd(bytes, at);
+      if (at < 0) return -1;
+      continue;
+    }
+    at += 1;
+    if ((byte | BRACKET_BIT) === OPEN_BRACE) depth += 1;
+    else if ((byte | BRACKET_BIT) === CLOSE_BRACE) depth -= 1;
+    if (depth === 0) return at;
+  }
+  return -1;
+}
+
+function findLiteralEnd(bytes: Uint8Array, start: number): number {
+  let end = start;
+  while (end < bytes.length && isLiteralByte(bytes[end] ?? 0)) end += 1;
+  return isPlainLiteral(bytes, start, end) || LITERAL.test(readText(bytes, { start, end })) ? end : -1;
+}
+
+/** Most literals: nothing of them has to be decoded. */
+function isPlainLiteral(bytes: Uint8Array, start: number, end: number): boolean {
+  const first = bytes[start] ?? 0;
+  if (first > 0x39) return isWord(bytes, start, end);
+  let at = start;
+  while (at < end && isDigit(bytes[at] ?? 0)) at += 1;
+  return at === end && isDigit(first) && (first !== 0x30 || end - start === 1);
+}
+
+function isWord(bytes: Uint8Array, start: number, end: number): boolean {
+  for (const word of WORDS) if (word.length === end - start && equalsAt(bytes, start, word)) return true;
+  return false;
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
+
+function isLiteralByte(byte: number): boolean {
+  const letter = byte | 0x20;
+  return (
+    isDigit(byte) || (letter >= 0x61 && letter <= 0x7a) || byte === 0x2b || byte === 0x2d || byte === 0x2e
+  );
+}
+
+function readWantedKey(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  names: readonly string[],
+): string | null {
+  for (const name of names) {
+    if (name.length === end - start - 2 && equalsAt(bytes, start + 1, name)) return name;
+  }
+  if (end - start > LONGEST_ESCAPED_KEY || !hasEscape(bytes, start, end)) return null;
+  const unescaped = readString(bytes, { start, end });
+  return unescaped !== null && names.includes(unescaped) ? unescaped : null;
+}
+
+function hasEscape(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) if (bytes[at] === BACKSLASH) return true;
+  return false;
+}
+
+function equalsAt(bytes: Uint8Array, start: number, ascii: string): boolean {
+  for (let index = 0; index < ascii.length; index += 1) {
+    if (bytes[start + index] !== ascii.charCodeAt(index)) return false;
+  }
+  return true;
+}

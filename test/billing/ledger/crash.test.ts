@@ -1,0 +1,71 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+
+import { openLedger } from "../../../src/billing/ledger/ledger.ts";
+import { newLedgerPath, optionsFor, readWholeLedger } from "./ledger-samples.ts";
+
+/** All 200 with GATEWAY_TEST_LONG=1. */
+const ROUNDS = process.env["GATEWAY_TEST_LONG"] === "1" ? 200 : 40;
+
+/** Numbers from 0 to 1, the same in every run. */
+function openDice(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** What a killed load had told: ids that may have reached an upstream, and ids that were about to be discarded. */
+interface Told {
+  readonly opened: string[];
+  readonly discarded: Set<string>;
+}
+
+async function runAndKill(
+  path: string,
+  options: string[],
+  killAt: { bytes: number } | { ms: number },
+): Promise<Told> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "ledger-load.ts"), path, ...options], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  if ("ms" in killAt) setTimeout(() => child.kill("SIGKILL"), killAt.ms);
+  let text = "";
+  for await (const bytes of child.stdout) {
+    text += Buffer.from(bytes).toString();
+    if ("bytes" in killAt && text.length > killAt.bytes) child.kill("SIGKILL");
+  }
+  await child.exited;
+  const told: Told = { opened: [], discarded: new Set() };
+  for (const line of text.slice(0, text.lastIndexOf("\n") + 1).split("\n")) {
+    if (line.startsWith("o ")) told.opened.push(line.slice(2));
+    if (line.startsWith("d ")) told.discarded.add(line.slice(2));
+  }
+  return told;
+}
+
+test(`killed at ${ROUNDS} random instants under load, every request that reached an upstream has exactly one line`, async () => {
+  const roll = openDice(20261120);
+  const path = newLedgerPath();
+  const opened: string[] = [];
+  const discarded = new Set<string>();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const sync = ["never", "batch", "always"][Math.floor(roll() * 3)]!;
+    const rotate = roll() < 0.5 ? [] : ["60000"];
+    // One in four dies while it starts, which is while it recovers from the one before.
+    const killAt = roll() < 0.25 ? { ms: 15 + roll() * 60 } : { bytes: roll() ** 2 * 150_000 };
+    const told = await runAndKill(path, [sync, ...rotate], killAt);
+    opened.push(...told.opened);
+    for (const id of told.discarded) discarded.add(id);
+  }
+  await openLedger(optionsFor(path)).close();
+
+  const { lines, count } = readWholeLedger(path);
+  const wrong = opened.filter((id) => (count.get(id) ?? 0) !== 1 && !discarded.has(id));
+  expect(wrong).toEqual([]);
+  expect([...count.values()].filter((times) => times !== 1)).toEqual([]);
+  expect(opened.length).toBeGreaterThan(ROUNDS);
+  expect(lines.some((line) => line.outcome === "interrupted")).toBe(true);
+}, 120_000);

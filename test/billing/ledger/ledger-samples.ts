@@ -1,0 +1,101 @@
+// Requests, intents and lines for the tests of the ledger.
+
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+
+import type { Intent } from "../../../src/billing/ledger/journal.ts";
+import type { LineDraft } from "../../../src/billing/ledger/line.ts";
+import type { LedgerOptions } from "../../../src/billing/ledger/writer.ts";
+import { makeSweptFolder } from "../../harness/temp.ts";
+
+export function newLedgerPath(): string {
+  return join(makeSweptFolder(), "ledger.jsonl");
+}
+
+export function optionsFor(path: string, more: Partial<LedgerOptions> = {}): LedgerOptions {
+  return { path, sync: "never", rotate: { bytes: null, monthly: false }, report: () => undefined, ...more };
+}
+
+export function intentOf(id: string, more: Partial<Intent> = {}): Intent {
+  return {
+    id,
+    time: "2026-11-20T10:00:00.000Z",
+    key: "laptop",
+    group: "claude",
+    platform: "messages",
+    channel: "anthropic-main",
+    endpoint: "/v1/messages",
+    model: "claude-sonnet-4-5",
+    upstream_model: "claude-sonnet-4-5",
+    stream: true,
+    multiplier: "1",
+    ...more,
+  };
+}
+
+export function draftOf(id: string, more: Partial<LineDraft> = {}): LineDraft {
+  return {
+    ...intentOf(id),
+    upstream_model: "claude-sonnet-4-5-20250929",
+    status: 200,
+    outcome: "complete",
+    basis: "exact",
+    usage: {
+      input: 12,
+      cache_read: 11000,
+      cache_write_5m: 0,
+      cache_write_1h: 420,
+      output: 350,
+      reasoning: 120,
+    },
+    raw_usage: { input_tokens: 12, cache_read_input_tokens: 11000, output_tokens: 350 },
+    prices: { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_write_1h: "6", output: "15" },
+    price_source: "test",
+    tier: "standard",
+    official_usd: "0.011106",
+    charge_usd: "0.011106",
+    first_byte_ms: 340,
+    duration_ms: 4120,
+    attempts: [{ channel: "anthropic-main", status: 200 }],
+    ...more,
+  };
+}
+
+/** The ledger's files, oldest first, found without the code under test. */
+export function filesOf(path: string): string[] {
+  const stem = basename(path, ".jsonl");
+  const rotated = readdirSync(dirname(path))
+    .map((name) => /^(.*)-(\d{4}-\d{2})(?:\.(\d+))?\.jsonl$/.exec(name))
+    .filter((match) => match !== null && match[1] === stem)
+    .map((match) => ({ name: match![0], month: match![2]!, number: Number(match![3] ?? 1) }))
+    .sort((a, b) => (a.month < b.month ? -1 : a.month > b.month ? 1 : a.number - b.number))
+    .map(({ name }) => join(dirname(path), name));
+  return existsSync(path) ? [...rotated, path] : rotated;
+}
+
+export interface ReadLedger {
+  readonly lines: Array<Record<string, unknown> & { id: string; outcome: string }>;
+  /** How many lines each id has. */
+  readonly count: Map<string, number>;
+}
+
+/** Reads every line and throws unless each is whole and bears the hash of the one before. */
+export function readWholeLedger(path: string): ReadLedger {
+  const lines: ReadLedger["lines"] = [];
+  const count = new Map<string, number>();
+  let prev = "0".repeat(64);
+  for (const file of filesOf(path)) {
+    const texts = readFileSync(file, "utf8").split("\n");
+    if (texts.pop() !== "") throw new Error(`${file} ends in a torn line`);
+    for (const [index, text] of texts.entries()) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what it lacks fails the test that looks for it
+      const line = JSON.parse(text) as ReadLedger["lines"][number];
+      if (line["prev"] !== prev) throw new Error(`${file}:${index + 1}: the chain is broken`);
+      prev = createHash("sha256").update(text).digest("hex");
+      lines.push(line);
+      count.set(line.id, (count.get(line.id) ?? 0) + 1);
+    }
+  }
+  return { lines, count };
+}

@@ -1,0 +1,536 @@
+import { describe, expect, test } from "bun:test";
+import { appendFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+
+import { assert, integer, property } from "fast-check";
+
+import {
+  encodeCorrection,
+  encodeLine,
+  GENESIS,
+  hashLine,
+  type CorrectionDraft,
+  type LineDraft,
+} from "../../../src/billing/ledger/line.ts";
+import { Sums } from "../../../src/billing/ledger/sums.ts";
+import { openLedger } from "../../../src/billing/ledger/ledger.ts";
+import type { Finding } from "../../../src/billing/verify/finding.ts";
+import { verifyLedger, type VerifyOptions } from "../../../src/billing/verify/verify.ts";
+import { formatUsd, usdOfPico } from "../../../src/lib/money.ts";
+import { draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
+
+const STRICT: VerifyOptions = { partial: false, running: false };
+
+/** 12 × $3 + 11000 × $0.3 + 420 × $6 + 350 × $15, per million. */
+const AMOUNT = "0.011106";
+
+function findingsOf(path: string, options = STRICT): string[] {
+  const findings: string[] = [];
+  verifyLedger(path, options, (finding: Finding) =>
+    findings.push(`${finding.file}:${finding.line} ${finding.problem}`),
+  );
+  return findings;
+}
+
+/** A ledger whose chain is right, whatever its lines say. */
+function writeChain(drafts: readonly LineDraft[]): string {
+  const path = newLedgerPath();
+  let prev = GENESIS;
+  const texts = drafts.map((draft) => {
+    const text = encodeLine(draft, prev);
+    prev = hashLine(text);
+    return text;
+  });
+  writeFileSync(path, texts.map((text) => `${text}\n`).join(""));
+  return path;
+}
+
+const THREE = [draftOf("req_1"), draftOf("req_2"), draftOf("req_3")];
+
+test("a ledger that the gateway wrote is right, rotated, recovered and corrected", async () => {
+  const path = newLedgerPath();
+  const options = optionsFor(path, { rotate: { bytes: 3000, monthly: false } });
+  const ledger = openLedger(options);
+  for (let number = 0; number < 20; number += 1) {
+    await ledger.open(intentOf(`req_${number}`));
+    ledger.append(draftOf(`req_${number}`, { key: number % 2 === 0 ? "laptop" : "schlüssel-日本" }));
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  await ledger.open(intentOf("open"));
+  await ledger.close();
+  await openLedger(options).close();
+  const verdict = verifyLedger(path, STRICT, (finding) => expect(finding).toBeUndefined());
+  expect(verdict).toMatchObject({ lines: 21, corrections: 0, findings: 0 });
+  expect(verdict.files).toBeGreaterThan(3);
+});
+
+test("an absent ledger has no lines and nothing wrong", () => {
+  expect(verifyLedger(newLedgerPath(), STRICT, () => undefined)).toEqual({
+    files: 0,
+    lines: 0,
+    corrections: 0,
+    findings: 0,
+  });
+});
+
+describe("the chain", () => {
+  test("any one changed byte is found, wherever it is", () => {
+    const whole = writeChain(THREE);
+    const bytes = readFileSync(whole);
+    assert(
+      property(integer({ min: 0, max: bytes.length - 1 }), integer({ min: 1, max: 255 }), (at, change) => {
+        const changed = Buffer.from(bytes);
+        changed[at] = (changed[at] ?? 0) ^ change;
+        const path = newLedgerPath();
+        writeFileSync(path, changed);
+        const isLastLine = at > bytes.lastIndexOf(10, bytes.length - 2);
+        // Of the last line only what follows from itself can be told: the next line would prove the rest.
+        if (!isLastLine) expect(findingsOf(path).length).toBeGreaterThan(0);
+      }),
+      { numRuns: 300, seed: 1 },
+    );
+  });
+
+  test("the hash that the last line bears is read to its last digit", () => {
+    const path = writeChain(THREE);
+    const text = readFileSync(path, "utf8");
+    const unseen = Array.from({ length: 64 }, (_, place) => text.length - '"}\n'.length - 1 - place).filter(
+      (at) => {
+        const other = text[at] === "0" ? "1" : "0";
+        writeFileSync(path, `${text.slice(0, at)}${other}${text.slice(at + 1)}`);
+        return findingsOf(path).length === 0;
+      },
+    );
+    expect(unseen).toEqual([]);
+  });
+
+  test("a missing, a doubled and a swapped line are found with their place", () => {
+    const lines = readFileSync(writeChain(THREE), "utf8").trim().split("\n");
+    const path = newLedgerPath();
+    const [first, second, third] = lines;
+    writeFileSync(path, `${first}\n${third}\n`);
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:2 it does not follow line 1: that line was changed, lines between them are missing, or this one does not belong here",
+    ]);
+    writeFileSync(path, `${first}\n${second}\n${second}\n${third}\n`);
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:3 it does not follow line 2: that line was changed, lines between them are missing, or this one does not belong here",
+      "ledger.jsonl:3 this request has a line already",
+    ]);
+    writeFileSync(path, `${second}\n${third}\n`);
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:1 it follows a line that is not here: older lines are missing",
+    ]);
+    expect(findingsOf(path, { partial: true, running: false })).toEqual([]);
+    // A part of a ledger begins somewhere; it has no gaps all the same.
+    writeFileSync(path, `${second}\n${first}\n`);
+    expect(findingsOf(path, { partial: true, running: false })).toEqual([
+      "ledger.jsonl:2 it does not follow line 1: that line was changed, lines between them are missing, or this one does not belong here",
+    ]);
+  });
+
+  test("of a ledger that has no line yet may end before its first", () => {
+    const path = newLedgerPath();
+    new Sums().save(`${path}.sums`, { offset: 0, prev: GENESIS });
+    expect(findingsOf(path)).toEqual([]);
+    writeFileSync(path, "");
+    expect(findingsOf(path)).toEqual([]);
+  });
+
+  test("a request that stands twice is found even when the chain was made to fit", () => {
+    expect(findingsOf(writeChain([draftOf("req_1"), draftOf("req_2"), draftOf("req_1")]))).toEqual([
+      "ledger.jsonl:3 this request has a line already",
+    ]);
+  });
+
+  test("lines that were cut off the end are missed, because the gateway noted how far it had written", async () => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path));
+    for (const id of ["req_1", "req_2"]) {
+      await ledger.open(intentOf(id));
+      ledger.append(draftOf(id));
+    }
+    await ledger.close();
+    const bytes = readFileSync(path);
+    truncateSync(path, bytes.indexOf("\n") + 1);
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:1 the gateway had written on from a line that is not here: lines at the end are missing or changed",
+    ]);
+    rmSync(`${path}.sums`);
+    expect(findingsOf(path)).toEqual([]);
+  });
+
+  test("goes on across rotated files, and misses one that is gone", () => {
+    const lines = readFileSync(writeChain(THREE), "utf8").trim().split("\n");
+    const path = newLedgerPath();
+    const name = (suffix: string) => path.replace(".jsonl", `-${suffix}.jsonl`);
+    writeFileSync(name("2026-09"), `${lines[0]}\n`);
+    writeFileSync(name("2026-09.2"), `${lines[1]}\n`);
+    writeFileSync(path, `${lines[2]}\n`);
+    expect(findingsOf(path)).toEqual([]);
+    truncateSync(name("2026-09.2"), (lines[1]?.length ?? 0) - 9);
+    expect(findingsOf(path)).toEqual([
+      "ledger-2026-09.2.jsonl:1 the file ends in a torn line",
+      "ledger.jsonl:1 it does not follow ledger-2026-09.2.jsonl:1: that line was changed, lines between them are missing, or this one does not belong here",
+    ]);
+    renameSync(name("2026-09.2"), name("elsewhere"));
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:1 it does not follow ledger-2026-09.jsonl:1: that line was changed, lines between them are missing, or this one does not belong here",
+    ]);
+  });
+
+  test("is followed as it was at the beginning, whatever a gateway writes and rotates meanwhile", () => {
+    const wrong = draftOf("req_1", { charge_usd: "1" });
+    const later = [draftOf("req_4"), draftOf("req_5")];
+    const texts = readFileSync(writeChain([wrong, draftOf("req_2"), ...later]), "utf8").split(/(?<=\n)/);
+    const [first = "", second = "", third = "", fourth = ""] = texts;
+    const path = newLedgerPath();
+    writeFileSync(path.replace(".jsonl", "-2026-09.jsonl"), first);
+    writeFileSync(path, second);
+    const findings: string[] = [];
+    const verdict = verifyLedger(path, { partial: false, running: true }, ({ problem }) => {
+      findings.push(problem);
+      appendFileSync(path, third);
+      renameSync(path, path.replace(".jsonl", "-2026-10.jsonl"));
+      writeFileSync(path, fourth);
+      new Sums().save(`${path}.sums`, { offset: fourth.length, prev: hashLine(fourth.trimEnd()) });
+    });
+    expect(findings).toEqual([expect.stringContaining("charge_usd is 1")]);
+    expect(verdict).toMatchObject({ files: 2, lines: 3 });
+    expect(findingsOf(path)).toHaveLength(1);
+  });
+
+  test("a torn last line is found, unless a gateway is writing it", () => {
+    const path = writeChain(THREE);
+    appendFileSync(path, '{"v":1,"id":"req_4"');
+    expect(findingsOf(path)).toEqual(["ledger.jsonl:4 the last line is torn: it has no end"]);
+    expect(findingsOf(path, { partial: false, running: true })).toEqual([]);
+    appendFileSync(path, "\n");
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:4 this is no line of a ledger: it is torn or overwritten",
+    ]);
+  });
+});
+
+test("a last line that lacks only its newline is checked like the others, and is not called torn", () => {
+  const path = writeChain(THREE);
+  const text = readFileSync(path, "utf8");
+  writeFileSync(path, text.trimEnd());
+  const unended = "ledger.jsonl:3 the last line lacks its newline";
+  expect(findingsOf(path)).toEqual([unended]);
+  expect(findingsOf(path, { partial: false, running: true })).toEqual([]);
+  writeFileSync(path, text.trimEnd().replace(/"charge_usd":"[^"]*"(?!.*\n)/, '"charge_usd":"1"'));
+  expect(findingsOf(path)).toEqual([expect.stringContaining("charge_usd is 1"), unended]);
+});
+
+describe("a line", () => {
+  const cases: ReadonlyArray<readonly [string, Partial<LineDraft>, string]> = [
+    [
+      "another charge",
+      { charge_usd: "0.011107" },
+      `charge_usd is 0.011107, but usage, prices and multiplier give ${AMOUNT}`,
+    ],
+    [
+      "another official amount",
+      { official_usd: "0.01" },
+      `official_usd is 0.01, but usage, prices and multiplier give ${AMOUNT}`,
+    ],
+    [
+      "another spelling of the amount",
+      { charge_usd: "0.0111060" },
+      `charge_usd is 0.0111060, but usage, prices and multiplier give ${AMOUNT}`,
+    ],
+    [
+      "another multiplier",
+      { multiplier: "2" },
+      "charge_usd is 0.011106, but usage, prices and multiplier give 0.022212",
+    ],
+    [
+      "another count",
+      { usage: { output: 1 } },
+      "official_usd is 0.011106, but usage, prices and multiplier give 0.000015",
+    ],
+    [
+      "another price",
+      { prices: { input: "3" } },
+      "official_usd is 0.011106, but usage, prices and multiplier give null",
+    ],
+    ["an amount of nothing known", { basis: "unknown" }, "basis is unknown, but official_usd is 0.011106"],
+    ["an amount without a price", { basis: "unpriced" }, "basis is unpriced, but official_usd is 0.011106"],
+    [
+      "no amount where it is exact",
+      { official_usd: null, charge_usd: null, prices: null },
+      "basis is exact, but official_usd is null",
+    ],
+    [
+      "a negative count",
+      { usage: { input: -1 } },
+      "usage, prices, multiplier or parts are not what they should be",
+    ],
+    ["a multiplier that is no decimal", { multiplier: "1e3" }, "its amounts can't be derived: RangeError"],
+  ];
+  test.each(cases)("with %s is found", (_, change, problem) => {
+    const [finding, ...more] = findingsOf(writeChain([draftOf("req_0"), draftOf("req_1", change)]));
+    expect(finding).toStartWith(`ledger.jsonl:2 ${problem}`);
+    expect(more).toEqual([]);
+  });
+
+  test.each([
+    ...["id", "time", "key", "group", "platform", "channel", "model", "endpoint"].map(
+      (name) => [name, 5] as const,
+    ),
+    ["v", 2],
+    ["outcome", "done"],
+    ["basis", "guessed"],
+    ["stream", "true"],
+    ["attempts", {}],
+  ])("whose %s is %j is found by the schema", (name, value) => {
+    const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), [name]: value };
+    const path = newLedgerPath();
+    writeFileSync(path, `${JSON.stringify(line)}\n`);
+    expect(findingsOf(path)[0]).toStartWith(`ledger.jsonl:1 ${name}: `);
+  });
+
+  test("whose hash is none is found, though a part of a ledger may begin with it", () => {
+    const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), prev: 5 };
+    const path = newLedgerPath();
+    writeFileSync(path, `${JSON.stringify(line)}\n`);
+    expect(findingsOf(path, { ...STRICT, partial: true })[0]).toStartWith("ledger.jsonl:1 prev: ");
+  });
+
+  test.each<[string, object]>([
+    ["a multiplier that is no text", { multiplier: 1 }],
+    ["a price that is no text", { prices: { input: 3 } }],
+    ["a count that is not whole", { usage: { input: 0.5 } }],
+    ["no usage", { usage: null }],
+    ["parts that are none", { parts: {} }],
+    ["no part among its parts", { parts: [] }],
+    ["a part that is none", { parts: [5] }],
+    ["a part without usage", { parts: [{ prices: {} }] }],
+    ["a part without prices", { parts: [{ usage: {} }] }],
+    ["one good part and one that is none", { parts: [{ usage: {}, prices: {} }, null] }],
+  ])("with %s is found", (_, change) => {
+    const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), ...change };
+    const path = newLedgerPath();
+    writeFileSync(path, `${JSON.stringify(line)}\n`);
+    expect(findingsOf(path)).toEqual([
+      "ledger.jsonl:1 usage, prices, multiplier or parts are not what they should be",
+    ]);
+  });
+
+  test("that says something odd is found by the schema", () => {
+    const path = newLedgerPath();
+    const text = encodeLine(draftOf("req_1"), GENESIS).replace('"outcome":"complete"', '"outcome":"done"');
+    writeFileSync(path, `${text}\n`);
+    expect(findingsOf(path)[0]).toStartWith("ledger.jsonl:1 outcome: Invalid option");
+  });
+
+  test("without a price, or of which nothing is known, has no amounts and is right", () => {
+    const none = { official_usd: null, charge_usd: null, prices: null };
+    expect(
+      findingsOf(
+        writeChain([
+          draftOf("req_1", { ...none, basis: "unpriced" }),
+          draftOf("req_2", { ...none, basis: "unknown", usage: {} }),
+          draftOf("req_3", { usage: {}, prices: {}, official_usd: "0", charge_usd: "0" }),
+        ]),
+      ),
+    ).toEqual([]);
+  });
+
+  test("with a kind that has no price tells the least that is charged, and is checked for it", () => {
+    const least = (more: object, own: Partial<LineDraft> = {}) =>
+      writeChain([
+        draftOf("req_1", {
+          basis: "unpriced",
+          usage: { input: 1_000_000, code_interpreter: 2 },
+          prices: { input: "3" },
+          official_usd: null,
+          multiplier: "0.5",
+          charge_usd: null,
+          extra: { unpriced_usage: { code_interpreter: 2 }, at_least_usd: "1.5", ...more },
+          ...own,
+        }),
+      ]);
+    expect(findingsOf(least({}))).toEqual([]);
+    expect(findingsOf(least({ at_least_usd: undefined, unpriced_usage: undefined }))).toEqual([]);
+    expect(findingsOf(least({ at_least_usd: "1.6" }))[0]).toContain("at_least_usd is 1.6");
+    expect(findingsOf(least({ at_least_usd: undefined }))[0]).toContain("at_least_usd is undefined");
+    expect(findingsOf(least({ unpriced_usage: { code_interpreter: 3 } }))[0]).toContain(
+      "unpriced_usage.code_interpreter is 3",
+    );
+    expect(findingsOf(least({ unpriced_usage: {} }))[0]).toContain("unpriced_usage.code_interpreter is 0");
+    // Many of one form are read quickly, and are checked all the same.
+    const many = writeChain(
+      Array.from({ length: 5 }, (_, index) =>
+        draftOf(`req_${index}`, {
+          basis: "unpriced",
+          usage: { input: 1_000_000, code_interpreter: 2 },
+          prices: { input: "3" },
+          official_usd: null,
+          charge_usd: null,
+          extra: { unpriced_usage: { code_interpreter: 2 }, at_least_usd: index === 3 ? "4" : "3" },
+        }),
+      ),
+    );
+    expect(findingsOf(many)).toHaveLength(1);
+  });
+
+  test("in parts: each part's amount and the sum of their usage are checked", () => {
+    const part = (model: string, input: number, amount: string) => ({
+      model,
+      pass: "message",
+      usage: { input },
+      prices: { input: "3" },
+      tier: "standard",
+      official_usd: amount,
+    });
+    const whole = {
+      usage: { input: 3 },
+      parts: [part("a", 1, "0.000003"), part("b", 2, "0.000006")],
+      official_usd: "0.000009",
+      charge_usd: "0.000009",
+    };
+    expect(findingsOf(writeChain([draftOf("req_1", whole)]))).toEqual([]);
+    expect(findingsOf(writeChain([draftOf("req_1", { ...whole, usage: { input: 4 } })]))).toEqual([
+      "ledger.jsonl:1 usage.input is 4, but the parts have 3",
+    ]);
+    // Counted by one side alone: of a kind that costs nothing, so that no amount tells of it.
+    const silent = { ...whole, usage: { input: 3, reasoning: 1 } };
+    expect(findingsOf(writeChain([draftOf("req_1", silent)]))).toEqual([
+      "ledger.jsonl:1 usage.reasoning is 1, but the parts have 0",
+    ]);
+    const [first = part("a", 1, "0.000003"), ...others] = whole.parts;
+    const told = { ...whole, parts: [{ ...first, usage: { input: 1, reasoning: 1 } }, ...others] };
+    expect(findingsOf(writeChain([draftOf("req_1", told), draftOf("req_2", told)]))).toEqual([
+      "ledger.jsonl:1 usage.reasoning is 0, but the parts have 1",
+      "ledger.jsonl:2 usage.reasoning is 0, but the parts have 1",
+    ]);
+    const odd = [part("a", 1, "0.000004"), part("b", 2, "0.000005")];
+    expect(findingsOf(writeChain([draftOf("req_1", { ...whole, parts: odd })]))).toEqual([
+      "ledger.jsonl:1 part 1: official_usd is 0.000004, but usage, prices and multiplier give 0.000003",
+    ]);
+  });
+
+  test("in parts, of a form that is known: any other digit of its counts, prices and amounts is found", () => {
+    const lineOf = (number: number) => {
+      const part = (usage: Record<string, number>, pico: number) => ({
+        model: "m",
+        pass: "message",
+        usage,
+        prices: "output" in usage ? { input: "3", output: "15" } : { input: "3" },
+        tier: null,
+        official_usd: formatUsd(usdOfPico(pico)),
+      });
+      const [first, second] = [3_000_000 * number, 3_000_000 * 12 + 15_000_000 * number];
+      return draftOf(`req_${number}`, {
+        usage: { input: number + 12, output: number },
+        parts: [part({ input: number }, first), part({ input: 12, output: number }, second)],
+        raw_usage: null,
+        prices: {},
+        official_usd: formatUsd(usdOfPico(first + second)),
+        multiplier: "0.5",
+        charge_usd: formatUsd(usdOfPico((first + second) / 2)),
+      });
+    };
+    const path = writeChain([lineOf(117), lineOf(345), lineOf(689)]);
+    expect(findingsOf(path)).toEqual([]);
+    const text = readFileSync(path, "utf8");
+    const from = text.indexOf('"usage"', text.lastIndexOf('"id"'));
+    const to = text.lastIndexOf('"first_byte_ms"');
+    const digits = [...text.matchAll(/\d/g)].filter(({ index }) => index > from && index < to);
+    const unseen = digits.filter(({ 0: digit, index }) => {
+      writeFileSync(path, `${text.slice(0, index)}${(Number(digit) + 1) % 10}${text.slice(index + 1)}`);
+      return findingsOf(path).length === 0;
+    });
+    expect(digits.length).toBeGreaterThan(40);
+    expect(unseen.map(({ index }) => text.slice(index - 20, index + 5))).toEqual([]);
+  });
+});
+
+describe("corrections", () => {
+  const correctionOf = (id: string, more: Partial<CorrectionDraft> = {}): CorrectionDraft => {
+    const { time, key, group, platform, channel, model } = draftOf("req_1");
+    return {
+      id,
+      time: "2026-11-21T00:00:00.000Z",
+      corrects: "req_1",
+      request_time: time,
+      key,
+      group,
+      platform,
+      channel,
+      model,
+      usage: { output: 1 },
+      prices: { output: "15" },
+      price_source: "test",
+      tier: "standard",
+      official_usd: "0.000015",
+      multiplier: "1",
+      charge_usd: "0.000015",
+      was: { official_usd: AMOUNT, charge_usd: AMOUNT },
+      ...more,
+    };
+  };
+
+  function writeCorrected(corrections: readonly CorrectionDraft[]): string {
+    const path = newLedgerPath();
+    let text = encodeLine(draftOf("req_1"), GENESIS);
+    const texts = [text];
+    for (const correction of corrections) texts.push((text = encodeCorrection(correction, hashLine(text))));
+    writeFileSync(path, texts.map((each) => `${each}\n`).join(""));
+    return path;
+  }
+
+  test("follow one another: each replaces the amounts that were in force", () => {
+    const second = correctionOf("cor_2", {
+      usage: {},
+      official_usd: "0",
+      charge_usd: "0",
+      was: { official_usd: "0.000015", charge_usd: "0.000015" },
+    });
+    const path = writeCorrected([correctionOf("cor_1"), second]);
+    expect(findingsOf(path)).toEqual([]);
+    expect(verifyLedger(path, STRICT, () => undefined)).toEqual({
+      files: 1,
+      lines: 3,
+      corrections: 2,
+      findings: 0,
+    });
+    expect(findingsOf(writeCorrected([second]))).toEqual([
+      "ledger.jsonl:2 it replaces a charge of req_1 that is not the one in force",
+    ]);
+  });
+
+  test("of a request that is not there, or with amounts that do not follow, are found", () => {
+    expect(findingsOf(writeCorrected([correctionOf("cor_1", { corrects: "req_9" })]))).toEqual([
+      "ledger.jsonl:2 it corrects req_9, which has no line before it",
+    ]);
+    expect(findingsOf(writeCorrected([correctionOf("cor_1", { charge_usd: "1" })]))[0]).toContain(
+      "charge_usd is 1, but",
+    );
+    // In a part of a ledger the request's line may stand in another.
+    const path = writeCorrected([correctionOf("cor_1", { corrects: "req_9" })]);
+    expect(findingsOf(path, { ...STRICT, partial: true })).toEqual([]);
+  });
+
+  test("are counted alone, whatever is said in letters of other alphabets", () => {
+    const path = writeChain([draftOf("req_1", { key: "schlüssel" }), draftOf("req_2")]);
+    expect(verifyLedger(path, STRICT, () => undefined)).toMatchObject({
+      lines: 2,
+      corrections: 0,
+      findings: 0,
+    });
+  });
+
+  test("without what they replace are found by the schema", () => {
+    for (const change of [{ was: undefined }, { was: null }, { corrects: 5 }]) {
+      const path = writeCorrected([correctionOf("cor_1")]);
+      const [first = "", second = ""] = readFileSync(path, "utf8").split("\n");
+      writeFileSync(path, `${first}\n${JSON.stringify({ ...JSON.parse(second), ...change })}\n`);
+      const [name = ""] = Object.keys(change);
+      const findings = findingsOf(path);
+      expect(findings).toHaveLength(1);
+      expect(findings[0]).toStartWith(`ledger.jsonl:2 ${name}: `);
+    }
+  });
+});

@@ -1,0 +1,623 @@
+// Chat requests, as the Responses requests that ask for the same.
+
+import { describe, expect, test } from "bun:test";
+import { convertRequest } from "../../../../src/bridges/responses-to-chat/request/request.ts";
+import { GatewayError } from "../../../../src/lib/errors.ts";
+import { isObject } from "../../../../src/lib/json/json.ts";
+import type { Json } from "../accumulate.ts";
+import { ASKED, absent, findRecording, listRecordings, readRequest } from "../recordings.ts";
+import { findFaults, listFields, schemasAbsent } from "../schemas.ts";
+
+const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
+const decode = (bytes: Uint8Array): Json => JSON.parse(new TextDecoder().decode(bytes));
+
+const ASK = { model: "gpt-5", messages: [{ role: "user", content: "Hello" }] };
+
+function convert(request: object): Json {
+  return decode(convertRequest(encode({ ...ASK, ...request }), ASKED).body);
+}
+
+function convertMessages(...messages: object[]): Json[] {
+  return convert({ messages })["input"];
+}
+
+interface Refused {
+  status: number;
+  param: string | null;
+  code: string | null;
+  message: string;
+}
+
+function refuse(body: Uint8Array): Refused | null {
+  try {
+    convertRequest(body, ASKED);
+    return null;
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    return { status: error.status, param: error.param, code: error.wireCode, message: error.message };
+  }
+}
+
+const refuseAsk = (request: object): Refused | null => refuse(encode({ ...ASK, ...request }));
+
+const AUDIO = ["messages[0]", "invalid_value"] as const;
+const COUNT = ["n", "unsupported_value"] as const;
+const SEARCH = ["web_search_options", "unsupported_parameter"] as const;
+
+/** Recorded requests that have no counterpart, or that the native endpoint refused as well. */
+const REFUSALS: Readonly<Record<string, readonly [param: string, code: string]>> = {
+  "crewai--llms-azure-testazureresponsescall-test-completions-call-unchanged": [
+    "model",
+    "missing_required_parameter",
+  ],
+  "crewai--test-custom-llm-within-crew-0": ["messages[1].content[0].type", "missing_required_parameter"],
+  "crewai--utilities-test-stream-llm-emits-event-with-task-and-agent-info": ["stop", "unsupported_parameter"],
+  "dd-trace-py--completion-stream-multiple-choices": COUNT,
+  "dd-trace-py--completion-stream-multiple-choices-exclude-usage": COUNT,
+  "elastic-otel--test-chat-multiple-choices-with-capture-message-content": COUNT,
+  "envoy-ai-gateway--chat-bad-request": ["max_tokens", "integer_below_min_value"],
+  "envoy-ai-gateway--chat-no-messages": ["messages", "empty_array"],
+  "envoy-ai-gateway--chat-streaming-web-search": SEARCH,
+  "envoy-ai-gateway--chat-text-to-audio": ["modalities", "unsupported_value"],
+  "fantasy--testvercelthinking-gemini-3-pro-preview-thinking-0": ["reasoning", "unknown_parameter"],
+  "logfire--test-openai-test-chat-completions-with-audio-input": AUDIO,
+  "mirascope--test-call-with-audio-openai-gpt-audio": AUDIO,
+  "mirascope--test-call-with-params-openai-gpt-4o-completions": ["stop", "unsupported_parameter"],
+  "otel-contrib--test-async-chat-completion-multiple-choices": COUNT,
+  "otel-contrib--test-chat-completion-multiple-choices-streaming": COUNT,
+  "pydantic-ai--test-multimodal-tool-returns-test-multimodal-tool-return-matrix-direct-binar-27f597-1": [
+    "messages[3]",
+    "invalid_value",
+  ],
+  "pydantic-ai--test-openai-web-search-tool": SEARCH,
+  "pydantic-ai--test-snowflake-thinking-streaming": ["reasoning", "unknown_parameter"],
+  "pydantic-ai--test-thinking-wire-contract-test-reasoning-wire-contract-groq-gpt-oss-thinki-b81f5c": [
+    "reasoning_format",
+    "unknown_parameter",
+  ],
+  "pydantic-ai--test-zai-glm-5-3-reasoning-effort-1": ["thinking", "unknown_parameter"],
+  "ruby-llm--chat-audio-models-bedrock-mistral-voxtral-mini-3b-2507-can-understand-mp3-audio": AUDIO,
+  "ruby-llm--chat-audio-models-openai-gpt-audio-mini-can-understand-audio": AUDIO,
+  "ruby-llm--chat-citations-with-openai-gpt-4o-mini-search-preview-returns-url-citations--0aca6e": SEARCH,
+  "ruby-llm--chat-deepseek-thinking-control-returns-reasoning-content-for-effort-high": [
+    "thinking",
+    "unknown_parameter",
+  ],
+};
+
+describe.skipIf(absent || schemasAbsent)("recorded chat requests", () => {
+  const fields = new Set(listFields("CreateResponse"));
+  for (const recording of listRecordings("openai-chat").filter((each) => each.request_file)) {
+    const name = recording.id.slice("openai-chat/".length);
+    const refusal = REFUSALS[name];
+    test(`${name} ${refusal === undefined ? "becomes a valid Responses request" : `is refused for ${refusal[0]}`}`, () => {
+      const body = encode(readRequest(recording));
+      if (refusal !== undefined) {
+        expect(refuse(body)).toMatchObject({ status: 400, param: refusal[0], code: refusal[1] });
+        return;
+      }
+      const upstream = decode(convertRequest(body, ASKED).body);
+      expect(findFaults("CreateResponse", upstream)).toEqual([]);
+      expect(Object.keys(upstream).filter((field) => !fields.has(field))).toEqual([]);
+      expect(typeof upstream["store"]).toBe("boolean");
+      for (const tool of upstream["tools"] ?? []) {
+        if (tool.type === "function") expect(typeof tool.strict).toBe("boolean");
+      }
+    });
+  }
+
+  test("every recorded refusal that is known to be ours is in the words of the native endpoint", () => {
+    const missing = refuse(
+      encode(readRequest(findRecording("openai-chat/crewai--test-custom-llm-within-crew-0"))),
+    );
+    expect(missing?.message).toBe("Missing required parameter: 'messages[1].content[0].type'.");
+    const empty = refuse(
+      encode(readRequest(findRecording("openai-chat/envoy-ai-gateway--chat-no-messages"))),
+    );
+    const expected = "Expected an array with minimum length 1, but got an empty array instead.";
+    expect(empty?.message).toBe(`Invalid 'messages': empty array. ${expected}`);
+  });
+});
+
+describe("defaults that differ between the two APIs are written out", () => {
+  const tool = { type: "function", function: { name: "f" } };
+  const schema = { type: "json_schema", json_schema: { name: "s", schema: { type: "object" } } };
+
+  test("store, and strict of functions and schemas", () => {
+    const upstream = convert({ tools: [tool], response_format: schema });
+    expect(upstream["store"]).toBe(false);
+    expect(upstream["tools"]).toEqual([
+      { type: "function", name: "f", parameters: { type: "object", properties: {} }, strict: false },
+    ]);
+    expect(upstream["text"]).toEqual({
+      format: { type: "json_schema", name: "s", schema: { type: "object" }, strict: false },
+    });
+  });
+
+  test("what the client says of them counts", () => {
+    const strict = { ...schema, json_schema: { ...schema.json_schema, strict: true, description: "d" } };
+    const upstream = convert({
+      store: true,
+      tools: [{ type: "function", function: { name: "f", strict: true, parameters: {} } }],
+      response_format: strict,
+    });
+    expect(upstream["store"]).toBe(true);
+    expect(upstream["tools"][0]).toMatchObject({ strict: true, parameters: {} });
+    expect(upstream["text"].format).toMatchObject({ strict: true, description: "d" });
+  });
+
+  test("a legacy function is not strict, and only one is called at a time", () => {
+    const upstream = convert({
+      functions: [{ name: "f", parameters: { type: "object" } }],
+      function_call: "auto",
+    });
+    expect(upstream["tools"][0].strict).toBe(false);
+    expect(upstream["parallel_tool_calls"]).toBe(false);
+    expect(upstream["tool_choice"]).toBe("auto");
+  });
+});
+
+describe("top-level fields", () => {
+  const same: Json = {
+    temperature: 0.5,
+    top_p: 0.9,
+    metadata: { a: "b" },
+    user: "u",
+    safety_identifier: "s",
+    prompt_cache_key: "k",
+    prompt_cache_retention: "24h",
+    prompt_cache_options: { mode: "explicit", ttl: "30m" },
+    service_tier: "flex",
+    moderation: { model: "omni-moderation-latest" },
+  };
+  test("cross under the same name", () => {
+    expect(convert(same)).toMatchObject(same);
+  });
+
+  const changed: [chat: Json, upstream: Json][] = [
+    [{ max_tokens: 100 }, { max_output_tokens: 100 }],
+    [{ max_completion_tokens: 16 }, { max_output_tokens: 16 }],
+    [{ reasoning_effort: "low" }, { reasoning: { effort: "low" } }],
+    [{ verbosity: "low" }, { text: { verbosity: "low" } }],
+    [{ response_format: { type: "text" } }, { text: { format: { type: "text" } } }],
+    [
+      { response_format: { type: "json_object" }, verbosity: "high" },
+      { text: { format: { type: "json_object" }, verbosity: "high" } },
+    ],
+    [{ logprobs: true }, { include: ["message.output_text.logprobs"] }],
+    [
+      { logprobs: true, top_logprobs: 3 },
+      { include: ["message.output_text.logprobs"], top_logprobs: 3 },
+    ],
+    [{ stream: true }, { stream: true, stream_options: { include_obfuscation: false } }],
+    [
+      { stream: true, stream_options: { include_usage: true, include_obfuscation: true } },
+      { stream_options: { include_obfuscation: false } },
+    ],
+  ];
+  for (const [chat, upstream] of changed) {
+    test(`${JSON.stringify(chat)} becomes ${JSON.stringify(upstream)}`, () => {
+      expect(convert(chat)).toMatchObject(upstream);
+    });
+  }
+
+  test("null, and values that ask for nothing, are as good as absent", () => {
+    const plain = convert({});
+    const nothing = {
+      n: 1,
+      stop: [],
+      logit_bias: {},
+      frequency_penalty: 0,
+      presence_penalty: 0,
+      modalities: ["text"],
+      audio: null,
+      prediction: null,
+      web_search_options: null,
+      seed: 7,
+      logprobs: false,
+      top_logprobs: null,
+      temperature: null,
+      tools: null,
+      tool_choice: null,
+      parallel_tool_calls: null,
+      functions: null,
+      max_tokens: null,
+      response_format: null,
+      reasoning_effort: null,
+      stream: false,
+      stream_options: null,
+    };
+    expect(convert(nothing)).toEqual(plain);
+    expect(Object.keys(plain)).toEqual(["model", "input", "store", "stream"]);
+  });
+
+  const refused: [request: Json, param: string, code: string][] = [
+    [{ n: 2 }, "n", "unsupported_value"],
+    [{ stop: "x" }, "stop", "unsupported_parameter"],
+    [{ stop: ["x"] }, "stop", "unsupported_parameter"],
+    [{ logit_bias: { 5: 1 } }, "logit_bias", "unsupported_parameter"],
+    [{ frequency_penalty: 0.1 }, "frequency_penalty", "unsupported_parameter"],
+    [{ presence_penalty: -1 }, "presence_penalty", "unsupported_parameter"],
+    [{ modalities: ["text", "audio"] }, "modalities", "unsupported_value"],
+    [{ audio: { voice: "alloy", format: "mp3" } }, "audio", "unsupported_parameter"],
+    [{ prediction: { type: "content", content: "x" } }, "prediction", "unsupported_parameter"],
+    [{ web_search_options: {} }, "web_search_options", "unsupported_parameter"],
+    [{ top_k: 3 }, "top_k", "unknown_parameter"],
+    [{ __proto__: null, thinking: {} }, "thinking", "unknown_parameter"],
+    [{ max_tokens: 20, max_completion_tokens: 20 }, "max_tokens", "invalid_parameter_combination"],
+    [{ max_tokens: 0 }, "max_tokens", "integer_below_min_value"],
+    [{ max_completion_tokens: "20" }, "max_completion_tokens", "invalid_type"],
+    [{ top_logprobs: 2 }, "top_logprobs", "invalid_value"],
+    [{ stream_options: { include_usage: true } }, "stream_options", "invalid_value"],
+    [{ stream: true, stream_options: { other: 1 } }, "stream_options.other", "unknown_parameter"],
+    [{ stream: "yes" }, "stream", "invalid_type"],
+    [{ tool_choice: "auto" }, "tool_choice", "invalid_value"],
+    [{ parallel_tool_calls: true }, "parallel_tool_calls", "invalid_value"],
+    [{ function_call: "auto" }, "function_call", "invalid_value"],
+    [{ tools: [] }, "tools", "empty_array"],
+    [{ functions: [] }, "functions", "empty_array"],
+    [{ functions: [{ name: "f" }], tools: [] }, "functions", "invalid_value"],
+    [{ functions: [{ name: "f" }], function_call: "required" }, "function_call", "invalid_value"],
+    [{ functions: [{ name: "f" }], function_call: {} }, "function_call.name", "missing_required_parameter"],
+    [{ tools: [{ type: "web_search" }] }, "tools[0].type", "invalid_value"],
+    [{ tools: [{ type: "function", name: "f" }] }, "tools[0].name", "unknown_parameter"],
+    [
+      { tools: [{ type: "function", function: { name: "f" }, custom: { name: "c" } }] },
+      "tools[0].custom",
+      "unknown_parameter",
+    ],
+    [{ tools: [{ type: "function" }] }, "tools[0].function", "missing_required_parameter"],
+    [{ tools: [{ type: "function", function: {} }] }, "tools[0].function.name", "missing_required_parameter"],
+    [{ user: "u".repeat(65) }, "user", "string_above_max_length"],
+    [{ response_format: { type: "xml" } }, "response_format.type", "invalid_value"],
+    [
+      { response_format: { type: "json_schema", json_schema: { name: "s" } } },
+      "response_format.json_schema.schema",
+      "missing_required_parameter",
+    ],
+    [{ response_format: { type: "text", schema: {} } }, "response_format.schema", "unknown_parameter"],
+    [
+      { response_format: { type: "json_object", json_schema: {} } },
+      "response_format.json_schema",
+      "unknown_parameter",
+    ],
+    [
+      { response_format: { type: "json_schema", json_schema: { name: "s", schema: {} }, strict: true } },
+      "response_format.strict",
+      "unknown_parameter",
+    ],
+    [
+      { response_format: { type: "json_schema", json_schema: { name: "s", schema: {}, extra: 1 } } },
+      "response_format.json_schema.extra",
+      "unknown_parameter",
+    ],
+    [
+      { response_format: { type: "json_schema", json_schema: { schema: {} } } },
+      "response_format.json_schema.name",
+      "missing_required_parameter",
+    ],
+    [{ max_completion_tokens: 0 }, "max_completion_tokens", "integer_below_min_value"],
+    [{ modalities: "audio" }, "modalities", "unsupported_value"],
+    [{ stop: 5 }, "stop", "unsupported_parameter"],
+    [{ n: 0 }, "n", "unsupported_value"],
+    [{ logit_bias: 5 }, "logit_bias", "unsupported_parameter"],
+    [{ messages: undefined }, "messages", "missing_required_parameter"],
+    [{ messages: "hi" }, "messages", "invalid_type"],
+    [{ model: null }, "model", "missing_required_parameter"],
+  ];
+  for (const [request, param, code] of refused) {
+    test(`${JSON.stringify(request).slice(0, 80)} is refused for ${param}`, () => {
+      expect(refuseAsk(request)).toMatchObject({ status: 400, param, code });
+    });
+  }
+
+  test("a user's name may have 64 letters, and no stop is none in any spelling", () => {
+    expect(convert({ user: "u".repeat(64), stop: "" })).toMatchObject({ user: "u".repeat(64) });
+  });
+
+  test("a cap under what Responses takes is raised, and said so", () => {
+    const { body, adjusted } = convertRequest(encode({ ...ASK, max_tokens: 1 }), ASKED);
+    expect(decode(body)["max_output_tokens"]).toBe(16);
+    expect(adjusted).toEqual(["max_output_tokens=16"]);
+    expect(convertRequest(encode({ ...ASK, max_tokens: 16 }), ASKED).adjusted).toEqual([]);
+  });
+
+  test("a body that is no JSON object is refused", () => {
+    for (const text of ["", "{", "[]", "null", '"x"', "\u00ff"]) {
+      expect(refuse(new TextEncoder().encode(text))?.status).toBe(400);
+    }
+    expect(refuse(Uint8Array.of(0x7b, 0xff, 0x7d))?.status).toBe(400);
+  });
+
+  test("a body that is nested too deeply to be written again is refused", () => {
+    const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+    const tool = `{"type":"function","function":{"name":"f","parameters":{"x":${deep}}}}`;
+    const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[${tool}]}`;
+    expect(() => convertRequest(Buffer.from(body), ASKED)).toThrow("nested too deeply");
+  });
+
+  test("64-bit numbers in a schema keep their digits", () => {
+    const text = JSON.stringify({
+      ...ASK,
+      tools: [{ type: "function", function: { name: "f", parameters: { maximum: 0 } } }],
+    });
+    const exact = text.replace('"maximum":0', '"maximum":9223372036854775807');
+    const { body } = convertRequest(new TextEncoder().encode(exact), ASKED);
+    expect(new TextDecoder().decode(body)).toContain('"maximum":9223372036854775807');
+  });
+});
+
+describe("messages", () => {
+  const message = (role: string, content: unknown): Json => ({ type: "message", role, content });
+  const call = (id: string, name = "f"): Json => ({
+    id,
+    type: "function",
+    function: { name, arguments: "{}" },
+  });
+
+  test("instructions stay where they are, in their own role", () => {
+    const items = convertMessages(
+      { role: "system", content: "one", name: "boss" },
+      { role: "user", content: "two" },
+      { role: "developer", content: [{ type: "text", text: "three" }] },
+    );
+    expect(items).toEqual([
+      message("system", "one"),
+      message("user", "two"),
+      message("developer", [{ type: "input_text", text: "three" }]),
+    ]);
+  });
+
+  test("a user's parts cross one by one", () => {
+    const breakpoint = { prompt_cache_breakpoint: { mode: "explicit" } };
+    const [item] = convertMessages({
+      role: "user",
+      content: [
+        { type: "text", text: "look", ...breakpoint },
+        { type: "image_url", image_url: { url: "https://example.com/a.png", detail: "high" } },
+        { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } },
+        { type: "file", file: { file_id: "file-1" } },
+        { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,AA==" } },
+      ],
+    });
+    expect(item?.["content"]).toEqual([
+      { type: "input_text", text: "look", ...breakpoint },
+      { type: "input_image", image_url: "https://example.com/a.png", detail: "high" },
+      { type: "input_image", image_url: "data:image/png;base64,AA==", detail: "auto" },
+      { type: "input_file", file_id: "file-1" },
+      { type: "input_file", filename: "a.pdf", file_data: "data:application/pdf;base64,AA==" },
+    ]);
+  });
+
+  test("what the assistant said goes before its calls, and outputs have the type of their call", () => {
+    const custom = { id: "c2", type: "custom", custom: { name: "sql", input: "SELECT 1" } };
+    const items = convertMessages(
+      { role: "user", content: "go" },
+      { role: "assistant", content: "Wait.", tool_calls: [call("c1"), custom], refusal: null },
+      { role: "tool", tool_call_id: "c2", content: "1" },
+      { role: "tool", tool_call_id: "c1", content: [{ type: "text", text: "ok" }], name: "f" },
+    );
+    expect(items.slice(1)).toEqual([
+      message("assistant", "Wait."),
+      { type: "function_call", call_id: "c1", name: "f", arguments: "{}" },
+      { type: "custom_tool_call", call_id: "c2", name: "sql", input: "SELECT 1" },
+      { type: "custom_tool_call_output", call_id: "c2", output: "1" },
+      { type: "function_call_output", call_id: "c1", output: [{ type: "input_text", text: "ok" }] },
+    ]);
+  });
+
+  test("a silent assistant with calls is no message", () => {
+    for (const content of [null, "", undefined]) {
+      const items = convertMessages(
+        {
+          role: "assistant",
+          content,
+          tool_calls: [{ ...call("c"), function: { name: "f", arguments: "" } }],
+        },
+        { role: "tool", tool_call_id: "c", content: "" },
+      );
+      expect(items).toEqual([
+        { type: "function_call", call_id: "c", name: "f", arguments: "{}" },
+        { type: "function_call_output", call_id: "c", output: "" },
+      ]);
+    }
+  });
+
+  test("refusals are parts of what the assistant said", () => {
+    const refusal = { type: "refusal", refusal: "No." };
+    expect(convertMessages({ role: "assistant", content: null, refusal: "No." })).toEqual([
+      message("assistant", [refusal]),
+    ]);
+    const parts = [{ type: "text", text: "Hm." }, refusal];
+    expect(convertMessages({ role: "assistant", content: parts })).toEqual([
+      message("assistant", [{ type: "output_text", text: "Hm." }, refusal]),
+    ]);
+  });
+
+  test("what clients echo of an answer, and names, are accepted without effect", () => {
+    const echoed = {
+      annotations: [],
+      reasoning_content: "hm",
+      reasoning_details: [],
+      audio: null,
+      function_call: null,
+      tool_calls: null,
+      parsed: null,
+      refusal: null,
+      name: "bot",
+    };
+    expect(convertMessages({ role: "assistant", content: "Hi", ...echoed })).toEqual([
+      message("assistant", "Hi"),
+    ]);
+  });
+
+  test("a legacy call gets an id from its place, and its result finds it", () => {
+    const items = convertMessages(
+      { role: "user", content: "go" },
+      { role: "assistant", content: null, function_call: { name: "f", arguments: '{"a":1}' } },
+      { role: "function", name: "f", content: "done" },
+    );
+    expect(items.slice(1)).toEqual([
+      { type: "function_call", call_id: "call_legacy_1", name: "f", arguments: '{"a":1}' },
+      { type: "function_call_output", call_id: "call_legacy_1", output: "done" },
+    ]);
+  });
+
+  test("a long call id is shortened alike in call and output", () => {
+    const id = "x".repeat(200);
+    const [, asked, answered] = convertMessages(
+      { role: "user", content: "go" },
+      { role: "assistant", tool_calls: [call(id)] },
+      { role: "tool", tool_call_id: id, content: "" },
+    );
+    expect(asked?.["call_id"]).toHaveLength(64);
+    expect(answered?.["call_id"]).toBe(asked?.["call_id"]);
+  });
+
+  const user = { role: "user", content: "go" };
+  const asking = { role: "assistant", tool_calls: [call("c1"), call("c2")] };
+  const refused: [messages: Json[], param: string, code: string][] = [
+    [[{ role: "robot", content: "x" }], "messages[0].role", "invalid_value"],
+    [[{ content: "x" }], "messages[0].role", "missing_required_parameter"],
+    [[{ role: "user", content: null }], "messages[0].content", "invalid_type"],
+    [[{ role: "user" }], "messages[0].content", "missing_required_parameter"],
+    [[{ role: "user", content: [] }], "messages[0].content", "empty_array"],
+    [[{ role: "assistant", content: null }], "messages[0].content", "invalid_type"],
+    [[{ role: "assistant", content: "x", audio: { id: "a" } }], "messages[0].audio", "unsupported_parameter"],
+    [[{ ...user, cache_control: {} }], "messages[0].cache_control", "unknown_parameter"],
+    [[{ role: "user", content: [{ type: "video" }] }], "messages[0].content[0].type", "invalid_value"],
+    [[{ role: "system", content: [{ type: "image_url" }] }], "messages[0].content[0].type", "invalid_value"],
+    [
+      [{ role: "user", content: [{ type: "image_url", image_url: "https://x" }] }],
+      "messages[0].content[0].image_url",
+      "invalid_type",
+    ],
+    [
+      [{ role: "user", content: [{ type: "text", text: "x", cache_control: {} }] }],
+      "messages[0].content[0].cache_control",
+      "unknown_parameter",
+    ],
+    [
+      [{ role: "user", content: [{ type: "input_audio", input_audio: { data: "", format: "mp3" } }] }],
+      "messages[0]",
+      "invalid_value",
+    ],
+    [[user, { role: "tool", tool_call_id: "c1", content: "" }], "messages[1].role", "invalid_value"],
+    [
+      [user, asking, { role: "tool", tool_call_id: "c1", content: "" }, user],
+      "messages[3].role",
+      "invalid_value",
+    ],
+    [[user, asking], "messages[1].role", "invalid_value"],
+    [[user, { role: "assistant", tool_calls: [] }], "messages[1].tool_calls", "empty_array"],
+    [
+      [user, { role: "assistant", tool_calls: [call("c1"), call("c1")] }],
+      "messages[1].tool_calls[1].id",
+      "invalid_value",
+    ],
+    [
+      [
+        user,
+        { role: "assistant", tool_calls: [{ type: "function", function: { name: "f", arguments: "" } }] },
+      ],
+      "messages[1].tool_calls[0].id",
+      "missing_required_parameter",
+    ],
+    [
+      [user, { role: "assistant", tool_calls: [{ ...call("c1"), custom: { name: "c", input: "" } }] }],
+      "messages[1].tool_calls[0].custom",
+      "unknown_parameter",
+    ],
+    [
+      [
+        {
+          role: "assistant",
+          content: [{ type: "text", text: "x", prompt_cache_breakpoint: { mode: "explicit" } }],
+        },
+      ],
+      "messages[0].content[0].prompt_cache_breakpoint",
+      "unsupported_parameter",
+    ],
+    [[user, { role: "function", name: "f", content: "x" }], "messages[1].role", "invalid_value"],
+    [
+      [{ role: "assistant", function_call: { name: "f", arguments: "" } }, user],
+      "messages[1].role",
+      "invalid_value",
+    ],
+    [
+      [user, { role: "assistant", tool_calls: [{ id: "c", type: "mcp" }] }],
+      "messages[1].tool_calls[0].type",
+      "invalid_value",
+    ],
+  ];
+  for (const [messages, param, code] of refused) {
+    test(`${JSON.stringify(messages).slice(0, 90)} is refused for ${param}`, () => {
+      expect(refuseAsk({ messages })).toMatchObject({ status: 400, param, code });
+    });
+  }
+});
+
+describe("tools and their choice", () => {
+  const tools = [{ type: "function", function: { name: "f", description: "d" } }];
+
+  test("a custom tool's grammar is flattened twice", () => {
+    const grammar = { syntax: "lark", definition: "start: WORD" };
+    const custom = { name: "c", description: "d", format: { type: "grammar", grammar } };
+    expect(convert({ tools: [{ type: "custom", custom }] })["tools"]).toEqual([
+      { type: "custom", name: "c", description: "d", format: { type: "grammar", ...grammar } },
+    ]);
+  });
+
+  const named = { type: "function", function: { name: "f" } };
+  const choices: [chat: unknown, upstream: unknown][] = [
+    ["none", "none"],
+    ["auto", "auto"],
+    ["required", "required"],
+    [named, { type: "function", name: "f" }],
+    [
+      { type: "custom", custom: { name: "c" } },
+      { type: "custom", name: "c" },
+    ],
+    [
+      { type: "allowed_tools", allowed_tools: { mode: "auto", tools: [named] } },
+      { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "f" }] },
+    ],
+  ];
+  for (const [chat, upstream] of choices) {
+    test(`${JSON.stringify(chat)} becomes ${JSON.stringify(upstream)}`, () => {
+      expect(convert({ tools, tool_choice: chat })["tool_choice"]).toEqual(upstream);
+      expect(convert({ tools, parallel_tool_calls: false })["parallel_tool_calls"]).toBe(false);
+    });
+  }
+
+  test("a custom tool may take plain text, and nothing but text and grammars", () => {
+    const custom = (format: Json): Json => ({ tools: [{ type: "custom", custom: { name: "c", format } }] });
+    expect(convert(custom({ type: "text" }))["tools"][0].format).toEqual({ type: "text" });
+    const path = "tools[0].custom.format";
+    expect(refuseAsk(custom({ type: "xml" }))).toMatchObject({
+      param: `${path}.type`,
+      code: "invalid_value",
+    });
+  });
+
+  test("an unknown choice is refused", () => {
+    expect(refuseAsk({ tools, tool_choice: { type: "mcp" } })).toMatchObject({ param: "tool_choice.type" });
+    expect(refuseAsk({ tools, tool_choice: "any" })).toMatchObject({
+      param: "tool_choice",
+      code: "invalid_value",
+    });
+    expect(refuseAsk({ tools, tool_choice: { type: "function", name: "f" } })).toMatchObject({
+      param: "tool_choice.name",
+      code: "unknown_parameter",
+    });
+  });
+
+  test("a legacy choice names a function", () => {
+    const functions = [{ name: "f" }];
+    expect(convert({ functions, function_call: { name: "f" } })["tool_choice"]).toEqual({
+      type: "function",
+      name: "f",
+    });
+    expect(isObject(convert({ functions })["tool_choice"])).toBe(false);
+  });
+});

@@ -1,0 +1,738 @@
+// Streams of hand-made events: what no recording has, and how upstreams misbehave.
+
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { blameUpstream } from "../../../../src/bridges/responses-to-chat/errors.ts";
+import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
+import {
+  type ChatStream,
+  type Emitted,
+  openChatStream,
+} from "../../../../src/bridges/responses-to-chat/response/stream.ts";
+import { accumulate, type Json } from "../accumulate.ts";
+import { PLAIN } from "../recordings.ts";
+import { findFaults, schemasAbsent } from "../schemas.ts";
+
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+const frame = (event: Json): string => `event: ${event["type"]}\ndata: ${JSON.stringify(event)}\n\n`;
+
+const RESPONSE = {
+  id: "resp_1",
+  created_at: 100.9,
+  model: "m-1",
+  status: "in_progress",
+  service_tier: "auto",
+};
+const USAGE = {
+  input_tokens: 10,
+  output_tokens: 5,
+  total_tokens: 15,
+  input_tokens_details: { cached_tokens: 4, cache_write_tokens: 2 },
+  output_tokens_details: { reasoning_tokens: 3 },
+};
+const created = { type: "response.created", response: { ...RESPONSE, output: [] } };
+
+function end(output: Json[], more: Json = {}): Json {
+  const status = more["status"] ?? "completed";
+  const response = { ...RESPONSE, service_tier: "default", usage: USAGE, output, ...more, status };
+  return { type: status === "incomplete" ? "response.incomplete" : "response.completed", response };
+}
+
+const words = (...deltas: string[]) => ({ deltas });
+type Said = { deltas: string[] };
+
+/** The events with which an item comes: added, deltas, done. */
+function stream(item: Json, index: number, { deltas }: Said, type: string, more: Json = {}): Json[] {
+  const place = { output_index: index, item_id: item["id"] };
+  const empty = {
+    ...item,
+    content: [],
+    summary: [],
+    ...("arguments" in item ? { arguments: "" } : {}),
+    ...("input" in item ? { input: "" } : {}),
+  };
+  return [
+    { type: "response.output_item.added", output_index: index, item: empty },
+    ...deltas.map((delta) => ({ type, ...place, delta, ...more })),
+    { type: "response.output_item.done", output_index: index, item },
+  ];
+}
+
+function message(id: string, text: string, more: Json = {}): Json {
+  return {
+    type: "message",
+    id,
+    role: "assistant",
+    content: [{ type: "output_text", text, annotations: [], logprobs: [] }],
+    ...more,
+  };
+}
+function call(id: string, name: string, input: string): Json {
+  return { type: "function_call", id: `fc_${id}`, call_id: id, name, arguments: input };
+}
+const TEXT = "response.output_text.delta";
+const ARGUMENTS = "response.function_call_arguments.delta";
+
+function run(events: Json[], context = PLAIN): Emitted {
+  const chat = openChatStream(context);
+  const first = chat.push(encode(events.map(frame).join("")));
+  const last = chat.end();
+  return { ...last, text: first.text + last.text };
+}
+
+/** The completion that a stream adds up to; it must be what the whole reply says. */
+function complete(events: Json[], context = PLAIN): Json {
+  const { text, phase } = run(events, context);
+  expect(phase).toBe("done");
+  const { chunks, completion } = accumulate(text);
+  if (!schemasAbsent) {
+    for (const chunk of chunks) expect(findFaults("CreateChatCompletionStreamResponse", chunk)).toEqual([]);
+  }
+  const { object: _, ...whole } = JSON.parse(convertReply(events.at(-1)?.["response"], context).body);
+  expect(completion).toEqual(whole);
+  return completion;
+}
+
+describe("what is told", () => {
+  test("text, with usage in full and the tier that was served", () => {
+    const item = message("a", "Hello you");
+    const completion = complete([created, ...stream(item, 0, words("Hello", "", " you"), TEXT), end([item])]);
+    expect(completion).toMatchObject({
+      id: "chatcmpl-1",
+      created: 100,
+      model: "m-1",
+      service_tier: "default",
+    });
+    expect(completion["usage"]).toEqual({
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      total_tokens: 15,
+      prompt_tokens_details: { cached_tokens: 4, audio_tokens: 0, cache_write_tokens: 2 },
+      completion_tokens_details: {
+        reasoning_tokens: 3,
+        audio_tokens: 0,
+        accepted_prediction_tokens: 0,
+        rejected_prediction_tokens: 0,
+      },
+    });
+  });
+
+  test("no usage chunk unless it was asked for, and then even for an empty answer", () => {
+    const { text } = run([created, end([])], { ...PLAIN, includeUsage: false });
+    expect(text).not.toContain("usage");
+    const { chunks, completion } = accumulate(run([created, end([])]).text);
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 15 } });
+    expect(completion["choices"][0]).toMatchObject({ message: { content: "" }, finish_reason: "stop" });
+  });
+
+  test("parallel calls, custom ones among them, by the ids that results must name", () => {
+    const first = call("call_a", "f", '{"a":1}');
+    const second = {
+      type: "custom_tool_call",
+      id: "ct_1",
+      call_id: "call_b",
+      name: "sql",
+      input: "SELECT 1",
+    };
+    const events = [
+      created,
+      ...stream(first, 0, words('{"a"', ":1}"), ARGUMENTS),
+      ...stream(second, 1, words("SELECT ", "1"), "response.custom_tool_call_input.delta"),
+      end([first, second]),
+    ];
+    const [choice] = complete(events)["choices"];
+    expect(choice.finish_reason).toBe("tool_calls");
+    expect(choice.message.content).toBeNull();
+    expect(choice.message.tool_calls).toEqual([
+      { id: "call_a", type: "function", function: { name: "f", arguments: '{"a":1}' } },
+      { id: "call_b", type: "custom", custom: { name: "sql", input: "SELECT 1" } },
+    ]);
+    expect(complete(events, { ...PLAIN, forced: true })["choices"][0].finish_reason).toBe("stop");
+  });
+
+  test("the first call of a legacy answer, and no other", () => {
+    const [first, second] = [call("a", "f", "{}"), call("b", "g", "{}")];
+    const events = [
+      created,
+      ...stream(first, 0, words("{}"), ARGUMENTS),
+      ...stream(second, 1, words("{}"), ARGUMENTS),
+      end([first, second]),
+    ];
+    const [choice] = complete(events, { ...PLAIN, legacy: true })["choices"];
+    expect(choice.message).toEqual({
+      role: "assistant",
+      content: null,
+      function_call: { name: "f", arguments: "{}" },
+      refusal: null,
+      annotations: [],
+    });
+    expect(choice.finish_reason).toBe("function_call");
+    expect(complete(events, { ...PLAIN, legacy: true, forced: true })["choices"][0].finish_reason).toBe(
+      "stop",
+    );
+  });
+
+  const [one, two] = [message("a", "One."), message("b", "Two.")];
+  const both = [
+    created,
+    ...stream(one, 0, words("One."), TEXT),
+    ...stream(two, 1, words("Tw", "o."), TEXT),
+    end([one, two]),
+  ];
+
+  test("several messages, joined", () => {
+    expect(complete(both)["choices"][0].message.content).toBe("One.\n\nTwo.");
+    const content = [{ type: "refusal", refusal: "No." }, ...message("b", "Two.")["content"]];
+    const refusing = { ...message("b", "Two."), content };
+    const [added, ...told] = stream(refusing, 1, words("Two."), TEXT);
+    const refused = { type: "response.refusal.delta", output_index: 1, item_id: "b", delta: "No." };
+    const events = [created, ...stream(one, 0, words("One."), TEXT), added ?? {}, refused, ...told];
+    expect(complete([...events, end([one, refusing])])["choices"][0].message).toMatchObject({
+      content: "One.\n\nTwo.",
+      refusal: "No.",
+    });
+  });
+
+  test("the first message alone under a JSON format", () => {
+    expect(complete(both, { ...PLAIN, json: true })["choices"][0].message.content).toBe("One.");
+  });
+
+  test("under a JSON format not the commentary before the answer", () => {
+    const aside = message("a", "Let me see.", { phase: "commentary" });
+    const events = [
+      created,
+      ...stream(aside, 0, words("Let me see."), TEXT),
+      ...stream(two, 1, words("Two."), TEXT),
+      end([aside, two]),
+    ];
+    expect(complete(events, { ...PLAIN, json: true })["choices"][0].message.content).toBe("Two.");
+    expect(complete(events)["choices"][0].message.content).toBe("Let me see.\n\nTwo.");
+  });
+
+  test("reasoning, all its parts, without a gap before the first or behind the last", () => {
+    const thought = {
+      type: "reasoning",
+      id: "r",
+      summary: [
+        { type: "summary_text", text: "A" },
+        { type: "summary_text", text: "" },
+        { type: "summary_text", text: "B" },
+      ],
+    };
+    const raw = { type: "reasoning", id: "q", summary: [], content: [{ type: "reasoning_text", text: "C" }] };
+    const part = (index: number, delta: string) => ({
+      type: "response.reasoning_summary_text.delta",
+      item_id: "r",
+      output_index: 0,
+      summary_index: index,
+      delta,
+    });
+    const events = [
+      created,
+      { type: "response.output_item.added", output_index: 0, item: { ...thought, summary: [] } },
+      part(0, "A"),
+      part(1, ""),
+      part(2, "B"),
+      { type: "response.output_item.done", output_index: 0, item: thought },
+      ...stream(raw, 1, words("C"), "response.reasoning_text.delta", { content_index: 0 }),
+      ...stream(one, 2, words("One."), TEXT),
+      end([thought, raw, one]),
+    ];
+    const { message: told } = complete(events)["choices"][0];
+    expect(told).toMatchObject({ reasoning_content: "A\n\nB\n\nC", content: "One." });
+  });
+
+  test("reasoning alone, cut by the cap, is an empty text of finish length", () => {
+    const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "A" }] };
+    const events = [
+      created,
+      ...stream(thought, 0, words("A"), "response.reasoning_summary_text.delta", { summary_index: 0 }),
+      end([thought], { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } }),
+    ];
+    const [choice] = complete(events)["choices"];
+    expect(choice).toMatchObject({
+      message: { content: "", reasoning_content: "A" },
+      finish_reason: "length",
+    });
+  });
+
+  test("a refusal, with content null and finish stop", () => {
+    const item = {
+      type: "message",
+      id: "a",
+      role: "assistant",
+      content: [{ type: "refusal", refusal: "I can't." }],
+    };
+    const events = [
+      created,
+      ...stream(item, 0, words("I ", "can't."), "response.refusal.delta"),
+      end([item]),
+    ];
+    const [choice] = complete(events)["choices"];
+    expect(choice).toMatchObject({ message: { content: null, refusal: "I can't." }, finish_reason: "stop" });
+  });
+
+  test("an unfinished answer's reason, and its usage", () => {
+    const unfinished = (reason: string | null) => {
+      const details = { status: "incomplete", incomplete_details: reason === null ? null : { reason } };
+      return complete([created, ...stream(one, 0, words("One."), TEXT), end([one], details)]);
+    };
+    expect(unfinished("max_output_tokens")["choices"][0].finish_reason).toBe("length");
+    expect(unfinished("content_filter")["choices"][0].finish_reason).toBe("content_filter");
+    expect(unfinished("other")["choices"][0].finish_reason).toBe("stop");
+    expect(unfinished(null)["usage"].total_tokens).toBe(15);
+  });
+
+  test("citations of the web, counted in the whole text; those of files not", () => {
+    const web = {
+      type: "url_citation",
+      start_index: 0,
+      end_index: 4,
+      title: "T",
+      url: "https://example.com",
+    };
+    const cited = (id: string, text: string) =>
+      message(id, text, {
+        content: [
+          {
+            type: "output_text",
+            text,
+            annotations: [web, { type: "file_citation", file_id: "f", index: 0, filename: "x" }],
+          },
+        ],
+      });
+    const [first, second] = [cited("a", "Ünd 😀."), cited("b", "Two.")];
+    const events = [
+      created,
+      ...stream(first, 0, words("Ünd 😀."), TEXT),
+      ...stream(second, 1, words("Two."), TEXT),
+      end([first, second]),
+    ];
+    const { message: told } = complete(events)["choices"][0];
+    expect(told.annotations).toEqual([
+      {
+        type: "url_citation",
+        url_citation: { start_index: 0, end_index: 4, title: "T", url: "https://example.com" },
+      },
+      {
+        type: "url_citation",
+        url_citation: { start_index: 8, end_index: 12, title: "T", url: "https://example.com" },
+      },
+    ]);
+  });
+
+  test("log probabilities where they were asked for, null bytes where there are none", () => {
+    const logprobs = [
+      { token: "One.", logprob: -0.5, top_logprobs: [{ token: "One.", logprob: -0.5, bytes: [79] }] },
+    ];
+    const item = message("a", "One.", {
+      content: [{ type: "output_text", text: "One.", annotations: [], logprobs }],
+    });
+    const events = [created, ...stream(item, 0, words("One."), TEXT, { logprobs }), end([item])];
+    const [choice] = complete(events, { ...PLAIN, logprobs: true })["choices"];
+    expect(choice.logprobs).toEqual({
+      content: [
+        {
+          token: "One.",
+          logprob: -0.5,
+          bytes: null,
+          top_logprobs: [{ token: "One.", logprob: -0.5, bytes: [79] }],
+        },
+      ],
+      refusal: null,
+    });
+    expect(complete(events)["choices"][0].logprobs).toBeNull();
+    const called = call("call_a", "f", "{}");
+    const calling = [created, ...stream(called, 0, words("{}"), ARGUMENTS), end([called])];
+    expect(complete(calling, { ...PLAIN, logprobs: true })["choices"][0].logprobs).toEqual({
+      content: [],
+      refusal: null,
+    });
+  });
+
+  test("metadata and moderation of a request that asked for them", () => {
+    const verdict = {
+      type: "moderation_result",
+      model: "omni",
+      flagged: false,
+      categories: {},
+      category_scores: {},
+      category_applied_input_types: {},
+    };
+    const moderation = { input: verdict, output: { type: "error", code: "x", message: "y" } };
+    const completion = complete([
+      created,
+      ...stream(one, 0, words("One."), TEXT),
+      end([one], { metadata: { a: "b" }, moderation }),
+    ]);
+    expect(completion["metadata"]).toEqual({ a: "b" });
+    expect(completion["moderation"]).toEqual({
+      input: { type: "moderation_results", model: "omni", results: [verdict] },
+      output: moderation.output,
+    });
+  });
+
+  test("each event at once, as it comes", () => {
+    const chat = openChatStream(PLAIN);
+    const told = stream(one, 0, words("On", "e."), TEXT).map(
+      (event) => accumulate(chat.push(encode(frame(event))).text).chunks.length,
+    );
+    expect(told).toEqual([0, 2, 1, 0]);
+  });
+});
+
+describe("upstreams that do it their own way", () => {
+  const one = message("a", "One.");
+  const tool = call("call_a", "f", '{"a":1}');
+  const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "Hm." }] };
+  const expected = { content: "One.", reasoning_content: "Hm." };
+
+  test("no deltas: the finished items are told", () => {
+    const items = [thought, one, tool];
+    const done = items.map((item, index) => ({
+      type: "response.output_item.done",
+      output_index: index,
+      item,
+    }));
+    const [choice] = complete([created, ...done, end(items)])["choices"];
+    expect(choice).toMatchObject({
+      message: { ...expected, tool_calls: [{ id: "call_a" }] },
+      finish_reason: "tool_calls",
+    });
+  });
+
+  test("nothing but the end: its output is told", () => {
+    const [choice] = complete([end([thought, one, tool])])["choices"];
+    expect(choice).toMatchObject({
+      message: { ...expected, tool_calls: [{ id: "call_a" }] },
+      finish_reason: "tool_calls",
+    });
+  });
+
+  test("words as they come, calls only in the end: the calls are told there", () => {
+    const spoken = stream(one, 0, words("One."), TEXT);
+    const [choice] = complete([created, ...spoken, end([one, tool])])["choices"];
+    expect(choice).toMatchObject({
+      message: { tool_calls: [{ id: "call_a" }] },
+      finish_reason: "tool_calls",
+    });
+  });
+
+  test("thoughts as they come, words only in the end: the words are told there", () => {
+    const thinking = stream(thought, 0, words("Hm."), "response.reasoning_summary_text.delta", {
+      summary_index: 0,
+    });
+    const [choice] = complete([created, ...thinking, end([thought, one])])["choices"];
+    expect(choice.message).toMatchObject(expected);
+  });
+
+  test("a call that is named as it comes, and its arguments only in the end", () => {
+    const added = { ...tool, id: "i1", arguments: "" };
+    const events = [
+      created,
+      { type: "response.output_item.added", output_index: 0, item: added },
+      end([{ ...tool, id: "i2" }]),
+    ];
+    expect(complete(events)["choices"][0].message.tool_calls).toHaveLength(1);
+  });
+
+  test("an end without output: what was finished before counts", () => {
+    const cited = message("a", "One.", {
+      content: [
+        {
+          type: "output_text",
+          text: "One.",
+          annotations: [{ type: "url_citation", start_index: 0, end_index: 3, title: "", url: "https://x" }],
+        },
+      ],
+    });
+    const { text } = run([
+      created,
+      ...stream(cited, 0, words("One."), TEXT),
+      ...stream(tool, 1, words('{"a":1}'), ARGUMENTS),
+      end([]),
+    ]);
+    const [choice] = accumulate(text).completion["choices"];
+    expect(choice.finish_reason).toBe("tool_calls");
+    expect(choice.message.annotations).toHaveLength(1);
+  });
+
+  test("arguments only when done", () => {
+    const events = [
+      created,
+      { type: "response.output_item.added", output_index: 0, item: { ...tool, arguments: "" } },
+      {
+        type: "response.function_call_arguments.done",
+        output_index: 0,
+        item_id: "fc_call_a",
+        arguments: '{"a":1}',
+      },
+      { type: "response.output_item.done", output_index: 0, item: tool },
+      end([tool]),
+    ];
+    expect(complete(events)["choices"][0].message.tool_calls[0].function.arguments).toBe('{"a":1}');
+  });
+
+  test("arguments of a call that was never added come with its end", () => {
+    const events = [
+      created,
+      { type: ARGUMENTS, output_index: 0, item_id: "fc_call_a", delta: '{"a":1}' },
+      { type: "response.output_item.done", output_index: 0, item: tool },
+      end([tool]),
+    ];
+    expect(complete(events)["choices"][0].message.tool_calls).toHaveLength(1);
+  });
+
+  test("words of a message that was never added are told all the same", () => {
+    const events = [created, { type: TEXT, output_index: 0, item_id: "a", delta: "One." }, end([one])];
+    expect(complete(events)["choices"][0].message.content).toBe("One.");
+  });
+
+  test("new ids with each event: the place counts", () => {
+    let fresh = 0;
+    const rotate = (event: Json): Json => {
+      const item = event["item"] && { ...event["item"], id: `i${fresh++}` };
+      return { ...event, item_id: `i${fresh++}`, ...(item ? { item } : {}) };
+    };
+    const other = call("call_b", "g", "{}");
+    const events = [
+      ...stream(tool, 0, words('{"a"', ":1}"), ARGUMENTS),
+      ...stream(other, 1, words("{}"), ARGUMENTS),
+    ];
+    const [choice] = complete([created, ...events.map(rotate), end([tool, other])])["choices"];
+    expect(choice.message.tool_calls).toHaveLength(2);
+  });
+
+  test("every place 0: the ids count", () => {
+    const other = call("call_b", "g", "{}");
+    const [a, a1, a2, b, ...rest] = [
+      ...stream(tool, 0, words('{"a"', ":1}"), ARGUMENTS).slice(0, 3),
+      ...stream(other, 0, words("{}"), ARGUMENTS),
+    ];
+    const [choice] = complete(
+      [created, a, b, a1, a2, ...rest, end([tool, other])].filter((event) => event !== undefined),
+    )["choices"];
+    expect(choice.message.tool_calls.map((each: Json) => each["function"].arguments)).toEqual([
+      '{"a":1}',
+      "{}",
+    ]);
+  });
+
+  test("events that nobody has invented yet, keep-alives and a [DONE] are passed over", () => {
+    const strange = [
+      { type: "keepalive", sequence_number: 1 },
+      { type: "response.dream.delta", delta: "zzz" },
+      { type: "toString" },
+      { type: "response.output_item.added", output_index: 5, item: { type: "dream", id: "d" } },
+      { type: TEXT, item_id: "a", output_index: 0, delta: 5 },
+    ];
+    const events = [created, ...strange, ...stream(one, 0, words("One."), TEXT), end([one])];
+    expect(complete(events)["choices"][0].message.content).toBe("One.");
+    const chat = openChatStream(PLAIN);
+    expect(chat.push(encode("data: [DONE]\n\ndata: 5\n\n: hi\n\n"))).toEqual({
+      text: "",
+      phase: "held",
+      refusal: null,
+    });
+  });
+
+  test("status incomplete in an event that says completed is incomplete", () => {
+    const event = {
+      ...end([one], { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } }),
+      type: "response.completed",
+    };
+    expect(complete([created, event])["choices"][0].finish_reason).toBe("length");
+  });
+});
+
+describe("failures", () => {
+  const failed = {
+    type: "response.failed",
+    response: { ...RESPONSE, status: "failed", error: { code: "rate_limit_exceeded", message: "slow down" } },
+  };
+  const nested = {
+    type: "error",
+    error: { type: "server_error", code: "server_error", message: "oops", param: null },
+  };
+  const flat = { type: "error", code: "server_error", message: "oops", param: "input" };
+  const added = {
+    type: "response.output_item.added",
+    output_index: 0,
+    item: { type: "message", id: "a", content: [] },
+  };
+
+  const push = (chat: ChatStream, ...events: Json[]): Emitted =>
+    chat.push(encode(events.map(frame).join("")));
+
+  test("the head is held until the model begins to answer", () => {
+    const chat = openChatStream(PLAIN);
+    expect(
+      push(chat, created, { type: "response.in_progress", response: RESPONSE }, { type: "keepalive" }).phase,
+    ).toBe("held");
+    expect(push(chat, added)).toEqual({ text: "", phase: "open", refusal: null });
+  });
+
+  test("before that a failure is an HTTP error, told once", () => {
+    for (const event of [failed, nested, flat]) {
+      const chat = openChatStream(PLAIN);
+      const first = push(chat, created, event, failed);
+      expect(first.phase).toBe("refused");
+      expect(first.text).toBe("");
+      expect(first.refusal?.status).toBe(event === failed ? 429 : 500);
+      expect(push(chat, failed, end([]))).toEqual(first);
+      expect(chat.end()).toEqual(first);
+    }
+  });
+
+  test("after that it is an error frame, told once, and nothing follows", () => {
+    for (const event of [failed, nested, flat]) {
+      const { text, phase } = run([
+        created,
+        ...stream(message("a", "One."), 0, words("One."), TEXT).slice(0, 2),
+        event,
+        failed,
+        end([]),
+      ]);
+      expect(phase).toBe("broken");
+      const { chunks, error, done } = accumulate(text);
+      expect(chunks).toHaveLength(2);
+      expect(done).toBe(false);
+      expect(error?.["code"]).toBe(event === failed ? "rate_limit_exceeded" : "server_error");
+      expect(error?.["param"]).toBe(event === flat ? "messages" : null);
+      expect(text.match(/"error"/g)).toHaveLength(1);
+    }
+  });
+
+  test("an error that doesn't say that it is one, as relays send it, is told all the same", () => {
+    const error = { message: "oops", param: null, code: "server_error", type: "server_error" };
+    for (const bytes of [
+      `data: ${JSON.stringify({ error })}\n\n`,
+      `event: error\ndata: ${JSON.stringify(error)}\n\n`,
+    ]) {
+      const early = openChatStream(PLAIN).push(encode(bytes));
+      expect(early.refusal).toEqual({ status: 500, body: JSON.stringify({ error }) });
+      const late = openChatStream(PLAIN);
+      push(late, created, added);
+      expect(accumulate(late.push(encode(bytes)).text).error).toEqual(error);
+    }
+  });
+
+  test("a response that failed is no answer, whatever the event calls it", () => {
+    const contrary = { ...failed, type: "response.completed" };
+    expect(run([created, contrary]).phase).toBe("broken");
+    const { text } = run([created, added, { ...end([]), ...contrary }]);
+    expect(accumulate(text).error).toMatchObject({ code: "rate_limit_exceeded" });
+    expect(accumulate(text).done).toBe(false);
+  });
+
+  test("an upstream that just ends is an error", () => {
+    const early = run([created]);
+    expect(early.phase).toBe("refused");
+    expect(early.refusal?.status).toBe(502);
+    const late = run([created, added]);
+    expect(late.phase).toBe("broken");
+    expect(accumulate(late.text).error).toMatchObject({ code: "upstream_closed", type: "server_error" });
+  });
+
+  test("a fault that the gateway knows of is told as what it is", () => {
+    const fault = blameUpstream(504, "upstream_timeout", "The upstream fell silent.");
+    const chat = openChatStream(PLAIN);
+    push(chat, created, added);
+    expect(accumulate(chat.end(fault).text).error).toMatchObject({ code: "upstream_timeout" });
+    expect(openChatStream(PLAIN).end(fault).refusal?.status).toBe(504);
+  });
+
+  test("a fault after the end changes nothing", () => {
+    const chat = openChatStream(PLAIN);
+    push(chat, created, end([]));
+    expect(chat.end(blameUpstream(502, "upstream_cut", ""))).toEqual({
+      text: "",
+      phase: "done",
+      refusal: null,
+    });
+  });
+
+  test("an event that never ends is given up", () => {
+    const chat = openChatStream(PLAIN);
+    push(chat, created);
+    const { phase, refusal } = chat.push(new Uint8Array(65 * 1024 * 1024).fill(0x78));
+    expect(phase).toBe("refused");
+    expect(refusal?.status).toBe(502);
+  });
+
+  test("an event that is no JSON breaks the stream", () => {
+    const chat = openChatStream(PLAIN);
+    push(chat, created, added);
+    const { text, phase } = chat.push(encode("data: {broken\n\n"));
+    expect(phase).toBe("broken");
+    expect(accumulate(text).error).toMatchObject({ code: "upstream_invalid" });
+  });
+});
+
+test("an answer that does not say who it is and when it was made is named after its request", () => {
+  const bare = { model: "m-1", status: "completed", output: [], usage: USAGE };
+  const named = { id: "chatcmpl-asked", created: 1_700_000_000 };
+  const { completion } = accumulate(run([{ type: "response.completed", response: bare }]).text);
+  expect(completion).toMatchObject(named);
+  expect(JSON.parse(convertReply(bare, PLAIN).body)).toMatchObject(named);
+});
+
+describe("deltas of several items", () => {
+  const reasoning = { type: "reasoning", id: "r", summary: [] };
+  const kinds: [type: string, item: Json, more: Json][] = [
+    [TEXT, message("a", ""), { content_index: 0 }],
+    ["response.refusal.delta", message("a", ""), { content_index: 0 }],
+    ["response.reasoning_summary_text.delta", reasoning, { summary_index: 0 }],
+    ["response.reasoning_text.delta", reasoning, { content_index: 0 }],
+    [ARGUMENTS, call("c", "f", ""), {}],
+    [
+      "response.custom_tool_call_input.delta",
+      { type: "custom_tool_call", id: "ct", call_id: "c", name: "n" },
+      {},
+    ],
+  ];
+  const deltas = fc.array(
+    fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.constantFrom('","delta":"', "\\", '"', "\n", "😀", "\ud83d", '"item_id":"a"'),
+    ),
+    { minLength: 3 },
+  );
+
+  for (const [type, item, more] of kinds) {
+    test(`convert the same with and without an event name: ${type}`, () => {
+      fc.assert(
+        fc.property(deltas, (texts) => {
+          const place = { item_id: item["id"], output_index: 0, ...more };
+          const events = texts.map((delta) => ({ type, sequence_number: 1, ...place, delta, logprobs: [] }));
+          const opening = { type: "response.output_item.added", output_index: 0, item };
+          const unnamed = (event: Json): string => `data: ${JSON.stringify(event)}\n\n`;
+          const tell = (write: (event: Json) => string): string =>
+            openChatStream(PLAIN).push(encode([opening, ...events].map(write).join(""))).text;
+          expect(tell(frame)).toBe(tell(unnamed));
+        }),
+      );
+    });
+  }
+
+  test("a new part of the reasoning begins a new paragraph; another item continues its own", () => {
+    const say = (id: string, index: number, delta: string, more: Json) => ({
+      type: "response.reasoning_summary_text.delta",
+      item_id: id,
+      output_index: index,
+      ...more,
+      delta,
+    });
+    const events = [
+      created,
+      { type: "response.output_item.added", output_index: 0, item: reasoning },
+      say("r", 0, "A", { summary_index: 0 }),
+      say("r", 0, "B", { summary_index: 0 }),
+      say("r", 0, "C", { summary_index: 1 }),
+      say("r", 0, "D", { summary_index: 1 }),
+      say("s", 1, "E", { summary_index: 1 }),
+    ];
+    const { completion } = accumulate(run([...events, end([])]).text);
+    expect(completion["choices"][0].message.reasoning_content).toBe("AB\n\nCD\n\nE");
+  });
+});

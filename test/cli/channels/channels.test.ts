@@ -1,0 +1,269 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { askGateway } from "../../../src/cli/control.ts";
+import { startDemoUpstream, type DemoUpstream } from "../../../src/demo/upstream.ts";
+import { locateControl, makeControlFolder } from "../../../src/gateway/control/socket.ts";
+import { VERSION } from "../../../src/lib/version.ts";
+import { type InsideGateway, keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
+import { rawRequest } from "../../harness/raw.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { run } from "../driving.ts";
+import { watch } from "../watching.ts";
+
+let upstream: DemoUpstream;
+let folder: TempFolder;
+let gateway: InsideGateway | null = null;
+beforeEach(() => {
+  upstream = startDemoUpstream();
+  folder = makeTempFolder();
+});
+afterEach(async () => {
+  await gateway?.stop();
+  gateway = null;
+  upstream.stop();
+  folder.remove();
+});
+
+/** Two channels in a group; nothing listens behind the second group's only one. */
+function makeChannels(): Record<string, unknown> {
+  const base = makeConfig(upstream);
+  const channel = { platform: "messages", base_url: upstream.url, credential: "xxxx" };
+  return {
+    ...base,
+    channels: {
+      main: channel,
+      spare: { ...channel, priority: 2 },
+      lost: { ...channel, base_url: "http://127.0.0.1:9" },
+    },
+    groups: {
+      messages: { platform: "messages", channels: ["main", "spare"] },
+      other: { platform: "messages", channels: ["lost"], multiplier: "0.5" },
+    },
+    keys: [
+      { name: "messages", group: "messages", secret: keyOf("messages") },
+      { name: "other", group: "other", secret: "sk-other" },
+    ],
+  };
+}
+
+/** On the socket where a gateway of this folder's config would be. */
+function answerInstead(state: unknown): Disposable {
+  const [place] = locateControl(folder.join("ledger.jsonl"));
+  if (place === undefined) throw new Error("there is no place for a control socket");
+  writeFileSync(folder.join("gateway.yaml"), JSON.stringify(makeChannels()), { mode: 0o600 });
+  makeControlFolder(place.folder);
+  const server = Bun.serve({ unix: place.path, fetch: () => Response.json(state) });
+  return { [Symbol.dispose]: () => void server.stop(true) };
+}
+
+test("a gateway of another version is told as one, and what to do", async () => {
+  const known = { version: "0.0.9", channels: [{ name: "main", condition: "splendid" }] };
+  const strange = { recent: [{ what: "a request" }] };
+  for (const words of [["channels"], ["channels", "--json"], ["channels", "probe", "main"], ["top"]]) {
+    for (const [state, named] of [
+      [known, " (version 0.0.9)"],
+      [strange, ""],
+    ] as const) {
+      using _ = answerInstead(state);
+      expect(await run(around(), ...words)).toEqual({
+        status: 1,
+        stdout: "",
+        stderr:
+          `gateway: The running gateway${named} is not of this command's version (${VERSION}), and is not understood: ` +
+          "stop it, and start it again with this one.\n",
+      });
+    }
+  }
+});
+
+test("so is one whose requests are described otherwise", async () => {
+  start();
+  const state = await askGateway(folder.join("ledger.jsonl"), "GET", "/state");
+  await gateway?.stop();
+  gateway = null;
+  using _ = answerInstead(Object.assign({}, state, { version: "7.0.0", recent: [{ what: "a request" }] }));
+  const { stderr, status } = await run(around(), "top", "--json");
+  expect(stderr).toContain("(version 7.0.0) is not of this command's version");
+  expect(status).toBe(1);
+});
+
+function start(): InsideGateway {
+  gateway = startGatewayHere({ config: makeChannels(), folder });
+  return gateway;
+}
+
+const around = () => ({
+  folder: folder.path,
+  env: {
+    GATEWAY_CONFIG: folder.join("gateway.yaml"),
+    ...(process.env["XDG_RUNTIME_DIR"] && { XDG_RUNTIME_DIR: process.env["XDG_RUNTIME_DIR"] }),
+    // What stands in the environment for requests to the world is not for this machine's own sockets.
+    HTTP_PROXY: "http://127.0.0.1:1",
+  },
+});
+
+const ask = (port: number, key = keyOf("messages"), text = "Hello") =>
+  rawRequest(port, {
+    target: "/v1/messages",
+    fields: { "x-api-key": key },
+    body: { model: "claude-haiku-4-5", max_tokens: 9, messages: [{ role: "user", content: text }] },
+  });
+
+describe("gateway channels", () => {
+  test("shows each channel as the running gateway knows it", async () => {
+    const { port } = start();
+    await ask(port);
+    const { status, stdout, stderr } = await run(around(), "channels");
+    expect([status, stderr]).toEqual([0, ""]);
+    const rows = stdout.trimEnd().split("\n");
+    expect(rows).toHaveLength(4);
+    expect(rows[0]).toMatch(
+      /^CHANNEL +PLATFORM +GROUPS +STATE +SINCE +LEFT +OK +FIRST +P95 +REQ\/H +ERR\/H +TODAY/,
+    );
+    expect(rows[1]).toMatch(/^main +messages +messages +available +0s .*100% .* 1 +0 +\$0\.0\d+ +·{11}█$/);
+    expect(rows[2]).toMatch(/^spare +messages +messages +unknown /);
+  });
+
+  test("exit status 1 says that a group has no available channel, and which", async () => {
+    const { port } = start();
+    await ask(port, "sk-other");
+    const { status, stdout, stderr } = await run(around(), "channels", "--json");
+    expect(status).toBe(1);
+    expect(stderr).toBe('The group "other" has no available channel.\n');
+    const views = JSON.parse(stdout);
+    expect(views.map((view: { name: string; state: string }) => [view.name, view.state])).toEqual([
+      ["main", "unknown"],
+      ["spare", "unknown"],
+      ["lost", "unavailable"],
+    ]);
+    expect(views[2]).toMatchObject({
+      platform: "messages",
+      groups: ["other"],
+      requests_hour: 1,
+      errors_hour: 1,
+    });
+    expect(views[2].reason).toStartWith("could not be reached");
+  });
+
+  test("without a running gateway it says so, and shows what is configured", async () => {
+    await start().running.stop(0);
+    gateway = null;
+    const { status, stdout, stderr } = await run(around(), "channels", "--json");
+    expect(status).toBe(1);
+    expect(stderr).toContain("No gateway is running for this config");
+    expect(JSON.parse(stdout).map((view: { state: string }) => view.state)).toEqual([
+      "unknown",
+      "unknown",
+      "unknown",
+    ]);
+  });
+
+  test("disable, enable and probe act on the running gateway", async () => {
+    const { port } = start();
+    const disabled = await run(around(), "channels", "disable", "main");
+    expect([disabled.status, disabled.stdout]).toEqual([0, ""]);
+    expect(disabled.stderr).toBe('The channel "main" is disabled (by command).\n');
+    await ask(port);
+    expect(gateway?.records.at(-1)).toMatchObject({ channel: "spare" });
+    const enabled = await run(around(), "channels", "enable", "main", "--json");
+    expect(JSON.parse(enabled.stdout)).toMatchObject({ name: "main", state: "unknown" });
+    await ask(port, keyOf("messages"), "Another conversation");
+    expect(gateway?.records.at(-1)).toMatchObject({ channel: "main" });
+    const probed = await run(around(), "channels", "probe", "lost");
+    expect(probed.status).toBe(1);
+    expect(probed.stderr).toContain('The channel "lost" is unavailable (could not be reached');
+  });
+
+  test("a misspelt name is named back", async () => {
+    start();
+    const { status, stderr } = await run(around(), "channels", "disable", "mian");
+    expect([status, stderr]).toEqual([1, 'gateway: There is no channel "mian" (did you mean "main"?).\n']);
+  });
+
+  test("--watch is for terminals", async () => {
+    start();
+    expect(await run(around(), "channels", "--watch")).toMatchObject({
+      status: 2,
+      stderr: "gateway: --watch needs a terminal.\n",
+    });
+  });
+});
+
+describe("gateway channels --watch", () => {
+  test("shows what changes, fits any width, and leaves the terminal as it was", async () => {
+    const { port } = start();
+    const watched = watch({ ...around(), columns: 150, rows: 12 }, "channels", "--watch");
+    await watched.until(/main +messages +messages +unknown/);
+    await ask(port, "sk-other");
+    await watched.until(/lost +messages +other +unavailable/);
+    await watched.until('The group "other" has no available channel.');
+    watched.resize(40, 6);
+    await watched.until(
+      (rows) => rows.every((row) => row.length <= 40) && /^main .*unknown/m.test(rows.join("\n")),
+    );
+    watched.press("q");
+    expect(await watched.status).toBe(0);
+    expect(watched.screen.rows().join("").trim()).toBe("");
+  });
+
+  test("goes on when the gateway ends, and when it is back", async () => {
+    start();
+    const watched = watch({ ...around(), columns: 150, rows: 12 }, "channels", "--watch");
+    await watched.until("main");
+    await gateway?.running.stop(0);
+    await watched.until("No gateway is running for this config.");
+    start();
+    await watched.until((rows) => !rows.join("").includes("No gateway"));
+    watched.press("\u0003");
+    expect(await watched.status).toBe(0);
+  });
+});
+
+describe("gateway models", () => {
+  test("lists what each group serves, with its price and multiplier", async () => {
+    start();
+    const { status, stdout, stderr } = await run(around(), "models", "--group", "messages", "--json");
+    expect([status, stderr]).toEqual([0, ""]);
+    const models = JSON.parse(stdout);
+    const found = models.find(({ id }: { id: string }) => id === "claude-haiku-4-5");
+    expect(found).toMatchObject({
+      group: "messages",
+      platform: "messages",
+      multiplier: "1",
+      channels: ["main", "spare"],
+      price: { input: "1", output: "5" },
+    });
+    const table = await run(around(), "models", "--key-name", "messages");
+    expect(table.stdout).toMatch(
+      /^claude-haiku-4-5 +messages +messages +×1 +1 +5 +0\.1 +1\.25 +main, spare$/m,
+    );
+  });
+
+  test("says which channel could not be asked, and fails where none could", async () => {
+    start();
+    const { status, stdout, stderr } = await run(around(), "models", "--json");
+    expect(status).toBe(1);
+    expect(JSON.parse(stdout).length).toBeGreaterThan(0);
+    expect(stderr).toMatch(/^No channel of the group "other" could be asked .*\("lost": .*\)\.\n$/);
+  });
+
+  test("says which channel could not be asked where another one could", async () => {
+    const config = makeChannels();
+    const groups = { messages: { platform: "messages", channels: ["main", "lost"] } };
+    gateway = startGatewayHere({ config: { ...config, groups, keys: [] }, folder });
+    const { status, stderr } = await run(around(), "models");
+    expect(stderr).toMatch(/^The channel "lost" could not be asked: .*\nPrices are/);
+    expect(status).toBe(0);
+  });
+
+  test.each<[string[], string]>([
+    [["--group", "mesages"], 'There is no group "mesages" (did you mean "messages"?).'],
+    [["--key-name", "nobody"], 'There is no key "nobody"'],
+    [["--group", "other", "--key-name", "other"], "--group and --key-name exclude each other."],
+  ])("%p is refused", async (args, message) => {
+    start();
+    const { status, stderr } = await run(around(), "models", ...args);
+    expect(status).toBeGreaterThan(0);
+    expect(stderr).toContain(message);
+  });
+});

@@ -1,0 +1,307 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { loadConfig } from "../../../src/config/file.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { KEYS, run, runOnTerminal, type TerminalRun } from "../driving.ts";
+
+const CONFIG = `channels:
+  a: { platform: messages, base_url: http://127.0.0.1:9, credential: x }
+  o: { platform: responses, base_url: http://127.0.0.1:9, credential: x }
+groups:
+  claude: { platform: messages, multiplier: 1, channels: [a], description: Anthropic at cost }
+  codex: { platform: responses, multiplier: 0.80, channels: [o], description: "OpenAI, 20% off" }
+  max: { platform: messages, multiplier: 0.2, channels: [a], exclusive: true }
+plans: { gold: { groups: [max] } }
+keys:
+  - { name: laptop, group: claude, secret: sk-laptop }
+`;
+const ESCAPE = "\u001B";
+const MAIN_MENU = "What do you want to see?";
+
+let folder: TempFolder;
+beforeEach(() => {
+  folder = makeTempFolder();
+  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
+});
+afterEach(() => folder.remove());
+const text = () => readFileSync(folder.join("gateway.yaml"), "utf8");
+const keyNamed = (name: string) => loadConfig(folder.join("gateway.yaml"), {}).catalog.keys.get(name);
+
+/** Goes down to the entry of a menu that is shown, and takes it. */
+async function pick(screen: TerminalRun, steps: number, label: string): Promise<void> {
+  if (steps > 0) {
+    screen.press(KEYS.down.repeat(steps));
+    await screen.shows(`● ${label}`);
+  }
+  screen.press(KEYS.enter);
+}
+
+async function openConsole(...args: string[]): Promise<TerminalRun> {
+  const screen = runOnTerminal({ folder: folder.path }, ...args);
+  await screen.shows("○ Leave");
+  return screen;
+}
+
+async function openKeys(): Promise<TerminalRun> {
+  const screen = await openConsole("console");
+  await pick(screen, 0, "API keys");
+  await screen.shows("● List them");
+  return screen;
+}
+
+async function openLaptop(): Promise<TerminalRun> {
+  const screen = await openKeys();
+  await pick(screen, 2, "Change a key");
+  await screen.shows("● laptop · claude (messages, ×1)");
+  screen.press(KEYS.enter);
+  await screen.shows("○ Remove it");
+  return screen;
+}
+
+async function leave(screen: TerminalRun): Promise<void> {
+  screen.press(KEYS.interrupt);
+  expect(await screen.status).toBe(0);
+}
+
+const showsCursor = ({ raw }: TerminalRun): boolean =>
+  raw().lastIndexOf("\u001B[?25h") > raw().lastIndexOf("\u001B[?25l");
+
+test("plain gateway on a terminal is the console, and its last entry ends it", async () => {
+  const screen = await openConsole();
+  screen.press(KEYS.up);
+  await screen.shows("● Leave");
+  screen.press(KEYS.enter);
+  expect(await screen.status).toBe(0);
+  expect(showsCursor(screen)).toBe(true);
+  expect(text()).toBe(CONFIG);
+});
+
+test("without a terminal plain gateway prints help, and the console says what it needs", async () => {
+  const plain = await run({ folder: folder.path });
+  expect(plain.status).toBe(0);
+  expect(plain.stdout).toContain("Usage: gateway");
+  const asked = await run({ folder: folder.path }, "console");
+  expect(asked.status).toBe(2);
+  expect(asked.stderr).toContain("The console needs a terminal");
+});
+
+describe("keys", () => {
+  test("are listed, and created in a group chosen from a dropdown", async () => {
+    const screen = await openKeys();
+    expect(Bun.stripANSI(screen.raw())).toMatch(/laptop +claude +messages +active/);
+    await pick(screen, 1, "Create a key");
+    await screen.shows("What is the key called?");
+    screen.press(`ci${KEYS.enter}`);
+    await screen.shows("○ codex   responses  ×0.8  OpenAI, 20% off");
+    await pick(screen, 1, "codex");
+    await screen.shows('"ci" is bound to codex (responses, ×0.8)');
+    await screen.shows("● List them");
+    expect(screen.raw()).toMatch(/sk-[0-9A-Za-z]{43}/);
+    await leave(screen);
+    expect(keyNamed("ci")?.group.name).toBe("codex");
+  });
+
+  test("are disabled and enabled again", async () => {
+    for (const [label, disabled] of [
+      ["Disable it", true],
+      ["Enable it", false],
+    ] as const) {
+      const screen = await openKeys();
+      await pick(screen, 2, "Change a key");
+      await screen.shows("● laptop");
+      screen.press(KEYS.enter);
+      await screen.shows(`○ ${label}`);
+      await pick(screen, 1, label);
+      await screen.shows("● List them");
+      await leave(screen);
+      expect(keyNamed("laptop")?.disabled).toBe(disabled);
+    }
+  });
+
+  test("get a new secret, and go, only when that is confirmed", async () => {
+    const before = keyNamed("laptop")?.secretSha256;
+    const screen = await openLaptop();
+    await pick(screen, 2, "Give it a new secret");
+    await screen.shows('Give "laptop" a new secret?');
+    screen.press(KEYS.enter);
+    await screen.shows("● List them");
+    expect(keyNamed("laptop")?.secretSha256).toBe(before ?? "");
+    await pick(screen, 2, "Change a key");
+    await screen.shows("● laptop");
+    screen.press(KEYS.enter);
+    await screen.shows("○ Remove it");
+    await pick(screen, 2, "Give it a new secret");
+    await screen.shows('Give "laptop" a new secret?');
+    screen.press("y");
+    await screen.shows("has a new secret, shown only this once");
+    await leave(screen);
+    expect(keyNamed("laptop")?.secretSha256).not.toBe(before ?? "");
+
+    const again = await openLaptop();
+    await pick(again, 4, "Remove it");
+    await again.shows('Remove the key "laptop" for good?');
+    again.press("y");
+    await again.shows('Removed the key "laptop".');
+    await leave(again);
+    expect(keyNamed("laptop")).toBeUndefined();
+  });
+
+  test("move to another group", async () => {
+    const screen = await openLaptop();
+    await pick(screen, 3, "Move it to another group");
+    await screen.shows("● claude");
+    await pick(screen, 1, "codex");
+    await screen.shows("is bound to codex");
+    await leave(screen);
+    expect(keyNamed("laptop")?.group.name).toBe("codex");
+  });
+});
+
+test("a plan is activated, with an end, and deactivated", async () => {
+  const screen = await openConsole("console");
+  await pick(screen, 1, "Groups and plans");
+  await screen.shows("plan inactive");
+  await screen.shows("● List plans");
+  await pick(screen, 1, "Activate a plan");
+  await screen.shows("● gold · max");
+  screen.press(KEYS.enter);
+  await screen.shows("Until when?");
+  screen.press(`x${KEYS.enter}`);
+  await screen.shows("A duration or a date to come");
+  screen.press(`${"\u007F".repeat(10)}30d${KEYS.enter}`);
+  await screen.shows('The plan "gold" is active');
+  await screen.shows("○ Deactivate a plan");
+  await pick(screen, 2, "Deactivate a plan");
+  await screen.shows("● gold · max");
+  screen.press(KEYS.enter);
+  await screen.shows("is not active any more");
+  await leave(screen);
+  expect(text()).toContain("active: false");
+});
+
+describe("the session", () => {
+  test("goes on after an error, and tells it", async () => {
+    const screen = await openConsole("console");
+    await pick(screen, 4, "Spending");
+    await screen.shows("● By day");
+    screen.press(KEYS.enter);
+    await screen.shows("● Today");
+    screen.press(KEYS.enter);
+    await screen.shows("There is no ledger at");
+    await screen.shows("● By day");
+    await leave(screen);
+  });
+
+  test("goes on when the config file is broken meanwhile, and when it is mended", async () => {
+    const screen = await openKeys();
+    writeFileSync(folder.join("gateway.yaml"), "groups: 7");
+    screen.press(KEYS.enter);
+    await screen.shows("gateway.yaml:1:");
+    await screen.shows(MAIN_MENU);
+    writeFileSync(folder.join("gateway.yaml"), CONFIG);
+    screen.press(KEYS.enter);
+    await screen.shows("● List them");
+    await leave(screen);
+  });
+
+  test("goes back one question at Escape", async () => {
+    const screen = await openLaptop();
+    await pick(screen, 3, "Move it to another group");
+    await screen.shows("● claude");
+    screen.press(ESCAPE);
+    await screen.shows("● List them");
+    screen.press(ESCAPE);
+    await screen.shows(MAIN_MENU);
+    screen.press(ESCAPE);
+    expect(await screen.status).toBe(0);
+    expect(text()).toBe(CONFIG);
+  });
+
+  const PLACES: ReadonlyArray<readonly [string, () => Promise<TerminalRun>]> = [
+    ["in the first menu", () => openConsole("console")],
+    ["in a menu below", openKeys],
+    ["in a list", openLaptop],
+    [
+      "while a name is typed",
+      async () => {
+        const screen = await openKeys();
+        await pick(screen, 1, "Create a key");
+        await screen.shows("What is the key called?");
+        return screen;
+      },
+    ],
+    [
+      "before a yes",
+      async () => {
+        const screen = await openLaptop();
+        await pick(screen, 4, "Remove it");
+        await screen.shows("for good?");
+        return screen;
+      },
+    ],
+  ];
+  test.each([...PLACES])("ends cleanly at Ctrl-C %s", async (_, open) => {
+    const screen = await open();
+    await leave(screen);
+    expect(showsCursor(screen)).toBe(true);
+    expect(text()).toBe(CONFIG);
+  });
+});
+
+describe("with a gateway that runs", () => {
+  let upstream: DemoUpstream;
+  beforeEach(() => {
+    upstream = startDemoUpstream();
+  });
+  afterEach(() => upstream.stop());
+
+  test("channels, models, spending and the live view are there", async () => {
+    const gateway = await startGateway({ config: makeConfig(upstream), folder });
+    const messages = [{ role: "user", content: "Hello" }];
+    await fetch(`${gateway.url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": keyOf("messages"), "content-type": "application/json" },
+      body: JSON.stringify({ model: "claude-haiku-4-5", max_tokens: 64, messages }),
+    }).then((answer) => answer.text());
+    const screen = await openConsole("console");
+
+    await pick(screen, 2, "Channels");
+    await screen.shows("○ Disable one");
+    expect(Bun.stripANSI(screen.raw())).toMatch(/messages +.*available/);
+    await pick(screen, 3, "Disable one");
+    await screen.shows("● messages");
+    screen.press(KEYS.enter);
+    await screen.shows('The channel "messages" is disabled');
+    screen.press(ESCAPE);
+    await screen.shows(MAIN_MENU);
+
+    await pick(screen, 3, "Models");
+    await screen.shows("● All groups");
+    await pick(screen, 1, "messages");
+    await screen.shows("claude-hai");
+    await screen.shows(MAIN_MENU);
+
+    await pick(screen, 4, "Spending");
+    await screen.shows("○ By model");
+    await pick(screen, 3, "By model");
+    await screen.shows("● Today");
+    screen.press(KEYS.enter);
+    await screen.shows("CHARGED $");
+    await screen.shows("● By day");
+    screen.press(ESCAPE);
+    await screen.shows(MAIN_MENU);
+
+    await pick(screen, 5, "Live view");
+    await screen.shows("q leaves");
+    screen.press("q");
+    await screen.shows(MAIN_MENU);
+    await pick(screen, 5, "Live view");
+    await screen.shows("q leaves");
+    await leave(screen);
+    expect(showsCursor(screen)).toBe(true);
+    expect(screen.raw()).toEndWith("\u001B[?1049l");
+    await gateway.stop();
+  }, 20_000);
+});

@@ -1,0 +1,427 @@
+// `gateway doctor` against real upstreams that are well, ill, or not there.
+
+import { describe, expect, test } from "bun:test";
+import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { TOOLS } from "../../../src/cli/tools/tools.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { run } from "../driving.ts";
+
+interface Check {
+  readonly check: string;
+  readonly state: string;
+  readonly detail: string;
+  readonly mend: string | null;
+}
+
+interface Report {
+  readonly status: number;
+  readonly ok: boolean;
+  readonly checks: Check[];
+  readonly stdout: string;
+}
+
+async function examine(folder: TempFolder, env: Record<string, string> = {}): Promise<Report> {
+  const around = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path, ...env } };
+  const { status, stdout, stderr } = await run(around, "doctor", "--json");
+  expect(stderr).toBe("");
+  return { status, stdout, ...JSON.parse(stdout) };
+}
+
+const wrongIn = ({ checks }: Report): Check[] => checks.filter(({ state }) => state === "wrong");
+
+function write(folder: TempFolder, config: unknown): void {
+  const text = typeof config === "string" ? config : JSON.stringify(config);
+  writeFileSync(folder.join("gateway.yaml"), text, { mode: 0o600 });
+}
+
+/** One channel and what belongs to it, on a free port. */
+function configFor(url: string, channel: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    listen: { port: 0 },
+    channels: { main: { platform: "messages", base_url: url, credential: CREDENTIAL, ...channel } },
+    groups: { claude: { platform: "messages", channels: ["main"] } },
+    keys: [{ name: "laptop", group: "claude", secret: "sk-laptop" }],
+  };
+}
+
+/** An upstream that answers everything alike. */
+function serve(status: number, body: string, headers: Record<string, string> = {}) {
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => new Response(body, { status, headers }),
+  });
+  return { url: `http://127.0.0.1:${server.port}`, [Symbol.dispose]: () => void server.stop(true) };
+}
+
+test("where everything is well it says so, and ends with 0", async () => {
+  using folder = makeTempFolder();
+  const upstream = startDemoUpstream({ credential: CREDENTIAL });
+  write(folder, makeConfig(upstream, { listen: { port: 0 } }));
+  const report = await examine(folder);
+  const around = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } };
+  const human = await run(around, "doctor");
+  upstream.stop();
+  expect(wrongIn(report)).toEqual([]);
+  expect(report).toMatchObject({ status: 0, ok: true });
+  const channels = report.checks.filter(({ check }) => check.startsWith("channel "));
+  expect(channels.map(({ state }) => state)).toEqual(["ok", "ok", "ok", "ok"]);
+  expect(human.status).toBe(0);
+  expect(human.stdout).toContain("✓ config");
+  expect(human.stdout).toEndWith("Nothing is wrong.\n");
+});
+
+test("a config without channels and groups is of no use yet, and it says where they belong", async () => {
+  using folder = makeTempFolder();
+  write(folder, { listen: { port: 0 } });
+  expect(wrongIn(await examine(folder)).map(({ check, mend }) => ({ check, mend }))).toEqual(
+    ["channels", "groups"].map((what) => ({
+      check: what,
+      mend: `add one under ${what}: in ${folder.join("gateway.yaml")}`,
+    })),
+  );
+});
+
+describe("a channel", () => {
+  const find = async (
+    url: string,
+    channel: Record<string, unknown> = {},
+  ): Promise<Check & { status: number }> => {
+    using folder = makeTempFolder();
+    write(folder, configFor(url, channel));
+    const report = await examine(folder);
+    const found = report.checks.find(({ check }) => check === "channel main");
+    expect(report.stdout).not.toContain(CREDENTIAL);
+    return { check: "", state: "", detail: "", mend: "", ...found, status: report.status };
+  };
+
+  test("that nobody listens for cannot be asked", async () => {
+    const found = await find("http://127.0.0.1:9");
+    expect(found).toMatchObject({ state: "wrong", status: 1 });
+    expect(found.detail).toContain("127.0.0.1:9");
+    expect(found.mend).toContain("channels.main.base_url");
+  });
+
+  test("whose name is unknown cannot be asked", async () => {
+    expect(await find("http://no-such-host.invalid")).toMatchObject({ state: "wrong", status: 1 });
+  });
+
+  const answers: ReadonlyArray<readonly [status: number, body: string, state: string, detail: string]> = [
+    [401, `{"error":"bad key ${CREDENTIAL}"}`, "wrong", "refuses the credential (401)"],
+    [403, "", "wrong", "refuses the credential (403)"],
+    [404, "", "note", "lists no models (404)"],
+    [429, "", "note", "too many requests"],
+    [500, "", "wrong", "answers 500"],
+    [302, "", "wrong", "sends elsewhere (302)"],
+    [200, "<html>", "wrong", "not with a list of models"],
+    [200, '{"data":[{"id":"claude-x"}]}', "ok", "lists 1 model"],
+  ];
+  for (const [status, body, state, detail] of answers) {
+    test(`that answers ${status} ${body.slice(0, 8)}: ${detail}`, async () => {
+      using upstream = serve(status, body);
+      const found = await find(upstream.url);
+      expect(found).toMatchObject({ state, status: state === "wrong" ? 1 : 0 });
+      expect(found.detail).toContain(detail);
+    });
+  }
+
+  test("that speaks no TLS where TLS is meant is told", async () => {
+    using upstream = serve(200, "");
+    expect((await find(upstream.url.replace("http:", "https:"))).state).toBe("wrong");
+  });
+
+  test.skipIf(Bun.which("openssl") === null)(
+    "whose certificate nobody vouches for: `ca` is named",
+    async () => {
+      using folder = makeTempFolder();
+      const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+      const files = ["-keyout", "key.pem", "-out", "cert.pem"];
+      Bun.spawnSync(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", ...files, ...names], {
+        cwd: folder.path,
+      });
+      const tls = { key: Bun.file(folder.join("key.pem")), cert: Bun.file(folder.join("cert.pem")) };
+      const body = '{"data":[{"id":"claude-x"}]}';
+      const server = Bun.serve({ port: 0, hostname: "127.0.0.1", tls, fetch: () => new Response(body) });
+      const url = `https://127.0.0.1:${server.port}`;
+      const strange = await find(url);
+      const vouched = await find(url, { ca: folder.join("cert.pem") });
+      await server.stop(true);
+      expect(strange).toMatchObject({ state: "wrong", status: 1 });
+      expect(strange.mend).toContain("`ca`");
+      expect(vouched).toMatchObject({ state: "ok", status: 0 });
+    },
+  );
+
+  test("whose allow-list fits nothing that is listed is worth a word", async () => {
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    const found = await find(upstream.url, { models: ["gpt-*"] });
+    expect(found).toMatchObject({ state: "note", status: 0 });
+  });
+
+  test("that is disabled is not asked", async () => {
+    using folder = makeTempFolder();
+    const config = configFor("http://127.0.0.1:9", { disabled: true });
+    write(folder, config);
+    const report = await examine(folder);
+    expect(report.checks.find(({ check }) => check === "channel main")?.state).toBe("note");
+    expect(wrongIn(report).map(({ check }) => check)).toEqual(["group claude"]);
+  });
+});
+
+describe("the clock", () => {
+  const list = '{"data":[{"id":"claude-x"}]}';
+  const rows: ReadonlyArray<readonly [offsetSeconds: number, state: string, detail: string]> = [
+    [0, "ok", "as the upstreams have it"],
+    [-3600, "wrong", "ahead of the upstreams"],
+    [3600, "wrong", "behind the upstreams"],
+  ];
+  for (const [offset, state, detail] of rows) {
+    test(`with upstreams ${offset} s off: ${detail}`, async () => {
+      using folder = makeTempFolder();
+      const date = new Date(Date.now() + offset * 1000).toUTCString();
+      using upstream = serve(200, list, { date });
+      write(folder, configFor(upstream.url));
+      const clock = (await examine(folder)).checks.find(({ check }) => check === "clock");
+      expect(clock?.state).toBe(state);
+      expect(clock?.detail).toContain(detail);
+    });
+  }
+});
+
+describe("the config", () => {
+  test("that is not there: init is named", async () => {
+    using folder = makeTempFolder();
+    const report = await examine(folder, { GATEWAY_CONFIG: "" });
+    expect(report.status).toBe(1);
+    expect(wrongIn(report)).toMatchObject([{ check: "config", mend: "gateway init" }]);
+  });
+
+  test.skipIf(process.platform === "win32")(
+    "that everybody can write is refused with the command",
+    async () => {
+      using folder = makeTempFolder();
+      write(folder, "{}");
+      const path = folder.join("gateway.yaml");
+      chmodSync(path, 0o666);
+      const wrong = wrongIn(await examine(folder));
+      expect(wrong).toMatchObject([{ check: "config", mend: `chmod 600 ${path}` }]);
+      expect(wrong[0]?.detail).toEndWith("then keep others out");
+    },
+  );
+
+  test("with mistakes: each with its place, and nothing else is looked at", async () => {
+    using folder = makeTempFolder();
+    write(folder, "lisen: {}\ngroups:\n  g: { platform: messages, channels: [nope] }\n");
+    const report = await examine(folder);
+    expect(wrongIn(report).map(({ mend }) => mend)).toEqual([
+      `edit ${folder.join("gateway.yaml")}:1`,
+      `edit ${folder.join("gateway.yaml")}:3`,
+    ]);
+    expect(wrongIn(report)[0]?.detail).toContain('did you mean "listen"?');
+  });
+
+  test("whose variables are not set: they are named, and the rest is still looked at", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url, { credential: "${SOME_CREDENTIAL}" }));
+    const without = await examine(folder);
+    expect(wrongIn(without).map(({ check, mend }) => [check, mend])).toEqual([
+      ["environment", "export SOME_CREDENTIAL=…"],
+      ["channel main", "export SOME_CREDENTIAL=…"],
+    ]);
+    const given = await examine(folder, { SOME_CREDENTIAL: "x" });
+    expect(wrongIn(given)).toEqual([]);
+    expect(given.checks).toContainEqual({
+      check: "environment",
+      state: "ok",
+      detail: "set: SOME_CREDENTIAL",
+      mend: null,
+    });
+  });
+
+  test.skipIf(process.platform === "win32")("that others can read: chmod is named", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    const path = folder.join("it's mine.yaml");
+    renameSync(folder.join("gateway.yaml"), path);
+    chmodSync(path, 0o644);
+    const [wrong] = wrongIn(await examine(folder, { GATEWAY_CONFIG: path }));
+    expect([wrong?.check, wrong?.mend?.slice(0, 10)]).toEqual(["permissions", "chmod 600 "]);
+    Bun.spawnSync(["sh", "-c", wrong?.mend ?? ""]);
+    expect(wrongIn(await examine(folder, { GATEWAY_CONFIG: path }))).toEqual([]);
+  });
+
+  test("that is there and no text: it is named, and init, which would refuse, is not", async () => {
+    using folder = makeTempFolder();
+    writeFileSync(folder.join("gateway.yaml"), Buffer.of(0xff));
+    expect(wrongIn(await examine(folder))).toMatchObject([
+      { check: "config", mend: `edit ${folder.join("gateway.yaml")}` },
+    ]);
+  });
+});
+
+describe("port and ledger", () => {
+  test("a running gateway is known as this config's own", async () => {
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    using runtime = makeTempFolder();
+    const gateway = await startGateway({
+      config: makeConfig(upstream),
+      env: { XDG_RUNTIME_DIR: runtime.path },
+    });
+    const report = await examine(gateway.folder, { XDG_RUNTIME_DIR: runtime.path });
+    const { pid, url } = gateway;
+    await gateway.stop();
+    upstream.stop();
+    expect(wrongIn(report)).toEqual([]);
+    const port = report.checks.find(({ check }) => check === "port");
+    expect(port?.detail).toBe(`the gateway runs on ${url} (process ${pid})`);
+  });
+
+  test("a running gateway has variables of its own: that this shell lacks them is worth a word only", async () => {
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    using runtime = makeTempFolder();
+    const config = makeConfig(upstream);
+    config.channels["messages"] = { ...config.channels["messages"], credential: "${SOME_CREDENTIAL}" };
+    const around = { XDG_RUNTIME_DIR: runtime.path };
+    const gateway = await startGateway({ config, env: { ...around, SOME_CREDENTIAL: CREDENTIAL } });
+    const report = await examine(gateway.folder, around);
+    await gateway.stop();
+    upstream.stop();
+    expect([report.status, wrongIn(report)]).toEqual([0, []]);
+    const told = report.checks.filter(({ detail }) => detail.includes("in this shell"));
+    expect(told.map(({ check, state, mend }) => [check, state, mend])).toEqual([
+      ["environment", "note", "export SOME_CREDENTIAL=…"],
+      ["channel messages", "note", "export SOME_CREDENTIAL=…"],
+    ]);
+  });
+
+  test("a gateway of another config on the port is told from another program", async () => {
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    using runtime = makeTempFolder();
+    const other = await startGateway({
+      config: makeConfig(upstream),
+      env: { XDG_RUNTIME_DIR: runtime.path },
+    });
+    using program = serve(200, "hello");
+    const ports = [other.port, Number(new URL(program.url).port)];
+    const details: string[] = [];
+    for (const port of ports) {
+      using folder = makeTempFolder();
+      write(folder, { ...configFor(upstream.url), listen: { port } });
+      const report = await examine(folder);
+      details.push(wrongIn(report).find(({ check }) => check === "port")?.detail ?? "");
+    }
+    await other.stop();
+    upstream.stop();
+    expect(details[0]).toContain("taken by a gateway with another config");
+    expect(details[1]).toContain("taken by another program");
+  });
+
+  test("a ledger that somebody holds who does not answer is told with who it is", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    const script = `const { takeLock } = await import(${JSON.stringify(Bun.fileURLToPath(new URL("../../../src/lib/file-lock.ts", import.meta.url)))});
+      globalThis.held = takeLock(${JSON.stringify(folder.join("ledger.jsonl.lock"))}); console.log("held"); process.stdin.resume();`;
+    const holder = Bun.spawn([process.execPath, "-e", script], { stdin: "pipe", stdout: "pipe" });
+    for await (const _ of holder.stdout) break;
+    const report = await examine(folder);
+    holder.kill();
+    await holder.exited;
+    expect(wrongIn(report)).toMatchObject([{ check: "ledger", mend: `kill ${holder.pid}` }]);
+  });
+
+  test("a torn end and requests left open are told, and are not wrong", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n{"v":1,"id', { mode: 0o600 });
+    const report = await examine(folder);
+    expect(wrongIn(report)).toEqual([]);
+    expect(report.checks.filter(({ state }) => state === "note").map(({ detail }) => detail)).toContain(
+      "its end is torn (10 bytes): the next start takes them off, into ledger.jsonl.torn",
+    );
+    writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n{"v":1}', { mode: 0o600 });
+    expect((await examine(folder)).checks.map(({ detail }) => detail)).toContain(
+      "its last line lacks its newline: the next start adds it",
+    );
+  });
+
+  test("requests are called unfinished only as long as they have no line", async () => {
+    using folder = makeTempFolder();
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    const gateway = await startGateway({ config: makeConfig(upstream), folder });
+    const answer = await fetch(`${gateway.url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": keyOf("messages") },
+      body: JSON.stringify({ model: "claude-sonnet-4-5", max_tokens: 8, messages: [] }),
+    });
+    await answer.text();
+    expect(await gateway.stop()).toBe(0);
+    const notes = async (): Promise<string[]> => {
+      const { checks } = await examine(folder);
+      return checks.filter(({ check }) => check === "ledger").map(({ detail }) => detail);
+    };
+    expect((await notes()).filter((detail) => detail.includes("unfinished"))).toEqual([]);
+    rmSync(folder.join("ledger.jsonl"));
+    expect(await notes()).toContain("1 unfinished from before: the next start gives each request its line");
+    upstream.stop();
+  });
+
+  test.skipIf(process.getuid?.() === 0)("a ledger that cannot be written is told", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    writeFileSync(folder.join("ledger.jsonl"), "", { mode: 0o400 });
+    expect(wrongIn(await examine(folder))).toMatchObject([{ check: "ledger" }]);
+  });
+});
+
+describe("this shell", () => {
+  test("is named with every variable that leads a tool past the gateway, and nothing is wrong", async () => {
+    using folder = makeTempFolder();
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    write(folder, makeConfig(upstream, { listen: { port: 0 } }));
+    for (const [name, { misleading }] of TOOLS) {
+      const env = Object.fromEntries(misleading.map((each) => [each, "Authorization: sk-theirs"]));
+      const { status, checks, stdout } = await examine(folder, env);
+      const found = checks.find(({ check }) => check === `tool ${name}`);
+      for (const each of misleading) expect(found?.detail).toContain(each);
+      if (misleading.length > 0) {
+        expect(found?.state).toBe("note");
+        expect(found?.mend).toContain(`gateway run ${name}`);
+      }
+      expect(status).toBe(0);
+      expect(stdout).not.toContain("sk-theirs");
+    }
+    upstream.stop();
+  });
+
+  test("is named when a proxy would get what is for the gateway", async () => {
+    using folder = makeTempFolder();
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    write(folder, makeConfig(upstream, { listen: { port: 0 } }));
+    const proxy = { HTTPS_PROXY: "http://user:pass@127.0.0.1:9" };
+    const find = async (env: Record<string, string>) => {
+      const { status, checks, stdout } = await examine(folder, env);
+      expect(status).toBe(0);
+      expect(stdout).not.toContain("pass");
+      return checks.find(({ check }) => check === "proxy");
+    };
+    const found = await find(proxy);
+    expect(found?.state).toBe("note");
+    expect(found?.detail).toStartWith("HTTPS_PROXY is set, and NO_PROXY does not name 127.0.0.1");
+    expect(await find({ ...proxy, NO_PROXY: "corp.example" })).toBeDefined();
+    expect(await find({ ...proxy, NO_PROXY: "127.0.0.1", no_proxy: "corp.example" })).toBeDefined();
+    // Codex does not take it for an address.
+    expect(await find({ ...proxy, NO_PROXY: "*" })).toBeDefined();
+    expect(
+      await find({ ...proxy, NO_PROXY: "*,127.0.0.1", no_proxy: "corp.example 127.0.0.1" }),
+    ).toBeUndefined();
+    expect(await find({ NO_PROXY: "corp.example" })).toBeUndefined();
+    upstream.stop();
+  });
+});

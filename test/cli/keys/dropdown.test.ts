@@ -1,0 +1,106 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { loadConfig } from "../../../src/config/file.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { KEYS, runOnTerminal } from "../driving.ts";
+
+const CONFIG = `channels:
+  a: { platform: messages, base_url: https://a.example, credential: x }
+  o: { platform: responses, base_url: https://o.example, credential: x }
+groups:
+  claude: { platform: messages, multiplier: 1, channels: [a], description: Anthropic at cost }
+  codex: { platform: responses, multiplier: 0.80, channels: [o], description: "OpenAI, 20% off 漢字" }
+  max: { platform: messages, multiplier: 0.2, channels: [a], exclusive: true }
+plans: { gold: { groups: [max] } }
+keys:
+  - { name: laptop, group: claude, secret: sk-laptop }
+`;
+
+let folder: TempFolder;
+beforeEach(() => {
+  folder = makeTempFolder();
+  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
+});
+afterEach(() => folder.remove());
+const text = () => readFileSync(folder.join("gateway.yaml"), "utf8");
+const groupOf = (name: string) =>
+  loadConfig(folder.join("gateway.yaml"), {}).catalog.keys.get(name)?.group.name;
+
+test("keys add offers the selectable groups with platform, multiplier and description", async () => {
+  const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--name", "new");
+  await screen.shows("● claude  messages   ×1    Anthropic at cost");
+  await screen.shows("○ codex   responses  ×0.8  OpenAI, 20% off 漢字");
+  screen.press(KEYS.down);
+  await screen.shows("● codex");
+  screen.press(KEYS.enter);
+  await screen.shows('"new" is bound to codex (responses, ×0.8)');
+  expect(await screen.status).toBe(0);
+  expect(screen.raw()).not.toContain("max");
+  expect(groupOf("new")).toBe("codex");
+});
+
+test("a name that is taken is told while it is typed, and another can be typed", async () => {
+  const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--group", "codex");
+  await screen.shows("What is the key called?");
+  screen.press(`laptop${KEYS.enter}`);
+  await screen.shows('There is a key "laptop" already.');
+  screen.press(`-2${KEYS.enter}`);
+  await screen.shows('"laptop-2" is bound to codex');
+  expect(await screen.status).toBe(0);
+});
+
+test("the dropdown is seen while stdout is captured, and the capture holds the secret alone", async () => {
+  const captured = folder.join("secret");
+  const screen = runOnTerminal({ folder: folder.path, captured }, "keys", "add", "--name", "new");
+  await screen.shows("● claude");
+  screen.press(KEYS.enter);
+  await screen.shows("is bound to claude");
+  expect(await screen.status).toBe(0);
+  const secret = readFileSync(captured, "utf8");
+  expect(secret).toMatch(/^sk-[0-9A-Za-z]{43}\n$/);
+  expect(screen.raw()).not.toContain(secret.trim());
+  expect(text()).toContain(sha256Hex(secret.trim()));
+});
+
+test("Ctrl-C at the dropdown changes nothing, shows the cursor again and ends with 130", async () => {
+  const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--name", "new");
+  await screen.shows("● claude");
+  screen.press(KEYS.interrupt);
+  expect(await screen.status).toBe(130);
+  expect(screen.raw().lastIndexOf("\u001B[?25h")).toBeGreaterThan(screen.raw().lastIndexOf("\u001B[?25l"));
+  expect(screen.raw()).toContain("Cancelled: nothing was changed.");
+  expect(screen.raw()).not.toContain("sk-");
+  expect(text()).toBe(CONFIG);
+});
+
+test("keys move offers the same, and keys remove asks first", async () => {
+  const move = runOnTerminal({ folder: folder.path }, "keys", "move", "laptop");
+  await move.shows("● claude");
+  move.press(KEYS.down);
+  await move.shows("● codex");
+  move.press(KEYS.enter);
+  expect(await move.status).toBe(0);
+  expect(groupOf("laptop")).toBe("codex");
+
+  const keep = runOnTerminal({ folder: folder.path }, "keys", "remove", "laptop");
+  await keep.shows('Remove the key "laptop" for good?');
+  keep.press(KEYS.enter);
+  expect(await keep.status).toBe(1);
+  expect(groupOf("laptop")).toBe("codex");
+
+  const remove = runOnTerminal({ folder: folder.path }, "keys", "remove", "laptop");
+  await remove.shows('Remove the key "laptop" for good?');
+  remove.press("y");
+  expect(await remove.status).toBe(0);
+  expect(groupOf("laptop")).toBeUndefined();
+});
+
+test("a terminal gets colours, and none with NO_COLOR", async () => {
+  const coloured = runOnTerminal({ folder: folder.path }, "keys", "list");
+  await coloured.status;
+  expect(coloured.raw()).toContain("\u001B[2mNAME");
+  const plain = runOnTerminal({ folder: folder.path, env: { NO_COLOR: "1" } }, "keys", "list");
+  await plain.status;
+  expect(plain.raw()).toStartWith("NAME");
+});

@@ -1,0 +1,426 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { loadConfig } from "../../../src/config/file.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
+import { openLedger } from "../../../src/billing/ledger/ledger.ts";
+import { draftOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";
+import { passMidnight } from "../../harness/day.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { type Outcome, run } from "../driving.ts";
+
+const CONFIG = `# mine
+channels:
+  a: { platform: messages, base_url: https://a.example, credential: \${UNSET_HERE} }
+  o: { platform: responses, base_url: https://o.example, credential: \${UNSET_HERE} }
+groups:
+  claude: { platform: messages, multiplier: 1, channels: [a], description: at cost }
+  codex: { platform: responses, multiplier: 0.80, channels: [o] }
+  max: { platform: messages, multiplier: 0.2, channels: [a], exclusive: true }
+plans:
+  gold: { groups: [max] } # not yet
+keys:
+  - { name: laptop, group: claude, secret: sk-laptop } # by hand
+  - { name: old, group: codex, secret: sk-old, expires: 2020-01-01 }
+`;
+
+let folder: TempFolder;
+beforeEach(() => {
+  folder = makeTempFolder();
+  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
+});
+afterEach(() => folder.remove());
+
+const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, ...args);
+const feed = (stdin: string, ...args: string[]): Promise<Outcome> =>
+  run({ folder: folder.path, stdin }, ...args);
+const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
+const keys = () => loadConfig(folder.join("gateway.yaml"), {}, { missing: "keep" }).catalog.keys;
+
+describe("keys add", () => {
+  test("prints the secret alone, and the file holds its hash alone", async () => {
+    const { status, stdout, stderr } = await gateway("keys", "add", "--name", "ci", "--group", "codex");
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^sk-[0-9A-Za-z]{43}\n$/);
+    expect(stderr).toContain('"ci" is bound to codex (responses, ×0.8)');
+    expect(stderr).not.toContain(stdout.trim());
+    expect(keys().get("ci")).toMatchObject({
+      secretSha256: sha256Hex(stdout.trim()),
+      disabled: false,
+      expires: null,
+    });
+    expect(text()).not.toContain(stdout.trim());
+    expect(text()).toStartWith(CONFIG.trimEnd());
+    expect(statSync(folder.join("gateway.yaml")).mode & 0o777).toBe(0o600);
+  });
+
+  test("--json tells all of it in one document", async () => {
+    const { stdout } = await gateway("keys", "add", "--name", "ci", "--group", "codex", "--json");
+    expect(JSON.parse(stdout)).toEqual({
+      name: "ci",
+      group: "codex",
+      platform: "responses",
+      multiplier: "0.8",
+      secret: expect.stringMatching(/^sk-[0-9A-Za-z]{43}$/),
+      created: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+    });
+  });
+
+  test("--count makes several, a secret a line, or a list", async () => {
+    const { stdout, stderr } = await gateway(
+      "keys",
+      "add",
+      "--name",
+      "w",
+      "--group",
+      "codex",
+      "--count",
+      "3",
+    );
+    expect(stderr).toEndWith("The secrets are shown only this once.\n");
+    const secrets = stdout.trim().split("\n");
+    expect(secrets.map((secret) => keys().get("w-1")?.secretSha256 === sha256Hex(secret))).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    const more = await gateway("keys", "add", "--name", "v", "--group", "codex", "--count", "2", "--json");
+    expect(JSON.parse(more.stdout).map(({ name }: { name: string }) => name)).toEqual(["v-1", "v-2"]);
+  });
+
+  test("--secret - takes a secret of one's own from stdin", async () => {
+    const { status, stdout } = await feed(
+      "sk-mine-1234567890\n",
+      "keys",
+      "add",
+      "--name",
+      "x",
+      "--group",
+      "codex",
+      "--secret",
+      "-",
+    );
+    expect([status, stdout]).toEqual([0, "sk-mine-1234567890\n"]);
+    expect(keys().get("x")?.secretSha256).toBe(sha256Hex("sk-mine-1234567890"));
+  });
+
+  test("a secret of one's own that can be guessed is taken, with a warning", async () => {
+    const warning = "of 6 characters may be guessed: better ones have 16 or more.\n";
+    const flags = ["--secret", "-"];
+    const added = await feed("sk-abc\n", "keys", "add", "--name", "x", "--group", "codex", ...flags);
+    expect(added).toMatchObject({ status: 0, stdout: "sk-abc\n" });
+    expect(added.stderr).toStartWith(`warning: A secret ${warning}`);
+    const rotated = await feed("sk-xyz\n", "keys", "rotate", "laptop", ...flags);
+    expect(rotated.stderr).toStartWith(`warning: A secret ${warning}`);
+    const imported = await feed("Y=sk-def\nZ=sk-0123456789abcdef\n", "keys", "import", "--group", "codex");
+    expect(imported.stderr).toBe(`warning: Key 1: a secret ${warning}Imported 2 keys.\n`);
+    expect((await feed("sk-0123456789abc\n", "keys", "rotate", "x", ...flags)).stderr).not.toContain(
+      "warning",
+    );
+  });
+
+  test("--expires takes a duration or a date", async () => {
+    await gateway("keys", "add", "--name", "d", "--group", "codex", "--expires", "2099-01-31");
+    expect(keys().get("d")?.expires).toEqual(new Date("2099-01-31"));
+    const before = Date.now();
+    await gateway("keys", "add", "--name", "r", "--group", "codex", "--expires", "30d");
+    const expires = keys().get("r")?.expires?.getTime() ?? 0;
+    expect(expires).toBeGreaterThanOrEqual(before + 30 * 86_400_000 - 1000);
+    expect(expires).toBeLessThanOrEqual(Date.now() + 30 * 86_400_000);
+  });
+
+  const refused: Array<readonly [string, number, string, string[]]> = [
+    ["a missing name", 2, "gateway: --name is missing.", ["--group", "codex"]],
+    ["a missing group", 2, "gateway: --group is missing: one of claude, codex.", ["--name", "x"]],
+    [
+      "a taken name",
+      1,
+      'gateway: There is a key "laptop" already.',
+      ["--name", "laptop", "--group", "codex"],
+    ],
+    ["a bad name", 2, '"a b" cannot be a name: a name is 1 to 64', ["--name", "a b", "--group", "codex"]],
+    [
+      "an unknown group",
+      1,
+      'There is no group "codx" (did you mean "codex"?).',
+      ["--name", "x", "--group", "codx"],
+    ],
+    [
+      "a group whose plan is not active",
+      1,
+      "`gateway plans activate gold` opens it",
+      ["--name", "x", "--group", "max"],
+    ],
+    [
+      "a date that has passed",
+      2,
+      "--expires: 2020-01-01 has passed.",
+      ["--name", "x", "--group", "codex", "--expires", "2020-01-01"],
+    ],
+    [
+      "a date that is none",
+      2,
+      "--expires: expected a duration or a date",
+      ["--name", "x", "--group", "codex", "--expires", "soon"],
+    ],
+    [
+      "a date beyond the calendar",
+      2,
+      "--expires: expected a duration or a date",
+      ["--name", "x", "--group", "codex", "--expires", "99999999d"],
+    ],
+    [
+      "a date that no ISO date of four digits can tell",
+      2,
+      "--expires: expected a duration or a date",
+      ["--name", "x", "--group", "codex", "--expires", "3650000d"],
+    ],
+    [
+      "a secret among the arguments",
+      2,
+      "--secret takes `-` only",
+      ["--name", "x", "--group", "codex", "--secret", "sk-abc"],
+    ],
+    [
+      "a count of nothing",
+      2,
+      "--count: expected a number from 1 to 1000.",
+      ["--name", "x", "--group", "codex", "--count", "0"],
+    ],
+    ["an unknown flag", 2, "unknown option '--nmae'", ["--nmae", "x"]],
+  ];
+  test.each(refused)("refuses %s with status %d", async (_, expected, sentence, args) => {
+    const { status, stdout, stderr } = await gateway("keys", "add", ...args);
+    expect(stderr).toContain(sentence);
+    expect([status, stdout]).toEqual([expected, ""]);
+    expect(text()).toBe(CONFIG);
+  });
+
+  test.each([
+    ["another key's", "sk-laptop", 1, 'belongs to the key "laptop" already'],
+    ["an empty one", "\n", 2, "The secret cannot be used: is empty."],
+    ["one with a space", "sk-a b", 2, "without spaces"],
+  ])("refuses %s secret", async (_, secret, expected, sentence) => {
+    const { status, stdout, stderr } = await feed(
+      secret,
+      "keys",
+      "add",
+      "--name",
+      "x",
+      "--group",
+      "codex",
+      "--secret",
+      "-",
+    );
+    expect(stderr).toContain(sentence);
+    expect([status, stdout, text()]).toEqual([expected, "", CONFIG]);
+  });
+});
+
+test.skipIf(!existsSync("/dev/full"))(
+  "a result that cannot be written is a sentence and a status",
+  async () => {
+    const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../../src/main.ts`, "keys", "list"], {
+      cwd: folder.path,
+      env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
+      stdout: Bun.file("/dev/full"),
+      stderr: "pipe",
+    });
+    expect(await child.stderr.text()).toMatch(/^gateway: stdout cannot be written: .*no space left.*\n$/);
+    expect(await child.exited).toBe(1);
+  },
+);
+
+describe("keys list and show", () => {
+  test("list --json has the fields of the contract and no secret", async () => {
+    const { stdout } = await gateway("keys", "list", "--json");
+    const spent = { spent_today_usd: "0", spent_total_usd: "0" };
+    const none = { disabled: false, created: null, expires: null, last_used: null, ...spent };
+    expect(JSON.parse(stdout)).toEqual([
+      { name: "laptop", group: "claude", platform: "messages", ...none },
+      { name: "old", group: "codex", platform: "responses", ...none, expires: "2020-01-01T00:00:00Z" },
+    ]);
+    expect(stdout).not.toContain("sk-");
+  });
+
+  test("list tells what a key has spent, today and in all, as the ledger has it", async () => {
+    await passMidnight();
+    const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
+    const today = new Date().toISOString();
+    for (const [id, time] of [
+      ["req_old", "2024-05-01T10:00:00.000Z"],
+      ["req_new", today],
+    ] as const) {
+      await ledger.open(intentOf(id, { key: "laptop", time }));
+      ledger.append(draftOf(id, { key: "laptop", time, charge_usd: "0.25" }));
+    }
+    await ledger.close();
+    const [laptop] = JSON.parse((await gateway("keys", "list", "--json")).stdout);
+    expect(laptop).toMatchObject({ spent_today_usd: "0.25", spent_total_usd: "0.5" });
+    expect(laptop.last_used).toStartWith(today.slice(0, 10));
+  });
+
+  test("list is a table without colours where there is no terminal", async () => {
+    const { stdout } = await gateway("keys", "list");
+    expect(stdout).toBe(
+      [
+        "NAME    GROUP   PLATFORM   STATE    CREATED  EXPIRES     LAST USED  TODAY $  TOTAL $  LIMITS",
+        "laptop  claude  messages   active            never                  0        0",
+        "old     codex   responses  expired           2020-01-01             0        0\n",
+      ].join("\n"),
+    );
+  });
+
+  test("show tells one, and of an unknown one what may have been meant", async () => {
+    expect((await gateway("keys", "show", "laptop")).stdout).toContain("claude (messages, ×1)");
+    expect(JSON.parse((await gateway("keys", "show", "laptop", "--json")).stdout)).toMatchObject({
+      multiplier: "1",
+    });
+    const { status, stderr } = await gateway("keys", "show", "latop");
+    expect([status, stderr]).toEqual([1, 'gateway: There is no key "latop" (did you mean "laptop"?).\n']);
+  });
+});
+
+describe("the rest of a key's life", () => {
+  test("disable and enable write one word and take it away again", async () => {
+    expect((await gateway("keys", "disable", "laptop", "old")).status).toBe(0);
+    expect(text()).toBe(
+      CONFIG.replace("sk-laptop }", "sk-laptop, disabled: true }").replace(
+        "2020-01-01 }",
+        "2020-01-01, disabled: true }",
+      ),
+    );
+    expect((await gateway("keys", "enable", "laptop", "old")).status).toBe(0);
+    expect(text()).toBe(CONFIG);
+  });
+
+  test("one unknown name among several changes nothing", async () => {
+    const { status, stderr } = await gateway("keys", "disable", "laptop", "lod");
+    expect([status, text()]).toEqual([1, CONFIG]);
+    expect(stderr).toContain('(did you mean "old"?)');
+  });
+
+  test("remove needs --yes where nobody can be asked", async () => {
+    const { status, stderr } = await gateway("keys", "remove", "laptop");
+    expect([status, text()]).toEqual([2, CONFIG]);
+    expect(stderr).toContain("--yes is missing");
+    expect((await gateway("keys", "remove", "laptop", "old", "--yes")).status).toBe(0);
+    expect(keys().size).toBe(0);
+    expect(text()).toStartWith(CONFIG.slice(0, CONFIG.indexOf("keys:")));
+  });
+
+  test("rotate gives a new secret, and the old one is nowhere any more", async () => {
+    const { stdout, stderr } = await gateway("keys", "rotate", "laptop");
+    expect(stdout).toMatch(/^sk-[0-9A-Za-z]{43}\n$/);
+    expect(stderr).not.toContain(stdout.trim());
+    expect(keys().get("laptop")?.secretSha256).toBe(sha256Hex(stdout.trim()));
+    expect(text()).not.toContain("sk-laptop");
+    expect(text()).toContain(" } # by hand\n");
+  });
+
+  test("rotate asks for how long an expired key shall live", async () => {
+    const { status, stderr } = await gateway("keys", "rotate", "old");
+    expect([status, text()]).toEqual([2, CONFIG]);
+    expect(stderr).toContain("--expires is missing");
+    const dated = await gateway("keys", "rotate", "old", "--expires", "2099-01-31", "--json");
+    expect(JSON.parse(dated.stdout)).toMatchObject({ name: "old", expires: "2099-01-31T00:00:00Z" });
+    await gateway("keys", "rotate", "old", "--expires", "never");
+    expect(keys().get("old")?.expires).toBeNull();
+  });
+
+  test("move binds to another group and keeps the secret", async () => {
+    expect((await gateway("keys", "move", "laptop", "--group", "codex")).status).toBe(0);
+    expect(text()).toBe(CONFIG.replace("laptop, group: claude", "laptop, group: codex"));
+    expect((await gateway("keys", "move", "laptop")).stderr).toContain("--group is missing");
+    expect((await gateway("keys", "move", "laptop", "--group", "max")).stderr).toContain("not active");
+  });
+});
+
+describe("keys import", () => {
+  test("takes what keys add --json printed elsewhere, as a list or line by line", async () => {
+    const added = await gateway("keys", "add", "--name", "a", "--group", "codex", "--count", "2", "--json");
+    const lines = (
+      await gateway("keys", "add", "--name", "b", "--group", "claude", "--json", "--expires", "2099-01-01")
+    ).stdout;
+    writeFileSync(folder.join("gateway.yaml"), CONFIG);
+    expect((await feed(added.stdout, "keys", "import")).status).toBe(0);
+    const list = JSON.stringify({ name: "c", group: "max", secret_sha256: "A".repeat(64), disabled: true });
+    writeFileSync(folder.join("keys.jsonl"), `${lines}${list}\n`);
+    expect((await gateway("keys", "import", "keys.jsonl")).stderr).toBe("Imported 2 keys.\n");
+    const [first] = JSON.parse(added.stdout);
+    expect(keys().get("a-1")?.secretSha256).toBe(sha256Hex(first.secret));
+    expect(keys().get("b")?.expires).toEqual(new Date("2099-01-01"));
+    expect(keys().get("c")).toMatchObject({ disabled: true, secretSha256: "a".repeat(64) });
+  });
+
+  test("takes an env-style file, whose keys go to one group", async () => {
+    const env =
+      "# keys of the old machine\nexport LAPTOP_OLD='sk-one-0123456789'\n\nCI_KEY = sk-two-0123456789 # the runner\r\n";
+    writeFileSync(folder.join("keys.env"), env);
+    expect(await gateway("keys", "import", "keys.env")).toMatchObject({ status: 2, stdout: "" });
+    expect(text()).toBe(CONFIG);
+    const { status, stderr } = await gateway("keys", "import", "keys.env", "--group", "codex");
+    expect([status, stderr]).toEqual([0, "Imported 2 keys.\n"]);
+    expect(keys().get("LAPTOP_OLD")).toMatchObject({ secretSha256: sha256Hex("sk-one-0123456789") });
+    expect(keys().get("CI_KEY")).toMatchObject({ secretSha256: sha256Hex("sk-two-0123456789") });
+    expect(keys().get("CI_KEY")?.group.name).toBe("codex");
+  });
+
+  const record = { name: "x", group: "codex", secret: "sk-new" };
+  test.each([
+    ["nothing", "", 2, "There is nothing to import"],
+    ["what is not JSON", "a b c", 2, "Line 1 is not JSON."],
+    [
+      "a record without a secret",
+      JSON.stringify({ ...record, secret: undefined }),
+      2,
+      "Key 1 needs a `secret`",
+    ],
+    [
+      "a taken name",
+      JSON.stringify([record, { ...record, name: "laptop", secret: "sk-2" }]),
+      1,
+      '"laptop" already',
+    ],
+    [
+      "a taken secret",
+      JSON.stringify([{ ...record, secret: "sk-laptop" }]),
+      1,
+      'belongs to the key "laptop"',
+    ],
+    ["a secret twice", JSON.stringify([record, { ...record, name: "y" }]), 1, 'belongs to the key "x"'],
+    ["a name twice", JSON.stringify([record, { ...record, secret: "sk-3" }]), 1, '"x" is there twice.'],
+    ["an unknown group", JSON.stringify([{ ...record, group: "claud" }]), 1, '(did you mean "claude"?)'],
+    ["a bad date", JSON.stringify([{ ...record, expires: "soon" }]), 2, "Key 1: `expires`: expected a date"],
+  ])("refuses %s, whole", async (_, stdin, expected, sentence) => {
+    const { status, stdout, stderr } = await feed(stdin, "keys", "import");
+    expect(stderr).toContain(sentence);
+    expect(stderr).not.toContain("sk-");
+    expect([status, stdout, text()]).toEqual([expected, "", CONFIG]);
+  });
+});
+
+describe("the config file", () => {
+  test("that is bad ends every command with status 2 and says where", async () => {
+    writeFileSync(folder.join("gateway.yaml"), "listen: { prot: 1 }\nvendor: a b\n");
+    const { status, stdout, stderr } = await gateway("keys", "list", "--json");
+    expect([status, stdout]).toEqual([2, ""]);
+    expect(stderr).toContain('gateway.yaml:1:11: listen.prot: unknown setting (did you mean "port"?)\n');
+    expect(stderr).toContain("gateway.yaml:2:9: vendor:");
+  });
+
+  test("that is nowhere is a sentence with what to do, and --config names one", async () => {
+    using empty = makeTempFolder();
+    const { status, stderr } = await run({ folder: empty.path, env: { GATEWAY_CONFIG: "" } }, "keys", "list");
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/^gateway: There is no config file .*`gateway init`.*\n$/);
+    const named = await run(
+      { folder: empty.path },
+      "keys",
+      "list",
+      "--json",
+      "--config",
+      folder.join("gateway.yaml"),
+    );
+    expect(JSON.parse(named.stdout)).toHaveLength(2);
+  });
+});

@@ -1,8 +1,0 @@
-// The commands of the ledger alone, as the executable has them.
-
-import { Command } from "commander";
-import { ledgerCommand } from "../../src/cli/ledger.ts";
-import { runProgram } from "../../src/cli/program.ts";
-import { usageCommand } from "../../src/cli/usage.ts";
-
-await runProgram(new Command("gateway").addCommand(usageCommand()).addCommand(ledgerCommand()));

@@ -1,0 +1,8 @@
+// The commands of the ledger alone, as the executable has them.
+
+import { Command } from "commander";
+import { ledgerCommand } from "../../../src/cli/money/ledger.ts";
+import { runProgram } from "../../../src/cli/program.ts";
+import { usageCommand } from "../../../src/cli/money/usage.ts";
+
+await runProgram(new Command("gateway").addCommand(usageCommand()).addCommand(ledgerCommand()));

@@ -1,0 +1,165 @@
+import { expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+import { encodeLine, hashLine } from "../../../src/billing/ledger/line.ts";
+import { openLedger } from "../../../src/billing/ledger/ledger.ts";
+import { draftOf, intentOf, optionsFor, readWholeLedger } from "../../billing/ledger/ledger-samples.ts";
+import { run, spawnCommand, writeLedger } from "./ledger-runs.ts";
+
+const UNPRICED = {
+  basis: "unpriced",
+  prices: null,
+  price_source: null,
+  tier: null,
+  official_usd: null,
+  charge_usd: null,
+} as const;
+
+test("verify says that a right ledger is right", async () => {
+  const path = writeLedger([{ id: "req_1" }, { id: "req_2" }]);
+  const { status, stdout } = await run("ledger", "verify", "--ledger", path);
+  expect(status).toBe(0);
+  expect(stdout).toStartWith("right: 2 lines in 1 file,");
+  const json: unknown = JSON.parse((await run("ledger", "verify", "--ledger", path, "--json")).stdout);
+  expect(json).toEqual({
+    ledger: path,
+    right: true,
+    files: 1,
+    lines: 2,
+    corrections: 0,
+    findings: 0,
+    problems: [],
+  });
+});
+
+test("verify names file, line and request of what is wrong, says what to do, and fails", async () => {
+  const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
+  writeFileSync(
+    path,
+    readFileSync(path, "utf8").replace('"charge_usd":"0.011106"', '"charge_usd":"0.011105"'),
+  );
+  const { status, stdout, stderr } = await run("ledger", "verify", "--ledger", path);
+  expect(status).toBe(1);
+  expect(stdout.split("\n")).toEqual([
+    "ledger.jsonl:1 req_1: charge_usd is 0.011105, but usage, prices and multiplier give 0.011106",
+    "ledger.jsonl:2 req_2: it does not follow line 1: that line was changed, lines between them are missing, or this one does not belong here",
+    "",
+  ]);
+  expect(stderr).toContain("Compare these lines with a backup and restore them");
+  expect(stderr).toContain(`The ledger ${path} is not right: 2 problems.`);
+});
+
+test("show explains a request in words and as JSON, and fails for one that is not there", async () => {
+  const path = writeLedger([{ id: "req_1" }]);
+  const { status, stdout } = await run("ledger", "show", "req_1", "--ledger", path);
+  expect(status).toBe(0);
+  expect(stdout).toContain("input                        12 tokens × $3 / 1,000,000 = $0.000036");
+  expect(stdout).toContain("charge = $0.011106 × 1 (the group's multiplier) = $0.011106, exact");
+  const json: unknown = JSON.parse((await run("ledger", "show", "req_1", "--ledger", path, "--json")).stdout);
+  expect(json).toMatchObject({
+    file: "ledger.jsonl",
+    line_number: 1,
+    line: { id: "req_1" },
+    corrections: [],
+  });
+  const missing = await run("ledger", "show", "req_2", "--ledger", path);
+  expect(missing).toMatchObject({ status: 1, stdout: "" });
+  expect(missing.stderr).toContain("is of req_2");
+});
+
+test("a damaged line is told in a sentence, by show and by tail", async () => {
+  const path = writeLedger([{ id: "req_1" }]);
+  writeFileSync(path, `${JSON.stringify({ v: 1, id: "req_2" })}\n\0\0\0\n`, { flag: "a" });
+  const shown = await run("ledger", "show", "req_2", "--ledger", path);
+  expect(shown).toMatchObject({ status: 1, stdout: "" });
+  expect(shown.stderr).toBe(
+    "gateway: ledger.jsonl:2 is damaged: `gateway ledger verify` says what is wrong with it.\n",
+  );
+  const { stdout } = await run("ledger", "tail", "--no-follow", "--ledger", path);
+  expect(stdout.trimEnd().split("\n").slice(1)).toEqual(["req_2", "(no line of a ledger)"]);
+});
+
+test("tail says how many lines it can show at most", async () => {
+  const { status, stderr } = await run("ledger", "tail", "-n", "99999999", "--no-follow", "--ledger", "any");
+  expect([status, stderr]).toEqual([2, "gateway: --lines: expected a whole number up to 9999999.\n"]);
+});
+
+test("tail shows the last lines and those that come, or ends after the last", async () => {
+  const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
+  const { stdout } = await run("ledger", "tail", "-n", "2", "--no-follow", "--ledger", path);
+  expect(stdout.trimEnd().split("\n")).toEqual(
+    ["req_2", "req_3"].map(
+      (id) =>
+        `2026-11-20T10:00:00.000Z  ${id}  laptop  claude-sonnet-4-5  anthropic-main  200 complete  input 12, cache_read 11000, cache_write_1h 420, output 350, reasoning 120  $0.011106`,
+    ),
+  );
+
+  const child = spawnCommand(["ledger", "tail", "-n", "1", "--json", "--ledger", path]);
+  const seen: string[] = [];
+  const added = encodeLine(
+    draftOf("req_4"),
+    hashLine(readFileSync(path, "utf8").trim().split("\n").at(-1) ?? ""),
+  );
+  for await (const bytes of child.stdout) {
+    for (const text of Buffer.from(bytes).toString().trim().split("\n"))
+      seen.push(String(/req_\d/.exec(text)));
+    if (seen.length === 1) writeFileSync(path, `${added}\n`, { flag: "a" });
+    else child.kill("SIGTERM");
+  }
+  expect(await child.exited).toBe(0);
+  expect(seen).toEqual(["req_3", "req_4"]);
+});
+
+test("reprice tells, then appends corrections, then finds nothing; it refuses while a gateway runs", async () => {
+  const path = writeLedger([
+    {
+      id: "req_1",
+      ...UNPRICED,
+      model: "mine",
+      upstream_model: "mine",
+      usage: { input: 2_000_000 },
+      multiplier: "0.5",
+    },
+  ]);
+  const config = join(dirname(path), "gateway.yaml");
+  writeFileSync(
+    config,
+    [
+      "channels: { one: { platform: messages, base_url: http://127.0.0.1:1, credential: x } }",
+      "groups: { claude: { platform: messages, multiplier: 1, channels: [one] } }",
+      "keys: []",
+      'prices: { mine: { input: "3", output: "15" } }',
+    ].join("\n"),
+  );
+  const args = ["ledger", "reprice", "--since", "2026-11-01", "--config", config];
+  const dry = await run(...args, "--dry-run", "--json");
+  const models = [{ model: "mine", requests: 1, unpriced: 1, was_usd: "0", now_usd: "3" }];
+  expect(JSON.parse(dry.stdout)).toEqual({ dry_run: true, corrections: 1, models });
+  expect(readWholeLedger(path).lines).toHaveLength(1);
+
+  const running = openLedger(optionsFor(path));
+  const refused = await run(...args);
+  expect(refused.status).toBe(1);
+  expect(refused.stderr).toContain(`is being written by process ${process.pid} since`);
+  expect(refused.stderr).toContain("Stop the gateway first, or use --dry-run.");
+  await running.open(intentOf("req_2"));
+  running.append(draftOf("req_2"));
+  await running.close();
+
+  expect(await run(...args)).toMatchObject({ status: 0 });
+  expect(readWholeLedger(path).lines.at(-1)).toMatchObject({
+    corrects: "req_1",
+    request_time: "2026-11-20T10:00:00.000Z",
+    official_usd: "6",
+    charge_usd: "3",
+    was: { official_usd: null, charge_usd: null },
+  });
+  expect((await run("ledger", "verify", "--ledger", path)).stdout).toContain("1 of them corrections");
+  expect((await run("usage", "--ledger", path, "--by", "model", "--json")).stdout).toContain(
+    '"charge_usd":"3","unpriced":0',
+  );
+  const again = await run(...args);
+  expect(again).toMatchObject({ status: 0, stdout: "" });
+  expect(again.stderr).toContain("Nothing changes");
+});

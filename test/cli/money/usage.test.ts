@@ -1,0 +1,153 @@
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+
+import { readSince, readUntil } from "../../../src/cli/money/period.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+import { run, writeLedger } from "./ledger-runs.ts";
+
+const UNPRICED = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
+
+const path = writeLedger([
+  { id: "1", time: "2026-11-19T10:00:00.000Z", model: "a", key: "laptop" },
+  { id: "2", time: "2026-11-20T10:00:00.000Z", model: "b", key: 'c"i,', charge_usd: "1.000000000001" },
+  { id: "3", time: "2026-11-20T11:00:00.000Z", model: "b", key: "laptop", ...UNPRICED },
+]);
+
+test("usage shows a row for each day, the total, and what the amounts leave out", async () => {
+  const { status, stdout, stderr } = await run("usage", "--ledger", path);
+  expect(status).toBe(0);
+  expect(stdout.trimEnd().split("\n")).toEqual([
+    "DAY         REQUESTS  INPUT  CACHE READ  CACHE WRITE  OUTPUT  OFFICIAL $  CHARGED $",
+    "2026-11-19         1     12      11,000          420     350    0.011106   0.011106",
+    "2026-11-20         2     24      22,000          840     700    0.011106   1.000000",
+    "total              3     36      33,000        1,260   1,050    0.022212   1.011106",
+  ]);
+  expect(stderr).toBe(
+    "1 request without a price, in no amount: add it to the config's prices, then `gateway ledger reprice --since DAY`\n",
+  );
+});
+
+test("usage --json is one document with exact amounts", async () => {
+  const { stdout } = await run(
+    "usage",
+    "--ledger",
+    path,
+    "--by",
+    "model",
+    "--since",
+    "2026-11-20",
+    "--until",
+    "2026-11-20",
+    "--json",
+  );
+  const told: unknown = JSON.parse(stdout);
+  const totals = {
+    requests: 2,
+    usage: {
+      input: 24,
+      cache_read: 22_000,
+      cache_write_5m: 0,
+      cache_write_1h: 840,
+      output: 700,
+      reasoning: 240,
+    },
+    official_usd: "0.011106",
+    charge_usd: "1.000000000001",
+    unpriced: 1,
+    unknown: 0,
+    partial: 0,
+  };
+  expect(told).toEqual({
+    by: "model",
+    since: "2026-11-20T00:00:00.000Z",
+    until: "2026-11-21T00:00:00.000Z",
+    rows: [{ model: "b", ...totals }],
+    total: totals,
+    unreadable: 0,
+  });
+});
+
+test("usage --csv has the same columns whatever was used, and quotes names", async () => {
+  const { stdout } = await run("usage", "--ledger", path, "--by", "key", "--csv");
+  const [head, first] = stdout.split("\n");
+  expect(head).toStartWith(
+    "key,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,output,reasoning,",
+  );
+  expect(head).toEndWith(",official_usd,charge_usd,unpriced,unknown,partial");
+  expect(first).toStartWith('"c""i,",1,12,11000,0,420,0,350,120,');
+  expect(first).toEndWith(",0.011106,1.000000000001,0,0,0");
+});
+
+test("usage says so when there is nothing, and refuses what it can't read", async () => {
+  const none = await run("usage", "--ledger", path, "--since", "2030-01-01");
+  expect(none).toMatchObject({ status: 0, stdout: "", stderr: "No requests in this period.\n" });
+  const missing = await run("usage", "--ledger", `${path}.none`);
+  expect(missing).toMatchObject({ status: 1, stdout: "" });
+  expect(missing.stderr).toContain("There is no ledger at");
+  expect(missing.stderr).not.toContain("begins with");
+  for (const args of [
+    ["--by", "hour"],
+    ["--since", "yesterday"],
+    ["--csv", "--json"],
+    ["--since", "2026-11-20", "--until", "2026-11-19"],
+    ["--since", "2026-11-20T10:00:00Z", "--until", "2026-11-20T10:00:00Z"],
+  ]) {
+    expect((await run("usage", "--ledger", path, ...args)).status).toBe(2);
+  }
+});
+
+test("before the first request a report is an empty one, and it is said that there is no ledger yet", async () => {
+  using folder = makeTempFolder();
+  const channel = { platform: "messages", base_url: "https://a.example", credential: "none" };
+  const groups = { g: { platform: "messages", multiplier: 1, channels: ["a"] } };
+  const config = folder.join("gateway.yaml");
+  writeFileSync(config, JSON.stringify({ channels: { a: channel }, groups }), { mode: 0o600 });
+  const note = `There is no ledger at ${folder.join("ledger.jsonl")} yet: it begins with the first request.\n`;
+  const usage = await run("usage", "--json", "--config", config);
+  expect(usage).toMatchObject({ status: 0, stderr: note });
+  expect(JSON.parse(usage.stdout)).toMatchObject({ rows: [], total: { requests: 0 }, unreadable: 0 });
+  const tail = await run("ledger", "tail", "--no-follow", "--config", config);
+  expect(tail).toEqual({ status: 0, stdout: "", stderr: note });
+  // A proof of nothing would also be one of a ledger that is lost.
+  const verdict = await run("ledger", "verify", "--config", config);
+  expect(verdict).toEqual({ status: 1, stdout: "", stderr: `gateway: ${note}` });
+});
+
+test.each([
+  ["7d", "2026-11-14T00:00:00.000Z"],
+  ["1d", "2026-11-20T00:00:00.000Z"],
+  ["2w", "2026-11-07T00:00:00.000Z"],
+  ["12h", "2026-11-20T03:30:00.000Z"],
+  ["2026-10-01", "2026-10-01T00:00:00.000Z"],
+  ["2026-10-01T12:00:00+02:00", "2026-10-01T10:00:00.000Z"],
+])("--since %s at 15:30 on 2026-11-20 begins at %s", (text, expected) => {
+  expect(readSince(text, new Date("2026-11-20T15:30:00Z"))).toBe(expected);
+});
+
+test("--until says what it takes, which is no duration", async () => {
+  const { stderr } = await run("usage", "--ledger", path, "--until", "7d");
+  expect(stderr).toBe(
+    "gateway: --until: expected a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.\n",
+  );
+});
+
+test("a period that ends before it begins is no empty one", async () => {
+  const days = ["--since", "2026-11-20", "--until", "2026-11-19"];
+  const sentence = "gateway: --until: 2026-11-19 is before --since.\n";
+  expect(await run("usage", "--ledger", path, ...days)).toEqual({ status: 2, stdout: "", stderr: sentence });
+  expect(
+    (await run("usage", "--ledger", path, "--since", "2026-11-19", "--until", "2026-11-19")).status,
+  ).toBe(0);
+});
+
+test("a ledger that is a folder is told as one that cannot be read", async () => {
+  const { status, stderr } = await run("usage", "--ledger", dirname(path));
+  expect([status, stderr]).toEqual([1, `gateway: ${dirname(path)} is a folder, not a ledger.\n`]);
+});
+
+test("--until counts a date whole, and a moment not any more", () => {
+  expect(readUntil("2026-10-31")).toBe("2026-11-01T00:00:00.000Z");
+  expect(readUntil("2026-10-31T12:00:00Z")).toBe("2026-10-31T12:00:00.000Z");
+  expect(() => readUntil("7d")).toThrow("--until: expected");
+});

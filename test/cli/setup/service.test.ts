@@ -1,0 +1,168 @@
+// The units of `gateway service`: their text, and what is asked of systemd, which a stand-in on the PATH writes down.
+
+import { describe, expect, test } from "bun:test";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { writeAgent, writeUnit } from "../../../src/cli/setup/service-unit.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { run } from "../driving.ts";
+
+const ODD = `/srv/a "b" $c %d & <e> 'f'\\g`;
+
+describe("the systemd unit", () => {
+  const unit = writeUnit({
+    command: [`${ODD}/gateway`],
+    configPath: `${ODD}/gateway.yaml`,
+    envPath: "/srv/gateway.env",
+  });
+
+  test("quotes paths, so that no character of them means anything", () => {
+    const quoted = `/srv/a \\"b\\" $$c %%d & <e> 'f'\\\\g`;
+    expect(unit).toContain(`"${quoted}/gateway" serve --config "${quoted}/gateway.yaml"\n`);
+  });
+
+  test("leaves plain paths plain", () => {
+    const plain = writeUnit({
+      command: ["/usr/bin/gateway"],
+      configPath: "/etc/g.yaml",
+      envPath: "/etc/50%.env",
+    });
+    expect(plain).toContain("\nExecStart=/usr/bin/gateway serve --config /etc/g.yaml\n");
+    expect(plain).toContain("\nEnvironmentFile=-/etc/50%%.env\n");
+  });
+
+  test("does not start again with a config that is wrong", () => {
+    expect(unit).toContain("RestartPreventExitStatus=2");
+  });
+
+  const names = ["plain", "with space", `a "b" $c 'd' \\e`];
+  test.skipIf(Bun.which("systemd-analyze") === null).each(names)(
+    "is sound to systemd itself: %s",
+    async (name) => {
+      using folder = makeTempFolder();
+      const odd = folder.join(name);
+      mkdirSync(odd);
+      writeFileSync(`${odd}/gateway`, "#!/bin/sh\n");
+      chmodSync(`${odd}/gateway`, 0o755);
+      const text = writeUnit({
+        command: [`${odd}/gateway`],
+        configPath: `${odd}/gateway.yaml`,
+        envPath: `${odd}/gateway.env`,
+      });
+      writeFileSync(folder.join("gateway.service"), text);
+      const child = Bun.spawn(["systemd-analyze", "--user", "verify", folder.join("gateway.service")], {
+        env: { ...process.env, XDG_RUNTIME_DIR: folder.path },
+        stderr: "pipe",
+      });
+      const complaints = (await child.stderr.text()).split("\n").filter((line) => line.includes("gateway"));
+      expect(complaints).toEqual([]);
+      expect(await child.exited).toBe(0);
+    },
+  );
+});
+
+describe("the launchd agent", () => {
+  const agent = writeAgent(
+    { command: [`${ODD}/gateway`], configPath: `${ODD}/gateway.yaml`, envPath: `${ODD}/gateway.env` },
+    "/Users/a&b/Library/Logs/gateway.log",
+  );
+
+  test("is off until launchctl enables it", () => {
+    expect(agent).toContain("<key>Disabled</key><true/>");
+  });
+
+  test.skipIf(Bun.which("python3") === null)("is a property list that says what is meant", async () => {
+    const script = "import plistlib,json,sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
+    const child = Bun.spawn(["python3", "-c", script], { stdin: new Blob([agent]), stdout: "pipe" });
+    const list = JSON.parse(await child.stdout.text());
+    expect(list).toMatchObject({
+      Label: "local.gateway",
+      RunAtLoad: true,
+      KeepAlive: { SuccessfulExit: false },
+    });
+    expect(list.StandardErrorPath).toBe("/Users/a&b/Library/Logs/gateway.log");
+    expect(list.ProgramArguments.slice(3)).toEqual([
+      `${ODD}/gateway.env`,
+      `${ODD}/gateway`,
+      "serve",
+      "--config",
+      `${ODD}/gateway.yaml`,
+    ]);
+  });
+
+  test("gives the gateway the variables of its file, and becomes the gateway", async () => {
+    using folder = makeTempFolder();
+    const envPath = folder.join("a b.env");
+    writeFileSync(envPath, "# comment\nCREDENTIAL='x y'\n");
+    const words = /<string>(set -a.*?)<\/string>/.exec(agent)?.[1]?.replaceAll("&gt;", ">") ?? "";
+    const script = words.replaceAll("&amp;", "&").replaceAll("&lt;", "<");
+    const show = ["sh", "-c", 'echo "$CREDENTIAL $1"', "sh", "arg one"];
+    const child = Bun.spawn(["/bin/sh", "-c", script, envPath, ...show], { stdout: "pipe" });
+    expect(await child.stdout.text()).toBe("x y arg one\n");
+    const without = Bun.spawn(["/bin/sh", "-c", script, "/nonexistent", ...show], { stdout: "pipe" });
+    expect(await without.stdout.text()).toBe(" arg one\n");
+  });
+});
+
+const CONFIG = `
+channels: { c: { platform: messages, base_url: "http://127.0.0.1:9", credential: "\${SOME_KEY}" } }
+groups: { g: { platform: messages, channels: [c] } }
+`;
+
+describe.skipIf(process.platform !== "linux")("on a system with systemd", () => {
+  const prepare = (folder: TempFolder) => {
+    mkdirSync(folder.join("bin"));
+    const asked = folder.join("asked");
+    writeFileSync(
+      folder.join("bin", "systemctl"),
+      `#!/bin/sh\necho "$*" >> '${asked}'\ncase "$2" in is-enabled) echo enabled;; is-active) echo active;; esac\n`,
+    );
+    chmodSync(folder.join("bin", "systemctl"), 0o755);
+    writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
+    const env = { HOME: folder.path, PATH: `${folder.join("bin")}:${process.env["PATH"]}` };
+    return {
+      unit: folder.join(".config/systemd/user/gateway.service"),
+      asked: () => (existsSync(asked) ? readFileSync(asked, "utf8").trim().split("\n") : []),
+      service: (...words: string[]) => run({ folder: folder.path, env }, "service", ...words),
+    };
+  };
+
+  test("install writes the unit, starts nothing, and says what would", async () => {
+    using folder = makeTempFolder();
+    const { unit, asked, service } = prepare(folder);
+    const { status, stdout, stderr } = await service("install");
+    expect({ status, stdout }).toEqual({ status: 0, stdout: `${unit}\n` });
+    expect(stderr).toContain(
+      "systemctl --user daemon-reload && systemctl --user enable --now gateway.service",
+    );
+    expect(stderr).toContain(`SOME_KEY belongs into ${folder.join("gateway.env")}`);
+    expect(readFileSync(unit, "utf8")).toContain(`serve --config ${folder.join("gateway.yaml")}\n`);
+    expect(asked()).toEqual([]);
+  });
+
+  test("install --enable starts it; uninstall stops it and takes the unit away", async () => {
+    using folder = makeTempFolder();
+    const { unit, asked, service } = prepare(folder);
+    expect((await service("install", "--enable")).status).toBe(0);
+    expect(asked()).toEqual(["--user daemon-reload", "--user enable --now gateway.service"]);
+    expect(JSON.parse((await service("status", "--json")).stdout)).toEqual({
+      installed: true,
+      enabled: true,
+      running: true,
+      path: unit,
+    });
+    expect((await service("uninstall")).status).toBe(0);
+    expect(existsSync(unit)).toBe(false);
+    expect(asked().slice(-2)).toEqual(["--user disable --now gateway.service", "--user daemon-reload"]);
+    expect((await service("status")).stdout).toBe("not installed\n");
+  });
+
+  test("a unit that somebody else wrote is neither overwritten nor removed", async () => {
+    using folder = makeTempFolder();
+    const { unit, service } = prepare(folder);
+    mkdirSync(folder.join(".config/systemd/user"), { recursive: true });
+    writeFileSync(unit, "[Service]\n");
+    expect((await service("install")).status).toBe(1);
+    expect((await service("uninstall")).status).toBe(1);
+    expect(readFileSync(unit, "utf8")).toBe("[Service]\n");
+  });
+});

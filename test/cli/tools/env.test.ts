@@ -1,0 +1,407 @@
+// `gateway env`: which key, which settings, and that shells take them as they are meant.
+
+import { describe, expect, test } from "bun:test";
+import { sample, string } from "fast-check";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { MISLEADING } from "../../../src/cli/tools/misleading.ts";
+import { SHELLS, type Shell, writeSetting } from "../../../src/cli/tools/shells.ts";
+import { type Connection, TOOLS } from "../../../src/cli/tools/tools.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { KEYS, run, runOnTerminal } from "../driving.ts";
+
+const PROGRAMS: Readonly<Record<Shell, readonly string[]>> = {
+  bash: ["bash", "--norc", "-c"],
+  zsh: ["zsh", "-f", "-c"],
+  fish: ["fish", "--no-config", "-c"],
+  powershell: ["pwsh", "-NoProfile", "-Command"],
+};
+
+describe("shells", () => {
+  for (const shell of SHELLS) {
+    const [program = "", ...flags] = PROGRAMS[shell];
+    const evaluate = async (lines: readonly string[], path = ""): Promise<string> => {
+      const child = Bun.spawn([program, ...flags, lines.join("\n")], {
+        env: { PATH: `${path}:${process.env["PATH"]}`, HOME: "/nonexistent" },
+        stdout: "pipe",
+        stderr: "ignore",
+      });
+      return child.stdout.text();
+    };
+
+    test.skipIf(Bun.which(program) === null)(`${shell} takes every value as it is`, async () => {
+      const nasty = [
+        `'`,
+        `"`,
+        "\\",
+        "\\'",
+        "$HOME",
+        "`id`",
+        "$(id)",
+        "!x",
+        "a\nb",
+        "%PATH%",
+        "~",
+        "’",
+        " x ",
+        "#",
+        "{a,b}",
+      ];
+      const texts = sample(string({ unit: "grapheme", minLength: 1 }), { numRuns: 60, seed: 7 });
+      const values = [...nasty, ...texts].filter((text) => !text.includes("\0"));
+      const env = Object.fromEntries(values.map((value, index) => [`V${index}`, value]));
+      const show = `'${process.execPath}' -e 'console.log(JSON.stringify(process.env))'`;
+      const call = shell === "powershell" ? `& ${show}` : show;
+      const shown = await evaluate([...writeSetting(shell, null, { env, unset: [], args: [] }), call]);
+      expect(JSON.parse(shown)).toMatchObject(env);
+    });
+
+    test.skipIf(Bun.which(program) === null)(`${shell} unsets what is set, and is silent else`, async () => {
+      const show = `'${process.execPath}' -e 'console.log(Object.keys(process.env).filter((n) => /^W/.test(n)).join())'`;
+      const call = shell === "powershell" ? `& ${show}` : show;
+      const set = writeSetting(shell, null, { env: { W1: "1", W2: "2", W3: "3" }, unset: [], args: [] });
+      const unset = writeSetting(shell, null, { env: {}, unset: ["W1", "W0", "W3"], args: [] });
+      expect(await evaluate([...set, ...unset, call])).toBe("W2\n");
+    });
+
+    test.skipIf(Bun.which(program) === null)(
+      `${shell} starts the tool with its arguments first`,
+      async () => {
+        using folder = makeTempFolder();
+        writeFileSync(folder.join("codex"), '#!/bin/sh\nprintf "<%s>" "$@"\n');
+        chmodSync(folder.join("codex"), 0o755);
+        const lines = writeSetting(shell, "codex", { env: {}, unset: [], args: ["-c", "it's=$1"] });
+        expect(await evaluate([...lines, "codex exec 'a b'"], folder.path)).toBe("<-c><it's=$1><exec><a b>");
+      },
+    );
+  }
+});
+
+describe("tools", () => {
+  const connect = (name: string, platform: Connection["platform"], models: string[] = []) =>
+    TOOLS.get(name)?.connect({ base: "http://gw:1", relayPrefix: "relay", platform, secret: "sk-s", models });
+
+  test("Claude Code gets the address without a version", () => {
+    const env = { ANTHROPIC_AUTH_TOKEN: "sk-s", CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1" };
+    expect(connect("claude", "messages")?.env).toEqual({ ANTHROPIC_BASE_URL: "http://gw:1", ...env });
+    expect(connect("claude", "relay")?.env).toEqual({ ANTHROPIC_BASE_URL: "http://gw:1/relay", ...env });
+  });
+
+  test("Codex gets a provider of its own by overrides without quotes", () => {
+    const setting = connect("codex", "responses");
+    expect(setting?.env).toEqual({ GATEWAY_CODEX_KEY: "sk-s" });
+    expect(setting?.args.filter((arg) => arg !== "-c")).toEqual([
+      "model_provider=gateway",
+      "model_providers.gateway.name=gateway",
+      "model_providers.gateway.base_url=http://gw:1/v1",
+      "model_providers.gateway.wire_api=responses",
+      "model_providers.gateway.env_key=GATEWAY_CODEX_KEY",
+    ]);
+  });
+
+  test("opencode gets its own providers, those alone, and the names that only the config knows", () => {
+    const read = (platform: Connection["platform"], models: string[]) =>
+      JSON.parse(connect("opencode", platform, models)?.env["OPENCODE_CONFIG_CONTENT"] ?? "");
+    expect(read("responses", ["fast"])).toEqual({
+      model: "",
+      small_model: "",
+      enabled_providers: ["openai"],
+      disabled_providers: [],
+      provider: { openai: { options: { baseURL: "http://gw:1/v1", apiKey: "sk-s" }, models: { fast: {} } } },
+    });
+    const relay = read("relay", ["fast", "my-gemini"]).provider;
+    expect(relay.anthropic).toMatchObject({
+      options: { baseURL: "http://gw:1/relay/v1" },
+      models: { fast: {} },
+    });
+    expect(relay.google).toEqual({
+      options: { baseURL: "http://gw:1/relay/v1beta", apiKey: "sk-s" },
+      models: { "my-gemini": {} },
+    });
+  });
+
+  test("opencode is kept from the plugin that sends a ChatGPT login's requests elsewhere", () => {
+    expect(connect("opencode", "responses")?.env["OPENCODE_DISABLE_DEFAULT_PLUGINS"]).toBe("1");
+  });
+
+  test("the SDKs get the variables that they read", () => {
+    expect(connect("openai", "responses")?.env).toEqual({
+      OPENAI_BASE_URL: "http://gw:1/v1",
+      OPENAI_API_KEY: "sk-s",
+    });
+    expect(connect("anthropic", "messages")?.env).toEqual({
+      ANTHROPIC_BASE_URL: "http://gw:1",
+      ANTHROPIC_API_KEY: "sk-s",
+    });
+    expect(connect("google", "content")?.env).toEqual({
+      GOOGLE_GEMINI_BASE_URL: "http://gw:1",
+      GOOGLE_API_KEY: "sk-s",
+    });
+  });
+});
+
+/** Every variable of the table, with values that lead elsewhere. */
+const HOSTILE = Object.fromEntries(
+  Object.values(MISLEADING)
+    .flat()
+    .map((name) => [name, name.endsWith("_HEADERS") ? "Authorization: Bearer sk-theirs" : "sk-theirs"]),
+);
+
+describe("variables that lead past the gateway", () => {
+  for (const [name, { misleading }] of TOOLS) {
+    test(`are unset by the lines for ${name}, which are safe to evaluate`, async () => {
+      using folder = makeTempFolder();
+      const words = ["env", name, "--url", "http://127.0.0.1:1", "--secret", "sk-s"];
+      const around = { folder: folder.path, env: HOSTILE };
+      const { stdout, stderr } = await run(around, ...words, "--shell", "bash");
+      const child = Bun.spawn(["bash", "--norc", "-ec", `${stdout}\nenv`], {
+        env: { PATH: process.env["PATH"], ...HOSTILE, KEPT: "1" },
+        stdout: "pipe",
+      });
+      const left = (await child.stdout.text()).split("\n").map((line) => line.split("=")[0] ?? "");
+      expect(misleading.filter((each) => left.includes(each))).toEqual([]);
+      expect(left).toContain("KEPT");
+      for (const each of misleading) expect(stderr).toContain(each);
+      expect(stderr).not.toContain("sk-theirs");
+      const { unset } = JSON.parse((await run(around, ...words, "--json")).stdout);
+      expect(unset).toEqual([...misleading]);
+    });
+  }
+
+  test("are not those that add harmless header fields", async () => {
+    using folder = makeTempFolder();
+    const env = { ANTHROPIC_CUSTOM_HEADERS: "x-team: red\nx-authorization-note: none" };
+    const words = ["env", "claude", "--url", "http://127.0.0.1:1", "--secret", "sk-s", "--json"];
+    const { stdout } = await run({ folder: folder.path, env }, ...words);
+    expect(JSON.parse(stdout).unset).not.toContain("ANTHROPIC_CUSTOM_HEADERS");
+  });
+});
+
+const CONFIG = `# mine
+listen: { port: 4999 }
+channels:
+  a: { platform: messages, base_url: "http://127.0.0.1:9", credential: x, aliases: { fast: claude-haiku-4-5 } }
+  o: { platform: responses, base_url: "http://127.0.0.1:9", credential: x }
+groups:
+  claude: { platform: messages, channels: [a] }
+  cheap: { platform: messages, channels: [a] }
+  codex: { platform: responses, channels: [o] }
+  closed: { platform: responses, channels: [o], exclusive: true }
+plans:
+  max: { groups: [closed] }
+keys:
+  - { name: laptop, group: claude, secret: sk-laptop }
+  - { name: ci, group: codex, secret: sk-ci }
+  - { name: off, group: codex, secret: sk-off, disabled: true }
+  - { name: old, group: codex, secret: sk-old, expires: 2020-01-01 }
+  - { name: shut, group: closed, secret: sk-shut }
+`;
+
+function prepare(): TempFolder {
+  const folder = makeTempFolder();
+  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
+  return folder;
+}
+
+describe("which key", () => {
+  const cases: ReadonlyArray<readonly [what: string, words: string[], env: Record<string, string>]> = [
+    ["--secret", ["claude", "--secret", "sk-laptop"], {}],
+    ["GATEWAY_KEY", ["claude"], { GATEWAY_KEY: "sk-laptop" }],
+    ["GATEWAY_KEY and the key's name", ["claude", "--key", "laptop"], { GATEWAY_KEY: "sk-laptop" }],
+    ["the key's name after the tool", ["claude", "laptop", "--secret", "sk-laptop"], {}],
+    ["the key's name before the tool", ["laptop", "claude", "--secret", "sk-laptop"], {}],
+    ["a secret before the tool", ["sk-laptop", "claude"], {}],
+    ["a secret after the tool", ["claude", "sk-laptop"], {}],
+    ["--secret, whatever GATEWAY_KEY says", ["claude", "--secret", "sk-laptop"], { GATEWAY_KEY: "sk-ci" }],
+  ];
+  for (const [what, words, env] of cases) {
+    test(`is said by ${what}`, async () => {
+      using folder = prepare();
+      const { status, stdout, stderr } = await run(
+        { folder: folder.path, env },
+        "env",
+        ...words,
+        "--shell",
+        "bash",
+      );
+      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+      const [unset, ...exports] = stdout.split("\n");
+      expect(unset).toMatch(/^unset ANTHROPIC_API_KEY [A-Z_ ]+$/);
+      expect(exports.join("\n")).toBe(
+        "export ANTHROPIC_BASE_URL='http://127.0.0.1:4999'\nexport ANTHROPIC_AUTH_TOKEN='sk-laptop'\n" +
+          "export CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY='1'\n" +
+          "export NO_PROXY='localhost,127.0.0.1,::1'\nexport no_proxy='localhost,127.0.0.1,::1'\n",
+      );
+    });
+  }
+
+  test("comes from stdin with --secret -", async () => {
+    using folder = prepare();
+    const args = ["env", "openai", "--secret", "-", "--json"];
+    const { stdout } = await run({ folder: folder.path, stdin: "sk-ci\n" }, ...args);
+    expect(JSON.parse(stdout)).toEqual({
+      tool: "openai",
+      key: "ci",
+      group: "codex",
+      platform: "responses",
+      base_url: "http://127.0.0.1:4999",
+      env: {
+        OPENAI_BASE_URL: "http://127.0.0.1:4999/v1",
+        OPENAI_API_KEY: "sk-ci",
+        NO_PROXY: "localhost,127.0.0.1,::1",
+        no_proxy: "localhost,127.0.0.1,::1",
+      },
+      unset: [],
+      args: [],
+      file: null,
+    });
+  });
+
+  const refusals: ReadonlyArray<
+    readonly [what: string, words: string[], status: number, ...parts: string[]]
+  > = [
+    [
+      "of another platform",
+      ["codex", "sk-laptop"],
+      1,
+      '"laptop" does not fit',
+      "claude is of the messages",
+      "Keys that fit: ci",
+    ],
+    ["of a tool that no key fits", ["gemini", "sk-ci"], 1, "content or relay", "No group of the config"],
+    ["unknown", ["claude", "sk-nobodys"], 1, "of none of the keys"],
+    ["of another name", ["claude", "--key", "ci", "--secret", "sk-laptop"], 1, '"ci" does not fit'],
+    ["of another key that fits", ["codex", "--key", "ci", "--secret", "sk-off"], 1, '"off", not of "ci"'],
+    ["disabled", ["codex", "sk-off"], 1, "gateway keys enable off"],
+    ["expired", ["codex", "sk-old"], 1, "gateway keys rotate old --expires 30d"],
+    ["of a plan that is not active", ["codex", "sk-shut"], 1, "gateway plans activate max"],
+    ["misspelt", ["claude", "laptpo"], 1, 'did you mean "laptop"?'],
+    ["missing", ["claude"], 2, "--secret -", "GATEWAY_KEY", "--new", "Keys that fit: laptop"],
+    ["missing, though named", ["codex", "ci"], 2, 'The secret of the key "ci" is needed'],
+    ["for a tool that there is not", ["cluade", "sk-laptop"], 2, 'did you mean "claude"?'],
+  ];
+  test("that is missing names keys that can be used, and no more than a line of them", async () => {
+    using many = makeTempFolder();
+    const guest = (index: number) => ({ name: `guest-${index}`, group: "c", secret: `sk-${index}` });
+    const keys = [
+      { name: "off", group: "c", secret: "sk-off", disabled: true },
+      { name: "old", group: "c", secret: "sk-old", expires: "2020-01-01" },
+      ...Array.from({ length: 1000 }, (_, index) => guest(index)),
+    ];
+    const channels = { m: { platform: "messages", base_url: "http://127.0.0.1:1", credential: "x" } };
+    const groups = { c: { platform: "messages", channels: ["m"] } };
+    writeFileSync(many.join("gateway.yaml"), JSON.stringify({ channels, groups, keys }), { mode: 0o600 });
+    const { stderr } = await run({ folder: many.path }, "env", "claude");
+    expect(stderr).toEndWith(
+      "Keys that fit: guest-0, guest-1, guest-2, guest-3, guest-4, guest-5, guest-6, guest-7 and 992 more.\n",
+    );
+  });
+
+  for (const [what, words, status, ...parts] of refusals) {
+    test(`that is ${what} is refused with a sentence`, async () => {
+      using folder = prepare();
+      const result = await run({ folder: folder.path }, "env", ...words);
+      expect({ status: result.status, stdout: result.stdout }).toEqual({ status, stdout: "" });
+      for (const part of parts) expect(result.stderr).toContain(part);
+      expect(result.stderr).not.toMatch(/sk-(laptop|ci|off|old|shut|nobodys)/);
+    });
+  }
+});
+
+describe("--new", () => {
+  test("makes a key of the only group that fits, and keeps the file as it was otherwise", async () => {
+    using folder = prepare();
+    const { status, stdout, stderr } = await run({ folder: folder.path }, "env", "openai", "--new", "--json");
+    expect(status).toBe(0);
+    const { key, group, env } = JSON.parse(stdout);
+    expect({ key, group }).toEqual({ key: "openai", group: "codex" });
+    expect(stderr).toContain('The key "openai" is new, bound to codex');
+    const after = readFileSync(folder.join("gateway.yaml"), "utf8");
+    expect(after).toStartWith(CONFIG);
+    expect(after.slice(CONFIG.length)).toContain(sha256Hex(env.OPENAI_API_KEY));
+    const second = await run({ folder: folder.path }, "env", "openai", "--new", "--json");
+    expect(JSON.parse(second.stdout).key).toBe("openai-2");
+  });
+
+  test("takes a name and a group", async () => {
+    using folder = prepare();
+    const flags = ["--new", "--key", "desk", "--group", "cheap", "--json"];
+    const { stdout } = await run({ folder: folder.path }, "env", "claude", ...flags);
+    expect(JSON.parse(stdout)).toMatchObject({ key: "desk", group: "cheap" });
+  });
+
+  const refusals: ReadonlyArray<readonly [what: string, words: string[], status: number, part: string]> = [
+    ["several groups fit", ["claude"], 2, "--group is missing: one of claude, cheap"],
+    ["the group does not fit", ["claude", "--group", "codex"], 1, "Groups that fit: claude, cheap"],
+    ["the group is closed", ["codex", "--group", "closed"], 1, "gateway plans activate max"],
+    ["the name is taken", ["codex", "--key", "ci"], 1, 'There is a key "ci" already'],
+    ["a secret is there as well", ["codex", "--secret", "sk-ci"], 2, "--new makes a secret"],
+  ];
+  for (const [what, words, status, part] of refusals) {
+    test(`is refused when ${what}, and changes nothing`, async () => {
+      using folder = prepare();
+      const result = await run({ folder: folder.path }, "env", ...words, "--new");
+      expect(result).toMatchObject({ status, stdout: "" });
+      expect(result.stderr).toContain(part);
+      expect(readFileSync(folder.join("gateway.yaml"), "utf8")).toBe(CONFIG);
+    });
+  }
+
+  test("on a terminal everything is asked, also while stdout is captured", async () => {
+    using folder = prepare();
+    const captured = folder.join("out");
+    const session = runOnTerminal({ folder: folder.path, captured }, "env", "claude", "--shell", "bash");
+    await session.shows("Which key does Claude Code get?");
+    session.press(KEYS.enter);
+    await session.shows("Which group is the key bound to?");
+    session.press(KEYS.down + KEYS.enter);
+    expect(await session.status).toBe(0);
+    expect(readFileSync(captured, "utf8")).toMatch(
+      /^unset .*\nexport ANTHROPIC_BASE_URL='.*\nexport ANTHROPIC_AUTH_TOKEN='sk-\w{43}'\n/,
+    );
+    expect(readFileSync(folder.join("gateway.yaml"), "utf8")).toContain("group: cheap");
+  });
+});
+
+describe("where the gateway is", () => {
+  test("--url says it, and needs no config", async () => {
+    using folder = makeTempFolder();
+    const flags = ["--url", "https://gw.example/sub/", "--secret", "sk-theirs", "--json"];
+    const { status, stdout } = await run({ folder: folder.path }, "env", "openai", ...flags);
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      key: null,
+      env: { OPENAI_BASE_URL: "https://gw.example/sub/v1", OPENAI_API_KEY: "sk-theirs" },
+    });
+  });
+
+  test("a port that is not known yet is said to be", async () => {
+    using folder = prepare();
+    writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("4999", "0"));
+    const { status, stderr } = await run({ folder: folder.path }, "env", "claude", "sk-laptop");
+    expect(status).toBe(1);
+    expect(stderr).toContain("no gateway is running");
+  });
+
+  test("without a config and without --url the way to one is told", async () => {
+    using folder = makeTempFolder();
+    const { status, stderr } = await run({ folder: folder.path }, "env", "claude", "sk-x");
+    expect(status).toBe(2);
+    expect(stderr).toContain("gateway init");
+  });
+});
+
+test("Gemini CLI's settings file is told of until it says what it has to", async () => {
+  using folder = makeTempFolder();
+  const env = { HOME: folder.path };
+  const words = ["env", "gemini", "--url", "http://gw:1", "--secret", "sk-s"];
+  const first = await run({ folder: folder.path, env }, ...words, "--shell", "bash");
+  expect(first.stdout).toContain("export GEMINI_API_KEY='sk-s'\n");
+  expect(first.stderr).toContain('{"security":{"auth":{"selectedType":"gemini-api-key"}}}');
+  const json = await run({ folder: folder.path, env }, ...words, "--json");
+  expect(JSON.parse(json.stdout).file.path).toBe(folder.join(".gemini/settings.json"));
+  const settings = '// mine\n{"security":{"auth":{"selectedType":"gemini-api-key",},},}';
+  await Bun.write(folder.join(".gemini/settings.json"), settings);
+  const second = await run({ folder: folder.path, env }, ...words, "--json");
+  expect(JSON.parse(second.stdout).file).toBeNull();
+});

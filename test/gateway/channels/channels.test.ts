@@ -1,0 +1,629 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import type { Catalog } from "../../../src/config/catalog.ts";
+import { checkConfigText } from "../../../src/config/file.ts";
+import { type Channels, createChannels, type RequestEnd } from "../../../src/gateway/channels/channels.ts";
+import { findMatch, type Match } from "../../../src/gateway/intake/match.ts";
+import { blame, type Failure } from "../../../src/gateway/upstream/failure-rules.ts";
+import { UpstreamFault } from "../../../src/lib/http1/types.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+
+const START = Date.parse("2026-11-20T10:00:00Z");
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+type Section = Record<string, unknown>;
+
+let folder: TempFolder;
+let now: number;
+let notices: string[];
+/** What chance says next; a half when there is nothing left. */
+let lots: number[];
+beforeEach(() => {
+  folder = makeTempFolder();
+  now = START;
+  notices = [];
+  lots = [];
+});
+afterEach(() => folder.remove());
+
+interface Book {
+  readonly catalog: Catalog;
+  readonly channels: Channels;
+  readonly names: (asked?: Asked) => string[];
+  readonly fail: (name: string, failure: Failure, model?: string) => void;
+  readonly answer: (name: string, model?: string) => void;
+  readonly end: (name: string, how: RequestEnd["how"], chargeUsd?: string) => void;
+  readonly state: (name: string) => string;
+}
+
+interface Asked {
+  readonly model?: string;
+  readonly session?: string;
+}
+
+function makeCatalog(sections: Readonly<Record<string, Section>>): Catalog {
+  const config = {
+    channels: Object.fromEntries(
+      Object.entries(sections).map(([name, more]) => [
+        name,
+        { platform: "messages", base_url: "http://127.0.0.1:9", credential: "xxxx", ...more },
+      ]),
+    ),
+    groups: { g: { platform: "messages", channels: Object.keys(sections) } },
+    keys: [{ name: "k", group: "g", secret: "sk-test" }],
+  };
+  return checkConfigText(JSON.stringify(config), folder.join("gateway.yaml"), {}).catalog;
+}
+
+function open(sections: Readonly<Record<string, Section>>): Book {
+  const catalog = makeCatalog(sections);
+  const observer = { notice: (_: string, text: string) => void notices.push(text) };
+  const random = (): number => lots.shift() ?? 0.5;
+  const channels = createChannels({ catalog, observer, now: () => now, random });
+  const route = (model = "m"): Match => findMatch(catalog.keys.get("k")!, model);
+  const candidate = (name: string, model?: string) =>
+    route(model).candidates.find(({ channel }) => channel.name === name)!;
+  const asker = ({ session }: Asked) => ({
+    call: { exchange: { field: (name: string) => (name === "session-id" ? session : undefined) } },
+    body: { plain: null },
+  });
+  return {
+    catalog,
+    channels,
+    names: (asked = {}) => {
+      const { candidates } = channels.choose(asker(asked), route(asked.model), now);
+      return candidates.map(({ channel }) => channel.name);
+    },
+    end: (name, how, chargeUsd) =>
+      channels.reportEnd(
+        catalog.channels.get(name)!,
+        { how, problem: "broke off", chargeUsd: chargeUsd ?? null },
+        now,
+      ),
+    fail: (name, failure, model) => {
+      channels.reportStart(candidate(name, model), now);
+      channels.reportFailure(candidate(name, model), failure, now);
+    },
+    answer: (name, model) => {
+      channels.reportStart(candidate(name, model), now);
+      channels.reportAnswer(candidate(name, model), 100, now);
+    },
+    state: (name) => channels.view(catalog, now).find((view) => view.name === name)!.state,
+  };
+}
+
+const status = (code: number, waitMs: number | null = null): Failure => ({
+  ...blame("a", code, "said"),
+  waitMs,
+});
+const fault = (kind: UpstreamFault["kind"]): Failure => ({
+  kind: "fault",
+  channel: "a",
+  fault: new UpstreamFault(kind, "said", false),
+});
+
+const TWO = { a: { priority: 1 }, b: { priority: 2 } };
+
+describe("the order", () => {
+  test("is by priority", () => {
+    expect(open({ c: { priority: 3 }, a: { priority: 1 }, b: { priority: 2 } }).names()).toEqual([
+      "a",
+      "b",
+      "c",
+    ]);
+  });
+
+  test("is by chance and weight where priorities are equal", () => {
+    const { names } = open({ a: { weight: 3 }, b: { weight: 1 }, last: { priority: 2 } });
+    let seed = 1;
+    const firsts = { a: 0, b: 0 };
+    for (let count = 0; count < 4000; count += 1) {
+      lots = Array.from(
+        { length: 3 },
+        () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 2 ** 32,
+      );
+      const order = names({ session: `s${count}` });
+      expect(order[2]).toBe("last");
+      firsts[order[0] === "a" ? "a" : "b"] += 1;
+    }
+    expect(firsts.a / firsts.b).toBeGreaterThan(2.6);
+    expect(firsts.a / firsts.b).toBeLessThan(3.4);
+  });
+
+  test("leaves out channels that don't serve the model", () => {
+    expect(open({ a: { models: ["x-*"] }, b: {} }).names({ model: "y" })).toEqual(["b"]);
+  });
+});
+
+describe("a conversation", () => {
+  const settle = ({ catalog, channels }: Book, name: string, session: string, model = "m"): void => {
+    const route = findMatch(catalog.keys.get("k")!, model);
+    const asker = {
+      call: { exchange: { field: (field: string) => (field === "session-id" ? session : undefined) } },
+      body: { plain: null },
+    };
+    const choice = channels.choose(asker, route, now);
+    const candidate = route.candidates.find(({ channel }) => channel.name === name)!;
+    channels.keepConversation(choice, candidate, asker, route);
+  };
+
+  test("stays with the channel that answered it, whatever chance says", () => {
+    const book = open({ a: {}, b: {} });
+    settle(book, "b", "s");
+    for (const lot of [0.01, 0.5, 0.99]) {
+      lots = [lot, 1 - lot];
+      expect(book.names({ session: "s" })[0]).toBe("b");
+    }
+  });
+
+  test("that moved to the second channel stays there when the first is back", () => {
+    const book = open(TWO);
+    book.fail("a", fault("connect"));
+    settle(book, "b", "s");
+    book.answer("a");
+    expect(book.names({ session: "s" })).toEqual(["b", "a"]);
+    expect(book.names({ session: "other" })).toEqual(["a", "b"]);
+  });
+
+  test("leaves a channel that is unavailable, and only then", () => {
+    const book = open({ a: {}, b: {} });
+    settle(book, "b", "s");
+    book.fail("b", status(529));
+    expect(book.names({ session: "s" })).toEqual(["a"]);
+    settle(book, "a", "s");
+    now += MINUTE;
+    book.answer("b");
+    expect(book.names({ session: "s" })[0]).toBe("a");
+  });
+
+  test("of several models has a channel for each: caches are a model's own, and so are most rests", () => {
+    const book = open({ a: { priority: 1 }, b: { priority: 2 } });
+    settle(book, "a", "s", "opus");
+    book.fail("a", status(429, MINUTE), "haiku");
+    settle(book, "b", "s", "haiku");
+    expect(book.names({ session: "s", model: "opus" })).toEqual(["a", "b"]);
+    now += 2 * MINUTE;
+    expect(book.names({ session: "s", model: "haiku" })).toEqual(["b", "a"]);
+  });
+});
+
+describe("a failure makes a channel rest", () => {
+  test("as long as the upstream says", () => {
+    const { names, fail, state } = open(TWO);
+    fail("a", status(429, 30 * SECOND));
+    expect(names()).toEqual(["b"]);
+    expect(state("a")).toBe("resting");
+    now += 29 * SECOND;
+    expect(names()).toEqual(["b"]);
+    now += 2 * SECOND;
+    expect(names()).toEqual(["a", "b"]);
+  });
+
+  test("an hour at most", () => {
+    const { names, fail } = open(TWO);
+    fail("a", status(429, 100 * 60 * MINUTE));
+    now += 61 * MINUTE;
+    expect(names()).toEqual(["a", "b"]);
+  });
+
+  test("not for days because the clock was set back", () => {
+    const { names, fail } = open(TWO);
+    fail("a", status(429, 30 * SECOND));
+    now -= 24 * 60 * MINUTE;
+    expect(names()).toEqual(["a", "b"]);
+  });
+
+  test("nor for an hour: what began in a time to come is no rest", () => {
+    const { names, fail } = open({ a: {} });
+    fail("a", status(429, 30 * SECOND));
+    expect(names()).toEqual([]);
+    now -= 50 * MINUTE;
+    expect(names()).toEqual(["a"]);
+  });
+
+  test("longer each time where it doesn't say, half of it by chance, and not for ever", () => {
+    const { channels, catalog, fail } = open(TWO);
+    const waits = Array.from({ length: 9 }, () => {
+      lots = [1];
+      fail("a", fault("connect"));
+      const [view] = channels.view(catalog, now);
+      const wait = Date.parse(view!.until!) - now;
+      now += wait;
+      return wait / SECOND;
+    });
+    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    lots = [0];
+    fail("a", fault("connect"));
+    expect(Date.parse(channels.view(catalog, now)[0]!.until!) - now).toBe(30 * SECOND);
+  });
+
+  test("for one model, where only that is rate limited", () => {
+    const { names, fail, answer, state } = open(TWO);
+    fail("a", status(429, MINUTE), "opus");
+    expect(names({ model: "opus" })).toEqual(["b"]);
+    expect(names({ model: "haiku" })).toEqual(["a", "b"]);
+    expect(state("a")).toBe("resting");
+    now += SECOND;
+    answer("a", "haiku");
+    expect(state("a")).toBe("degraded");
+    expect(names({ model: "opus" })).toEqual(["b"]);
+  });
+
+  test("only the third in a row, where a server fails without a word about when", () => {
+    const { names, fail, answer, state } = open(TWO);
+    fail("a", status(500));
+    fail("a", status(500));
+    answer("a");
+    fail("a", status(500));
+    fail("a", status(500));
+    expect(names()).toEqual(["a", "b"]);
+    expect(state("a")).toBe("degraded");
+    fail("a", status(500));
+    expect(names()).toEqual(["b"]);
+    expect(state("a")).toBe("resting");
+  });
+
+  test.each<[string, Failure, string]>([
+    ["a refused credential", status(401), "unavailable"],
+    ["no credit", status(402), "unavailable"],
+    ["no connection", fault("connect"), "unavailable"],
+    ["no trust", fault("tls"), "unavailable"],
+    ["no answer in time", fault("first_byte_timeout"), "resting"],
+    ["overload", status(529), "resting"],
+    ["unavailability", status(503), "resting"],
+  ])("at once: %s", (_, failure, expected) => {
+    const { names, fail, state, channels, catalog } = open(TWO);
+    fail("a", failure);
+    expect(names()).toEqual(["b"]);
+    expect(state("a")).toBe(expected);
+    expect(channels.view(catalog, now)[0]).toMatchObject({ since: "2026-11-20T10:00:00.000Z" });
+    expect(notices).toHaveLength(1);
+  });
+
+  test("and what was sent before it ends no rest that was told", () => {
+    const { names, fail, answer } = open(TWO);
+    fail("a", status(429, 30 * SECOND));
+    answer("a");
+    expect(names()).toEqual(["b"]);
+    fail("a", status(402, 30 * SECOND));
+    answer("a");
+    expect(names({ model: "other" })).toEqual(["b"]);
+    now += 31 * SECOND;
+    answer("a");
+    expect(names()).toEqual(["a", "b"]);
+  });
+
+  test("nor does it shorten one", () => {
+    const { names, fail } = open(TWO);
+    fail("a", status(429, 30 * SECOND));
+    fail("a", status(529));
+    fail("a", status(429, 10 * SECOND));
+    now += 20 * SECOND;
+    expect(names()).toEqual(["b"]);
+    now += 11 * SECOND;
+    expect(names()).toEqual(["a", "b"]);
+  });
+
+  test.each([fault("connect"), status(529)])(
+    "once, however many requests were on their way to it: %j",
+    (failure) => {
+      const { names, channels, catalog } = open(TWO);
+      const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;
+      lots = Array.from({ length: 200 }, () => 1);
+      for (let sent = 0; sent < 200; sent += 1) channels.reportStart(first!, now);
+      for (let sent = 0; sent < 200; sent += 1) channels.reportFailure(first!, failure, now);
+      expect(names()).toEqual(["b"]);
+      now += SECOND;
+      expect(names()).toEqual(["a", "b"]);
+    },
+  );
+
+  test("of a model for as long as was told, whatever is guessed of the whole channel", () => {
+    const { names, fail } = open({ a: {} });
+    fail("a", status(429, MINUTE));
+    fail("a", fault("connect"), "other");
+    expect(names({ model: "other" })).toEqual(["a"]);
+    expect(names()).toEqual([]);
+  });
+
+  test("and it stays what it was until an answer has come", () => {
+    const { fail, answer, state } = open(TWO);
+    fail("a", fault("connect"));
+    now += 10 * MINUTE;
+    expect(state("a")).toBe("unavailable");
+    answer("a");
+    expect(state("a")).toBe("available");
+  });
+});
+
+describe("half open", () => {
+  test("one request tries the channel, the others go elsewhere until that is known", () => {
+    const { names, channels, catalog, fail, answer } = open(TWO);
+    const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;
+    fail("a", fault("connect"));
+    now += 2 * SECOND;
+    expect(names()).toEqual(["a", "b"]);
+    channels.reportStart(first!, now);
+    expect(names()).toEqual(["b"]);
+    channels.reportLeft(first!);
+    expect(names()).toEqual(["a", "b"]);
+    channels.reportStart(first!, now);
+    answer("a");
+    expect(names()).toEqual(["a", "b"]);
+  });
+
+  test("a trial that takes long does not keep all others away for as long", () => {
+    const { names, channels, catalog, fail } = open(TWO);
+    const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;
+    fail("a", fault("connect"));
+    now += 2 * SECOND;
+    channels.reportStart(first!, now);
+    now += 3 * SECOND;
+    expect(names()).toEqual(["a", "b"]);
+  });
+
+  test("where no channel is left, those whose rest is only a guess are tried all the same", () => {
+    const { names, fail } = open(TWO);
+    fail("a", fault("connect"));
+    fail("b", status(429, MINUTE));
+    expect(names()).toEqual(["a"]);
+    fail("a", fault("connect"));
+    expect(names()).toEqual(["a"]);
+  });
+});
+
+describe("none left", () => {
+  test("each channel's reason is told, and when to come again", () => {
+    const { names, fail, channels, catalog } = open(TWO);
+    fail("a", status(429, 30 * SECOND));
+    fail("b", status(429, 20 * SECOND));
+    expect(names()).toEqual([]);
+    const error = channels.explainNone(findMatch(catalog.keys.get("k")!, "m"), now);
+    expect(error).toMatchObject({ code: "unavailable", status: 503, retryAfterSeconds: 20 });
+    expect(error.message).toContain('"a" is rate limited; "b" is rate limited.');
+    // What an upstream said to one client is not for the others.
+    expect(error.message).not.toContain("said");
+  });
+
+  test("a channel that is being tried is to be asked again soon, however long it was to rest", () => {
+    const { fail, channels, catalog, names } = open({ a: {} });
+    const route = findMatch(catalog.keys.get("k")!, "m");
+    for (let count = 0; count < 9; count += 1) fail("a", fault("connect"));
+    channels.reportStart(route.candidates[0]!, now);
+    expect(names()).toEqual([]);
+    expect(channels.explainNone(route, now).retryAfterSeconds).toBe(2);
+  });
+
+  test("nobody is told to wait for hours: clients would", () => {
+    const { fail, channels, catalog } = open({ a: {} });
+    fail("a", status(429, 30 * MINUTE));
+    expect(channels.explainNone(findMatch(catalog.keys.get("k")!, "m"), now).retryAfterSeconds).toBe(60);
+  });
+});
+
+describe("by command", () => {
+  test("a channel is disabled, and enabled again with a clean slate", () => {
+    const { names, channels, catalog, fail, state } = open(TWO);
+    const a = catalog.channels.get("a")!;
+    fail("a", status(429, MINUTE));
+    channels.setDisabled(a, true, now);
+    expect([state("a"), names()]).toEqual(["disabled", ["b"]]);
+    channels.setDisabled(a, false, now);
+    expect(names()).toEqual(["a", "b"]);
+  });
+
+  test("a disabled channel is not tried even where nothing else is left", () => {
+    const { names, channels, catalog } = open({ a: {} });
+    channels.setDisabled(catalog.channels.get("a")!, true, now);
+    expect(names()).toEqual([]);
+  });
+});
+
+describe("a probe", () => {
+  test("that finds the channel well ends its rest, but no rate limit that was told", () => {
+    const { names, channels, catalog, fail, state } = open(TWO);
+    const a = catalog.channels.get("a")!;
+    fail("a", status(401));
+    channels.reportProbe(a, null, now);
+    expect([state("a"), names()]).toEqual(["available", ["a", "b"]]);
+    fail("a", status(429, MINUTE));
+    channels.reportProbe(a, null, now);
+    expect(names()).toEqual(["b"]);
+  });
+
+  test("that finds it ill makes it rest, and counts as no request", () => {
+    const { names, channels, catalog, state } = open(TWO);
+    channels.reportProbe(catalog.channels.get("a")!, status(401), now);
+    expect([state("a"), names()]).toEqual(["unavailable", ["b"]]);
+    expect(channels.view(catalog, now)[0]).toMatchObject({ requests_hour: 0, errors_hour: 0 });
+  });
+});
+
+describe("what is seen", () => {
+  test("unknown, until something is known", () => {
+    const { state, answer } = open(TWO);
+    expect(state("a")).toBe("unknown");
+    answer("a");
+    expect(state("a")).toBe("available");
+  });
+
+  test("degraded while a fifth of the last minutes' requests failed", () => {
+    const { state, answer, fail } = open(TWO);
+    for (let count = 0; count < 8; count += 1) answer("a");
+    fail("a", status(500));
+    answer("a");
+    expect(state("a")).toBe("available");
+    fail("a", status(500));
+    answer("a");
+    fail("a", status(500));
+    answer("a");
+    expect(state("a")).toBe("degraded");
+    now += 11 * MINUTE;
+    expect(state("a")).toBe("available");
+  });
+
+  test("success, latency, the hour in steps and the day's charge", () => {
+    const { channels, catalog, answer, fail, end } = open(TWO);
+    for (let count = 0; count < 3; count += 1) answer("a");
+    fail("a", status(500));
+    end("a", "whole", "0.1");
+    end("a", "whole", "0.2");
+    const [view] = channels.view(catalog, now);
+    expect(view).toMatchObject({
+      success_rate: 0.75,
+      latency_ms: 100,
+      latency_p95_ms: 100,
+      requests_hour: 4,
+      errors_hour: 1,
+      charge_today_usd: "0.3",
+    });
+    expect(view!.hour).toHaveLength(12);
+    expect(view!.hour.at(-1)).toEqual({ requests: 4, errors: 1 });
+    now += 24 * 60 * MINUTE;
+    expect(channels.view(catalog, now)[0]).toMatchObject({
+      success_rate: null,
+      requests_hour: 0,
+      charge_today_usd: "0",
+    });
+  });
+
+  test("an answer that broke counts as one request and one error", () => {
+    const { channels, catalog, answer, end } = open(TWO);
+    answer("a");
+    end("a", "cut");
+    expect(channels.view(catalog, now)[0]).toMatchObject({ requests_hour: 1, errors_hour: 1 });
+  });
+});
+
+test("streams that began long ago and break now leave no rate below zero", () => {
+  const { channels, catalog, answer, end } = open(TWO);
+  for (let count = 0; count < 3; count += 1) answer("a");
+  now += 30 * MINUTE;
+  answer("a");
+  for (let count = 0; count < 3; count += 1) end("a", "cut");
+  expect(channels.view(catalog, now)[0]).toMatchObject({ success_rate: 0, errors_hour: 3 });
+});
+
+describe("answers that break off after their beginning", () => {
+  const cut = ({ answer, end }: Book, times: number): void => {
+    for (let count = 0; count < times; count += 1) {
+      answer("a");
+      end("a", "cut");
+    }
+  };
+
+  test("make their channel rest when it is the third in a row, and the others are tried first", () => {
+    const book = open(TWO);
+    cut(book, 2);
+    expect([book.state("a"), book.names()]).toEqual(["degraded", ["a", "b"]]);
+    cut(book, 1);
+    expect([book.state("a"), book.names()]).toEqual(["resting", ["b"]]);
+    expect(notices).toEqual([
+      'channel "a" is resting: it broke off its answer: its last answers did not come whole',
+    ]);
+    now += SECOND;
+    expect(book.names()).toEqual(["a", "b"]);
+  });
+
+  test("weigh nothing where a whole one, or one whose client left, came between", () => {
+    const book = open(TWO);
+    cut(book, 2);
+    book.end("a", "whole");
+    cut(book, 2);
+    expect(book.names()).toEqual(["a", "b"]);
+    book.end("a", "left");
+    cut(book, 1);
+    expect(book.names()).toEqual(["b"]);
+  });
+
+  test("rest it longer each time that it is tried in vain", () => {
+    const book = open(TWO);
+    cut(book, 3);
+    now += SECOND;
+    cut(book, 1);
+    now += SECOND;
+    expect(book.names()).toEqual(["b"]);
+    now += SECOND;
+    expect(book.names()).toEqual(["a", "b"]);
+  });
+
+  test("of many streams at once count as one more, not as many", () => {
+    const book = open(TWO);
+    cut(book, 3);
+    for (let count = 0; count < 50; count += 1) book.end("a", "cut");
+    now += SECOND;
+    expect(book.names()).toEqual(["a", "b"]);
+  });
+
+  test("never take the last channel away, from nobody", () => {
+    const book = open({ a: {} });
+    cut(book, 5);
+    const [only] = findMatch(book.catalog.keys.get("k")!, "m").candidates;
+    book.channels.reportStart(only!, now);
+    expect(book.names()).toEqual(["a"]);
+  });
+});
+
+describe("a restart", () => {
+  test("remembers what rests, what is disabled, and the hour", () => {
+    const before = open(TWO);
+    before.fail("a", status(429, MINUTE));
+    before.channels.setDisabled(before.catalog.channels.get("b")!, true, now);
+    before.channels.close();
+    now += 10 * SECOND;
+    const after = open(TWO);
+    expect(after.names()).toEqual([]);
+    expect([after.state("a"), after.state("b")]).toEqual(["resting", "disabled"]);
+    expect(after.channels.view(after.catalog, now)[0]).toMatchObject({
+      requests_hour: 1,
+      since: "2026-11-20T10:00:00.000Z",
+    });
+  });
+
+  test("finds switched off what was so by command, however soon the gateway was killed", () => {
+    const before = open(TWO);
+    before.channels.setDisabled(before.catalog.channels.get("a")!, true, now);
+    const after = open(TWO);
+    expect(after.names()).toEqual(["b"]);
+    after.channels.setDisabled(after.catalog.channels.get("a")!, false, now);
+    expect(open(TWO).names()).toEqual(["a", "b"]);
+  });
+
+  test("forgets what was learned of another upstream under the same name", () => {
+    const before = open(TWO);
+    before.fail("a", status(401));
+    before.channels.close();
+    expect(open({ ...TWO, a: { credential: "yyyy" } }).names()).toEqual(["a", "b"]);
+    before.channels.retain(makeCatalog({ ...TWO, a: { base_url: "http://127.0.0.1:10" } }));
+    expect(before.names()).toEqual(["a", "b"]);
+  });
+
+  test("nor does what is still on its way there say anything of the new one", () => {
+    const { names, channels, catalog, state } = open(TWO);
+    const [old] = findMatch(catalog.keys.get("k")!, "m").candidates;
+    channels.reportStart(old!, now);
+    channels.retain(makeCatalog({ ...TWO, a: { credential: "yyyy" } }));
+    channels.reportFailure(old!, status(401), now);
+    channels.reportProbe(old!.channel, status(401), now);
+    expect([state("a"), names()]).toEqual(["unknown", ["a", "b"]]);
+  });
+
+  test("but not that it was switched off by command, nor what it has cost today", () => {
+    const book = open(TWO);
+    book.channels.setDisabled(book.catalog.channels.get("a")!, true, now);
+    book.end("a", "whole", "0.5");
+    const changed = makeCatalog({ ...TWO, a: { credential: "yyyy" } });
+    book.channels.retain(changed);
+    expect(book.names()).toEqual(["b"]);
+    expect(book.channels.view(changed, now)[0]).toMatchObject({ state: "disabled", charge_today_usd: "0.5" });
+  });
+
+  test.each(["", "{", '{"v":2}', '{"v":1,"channels":[{"name":"a"}]}'])(
+    "goes on without a memory that cannot be read: %p",
+    (text) => {
+      writeFileSync(folder.join("ledger.jsonl.channels.json"), text);
+      expect(open(TWO).names()).toEqual(["a", "b"]);
+    },
+  );
+});

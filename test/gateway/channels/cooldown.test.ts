@@ -1,0 +1,294 @@
+// What is remembered of a channel, failure by failure: how long it rests, of what, and who may try it.
+
+import { describe, expect, test } from "bun:test";
+import {
+  type ChannelMemory,
+  createMemory,
+  admittanceOf,
+  endTrial,
+  noteAnswer,
+  noteBreak,
+  noteFailure,
+  noteWhole,
+  renewMemory,
+  cooldownOf,
+  startTrial,
+  endCooldowns,
+} from "../../../src/gateway/channels/cooldown.ts";
+import { blame, type Failure } from "../../../src/gateway/upstream/failure-rules.ts";
+
+const START = Date.parse("2026-11-20T10:00:00Z");
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+const failing = (status: number, waitMs: number | null = null): Failure => ({
+  ...blame("a", status, "said"),
+  waitMs,
+});
+
+/** Chance says that the whole of a guess is waited for, unless it is asked for otherwise. */
+function fail(memory: ChannelMemory, failure: Failure, now: number, { model = "m", chance = 1 } = {}): void {
+  noteFailure(memory, { failure, model, now, random: () => chance });
+}
+const breakOff = (memory: ChannelMemory, now: number): void =>
+  noteBreak(memory, { failure: failing(500), model: "m", now, random: () => 1 });
+const waitOf = (memory: ChannelMemory, now: number, model = "m"): number | null => {
+  const rest = cooldownOf(memory, model, now);
+  return rest === null ? null : rest.until - now;
+};
+
+describe("a failure", () => {
+  test.each([
+    { status: 401, whole: true, state: "unavailable", strikes: 1, first: 5000, longest: 5 * MINUTE },
+    { status: 402, whole: true, state: "unavailable", strikes: 1, first: 30_000, longest: 10 * MINUTE },
+    { status: 403, whole: false, state: "unavailable", strikes: 1, first: 30_000, longest: 10 * MINUTE },
+    { status: 407, whole: true, state: "unavailable", strikes: 1, first: 1000, longest: MINUTE },
+    { status: 429, whole: false, state: "resting", strikes: 1, first: 2000, longest: MINUTE },
+    { status: 503, whole: false, state: "resting", strikes: 1, first: 1000, longest: MINUTE / 2 },
+    { status: 529, whole: false, state: "resting", strikes: 1, first: 1000, longest: MINUTE / 2 },
+    { status: 504, whole: false, state: "resting", strikes: 1, first: 5000, longest: MINUTE },
+    { status: 500, whole: true, state: "resting", strikes: 3, first: 1000, longest: MINUTE },
+    { status: 302, whole: true, state: "resting", strikes: 3, first: 1000, longest: MINUTE },
+  ] as const)(
+    "of $status rests for $first ms, each time twice as long, and never longer than $longest ms",
+    (row) => {
+      const memory = createMemory("a", "id");
+      let now = START;
+      for (let strike = 1; strike < row.strikes; strike += 1) {
+        fail(memory, failing(row.status), now);
+        expect(admittanceOf(memory, "m", now)).toBe("open");
+      }
+      fail(memory, failing(row.status), now);
+      expect(cooldownOf(memory, "m", now)).toMatchObject({ state: row.state, since: START, told: false });
+      expect(admittanceOf(memory, "m", now)).toBe("trial");
+      expect(admittanceOf(memory, "other", now)).toBe(row.whole ? "trial" : "open");
+      for (let again = 0; again < 12; again += 1) {
+        const wait = Math.min(row.longest, row.first * 2 ** again);
+        expect([again, waitOf(memory, now)]).toEqual([again, wait]);
+        expect(admittanceOf(memory, "m", now + wait - 1)).toBe("trial");
+        now += wait;
+        expect(admittanceOf(memory, "m", now)).toBe("open");
+        fail(memory, failing(row.status), now);
+      }
+    },
+  );
+
+  test("leaves half of the wait to chance", () => {
+    for (const [chance, wait] of [
+      [0, 15_000],
+      [0.5, 22_500],
+      [1, 30_000],
+    ] as const) {
+      const memory = createMemory("a", "id");
+      fail(memory, failing(402), START, { chance });
+      expect(waitOf(memory, START)).toBe(wait);
+    }
+  });
+
+  test.each([
+    [1, 1],
+    [30_000, 30_000],
+    [HOUR, HOUR],
+    [10 * HOUR, HOUR],
+  ])(
+    "whose upstream asks for %d ms keeps everybody away for %d ms, be it the first of its kind",
+    (told, wait) => {
+      for (const status of [429, 500]) {
+        const memory = createMemory("a", "id");
+        fail(memory, failing(status, told), START);
+        expect([waitOf(memory, START), admittanceOf(memory, "m", START)]).toEqual([wait, "closed"]);
+        expect(admittanceOf(memory, "m", START + wait - 1)).toBe("closed");
+        expect(admittanceOf(memory, "m", START + wait)).toBe("open");
+      }
+    },
+  );
+
+  test("of what was sent before the rest began is no further one, and makes no rest shorter", () => {
+    for (const status of [401, 429]) {
+      const memory = createMemory("a", "id");
+      fail(memory, failing(status), START);
+      const wait = waitOf(memory, START) ?? 0;
+      fail(memory, failing(status), START + 1);
+      // As long as the first one, from now on.
+      expect(waitOf(memory, START + 1)).toBe(wait);
+      fail(memory, failing(status), START + 2, { chance: 0 });
+      expect(waitOf(memory, START + 2)).toBe(wait - 1);
+      expect(cooldownOf(memory, "m", START + 2)?.since).toBe(START);
+      const end = START + 1 + wait;
+      fail(memory, failing(status), end);
+      expect(waitOf(memory, end)).toBe(2 * wait);
+    }
+  });
+
+  test("of many models is remembered of the last 64", () => {
+    const memory = createMemory("a", "id");
+    for (let model = 0; model < 64; model += 1) fail(memory, failing(429), START, { model: `m${model}` });
+    fail(memory, failing(429), START, { model: "m0" });
+    expect(memory.models.size).toBe(64);
+    fail(memory, failing(429), START, { model: "more" });
+    expect(memory.models.size).toBe(64);
+    expect(["m0", "m1", "m2", "more"].map((model) => admittanceOf(memory, model, START))).toEqual([
+      "trial",
+      "open",
+      "trial",
+      "trial",
+    ]);
+  });
+});
+
+describe("a trial", () => {
+  test.each([
+    [401, "the channel"],
+    [429, "a model"],
+  ])("of what rests after a %d is one at a time: of %s", (status) => {
+    const memory = createMemory("a", "id");
+    fail(memory, failing(status), START);
+    startTrial(memory, "m", START);
+    expect(admittanceOf(memory, "m", START + 1999)).toBe("closed");
+    expect(admittanceOf(memory, "m", START + 2000)).toBe(status === 401 ? "trial" : "open");
+    endTrial(memory, "m");
+    expect(admittanceOf(memory, "m", START + 1)).toBe("trial");
+  });
+
+  test("that fails is a further failure, and over", () => {
+    const memory = createMemory("a", "id");
+    fail(memory, failing(401), START);
+    startTrial(memory, "m", START);
+    fail(memory, failing(401), START + 1000);
+    expect(waitOf(memory, START + 1000)).toBe(10_000);
+    expect(admittanceOf(memory, "m", START + 1000)).toBe("trial");
+  });
+
+  test("lasts, though the rest's time has come meanwhile", () => {
+    const memory = createMemory("a", "id");
+    fail(memory, failing(503), START);
+    startTrial(memory, "m", START + 999);
+    expect(admittanceOf(memory, "m", START + 1001)).toBe("closed");
+    expect(admittanceOf(memory, "m", START + 2999)).toBe("open");
+  });
+
+  test("of a rest that the upstream asked for there is none", () => {
+    const memory = createMemory("a", "id");
+    fail(memory, failing(429, 1000), START);
+    startTrial(memory, "m", START);
+    expect(admittanceOf(memory, "m", START + 1000)).toBe("open");
+  });
+});
+
+describe("an answer", () => {
+  test("ends a rest that was guessed, of the channel and of its model, and not one that was asked for", () => {
+    const memory = createMemory("a", "id");
+    fail(memory, failing(401), START);
+    fail(memory, failing(429), START, { model: "m" });
+    fail(memory, failing(429), START, { model: "other" });
+    noteAnswer(memory, "m", 5, START + 1);
+    expect([admittanceOf(memory, "m", START + 1), admittanceOf(memory, "other", START + 1)]).toEqual([
+      "open",
+      "trial",
+    ]);
+    noteAnswer(memory, "other", 5, START + 2);
+    expect(memory).toMatchObject({ rest: null, strikes: 0, lastAnswer: START + 2 });
+    for (const status of [401, 429]) {
+      fail(memory, failing(status, MINUTE), START + 3);
+      noteAnswer(memory, "m", 5, START + 4);
+      noteAnswer(memory, null, 5, START + 4);
+      expect(admittanceOf(memory, "m", START + 4)).toBe("closed");
+      noteAnswer(memory, "m", 5, START + 3 + MINUTE);
+      expect(admittanceOf(memory, "m", START + 3 + MINUTE)).toBe("open");
+    }
+  });
+
+  test("ends the count of failures in a row", () => {
+    const memory = createMemory("a", "id");
+    for (let round = 0; round < 5; round += 1) {
+      fail(memory, failing(500), START);
+      fail(memory, failing(500), START);
+      noteAnswer(memory, "m", 5, START);
+    }
+    expect(admittanceOf(memory, "m", START)).toBe("open");
+  });
+});
+
+describe("answers that break off", () => {
+  test("three in a row let the channel rest, and a trial's beginning closes it to nobody", () => {
+    const memory = createMemory("a", "id");
+    breakOff(memory, START);
+    breakOff(memory, START);
+    noteWhole(memory);
+    breakOff(memory, START);
+    breakOff(memory, START);
+    expect(admittanceOf(memory, "m", START)).toBe("open");
+    breakOff(memory, START);
+    expect([admittanceOf(memory, "m", START), waitOf(memory, START)]).toEqual(["trial", 1000]);
+    startTrial(memory, "m", START);
+    expect(admittanceOf(memory, "m", START)).toBe("trial");
+    breakOff(memory, START + 1);
+    expect(waitOf(memory, START + 1)).toBe(1000);
+    breakOff(memory, START + 1001);
+    expect(waitOf(memory, START + 1001)).toBe(2000);
+  });
+});
+
+describe("what stands in the way", () => {
+  test("of a channel and of its model is what was asked for, and of two such the longer", () => {
+    const both = (whole: number | null, own: number | null): string | undefined => {
+      const memory = createMemory("a", "id");
+      fail(memory, failing(401, whole), START);
+      fail(memory, failing(429, own), START);
+      return cooldownOf(memory, "m", START)?.brief;
+    };
+    const [channel, model] = ["refused the gateway's credential", "is rate limited"];
+    expect([both(null, null), both(null, 1000), both(1000, null)]).toEqual([channel, model, channel]);
+    expect([both(2000, 1000), both(1000, 2000), both(1000, 1000)]).toEqual([channel, model, channel]);
+  });
+
+  test("of a model is nothing to who names none", () => {
+    const memory = createMemory("a", "id");
+    fail(memory, failing(429), START);
+    expect([cooldownOf(memory, null, START), admittanceOf(memory, null, START)]).toEqual([null, "open"]);
+  });
+
+  test("a clock that was set back, by an hour or a second, ends what it would make endless", () => {
+    const memory = createMemory("a", "id");
+    fail(memory, failing(401, HOUR), START);
+    expect([admittanceOf(memory, "m", START - 1), admittanceOf(memory, "m", START)]).toEqual([
+      "open",
+      "closed",
+    ]);
+    const kept = createMemory("a", "id");
+    kept.cooldown = { ...memory.cooldown!, since: START - 2 * HOUR, until: START + HOUR + 1 };
+    expect([admittanceOf(kept, "m", START), admittanceOf(kept, "m", START + 1)]).toEqual(["open", "closed"]);
+  });
+
+  test("the user's word stands until it is taken back, whatever else is forgotten", () => {
+    const memory = createMemory("a", "id");
+    fail(memory, failing(401), START);
+    memory.disabled = true;
+    endCooldowns(memory);
+    expect([memory.cooldown, admittanceOf(memory, "m", START)]).toEqual([null, "closed"]);
+    const renewed = renewMemory(memory, "another");
+    expect(renewed).toMatchObject({
+      name: "a",
+      identity: "another",
+      disabled: true,
+      rest: null,
+    });
+    memory.disabled = false;
+    endCooldowns(memory);
+    expect(admittanceOf(memory, "m", START)).toBe("open");
+  });
+
+  test("what is woken begins to count anew", () => {
+    const memory = createMemory("a", "id");
+    for (const _each of [1, 2]) {
+      fail(memory, failing(500), START);
+      breakOff(memory, START);
+    }
+    endCooldowns(memory);
+    for (const _each of [1, 2]) {
+      fail(memory, failing(500), START);
+      breakOff(memory, START);
+    }
+    expect(admittanceOf(memory, "m", START)).toBe("open");
+  });
+});

@@ -1,0 +1,24 @@
+import { expect, test } from "bun:test";
+import { checkConfigText } from "../../../src/config/file.ts";
+import { askPage } from "../../../src/gateway/channels/model-list.ts";
+import { createClient } from "../../../src/lib/http1/client/client.ts";
+import type { Deadlines } from "../../../src/lib/http1/types.ts";
+
+test("a list that falls silent is waited for no longer than one that does not begin", async () => {
+  const config = {
+    channels: { a: { platform: "messages", base_url: "http://127.0.0.1:1", credential: "c" } },
+  };
+  const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
+  const client = createClient();
+  const asked: Deadlines[] = [];
+  const watched = {
+    ...client,
+    send: (...[request]: Parameters<typeof client.send>) => {
+      asked.push(request.deadlines);
+      return client.send(request);
+    },
+  };
+  await askPage(watched, catalog.channels.get("a")!, "goog", "").catch(() => {});
+  client.close();
+  expect(asked).toMatchObject([{ firstByteMs: 10_000, idleMs: 10_000 }]);
+});

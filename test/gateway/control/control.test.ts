@@ -1,0 +1,98 @@
+import { afterEach, expect, test } from "bun:test";
+import { lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { askGateway, tryGateway } from "../../../src/cli/control.ts";
+import { isPrivate, locateControl } from "../../../src/gateway/control/socket.ts";
+import { gatewayStateSchema } from "../../../src/gateway/control/state.ts";
+import { type InsideGateway, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+
+const UPSTREAM = { url: "http://127.0.0.1:9" };
+
+let gateway: InsideGateway | null = null;
+afterEach(async () => {
+  await gateway?.stop();
+  gateway = null;
+});
+
+function start(): string {
+  gateway = startGatewayHere({ config: makeConfig(UPSTREAM) });
+  return gateway.running.gateway.catalog.ledger.path;
+}
+
+test("a running gateway tells its state, and no secret", async () => {
+  const ledger = start();
+  const answered = await askGateway(ledger, "GET", "/state");
+  const state = gatewayStateSchema.parse(answered);
+  expect(state).toMatchObject({ pid: process.pid, ledger: { path: ledger, problem: null }, streams: [] });
+  expect(state.channels.map(({ name }) => name)).toEqual(["messages", "responses", "content", "relay"]);
+  expect(state.spend).toMatchObject({ today_usd: "0", by_key: { messages: "0" } });
+  expect(JSON.stringify(answered)).not.toContain("sk-test");
+  expect(JSON.stringify(answered)).not.toContain("credential");
+});
+
+test("its socket is this user's alone", () => {
+  const [socket] = locateControl(start());
+  const { folder, path } = socket!;
+  expect(lstatSync(folder).mode & 0o777).toBe(0o700);
+  expect(lstatSync(path).mode & 0o777).toBe(0o600);
+});
+
+test("no running gateway is told in a sentence", async () => {
+  const ledger = start();
+  await gateway?.stop();
+  gateway = null;
+  expect(await tryGateway({ ledgerPath: ledger }, "GET", "/state")).toBeNull();
+  const failure = await askGateway(ledger, "GET", "/state").catch(String);
+  expect(failure).toContain("No gateway is running for this config");
+});
+
+test("what a dead gateway left behind is replaced", async () => {
+  using folder = makeTempFolder();
+  const [socket] = locateControl(folder.join("ledger.jsonl"));
+  const { path } = socket!;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  writeFileSync(path, "");
+  expect(await tryGateway({ ledgerPath: folder.join("ledger.jsonl") }, "GET", "/state")).toBeNull();
+  gateway = startGatewayHere({ config: makeConfig(UPSTREAM), folder });
+  expect(await askGateway(folder.join("ledger.jsonl"), "GET", "/state")).toMatchObject({ pid: process.pid });
+});
+
+test("a gateway that stands still, after Ctrl-Z say, is told in a sentence and not waited for", async () => {
+  using folder = makeTempFolder();
+  const ledgerPath = folder.join("ledger.jsonl");
+  const [socket] = locateControl(ledgerPath);
+  mkdirSync(dirname(socket!.path), { recursive: true, mode: 0o700 });
+  const still = Bun.listen({ unix: socket!.path, socket: { data() {} } });
+  const failure = await askGateway(ledgerPath, "GET", "/state").catch(String);
+  still.stop(true);
+  expect(failure).toContain("The running gateway does not answer: it may be suspended");
+});
+
+test("a socket that is swept away, as at a logout, is opened again", async () => {
+  const ledgerPath = start();
+  const [socket] = locateControl(ledgerPath);
+  rmSync(socket!.path);
+  expect(await tryGateway({ ledgerPath }, "GET", "/state")).toBeNull();
+  let state: unknown = null;
+  while (state === null) {
+    await new Promise((resolve) => setImmediate(resolve));
+    state = await tryGateway({ ledgerPath }, "GET", "/state");
+  }
+  expect(state).toMatchObject({ pid: process.pid });
+});
+
+test("a folder that others may write to, or a link, is not trusted", () => {
+  using folder = makeTempFolder();
+  mkdirSync(folder.join("open"), { mode: 0o755 });
+  mkdirSync(folder.join("closed"), { mode: 0o700 });
+  symlinkSync(folder.join("closed"), folder.join("link"));
+  const trusted = ["open", "link", "none", "closed"].filter((name) => isPrivate(folder.join(name)));
+  expect(trusted).toEqual(["closed"]);
+});
+
+test("an unknown channel is named back, with the nearest that there is", async () => {
+  const ledger = start();
+  const failure = await askGateway(ledger, "POST", "/channels/mesages/disable").catch(String);
+  expect(failure).toContain('There is no channel "mesages" (did you mean "messages"?).');
+});

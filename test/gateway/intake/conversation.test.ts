@@ -1,0 +1,102 @@
+import { describe, expect, test } from "bun:test";
+import { readConversation, Conversations } from "../../../src/gateway/intake/conversation.ts";
+
+/** As far as sessions are concerned. */
+function read(fields: Record<string, string>, body: unknown): string | null {
+  const plain = body === null ? null : Buffer.from(JSON.stringify(body));
+  return readConversation((name) => fields[name], plain);
+}
+
+describe("a conversation is known by what its client sends", () => {
+  test.each<[string, Record<string, string>, unknown, string]>([
+    ["Claude Code", { "x-claude-code-session-id": "s-1" }, {}, "s-1"],
+    ["Codex", { "session-id": "s-2", "thread-id": "t" }, { prompt_cache_key: "k" }, "s-2"],
+    ["pi", { session_id: "s-3" }, {}, "s-3"],
+    ["opencode", { "x-session-id": "s-4", "x-session-affinity": "s-4" }, {}, "s-4"],
+    [
+      "a session in metadata.user_id",
+      {},
+      { metadata: { user_id: JSON.stringify({ device_id: "d", session_id: "s-5" }) } },
+      "s-5",
+    ],
+    ["any metadata.user_id", {}, { metadata: { user_id: "user_1_session_2" } }, "user_1_session_2"],
+    ["prompt_cache_key", {}, { prompt_cache_key: "key" }, "key"],
+  ])("%s", (_, fields, body, session) => {
+    expect(read(fields, body)).toBe(session);
+  });
+
+  test("a long name is shortened, and still tells conversations apart", () => {
+    const [one, two] = ["1", "2"].map((end) => read({ "session-id": "x".repeat(5000) + end }, null));
+    expect(one?.length).toBeLessThan(20);
+    expect(one).not.toBe(two!);
+  });
+
+  const user = (text: string) => ({ role: "user", content: text });
+  const contents = (text: string) => [{ role: "user", parts: [{ text }] }];
+
+  test.each<[string, unknown, unknown, unknown]>([
+    [
+      "messages",
+      { system: "S", messages: [user("a")] },
+      { system: "S", messages: [user("a"), { role: "assistant", content: "b" }, user("c")] },
+      { system: "S", messages: [user("b")] },
+    ],
+    [
+      "chat, whose first message is everyone's",
+      { messages: [{ role: "system", content: "S" }, user("a")] },
+      { messages: [{ role: "system", content: "S" }, user("a"), { role: "assistant", content: "b" }] },
+      { messages: [{ role: "system", content: "S" }, user("b")] },
+    ],
+    [
+      "responses",
+      { instructions: "S", input: [{ type: "message", ...user("a") }] },
+      {
+        instructions: "S",
+        input: [
+          { type: "message", ...user("a") },
+          { type: "reasoning", id: "r" },
+        ],
+      },
+      { instructions: "S", input: [{ type: "message", ...user("b") }] },
+    ],
+    [
+      "content",
+      { systemInstruction: { parts: [] }, contents: contents("a") },
+      { systemInstruction: { parts: [] }, contents: [...contents("a"), { role: "model", parts: [] }] },
+      { systemInstruction: { parts: [] }, contents: contents("b") },
+    ],
+    ["an input that is a text", { input: "a" }, { input: "a" }, { input: "b" }],
+  ])("else by its beginning, which later turns repeat: %s", (_, first, later, other) => {
+    const session = read({}, first);
+    expect(session).not.toBeNull();
+    expect(read({}, later)).toBe(session);
+    expect(read({}, other)).not.toBe(session);
+  });
+
+  test("nothing tells requests apart that have no prompt", () => {
+    expect(read({}, { model: "m" })).toBeNull();
+    expect(read({}, null)).toBeNull();
+    expect(read({}, [1])).toBeNull();
+  });
+});
+
+describe("where conversations are", () => {
+  test("is remembered, and forgotten after an hour without a word", () => {
+    const sessions = new Conversations();
+    sessions.keep("s", "a", 0);
+    expect(sessions.find("s", 1000)).toBe("a");
+    sessions.keep("s", "b", 1000);
+    expect(sessions.find("s", 3_600_000)).toBe("b");
+    expect(sessions.find("s", 3_601_001)).toBeNull();
+    sessions.keep("t", "a", 8_000_000);
+    expect(sessions.size).toBe(1);
+  });
+
+  test("takes bounded memory: the longest unused go first", () => {
+    const sessions = new Conversations();
+    for (let count = 0; count < 30_000; count += 1) sessions.keep(`s${count}`, "a", count);
+    expect(sessions.size).toBe(20_000);
+    expect(sessions.find("s9999", 30_000)).toBeNull();
+    expect(sessions.find("s10000", 30_000)).toBe("a");
+  });
+});

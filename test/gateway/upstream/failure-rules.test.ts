@@ -1,0 +1,180 @@
+// The table of failed attempts, row by row: whose fault it is, and what the client is told of it.
+
+import { describe, expect, test } from "bun:test";
+import {
+  blame,
+  blameBreaks,
+  blamesChannel,
+  type Cause,
+  causeOf,
+  describeBreak,
+  describeEarlyEnd,
+  describeFailure,
+  explainFailure,
+  isShortage,
+  judgeRefusal,
+  mayBlameChannel,
+  nameFailure,
+  readFailure,
+  type Refused,
+  toRetryAfter,
+} from "../../../src/gateway/upstream/failure-rules.ts";
+import { type FaultKind, UpstreamFault } from "../../../src/lib/http1/types.ts";
+
+const saying = (message: string): string => JSON.stringify({ error: { message } });
+
+function refuse(status: number, text = saying("No.")): Refused {
+  const refused = judgeRefusal("main", status, text);
+  if (refused === null) throw new Error(`${status} is the request's fault`);
+  return refused;
+}
+
+describe("a status that blames the channel", () => {
+  test.each<[number, Cause, number, string]>([
+    [300, "broken", 502, "answers with a redirect, which is not followed (check its base_url)"],
+    [399, "broken", 502, "answers with a redirect, which is not followed (check its base_url)"],
+    [401, "credential", 502, "refused the gateway's credential"],
+    [402, "credit", 502, "says that the account is out of credit"],
+    [403, "forbidden", 502, "refused the gateway's credential"],
+    [407, "unreachable", 502, "could not be reached by its proxy"],
+    [408, "timeout", 504, "timed out"],
+    [429, "rate", 503, "is rate limited"],
+    [500, "server", 502, "failed"],
+    [502, "server", 502, "failed"],
+    [503, "overload", 503, "is unavailable"],
+    [504, "timeout", 504, "timed out"],
+    [529, "overload", 529, "is overloaded"],
+    [599, "server", 502, "failed"],
+  ])("%d is of cause %s, and a %d to the client: the channel %s", (status, cause, told, because) => {
+    expect([blamesChannel(status), mayBlameChannel(status)]).toEqual([true, true]);
+    const failure = refuse(status);
+    expect(failure).toEqual({ kind: "status", channel: "main", status, cause, message: "No.", waitMs: null });
+    expect([causeOf(failure), nameFailure(failure)]).toEqual([cause, because]);
+    const error = describeFailure(failure);
+    expect([error.status, error.message]).toEqual([told, `The channel "main" ${because}: ${status} No.`]);
+    expect(error.retryAfterSeconds).toBe(told === 503 ? 5 : null);
+    // Of an error inside a stream the same is told.
+    expect(blame("main", status, "No.")).toEqual(failure);
+  });
+
+  test.each([200, 299, 400, 404, 409, 413, 418, 422, 499])("%d is the request's own", (status) => {
+    expect([blamesChannel(status), mayBlameChannel(status)]).toEqual([false, status === 400]);
+    expect(judgeRefusal("main", status, saying("No."))).toBeNull();
+  });
+});
+
+describe("words that tell more than their status", () => {
+  test.each<[number, string, Cause]>([
+    [400, '{"error":{"message":"No.","details":[{"reason":"API_KEY_INVALID"}]}}', "credential"],
+    [429, '{"error":{"message":"No.","code":"insufficient_quota"}}', "credit"],
+    [429, '{"error":{"message":"No.","code":"billing_hard_limit_reached"}}', "credit"],
+    [400, saying("Your credit balance is too low to go on."), "credit"],
+  ])("a %d that says %s is of cause %s", (status, text, cause) => {
+    const failure = refuse(status, text);
+    expect([failure.cause, causeOf(failure)]).toEqual([cause, cause]);
+    expect(describeFailure(failure).status).toBe(502);
+  });
+
+  test("a server's own failure is one, whatever it quotes", () => {
+    for (const status of [500, 503]) {
+      const failure = refuse(status, '{"error":{"message":"No.","code":"insufficient_quota"}}');
+      expect(["server", "overload"]).toContain(failure.cause);
+    }
+  });
+
+  test("what a client's prompt quotes tells nothing: its quotes are escaped", () => {
+    expect(
+      judgeRefusal("main", 400, saying('You wrote "API_KEY_INVALID" and "insufficient_quota".')),
+    ).toBeNull();
+  });
+});
+
+describe("an upstream's own words", () => {
+  test.each([
+    ["of an object", saying("No."), "No."],
+    ["of a text", '{"error":"No."}', "No."],
+    ["of a list", `[${saying("No.")}]`, "No."],
+    ["of a page", "<html>No.</html>", ""],
+    ["of nothing", "", ""],
+    ["of another shape", '{"error":{"message":5}}', ""],
+    ["of an empty list", "[]", ""],
+    ["without end", saying("x".repeat(301)), "x".repeat(300)],
+  ])("%s are told", (_, text, message) => {
+    expect(refuse(500, text).message).toBe(message);
+    expect(explainFailure(refuse(500, text))).toBe(`failed: ${`500 ${message}`.trim()}`);
+  });
+
+  test("of a stream are cut short, too", () => {
+    expect(blame("main", 500, "x".repeat(301)).message).toHaveLength(300);
+  });
+});
+
+describe("a fault of the connection", () => {
+  test.each<[FaultKind, Cause, number, string]>([
+    ["connect", "unreachable", 502, "could not be reached"],
+    ["connect_timeout", "unreachable", 504, "did not accept a connection in time"],
+    ["shortage", "unreachable", 503, "was not asked"],
+    ["tls", "unreachable", 502, "could not be verified (TLS)"],
+    ["first_byte_timeout", "timeout", 504, "did not answer in time"],
+    ["idle_timeout", "timeout", 504, "fell silent"],
+    ["reset", "broken", 502, "closed the connection without an answer"],
+    ["cut", "broken", 502, "broke off its answer"],
+    ["malformed", "broken", 502, "answered something that is not HTTP"],
+    ["withdrawn", "broken", 499, "was left by the client"],
+    ["cancelled", "broken", 499, "was left by the client"],
+  ])("%s is of cause %s, and a %d: the channel %s", (kind, cause, status, because) => {
+    const fault = new UpstreamFault(kind, "in its words", false);
+    const failure = { kind: "fault", channel: "main", fault } as const;
+    expect([causeOf(failure), nameFailure(failure)]).toEqual([cause, because]);
+    const { status: told, message, retryAfterSeconds } = describeFailure(failure);
+    expect([told, message, retryAfterSeconds]).toEqual([
+      status,
+      `The channel "main" ${because}: in its words`,
+      status === 503 ? 5 : null,
+    ]);
+    expect(describeBreak("main", fault).message).toBe(message);
+    expect([isShortage(failure), isShortage(refuse(503))]).toEqual([kind === "shortage", false]);
+  });
+
+  test("of answers that broke off again and again says so", () => {
+    expect(describeFailure(blameBreaks("main"))).toMatchObject({
+      code: "upstream_failed",
+      message: 'The channel "main" broke off its answer: its last answers did not come whole',
+    });
+    expect(describeEarlyEnd("main")).toMatchObject({ code: "upstream_failed" });
+  });
+});
+
+describe("when to come again", () => {
+  test.each([
+    [0, 1],
+    [1000, 1],
+    [1001, 2],
+    [60_000, 60],
+    [3_600_000, 60],
+  ])("after %d ms is told as %d s, and never as long as a client would sleep for it", (wait, seconds) => {
+    expect(toRetryAfter(wait)).toBe(seconds);
+    for (const status of [429, 500])
+      expect(describeFailure({ ...refuse(status), waitMs: wait }).retryAfterSeconds).toBe(seconds);
+  });
+
+  test("is read of the answer that failed", () => {
+    const fields: [string, string][] = [["retry-after", "30"]];
+    const response = { status: 429, fields, field: (name: string) => Object.fromEntries(fields)[name] };
+    const read = (status: number) =>
+      readFailure("main", { ...NO_BODY, ...response, status }, Buffer.from(saying("Slow.")), 0);
+    expect(read(429)).toMatchObject({ cause: "rate", message: "Slow.", waitMs: 30_000 });
+    expect(read(404)).toBeNull();
+  });
+});
+
+const NO_BODY = {
+  length: 0,
+  closeDelimited: false,
+  buffered: true,
+  reused: false,
+  read: () => Promise.resolve(null),
+  takeRest: () => null,
+  finished: true,
+  cancel: () => {},
+};

@@ -1,0 +1,283 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import {
+  redactBody,
+  redactError,
+  redactFields,
+  redactText,
+  StreamRedactor,
+} from "../../../src/gateway/upstream/redact.ts";
+import { encodeWithin, ESCAPES, expectSafe, unescapeAll } from "./escapes.ts";
+
+const PREFIX = "sk-ant-api03-";
+const HIDDEN = "Ab1+cD2e/3_gH4iJ5kL6mN7=oP8qR9sT0uVwXyZ";
+const SECRET = PREFIX + HIDDEN;
+const REMOVED = "[credential removed]";
+
+const channelOf = (credential: string, headers: readonly (readonly [string, string])[] = []) => ({
+  credential,
+  headers,
+});
+const CHANNEL = channelOf(SECRET);
+
+const cleanError = (text: string, credential = SECRET): string => redactText(text, channelOf(credential));
+const cleanBody = (text: string, credential = SECRET): string =>
+  Buffer.from(redactBody(Buffer.from(text), channelOf(credential))).toString();
+
+function pass(pieces: readonly (string | Uint8Array)[], channel = CHANNEL, status = 200): string[] {
+  const redactor = new StreamRedactor(channel, status);
+  const passed = pieces.map((piece) => redactor.pass(Buffer.from(piece)));
+  return [...passed, redactor.end()].map((bytes) => Buffer.from(bytes).toString());
+}
+
+function cut(text: string, cuts: readonly number[]): string[] {
+  const places = [0, ...cuts.filter((at) => at < text.length).toSorted((a, b) => a - b), text.length];
+  return places.slice(1).map((end, index) => text.slice(places[index], end));
+}
+
+const VISIBLE = Array.from({ length: 0x7f - 0x21 }, (_, index) => String.fromCharCode(0x21 + index));
+const ofVisible = (minLength: number, maxLength: number) =>
+  fc.string({ unit: fc.constantFrom(...VISIBLE), minLength, maxLength });
+const prefixes = fc.constantFrom("", "sk-", PREFIX, "sk-proj-", "AIzaSy", "sk-or-v1-");
+const escapes = fc.constantFrom(...Object.values(ESCAPES));
+
+/** Written with one escape for all its characters, with one for some, or with another one for each. */
+const carried = (secret: string) =>
+  fc.oneof(
+    escapes.map((escape) => Array.from(secret, escape).join("")),
+    fc
+      .tuple(escapes, fc.array(fc.boolean(), { minLength: secret.length, maxLength: secret.length }))
+      .map(([escape, which]) =>
+        Array.from(secret, (each, index) => (which[index] ? escape(each) : each)).join(""),
+      ),
+    fc
+      .array(escapes, { minLength: secret.length, maxLength: secret.length })
+      .map((all) => Array.from(secret, (each, index) => all[index]?.(each) ?? each).join("")),
+    fc
+      .tuple(fc.constantFrom("", "a", "ab", "user:"), fc.constantFrom("base64", "base64url"))
+      .map(([before, alphabet]) => encodeWithin(secret, before, alphabet)),
+  );
+
+const surroundings = fc.constantFrom(
+  "",
+  " ",
+  'data: {"message":"bad key ',
+  '"}\n\n',
+  "é: ",
+  "é\\n",
+  "<p>",
+  "key=",
+);
+const carriers = fc
+  .tuple(prefixes, ofVisible(16, 40))
+  .filter(([, hidden]) => !hidden.includes("\\"))
+  .chain(([prefix, hidden]) =>
+    fc
+      .tuple(surroundings, carried(prefix + hidden), surroundings)
+      .map((parts) => ({ secret: prefix + hidden, hidden, text: parts.join("") })),
+  );
+
+describe("a secret in an error", () => {
+  test("is never shown, however it was written", () => {
+    fc.assert(
+      fc.property(carriers, ({ secret, hidden, text }) => {
+        const clean = cleanError(text, secret);
+        expect(clean).toContain(REMOVED);
+        expectSafe(clean, hidden);
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  test("is not shown in pieces of 12 characters or more", () => {
+    fc.assert(
+      fc.property(carriers, fc.nat(30), ({ hidden, secret }, from) => {
+        expectSafe(cleanError(`a ${hidden.slice(from)} b ${hidden.slice(0, from)} c`, secret), hidden);
+      }),
+    );
+  });
+
+  test("of a body too long to be held is masked in the stream, wherever it is cut", () => {
+    fc.assert(
+      fc.property(carriers, fc.array(fc.nat(300), { maxLength: 8 }), ({ secret, hidden, text }, cuts) => {
+        const told = pass(cut(text, cuts), channelOf(secret), 404).join("");
+        expectSafe(told, hidden);
+        expect(told).toHaveLength(text.length);
+      }),
+    );
+  });
+
+  test.each([
+    ["whole", `bad key ${SECRET}.`, `bad key ${REMOVED}.`],
+    ["twice", `${SECRET},${SECRET}`, `${REMOVED},${REMOVED}`],
+    ["masked", `bad key: ${PREFIX}****************XyZ. See`, `bad key: ${PREFIX}****************XyZ. See`],
+    ["masked, and its end", `bad key: ${PREFIX}************wXyZ. See`, `bad key: ${REMOVED}. See`],
+    ["masked with dots", `bad key ${PREFIX}Ab1+...wXyZ`, `bad key ${REMOVED}`],
+    ["masked with an ellipsis", "bad key sk-a…wXyZ!", `bad key ${REMOVED}!`],
+    ["masked with an escaped ellipsis", "bad key sk-a\\u2026wXyZ!", `bad key ${REMOVED}!`],
+    ["its end alone", "bad key ending in ****wXyZ", `bad key ending in ${REMOVED}`],
+    ["its first twelve secret characters", "bad key Ab1+cD2e/3_g given", `bad key ${REMOVED} given`],
+    ["the prefix with them", `bad key ${PREFIX}Ab1+cD2e/3_g given`, `bad key ${REMOVED} given`],
+    ["a piece of its middle", "é cD2e/3_gH4iJ5kL é", `é ${REMOVED} é`],
+    [
+      "its public prefix",
+      `keys look like ${PREFIX}... or ${PREFIX}xyz`,
+      `keys look like ${PREFIX}... or ${PREFIX}xyz`,
+    ],
+  ])("%s", (_name, text, expected) => expect(cleanError(text)).toBe(expected));
+
+  test("has backslashes or characters of escapes in itself", () => {
+    for (const credential of ['a"b/c+d', "a\\b\\\\cdef", "%41bcdefg%42", "&amp;abc&#1;", "\\u0041bcd"]) {
+      for (const text of [credential, JSON.stringify(credential), encodeURIComponent(credential)])
+        expect(cleanError(`x ${text} y`, credential)).toContain(REMOVED);
+    }
+  });
+
+  test("when nothing is quoted the bytes are the very same", () => {
+    const bytes = Buffer.from(`{"error":"no ... such *** model: sk-… x &amp; \\u002b %41"}`);
+    for (const credential of [SECRET, "no"]) expect(redactError(bytes, channelOf(credential))).toBe(bytes);
+  });
+
+  test("wherever it stands", () => {
+    const digits = (minLength: number) =>
+      fc.string({ unit: fc.constantFrom("0", "1", "2", "3"), minLength, maxLength: 40 });
+    fc.assert(
+      fc.property(digits(0), digits(0), digits(4), (before, after, secret) => {
+        expect(cleanError(before + secret + after, secret)).not.toContain(secret);
+      }),
+    );
+  });
+
+  test("a channel's own headers hold secrets too", () => {
+    const channel = channelOf("none", [
+      ["X-Team", "research-and-development"],
+      ["Authorization", `Bearer ${HIDDEN}`],
+    ]);
+    const text = `research-and-development ${Array.from(HIDDEN, ESCAPES["JSON"]!).join("")}`;
+    expect(redactText(text, channel)).toBe(`research-and-development ${REMOVED}`);
+    expect(pass([HIDDEN], channel)).toEqual(["*".repeat(HIDDEN.length), ""]);
+  });
+});
+
+describe("a secret in a successful body", () => {
+  test("is masked in any form, wherever the chunks are cut, and nothing else changes", () => {
+    fc.assert(
+      fc.property(carriers, fc.array(fc.nat(300), { maxLength: 8 }), ({ secret, text }, cuts) => {
+        const told = pass(
+          cut(text, cuts).map((piece) => Buffer.from(piece)),
+          channelOf(secret),
+        ).join("");
+        expect(told).toBe(cleanBody(text, secret));
+        expect(told).toContain("*".repeat(Math.min(secret.length, 12)));
+        expect(unescapeAll(told)).not.toContain(secret);
+        expect(told).toHaveLength(text.length);
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  test("is masked byte by byte too, and what is JSON stays JSON", () => {
+    for (const [name, escape] of Object.entries(ESCAPES)) {
+      if (name.includes("short")) continue;
+      const text = `{"a":"\\n${Array.from(SECRET, escape).join("")}\\n"}`;
+      const told = pass(Array.from(text)).join("");
+      expect(told).toBe(cleanBody(text));
+      expect(JSON.parse(told).a).toMatch(/^\n\*+\n$/);
+    }
+  });
+
+  const letters = (lengths: { minLength: number; maxLength: number }) =>
+    fc.string({ unit: fc.constantFrom("a", "b", "\n"), ...lengths });
+
+  test("is masked when it repeats itself, and only the whole of it", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom("a", "b"), minLength: 16, maxLength: 20 }),
+        fc.array(fc.oneof(letters({ minLength: 0, maxLength: 30 }), fc.constant(null)), { maxLength: 6 }),
+        fc.array(fc.nat(200), { maxLength: 8 }),
+        (secret, parts, cuts) => {
+          const text = parts.map((part) => part ?? secret).join("");
+          const told = pass(cut(text, cuts), channelOf(secret)).join("");
+          expect(told).toBe(text.replaceAll(secret, "*".repeat(secret.length)));
+        },
+      ),
+    );
+  });
+
+  test("is not taken for begun where the body ends: what was held goes out as it came", () => {
+    expect(pass([`x${SECRET.slice(0, -1)}`])).toEqual(["x", SECRET.slice(0, -1)]);
+    expect(pass(["x &am"])).toEqual(["x ", "&am"]);
+  });
+
+  test("changes nothing where it is not: the public prefix, sessions, pieces, words", () => {
+    const session = `data: {"type":"x","text":"export KEY=${PREFIX}… # ${PREFIX}\\n${SECRET.slice(0, -1)} 100% &amp; a&&b \\u002B\\\\n"}\n\n`;
+    for (const text of [session, 'data: {"a":1}\n\n', '[{"a":1}', ",\r\n", "é\n"]) {
+      const piece = Buffer.from(text);
+      expect(new StreamRedactor(CHANNEL, 200).pass(piece)).toBe(piece);
+      expect(redactBody(piece, CHANNEL)).toBe(piece);
+    }
+    fc.assert(
+      fc.property(fc.array(fc.nat(400), { maxLength: 8 }), (cuts) => {
+        expect(pass(cut(session, cuts)).join("")).toBe(session);
+      }),
+    );
+    for (const word of ["none", "ollama", "lm-studio", "not-needed"])
+      expect(pass([`${word} no`, "ne"], channelOf(word))).toEqual([`${word} no`, "ne", ""]);
+  });
+
+  test("of eight characters is masked when it has a digit", () => {
+    expect(cleanBody("token hunter42!", "hunter42")).toBe("token ********!");
+  });
+
+  test("never makes the end of an event wait", () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        const event = `data: ${text}${SECRET.slice(0, 5)}\n\n`;
+        expect(pass([event])).toEqual([event, ""]);
+      }),
+    );
+  });
+});
+
+test("a header field that repeats a secret does not cross, in any form", () => {
+  const clean = ["content-type", "text/plain"] as const;
+  const forms = [SECRET, encodeURIComponent(SECRET), encodeWithin(SECRET, "user:", "base64")];
+  for (const form of forms)
+    expect(redactFields([clean, ["openai-echo", `Bearer ${form}`]], CHANNEL, 200)).toEqual([clean]);
+  expect(redactFields([["x-model", HIDDEN.slice(3, 20)]], CHANNEL, 400)).toEqual([]);
+  expect(redactFields([["x-model", "none"]], channelOf("none"), 200)).toEqual([["x-model", "none"]]);
+});
+
+describe("the work grows with the size and no faster", () => {
+  const unit = 64 * 1024;
+  test.each<readonly [string, string]>([
+    ["the secret", `${SECRET} `],
+    ["the secret, escaped", Array.from(SECRET, ESCAPES["JSON"]!).join("")],
+    ["its beginning", SECRET.slice(0, 20)],
+    ["its prefix", PREFIX],
+    ["masks", "**x"],
+    ["masks beside its end", `wXyZ**`],
+    ["backslashes", "\\"],
+    ["percent signs", "%2"],
+    ["escapes of escapes", "%25"],
+    ["ampersands", "&amp;"],
+    ["numbers", "&#0"],
+    ["ordinary text", "The quick brown fox "],
+  ])("%s", (_name, part) => {
+    const measure = (size: number): number => {
+      const bytes = Buffer.from(part.repeat(Math.ceil(size / part.length)));
+      const times = Array.from({ length: 3 }, () => {
+        const before = process.cpuUsage();
+        redactError(bytes, CHANNEL);
+        redactBody(bytes, CHANNEL);
+        const { user, system } = process.cpuUsage(before);
+        return user + system;
+      });
+      return Math.min(...times);
+    };
+    measure(unit);
+    // Four times the size: a quadratic search would need sixteen times the work, this one needs four.
+    const ratio = measure(4 * unit) / Math.max(2000, measure(unit));
+    expect(ratio).toBeLessThan(8);
+  });
+});

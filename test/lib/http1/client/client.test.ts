@@ -1,0 +1,733 @@
+import { afterEach, describe, expect, test, setSystemTime } from "bun:test";
+import * as fc from "fast-check";
+import { createServer } from "node:http";
+import type { Socket } from "node:net";
+import { type Client, createClient } from "../../../../src/lib/http1/client/client.ts";
+import type { UpstreamResponse, SentRequest } from "../../../../src/lib/http1/types.ts";
+import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
+
+const clients: Client[] = [];
+const cleanUps: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.close();
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+});
+
+function openClient(): Client {
+  const client = createClient();
+  clients.push(client);
+  return client;
+}
+
+async function upstreamThat(...script: Parameters<typeof startUpstream>): Promise<Upstream> {
+  const upstream = await startUpstream(...script);
+  cleanUps.push(async () => await upstream[Symbol.asyncDispose]());
+  return upstream;
+}
+
+const reply = (wire: string) => (socket: Socket) => void socket.write(wire, "latin1");
+const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+async function get(client: Client, upstream: Upstream): Promise<string> {
+  const inbound = await client.send(outbound(upstream.origin)).head;
+  return (await readAll(inbound)).toString();
+}
+
+test.skipIf(process.platform === "win32")(
+  "a want of file descriptors is not told as an upstream that refuses",
+  () => {
+    const module = (name: string): string => JSON.stringify(`${import.meta.dir}/${name}`);
+    const program = `
+      import { openSync } from "node:fs";
+      import { createClient } from ${module("../../../../src/lib/http1/client/client.ts")};
+      import { outbound } from ${module("peers.ts")};
+      try { for (;;) openSync("/dev/null"); } catch {}
+      const { head } = createClient().send(outbound({ tls: false, host: "127.0.0.1", port: 1 }));
+      await head.catch((error) => console.log(error.kind, error.message));
+      process.exit();`;
+    const command = ["sh", "-c", 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, program];
+    const said = Bun.spawnSync(command, { timeout: 4000 }).stdout.toString();
+    expect(said).toBe(
+      "shortage 127.0.0.1:1: this process has too many open files and connections: raise its limit (ulimit -n)\n",
+    );
+  },
+);
+
+describe("a request", () => {
+  test("is not given up for what the process itself has slept through: what came meanwhile is read first", async () => {
+    const upstream = await upstreamThat((socket) => {
+      socket.write(OK);
+      Bun.sleepSync(400); // as after Ctrl-Z, a suspended machine, a long turn of the event loop
+    });
+    const deadlines = { connectMs: 10_000, firstByteMs: 100, idleMs: 100 };
+    const { head } = openClient().send(outbound(upstream.origin, { deadlines }));
+    expect((await readAll(await head)).toString()).toBe("ok");
+  });
+
+  test("has its line, the host, its fields in order and the length of its body", async () => {
+    const upstream = await upstreamThat(reply(OK));
+    const client = openClient();
+    const fields = [
+      ["x-a", "1"],
+      ["content-length", "99"],
+      ["x-b", "\u00e9"],
+      ["x-a", "2"],
+    ] as const;
+    const body = new TextEncoder().encode("hello");
+    await client.send(outbound(upstream.origin, { method: "POST", target: "/p?q=1", fields, body })).head;
+    await client.send(outbound(upstream.origin, { method: "POST" })).head;
+    await client.send(outbound(upstream.origin, { method: "DELETE" })).head;
+    const host = `host: 127.0.0.1:${upstream.port}`;
+    expect(upstream.requests.map(({ head }) => head)).toEqual([
+      `POST /p?q=1 HTTP/1.1\r\n${host}\r\nx-a: 1\r\nx-b: \u00e9\r\nx-a: 2\r\ncontent-length: 5`,
+      `POST / HTTP/1.1\r\n${host}\r\ncontent-length: 0`,
+      `DELETE / HTTP/1.1\r\n${host}`,
+    ]);
+    expect(upstream.requests[0]?.body.toString()).toBe("hello");
+  });
+
+  test("that would break its own framing is not sent", async () => {
+    const upstream = await upstreamThat(reply(OK));
+    const client = openClient();
+    expect(() => client.send(outbound(upstream.origin, { fields: [["x", "a\r\nb: c"]] }))).toThrow(
+      "forbidden",
+    );
+    expect(() => client.send(outbound(upstream.origin, { target: "/ HTTP/1.1\r\nx: y" }))).toThrow(
+      "forbidden",
+    );
+    expect(client.stats().dialled).toBe(0);
+  });
+
+  test("with a body of 30 MB arrives whole at a slow upstream, from the caller's own bytes", async () => {
+    const body = new Uint8Array(30_000_000);
+    for (let at = 0; at < body.length; at += 1) body[at] = at * 7;
+    const upstream = await upstreamThat(reply(OK), (socket) => {
+      socket.on("data", () => {
+        socket.pause();
+        setImmediate(() => socket.resume());
+      });
+    });
+    const client = openClient();
+    const inbound = await client.send(outbound(upstream.origin, { method: "POST", body })).head;
+    expect((await readAll(inbound)).toString()).toBe("ok");
+    expect(Buffer.compare(upstream.requests[0]?.body ?? Buffer.alloc(0), body)).toBe(0);
+    expect(client.stats().idle).toBe(1);
+  }, 20_000);
+});
+
+/** The same answer in every framing, and what should be read of it. */
+const ANSWERS: [name: string, wire: string, closes: boolean][] = [
+  ["of known length", "HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 11\r\n\r\nhello world", false],
+  [
+    "in chunks",
+    "HTTP/1.1 200 OK\r\nx-a: b\r\ntransfer-encoding: chunked\r\n\r\n6;e=1\r\nhello \r\n5\r\nworld\r\n0\r\nt: r\r\n\r\n",
+    false,
+  ],
+  ["until the connection ends", "HTTP/1.1 200 OK\r\nx-a: b\r\n\r\nhello world", true],
+  ["in HTTP/1.0", "HTTP/1.0 200 OK\r\nx-a: b\r\n\r\nhello world", true],
+  [
+    "behind 100 and 103",
+    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nx-a: b\r\ncontent-length: 11\r\n\r\nhello world",
+    false,
+  ],
+];
+
+describe("an answer", () => {
+  describe.each(ANSWERS)("%s", (_, wire, closes) => {
+    test("is the same wherever the network cuts it", async () => {
+      let cut = 0;
+      const upstream = await upstreamThat((socket) => {
+        socket.setNoDelay(true);
+        socket.write(wire.slice(0, cut));
+        setImmediate(() => {
+          if (closes) socket.end(wire.slice(cut));
+          else socket.write(wire.slice(cut));
+        });
+      });
+      const client = openClient();
+      for (cut = 1; cut < wire.length; cut++) {
+        const inbound = await client.send(outbound(upstream.origin)).head;
+        expect([inbound.status, inbound.field("x-a"), inbound.closeDelimited]).toEqual([200, "b", closes]);
+        expect([cut, (await readAll(inbound)).toString()]).toEqual([cut, "hello world"]);
+        expect(inbound.finished).toBe(true);
+        expect(await inbound.read()).toBeNull();
+      }
+      expect(upstream.connections).toBe(closes ? wire.length - 1 : 1);
+    });
+
+    test("that is cut before its end is never taken for whole", async () => {
+      let end = 0;
+      let leave: "end" | "resetAndDestroy" = "end";
+      const upstream = await upstreamThat((socket) => {
+        socket.write(wire.slice(0, end), () => setImmediate(() => socket[leave]()));
+      });
+      const headEnd = wire.lastIndexOf("\r\n\r\n", wire.indexOf("hello")) + 4;
+      const client = openClient();
+      for (end = 1; end < wire.length; end++) {
+        for (const way of ["end", "resetAndDestroy"] as const) {
+          leave = way;
+          const read = client.send(outbound(upstream.origin)).head.then(readAll);
+          // what only the connection's end delimits is whole after a clean one: `closeDelimited` warns of it
+          const blind = closes && end >= headEnd && leave === "end";
+          const kind = end < headEnd ? "reset" : "cut";
+          expect([end, leave, await faultOf(read)]).toEqual([
+            end,
+            leave,
+            blind ? null : { kind, answered: true },
+          ]);
+        }
+      }
+    }, 20_000);
+  });
+
+  test("to HEAD has no body, whatever its head says", async () => {
+    const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n"));
+    const inbound = await openClient().send(outbound(upstream.origin, { method: "HEAD" })).head;
+    expect([inbound.length, await inbound.read()]).toEqual([500, null]);
+  });
+
+  // The announced bytes may follow all the same, and would be read as the answer to the next request.
+  test.each([
+    ["204 with a length", "GET", "HTTP/1.1 204 x\r\ncontent-length: 3\r\n\r\n"],
+    ["204 in chunks", "GET", "HTTP/1.1 204 x\r\ntransfer-encoding: chunked\r\n\r\n"],
+    ["304 with a length", "GET", "HTTP/1.1 304 x\r\ncontent-length: 3\r\n\r\n"],
+    ["HEAD with a length", "HEAD", "HTTP/1.1 200 x\r\ncontent-length: 3\r\n\r\n"],
+    ["an interim answer with a length", "GET", `HTTP/1.1 103 x\r\ncontent-length: 3\r\n\r\n${OK}`],
+  ])("that announces a body it cannot have is the last on its connection: %s", async (_, method, wire) => {
+    const upstream = await upstreamThat(reply(wire));
+    const client = openClient();
+    for (let turn = 1; turn <= 2; turn++) {
+      await readAll(await client.send(outbound(upstream.origin, { method })).head);
+      expect([upstream.connections, client.stats().open]).toEqual([turn, 0]);
+    }
+  });
+
+  test("of 204 or to HEAD that announces no body leaves its connection for the next", async () => {
+    const upstream = await upstreamThat((socket, { head }) => {
+      socket.write(
+        head.startsWith("HEAD") ? "HTTP/1.1 200 OK\r\n\r\n" : "HTTP/1.1 204 x\r\ncontent-length: 0\r\n\r\n",
+      );
+    });
+    const client = openClient();
+    for (const method of ["GET", "HEAD", "GET"])
+      await readAll(await client.send(outbound(upstream.origin, { method })).head);
+    expect(upstream.connections).toBe(1);
+  });
+
+  test.each([204, 304])("%p has no body", async (status) => {
+    const upstream = await upstreamThat(reply(`HTTP/1.1 ${status} x\r\n\r\n`));
+    const client = openClient();
+    for (let turn = 0; turn < 2; turn++) {
+      const inbound = await client.send(outbound(upstream.origin)).head;
+      expect([inbound.status, inbound.length, inbound.closeDelimited, await inbound.read()]).toEqual([
+        status,
+        null,
+        false,
+        null,
+      ]);
+    }
+    expect(upstream.connections).toBe(1);
+  });
+
+  test("says how long it is, when its upstream has said so", async () => {
+    const upstream = await upstreamThat((socket, { turn }) => {
+      socket.write(turn === 1 ? OK : "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n");
+    });
+    const client = openClient();
+    const first = await client.send(outbound(upstream.origin)).head;
+    expect([first.length, first.reused, first.buffered]).toEqual([2, false, true]);
+    await readAll(first);
+    const second = await client.send(outbound(upstream.origin)).head;
+    expect([second.length, second.reused, second.buffered, second.finished]).toEqual([
+      null,
+      true,
+      true,
+      true,
+    ]);
+  });
+
+  test("whose head comes alone has nothing buffered", async () => {
+    const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"));
+    const inbound = await openClient().send(outbound(upstream.origin)).head;
+    expect([inbound.buffered, inbound.finished]).toEqual([false, false]);
+    for (const socket of upstream.sockets) socket.write("ok");
+    expect((await readAll(inbound)).toString()).toBe("ok");
+  });
+
+  test("is handed out at once when its end has come too, and only then", async () => {
+    const whole = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
+    const client = openClient();
+    const inbound = await client.send(outbound(whole.origin)).head;
+    expect(Buffer.from(inbound.takeRest() ?? []).toString()).toBe("ok");
+    expect([inbound.finished, await inbound.read()]).toEqual([true, null]);
+    const part = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok"));
+    const begun = await client.send(outbound(part.origin)).head;
+    expect(begun.takeRest()).toBe(null);
+    for (const socket of part.sockets) socket.write("!");
+    expect((await readAll(begun)).toString()).toBe("ok!");
+  });
+
+  test("comes in any mix of framing and cuts as it was sent", async () => {
+    const server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const body = Buffer.concat(chunks);
+        if (request.url === "/length") response.setHeader("content-length", body.length);
+        for (let at = 0; at < body.length; at += 1000) response.write(body.subarray(at, at + 1000));
+        response.end();
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    cleanUps.push(async () => void server.close());
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const origin = { tls: false, host: "localhost", port };
+    const client = openClient();
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uint8Array({ maxLength: 20_000 }),
+        fc.constantFrom("/length", "/chunks"),
+        async (body, target) => {
+          const inbound = await client.send(outbound(origin, { method: "POST", target, body })).head;
+          expect(Buffer.compare(await readAll(inbound), body)).toBe(0);
+        },
+      ),
+      { numRuns: 60 },
+    );
+    expect(client.stats()).toEqual({ open: 1, idle: 1, dialled: 1, reused: 59, retried: 0 });
+  });
+
+  test("may come, and end, while its request is still being sent", async () => {
+    const upstream = await upstreamThat(
+      () => {},
+      (socket) => {
+        socket.pause();
+        socket.end("HTTP/1.1 413 Too Large\r\ncontent-length: 9\r\n\r\ntoo large");
+      },
+    );
+    const client = openClient();
+    const inbound = await client.send(
+      outbound(upstream.origin, { method: "POST", body: new Uint8Array(50_000_000) }),
+    ).head;
+    expect(inbound.status).toBe(413);
+    expect((await readAll(inbound)).toString()).toBe("too large");
+    expect(client.stats()).toMatchObject({ open: 0, idle: 0 });
+  });
+
+  test.each([
+    ["no HTTP", "SSH-2.0-OpenSSH\r\n\r\n"],
+    ["another protocol, that then waits", "SSH-2.0-OpenSSH\r\n"],
+    ["a TLS alert", "\u0015\u0003\u0003\u0000\u0002\u0002\r\n\r\n"],
+    ["HTTP/2", "HTTP/2 200\r\n\r\n"],
+    ["both framings", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"],
+    ["two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nabc"],
+    ["an unknown transfer-encoding", "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n"],
+    ["a bare LF", "HTTP/1.1 200 OK\nx: y\r\n\r\n"],
+    ["a folded field", "HTTP/1.1 200 OK\r\nx: y\r\n z\r\n\r\n"],
+    ["an upgrade that nobody asked for", "HTTP/1.1 101 Switching\r\n\r\n"],
+    ["interim answers without end", "HTTP/1.1 103 x\r\n\r\n".repeat(100)],
+    ["a head without end", `HTTP/1.1 200 OK\r\n${"x: y\r\n".repeat(12_000)}`],
+    ["broken chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"],
+  ])("of %s is malformed", async (_, wire) => {
+    const upstream = await upstreamThat(reply(wire));
+    const fault = await faultOf(openClient().send(outbound(upstream.origin)).head.then(readAll));
+    expect(fault).toEqual({ kind: "malformed", answered: true });
+    await upstream.closed();
+  });
+});
+
+describe("connections", () => {
+  test("are kept and used again, the last used first", async () => {
+    const upstream = await upstreamThat(reply(OK));
+    const client = openClient();
+    await Promise.all([get(client, upstream), get(client, upstream), get(client, upstream)]);
+    expect(upstream.connections).toBe(3);
+    await get(client, upstream);
+    await get(client, upstream);
+    expect(upstream.connections).toBe(3);
+    const [first, second] = upstream.requests.slice(3);
+    expect(first?.connection).toBe(second?.connection ?? 0);
+    expect(client.stats()).toEqual({ open: 3, idle: 3, dialled: 3, reused: 2, retried: 0 });
+  });
+
+  test("that rested while the machine slept are not trusted: timers sleep, too, and the way may be gone", async () => {
+    const upstream = await upstreamThat(reply(OK));
+    const client = openClient();
+    await Promise.all([get(client, upstream), get(client, upstream)]);
+    setSystemTime(Date.now() + 2 * 60_000);
+    try {
+      await get(client, upstream);
+    } finally {
+      setSystemTime();
+    }
+    expect(upstream.connections).toBe(3);
+    expect(client.stats()).toEqual({ open: 1, idle: 1, dialled: 3, reused: 0, retried: 0 });
+  });
+
+  test("are shared by equal origins and not by others", async () => {
+    const upstream = await upstreamThat(reply(OK));
+    const client = openClient();
+    for (const origin of [
+      upstream.origin,
+      { ...upstream.origin },
+      { ...upstream.origin, host: "localhost" },
+    ]) {
+      await readAll(await client.send(outbound(origin)).head);
+    }
+    expect(upstream.connections).toBe(2);
+  });
+
+  test.each([
+    ["connection: close", "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok"],
+    ["HTTP/1.0", "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok"],
+    ["keep-alive: timeout=0", "HTTP/1.1 200 OK\r\nkeep-alive: timeout=0\r\ncontent-length: 2\r\n\r\nok"],
+    ["more bytes than the answer has", `${OK}HTTP/1.1 200 OK\r\n`],
+  ])("are not kept after %s", async (_, wire) => {
+    const upstream = await upstreamThat(reply(wire));
+    const client = openClient();
+    expect(await get(client, upstream)).toBe("ok");
+    expect(await get(client, upstream)).toBe("ok");
+    expect(upstream.connections).toBe(2);
+    expect(client.stats()).toMatchObject({ open: 0, idle: 0, reused: 0 });
+  });
+
+  test("at rest are dropped when the upstream closes them or speaks unasked", async () => {
+    const upstream = await upstreamThat(reply(OK));
+    const client = openClient();
+    for (const disturb of [
+      (socket: Socket) => void socket.end(),
+      (socket: Socket) => void socket.resetAndDestroy(),
+      (socket: Socket) => void socket.write("HTTP/1.1 408 Request Timeout\r\n\r\n"),
+    ]) {
+      await get(client, upstream);
+      expect(client.stats().idle).toBe(1);
+      for (const socket of upstream.sockets) disturb(socket);
+      while (client.stats().open > 0) await tick();
+      expect(client.stats().idle).toBe(0);
+    }
+  });
+
+  test("at rest are dropped a second before the upstream would", async () => {
+    const upstream = await upstreamThat(
+      reply("HTTP/1.1 200 OK\r\nkeep-alive: timeout=2, max=100\r\ncontent-length: 2\r\n\r\nok"),
+    );
+    const client = openClient();
+    await get(client, upstream);
+    expect(client.stats().idle).toBe(1);
+    await upstream.closed();
+    expect(client.stats()).toMatchObject({ open: 0, idle: 0 });
+  });
+
+  test.each([
+    ["ended", (socket: Socket) => new Promise<void>((resolve) => void socket.end(() => resolve()))],
+    ["reset", (socket: Socket) => void socket.resetAndDestroy()],
+    ["sent bytes that nobody asked for", (socket: Socket) => void socket.write(OK)],
+  ])("that had %s are not used again, even before the event loop reports it", async (_, disturb) => {
+    const upstream = await upstreamThat(reply(OK));
+    const client = openClient();
+    for (let turn = 1; turn <= 20; turn++) {
+      await get(client, upstream);
+      // The peer's system call has returned, and this turn of the event loop has not heard of it.
+      for (const socket of upstream.sockets) await disturb(socket);
+      const inbound = await client.send(outbound(upstream.origin, { method: "POST" })).head;
+      expect((await readAll(inbound)).toString()).toBe("ok");
+      expect(upstream.connections).toBe(2 * turn);
+      for (const socket of upstream.sockets) socket.end();
+      while (client.stats().open > 0) await tick();
+    }
+    expect(upstream.requests).toHaveLength(40);
+    expect(client.stats()).toMatchObject({ reused: 0, retried: 0 });
+  });
+
+  test.each([
+    ["end", 0],
+    ["reset", 0],
+    ["end", 50],
+    ["reset", 300],
+  ] as const)(
+    "that %s %p ms after they took a POST do not have it sent again: it may be paid already",
+    async (how, workMs) => {
+      const upstream = await upstreamThat((socket, { turn }) => {
+        if (turn === 1) socket.write(OK);
+        else setTimeout(() => (how === "end" ? socket.end() : socket.resetAndDestroy()), workMs);
+      });
+      const client = openClient();
+      await get(client, upstream);
+      for (const size of [0, 10, 200_000]) {
+        const body = Buffer.alloc(size, "x");
+        const { head } = client.send(outbound(upstream.origin, { method: "POST", body }));
+        expect(await faultOf(head)).toEqual({ kind: "reset", answered: false });
+        await get(client, upstream);
+      }
+      expect(upstream.requests.filter(({ head }) => head.startsWith("POST"))).toHaveLength(3);
+      expect(client.stats().retried).toBe(0);
+    },
+  );
+
+  test("that end after they took a GET have it sent again once, and say so", async () => {
+    const upstream = await upstreamThat((socket, { turn }) => {
+      if (turn === 1) socket.write(OK);
+      else socket.end();
+    });
+    const client = openClient();
+    await get(client, upstream);
+    let resent = 0;
+    for (const method of ["GET", "HEAD", "POST", "DELETE"]) {
+      await get(client, upstream).catch(() => {});
+      while (client.stats().idle === 0) await get(client, upstream);
+      resent = 0;
+      const { head } = client.send(outbound(upstream.origin, { method, onResend: () => void resent++ }));
+      const isSafe = method === "GET" || method === "HEAD";
+      expect([method, await faultOf(head)]).toEqual([
+        method,
+        isSafe ? null : { kind: "reset", answered: false },
+      ]);
+      expect([method, resent]).toEqual([method, isSafe ? 1 : 0]);
+    }
+  });
+
+  test("that die when they are new, or after an answer's first byte, are not", async () => {
+    const upstream = await upstreamThat((socket, { turn, connection }) => {
+      if (connection === 1 && turn === 1) socket.write(OK);
+      else if (connection === 1) socket.end("HTTP");
+      else socket.end();
+    });
+    const client = openClient();
+    await get(client, upstream);
+    expect(await faultOf(get(client, upstream))).toEqual({ kind: "reset", answered: true });
+    expect(await faultOf(get(client, upstream))).toEqual({ kind: "reset", answered: false });
+    expect(client.stats().retried).toBe(0);
+  });
+
+  test("whose replacement dies too fail the call", async () => {
+    const upstream = await upstreamThat((socket, { connection, turn }) => {
+      if (connection === 1 && turn === 1) socket.write(OK);
+      else socket.end();
+    });
+    const client = openClient();
+    await get(client, upstream);
+    expect(await faultOf(get(client, upstream))).toEqual({ kind: "reset", answered: false });
+    expect(upstream.connections).toBe(2);
+  });
+
+  test("are closed with the client; what runs ends by itself", async () => {
+    const upstream = await upstreamThat((socket, { head }) => {
+      if (head.startsWith("GET /slow")) setImmediate(() => socket.write(OK));
+      else socket.write(OK);
+    });
+    const client = openClient();
+    await get(client, upstream);
+    const slow = client.send(outbound(upstream.origin, { target: "/slow" })).head;
+    client.close();
+    expect((await readAll(await slow)).toString()).toBe("ok");
+    await upstream.closed();
+    expect(client.stats().open).toBe(0);
+  });
+
+  test("run a thousand streams at once", async () => {
+    const upstream = await upstreamThat(
+      reply("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nfirst\r\n"),
+    );
+    const client = openClient();
+    const inbounds = await Promise.all(
+      Array.from({ length: 1000 }, () => client.send(outbound(upstream.origin)).head),
+    );
+    expect(client.stats().open).toBe(1000);
+    for (const socket of upstream.sockets) socket.write("4\r\nlast\r\n0\r\n\r\n");
+    const bodies = await Promise.all(inbounds.map(readAll));
+    expect(bodies.every((body) => body.toString() === "firstlast")).toBe(true);
+  }, 20_000);
+});
+
+describe("a call that is left", () => {
+  const leaves: [string, (sending: SentRequest) => Promise<unknown>, (socket: Socket) => void][] = [
+    ["before its answer", (sending) => sending.head, () => {}],
+    ["inside its answer's head", (sending) => sending.head, (socket) => void socket.write("HTTP/1.1 200")],
+    [
+      "while it waits for the body",
+      (sending) => sending.head.then(readAll),
+      reply("HTTP/1.1 200 OK\r\n\r\nsome"),
+    ],
+  ];
+
+  test.each(leaves)("%s closes its connection at once and fails as cancelled", async (_, wait, script) => {
+    const asked = Promise.withResolvers<void>();
+    const upstream = await upstreamThat((socket) => {
+      script(socket);
+      asked.resolve();
+    });
+    const client = openClient();
+    const sending = client.send(outbound(upstream.origin));
+    const fault = faultOf(wait(sending));
+    await asked.promise;
+    await tick();
+    sending.cancel();
+    sending.cancel();
+    expect(await fault).toMatchObject({ kind: "cancelled" });
+    await upstream.closed();
+    expect(client.stats().open).toBe(0);
+  });
+
+  test("while it is being connected never sends anything", async () => {
+    const upstream = await upstreamThat(reply(OK));
+    const client = openClient();
+    const sending = client.send(outbound(upstream.origin));
+    sending.cancel();
+    expect(await faultOf(sending.head)).toEqual({ kind: "withdrawn", answered: false });
+    await get(client, upstream);
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  test("and whose head nobody awaits is no unhandled rejection", async () => {
+    const upstream = await upstreamThat(() => {});
+    openClient().send(outbound(upstream.origin)).cancel();
+    await tick();
+  });
+
+  test("after its end has nothing to leave: its connection is kept", async () => {
+    const upstream = await upstreamThat(reply(OK));
+    const client = openClient();
+    const sending = client.send(outbound(upstream.origin));
+    const inbound = await sending.head;
+    sending.cancel();
+    expect((await readAll(inbound)).toString()).toBe("ok");
+    inbound.cancel();
+    expect(client.stats().idle).toBe(1);
+  });
+
+  test("with unread bytes does not hand them out", async () => {
+    const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
+    const inbound = await openClient().send(outbound(upstream.origin)).head;
+    expect(inbound.buffered).toBe(true);
+    inbound.cancel();
+    expect(await faultOf(inbound.read())).toEqual({ kind: "cancelled", answered: true });
+  });
+});
+
+describe("time", () => {
+  const short = { connectMs: 10_000, firstByteMs: 50, idleMs: 50 };
+
+  test("runs out before the first byte", async () => {
+    const upstream = await upstreamThat(() => {});
+    const sending = openClient().send(outbound(upstream.origin, { deadlines: { ...short, idleMs: 10_000 } }));
+    expect(await faultOf(sending.head)).toEqual({ kind: "first_byte_timeout", answered: false });
+    await upstream.closed();
+  });
+
+  test("runs out inside the head, which a few bytes don't move for ever", async () => {
+    const upstream = await upstreamThat(reply("HTTP/1.1 200"));
+    const sending = openClient().send(
+      outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 10_000 } }),
+    );
+    expect(await faultOf(sending.head)).toEqual({ kind: "first_byte_timeout", answered: true });
+  });
+
+  test("runs out in a body that falls silent, while it is read", async () => {
+    const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
+    const inbound = await openClient().send(
+      outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 10_000 } }),
+    ).head;
+    expect(Buffer.from((await inbound.read()) ?? []).toString()).toBe("some");
+    expect(await faultOf(inbound.read())).toEqual({ kind: "idle_timeout", answered: true });
+    await upstream.closed();
+  });
+
+  test("runs out in a body of which only a chunk's size came last", async () => {
+    const upstream = await upstreamThat(
+      reply("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nsome\r\n"),
+    );
+    const inbound = await openClient().send(
+      outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 10_000 } }),
+    ).head;
+    expect(Buffer.from((await inbound.read()) ?? []).toString()).toBe("some");
+    const rest = inbound.read();
+    for (const socket of upstream.sockets) socket.write("5\r\n");
+    expect(await faultOf(rest)).toEqual({ kind: "idle_timeout", answered: true });
+  });
+
+  test("does not run while nobody reads", async () => {
+    const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
+    const client = openClient();
+    const slow = await client.send(
+      outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 10_000 } }),
+    ).head;
+    await slow.read();
+    const other = await upstreamThat(() => {});
+    await faultOf(client.send(outbound(other.origin, { deadlines: { ...short, firstByteMs: 150 } })).head);
+    for (const socket of upstream.sockets) socket.end("more");
+    expect((await readAll(slow)).toString()).toBe("more");
+  });
+});
+
+describe("what cannot be connected to", () => {
+  test("is a fault of the connection: refused", async () => {
+    const upstream = await startUpstream(() => {});
+    const { origin } = upstream;
+    await upstream[Symbol.asyncDispose]();
+    expect(await faultOf(openClient().send(outbound(origin)).head)).toEqual({
+      kind: "connect",
+      answered: false,
+    });
+  });
+
+  test("is a fault of the connection: no such name", async () => {
+    const origin = { tls: false, host: "name.invalid", port: 80 };
+    expect(await faultOf(openClient().send(outbound(origin)).head)).toEqual({
+      kind: "connect",
+      answered: false,
+    });
+  });
+});
+
+describe("an answer that is not read", () => {
+  test("stops its upstream, and comes whole when it is read after all", async () => {
+    const size = 40_000_000;
+    const chunk = Buffer.alloc(100_000, "z");
+    let written = 0;
+    const upstream = await upstreamThat((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${size}\r\n\r\n`);
+      const more = (): void => {
+        while (written < size) {
+          written += chunk.length;
+          if (!socket.write(chunk)) {
+            socket.once("drain", more);
+            return;
+          }
+        }
+      };
+      more();
+    });
+    const inbound: UpstreamResponse = await openClient().send(outbound(upstream.origin)).head;
+    let before = -1;
+    for (let still = 0; still < 50; still = before === written ? still + 1 : 0) {
+      before = written;
+      await tick();
+    }
+    expect(written).toBeLessThan(size / 2);
+    let total = 0;
+    for (let piece = await inbound.read(); piece !== null; piece = await inbound.read())
+      total += piece.length;
+    expect(total).toBe(size);
+  }, 20_000);
+
+  test("comes in few pieces when it came in many, and only one reader may wait", async () => {
+    const upstream = await upstreamThat((socket) => {
+      socket.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
+      for (let index = 0; index < 100; index++) socket.write("5\r\nevent\r\n");
+      socket.write("0\r\n\r\n");
+    });
+    const client = openClient();
+    const inbound = await client.send(outbound(upstream.origin)).head;
+    while (client.stats().idle === 0) await tick();
+    expect((await inbound.read())?.length).toBe(500);
+    expect(inbound.finished).toBe(true);
+    const silent = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\n"));
+    const waiting = await client.send(outbound(silent.origin)).head;
+    const read = faultOf(waiting.read());
+    expect(() => waiting.read()).toThrow("one read");
+    waiting.cancel();
+    expect(await read).toMatchObject({ kind: "cancelled" });
+  });
+});

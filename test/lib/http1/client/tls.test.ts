@@ -1,0 +1,395 @@
+// TLS and proxies. The certificates are made by the openssl command; without it
+// the tests of TLS are skipped, and say so.
+
+import { afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
+import { type Client, createClient } from "../../../../src/lib/http1/client/client.ts";
+import type { Origin } from "../../../../src/lib/http1/types.ts";
+import { makeTempFolder } from "../../../harness/temp.ts";
+import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
+
+const noOpenssl = Bun.which("openssl") === null;
+
+interface Identity {
+  readonly key: string;
+  readonly cert: string;
+}
+
+let ca = "";
+let foreignCa = "";
+let local: Identity = { key: "", cert: "" };
+let other: Identity = local;
+let selfSigned: Identity = local;
+
+beforeAll(() => {
+  if (noOpenssl) return;
+  using folder = makeTempFolder();
+  const openssl = (...args: string[]): void =>
+    void execFileSync("openssl", args, { cwd: folder.path, stdio: "ignore" });
+  const read = (name: string): string => readFileSync(folder.join(name), "utf8");
+  const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+  const makeRoot = (name: string): void => {
+    const extensions = [
+      "-addext",
+      "basicConstraints=critical,CA:TRUE",
+      "-addext",
+      "keyUsage=keyCertSign,digitalSignature",
+    ];
+    openssl(
+      "req",
+      "-x509",
+      ...newKey,
+      "-keyout",
+      `${name}.key`,
+      "-out",
+      `${name}.pem`,
+      "-subj",
+      `/CN=${name}`,
+      ...extensions,
+    );
+  };
+  const makeLeaf = (name: string, names: string): Identity => {
+    writeFileSync(folder.join("names"), `subjectAltName=${names}\n`);
+    openssl("req", ...newKey, "-keyout", `${name}.key`, "-out", `${name}.csr`, "-subj", `/CN=${name}`);
+    const signer = ["-CA", "root.pem", "-CAkey", "root.key", "-CAcreateserial"];
+    openssl("x509", "-req", "-in", `${name}.csr`, ...signer, "-out", `${name}.pem`, "-extfile", "names");
+    return { key: read(`${name}.key`), cert: read(`${name}.pem`) };
+  };
+  makeRoot("root");
+  makeRoot("foreign");
+  ca = read("root.pem");
+  foreignCa = read("foreign.pem");
+  selfSigned = { key: read("foreign.key"), cert: foreignCa };
+  local = makeLeaf("local", "DNS:localhost,IP:127.0.0.1");
+  other = makeLeaf("other", "DNS:other.test");
+});
+
+const clients: Client[] = [];
+const cleanUps: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.close();
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+});
+
+function openClient(): Client {
+  const client = createClient();
+  clients.push(client);
+  return client;
+}
+
+const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+async function startTls(
+  identity: Identity,
+  script = (socket: Socket) => void socket.write(OK),
+): Promise<Upstream> {
+  const upstream = await startUpstream(script, undefined, (accept) => {
+    const server = createTlsServer(identity, accept);
+    server.on("tlsClientError", () => {});
+    return server;
+  });
+  cleanUps.push(async () => await upstream[Symbol.asyncDispose]());
+  return upstream;
+}
+
+const originOf = (upstream: Upstream, more: Partial<Origin> = {}): Origin => ({
+  tls: true,
+  host: "localhost",
+  port: upstream.port,
+  ca,
+  ...more,
+});
+
+const faultAt = (origin: Origin): Promise<unknown> => faultOf(openClient().send(outbound(origin)).head);
+
+describe.skipIf(noOpenssl)("over TLS", () => {
+  test.each(["localhost", "127.0.0.1"])(
+    "an upstream at %s whose certificate fits is spoken to, its connection kept",
+    async (host) => {
+      const upstream = await startTls(local);
+      const client = openClient();
+      for (let turn = 0; turn < 3; turn++) {
+        const inbound = await client.send(outbound(originOf(upstream, { host }))).head;
+        expect((await readAll(inbound)).toString()).toBe("ok");
+      }
+      expect(upstream.connections).toBe(1);
+      expect(upstream.requests[0]?.head).toBe(`GET / HTTP/1.1\r\nhost: ${host}:${upstream.port}`);
+    },
+  );
+
+  test("a connection that had ended is not used again, even before the event loop reports it", async () => {
+    const upstream = await startTls(local);
+    const client = openClient();
+    const origin = originOf(upstream);
+    await readAll(await client.send(outbound(origin)).head);
+    await readAll(await client.send(outbound(origin)).head);
+    // As the kernel sees it: the end of the TLS session comes as bytes.
+    for (const socket of upstream.sockets) await new Promise<void>((resolve) => socket.end(() => resolve()));
+    const inbound = await client.send(outbound(origin, { method: "POST" })).head;
+    expect((await readAll(inbound)).toString()).toBe("ok");
+    expect([upstream.connections, upstream.requests.length, client.stats().retried]).toEqual([2, 3, 0]);
+  });
+
+  test("nothing is sent to an upstream of an unknown authority", async () => {
+    const upstream = await startTls(local);
+    const { ca: _, ...origin } = originOf(upstream);
+    expect(await faultAt(origin)).toEqual({ kind: "tls", answered: false });
+    expect(await faultAt({ ...origin, ca: foreignCa })).toEqual({ kind: "tls", answered: false });
+    expect(upstream.requests).toEqual([]);
+  });
+
+  test("nothing is sent to an upstream of another name", async () => {
+    const upstream = await startTls(other);
+    expect(await faultAt(originOf(upstream))).toEqual({ kind: "tls", answered: false });
+    expect(await faultAt(originOf(upstream, { host: "127.0.0.1" }))).toEqual({
+      kind: "tls",
+      answered: false,
+    });
+    expect(upstream.requests).toEqual([]);
+  });
+
+  test("nothing is sent to an upstream that signed for itself", async () => {
+    const upstream = await startTls(selfSigned);
+    expect(await faultAt(originOf(upstream))).toEqual({ kind: "tls", answered: false });
+    expect(upstream.requests).toEqual([]);
+  });
+
+  test("no environment variable switches the verification off", async () => {
+    const upstream = await startTls(selfSigned);
+    const script = `
+      import { createClient } from "${import.meta.dir}/../../../../src/lib/http1/client/client.ts";
+      const origin = { tls: true, host: "localhost", port: ${upstream.port} };
+      const deadlines = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000 };
+      const client = createClient();
+      await client.send({ origin, method: "GET", target: "/", fields: [], body: null, deadlines }).head.then(
+        () => console.log("spoken to"), (fault) => console.log(fault.kind));
+      client.close();`;
+    const env = { ...process.env, NODE_TLS_REJECT_UNAUTHORIZED: "0" };
+    const child = Bun.spawn([process.execPath, "-e", script], { env, stdout: "pipe", stderr: "ignore" });
+    expect((await new Response(child.stdout).text()).trim()).toBe("tls");
+    expect(upstream.requests).toEqual([]);
+  });
+
+  test("what speaks no TLS, or hangs up in the handshake, is a fault of TLS", async () => {
+    for (const leave of [
+      (socket: Socket) => void socket.end("HTTP/1.1 400 x\r\n\r\n"),
+      (socket: Socket) => void socket.resetAndDestroy(),
+    ]) {
+      const server = createServer((socket) => {
+        socket.on("error", () => {});
+        socket.once("data", () => leave(socket));
+      });
+      await listenOn(server);
+      expect(await faultAt({ tls: true, host: "localhost", port: portOf(server), ca })).toEqual({
+        kind: "tls",
+        answered: false,
+      });
+    }
+  });
+
+  test("a handshake that never ends runs out of time", async () => {
+    const server = createServer((socket) => socket.on("error", () => {}));
+    await listenOn(server);
+    const origin = { tls: true, host: "localhost", port: portOf(server), ca };
+    const deadlines = { connectMs: 50, firstByteMs: 10_000, idleMs: 10_000 };
+    expect(await faultOf(openClient().send(outbound(origin, { deadlines })).head)).toEqual({
+      kind: "connect_timeout",
+      answered: false,
+    });
+  });
+
+  test("an authority that is no PEM is a fault, not a crash", async () => {
+    const upstream = await startTls(local);
+    expect(await faultAt(originOf(upstream, { ca: "nonsense" }))).toMatchObject({ answered: false });
+  });
+
+  test("large bodies cross both ways, a slow side stopping the other", async () => {
+    const size = 12_000_000;
+    const body = new Uint8Array(size);
+    for (let at = 0; at < size; at++) body[at] = at * 13;
+    const upstream = await startUpstream(
+      (socket, request) => {
+        socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${request.body.length}\r\n\r\n`);
+        socket.end(request.body);
+      },
+      (socket) => {
+        socket.pause();
+        setImmediate(() => socket.resume());
+      },
+      (accept) => createTlsServer(local, accept),
+    );
+    cleanUps.push(async () => await upstream[Symbol.asyncDispose]());
+    const inbound = await openClient().send(outbound(originOf(upstream), { method: "POST", body })).head;
+    const pieces: Uint8Array[] = [];
+    for (let piece = await inbound.read(); piece !== null; piece = await inbound.read()) {
+      pieces.push(piece);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(Buffer.compare(Buffer.concat(pieces), body)).toBe(0);
+  });
+
+  test("a cut is a cut", async () => {
+    const upstream = await startTls(
+      local,
+      (socket) => void socket.end("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome"),
+    );
+    const inbound = await openClient().send(outbound(originOf(upstream))).head;
+    expect(await faultOf(readAll(inbound))).toEqual({ kind: "cut", answered: true });
+  });
+});
+
+/** A proxy of a few lines: CONNECT is a tunnel, anything else goes on with its absolute target. */
+interface Proxy {
+  readonly port: number;
+  readonly heads: string[];
+}
+
+async function startProxy(
+  options: { refuse?: string; listenWith?: (accept: (socket: Socket) => void) => NetServer } = {},
+): Promise<Proxy> {
+  const heads: string[] = [];
+  const sockets = new Set<Socket>();
+  const server = (options.listenWith ?? createServer)((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.once("data", (bytes: Buffer) => {
+      const head = bytes.toString("latin1", 0, bytes.indexOf("\r\n\r\n"));
+      heads.push(head);
+      const target = /^(?:CONNECT |[A-Z]+ http:\/\/)([^:/ ]+):(\d+)/.exec(head);
+      if (options.refuse !== undefined || target === null) {
+        socket.end(options.refuse ?? "HTTP/1.1 400 Bad\r\n\r\n");
+        return;
+      }
+      const onward = connect(Number(target[2]), target[1] === "localhost" ? "127.0.0.1" : target[1]);
+      sockets.add(onward);
+      onward.on("error", () => socket.destroy());
+      onward.on("close", () => socket.destroy());
+      socket.on("close", () => onward.destroy());
+      if (head.startsWith("CONNECT")) {
+        socket.write("HTTP/1.1 200 Connec");
+        setImmediate(() => socket.write("tion established\r\nx: y\r\n\r\n"));
+      } else {
+        onward.write(bytes);
+      }
+      socket.pipe(onward).pipe(socket);
+    });
+  });
+  await listenOn(server);
+  cleanUps.push(async () => {
+    for (const socket of sockets) socket.destroy();
+  });
+  return { port: portOf(server), heads };
+}
+
+async function listenOn(server: NetServer): Promise<void> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanUps.push(async () => void server.close());
+}
+
+function portOf(server: NetServer): number {
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+async function startPlain(): Promise<Upstream> {
+  const upstream = await startUpstream((socket) => void socket.write(OK));
+  cleanUps.push(async () => await upstream[Symbol.asyncDispose]());
+  return upstream;
+}
+
+describe("through a proxy", () => {
+  test("a plain origin is asked for by its whole address, with the credential of the proxy's URL", async () => {
+    const upstream = await startPlain();
+    const proxy = await startProxy();
+    const origin = { ...upstream.origin, proxy: new URL(`http://me:p%40ss@127.0.0.1:${proxy.port}`) };
+    const client = openClient();
+    for (let turn = 0; turn < 2; turn++)
+      await readAll(await client.send(outbound(origin, { target: "/a?b" })).head);
+    const at = `127.0.0.1:${upstream.port}`;
+    const credential = Buffer.from("me:p@ss").toString("base64");
+    expect(proxy.heads).toEqual([
+      `GET http://${at}/a?b HTTP/1.1\r\nhost: ${at}\r\nproxy-authorization: Basic ${credential}`,
+    ]);
+    expect(upstream.requests).toHaveLength(2);
+  });
+
+  test.each([
+    ["pa%ss", "pa%ss"],
+    ["p%C3%A9", "pé"],
+    ["100%", "100%"],
+  ])("its password may hold a per cent sign that stands for itself: %s", async (written, meant) => {
+    const upstream = await startPlain();
+    const proxy = await startProxy();
+    const origin = { ...upstream.origin, proxy: new URL(`http://me:${written}@127.0.0.1:${proxy.port}`) };
+    await readAll(await openClient().send(outbound(origin)).head);
+    expect(proxy.heads[0]).toEndWith(` Basic ${Buffer.from(`me:${meant}`).toString("base64")}`);
+  });
+
+  test.skipIf(noOpenssl)(
+    "a TLS origin is reached by CONNECT, verified as without, and its connection kept",
+    async () => {
+      const upstream = await startTls(local);
+      const proxy = await startProxy();
+      const origin = originOf(upstream, { proxy: new URL(`http://me:you@127.0.0.1:${proxy.port}`) });
+      const client = openClient();
+      for (let turn = 0; turn < 2; turn++) {
+        expect((await readAll(await client.send(outbound(origin, { target: "/a" })).head)).toString()).toBe(
+          "ok",
+        );
+      }
+      const at = `localhost:${upstream.port}`;
+      expect(proxy.heads).toEqual([
+        `CONNECT ${at} HTTP/1.1\r\nhost: ${at}\r\nproxy-authorization: Basic bWU6eW91`,
+      ]);
+      expect(upstream.requests.map(({ head }) => head)).toEqual(
+        Array.from({ length: 2 }, () => `GET /a HTTP/1.1\r\nhost: ${at}`),
+      );
+    },
+  );
+
+  test.skipIf(noOpenssl)("a large body crosses the tunnel", async () => {
+    const upstream = await startTls(local, (socket) => void socket.write(OK));
+    const proxy = await startProxy();
+    const origin = originOf(upstream, { proxy: new URL(`http://127.0.0.1:${proxy.port}`) });
+    const body = new Uint8Array(8_000_000).fill(7);
+    expect((await openClient().send(outbound(origin, { method: "POST", body })).head).status).toBe(200);
+    expect(Buffer.compare(upstream.requests[0]?.body ?? Buffer.alloc(0), body)).toBe(0);
+  });
+
+  test.skipIf(noOpenssl)("an origin of another name or authority is refused all the same", async () => {
+    const proxy = await startProxy();
+    const via = { proxy: new URL(`http://127.0.0.1:${proxy.port}`) };
+    const upstreams = [await startTls(other), await startTls(selfSigned)];
+    for (const upstream of upstreams) {
+      expect(await faultAt(originOf(upstream, via))).toEqual({ kind: "tls", answered: false });
+      expect(upstream.requests).toEqual([]);
+    }
+  });
+
+  test.skipIf(noOpenssl)("that speaks TLS itself a plain origin is reached", async () => {
+    const upstream = await startPlain();
+    const proxy = await startProxy({ listenWith: (accept) => createTlsServer(local, accept) });
+    const origin = { ...upstream.origin, ca, proxy: new URL(`https://localhost:${proxy.port}`) };
+    expect((await readAll(await openClient().send(outbound(origin)).head)).toString()).toBe("ok");
+    expect(await faultAt({ ...origin, tls: true })).toEqual({ kind: "connect", answered: false });
+  });
+
+  test.each([
+    ["refuses", "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"],
+    ["speaks no HTTP", "SSH-2.0\r\n\r\n"],
+    ["speaks before the tunnel stands", "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"],
+    ["hangs up", ""],
+  ])("that %s, a TLS origin cannot be connected to", async (_, refuse) => {
+    const proxy = await startProxy({ refuse });
+    const origin = {
+      tls: true,
+      host: "localhost",
+      port: 1,
+      proxy: new URL(`http://127.0.0.1:${proxy.port}`),
+    };
+    expect(await faultAt(origin)).toEqual({ kind: "connect", answered: false });
+  });
+});
