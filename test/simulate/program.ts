@@ -1,10 +1,10 @@
 // What runs inside the simulated world: the real gateway, started as `gateway serve` starts
 // it, and the real commands that read its ledger. Bundled by world/bundle.ts.
 
-import { verifyLedger } from "../../src/billing/verify.ts";
+import { verifyLedger } from "../../src/billing/verify/verify.ts";
 import { loadConfig } from "../../src/config/file.ts";
 import { watchConfig } from "../../src/config/watch.ts";
-import type { Observer } from "../../src/gateway/observer.ts";
+import type { Observer } from "../../src/gateway/observe/observer.ts";
 import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";
 
 export interface Served {

@@ -17,9 +17,11 @@ export function checkReleased(world: World): void {
   if (sockets > idle)
     world.accuse("released", `Nothing is in flight, and ${sockets - idle} connections of clients are open.`);
   const files = [...process.files.values()].map(({ path }) => path);
-  if (files.length > 2)
+  const known = (path: string): boolean =>
+    /\/ledger\.jsonl(?:\.open|\.lock)?$/.test(path) || /\.tmp$/.test(path);
+  if (files.length > 3 || !files.every(known))
     world.accuse(
       "released",
-      `Nothing is in flight, and more files are open than the ledger and its journal: ${files.join(", ")}`,
+      `Nothing is in flight, and more files are open than the ledger, its journal and its lock: ${files.join(", ")}`,
     );
 }

@@ -18,8 +18,14 @@ export interface Change {
 /** Pure, and dear to load: all processes share them. */
 export const SHARED = ["zod", "yaml"];
 
-/** The text of a function expression `(exports, require, module, …) => void`. */
-export async function bundleProgram(changes: readonly Change[] = []): Promise<string> {
+export interface Bundle {
+  /** A function expression `(exports, require, module, …) => void`. */
+  readonly text: string;
+  /** Files that the source reads beside itself, by their names. */
+  readonly assets: ReadonlyMap<string, Buffer>;
+}
+
+export async function bundleProgram(changes: readonly Change[] = []): Promise<Bundle> {
   const files = new Map<string, string>();
   for (const { file, from, to } of changes) {
     const path = join(ROOT, file);
@@ -48,8 +54,11 @@ export async function bundleProgram(changes: readonly Change[] = []): Promise<st
       },
     ],
   });
-  const [output] = built.outputs;
+  const [output, ...others] = built.outputs;
   if (output === undefined) throw new Error(built.logs.map(({ message }) => message).join("\n"));
   const text = await output.text();
-  return text.slice(text.indexOf("(function("));
+  const assets = new Map<string, Buffer>();
+  for (const other of others)
+    assets.set(other.path.replace(/^.*\//, ""), Buffer.from(await other.arrayBuffer()));
+  return { text: text.slice(text.indexOf("(function(")), assets };
 }

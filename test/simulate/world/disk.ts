@@ -23,8 +23,8 @@ export class Inode {
   #changes: Change[] = [];
   /** The lock on it: SQLite's, which belongs to a process. */
   lock: { readonly holder: object; readonly process: object } | null = null;
-  /** A sync has failed: what the system does with unsynced data then is its own business. */
-  names = 0;
+  /** How many names it has: none once it is removed, while somebody still has it open. */
+  links = 1;
 
   constructor(number: number, kind: Kind, mode: number, mtime: number) {
     this.number = number;
@@ -136,6 +136,10 @@ function tear(safe: Buffer, changes: readonly Change[], random: Random): Buffer 
   return left;
 }
 
+function unlink(inode: Inode | undefined): void {
+  if (inode !== undefined) inode.links = 0;
+}
+
 type NameChange = (names: Map<string, Inode>) => void;
 
 /** What the disk does wrong at the moment. */
@@ -179,7 +183,10 @@ export class Disk {
 
   create(path: string, kind: Kind, mode: number, now: number): Inode {
     const inode = new Inode(this.#count++, kind, mode, now);
-    this.#change((names) => void names.set(path, inode));
+    this.#change((names) => {
+      unlink(names.get(path));
+      names.set(path, inode);
+    });
     return inode;
   }
 
@@ -187,13 +194,17 @@ export class Disk {
     this.#change((names) => {
       const inode = names.get(from);
       if (inode === undefined) return;
+      unlink(names.get(to));
       names.delete(from);
       names.set(to, inode);
     });
   }
 
   remove(path: string): void {
-    this.#change((names) => void names.delete(path));
+    this.#change((names) => {
+      unlink(names.get(path));
+      names.delete(path);
+    });
   }
 
   list(folder: string): string[] {
@@ -219,7 +230,10 @@ export class Disk {
     this.#nameChanges = [];
     this.names = new Map([...this.#safeNames].filter(([, inode]) => inode.kind !== "socket"));
     this.#safeNames = new Map(this.names);
-    for (const inode of new Set(this.names.values())) if (inode.kind === "file") inode.cutPower(this.random);
+    for (const inode of new Set(this.names.values())) {
+      inode.links = 1;
+      if (inode.kind === "file") inode.cutPower(this.random);
+    }
   }
 
   /** The process has ended, the machine goes on. */

@@ -2,7 +2,7 @@
 // throws: an edge that is not simulated must not go unnoticed.
 
 import * as realFs from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import type { Disk, Inode } from "./disk.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
 
@@ -15,6 +15,9 @@ export interface FileHost extends Owner {
   /** Wall clock, in milliseconds. */
   wall(): number;
   readonly files: Map<number, OpenFile>;
+  readonly assets: ReadonlyMap<string, Buffer>;
+  /** The socket of this number, which can be read like a file. */
+  socketAt(fd: number): { readByte(): number } | undefined;
   /** Called after each write, for who watches what is written when. */
   wrote(path: string, inode: Inode, bytes: Uint8Array): void;
 }
@@ -39,12 +42,19 @@ const MESSAGES: Readonly<Record<string, string>> = {
   ENOTDIR: "not a directory",
   EINVAL: "invalid argument",
   EMFILE: "too many open files",
+  EAGAIN: "resource temporarily unavailable",
+  ECONNRESET: "connection reset by peer",
 };
 
 export function fail(code: string, call: string, path?: string): Error {
   const about = path === undefined ? "" : ` '${path}'`;
   const error = new Error(`${code}: ${MESSAGES[code] ?? code}, ${call}${about}`);
   return Object.assign(error, { code, syscall: call, path });
+}
+
+function decode(bytes: Buffer, options?: string | { encoding?: string }): Buffer | string {
+  const encoding = typeof options === "string" ? options : options?.encoding;
+  return encoding === undefined ? bytes : bytes.toString("utf8");
 }
 
 type Flags = string | number;
@@ -78,35 +88,37 @@ const LETTERS: Readonly<Record<string, number>> = {
 };
 
 class Stats {
-  readonly ino: number;
-  readonly dev = 1;
-  readonly size: number;
-  readonly mode: number;
-  readonly uid = 1000;
-  readonly gid = 1000;
-  readonly nlink = 1;
-  readonly mtimeMs: number;
-  readonly ctimeMs: number;
+  readonly ino: number | bigint;
+  readonly dev: number | bigint;
+  readonly size: number | bigint;
+  readonly mode: number | bigint;
+  readonly uid: number | bigint;
+  readonly gid: number | bigint;
+  readonly nlink: number | bigint;
+  readonly mtimeMs: number | bigint;
+  readonly ctimeMs: number | bigint;
+  readonly mtime: Date;
+  readonly mtimeNs: bigint;
+  readonly ctimeNs: bigint;
   readonly #kind: Inode["kind"];
 
-  constructor(inode: Inode) {
-    this.ino = inode.number;
-    this.size = inode.size;
-    this.mode = inode.mode;
-    this.mtimeMs = inode.mtime;
-    this.ctimeMs = inode.mtime;
+  constructor(inode: Inode, big = false) {
+    const as = (value: number): number | bigint => (big ? BigInt(Math.round(value)) : value);
+    this.ino = as(inode.number);
+    this.dev = as(1);
+    this.size = as(inode.size);
+    this.mode = as(inode.mode);
+    this.uid = as(USER);
+    this.gid = as(USER);
+    this.nlink = as(inode.links);
+    this.mtimeMs = as(inode.mtime);
+    this.ctimeMs = as(inode.mtime);
+    this.mtime = new Date(inode.mtime);
+    this.mtimeNs = BigInt(Math.round(inode.mtime * 1000)) * 1000n;
+    this.ctimeNs = this.mtimeNs;
     this.#kind = inode.kind;
   }
 
-  get mtime(): Date {
-    return new Date(this.mtimeMs);
-  }
-  get mtimeNs(): bigint {
-    return BigInt(Math.round(this.mtimeMs * 1000)) * 1000n;
-  }
-  get ctimeNs(): bigint {
-    return this.mtimeNs;
-  }
   isFile(): boolean {
     return this.#kind === "file";
   }
@@ -123,6 +135,9 @@ class Stats {
     return this.#kind === "socket";
   }
 }
+
+/** Of everything on this disk. */
+export const USER = 1000;
 
 /** Marks a function that only throws. */
 export const NOT_REPLACED = Symbol("not replaced");
@@ -145,6 +160,11 @@ export function makeFiles(host: FileHost): object {
     if (name !== "constructor" && typeof own === "function") replaced[name] = own.bind(files);
   }
   return replaced;
+}
+
+interface StatOptions {
+  readonly throwIfNoEntry?: boolean;
+  readonly bigint?: boolean;
 }
 
 class Files {
@@ -188,6 +208,8 @@ class Files {
     length = into.length,
     position: number | null = null,
   ): number {
+    const socket = this.#host.socketAt(fd);
+    if (socket !== undefined) return socket.readByte();
     const file = this.#take(fd, "read");
     const from = position ?? file.position;
     const bytes = file.inode.content.subarray(from, from + length);
@@ -202,8 +224,17 @@ class Files {
     return this.#write(file, whole.subarray(offset, offset + (length ?? whole.length - offset)));
   }
 
-  fstatSync(fd: number): Stats {
-    return new Stats(this.#take(fd, "fstat").inode);
+  fstatSync(fd: number, { bigint = false } = {}): Stats {
+    return new Stats(this.#take(fd, "fstat").inode, bigint);
+  }
+
+  fchmodSync(fd: number, mode: number): void {
+    this.#take(fd, "fchmod").inode.mode = mode;
+  }
+
+  /** Everything belongs to one user here. */
+  fchownSync(fd: number): void {
+    this.#take(fd, "fchown");
   }
 
   ftruncateSync(fd: number, size = 0): void {
@@ -251,14 +282,14 @@ class Files {
     this.fdatasync(fd, done);
   }
 
-  statSync(path: string, options: { throwIfNoEntry?: boolean } = {}): Stats | undefined {
+  statSync(path: string, options: StatOptions = {}): Stats | undefined {
     const inode = this.#host.disk.find(path);
-    if (inode !== undefined) return new Stats(inode);
+    if (inode !== undefined) return new Stats(inode, options.bigint);
     if (options.throwIfNoEntry === false) return undefined;
     throw fail("ENOENT", "stat", path);
   }
 
-  lstatSync(path: string, options: { throwIfNoEntry?: boolean } = {}): Stats | undefined {
+  lstatSync(path: string, options: StatOptions = {}): Stats | undefined {
     return this.statSync(path, options);
   }
 
@@ -271,24 +302,25 @@ class Files {
   }
 
   readFileSync(path: string | number, options?: string | { encoding?: string }): Buffer | string {
+    const asset = typeof path === "string" ? this.#host.assets.get(basename(path)) : undefined;
+    if (asset !== undefined) return decode(Buffer.from(asset), options);
     const inode = typeof path === "number" ? this.#take(path, "read").inode : this.#find(path, "open");
     const bytes = Buffer.from(inode.content);
-    const encoding = typeof options === "string" ? options : options?.encoding;
-    return encoding === undefined ? bytes : bytes.toString("utf8");
+    return decode(bytes, options);
   }
 
   writeFileSync(
-    path: string,
+    place: string | number,
     bytes: Uint8Array | string,
     options: { mode?: number; flag?: Flags } | string = {},
   ): void {
     const { mode = 0o666, flag = "w" } = typeof options === "string" ? {} : options;
-    const fd = this.openSync(path, flag, mode);
+    const fd = typeof place === "number" ? place : this.openSync(place, flag, mode);
     try {
       const whole = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
       for (let at = 0; at < whole.length;) at += this.writeSync(fd, whole, at);
     } finally {
-      this.closeSync(fd);
+      if (typeof place === "string") this.closeSync(fd);
     }
   }
 
@@ -299,6 +331,7 @@ class Files {
   renameSync(from: string, to: string): void {
     this.#host.step(`rename ${from} to ${to}`);
     this.#find(from, "rename");
+    if (this.#host.disk.find(to)?.kind === "folder") throw fail("EISDIR", "rename", to);
     this.#host.disk.rename(from, to);
   }
 

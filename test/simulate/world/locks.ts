@@ -2,34 +2,31 @@
 
 import type { Inode } from "./disk.ts";
 import { fail, type FileHost } from "./files.ts";
+import { refuseOthers } from "./zlib.ts";
 
-const MAGIC = "SQLite format 3\0";
+const constants = { SQLITE_OPEN_READWRITE: 2, SQLITE_OPEN_NOFOLLOW: 0x01000000, SQLITE_FCNTL_HAS_MOVED: 20 };
 
-/** `write`: node:fs.writeFileSync of the same process. */
-export function makeSqlite(host: FileHost, write: (path: string, text: string) => void): object {
+export function makeSqlite(host: FileHost): object {
   class Database {
     readonly #path: string;
     readonly #inode: Inode;
-    #holder = "";
 
     constructor(path: string) {
       this.#path = path;
       host.step(`sqlite ${path}`);
-      this.#inode = host.disk.find(path) ?? host.disk.create(path, "file", 0o644, host.wall());
+      const inode = host.disk.find(path);
+      if (inode === undefined) throw fail("SQLITE_CANTOPEN", "open", path);
+      this.#inode = inode;
     }
 
-    run(sql: string, values: readonly unknown[] = []): void {
+    run(sql: string): void {
       if (sql.startsWith("BEGIN IMMEDIATE")) this.#begin();
-      else if (sql.startsWith("INSERT")) this.#holder = JSON.stringify(values);
-      else if (sql.startsWith("COMMIT")) this.#commit();
-      else if (!/^(?:PRAGMA|CREATE TABLE|DELETE)/.test(sql))
-        throw new Error(`the simulator has no SQL: ${sql}`);
+      else if (!sql.startsWith("PRAGMA")) throw new Error(`the simulator has no SQL: ${sql}`);
     }
 
-    query(): { get(): unknown } {
-      const text = this.#inode.content.toString("latin1").slice(MAGIC.length);
-      const [pid, since]: unknown[] = JSON.parse(text);
-      return { get: () => ({ pid, since }) };
+    fileControl(what: number, into: Int32Array): void {
+      if (what !== constants.SQLITE_FCNTL_HAS_MOVED) throw new Error("the simulator does not know this");
+      into[0] = host.disk.find(this.#path) === this.#inode ? 0 : 1;
     }
 
     close(): void {
@@ -37,27 +34,13 @@ export function makeSqlite(host: FileHost, write: (path: string, text: string) =
     }
 
     #begin(): void {
-      const text = this.#inode.content.toString("latin1");
-      if (text !== "" && !/^SQLite format 3\0\[.*\]$/.test(text))
+      if (this.#inode.size > 0)
         throw Object.assign(new Error("file is not a database"), { code: "SQLITE_NOTADB" });
       if (this.#inode.lock !== null && this.#inode.lock.holder !== this)
         throw Object.assign(new Error("database is locked"), { code: "SQLITE_BUSY" });
       this.#inode.lock = { holder: this, process: host };
     }
-
-    #commit(): void {
-      try {
-        if (host.disk.find(this.#path) === this.#inode) write(this.#path, MAGIC + this.#holder);
-      } catch (error) {
-        const code: unknown = Reflect.get(Object(error), "code");
-        throw Object.assign(fail("ENOSPC", "write"), {
-          code: code === "ENOSPC" ? "SQLITE_FULL" : "SQLITE_IOERR",
-        });
-      } finally {
-        this.#inode.lock = null;
-      }
-    }
   }
 
-  return { Database };
+  return refuseOthers({ Database, constants }, "bun:sqlite");
 }

@@ -39,6 +39,10 @@ export class End {
   /** On their way to this end. */
   #queue: Buffer[] = [];
   #queued = 0;
+  /** When the first of them is with this side's system, which knows of it before the process does. */
+  #arrivesAt = Number.POSITIVE_INFINITY;
+  #finArrivesAt = Number.POSITIVE_INFINITY;
+  #resetArrivesAt = Number.POSITIVE_INFINITY;
   #finQueued = false;
   #finSeen = false;
   #finSent = false;
@@ -84,6 +88,7 @@ export class End {
     this.net.note(`${this.name} sends FIN`);
     if (this.peer.closed) return;
     this.peer.#finQueued = true;
+    this.peer.#finArrivesAt = this.net.scheduler.now + this.#weather.latency;
     this.peer.#wake(this.#weather.latency);
     if (this.#finSeen) this.#closeQuietly();
   }
@@ -120,7 +125,21 @@ export class End {
     if (reading) this.#wake(0);
   }
 
+  /** What a read without waiting finds. A byte that it finds is lost. */
+  readByte(): "byte" | "end" | "reset" | "nothing" {
+    const { now } = this.net.scheduler;
+    if (this.#queued > 0 && this.#arrivesAt <= now) {
+      const whole = Buffer.concat(this.#queue);
+      this.#queue = [whole.subarray(1)];
+      this.#queued -= 1;
+      return "byte";
+    }
+    if (this.#resetArrivesAt <= now) return "reset";
+    return this.#queued === 0 && this.#finArrivesAt <= now ? "end" : "nothing";
+  }
+
   #expect(bytes: Buffer): void {
+    if (this.#queued === 0) this.#arrivesAt = this.net.scheduler.now + this.#weather.latency;
     this.#queue.push(bytes);
     this.#queued += bytes.length;
     this.#wake(this.#weather.latency);
@@ -188,6 +207,7 @@ export class End {
   #learnReset(): void {
     const { scheduler } = this.net;
     const delay = this.#weather.latency + this.#random.int(this.#weather.latency + 100);
+    this.#resetArrivesAt = scheduler.now + this.#weather.latency;
     scheduler.after(delay, this.owner, `${this.name} got RST`, () => {
       if (this.closed) return;
       this.closed = true;

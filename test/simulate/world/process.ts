@@ -7,9 +7,10 @@ import { posix } from "node:path";
 import * as yaml from "yaml";
 import * as zod from "zod";
 import type { Served } from "../program.ts";
-import type { Observer } from "../../../src/gateway/observer.ts";
+import type { Observer } from "../../../src/gateway/observe/observer.ts";
+import type { Bundle } from "./bundle.ts";
 import type { Disk, Inode } from "./disk.ts";
-import { fail, type FileHost, makeFiles, type OpenFile } from "./files.ts";
+import { fail, type FileHost, makeFiles, type OpenFile, USER } from "./files.ts";
 import { GLOBALS } from "./globals.ts";
 import { makeSqlite } from "./locks.ts";
 import type { Network } from "./network.ts";
@@ -54,10 +55,13 @@ interface Timer {
   [Symbol.toPrimitive](): number;
 }
 
-export type Program = (names: Record<string, unknown>) => ProgramExports;
-
 /** Compiled once; each call makes all modules anew. */
-export function compileProgram(text: string): Program {
+export interface Program {
+  readonly make: (names: Record<string, unknown>) => ProgramExports;
+  readonly assets: Bundle["assets"];
+}
+
+export function compileProgram({ text, assets }: Bundle): Program {
   const names = [...GLOBALS.replaced, ...GLOBALS.refused];
   // The program sees these names instead of the runtime's.
   // What is made is text of this project. Nothing less gives each process modules of its own.
@@ -65,13 +69,14 @@ export function compileProgram(text: string): Program {
   const make = new Function("require", "exports", "module", ...names, `"use strict"; return ${text}`) as (
     ...values: unknown[]
   ) => (exports: object, require: unknown, module: object) => void;
-  return (values) => {
+  const makeAnew = (values: Record<string, unknown>): ProgramExports => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const module = { exports: {} as ProgramExports };
     const edges = names.map((name) => values[name]);
     make(values["require"], module.exports, module, ...edges)(module.exports, values["require"], module);
     return module.exports;
   };
+  return { make: makeAnew, assets };
 }
 
 export class SimProcess implements FileHost, SocketHost {
@@ -84,6 +89,8 @@ export class SimProcess implements FileHost, SocketHost {
   readonly files = new Map<number, OpenFile>();
   readonly sockets = new Set<SimSocket>();
   readonly timers = new Set<Timer>();
+  /** What was installed with the program. */
+  assets: Bundle["assets"] = new Map();
   dead = false;
   frozenUntil = 0;
   /** Points at which it could have been killed. */
@@ -108,8 +115,9 @@ export class SimProcess implements FileHost, SocketHost {
 
   /** Runs the modules. */
   load(program: Program): ProgramExports {
+    this.assets = program.assets;
     const { require, globals } = this.edges();
-    return program({ ...globals, require });
+    return program.make({ ...globals, require });
   }
 
   wall(): number {
@@ -150,6 +158,11 @@ export class SimProcess implements FileHost, SocketHost {
     this.#taken.delete(fd);
   }
 
+  socketAt(fd: number): SimSocket | undefined {
+    for (const socket of this.sockets) if (socket.fd === fd) return socket;
+    return undefined;
+  }
+
   hasRoom(): boolean {
     return this.#taken.size + 3 < this.maxFiles;
   }
@@ -173,7 +186,7 @@ export class SimProcess implements FileHost, SocketHost {
         {
           tmpdir: () => "/tmp",
           homedir: () => "/home/user",
-          userInfo: () => ({ uid: 1000 }),
+          userInfo: () => ({ uid: USER }),
           devNull: "/dev/null",
         },
         "node:os",
@@ -185,9 +198,7 @@ export class SimProcess implements FileHost, SocketHost {
       ),
       stream: makeStream(),
       zlib: makeZlib(this),
-      "bun:sqlite": makeSqlite(this, (path, text) => {
-        Reflect.apply(Reflect.get(files, "writeFileSync"), null, [path, text]);
-      }),
+      "bun:sqlite": makeSqlite(this),
       zod,
       yaml,
     };
@@ -261,7 +272,8 @@ export class SimProcess implements FileHost, SocketHost {
         platform: "linux",
         env: { HOME: "/home/user" },
         cwd: () => "/home/user",
-        getuid: () => 1000,
+        getuid: () => USER,
+        geteuid: () => USER,
         getBuiltinModule: () => refuseAll("getBuiltinModule"),
       },
       "process",

@@ -1,6 +1,7 @@
 // `Bun.listen` and `Bun.connect` of a simulated process. What is promised here is what
 // test/lib/http1/runtime.test.ts proves of the real runtime.
 
+import { fail } from "./files.ts";
 import type { End, Network } from "./network.ts";
 import type { Owner } from "./scheduler.ts";
 
@@ -87,6 +88,14 @@ export class SimSocket {
     this.#host.step(`reset of ${this.name}`);
     this.#end.reset();
     this.#close(undefined);
+  }
+
+  /** As the system's own `read` on a socket that does not wait. */
+  readByte(): number {
+    const found = this.#end.readByte();
+    if (found === "nothing") throw fail("EAGAIN", "read");
+    if (found === "reset") throw fail("ECONNRESET", "read");
+    return found === "byte" ? 1 : 0;
   }
 
   pause(): void {
