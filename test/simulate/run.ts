@@ -402,8 +402,9 @@ export class World implements Machine {
     this.#healed = true;
     this.disk.heal();
     this.network.lost.clear();
-    this.#changes = { ...NO_CHANGES, comment: "as it was" };
-    this.writeConfig();
+    this.#changes = NO_CHANGES;
+    const right = writeConfig(this.plan, this.#changes);
+    if (this.disk.find(CONFIG)?.content.toString() !== right) this.writeConfig(right);
     if (this.process !== null) this.process.frozenUntil = 0;
     this.#until(() => this.process !== null && !this.process.dead && this.served !== null, 120 * SECOND);
     this.#pass(3 * SECOND);

@@ -84,10 +84,10 @@ export function makePlan(seed: number): Plan {
   );
   let number = 0;
   const hurry = random.chance(600);
-  const clients = Array.from({ length: random.between(2, 11) }, (_, index): ClientPlan => {
+  const clients = Array.from({ length: random.between(3, 14) }, (_, index): ClientPlan => {
     const name = `c${index}`;
     const limits = random.chance(swarm.limits) ? makeLimits(random) : {};
-    const requests = Array.from({ length: random.between(3, 22) }, () =>
+    const requests = Array.from({ length: random.between(5, 45) }, () =>
       makeRequest(random, swarm, number++, hurry),
     );
     return {

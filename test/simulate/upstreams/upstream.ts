@@ -87,7 +87,7 @@ export class Upstream {
 class Line {
   readonly #upstream: Upstream;
   readonly #end: End;
-  #came = Buffer.alloc(0);
+  #came: Buffer = Buffer.alloc(0);
   #arrival: Arrival | null = null;
   #busy = false;
   #gone = false;
@@ -120,7 +120,7 @@ class Line {
       if (text.includes(secret))
         watch.accuse("secrets", `A client's key went to the upstream ${this.#end.name}.`);
     }
-    this.#came = Buffer.concat([this.#came, bytes]);
+    this.#came = this.#came.length === 0 ? bytes : Buffer.concat([this.#came, bytes]);
     if (!this.#busy) this.#read();
   }
 

@@ -174,7 +174,8 @@ export class End {
     const { piece } = this.#weather;
     const whole = this.#queue.length === 1 ? this.#queue[0]! : Buffer.concat(this.#queue);
     const most = piece === 0 ? whole.length : this.#random.between(1, piece);
-    const taken = Buffer.from(whole.subarray(0, most));
+    // It was copied when it was written: nobody else has it.
+    const taken = most === whole.length ? whole : Buffer.from(whole.subarray(0, most));
     const rest = whole.subarray(taken.length);
     this.#queue = rest.length === 0 ? [] : [rest];
     this.#queued = rest.length;
