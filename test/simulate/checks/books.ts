@@ -190,6 +190,8 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   if (first === undefined) return;
   const name = `${first.name.replace(/s\d+$/, "")} (${modelOf(first.client.dialect, number)})`;
   const arrived = sends.map((send) => arrivals.get(send.name) ?? []);
+  // It may have got another's answer, and been settled before it arrived.
+  if (arrived.flat().some(({ tainted }) => tainted)) return;
   // Those that no file of the ledger can be asked for any more.
   const lost = arrived.filter((own) => own.some((arrival) => mayBeLost(world, arrival)));
   const must = arrived.filter(
@@ -261,12 +263,14 @@ function checkExact(world: World, name: string, line: Line, { input, cacheRead, 
 
 /** What the documentation of `sync` lets a power cut take, and what somebody took away himself. */
 function mayBeLost(world: World, arrival: Arrival): boolean {
-  if (world.removed.some(({ at }) => arrival.at <= at)) return true;
+  if (world.removed.some(({ at }) => arrival.at <= at + NOTICED_US)) return true;
   // Lines that had been written for long enough are looked for by checkDurable.
   if (world.plan.sync === "always") return false;
   return world.deaths.some(({ at, how }) => how === "without power" && arrival.at <= at + MAY_TRAVEL_US);
 }
 
+/** So long the gateway may write into a file that has been taken away: checkDurable tells of those lines. */
+const NOTICED_US = 1_500_000;
 const BATCH_US = 100_000;
 /** A request may still be on its way when its sender dies. */
 const MAY_TRAVEL_US = 1_000_000;

@@ -67,14 +67,16 @@ function cutRequests(plan: Plan): Cut[] {
   return plan.clients.flatMap((client, at) => {
     const { requests } = client;
     if (requests.length < 2) return [];
-    const half = requests.length >> 1;
-    const lefts = [
-      requests.slice(0, half),
-      requests.slice(half),
-      ...requests.map((_, index) => requests.toSpliced(index, 1)),
-    ];
-    return lefts.map((left) => withClient(plan, at, { ...client, requests: left }));
+    return withoutRuns(requests).map((left) => withClient(plan, at, { ...client, requests: left }));
   });
+}
+
+/** Without a half of them, then without a quarter, and so on. */
+function withoutRuns<T>(list: readonly T[]): T[][] {
+  const lefts: T[][] = [];
+  for (let size = list.length >> 1; size >= 1; size >>= 1)
+    for (let from = 0; from < list.length; from += size) lefts.push(list.toSpliced(from, size));
+  return lefts.filter((left) => left.length > 0);
 }
 
 function cutHappenings(plan: Plan): Cut[] {

@@ -29,6 +29,8 @@ export interface Arrival {
   sent: boolean;
   stream: boolean;
   estimated: number;
+  /** It came behind an answer that nobody asked for, on the same connection: who gets which answer is chance. */
+  tainted: boolean;
 }
 
 /** What upstreams learn and report. */
@@ -94,6 +96,7 @@ class Line {
   #out: Buffer[] = [];
   #afterSent: (() => void) | null = null;
   #served = 0;
+  #tainted = false;
 
   constructor(upstream: Upstream, end: End) {
     this.#upstream = upstream;
@@ -163,6 +166,7 @@ class Line {
       sent: false,
       stream: false,
       estimated: 0,
+      tainted: this.#tainted,
     };
     scheduler.note(`${plan.name} gets ${method} ${target} of ${send || "nobody"}, attempt ${attempt}`);
     watch.arrivals.push(arrival);
@@ -350,6 +354,7 @@ class Line {
       if (answer.unasked !== null && !closes) {
         this.#after(answer.unasked.delayMs, () => {
           if (this.#busy || this.#gone || this.#upstream.watch.healed()) return;
+          this.#tainted = true;
           const text = `unasked of ${arrival.send}a${arrival.attempt}`;
           this.#send(
             Buffer.from(
