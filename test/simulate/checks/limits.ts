@@ -44,7 +44,7 @@ function checkRate(world: World, { key, limits }: ClientPlan, arrivals: readonly
 /** USD for a million tokens, of the models that clients ask for. */
 const PRICES: Readonly<Record<string, readonly [input: number, multiplier: number]>> = {
   messages: [3, 1],
-  responses: [1.25, 0.8],
+  responses: [1.25, 0.3333333333333],
   content: [0.3, 1.25],
 };
 

@@ -53,7 +53,7 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
 
 const MULTIPLIERS: Readonly<Record<Platform, string>> = {
   messages: "1",
-  responses: "0.8",
+  responses: "0.3333333333333",
   content: "1.25",
   relay: "0.5",
 };
