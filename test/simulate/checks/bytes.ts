@@ -47,33 +47,27 @@ const TAIL = /^(?:\r?\n){0,2}(?:event: error\n|data: ?\{"error"|event: response\
 function checkSame(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
   const { body } = reply;
   const source = arrivals.find((arrival) => arrival.body?.subarray(0, body.length).equals(body));
-  if (!send.request.stream) {
-    if (source === undefined) accuse(world, send, reply, "is no beginning of what its upstream sent");
-    else if (source.body?.length === body.length) send.whole = source;
-    else if (send.end === "reply") accuse(world, send, reply, "ended cleanly, although it was cut");
-    return;
-  }
   if (source !== undefined) {
-    const whole = source.body?.length === body.length;
-    if (whole) send.whole = source;
+    const isCut = source.body?.length !== body.length;
+    if (!isCut) send.whole = source;
     else if (send.end === "reply") accuse(world, send, reply, describeCut(source.body ?? body, body));
     return;
   }
-  const [longest = 0] = arrivals
-    .map((arrival) => countSame(arrival.body ?? Buffer.alloc(0), body))
-    .sort((a, b) => b - a);
-  const tail = body.toString("latin1", longest);
+  if (send.request.stream) checkTail(world, send, reply, arrivals);
+  else accuse(world, send, reply, "is no beginning of what its upstream sent");
+}
+
+/** Behind what its upstream sent there may be the gateway's own error, and nothing else. */
+function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
+  const { body } = reply;
+  const longest = Math.max(0, ...arrivals.map((arrival) => countSame(arrival.body ?? body, body)));
+  const tail = JSON.stringify(body.toString("latin1", longest).slice(0, 100));
   // What is left may begin inside a word that both have.
   const begins = Array.from({ length: 24 }, (_, back) =>
     body.toString("latin1", Math.max(0, longest - back)),
   );
   if (!begins.some((beginning) => TAIL.test(beginning) || isBeginningOfTail(beginning)))
-    accuse(
-      world,
-      send,
-      reply,
-      `goes on with something that its upstream did not send: ${JSON.stringify(tail.slice(0, 100))}`,
-    );
+    accuse(world, send, reply, `goes on with something that its upstream did not send: ${tail}`);
 }
 
 /** The connection may have been lost inside the gateway's own error. */

@@ -18,7 +18,7 @@ export function checkReleased(world: World): void {
     world.accuse("released", `Nothing is in flight, and ${sockets - idle} connections of clients are open.`);
   const files = [...process.files.values()].map(({ path }) => path);
   const known = (path: string): boolean =>
-    /\/ledger\.jsonl(?:\.open|\.lock)?$/.test(path) || /\.tmp$/.test(path);
+    /\/ledger\.jsonl(?:\.open|\.lock)?$/.test(path) || path.endsWith(".tmp");
   if (files.length > 3 || !files.every(known))
     world.accuse(
       "released",

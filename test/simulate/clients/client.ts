@@ -36,7 +36,7 @@ export interface ClientWatch {
 }
 
 /** Longer than every time limit of the gateway in all simulated configs. */
-export const PATIENCE_MS = 150_000;
+const PATIENCE_MS = 150_000;
 const SETTLE_MS = 20;
 
 export class Client {

@@ -172,19 +172,13 @@ function makeRequest(random: Random, swarm: Swarm, number: number, hurry: boolea
 
 function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
   const kind = pickKind(random, swarm);
-  const bodiless = kind === "bodiless with body";
   return {
     kind,
-    status:
-      kind === "error status"
-        ? random.pick([400, 401, 403, 404, 408, 429, 500, 503, 529])
-        : bodiless
-          ? random.pick([204, 304])
-          : 200,
+    status: pickStatus(random, kind),
     output: random.skewed(1, 60),
     cacheRead: random.chance(200) ? random.between(1, 50) : 0,
     delayMs: random.skewed(0, 400),
-    paceMs: bodiless ? random.skewed(0, 12) : random.chance(swarm.slowUpstreams) ? random.skewed(1, 300) : 0,
+    ...makePace(random, swarm, kind),
     framing: random.chance(800)
       ? random.pick(["length", "chunked"])
       : random.pick(["length", "chunked", "close"]),
@@ -196,8 +190,24 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
     unasked: random.chance(swarm.unasked) ? { delayMs: random.skewed(0, 20) } : null,
     closes: random.chance(swarm.closing),
     missing: random.chance(swarm.missing) ? random.between(1, 20) : 0,
-    slowReadMs: random.chance(swarm.slowUpstreams) ? random.skewed(1, 2000) : 0,
   };
+}
+
+/** A body that must not be there comes a little after its head: then its connection may be in use again. */
+function makePace(
+  random: Random,
+  swarm: Swarm,
+  kind: AnswerPlan["kind"],
+): Pick<AnswerPlan, "paceMs" | "slowReadMs"> {
+  const slow = random.chance(swarm.slowUpstreams);
+  const slowReadMs = random.chance(swarm.slowUpstreams) ? random.skewed(1, 2000) : 0;
+  if (kind === "bodiless with body") return { paceMs: random.skewed(0, 12), slowReadMs };
+  return { paceMs: slow ? random.skewed(1, 300) : 0, slowReadMs };
+}
+
+function pickStatus(random: Random, kind: AnswerPlan["kind"]): number {
+  if (kind === "error status") return random.pick([400, 401, 403, 404, 408, 429, 500, 503, 529]);
+  return kind === "bodiless with body" ? random.pick([204, 304]) : 200;
 }
 
 function pickKind(random: Random, swarm: Swarm): AnswerPlan["kind"] {

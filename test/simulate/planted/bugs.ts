@@ -45,12 +45,17 @@ const UNDONE: readonly Bug[] = [
 
 /** What the issue names. */
 const NAMED: readonly Bug[] = [
-  plant(
-    "settle twice",
-    SETTLE,
-    "  if (bill.settled) return;\n  recordBill(closeBill",
-    "  recordBill(closeBill",
-  ),
+  {
+    name: "settle twice",
+    changes: [
+      {
+        file: SETTLE,
+        from: "  if (bill.settled) return;\n  recordBill(closeBill",
+        to: "  recordBill(closeBill",
+      },
+      { file: SETTLE, from: "  if (bill.settled) return;\n  const outcome", to: "  const outcome" },
+    ],
+  },
   plant("drop the journal's sync", STORE, 'this.#options.sync === "always" ? [this.#journal] : []', "[]"),
   plant("drop the lines' sync", STORE, "[...retired, this.#lines, ...journals]", "[...journals]"),
   plant(
@@ -204,12 +209,6 @@ const OTHERS: readonly Bug[] = [
     SETTLE,
     "  if (bill.open && arrived.length === 0) {",
     "  if (bill.open && bill.attempts.every(({ status }) => status === undefined)) {",
-  ),
-  plant(
-    "forward the names of upstream accounts",
-    "src/gateway/upstream/headers.ts",
-    '"anthropic-organization-id"',
-    '"anthropic-organisation-id"',
   ),
   plant(
     "stop in the middle of an answer that is read slowly",

@@ -16,7 +16,7 @@ export interface Change {
 }
 
 /** Pure, and dear to load: all processes share them. */
-export const SHARED = ["zod", "yaml"];
+const SHARED = ["zod", "yaml"];
 
 export interface Bundle {
   /** A function expression `(exports, require, module, …) => void`. */

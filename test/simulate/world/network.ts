@@ -3,7 +3,7 @@
 // What this file does not own: what a socket looks like to the gateway (sockets.ts).
 
 import { Random } from "./random.ts";
-import { NATURE, type Owner, type Scheduler } from "./scheduler.ts";
+import type { Owner, Scheduler } from "./scheduler.ts";
 
 export interface Ears {
   data(bytes: Buffer): void;
@@ -292,5 +292,3 @@ export class Network {
     });
   }
 }
-
-export { NATURE };

@@ -70,7 +70,7 @@ export class Random {
 }
 
 /** FNV-1a with a final mix. */
-export function hash(text: string): number {
+function hash(text: string): number {
   let state = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) state = Math.imul(state ^ text.charCodeAt(at), 0x01000193);
   state ^= state >>> 16;
