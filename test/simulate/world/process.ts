@@ -2,6 +2,7 @@
 // is killed nothing that it still does has any effect.
 
 import { createHash } from "node:crypto";
+import { isIP } from "node:net";
 import * as buffer from "node:buffer";
 import { posix } from "node:path";
 import * as yaml from "yaml";
@@ -196,6 +197,8 @@ export class SimProcess implements FileHost, SocketHost {
         { createHash, randomBytes: (count: number) => this.#randomBytes(Buffer.alloc(count)) },
         "node:crypto",
       ),
+      // It only looks at text.
+      net: refuseOthers({ isIP }, "node:net"),
       stream: makeStream(),
       zlib: makeZlib(this),
       "bun:sqlite": makeSqlite(this),
