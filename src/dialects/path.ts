@@ -33,19 +33,18 @@ export function forgivePath(path: string, relayPath: string): string {
   return prefix + versioned;
 }
 
-/** What follows the path without the parameter `key`, every other byte as it came. */
+/** The parameter `key`, with any of its letters escaped. */
+const KEY = /^(?:k|%6[bB])(?:e|%65)(?:y|%79)(?=[=&]|$)/;
+/** One search without any splitting, because a query of 60 KB comes before any check of the request. */
+const MAY_HAVE_KEY = /[?&](?:k|%6[bB])(?:e|%65)(?:y|%79)(?=[=&]|$)/;
+
+/** The query without the parameter `key`. Every other byte stays. */
 export function dropKey(query: string): string {
-  if (!query.includes("key") && !query.includes("%")) return query;
+  if (!MAY_HAVE_KEY.test(query)) return query;
   const parts = query.slice(1).split("&");
-  const kept = parts.filter((part) => !isKey(part));
+  const kept = parts.filter((part) => !KEY.test(part));
   if (kept.length === parts.length) return query;
   return kept.length === 0 ? "" : `?${kept.join("&")}`;
-}
-
-function isKey(part: string): boolean {
-  const equals = part.indexOf("=");
-  const name = equals < 0 ? part : part.slice(0, equals);
-  return name === "key" || (name.includes("%") && decode(name) === "key");
 }
 
 function decode(raw: string): string | null {

@@ -166,12 +166,13 @@ function matchesStart(name: string, rules: Rules): boolean {
   return rules.starts.some((start) => name.startsWith(start)) && !PRIVATE.test(name);
 }
 
-/** The fields that `connection` makes a matter of one hop. */
+/** The names in `connection`: those fields are for this hop only. A message may have thousands of them. */
 function readConnection(fields: readonly Field[]): ReadonlySet<string> {
-  let names = NONE;
+  let names: Set<string> | null = null;
   for (const [name, value] of fields) {
     if (name !== "connection" || value === "keep-alive" || value === "close") continue;
-    names = new Set([...names, ...value.split(",").map((token) => token.trim().toLowerCase())]);
+    names ??= new Set();
+    for (const token of value.split(",")) names.add(token.trim().toLowerCase());
   }
-  return names;
+  return names ?? NONE;
 }
