@@ -47,6 +47,16 @@ export function dropKey(query: string): string {
   return kept.length === 0 ? "" : `?${kept.join("&")}`;
 }
 
+/** The value of the first parameter `key`, decoded. Null if there is none. */
+export function readKeyParameter(query: string): string | null {
+  if (!MAY_HAVE_KEY.test(query)) return null;
+  const part = query
+    .slice(1)
+    .split("&")
+    .find((each) => KEY.test(each));
+  return part === undefined ? null : new URLSearchParams(part).get("key");
+}
+
 function decode(raw: string): string | null {
   try {
     return decodeURIComponent(raw);
