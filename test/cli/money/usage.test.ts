@@ -75,7 +75,7 @@ test("usage --csv has the same columns whatever was used, and quotes names", asy
     "key,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,cache_write_12h,output,reasoning,",
   );
   expect(head).toEndWith(",official_usd,charge_usd,unpriced,unknown,partial");
-  expect(first).toStartWith('"c""i,",1,12,11000,0,420,0,350,120,');
+  expect(first).toStartWith('"c""i,",1,12,11000,0,420,0,0,350,120,');
   expect(first).toEndWith(",0.011106,1.000000000001,0,0,0");
 });
 
