@@ -25,7 +25,7 @@ export interface Tool {
   /** Whether its settings must name the models. */
   readonly needsModels?: true;
   /** For tools that need files as well as variables. */
-  readonly overlay?: Overlay;
+  readonly overlay?: (connection: Connection) => Overlay;
   connect(connection: Connection): ToolSettings;
 }
 
