@@ -63,7 +63,7 @@ function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   const longest = Math.max(0, ...arrivals.map((arrival) => countSame(arrival.body ?? body, body)));
   const tail = JSON.stringify(body.toString("latin1", longest).slice(0, 100));
   // What is left may begin inside a word that both have.
-  const begins = Array.from({ length: 24 }, (_, back) =>
+  const begins = Array.from({ length: 120 }, (_, back) =>
     body.toString("latin1", Math.max(0, longest - back)),
   );
   if (!begins.some((beginning) => TAIL.test(beginning) || isBeginningOfTail(beginning)))
