@@ -19,7 +19,8 @@ export function checkBytes(world: World, send: Send): void {
   // On a connection that is used again, what comes unasked after the request has left cannot be told from its answer.
   const isChance = (arrival: Arrival): boolean =>
     arrival.tainted && (arrival.send === send.name || `${arrival.send}a${arrival.attempt}` === foreign?.[0]);
-  if (text.includes("unasked of") || world.arrivals.some(isChance)) return;
+  const isEarly = world.unasked && !world.arrivals.some((arrival) => arrival.send === send.name);
+  if (isEarly || text.includes("unasked of") || world.arrivals.some(isChance)) return;
   if (foreign !== undefined)
     world.accuse("foreign bytes", `${send.name} got bytes of ${foreign[0]}: ${text.slice(0, 200)}`);
   const leaked = PRIVATE.exec(`${fields}\n${text}`);
