@@ -79,6 +79,8 @@ export class World implements Machine {
   readonly notices: string[] = [];
   /** The clock was set, or the process stood still. */
   timeWasBent = false;
+  /** An upstream has sent an answer that nobody asked for: one that follows may go to the wrong request, by chance. */
+  unasked = false;
   process: SimProcess | null = null;
   served: Served | null = null;
   program: ProgramExports | null = null;
@@ -116,6 +118,7 @@ export class World implements Machine {
       arrivals: this.arrivals,
       secrets: this.plan.clients.map(({ key }) => secretOf(key)),
       healed: () => this.#healed,
+      noteUnasked: () => void (this.unasked = true),
       accuse: (check: string, text: string) => this.accuse(check, text),
     };
     for (const channel of this.plan.channels)

@@ -19,7 +19,8 @@ export function checkBytes(world: World, send: Send): void {
   // On a connection that is used again, what comes unasked after the request has left cannot be told from its answer.
   const isChance = (arrival: Arrival): boolean =>
     arrival.tainted && (arrival.send === send.name || `${arrival.send}a${arrival.attempt}` === foreign?.[0]);
-  if (text.includes("unasked of") || world.arrivals.some(isChance)) return;
+  const isEarly = world.unasked && !world.arrivals.some((arrival) => arrival.send === send.name);
+  if (isEarly || text.includes("unasked of") || world.arrivals.some(isChance)) return;
   if (foreign !== undefined)
     world.accuse("foreign bytes", `${send.name} got bytes of ${foreign[0]}: ${text.slice(0, 200)}`);
   const leaked = PRIVATE.exec(`${fields}\n${text}`);
@@ -63,7 +64,7 @@ function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   const longest = Math.max(0, ...arrivals.map((arrival) => countSame(arrival.body ?? body, body)));
   const tail = JSON.stringify(body.toString("latin1", longest).slice(0, 100));
   // What is left may begin inside a word that both have.
-  const begins = Array.from({ length: 24 }, (_, back) =>
+  const begins = Array.from({ length: 120 }, (_, back) =>
     body.toString("latin1", Math.max(0, longest - back)),
   );
   if (!begins.some((beginning) => TAIL.test(beginning) || isBeginningOfTail(beginning)))

@@ -41,6 +41,8 @@ export interface UpstreamWatch {
   /** Secrets of clients: none of them may be seen here. */
   readonly secrets: readonly string[];
   readonly healed: () => boolean;
+  /** An upstream has sent an answer that nobody asked for. */
+  noteUnasked(): void;
   accuse(check: string, text: string): void;
 }
 
@@ -355,6 +357,7 @@ class Line {
         this.#after(answer.unasked.delayMs, () => {
           if (this.#busy || this.#gone || this.#upstream.watch.healed()) return;
           this.#tainted = true;
+          this.#upstream.watch.noteUnasked();
           const text = `unasked of ${arrival.send}a${arrival.attempt}`;
           this.#send(
             Buffer.from(

@@ -117,10 +117,16 @@ function apply(bytes: Buffer, change: Change): Buffer {
 const PAGE = 4096;
 const SECTOR = 512;
 
+/** File systems keep truncations in order, and give new blocks to what is written after one: old bytes never come back
+ *  behind a new beginning. Of what was written since, each page is as it was, as it is, or half of it. */
 function tear(safe: Buffer, changes: readonly Change[], random: Random): Buffer {
-  let after = safe;
-  const sizes = [safe.length];
-  for (const change of changes) {
+  const cuts = changes.flatMap((change, index) => ("size" in change ? [index + 1] : []));
+  const from = random.pick([0, ...cuts]);
+  const next = cuts.find((cut) => cut > from) ?? changes.length + 1;
+  const before = changes.slice(0, from).reduce(apply, safe);
+  let after = before;
+  const sizes = [before.length];
+  for (const change of changes.slice(from, next - 1)) {
     after = apply(after, change);
     sizes.push(after.length);
   }
@@ -130,7 +136,7 @@ function tear(safe: Buffer, changes: readonly Change[], random: Random): Buffer 
     const kept = random.int(10);
     // Written in order it is mostly; that later pages are there and earlier ones are not is rare.
     const written = kept < 7 ? PAGE : kept < 9 ? SECTOR * random.int(PAGE / SECTOR) : 0;
-    left.set(safe.subarray(page, Math.min(page + PAGE, size)), page);
+    left.set(before.subarray(page, Math.min(page + PAGE, size)), page);
     left.set(after.subarray(page, Math.min(page + written, size)), page);
   }
   return left;

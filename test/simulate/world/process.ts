@@ -37,6 +37,8 @@ export interface ProgramExports {
   verify(path: string): string[];
 }
 
+const MOST_LOOKS = 200_000;
+
 export interface Edges {
   readonly require: (name: string) => unknown;
   readonly globals: Readonly<Record<string, unknown>>;
@@ -101,6 +103,8 @@ export class SimProcess implements FileHost, SocketHost {
   killHow: "killed" | "without power" = "killed";
   onDeath: (() => void) | null = null;
   maxFiles = 1024;
+  #looks = 0;
+  #looksIn = 0;
   readonly #taken = new Set<number>();
   readonly #random: Random;
 
@@ -122,10 +126,25 @@ export class SimProcess implements FileHost, SocketHost {
   }
 
   wall(): number {
+    this.#countLook();
     return Math.floor(this.scheduler.now / 1000) + this.machine.wallOffset;
   }
 
+  /** A loop without end that never looks at the clock nor at a file cannot be ended from here. */
+  #countLook(): void {
+    if (this.#looksIn !== this.scheduler.steps) this.#looks = 0;
+    this.#looksIn = this.scheduler.steps;
+    if (++this.#looks < MOST_LOOKS) return;
+    this.machine.accuse(
+      "hangs",
+      `The gateway looked at the clock or a file ${MOST_LOOKS} times in one event: it runs in circles.`,
+    );
+    this.kill("killed");
+    throw new Killed("it ran in circles");
+  }
+
   step(what: string): void {
+    this.#countLook();
     if (this.dead) throw new Killed("this process is dead");
     this.steps++;
     this.scheduler.note(`${this.name}: ${what}`);
