@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { createFile } from "../../lib/own-file.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { type Connection, listPlatforms, rootOf, type Tool } from "./tool.ts";
+import { type Connection, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
 export const continueCli: Tool = {
   name: "continue",
@@ -31,7 +31,7 @@ export const continueCli: Tool = {
 
 function describeConfig(connection: Connection): object {
   const { platform, models, secret } = connection;
-  const provider = platform === "responses" ? "openai" : "anthropic";
+  const provider = mainMakerOf(platform);
   // It starts with the first model.
   const main = chooseMainModel(models);
   const ordered = main === null ? [] : [main, ...models.filter((model) => model !== main)];

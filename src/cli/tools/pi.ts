@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Platform } from "../../config/schema.ts";
 import { createFile } from "../../lib/own-file.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { type Connection, listPlatforms, rootOf, type Tool } from "./tool.ts";
+import { type Connection, listModelsOf, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
 const KEY = "GATEWAY_PI_KEY";
 const PROVIDER = "gateway";
@@ -47,7 +47,7 @@ export const pi: Tool = {
     },
   }),
   connect: (connection) => {
-    const model = chooseMainModel(listModels(connection));
+    const model = chooseMainModel(listModelsOf(mainMakerOf(connection.platform), connection));
     return {
       env: { [KEY]: connection.secret },
       args: ["--provider", PROVIDER, ...(model === null ? [] : ["--model", model])],
@@ -63,7 +63,7 @@ function describeProvider(connection: Connection): object {
     baseUrl: `${rootOf(connection)}${version}`,
     apiKey: KEY,
     api,
-    models: listModels(connection).map((id) => ({
+    models: listModelsOf(mainMakerOf(connection.platform), connection).map((id) => ({
       id,
       name: id,
       reasoning: false,
@@ -72,9 +72,4 @@ function describeProvider(connection: Connection): object {
       ...LIMITS,
     })),
   };
-}
-
-/** A relay's Gemini models would need another API than its Claude models. */
-function listModels({ platform, models }: Connection): string[] {
-  return models.filter((model) => platform !== "relay" || !/gemini|gemma/i.test(model));
 }

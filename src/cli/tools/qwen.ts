@@ -2,7 +2,7 @@
 
 import { MISLEADING } from "./misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { listPlatforms, rootOf, type Tool } from "./tool.ts";
+import { listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
 export const qwen: Tool = {
   name: "qwen",
@@ -13,7 +13,7 @@ export const qwen: Tool = {
   needsModels: true,
   connect: (connection) => {
     const [kind, prefix, base] =
-      connection.platform === "responses"
+      mainMakerOf(connection.platform) === "openai"
         ? ["openai", "OPENAI", `${rootOf(connection)}/v1`]
         : ["anthropic", "ANTHROPIC", rootOf(connection)];
     const model = chooseMainModel(connection.models);
