@@ -75,5 +75,7 @@ export interface Dialect {
   readonly listPath: string;
   /** Fields without which an upstream refuses a request that no client made. */
   readonly askFields: readonly Field[];
+  /** Where the list has no single source: the dialects whose lists together are the same. */
+  readonly listFallbacks: readonly Dialect[];
   readList(body: string): { models: ModelEntry[]; nextQuery: string | null };
 }

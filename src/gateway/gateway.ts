@@ -7,7 +7,7 @@ import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
-import type { ModelLists } from "./channels/model-list.ts";
+import type { KnownLists } from "./channels/model-list.ts";
 import type { Observer, ShortageAlarm } from "./observe/observer.ts";
 
 export interface Gateway {
@@ -19,7 +19,7 @@ export interface Gateway {
   readonly gate: Gate;
   readonly prices: PriceBook;
   readonly channels: Channels;
-  readonly lists: ModelLists;
+  readonly lists: KnownLists;
   /** Responses that continue in the background and are not charged yet. */
   readonly background: BackgroundResponses;
   readonly observer: Observer;

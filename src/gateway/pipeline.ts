@@ -39,7 +39,7 @@ async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void
   // Key and prices come from one config, even if a reload happens while the body arrives.
   const { prices } = gateway.catalog;
   const job = createJob(call, await readRequestBody(call, gateway.catalog));
-  const match = findMatch(key, job.body.model);
+  const match = gateway.lists.markListed(findMatch(key, job.body.model));
   requireOneModel(job.body, match);
   const bill = await openBill(job, match, prices, gateway);
   const stopWatching = watchClient(job, bill, gateway);

@@ -244,7 +244,9 @@ describe("gateway models", () => {
     const { status, stdout, stderr } = await run(around(), "models", "--json");
     expect(status).toBe(1);
     expect(JSON.parse(stdout).length).toBeGreaterThan(0);
-    expect(stderr).toMatch(/^No channel of the group "other" gave a list of its models .*\("lost": .*\)\.\n$/);
+    expect(stderr).toMatch(
+      /^No channel of the group "other" gave a list of its models .*\("lost": .*\)\.\n$/,
+    );
   });
 
   test("says which channel could not be asked where another one could", async () => {
