@@ -5,7 +5,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import type { FaultName } from "../src/demo/faults.ts";
-import { type DemoUpstream, type Received, startDemoUpstream } from "../src/demo/upstream.ts";
+import { type DemoUpstream, type ReceivedRequest, startDemoUpstream } from "../src/demo/upstream.ts";
 import { readUpTo } from "../src/gateway/upstream/answer.ts";
 import { type Client, createClient } from "../src/lib/http1/client/client.ts";
 import type { Field, Origin } from "../src/lib/http1/types.ts";
@@ -225,7 +225,7 @@ function countFiles(pid: number): number {
 
 const median = (list: readonly number[]): number => list.toSorted((x, y) => x - y)[list.length >> 1] ?? 0;
 
-function isStream({ json, target }: Received): boolean {
+function isStream({ json, target }: ReceivedRequest): boolean {
   return fieldOf(json, "stream") === true || target.includes("streamGenerateContent");
 }
 

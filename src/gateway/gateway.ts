@@ -17,7 +17,8 @@ export interface Gateway {
   readonly ledger: Ledger;
   /** The limits of keys and groups. */
   readonly gate: Gate;
-  readonly prices: PriceBook;
+  /** Replaced by a newer one; a request pays those that are there when it ends. */
+  prices: PriceBook;
   readonly channels: Channels;
   readonly lists: KnownLists;
   /** Responses that continue in the background and are not charged yet. */

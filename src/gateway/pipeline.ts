@@ -38,9 +38,10 @@ export async function handle(call: ClientCall, gateway: Gateway): Promise<void> 
 async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
   // Key and prices come from one config, even if a reload happens while the body arrives.
   const { prices } = gateway.catalog;
-  const job = createJob(call, await readRequestBody(call, gateway.catalog));
-  const match = gateway.lists.markListed(findMatch(key, job.body.model));
-  requireOneModel(job.body, match);
+  const body = await readRequestBody(call, gateway.catalog);
+  const match = gateway.lists.markListed(findMatch(key, body.model));
+  requireOneModel(body, match);
+  const job = createJob(call, body, match.group.platform);
   const bill = await openBill(job, match, prices, gateway);
   const stopWatching = watchClient(job, bill, gateway);
   try {

@@ -3,8 +3,7 @@
 
 import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
-import { codeOf } from "../lib/error-code.ts";
-import { GatewayError } from "../lib/errors.ts";
+import { codeOf, GatewayError } from "../lib/errors.ts";
 import { listen, type Server, type ServerOptions } from "../lib/http1/server/server.ts";
 import type { Refusal } from "../lib/http1/server/refusal.ts";
 import { Shortage } from "../lib/http1/shortage.ts";

@@ -2,7 +2,7 @@
 
 import { openLedger } from "../billing/ledger/ledger.ts";
 import { createGate } from "../billing/limits.ts";
-import { loadPriceBook } from "../billing/prices.ts";
+import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { createClient } from "../lib/http1/client/client.ts";
 import { createActivity } from "./observe/activity.ts";
@@ -23,6 +23,8 @@ export interface RunningGateway {
   /** Applies a changed config, or throws its first problem. Running requests keep the config that they started with.
    *  The address and the ledger do not change. Returns the names of the settings that need a restart. */
   reload(catalog: Catalog): string[];
+  /** Reads the price book beside the config again, or throws what is wrong with it. Returns the book's name. */
+  reloadPrices(): string;
   /** Stops accepting, waits up to `graceMs` for running requests, then ends those that are left. */
   stop(graceMs: number): Promise<void>;
   /** Ends everything now. Each request still gets its ledger line. */
@@ -36,6 +38,8 @@ export function startGateway(
   configPath: string | null = null,
 ): RunningGateway {
   refuseSelfChannels(catalog, catalog.listen.port);
+  const prices = loadPriceBook(configPath);
+  refuseUnknownProviders(catalog.channels.values(), prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
   const observer = joinObservers([metrics.observer, activity.observer, ...observers]);
@@ -52,7 +56,7 @@ export function startGateway(
     client,
     ledger,
     gate: createGate(ledger),
-    prices: loadPriceBook(),
+    prices,
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
     background: new BackgroundResponses(),
@@ -67,14 +71,19 @@ export function startGateway(
   };
   const server = startServer(gateway, catalog.listen);
   const control = openControl(gateway, activity, { port: server.port, config: configPath });
-  return run(gateway, halt, server, control);
+  return run(gateway, halt, { server, control, configPath });
+}
+
+interface Surroundings {
+  readonly server: RunningServer;
+  readonly control: Control;
+  readonly configPath: string | null;
 }
 
 function run(
   gateway: Gateway,
   halt: AbortController,
-  server: RunningServer,
-  control: Control,
+  { server, control, configPath }: Surroundings,
 ): RunningGateway {
   const stopNow = (): void => {
     halt.abort();
@@ -97,10 +106,17 @@ function run(
       const { listen, ledger } = gateway.catalog;
       const next = { ...catalog, listen, ledger };
       refuseSelfChannels(next, server.port);
+      refuseUnknownProviders(next.channels.values(), gateway.prices);
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
+    },
+    reloadPrices: () => {
+      const prices = loadPriceBook(configPath);
+      refuseUnknownProviders(gateway.catalog.channels.values(), prices);
+      gateway.prices = prices;
+      return prices.label;
     },
     stop: async (graceMs) => {
       const timer = setTimeout(stopNow, graceMs);

@@ -1,5 +1,4 @@
-// Which character an escape in a text stands for: of JSON, of a URL or of HTML, also where one is put into another. The
-// bytes need not be valid text of any of these formats.
+// Decodes escapes of JSON, URLs and HTML, also nested ones. The bytes need not be valid text of any of these formats.
 
 const BACKSLASH = 0x5c;
 export const PERCENT = 0x25;
@@ -9,7 +8,7 @@ const SEMICOLON = 0x3b;
 export const ZERO = 0x30;
 export const LOWER_U = 0x75;
 const LOWER_X = 0x78;
-/** The first bytes of escapes. */
+/** Every escape starts with one of these bytes. */
 export const LEADS: ReadonlySet<number> = new Set([BACKSLASH, PERCENT, AMPERSAND]);
 
 export function isLetter(code: number): boolean {
@@ -22,23 +21,23 @@ export function readDigit(code: number, base: 10 | 16): number {
   return base === 16 && letter >= 0 && letter < 6 ? letter + 10 : -1;
 }
 
-/** A character and the offset after it. */
+/** A character, and the offset after it. */
 interface Unit {
   readonly code: number;
   readonly end: number;
 }
 
-/** `cut`: the bytes end inside of what may be an escape. */
+/** `cut`: the bytes end inside a possible escape. */
 type Escape = Unit | "cut" | null;
 type Next = (from: number) => Unit | "cut";
 
-/** Texts are put into texts: a URL with escapes in HTML in JSON has three layers. */
-const MOST_LAYERS = 3;
+/** A URL inside HTML inside JSON has three layers of escapes. */
+const MAX_LAYERS = 3;
 
-/** Calls `found` with what an escape at `at` stands for, layer by layer. True: the bytes end inside of it. */
+/** Decodes the escape at `at`, layer by layer, and passes each layer's character to `found`. True: the bytes end inside it. */
 export function readEscapes(bytes: Buffer, at: number, found: (code: number, end: number) => void): boolean {
   let unit: Unit = { code: bytes[at] ?? 0, end: at + 1 };
-  for (let layer = 1; layer <= MOST_LAYERS && LEADS.has(unit.code); layer += 1) {
+  for (let layer = 1; layer <= MAX_LAYERS && LEADS.has(unit.code); layer += 1) {
     if (unit.code === BACKSLASH) {
       const escaped = skipBackslashes(bytes, unit.end);
       if (escaped !== null && escaped < bytes.length) found(bytes[escaped] ?? 0, escaped + 1);
@@ -52,7 +51,7 @@ export function readEscapes(bytes: Buffer, at: number, found: (code: number, end
   return false;
 }
 
-/** The character at an offset, with the escapes of some layers read. */
+/** The character at an offset, after decoding this many layers. */
 function readUnit(bytes: Buffer, at: number, layers: number): Unit | "cut" {
   if (at >= bytes.length) return "cut";
   let unit: Unit = { code: bytes[at] ?? 0, end: at + 1 };
@@ -76,15 +75,15 @@ function readEscape(bytes: Buffer, lead: Unit, layer: number): Escape {
   return kind.code === LOWER_U ? readNumber(next, kind.end, { base: 16, least: 4, most: 4 }) : null;
 }
 
-/** JSON inside of JSON inside of JSON: `\u` becomes `\\u`, then `\\\\u`. */
-const MOST_BACKSLASHES = 8;
+/** JSON inside JSON inside JSON: `\u` becomes `\\u`, then `\\\\u`. */
+const MAX_BACKSLASHES = 8;
 
-/** Null where there are more than escapes have. */
+/** Null if there are more than an escape can have. */
 export function skipBackslashes(bytes: Buffer, from: number): number | null {
   let at = from;
   while (bytes[at] === BACKSLASH) {
     at += 1;
-    if (at - from >= MOST_BACKSLASHES) return null;
+    if (at - from >= MAX_BACKSLASHES) return null;
   }
   return at;
 }
@@ -109,7 +108,7 @@ function readNumber(next: Next, from: number, { base, least, most }: Numeral): E
   return { code, end };
 }
 
-/** HTML's names of the ASCII characters that have one. */
+/** The ASCII characters that have a name in HTML. */
 const ENTITIES: Readonly<Record<string, string>> = {
   excl: "!",
   quot: '"',
@@ -155,29 +154,29 @@ const ENTITIES: Readonly<Record<string, string>> = {
   rcub: "}",
   rbrace: "}",
 };
-const LONGEST_NAME = Math.max(...Object.keys(ENTITIES).map((name) => name.length));
-/** `&#x0000041;`: zeros may stand before a number. */
-const MOST_DIGITS = 8;
+const MAX_NAME_LENGTH = Math.max(...Object.keys(ENTITIES).map((name) => name.length));
+/** `&#x0000041;`: a number may start with zeros. */
+const MAX_DIGITS = 8;
 
 function readEntity(next: Next, from: number): Escape {
   const first = next(from);
   if (first === "cut") return "cut";
-  if (first.code !== HASH) return readName(next, from);
+  if (first.code !== HASH) return readEntityName(next, from);
   const second = next(first.end);
   if (second === "cut") return "cut";
   const hex = (second.code | 0x20) === LOWER_X;
-  const numeral = { base: hex ? 16 : 10, least: 1, most: MOST_DIGITS } as const;
+  const numeral = { base: hex ? 16 : 10, least: 1, most: MAX_DIGITS } as const;
   const number = readNumber(next, hex ? second.end : first.end, numeral);
   if (number === "cut" || number === null) return number;
   const last = next(number.end);
   if (last === "cut") return "cut";
-  // Browsers read the number without its semicolon, too.
+  // Browsers accept the number without its semicolon.
   return { code: number.code, end: last.code === SEMICOLON ? last.end : number.end };
 }
 
-function readName(next: Next, from: number): Escape {
+function readEntityName(next: Next, from: number): Escape {
   let name = "";
-  for (let end = from; name.length <= LONGEST_NAME;) {
+  for (let end = from; name.length <= MAX_NAME_LENGTH;) {
     const unit = next(end);
     if (unit === "cut") return "cut";
     end = unit.end;

@@ -1,10 +1,7 @@
-// A lock that one process holds on one path for as long as it lives. The
-// operating system frees it however the process ends, so that no stale lock
-// has to be judged by process ids. SQLite's file locks are used because they
-// are the only ones of that kind that the runtime offers on every system.
-// Nothing is ever written into the locked file: it stays empty, so it cannot be
-// damaged, and a file that was put in its place cannot be either. Who holds the
-// lock stands in a file beside it.
+// A lock on a path that one process holds until it ends. The operating system frees it, however the process ends, so no
+// stale lock has to be judged by process ids. SQLite's file locks are the only ones of this kind that the runtime offers
+// on every system. Nothing is ever written into the locked file: an empty file cannot be damaged, and neither can a file
+// that someone put in its place. The holder's name is in a file beside it.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import {
@@ -17,7 +14,7 @@ import {
   realpathSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "./error-code.ts";
+import { codeOf } from "./errors.ts";
 import { fieldOf, parseJson } from "./json/json.ts";
 import {
   CREATE_NEW,
@@ -57,13 +54,13 @@ export class LockHeld extends Error {
   }
 }
 
-/** The files that this process has locked. To open one of them again, and close it, would free its lock. */
+/** The files that this process has locked. Opening and closing one of them again would free its lock. */
 const held = new Set<string>();
 
-/** Throws LockHeld when another process, or another part of this one, holds the lock; ForeignFile when what stands at
- *  the path is no lock of the gateway's. `owner`: of a lock that the administrator makes beside a user's file. */
+/** Throws LockHeld if another process, or another part of this one, holds the lock. Throws ForeignFile if the file at the
+ *  path is not the gateway's lock. `owner`: the user whose file the administrator locks. */
 export function takeLock(path: string, owner?: Owner): FileLock {
-  // SQLite refuses links in folders' names as well.
+  // SQLite also refuses links among the folders.
   const place = join(realpathSync(dirname(path)), basename(path));
   const there = requireOwn(place);
   if (there !== null && held.has(identify(there))) throw new LockHeld(path, readHolder(place));
@@ -72,7 +69,7 @@ export function takeLock(path: string, owner?: Owner): FileLock {
     const database = lockFile(place, path, fd);
     const identity = identify(fstatSync(fd, { bigint: true }));
     held.add(identity);
-    nameHolder(place, owner);
+    writeHolder(place, owner);
     return { release: () => release(place, { database, fd, identity }) };
   } catch (error) {
     closeSync(fd);
@@ -84,16 +81,16 @@ function identify({ dev, ino }: BigIntStats): string {
   return `${dev}:${ino}`;
 }
 
-interface Taken {
+interface HeldLock {
   readonly database: Database;
   readonly fd: number;
   readonly identity: string;
 }
 
-function release(place: string, { database, fd, identity }: Taken): void {
+function release(place: string, { database, fd, identity }: HeldLock): void {
   if (!held.delete(identity)) return;
   try {
-    removeOwn(nameOfHolder(place));
+    removeOwn(holderPath(place));
   } catch {
     // The next holder replaces it.
   }
@@ -101,7 +98,7 @@ function release(place: string, { database, fd, identity }: Taken): void {
   closeSync(fd);
 }
 
-/** Checked, and held open as long as the lock: it says which file SQLite has to have opened. */
+/** Opens and checks the lock file. The descriptor stays open, to compare it with the file that SQLite opens. */
 function openLock(place: string, owner: Owner | undefined): number {
   try {
     const fd = openOwn(place, { flags: CREATE_NEW });
@@ -114,22 +111,22 @@ function openLock(place: string, owner: Owner | undefined): number {
 }
 
 function lockFile(place: string, path: string, fd: number): Database {
-  // SQLite would change the file to what they say.
+  // SQLite would replay them into the file.
   for (const tail of ["-journal", "-wal", "-shm"]) removeOwn(place + tail);
   try {
-    return begin(place, path, fd);
+    return lockDatabase(place, path, fd);
   } catch (error) {
     if (!isDamaged(error)) throw error;
     emptyDamaged(path, fd);
-    return begin(place, path, fd);
+    return lockDatabase(place, path, fd);
   }
 }
 
-/** A RESERVED lock, by a transaction that never ends and writes nothing. */
-function begin(place: string, path: string, fd: number): Database {
+/** Takes a RESERVED lock by starting a transaction that never ends and writes nothing. */
+function lockDatabase(place: string, path: string, fd: number): Database {
   const database = new Database(place, sqlite.SQLITE_OPEN_READWRITE | sqlite.SQLITE_OPEN_NOFOLLOW);
   try {
-    // Else it makes a journal beside the file.
+    // Otherwise SQLite makes a journal beside the file.
     database.run("PRAGMA journal_mode = MEMORY");
     database.run("BEGIN IMMEDIATE");
     requireSame(place, database, fd);
@@ -141,7 +138,7 @@ function begin(place: string, path: string, fd: number): Database {
   }
 }
 
-/** SQLite opens by name: it has to have come to the file that was checked. */
+/** SQLite opens by name. This checks that it opened the file that was checked. */
 function requireSame(place: string, database: Database, fd: number): void {
   const moved = new Int32Array(2);
   database.fileControl(sqlite.SQLITE_FCNTL_HAS_MOVED, moved);
@@ -150,41 +147,44 @@ function requireSame(place: string, database: Database, fd: number): void {
   throw new ForeignFile(`${place} was replaced while it was being locked: try again`);
 }
 
-/** Earlier versions kept a small database in the lock, which a power cut could tear. Only what is recognised as such
- *  is emptied; the file stays the same, so that whoever holds it still does. */
+/** Versions before 0.1.1 kept a small database in the lock, which a power cut could damage. Only such a file is emptied.
+ *  It stays the same file, so a process that holds the lock keeps it. */
 function emptyDamaged(path: string, fd: number): void {
   const { size } = fstatSync(fd);
-  const bytes = Buffer.alloc(Math.min(size, FORMER_BYTES));
+  const bytes = Buffer.alloc(Math.min(size, OLD_LOCK_BYTES));
   readSync(fd, bytes, 0, bytes.length, 0);
   const isFormer =
-    bytes.subarray(0, HEAD.length).equals(HEAD) || bytes.subarray(0, HALF).every((byte) => byte === 0);
-  if (size > FORMER_BYTES || !isFormer)
-    throw new ForeignFile(`${path} is no lock that the gateway made: move it away, and a new one is made`);
+    bytes.subarray(0, SQLITE_HEADER.length).equals(SQLITE_HEADER) ||
+    bytes.subarray(0, OLD_LOCK_HALF_BYTES).every((byte) => byte === 0);
+  if (size > OLD_LOCK_BYTES || !isFormer)
+    throw new ForeignFile(
+      `${path} is not a lock file of the gateway: move it away, then the gateway makes a new one`,
+    );
   ftruncateSync(fd, 0);
 }
 
-const FORMER_BYTES = 8192;
-const HALF = FORMER_BYTES / 2;
-const HEAD = Buffer.from("SQLite format 3\0");
+const OLD_LOCK_BYTES = 8192;
+const OLD_LOCK_HALF_BYTES = OLD_LOCK_BYTES / 2;
+const SQLITE_HEADER = Buffer.from("SQLite format 3\0");
 
-function nameOfHolder(place: string): string {
+function holderPath(place: string): string {
   return `${place}.holder`;
 }
 
-/** For people, so that a full disk keeps nobody from the lock. */
-function nameHolder(place: string, owner: Owner | undefined): void {
+/** The name is for people. A full disk must not prevent the lock. */
+function writeHolder(place: string, owner: Owner | undefined): void {
   const holder = { pid: process.pid, since: new Date().toISOString() };
   try {
-    removeDrafts(nameOfHolder(place));
-    replaceFile(nameOfHolder(place), `${JSON.stringify(holder)}\n`, owner === undefined ? {} : { owner });
+    removeDrafts(holderPath(place));
+    replaceFile(holderPath(place), `${JSON.stringify(holder)}\n`, owner === undefined ? {} : { owner });
   } catch {
-    // As said above.
+    // The lock works without it.
   }
 }
 
 function readHolder(place: string): LockHolder | null {
   try {
-    const found = parseJson(readOwn(nameOfHolder(place)) ?? "");
+    const found = parseJson(readOwn(holderPath(place)) ?? "");
     const pid = fieldOf(found, "pid");
     const since = fieldOf(found, "since");
     if (typeof pid !== "number" || typeof since !== "string" || !ISO_TIME.test(since)) return null;

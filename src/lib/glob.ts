@@ -1,4 +1,4 @@
-// Model globs: `*` stands for any run of characters, everything else for itself.
+// Model globs: `*` matches any run of characters. Every other character matches itself.
 
 export function matchesGlob(glob: string, text: string): boolean {
   const parts = glob.split("*");

@@ -1,13 +1,13 @@
-// Where a path leads that may be a symbolic link.
+// Resolves a path that may be a symbolic link.
 
 import { readlinkSync, realpathSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
-/** As many as systems follow before they speak of a loop. */
-const MOST_LINKS = 40;
+/** Linux reports a loop after this many. */
+const MAX_LINKS = 40;
 
-/** The file at the end of the links, also where it is yet to be made. Links among the folders stay as written. */
-export function followLinks(path: string, most = MOST_LINKS): string {
+/** The path at the end of the links, even if no file exists there yet. Links among the folders are kept. */
+export function followLinks(path: string, most = MAX_LINKS): string {
   const target = most > 0 ? readLink(path) : null;
   return target === null ? path : followLinks(target, most - 1);
 }
@@ -16,7 +16,7 @@ function readLink(path: string): string | null {
   try {
     return resolve(realpathSync(dirname(path)), readlinkSync(path));
   } catch {
-    // No link.
+    // Not a link.
     return null;
   }
 }

@@ -1,7 +1,7 @@
-// The only place that opens the gateway's own files for writing: ledger, journal, locks, sums and drafts. They stand
-// in folders where others may be able to put files too (a shared folder, a cloned repository). A link there would
-// lead the gateway into any file of its user. So nothing is followed, and a descriptor is used only once it is known
-// to be a plain file of this user. The checks are made when a file is opened, never again for each write.
+// The only place that opens the gateway's own files for writing: ledger, journal, locks, sums and drafts. Their folder may
+// be one that others can write to (a shared folder, a cloned repository). A link there would lead the gateway into any
+// file of its user. So no link is followed, and a descriptor is used only after it was checked to be a plain file of this
+// user. The checks happen when a file is opened, not at every write. See docs/decisions/0013-own-files-are-never-links.md.
 
 import { randomBytes } from "node:crypto";
 import {
@@ -21,10 +21,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "./error-code.ts";
+import { codeOf } from "./errors.ts";
 import { quoteWord } from "./shell-word.ts";
 
-/** Says what stands at the path, and what to do about it. */
+/** Names what is at the path, and what to do about it. */
 export class ForeignFile extends Error {
   override readonly name = "ForeignFile";
 }
@@ -35,26 +35,26 @@ export interface Owner {
 }
 
 export interface OpenOptions {
-  /** Of `node:fs`; without O_CREAT the file has to be there. */
+  /** Flags of `node:fs`. Without O_CREAT the file must exist. */
   readonly flags: number;
   readonly mode?: number;
-  /** May have other hard links: for a file whose content shows that the gateway wrote it. */
+  /** Allows other hard links: for a file whose content shows that the gateway wrote it. */
   readonly shared?: boolean;
 }
 
-/** Windows has no such flag. There the file is compared with what the path named before and after. */
+/** Windows has no such flag. There, the file is compared with the path before and after opening. */
 const NO_FOLLOW: number = process.platform === "win32" ? 0 : constants.O_NOFOLLOW;
-/** A pipe would wait for its other end before it could be seen to be one. */
-const NO_WAIT: number = process.platform === "win32" ? 0 : constants.O_NONBLOCK;
+/** Opening a pipe would wait for its other end before it could be recognised. */
+const NO_BLOCK: number = process.platform === "win32" ? 0 : constants.O_NONBLOCK;
 
-/** A descriptor of a plain file of this user. Throws ForeignFile when something else stands at the path. */
+/** Opens a plain file of this user. Throws ForeignFile if something else is at the path. */
 export function openOwn(path: string, { flags, mode = 0o600, shared = false }: OpenOptions): number {
   const before = requireOwn(path, shared);
   let fd: number;
   try {
-    fd = openSync(path, flags | NO_FOLLOW | NO_WAIT, mode);
+    fd = openSync(path, flags | NO_FOLLOW | NO_BLOCK, mode);
   } catch (error) {
-    // It may have been put there since.
+    // Someone may have created it since the check.
     if (codeOf(error) !== "EEXIST") requireOwn(path, shared);
     throw error;
   }
@@ -70,7 +70,7 @@ export function openOwn(path: string, { flags, mode = 0o600, shared = false }: O
   }
 }
 
-/** What stands at the path without following it; null: nothing. Throws ForeignFile when the gateway must not write to it. */
+/** Stats the path without following links. Null: nothing is there. Throws ForeignFile if the gateway must not write to it. */
 export function requireOwn(path: string, shared = false): BigIntStats | null {
   const found = lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
   if (found !== null) refuseForeign(path, found, shared);
@@ -94,14 +94,14 @@ function describeForeign(path: string, found: BigIntStats, shared: boolean): str
 
 function describeTarget(path: string): string {
   try {
-    // Somebody else may have chosen the name.
+    // Someone else may have chosen the name, so it must not reach the terminal as it is.
     return ` to ${readlinkSync(path).replaceAll(/\p{C}/gu, "?")}`;
   } catch {
     return "";
   }
 }
 
-/** The administrator works on the files of any user. */
+/** The administrator may write the files of any user. */
 function isOurs({ uid }: BigIntStats): boolean {
   const own = process.geteuid?.();
   return own === undefined || own === 0 || uid === BigInt(own);
@@ -111,7 +111,7 @@ export function isSame(one: BigIntStats, other: BigIntStats): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }
 
-/** Null when there is no such file, or when it is not the gateway's. */
+/** Null if there is no such file, or if it is not the gateway's. */
 export function readOwn(path: string): string | null {
   let fd: number;
   try {
@@ -138,14 +138,14 @@ export function appendOwn(path: string, bytes: Uint8Array): void {
 
 export interface WriteOptions {
   readonly mode?: number;
-  /** Where the administrator writes a user's file, it stays the user's. */
+  /** A user's file stays the user's when the administrator writes it. */
   readonly owner?: Owner;
-  /** On the disk before it gets its name. */
+  /** Writes it to the disk before it gets its name. */
   readonly durable?: boolean;
 }
 
-/** After a crash at any instant the old file or the new one is there, whole. What stood at the path loses its name and
- *  is otherwise left alone: a link is replaced, never followed. */
+/** Replaces a file at once. After a crash, either the old file or the new one is there, complete. A link at the path is
+ *  replaced, not followed. */
 export function replaceFile(path: string, text: string, options: WriteOptions = {}): void {
   const draft = nameDraft(path);
   try {
@@ -157,7 +157,7 @@ export function replaceFile(path: string, text: string, options: WriteOptions = 
   }
 }
 
-/** Whole or not at all. Throws EEXIST when there is one. */
+/** Creates the whole file or nothing. Throws EEXIST if it exists. */
 export function createFile(path: string, text: string, { mode, owner, durable }: WriteOptions = {}): void {
   const fd = openOwn(path, { flags: CREATE_NEW, ...(mode !== undefined && { mode }) });
   try {
@@ -181,7 +181,7 @@ export function nameDraft(path: string): string {
 
 const DRAFT_TAIL = /^\d+\.[0-9a-f]{8}\.tmp$/;
 
-/** Those of commands that were killed. Only for a caller whose lock keeps other writers of this file out. */
+/** Removes the drafts of killed commands. The caller must hold a lock that keeps other writers of this file out. */
 export function removeDrafts(path: string): void {
   const prefix = `.${basename(path)}.`;
   try {
@@ -190,16 +190,16 @@ export function removeDrafts(path: string): void {
       removeOwn(join(dirname(path), name));
     }
   } catch {
-    // Nothing depends on it.
+    // Old drafts do no harm.
   }
 }
 
-/** Throws ForeignFile, and leaves it, when it is not the gateway's. */
+/** Removes the gateway's own file. Throws ForeignFile, and removes nothing, if it is not the gateway's. */
 export function removeOwn(path: string): void {
   if (requireOwn(path) !== null) rmSync(path, { force: true });
 }
 
-/** The administrator may write a user's file without taking it from them. */
+/** Keeps the file the user's when the administrator writes it. */
 export function keepOwner(fd: number, { uid, gid }: Owner): void {
   if (process.getuid?.() === 0) fchownSync(fd, uid, gid);
 }

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Answer } from "../../src/demo/answers/answer.ts";
-import { writeScript } from "../../src/demo/script.ts";
+import { planSteps } from "../../src/demo/script.ts";
 import { makeRequest, openWorld, type World } from "./world.ts";
 
 let world: World;
@@ -129,7 +129,7 @@ test.each(["chat", "responses"] as const)(
       response: { ...response, status: "failed", error, usage: null },
     });
     for (const events of [[...BEGUN, last], BEGUN.slice(0, 1).concat(last)]) {
-      const { before, head, body } = writeScript(streamed(...events), {});
+      const { before, head, body } = planSteps(streamed(...events), {});
       world.upstream.next({ steps: () => [...before, head, ...body, "fin"] });
       const { answer, lines, record } = await world.trace(makeRequest(dialect, true));
       expect(answer.body.toString()).toContain("too long");
@@ -153,7 +153,7 @@ test("what cannot be converted breaks the stream, and the ledger says so, howeve
 test("nor does it when the client leaves as soon as it has heard of it", async () => {
   const error = { code: "context_length_exceeded", message: "too long" };
   const last = event("response.failed", { response: { ...response, status: "failed", error, usage: null } });
-  const { before, head, body } = writeScript(streamed(...BEGUN, last), {});
+  const { before, head, body } = planSteps(streamed(...BEGUN, last), {});
   world.upstream.next({ steps: () => [...before, head, ...body, "stall"] });
   const { client, over } = await world.begin(makeRequest("responses", true));
   await client.until("too long");

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Answer } from "../../src/demo/answers/answer.ts";
 import type { FamilyName } from "../../src/demo/answers/family.ts";
-import { type Gate, makeGate, type Step, writeScript } from "../../src/demo/script.ts";
+import { type Gate, makeGate, type Step, planSteps } from "../../src/demo/script.ts";
 import { keyOf, makeConfig } from "../harness/gateway.ts";
 import type { RequestLines } from "../harness/raw.ts";
 import { bearer, type DialectName, DIALECTS, inWorld, type Line, type Running, type World } from "./world.ts";
@@ -342,7 +342,7 @@ describe.each([...DIALECTS])("%s", (dialect) => {
 
   test.each(["reset", "fin"] as const)("an upstream that is cut in the midst (%s)", async (how) => {
     await inWorld(async (world) => {
-      const { head, body } = writeScript(streamOf(speech, []), {});
+      const { head, body } = planSteps(streamOf(speech, []), {});
       const steps: Step[] = [head, ...body, how];
       world.upstream.next({ steps: () => steps });
       expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_cut", BROKEN[dialect]);
@@ -351,7 +351,7 @@ describe.each([...DIALECTS])("%s", (dialect) => {
 
   test("a body that is cut: its usage would have come at its end", async () => {
     await inWorld(async (world) => {
-      const { head, body } = writeScript(full.body, {});
+      const { head, body } = planSteps(full.body, {});
       const [whole = new Uint8Array()] = body.filter((step) => step instanceof Uint8Array);
       world.upstream.next({ steps: () => [head, whole.subarray(0, whole.length >> 1), "fin"] });
       expectLine((await world.trace(ask(dialect, "body"))).lines, "upstream_cut", UNKNOWN);

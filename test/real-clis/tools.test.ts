@@ -24,7 +24,7 @@ let upstream: ReturnType<typeof startDemoUpstream>;
 let gateway: ChildGateway;
 
 function runWords(tool: string, platform: Platform, args: readonly string[]): string[] {
-  return ["run", tool, "--config", gateway.configPath, "--secret", keyOf(platform), "--", ...args];
+  return ["run", "--config", gateway.configPath, "--secret", keyOf(platform), tool, ...args];
 }
 
 describe.skipIf(WANTED === "")("real tools", () => {
@@ -59,7 +59,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
 
   for (const [tool, platform, args] of prompts) {
     test(
-      `gateway run ${tool} (${platform}) -- ${args.join(" ")}`,
+      `gateway run ${tool} (${platform}) ${args.join(" ")}`,
       async () => {
         const before = gateway.ledger().length;
         const words = runWords(tool, platform, args);
@@ -76,7 +76,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   }
 
   test(
-    "settings files that lead elsewhere are overruled",
+    "settings files with another address are overridden",
     async () => {
       const elsewhere = "http://127.0.0.1:9";
       const home = folder.join("elsewhere");
@@ -121,7 +121,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   }
 
   test(
-    "Gemini CLI works by `gateway env` once its file says what env told",
+    "Gemini CLI works with `gateway env` once its file has the advised setting",
     async () => {
       const words = ["env", "gemini", keyOf("content"), "--json", "--config", gateway.configPath];
       const { stdout } = await start([process.execPath, MAIN, ...words]);
@@ -133,7 +133,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     PATIENCE_MS,
   );
 
-  describe("in an environment that leads elsewhere", () => {
+  describe("in an environment with other addresses, credentials and proxies", () => {
     let proxy: ReturnType<typeof startRecorder>;
     let front: ReturnType<typeof startFront>;
     let hostile: Record<string, string>;
@@ -169,8 +169,8 @@ describe.skipIf(WANTED === "")("real tools", () => {
       test(
         `every request of gateway run ${tool} (${platform}) arrives at the gateway`,
         async () => {
-          const where = ["run", tool, "--url", front.url, "--config", gateway.configPath];
-          const words = [...where, "--secret", keyOf(platform), "--", ...args];
+          const where = ["run", "--yes", "--url", front.url, "--config", gateway.configPath];
+          const words = [...where, "--secret", keyOf(platform), tool, ...args];
           expectAllAtGateway(await start([process.execPath, MAIN, ...words], hostile), platform);
         },
         PATIENCE_MS,

@@ -1,4 +1,4 @@
-// `gateway groups …`: the flags. What it does is groups-list.ts, loaded only when asked for.
+// `gateway groups …`: the flags. The action is in groups-list.ts, which loads only when it runs.
 
 import { Command } from "commander";
 import { addExamples } from "../examples.ts";
@@ -6,8 +6,8 @@ import type { GroupsFlags } from "./groups-list.ts";
 
 export function groupsCommand(): Command {
   const list = new Command("list")
-    .description("list the groups that a key can be bound to now")
-    .option("--all", "also the exclusive groups whose plan is not active")
+    .description("list the groups that a key can be bound to")
+    .option("--all", "include the exclusive groups whose plan is not active")
     .option("--json", "one JSON document on stdout")
     .option("--config <file>", "the config file")
     .action(async (flags: GroupsFlags) => {
@@ -16,8 +16,10 @@ export function groupsCommand(): Command {
     });
   addExamples(list, [
     ["gateway groups list", "with platform, multiplier and channels"],
-    ["gateway groups list --all --json", "those of inactive plans too, for a script"],
+    ["gateway groups list --all --json", "all groups, for a script"],
   ]);
-  const command = new Command("groups").description("see the groups that keys are bound to").addCommand(list);
+  const command = new Command("groups")
+    .description("show the groups that keys are bound to")
+    .addCommand(list);
   return addExamples(command, [["gateway groups list", "with platform, multiplier and channels"]]);
 }

@@ -1,4 +1,5 @@
-// `gateway schema`: what scripts may count on. Fields are added now and then, never taken away: every object is open.
+// The action of `gateway schema`. Scripts rely on these documents: fields may be added, but never removed, so every
+// object is open.
 
 import { z } from "zod";
 import { correctionSchema, lineSchema } from "../../billing/ledger/line.ts";

@@ -3,7 +3,7 @@
 import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
 import type { Admission } from "../../billing/limits.ts";
-import type { Overrides } from "../../billing/prices.ts";
+import { type Overrides, sellerOf } from "../../billing/prices.ts";
 import { reserve } from "../../billing/reserve.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
@@ -127,6 +127,7 @@ function admit(
           multiplier: group.multiplier,
           book: gateway.prices,
           overrides,
+          seller: match.candidates[0] && sellerOf(match.candidates[0].channel),
           at: new Date(now),
         });
   return gateway.gate.admit(key, now, worst);

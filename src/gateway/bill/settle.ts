@@ -3,8 +3,9 @@
 
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
+import { type Seller, sellerOf } from "../../billing/prices.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
-import type { Reading } from "../../billing/usage.ts";
+import type { Reading, Tariff } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { type AttemptRecord, type Bill, describeIntent } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
@@ -153,17 +154,35 @@ function chooseBasis({ basis }: Assessment, { official }: Charge): Basis {
 }
 
 function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, gateway: Gateway): Charge {
+  const seller = findSeller(bill);
   const charge = computeCharge({
     parts: assessment.parts,
-    tariff: reading?.tariff ?? {},
+    tariff: tariffOf(reading, seller),
     model: reading?.model ?? null,
     requested: bill.requested,
     book: gateway.prices,
     overrides: bill.overrides,
+    seller,
+    unbilled: assessment.unbilled,
     at: new Date(bill.call.time),
     multiplier: bill.match.group.multiplier,
   });
   return assessment.basis === "unknown" ? { ...charge, prices: null, official: null, charge: null } : charge;
+}
+
+/** The seller of the channel that responded, or was tried last. */
+function findSeller({ attempts, match }: Bill): Seller | undefined {
+  const name = attempts.at(-1)?.channel;
+  const candidate = match.candidates.find(({ channel }) => channel.name === name);
+  return candidate && sellerOf(candidate.channel);
+}
+
+/** How the response was served, as far as the response and the address show it. */
+function tariffOf(reading: Reading | null, seller: Seller | undefined): Tariff {
+  const tariff = reading?.tariff ?? {};
+  return seller?.region === undefined || seller.region === null
+    ? tariff
+    : { ...tariff, region: seller.region };
 }
 
 function explainSuspicion({ attempts, call }: Bill, { suspect }: Assessment): string | undefined {
@@ -176,16 +195,25 @@ function explainSuspicion({ attempts, call }: Bill, { suspect }: Assessment): st
 
 /** What a reader should know about the amounts, and what `reprice` needs to find a price later. */
 function describeExtra(
-  { requested, match }: Bill,
+  bill: Bill,
   { estimated }: Assessment,
-  { unpricedBecause }: Charge,
+  charge: Charge,
   reading: Reading | null,
 ): LineDraft["extra"] & {} {
+  const { requested, match } = bill;
+  const { unpricedBecause, unpricedUsage, atLeast, pricedAs } = charge;
   const extra: Record<string, unknown> = {};
   // The upstream's name of the model, if neither client nor response used it. It may be the name with a price.
   if (requested !== null && requested !== match.model && requested !== reading?.model)
     extra["requested_model"] = requested;
   if (estimated.length > 0) extra["estimated"] = estimated;
+  if (pricedAs !== null) extra["priced_as"] = pricedAs;
   if (unpricedBecause === null) return extra;
-  return { ...extra, unpriced_because: unpricedBecause, tariff: reading?.tariff ?? {} };
+  return {
+    ...extra,
+    unpriced_because: unpricedBecause,
+    // If nothing has a price, the usage in the line says everything.
+    ...(atLeast === null ? {} : { unpriced_usage: unpricedUsage, at_least_usd: atLeast }),
+    tariff: tariffOf(reading, findSeller(bill)),
+  };
 }

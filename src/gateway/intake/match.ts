@@ -4,8 +4,8 @@
 import { adviseActivation } from "../../config/advice.ts";
 import type { Catalog, Channel, Group, Key } from "../../config/catalog.ts";
 import { isGroupOpen } from "../../config/catalog.ts";
-import type { Platform } from "../../config/schema.ts";
 import type { Endpoint, Purpose } from "../../dialects/dialect.ts";
+import { describeAnswerPaths, describeList } from "../../dialects/platforms.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { matchesGlob } from "../../lib/glob.ts";
 
@@ -81,24 +81,10 @@ export function resolveModel(channel: Channel, model: string): string | undefine
 /** Endpoints that list models and do not call one. */
 export const LISTS: ReadonlySet<Purpose> = new Set<Purpose>(["list", "model"]);
 
-const LIST_OF: Record<Platform, (relayPrefix: string) => string> = {
-  messages: () => "GET /v1/models",
-  responses: () => "GET /v1/models",
-  content: () => "GET /v1beta/models",
-  relay: (prefix) => `GET /${prefix}/models`,
-};
-
-const ENDPOINT_OF: Record<Platform, (relayPrefix: string) => string> = {
-  messages: () => "POST /v1/messages",
-  responses: () => "POST /v1/responses",
-  content: () => "POST /v1beta/models/{model}:streamGenerateContent",
-  relay: (prefix) => `POST /${prefix}/v1/messages or /${prefix}/v1beta/models/{model}:…`,
-};
-
 function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): string {
   const { group } = key;
   const needed = endpoint.platforms.join(" or ");
-  const fittingOf = LISTS.has(endpoint.purpose) ? LIST_OF : ENDPOINT_OF;
+  const describeFitting = LISTS.has(endpoint.purpose) ? describeList : describeAnswerPaths;
   const fitting = [...catalog.groups.values()]
     .filter((other) => endpoint.platforms.includes(other.platform) && isGroupOpen(other, new Date(now)))
     .map((other) => `"${other.name}"`);
@@ -106,6 +92,6 @@ function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: n
     fitting.length === 0 ? "No group of this gateway fits it." : `Groups that fit it: ${fitting.join(", ")}.`;
   return (
     `The key "${key.name}" belongs to the group "${group.name}", whose platform is ${group.platform}, but ${endpoint.label} needs a key of a ${needed} group. ` +
-    `With this key, call ${fittingOf[group.platform](catalog.relayPrefix)}. ${groups}`
+    `With this key, call ${describeFitting(group.platform, catalog.relayPrefix)}. ${groups}`
   );
 }

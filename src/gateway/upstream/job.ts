@@ -1,7 +1,8 @@
 // The client's request in the upstream's dialect, ready for any channel of the match.
 
+import type { Platform } from "../../config/schema.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
-import { type Bridge, CROSSINGS } from "./crossing.ts";
+import { type Bridge, findCrossing } from "./crossing.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { RequestBody } from "../intake/body.ts";
 
@@ -19,10 +20,11 @@ export interface Job {
   cancel: () => void;
 }
 
-export function createJob(call: ClientCall, asked: RequestBody): Job {
+/** The job is the same for all channels of a group: they are of one platform. */
+export function createJob(call: ClientCall, asked: RequestBody, platform: Platform): Job {
   const { dialect } = call.target.endpoint;
-  const crossing = CROSSINGS[dialect.name];
-  return crossing === undefined || asked.plain === null
+  const crossing = findCrossing(dialect.name, platform);
+  return crossing === null || asked.plain === null
     ? { call, body: asked, dialect, path: call.target.path, bridge: null, cancel: () => {} }
     : {
         call,
