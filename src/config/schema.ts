@@ -1,6 +1,5 @@
-// The only definition of the config file (zod, strict). Types by z.infer. What
-// a scalar may look like is scalars.ts; whether names refer to something is
-// references.ts.
+// The only definition of the config file (zod, strict); the types come from it.
+// scalars.ts reads the scalars, references.ts checks that names refer to something.
 
 import { z } from "zod";
 import { SHAPES } from "./shapes.ts";
@@ -122,7 +121,7 @@ const channel = z.strictObject({
     .strictObject({
       connect: timer.prefault("10s"),
       first_byte: timer.prefault("300s"),
-      // Streams that think in silence for ten minutes are real.
+      // Some models think for ten minutes before the stream sends anything.
       idle: timer.prefault("900s"),
     })
     .prefault({}),
@@ -163,7 +162,7 @@ const key = z
   })
   .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {
     message: "needs exactly one of `secret` and `secret_sha256`",
-    // Told together with whatever else is wrong with the key.
+    // Reported together with other problems of the key.
     when: ({ value }) => typeof value === "object" && value !== null,
   })
   .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] });

@@ -46,7 +46,7 @@ const FAMILIES: Readonly<Record<DemoPlatform, readonly FamilyName[]>> = {
   relay: ["messages", "content"],
 };
 
-/** The shape of `/v1/models`; null: what the client's own headers ask for. */
+/** The shape of `/v1/models`, or null if the client's own headers decide. */
 const SHAPE_OF: Readonly<Record<DemoPlatform, ListShape | null>> = {
   messages: "messages",
   responses: "openai",

@@ -35,6 +35,8 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   key_expired: UNAUTHENTICATED,
   // On model_not_found Codex stops at once and shows the message. On other codes it retries.
   wrong_platform: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
+  // The same code: nothing that the client can repeat makes the channel's credential valid.
+  credential_refused: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   plan_inactive: refuseAs("permission_error", "plan_inactive", "PERMISSION_DENIED"),
   host_refused: refuseAs("permission_error", "host_refused", "PERMISSION_DENIED"),
   origin_refused: refuseAs("permission_error", "origin_refused", "PERMISSION_DENIED"),
@@ -71,6 +73,8 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
 /** Official SDKs sleep for the whole time, even for hours, before they show the error. Claude Code shows the error at once
  *  from this value on. The message says when a limit resets. */
 const MAX_RETRY_AFTER_SECONDS = 90;
+/** A 429 whose limit frees up later than this is not worth a retry. */
+const MAX_RETRY_SECONDS = 60;
 
 /** The headers of an error in every dialect. */
 export function errorFields(error: GatewayError): Field[] {
@@ -81,7 +85,8 @@ export function errorFields(error: GatewayError): Field[] {
   }
   if (error.allow.length > 0) fields.push(["allow", error.allow.join(", ")]);
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
-  // Without this header, Claude Code retries a 401 for most of a minute.
-  if (status >= 400 && status < 500 && status !== 429) fields.push(["x-should-retry", "false"]);
+  // Without this header, Claude Code retries a 401 for most of a minute. A limit that frees up soon is worth a retry.
+  const isWorthRetry = status === 429 && retryAfterSeconds !== null && retryAfterSeconds <= MAX_RETRY_SECONDS;
+  if (status >= 400 && status < 500 && !isWorthRetry) fields.push(["x-should-retry", "false"]);
   return fields;
 }

@@ -15,6 +15,7 @@ import { answerModels } from "./delivery/answer-models.ts";
 import { createDelivery } from "./delivery/delivery.ts";
 import { reportFault } from "./observe/observer.ts";
 import { reportOwnAnswer, reportRefusal } from "./bill/request-record.ts";
+import { requireOneModel } from "./intake/one-model.ts";
 import { refuse, toGatewayError } from "./intake/refuse.ts";
 import { relay } from "./delivery/relay.ts";
 import { readRequestBody } from "./intake/body.ts";
@@ -37,8 +38,10 @@ export async function handle(call: ClientCall, gateway: Gateway): Promise<void> 
 async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
   // Key and prices come from one config, even if a reload happens while the body arrives.
   const { prices } = gateway.catalog;
-  const job = createJob(call, await readRequestBody(call, gateway.catalog), key.group.platform);
-  const match = findMatch(key, job.body.model);
+  const body = await readRequestBody(call, gateway.catalog);
+  const match = findMatch(key, body.model);
+  requireOneModel(body, match);
+  const job = createJob(call, body, match.group.platform);
   const bill = await openBill(job, match, prices, gateway);
   const stopWatching = watchClient(job, bill, gateway);
   try {

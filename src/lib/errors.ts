@@ -8,6 +8,7 @@ export const STATUS_OF = {
   key_expired: 401,
   wrong_platform: 403,
   plan_inactive: 403,
+  credential_refused: 403,
   host_refused: 403,
   origin_refused: 403,
   unknown_path: 404,

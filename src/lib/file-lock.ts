@@ -157,7 +157,9 @@ function emptyDamaged(path: string, fd: number): void {
     bytes.subarray(0, SQLITE_HEADER.length).equals(SQLITE_HEADER) ||
     bytes.subarray(0, OLD_LOCK_HALF_BYTES).every((byte) => byte === 0);
   if (size > OLD_LOCK_BYTES || !isFormer)
-    throw new ForeignFile(`${path} is no lock that the gateway made: move it away, and a new one is made`);
+    throw new ForeignFile(
+      `${path} is not a lock file of the gateway: move it away, then the gateway makes a new one`,
+    );
   ftruncateSync(fd, 0);
 }
 

@@ -138,9 +138,9 @@ test("a usage error names the help to read", async () => {
   const lines = ["keys rm x", "channels list", "env", "serve --port x"];
   const told = await Promise.all(lines.map((line) => run({ folder: "/" }, ...line.split(" "))));
   expect(told.map(({ stderr }) => stderr.trimEnd().split("\n").at(-1))).toEqual([
-    "`gateway keys --help` tells more.",
-    "`gateway channels --help` tells more.",
-    "`gateway env --help` tells more.",
-    "`gateway serve --help` tells more.",
+    "See `gateway keys --help`.",
+    "See `gateway channels --help`.",
+    "See `gateway env --help`.",
+    "See `gateway serve --help`.",
   ]);
 });

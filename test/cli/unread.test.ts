@@ -47,7 +47,7 @@ async function runUnread(...words: string[]): Promise<Omit<Outcome, "stdout">> {
 }
 
 const WAYS = [
-  ["a full disk", (...words: string[]) => runInto(">/dev/full", ...words), "stdout cannot be written"],
+  ["a full disk", (...words: string[]) => runInto(">/dev/full", ...words), "cannot write to stdout"],
   ["a reader that has left", runUnread, ""],
 ] as const;
 
@@ -106,7 +106,7 @@ test.skipIf(!existsSync("/dev/full"))(
   async () => {
     writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n', { mode: 0o600 });
     const proof = await runUnread("ledger", "verify");
-    expect(proof.stderr).toEndWith("is not right: 2 problems.\n");
+    expect(proof.stderr).toEndWith("has 2 problems.\n");
     expect(proof.status).toBe(1);
     expect(await runUnread("doctor")).toEqual({ stderr: "", status: 1 });
   },

@@ -112,7 +112,11 @@ describe("the headers of an error", () => {
     });
     expect(fields("limit_spent", 30)).toEqual({ ...json, "retry-after": "30" });
     // A client that did as it says would be silent for the rest of the day.
-    expect(fields("limit_spent", 58_282)).toEqual({ ...json, "retry-after": "90" });
+    expect(fields("limit_spent", 58_282)).toEqual({
+      ...json,
+      "retry-after": "90",
+      "x-should-retry": "false",
+    });
     expect(fields("unavailable", 0.5)).toEqual({ ...json, "retry-after": "1" });
     expect(fields("upstream_failed")).toEqual(json);
     expect(fields("overloaded")).toEqual(json);

@@ -151,7 +151,7 @@ for (const [name, possible, openDisk] of DISKS) {
         expect([refusal.status, refusal.field("retry-after")]).toEqual([503, "5"]);
         expect(refusal.field("x-request-id")).toStartWith("req_");
         expect(refusal.field("content-type")).toStartWith("application/json");
-        expect(refusal.text).toContain("can't write its ledger");
+        expect(refusal.text).toContain("cannot write its ledger");
       }
       expect(refusals.map(({ text }) => JSON.parse(text))).toMatchObject([
         { type: "error", error: { type: "api_error" } },
@@ -239,7 +239,7 @@ test("the ledger's file is taken away and something else stands there: refused u
   renameSync(path, aside);
   mkdirSync(path);
   await askUntil(gateway, 503, (id) => billed.push(id));
-  expect(notices(gateway).join("\n")).toContain("ledger.jsonl is no regular file: move it away");
+  expect(notices(gateway).join("\n")).toContain("was moved, removed or changed by another program");
   rmdirSync(path);
   renameSync(aside, path);
   await askUntil(gateway, 200, (id) => billed.push(id));
@@ -258,7 +258,7 @@ test("the ledger's folder goes away, as of a disk that was unplugged: refused un
   const billed: string[] = [(await rawRequest(gateway.port, makeRequest("messages"))).field("x-request-id")!];
   renameSync(books, aside);
   await askUntil(gateway, 503, (id) => billed.push(id));
-  expect(notices(gateway).join("\n")).toContain("ENOENT");
+  expect(notices(gateway).join("\n")).toContain("was moved, removed or changed by another program");
   renameSync(aside, books);
   await askUntil(gateway, 200, (id) => billed.push(id));
   await gateway.stop();
@@ -272,7 +272,7 @@ test("a ledger that can't be opened keeps the gateway from starting, in a senten
   mkdirSync(folder.join("ledger.jsonl"));
   const started = startGateway({ config: makeConfig(openUpstream()), folder });
   const said = await started.then(() => "it started", String);
-  expect(said).toContain(`the ledger ${folder.join("ledger.jsonl")} can't be opened`);
+  expect(said).toContain(`the ledger ${folder.join("ledger.jsonl")} cannot be opened`);
   expect(said).not.toContain("    at ");
 });
 

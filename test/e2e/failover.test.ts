@@ -35,7 +35,7 @@ async function askHealthy(dialect: DialectName, stream: boolean): Promise<string
   return settle(answer.text);
 }
 
-const STATUSES = [401, 402, 403, 408, 429, 500, 502, 503, 504, 529];
+const STATUSES = [401, 402, 408, 429, 500, 502, 503, 504, 529];
 
 interface Before {
   readonly fault: FaultName | "refuse";
@@ -55,10 +55,7 @@ const BEFORE: readonly Before[] = [
   ...STATUSES.map((status): Before => ({
     fault: `status-${status}`,
     attempt: { status },
-    state:
-      { 401: "unavailable", 402: "unavailable", 403: "unavailable", 500: "degraded", 502: "degraded" }[
-        status
-      ] ?? "resting",
+    state: { 401: "unavailable", 402: "unavailable", 500: "degraded", 502: "degraded" }[status] ?? "resting",
   })),
 ];
 

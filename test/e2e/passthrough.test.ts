@@ -284,6 +284,8 @@ describe("header fields", () => {
     "accept-encoding": "identity",
     "content-type": "application/json",
     "x-api-key": CREDENTIAL,
+    "x-demo-words": "3",
+    "x-forwarded-for": "10.0.0.1",
   };
 
   test("go upstream by the rules: no key, no cookie, no organisation, nothing of one hop", async () => {
@@ -474,7 +476,7 @@ describe("an answer's bytes", () => {
         const { answer, record } = await world.trace(makeRequest("messages"));
         expect([status, answer.status]).toEqual([
           status,
-          { 400: 400, 401: 502, 429: 429, 500: 502 }[status]!,
+          { 400: 400, 401: 403, 429: 429, 500: 500 }[status]!,
         ]);
         expect(answer.bytes.toString()).not.toContain(CREDENTIAL.slice(0, 12));
         expect(answer.bytes.toString()).not.toContain("***");

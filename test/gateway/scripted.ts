@@ -137,10 +137,7 @@ export class RecordedExchange implements Exchange {
 /** What a channel does with one request: a response, or a fault before its head. */
 export type Step = ScriptedHead | UpstreamFault;
 
-export interface Scripted {
-  readonly exchange: RecordedExchange;
-  readonly job: Job;
-  readonly bill: Bill;
+export interface Scripted extends Started {
   readonly gateway: Gateway;
   /** The channels that were called, in order. */
   readonly called: readonly string[];
@@ -148,6 +145,10 @@ export interface Scripted {
   readonly respond: (channel: string, head: ScriptedHead) => ChannelResponse;
   /** Runs failover, and relays its response. Returns the error if there was none. */
   readonly run: () => Promise<GatewayError | null>;
+  /** Runs another request of the same kind. */
+  readonly again: () => Promise<{ exchange: RecordedExchange; error: GatewayError | null }>;
+  /** The lines of the ledger. */
+  readonly ledger: () => Record<string, unknown>[];
   /** What the gateway reported of the finished requests. */
   readonly records: () => readonly RequestRecord[];
   stop(): Promise<void>;
@@ -179,30 +180,50 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
     return { head, cancel: () => {} };
   };
   const gateway: Gateway = { ...inside.running.gateway, client: { send, close: () => {}, stats: noStats } };
-  const exchange = new RecordedExchange(target, [["authorization", `Bearer ${keyOf(platform)}`]], {
-    model: "m",
-    max_tokens: 9,
-    stream,
-    messages: [],
-  });
-  const { job, bill } = await open(exchange, gateway);
+  const fields: Field[] = [["authorization", `Bearer ${keyOf(platform)}`]];
+  const start = async (): Promise<Started> => {
+    const body = { model: "m", max_tokens: 9, stream, messages: [] };
+    const exchange = new RecordedExchange(target, fields, body);
+    return { exchange, ...(await open(exchange, gateway)) };
+  };
+  const first = await start();
   const respond = (channel: string, head: ScriptedHead): ChannelResponse => {
+    const { bill } = first;
     const candidate = bill.match.candidates.find((each) => each.channel.name === channel)!;
     bill.attempts.push({ channel, status: head.status ?? 200 });
     return { response: new ScriptedResponse(head), candidate, whole: null };
   };
-  const run = async (): Promise<GatewayError | null> => {
-    try {
-      await relay(createDelivery(await failover(job, bill, gateway), job, bill, gateway));
-      return null;
-    } catch (thrown) {
-      const error = toGatewayError(thrown);
-      settleFailure(bill, error, gateway);
-      return error;
-    }
+  return {
+    ...first,
+    gateway,
+    called,
+    respond,
+    run: () => finish(first, gateway),
+    again: async () => {
+      const next = await start();
+      return { exchange: next.exchange, error: await finish(next, gateway) };
+    },
+    records: () => inside.records,
+    ledger: () => inside.ledger(),
+    stop: () => inside.stop(),
   };
-  const records = (): readonly RequestRecord[] => inside.records;
-  return { exchange, job, bill, gateway, called, respond, run, records, stop: () => inside.stop() };
+}
+
+interface Started {
+  readonly exchange: RecordedExchange;
+  readonly job: Job;
+  readonly bill: Bill;
+}
+
+async function finish({ job, bill }: Started, gateway: Gateway): Promise<GatewayError | null> {
+  try {
+    await relay(createDelivery(await failover(job, bill, gateway), job, bill, gateway));
+    return null;
+  } catch (thrown) {
+    const error = toGatewayError(thrown);
+    settleFailure(bill, error, gateway);
+    return error;
+  }
 }
 
 const noStats = () => ({ open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 });
@@ -226,12 +247,14 @@ function writeConfig(names: readonly string[], platform: string, more: object): 
   };
 }
 
+let count = 0;
+
 async function open(exchange: RecordedExchange, gateway: Gateway): Promise<{ job: Job; bill: Bill }> {
   const { catalog } = gateway;
   const found = recognise(exchange, catalog);
   if (found.kind !== "target") throw new Error(`${exchange.target} is no endpoint`);
   const call: ClientCall = {
-    id: "req_test",
+    id: `req_test${(count += 1)}`,
     exchange,
     time: gateway.now(),
     arrived: performance.now(),

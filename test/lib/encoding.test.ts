@@ -20,14 +20,14 @@ const CODINGS: readonly [string, (bytes: Uint8Array) => Uint8Array][] = [
 ];
 
 describe.each(CODINGS)("%s", (coding, compress) => {
-  test("is undone up to the limit and not beyond", async () => {
+  test("is decoded up to the limit and not beyond", async () => {
     expect(Buffer.compare(await decodeBody(compress(plain), coding, plain.length), plain)).toBe(0);
     expect(await readFailure(decodeBody(compress(plain), coding, plain.length - 1))).toBeInstanceOf(
       BodyTooLarge,
     );
   });
 
-  test("that is none is told", async () => {
+  test("that is invalid is an error", async () => {
     expect(await readFailure(decodeBody(plain, coding, 1_000_000))).toBeInstanceOf(EncodingBroken);
   });
 });
@@ -38,7 +38,7 @@ test("no coding gives the very same bytes", async () => {
   }
 });
 
-test("several codings are undone from the last to the first", async () => {
+test("several codings are decoded from the last to the first", async () => {
   const twice = zstdCompressSync(gzipSync(plain));
   expect(Buffer.compare(await decodeBody(twice, "gzip, zstd", plain.length), plain)).toBe(0);
 });
@@ -48,7 +48,7 @@ test("unknown codings and long chains of them are refused", async () => {
   expect(await readFailure(decodeBody(plain, "gzip,gzip,gzip,gzip", 10))).toBeInstanceOf(EncodingUnsupported);
 });
 
-test("a bomb stops at the limit", async () => {
+test("a decompression bomb stops at the limit", async () => {
   const bomb = zstdCompressSync(Buffer.alloc(64 << 20));
   expect(bomb.length).toBeLessThan(10_000);
   expect(await readFailure(decodeBody(bomb, "zstd", 1 << 20))).toBeInstanceOf(BodyTooLarge);

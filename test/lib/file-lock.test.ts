@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { chownSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
-import { editConfig } from "../../src/config/edit.ts";
+import { editConfig } from "../../src/config/replace.ts";
 import { LockHeld, takeLock } from "../../src/lib/file-lock.ts";
 import { makeTempFolder } from "../harness/temp.ts";
 
@@ -14,7 +14,7 @@ function takeElsewhere(path: string): string {
   return Bun.spawnSync([process.execPath, "-e", program, path]).stdout.toString().trim();
 }
 
-test("a lock that is asked for again by who holds it is held on", () => {
+test("a process cannot take a lock twice, and keeps it when it tries", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const lock = takeLock(path);
@@ -24,13 +24,13 @@ test("a lock that is asked for again by who holds it is held on", () => {
   expect(takeElsewhere(path)).toBe("taken");
 });
 
-test.skipIf(process.platform === "win32")("a lock's file is its user's alone", () => {
+test.skipIf(process.platform === "win32")("a lock file is accessible to its user only", () => {
   using folder = makeTempFolder();
   takeLock(folder.join("a.lock")).release();
   expect(statSync(folder.join("a.lock")).mode & 0o777).toBe(0o600);
 });
 
-test("a lock whose file a power cut has damaged is taken all the same", () => {
+test("a lock file that a power cut damaged can be taken", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   takeLock(path).release();
@@ -57,7 +57,7 @@ test.each([Buffer.alloc(8192, "what is this"), Buffer.from("short"), Buffer.allo
     using folder = makeTempFolder();
     const path = folder.join("a.lock");
     writeFileSync(path, bytes);
-    expect(() => takeLock(path)).toThrow(`${path} is no lock that the gateway made: move it away`);
+    expect(() => takeLock(path)).toThrow(`${path} is not a lock file of the gateway: move it away`);
     expect(readFileSync(path)).toEqual(bytes);
   },
 );
@@ -89,7 +89,7 @@ test("a lock that an earlier version holds is held, and its file is not changed"
 });
 
 // SQLite would bring the file back to what its journal says: here, to half of its size.
-test("a journal that was planted beside a lock is not acted on", () => {
+test("a journal that someone puts beside a lock is not applied", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const former = new Database(path, { create: true });
@@ -105,7 +105,7 @@ test("a journal that was planted beside a lock is not acted on", () => {
   expect(readFileSync(path)).toEqual(before);
 });
 
-test("a lock whose file is damaged while it is held is held on", () => {
+test("a lock stays held while its file is damaged", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const lock = takeLock(path);
@@ -117,7 +117,7 @@ test("a lock whose file is damaged while it is held is held on", () => {
   expect(takeElsewhere(path)).toBe("taken");
 });
 
-test("a lock that cannot be made says what the system says", () => {
+test("a lock that cannot be created fails with the system's error", () => {
   using folder = makeTempFolder();
   expect(() => takeLock(folder.join("none/a.lock"))).toThrow(/^ENOENT: no such file or directory/);
 });

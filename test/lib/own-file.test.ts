@@ -28,7 +28,7 @@ const MODULE = `${import.meta.dir}/../../src/lib/own-file.ts`;
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
 describe.skipIf(WINDOWS)("a file that is opened for writing", () => {
-  test("is made for its user alone, whatever the user lets others do", () => {
+  test("is accessible to its user only, whatever the umask", () => {
     using folder = makeTempFolder();
     const before = process.umask(0);
     closeSync(openOwn(folder.join("a"), { flags: APPEND }));
@@ -57,14 +57,14 @@ describe.skipIf(WINDOWS)("a file that is opened for writing", () => {
     expect(lstatSync(folder.join("none"), { throwIfNoEntry: false })).toBeUndefined();
   });
 
-  test("may have other names where its content shows whose it is", () => {
+  test("may have other names if its content shows that it is the gateway's", () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("one"), "text");
     linkSync(folder.join("one"), folder.join("other"));
     closeSync(openOwn(folder.join("one"), { flags: APPEND, shared: true }));
   });
 
-  test("is not taken for what a link's name says to a terminal", () => {
+  test("does not pass a link's control characters on to the terminal", () => {
     using folder = makeTempFolder();
     symlinkSync("\u001B[2Jinnocent", folder.join("link"));
     expect(() => openOwn(folder.join("link"), { flags: APPEND })).toThrow("is a link to ?[2Jinnocent,");

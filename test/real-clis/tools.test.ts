@@ -24,7 +24,7 @@ let upstream: ReturnType<typeof startDemoUpstream>;
 let gateway: ChildGateway;
 
 function runWords(tool: string, platform: Platform, args: readonly string[]): string[] {
-  return ["run", tool, "--config", gateway.configPath, "--secret", keyOf(platform), "--", ...args];
+  return ["run", "--config", gateway.configPath, "--secret", keyOf(platform), tool, ...args];
 }
 
 describe.skipIf(WANTED === "")("real tools", () => {
@@ -59,7 +59,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
 
   for (const [tool, platform, args] of prompts) {
     test(
-      `gateway run ${tool} (${platform}) -- ${args.join(" ")}`,
+      `gateway run ${tool} (${platform}) ${args.join(" ")}`,
       async () => {
         const before = gateway.ledger().length;
         const words = runWords(tool, platform, args);
@@ -169,8 +169,8 @@ describe.skipIf(WANTED === "")("real tools", () => {
       test(
         `every request of gateway run ${tool} (${platform}) arrives at the gateway`,
         async () => {
-          const where = ["run", tool, "--url", front.url, "--config", gateway.configPath];
-          const words = [...where, "--secret", keyOf(platform), "--", ...args];
+          const where = ["run", "--yes", "--url", front.url, "--config", gateway.configPath];
+          const words = [...where, "--secret", keyOf(platform), tool, ...args];
           expectAllAtGateway(await start([process.execPath, MAIN, ...words], hostile), platform);
         },
         PATIENCE_MS,

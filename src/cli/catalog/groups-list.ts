@@ -3,7 +3,8 @@
 import { type Group, isGroupOpen } from "../../config/catalog.ts";
 import { explainNoGroups, listSelectable } from "../keys/group-choice.ts";
 import { type ConfigFlags, listLimits, openConfig } from "../config-access.ts";
-import { printJson, printTable, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { printJson, tell } from "../terminal.ts";
 
 export interface GroupsFlags extends ConfigFlags {
   readonly all?: true;

@@ -2,6 +2,7 @@
 // selectable group, for their models, and shows what each model costs.
 
 import { findPrice, loadPriceBook, type Price, type PriceBook, sellerOf } from "../../billing/prices.ts";
+import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { loadConfig } from "../../config/file.ts";
 import { findConfig } from "../../config/find.ts";
@@ -13,9 +14,10 @@ import {
   type ServedModel,
 } from "../../gateway/channels/model-list.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
-import { explainNoGroups, listSelectable } from "../keys/group-choice.ts";
-import { type ConfigFlags, describe, findGroup, findKey } from "../config-access.ts";
-import { printJson, printTable, refuseUsage, tell } from "../terminal.ts";
+import { explainNoGroups, listSelectable, requireSelectable } from "../keys/group-choice.ts";
+import { type ConfigFlags, describe, findKey } from "../config-access.ts";
+import { printTable } from "../table.ts";
+import { fail, printJson, refuseUsage, tell } from "../terminal.ts";
 
 export interface ModelsFlags extends ConfigFlags {
   readonly group?: string;
@@ -47,9 +49,14 @@ export async function showModels(flags: ModelsFlags): Promise<void> {
 function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[] {
   if (group !== undefined && keyName !== undefined)
     return refuseUsage("--group and --key-name exclude each other.");
-  if (group !== undefined) return [findGroup(catalog, group)];
-  if (keyName !== undefined) return [findKey(catalog, keyName).key.group];
-  return listSelectable(catalog, new Date());
+  const now = new Date();
+  if (group !== undefined) return [requireSelectable(catalog, group, now)];
+  if (keyName === undefined) return listSelectable(catalog, now);
+  const { key } = findKey(catalog, keyName);
+  if (key.disabled) fail(`The key "${keyName}" is disabled: \`gateway keys enable ${keyName}\`.`);
+  if (key.expires !== null && key.expires <= now)
+    fail(`The key "${keyName}" has expired: \`${adviseRotation(key)}\` gives it a new secret.`);
+  return [requireSelectable(catalog, key.group.name, now)];
 }
 
 interface ChannelLists {

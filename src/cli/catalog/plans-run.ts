@@ -1,7 +1,8 @@
 // The actions of `gateway plans list`, `activate` and `deactivate`.
 
 import { type Catalog, isPlanInForce, type Plan } from "../../config/catalog.ts";
-import { type Edit, editConfig } from "../../config/edit.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import {
   type ConfigFlags,
   formatDay,
@@ -10,7 +11,8 @@ import {
   readFuture,
   refuseUnknown,
 } from "../config-access.ts";
-import { printJson, printTable, refuseUsage, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { printJson, refuseUsage, tell } from "../terminal.ts";
 
 export interface PlansFlags extends ConfigFlags {
   readonly json?: true;

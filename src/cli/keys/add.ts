@@ -1,27 +1,24 @@
 // `gateway keys add`: a new secret, shown once, its hash in the config file.
 
 import type { Catalog } from "../../config/catalog.ts";
-import { editConfig } from "../../config/edit.ts";
-import { readSecretText } from "../../config/scalars.ts";
+import { editConfig } from "../../config/replace.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
 import {
   checkKeyName,
   type ConfigFlags,
-  describe,
   describeGroup,
   formatMoment,
   openConfig,
   readExpiry,
 } from "../config-access.ts";
+import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import { printSecrets } from "./print-secrets.ts";
-import { askSecret, askText, canAsk, fail, readAll, refuseUsage, tell } from "../terminal.ts";
-import { formatCount } from "../text.ts";
+import { askText, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
 
-export interface AddFlags extends ConfigFlags {
+export interface AddFlags extends ConfigFlags, GivenSecretFlags {
   readonly name?: string;
   readonly group?: string;
-  readonly secret?: string;
   readonly count?: string;
   readonly expires?: string;
   readonly json?: true;
@@ -39,7 +36,7 @@ export async function addKeys(flags: AddFlags): Promise<void> {
     flags.count === undefined ? [name] : Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
   requireUnusedNames(names, catalog);
   const groupName = await chooseGroup(flags.group, catalog, now);
-  const own = await readGivenSecret(flags.secret);
+  const own = await readGivenSecret(flags);
   const secrets = names.map(() => own ?? newSecret());
   const created = formatMoment(now);
   await editConfig(path, process.env, (current) => {
@@ -102,39 +99,6 @@ function requireUnusedNames(names: readonly string[], catalog: Catalog): void {
     if (catalog.keys.has(name)) fail(complaint);
     refuseUsage(complaint);
   }
-}
-
-/** From stdin only: every process of the machine can see the arguments. Null: no secret was given. */
-export async function readGivenSecret(flag: string | undefined): Promise<string | null> {
-  if (flag === undefined) return null;
-  if (flag !== "-")
-    refuseUsage("--secret accepts only `-` and reads the secret from stdin: other users can see arguments.");
-  const text = canAsk()
-    ? await askSecret({ message: "The key's secret", check: checkSecret })
-    : (await readAll()).trim();
-  const complaint = checkSecret(text);
-  if (complaint !== undefined) refuseUsage(complaint);
-  warnGuessable(text, "A secret");
-  return text;
-}
-
-function checkSecret(text: string): string | undefined {
-  try {
-    readSecretText(text);
-    return undefined;
-  } catch (error) {
-    return `The secret cannot be used: ${describe(error)}.`;
-  }
-}
-
-/** The gateway does not limit how often a client tries a wrong secret. */
-const SAFE_LENGTH = 16;
-
-export function warnGuessable({ length }: string, subject: string): void {
-  if (length < SAFE_LENGTH)
-    tell(
-      `warning: ${subject} of ${formatCount(length, "character")} can be guessed: use at least ${SAFE_LENGTH}.`,
-    );
 }
 
 /** Returns the secret's hash. */

@@ -1,9 +1,11 @@
 // `gateway keys remove`, `disable`, `enable`, `rotate` and `move`.
 
-import { type Edit, editConfig } from "../../config/edit.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
-import { readGivenSecret, requireUnusedSecret } from "./add.ts";
+import { requireUnusedSecret } from "./add.ts";
+import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import {
   type ConfigFlags,
   describeGroup,
@@ -13,6 +15,7 @@ import {
   readExpiry,
 } from "../config-access.ts";
 import { printSecrets } from "./print-secrets.ts";
+import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
 import { askYes, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
 
 export type ChangeFlags = ConfigFlags;
@@ -21,8 +24,7 @@ export interface RemoveFlags extends ConfigFlags {
   readonly yes?: true;
 }
 
-export interface RotateFlags extends ConfigFlags {
-  readonly secret?: string;
+export interface RotateFlags extends ConfigFlags, GivenSecretFlags {
   readonly expires?: string;
   readonly json?: true;
 }
@@ -40,13 +42,15 @@ export async function removeKeys(names: readonly string[], flags: RemoveFlags): 
     if (!canAsk()) refuseUsage(`--yes is missing: removing ${what} cannot be undone.`);
     if (!(await askYes(`Remove ${what} for good?`))) fail("Nothing was removed.");
   }
-  await editConfig(path, process.env, (current) =>
-    unique
+  await editConfig(path, process.env, (current) => {
+    const edits = unique
       .map((name) => findKey(current, name).index)
       // From the end, so that the indexes still to come stay valid.
       .sort((a, b) => b - a)
-      .map((index): Edit => ({ kind: "remove", path: ["keys", index] })),
-  );
+      .map((index): Edit => ({ kind: "remove", path: ["keys", index] }));
+    removeToolSecrets(unique, path);
+    return edits;
+  });
   tell(`Removed ${what}.`);
 }
 
@@ -75,7 +79,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   if (flags.expires === undefined && key.expires !== null && key.expires <= now) {
     refuseUsage(`--expires is missing: "${name}" has expired. Give 30d, a date or never.`);
   }
-  const own = await readGivenSecret(flags.secret);
+  const own = await readGivenSecret(flags);
   const secret = own ?? newSecret();
   await editConfig(path, process.env, (current) => {
     const { index } = findKey(current, name);
@@ -86,6 +90,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
     ];
     if (expires !== null) edits.push({ kind: "set", path: at("expires"), value: formatMoment(expires) });
     else if (flags.expires === "never") edits.push({ kind: "remove", path: at("expires") });
+    replaceToolSecret(name, secret, path);
     return edits;
   });
   const { group } = key;

@@ -3,7 +3,8 @@
 import { adviseActivation } from "../../config/advice.ts";
 import { type Catalog, type Group, isGroupOpen } from "../../config/catalog.ts";
 import { findGroup } from "../config-access.ts";
-import { askOne, canAsk, fail, formatTable, refuseUsage } from "../terminal.ts";
+import { formatTable } from "../table.ts";
+import { askOne, canAsk, fail, refuseUsage } from "../terminal.ts";
 
 export function listSelectable(catalog: Catalog, now: Date): Group[] {
   return [...catalog.groups.values()].filter((group) => isGroupOpen(group, now));

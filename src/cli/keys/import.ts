@@ -3,8 +3,8 @@
 
 import { readFileSync } from "node:fs";
 import type { Catalog } from "../../config/catalog.ts";
-import { editConfig } from "../../config/edit.ts";
-import { readMoment, readSecretText } from "../../config/scalars.ts";
+import { editConfig } from "../../config/replace.ts";
+import { readMoment } from "../../config/scalars.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import {
@@ -15,13 +15,15 @@ import {
   formatMoment,
   openConfig,
 } from "../config-access.ts";
-import { warnGuessable } from "./add.ts";
+import { checkSecret } from "./given-secret.ts";
 import { fail, readAll, refuseUsage, tell } from "../terminal.ts";
 import { formatCount } from "../text.ts";
 
 export interface ImportFlags extends ConfigFlags {
   /** The group of keys from an env-style file, which names none. */
   readonly group?: string;
+  /** Accept secrets of any form. */
+  readonly force?: true;
 }
 
 type ImportedKey = Record<string, string>;
@@ -29,7 +31,9 @@ type ImportedKey = Record<string, string>;
 export async function importKeys(file: string, flags: ImportFlags): Promise<void> {
   const { path } = openConfig(flags);
   const text = file === "-" ? await readAll() : readFile(file);
-  const entries = (parseAssignments(text, flags.group) ?? parseRecords(text)).map(readRecord);
+  const entries = (parseAssignments(text, flags.group) ?? parseRecords(text)).map((record, index) =>
+    readRecord(record, `Key ${index + 1}`, flags.force),
+  );
   if (entries.length === 0)
     refuseUsage(
       "There is nothing to import: expected NAME=secret lines, or JSON as `gateway keys add --json` prints it.",
@@ -67,8 +71,7 @@ function parseRecords(text: string): unknown[] {
     .map((line, index) => parseJson(line) ?? refuseUsage(`Line ${index + 1} is not JSON.`));
 }
 
-function readRecord(record: unknown, index: number): ImportedKey {
-  const label = `Key ${index + 1}`;
+function readRecord(record: unknown, label: string, force: true | undefined): ImportedKey {
   const read = (field: string) => {
     const value = fieldOf(record, field);
     return typeof value === "string" && value !== "" ? value : undefined;
@@ -83,19 +86,20 @@ function readRecord(record: unknown, index: number): ImportedKey {
   return {
     name: need("name"),
     group: need("group"),
-    secret_sha256: readDigest(label, read("secret"), read("secret_sha256")),
+    secret_sha256: readSecret(label, read("secret"), force) ?? readDigest(label, read("secret_sha256")),
     ...Object.fromEntries(moments),
     ...(fieldOf(record, "disabled") === true && { disabled: "true" }),
   };
 }
 
-function readDigest(label: string, secret: string | undefined, digest: string | undefined): string {
-  if (secret !== undefined) {
-    const text = readField(label, "secret", () => readSecretText(secret));
-    warnGuessable(text, `${label}: a secret`);
-    return sha256Hex(text);
-  }
-  if (digest !== undefined && /^[0-9a-f]{64}$/i.test(digest)) return digest.toLowerCase();
+function readSecret(label: string, secret: string | undefined, force: true | undefined): string | undefined {
+  if (secret === undefined) return undefined;
+  const complaint = checkSecret(secret, force);
+  return complaint === undefined ? sha256Hex(secret) : refuseUsage(`${label}: ${complaint}`);
+}
+
+function readDigest(label: string, digest = ""): string {
+  if (/^[0-9a-f]{64}$/i.test(digest)) return digest.toLowerCase();
   return refuseUsage(`${label} needs a \`secret\`, or a \`secret_sha256\` of 64 hexadecimal digits.`);
 }
 

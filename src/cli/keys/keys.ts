@@ -11,6 +11,7 @@ import type { ListFlags } from "./list.ts";
 const CONFIG = ["--config <file>", "the config file"] as const;
 const JSON_FORM = ["--json", "one JSON document on stdout"] as const;
 const OWN_SECRET = ["--secret <->", "read the secret from stdin instead of generating one"] as const;
+const FORCE = ["--force", "accept a secret of any form, for keys of an old gateway"] as const;
 const EXPIRY = ["--expires <when>", "30d, 12h, a date, or never"] as const;
 
 export function keysCommand(): Command {
@@ -38,6 +39,7 @@ function addCommand(): Command {
     .option("--name <name>", "the key's name")
     .option("--group <group>", "the group that the key is bound to")
     .option(...OWN_SECRET)
+    .option(...FORCE)
     .option("--count <n>", "create this many keys, named NAME-1, NAME-2, …")
     .option(...EXPIRY)
     .option(...JSON_FORM)
@@ -118,6 +120,7 @@ function rotateCommand(): Command {
     .description("give a key a new secret; the old one stops working")
     .argument("<name>", "the key's name")
     .option(...OWN_SECRET)
+    .option(...FORCE)
     .option(...EXPIRY)
     .option(...JSON_FORM)
     .option(...CONFIG)
@@ -154,6 +157,7 @@ function importCommand(): Command {
     .description("add existing keys, all or none: NAME=secret lines, or the JSON of `keys add --json`")
     .argument("[file]", "the file; stdin without it", "-")
     .option("--group <group>", "the group of keys from NAME=secret lines")
+    .option(...FORCE)
     .option(...CONFIG)
     .action(async (file: string, flags: ImportFlags) => {
       const { importKeys } = await import("./import.ts");

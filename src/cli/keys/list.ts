@@ -10,7 +10,8 @@ import {
   listLimits,
   openConfig,
 } from "../config-access.ts";
-import { type Column, paint, print, printJson, printTable, tell } from "../terminal.ts";
+import { type Column, printTable } from "../table.ts";
+import { paint, print, printJson, tell } from "../terminal.ts";
 
 export interface ListFlags extends ConfigFlags {
   readonly json?: true;

@@ -19,7 +19,8 @@ import { ConfigError } from "../../config/problems.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
 import { type ConfigFlags, openConfig } from "../config-access.ts";
-import { fail, print, printJson, printTable, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { fail, print, printJson, tell } from "../terminal.ts";
 
 export interface ShowFlags extends ConfigFlags {
   readonly provider?: string;

@@ -18,7 +18,8 @@ import { codeOf } from "../../lib/errors.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
-import { askYes, canAsk, fail, printJson, printTable, refuseUsage, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { askYes, canAsk, fail, printJson, refuseUsage, tell } from "../terminal.ts";
 
 interface SourceFlags extends LedgerFlags {
   readonly from?: string;

@@ -1,4 +1,4 @@
-// `serve --demo`: a config made up on the spot, with simulated upstreams for every platform.
+// `serve --demo`: a generated config with a simulated upstream for every platform.
 
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,17 +13,17 @@ import { newSecret } from "../../lib/secret.ts";
 export interface Demo {
   readonly catalog: Catalog;
   readonly secrets: Readonly<Record<Platform, string>>;
-  /** Returns where its ledger is; null: nothing stands in it, and its folder is gone. */
+  /** Returns the path of its ledger, or null if that was empty and has been removed. */
   stop(): string | null;
 }
 
-/** Between two events of a simulated stream: quick, but seen to stream. */
-const PACE_MS = 40;
+/** Between two events of a simulated stream: short, but visible. */
+const EVENT_GAP_MS = 40;
 
 export function startDemo(): Demo {
   const upstreams = PLATFORMS.map((platform) => ({
     platform,
-    ...startDemoUpstream({ platform, paceMs: PACE_MS, records: false }),
+    ...startDemoUpstream({ platform, paceMs: EVENT_GAP_MS, records: false }),
   }));
   const secrets = forEachPlatform(() => newSecret());
   const folder = mkdtempSync(join(tmpdir(), "gateway-demo-"));
@@ -57,7 +57,7 @@ export function startDemo(): Demo {
   return { catalog, secrets, stop };
 }
 
-/** A line that can be pasted for each endpoint. */
+/** One line to paste for each endpoint. */
 export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
   const posts = PLATFORMS.flatMap((platform) => {
     const { keyHeader, posts: calls } = PLATFORM_ROWS[platform].demo;

@@ -14,7 +14,8 @@ import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
 import { isObject } from "../../lib/json/json.ts";
 import { refuseOverwrite, writeNew } from "./init-run.ts";
 import type { ConfigFlags } from "../config-access.ts";
-import { askYes, canAsk, fail, formatTable, printJson, refuseUsage, tell } from "../terminal.ts";
+import { formatTable } from "../table.ts";
+import { askYes, canAsk, fail, printJson, refuseUsage, tell } from "../terminal.ts";
 import { formatCount, stripControls } from "../text.ts";
 
 export interface AdoptFlags extends ConfigFlags {
@@ -112,8 +113,7 @@ function makePathsAbsolute(tree: unknown, from: string, { ledger }: Catalog): Ed
 }
 
 function makePathAbsolute(path: Path, written: unknown, from: string): Edit[] {
-  if (typeof written !== "string" || isAbsolute(String(expandTree(written, process.env, "keep").tree)))
-    return [];
+  if (typeof written !== "string" || isAbsolute(String(expandTree(written, process.env).tree))) return [];
   if (written.includes("${")) {
     const setting = path.join(".");
     return fail(

@@ -2,13 +2,14 @@
 
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { listReferences } from "../../config/expand.ts";
 import { readConfigText } from "../../config/file.ts";
 import { configHome } from "../../config/find.ts";
 import { replaceFile, requireOwn } from "../../lib/own-file.ts";
 import { quoteWord } from "../../lib/shell-word.ts";
 import { type ConfigFlags, describe, openConfig } from "../config-access.ts";
+import { findOwnCommand } from "../tools/background.ts";
 import { LABEL, MARK, UNIT_NAME, type ServiceSpec, writeAgent, writeUnit } from "./service-unit.ts";
 import { fail, print, printJson, tell } from "../terminal.ts";
 
@@ -127,12 +128,6 @@ function warnOfMissingVariables({ configPath, envPath }: ServiceSpec): void {
     `The service does not see your shell's variables. Put ${missing.join(", ")} into ${envPath} ` +
       "as NAME=value lines (chmod 600).",
   );
-}
-
-/** The executable; when running from source, the runtime and the source file. */
-function findOwnCommand(): string[] {
-  const isCompiled = /^(\/\$bunfs\/|[A-Z]:[/\\]~BUN[/\\])/.test(Bun.main);
-  return isCompiled ? [process.execPath] : [process.execPath, resolve(Bun.main)];
 }
 
 export function uninstallUnit(): void {

@@ -1,7 +1,7 @@
 // From the words and flags of `gateway env` and `gateway run` to the tool, the gateway's address and a key.
 
 import { z } from "zod";
-import type { Catalog, Group } from "../../config/catalog.ts";
+import type { Catalog } from "../../config/catalog.ts";
 import { type Loaded, loadConfig } from "../../config/file.ts";
 import { findConfig } from "../../config/find.ts";
 import { suggestNearest } from "../../config/nearest.ts";
@@ -9,10 +9,12 @@ import { readHttpUrl } from "../../config/scalars.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { tryGateway } from "../control.ts";
+import { fetchModelNames, listConfiguredModels } from "./model-names.ts";
 import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
 import { type ConfigFlags, describe, refuseUnknown } from "../config-access.ts";
 import { askSecret, canAsk, fail, readAll, refuseUsage } from "../terminal.ts";
-import { type Connection, type Tool, TOOLS } from "./tools.ts";
+import type { Connection, Tool } from "./tool.ts";
+import { TOOLS } from "./tools.ts";
 
 export interface ToolFlags extends ConfigFlags, KeyFlags {
   readonly url?: string;
@@ -23,8 +25,6 @@ export interface ToolConnection {
   readonly connection: Connection;
   /** Null for a gateway elsewhere, whose keys are not known here. */
   readonly key: ToolKey | null;
-  /** Whether a gateway with this config answers; null for a gateway elsewhere. */
-  readonly running: boolean | null;
 }
 
 export function findTool(name: string): Tool {
@@ -43,26 +43,54 @@ export function splitWords(words: readonly string[]): { tool: Tool; key: string 
   return swapped === undefined ? { tool: findTool(first), key: second } : { tool: swapped, key: first };
 }
 
-export async function connect(tool: Tool, word: string | null, flags: ToolFlags): Promise<ToolConnection> {
+export interface ConnectOptions {
+  /** Whether a tool without a key gets one of its own. */
+  readonly owns: boolean;
+  /** Called when no gateway with this config answers. Returns the address of one that it has started, or null. */
+  readonly onAbsent?: (loaded: Loaded) => Promise<Address | null>;
+}
+
+export async function connect(
+  tool: Tool,
+  word: string | null,
+  flags: ToolFlags,
+  { owns, onAbsent }: ConnectOptions,
+): Promise<ToolConnection> {
   const loaded = openConfigIfAny(flags);
   const given = await readSecretFromStdin(readWord(word, flags, loaded?.catalog));
   if (loaded === null) return connectElsewhere(tool, given);
   const { catalog, path } = loaded;
-  const elsewhere = flags.url !== undefined;
-  if (elsewhere && !isKnown(given, catalog)) return connectElsewhere(tool, given);
-  const address = elsewhere ? null : await findRunningAddress(catalog);
+  if (flags.url !== undefined && !isKnown(given, catalog)) return connectElsewhere(tool, given);
+  const address = flags.url === undefined ? await findOrStart(loaded, onAbsent) : null;
   const base = readUrl(flags.url) ?? formatBase(address ?? catalog.listen);
-  const key = await chooseKey(tool, given, { catalog, path, now: new Date() });
+  const key = await chooseKey(tool, given, { catalog, path, now: new Date(), owns });
+  if (key.isNew && address !== null) await waitUntilKeyIsKnown(key.name, catalog);
   const { relayPrefix } = catalog;
-  const { platform } = key.group;
-  const connection = {
-    base,
-    relayPrefix,
-    platform,
-    secret: key.secret,
-    models: listConfiguredModels(key.group),
-  };
-  return { tool, connection, key, running: elsewhere ? null : address !== null };
+  const target = { base, relayPrefix, platform: key.group.platform, secret: key.secret };
+  const models = (await fetchModels(tool, target)) ?? listConfiguredModels(key.group);
+  return { tool, connection: { ...target, models }, key };
+}
+
+async function findOrStart(loaded: Loaded, onAbsent: ConnectOptions["onAbsent"]): Promise<Address | null> {
+  return (await findRunningAddress(loaded.catalog)) ?? (await onAbsent?.(loaded)) ?? null;
+}
+
+/** Null where they are not needed or not known. */
+async function fetchModels(tool: Tool, target: Omit<Connection, "models">): Promise<string[] | null> {
+  return tool.needsModels === true ? fetchModelNames(target) : null;
+}
+
+const spendSchema = z.object({ spend: z.object({ by_key: z.record(z.string(), z.unknown()) }) });
+const KEY_RELOAD_WAIT_MS = 3000;
+
+/** A running gateway refuses the new key until it has reloaded its config. */
+async function waitUntilKeyIsKnown(key: string, { ledger }: Catalog): Promise<void> {
+  const deadline = performance.now() + KEY_RELOAD_WAIT_MS;
+  while (performance.now() < deadline) {
+    const state = spendSchema.safeParse(await tryGateway({ ledgerPath: ledger.path }, "GET", "/state"));
+    if (!state.success || Object.hasOwn(state.data.spend.by_key, key)) return;
+    await Bun.sleep(50);
+  }
 }
 
 /** An address and a secret are enough without a config. */
@@ -101,18 +129,18 @@ function isKnown({ secret }: ToolFlags, { keysBySha256 }: Catalog): boolean {
 }
 
 /** The key is unknown here: this assumes that it is for the tool's own platform. */
-function connectElsewhere(tool: Tool, flags: ToolFlags): ToolConnection {
+async function connectElsewhere(tool: Tool, flags: ToolFlags): Promise<ToolConnection> {
   const secret = flags.secret ?? process.env["GATEWAY_KEY"] ?? "";
   const [platform] = tool.platforms;
   if (secret === "" || platform === undefined || flags.new === true) {
     return refuseUsage("Without a config file, give the key's secret with --secret or GATEWAY_KEY.");
   }
   const base = readUrl(flags.url) ?? fail("--url is missing.");
+  const target = { base, relayPrefix: DEFAULT_RELAY_PREFIX, platform, secret };
   return {
     tool,
-    connection: { base, relayPrefix: DEFAULT_RELAY_PREFIX, platform, secret, models: [] },
+    connection: { ...target, models: (await fetchModels(tool, target)) ?? [] },
     key: null,
-    running: null,
   };
 }
 
@@ -127,10 +155,10 @@ function readUrl(text: string | undefined): string | null {
 
 const runningSchema = z.object({ address: z.object({ host: z.string(), port: z.number() }) });
 
-type Address = z.infer<typeof runningSchema>["address"];
+export type Address = z.infer<typeof runningSchema>["address"];
 
 /** Where the running gateway listens, which `serve --port` may have changed. Null when none runs. */
-async function findRunningAddress(catalog: Catalog): Promise<Address | null> {
+export async function findRunningAddress(catalog: Catalog): Promise<Address | null> {
   if (process.platform === "win32") return null;
   try {
     const state = await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state");
@@ -150,13 +178,4 @@ export function formatBase({ host, port }: Address): string {
   }
   const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return `http://${reached.includes(":") && !reached.startsWith("[") ? `[${reached}]` : reached}:${port}`;
-}
-
-/** The models that the config names. A tool knows its platform's own models by itself. */
-function listConfiguredModels({ channels }: Group): string[] {
-  const names = channels.flatMap(({ aliases, models }) => [
-    ...aliases.keys(),
-    ...(models ?? []).filter((model) => !model.includes("*")),
-  ]);
-  return [...new Set(names)];
 }

@@ -14,7 +14,7 @@ export interface EnvFlags extends ToolFlags {
 
 export async function printEnv(words: readonly string[], flags: EnvFlags): Promise<void> {
   const { tool, key } = splitWords(words);
-  const connected = await connect(tool, key, flags);
+  const connected = await connect(tool, key, flags, { owns: false });
   const setting = prepare(tool, connected.connection, process.env);
   const conflict = tool.overlay?.find(process.env, setting) ?? null;
   const file = conflict === null ? null : { path: conflict.path, content: conflict.content };

@@ -9,7 +9,7 @@ const KEY_OPTIONS: ReadonlyArray<readonly [flags: string, description: string]> 
   ["--key <name>", "the key's name; with --new, the new key's"],
   ["--secret <secret>", "the key's secret, - for stdin (default: GATEWAY_KEY)"],
   ["--new", "create a key for this tool"],
-  ["--group <group>", "with --new: the group of the new key"],
+  ["--group <group>", "the group of the tool's own or new key"],
   ["--url <url>", "the gateway's address, if it differs from the config"],
   ["--config <file>", "the config file"],
 ];

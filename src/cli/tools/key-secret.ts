@@ -1,13 +1,17 @@
-// Chooses a tool's key. The config holds only hashes, so the secret comes from the user or from a new key.
+// Chooses a tool's key. The config usually holds only hashes, so the secret comes from the user, from the file of the
+// tools' own keys, or from a new key.
 
 import { adviseRotation } from "../../config/advice.ts";
 import { type Catalog, type Group, type Key, isGroupOpen } from "../../config/catalog.ts";
-import { type Edit, editConfig } from "../../config/edit.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { listSelectable, requireSelectable } from "../keys/group-choice.ts";
+import { readPlainSecret } from "../keys/plain-secret.ts";
+import { findStoredSecret, listToolKeys, storeToolSecret } from "../keys/tool-secrets.ts";
 import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../config-access.ts";
 import { askOne, askSecret, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
-import type { Tool } from "./tools.ts";
+import type { Tool } from "./tool.ts";
 
 export interface KeyFlags {
   readonly key?: string;
@@ -22,6 +26,8 @@ export interface KeyContext {
   /** The config file. */
   readonly path: string;
   readonly now: Date;
+  /** Whether a tool without a key gets one of its own, whose secret is stored for the next time. */
+  readonly owns: boolean;
 }
 
 export interface ToolKey {
@@ -31,19 +37,56 @@ export interface ToolKey {
   readonly isNew: boolean;
 }
 
-/** In this order: a given secret, a new key, GATEWAY_KEY, a prompt. */
+/** In this order: a new key, a given secret, a named key, GATEWAY_KEY, the tool's own key, a prompt. */
 export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
   if (flags.new === true) {
     if (flags.secret !== undefined) refuseUsage("--new and --secret exclude each other.");
-    return makeKey(tool, flags, context);
+    return createKey(tool, flags, context);
   }
-  if (flags.group !== undefined) refuseUsage("--group needs --new: an existing key has its group.");
+  requireGroupUse(flags, context);
   if (flags.key !== undefined) requireUsable(findKey(context.catalog, flags.key).key, tool, context);
-  if (flags.secret !== undefined)
-    return findKeyOfSecret({ secret: flags.secret, what: "That secret" }, tool, flags, context);
-  const known = process.env["GATEWAY_KEY"] ?? "";
-  if (known !== "")
-    return findKeyOfSecret({ secret: known, what: "The secret in GATEWAY_KEY" }, tool, flags, context);
+  const given = findGivenSecret(flags, context);
+  if (given !== null) return findKeyOfSecret(given, tool, flags, context);
+  if (flags.key !== undefined) return askForKey(tool, flags, context);
+  const own = findOwnKey(tool, flags.group, context);
+  if (own !== null) return own;
+  return context.owns ? createKey(tool, flags, context) : askForKey(tool, flags, context);
+}
+
+function findGivenSecret({ secret, key, group }: KeyFlags, context: KeyContext): GivenSecret | null {
+  if (secret !== undefined) return { secret, what: "That secret" };
+  const known = key === undefined ? null : findKnownSecret(key, context);
+  if (known !== null) return { secret: known, what: "That secret" };
+  const variable = group === undefined ? (process.env["GATEWAY_KEY"] ?? "") : "";
+  return variable === "" ? null : { secret: variable, what: "The secret in GATEWAY_KEY" };
+}
+
+function requireGroupUse({ group, key, secret }: KeyFlags, { owns }: KeyContext): void {
+  if (group === undefined) return;
+  if (!owns) refuseUsage("--group needs --new: an existing key has its group.");
+  if (key !== undefined || secret !== undefined)
+    refuseUsage("--group chooses the group of the tool's own key: it excludes --key and --secret.");
+}
+
+/** Where the config holds the secret itself, or `gateway run` has stored it. */
+function findKnownSecret(name: string, { catalog, path }: KeyContext): string | null {
+  const { key } = findKey(catalog, name);
+  return readPlainSecret(key, path) ?? findStoredSecret(name, path, catalog);
+}
+
+/** Null when the tool has none yet. Fails when it has keys, but none of them can be used now. */
+function findOwnKey(tool: Tool, group: string | undefined, context: KeyContext): ToolKey | null {
+  const fitting = listToolKeys(tool.name, context.path, context.catalog).filter(
+    ({ key }) =>
+      tool.platforms.includes(key.group.platform) && (group === undefined || key.group.name === group),
+  );
+  const found = fitting.find(({ key }) => isUsable(key, context.now)) ?? fitting[0];
+  if (found === undefined) return null;
+  requireUsable(found.key, tool, context);
+  return { name: found.key.name, group: found.key.group, secret: found.secret, isNew: false };
+}
+
+async function askForKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
   if (!canAsk()) return refuseUsage(explainMissing(tool, flags, context));
   const way = await askOne(`Key for ${tool.title}`, [
     { value: "new", label: "a new key" },
@@ -52,13 +95,9 @@ export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext
       label: `${flags.key === undefined ? "an existing key" : `"${flags.key}"`}: paste its secret`,
     },
   ]);
-  if (way === "new") return makeKey(tool, flags.key === undefined ? flags : {}, context);
-  return findKeyOfSecret(
-    { secret: await askSecret({ message: "The key's secret" }), what: "That secret" },
-    tool,
-    flags,
-    context,
-  );
+  if (way === "new") return createKey(tool, flags.key === undefined ? flags : {}, context);
+  const secret = await askSecret({ message: "The key's secret" });
+  return findKeyOfSecret({ secret, what: "That secret" }, tool, flags, context);
 }
 
 interface GivenSecret {
@@ -98,6 +137,10 @@ function requireUsable(key: Key, tool: Tool, context: KeyContext): void {
   if (!isGroupOpen(group, context.now)) requireSelectable(context.catalog, group.name, context.now);
 }
 
+function isUsable({ group, disabled, expires }: Key, now: Date): boolean {
+  return isGroupOpen(group, now) && !disabled && (expires === null || expires > now);
+}
+
 function explainMissing(tool: Tool, flags: KeyFlags, context: KeyContext): string {
   const whose = flags.key === undefined ? "a key" : `the key "${flags.key}"`;
   const fitting = flags.key === undefined ? ` ${suggestKeys(tool, context)}` : "";
@@ -115,11 +158,7 @@ const MAX_NAMES_SHOWN = 8;
 
 function suggestKeys(tool: Tool, { catalog, now }: KeyContext): string {
   const keys = [...catalog.keys.values()].filter(
-    ({ group, disabled, expires }) =>
-      tool.platforms.includes(group.platform) &&
-      isGroupOpen(group, now) &&
-      !disabled &&
-      (expires === null || expires > now),
+    (key) => tool.platforms.includes(key.group.platform) && isUsable(key, now),
   );
   const more = keys.length > MAX_NAMES_SHOWN ? ` and ${keys.length - MAX_NAMES_SHOWN} more` : "";
   const named = keys.slice(0, MAX_NAMES_SHOWN).map((key) => key.name);
@@ -133,26 +172,38 @@ function listFittingGroups(tool: Tool, catalog: Catalog, now: Date): Group[] {
   return listSelectable(catalog, now).filter((group) => tool.platforms.includes(group.platform));
 }
 
-async function makeKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
-  const { catalog, path, now } = context;
-  const name = flags.key ?? findFreeName(tool.name, catalog);
-  const complaint = checkKeyName(name, catalog);
-  if (complaint !== undefined) fail(complaint);
+async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
+  const { catalog, path, now, owns } = context;
+  if (flags.key !== undefined) requireFreeName(flags.key, catalog);
   const group = await chooseFittingGroup(tool, flags.group, catalog, now);
   const secret = newSecret();
+  let created = "";
+  let rival: ToolKey | null = null;
   await editConfig(path, process.env, (current): Edit[] => {
-    const taken = checkKeyName(name, current);
-    if (taken !== undefined) fail(taken);
+    // Another `run` may have created the key while this one waited for the lock.
+    rival =
+      owns && flags.new !== true ? findOwnKey(tool, group.name, { ...context, catalog: current }) : null;
+    if (rival !== null) return [];
+    created = flags.key ?? findFreeName(tool.name, current);
+    requireFreeName(created, current);
     const value = {
-      name,
+      name: created,
       group: requireSelectable(current, group.name, now).name,
       secret_sha256: sha256Hex(secret),
       created: formatMoment(now),
     };
+    // First the secret, then its hash: a crash in between leaves no key that nobody can use.
+    if (owns) storeToolSecret({ tool: tool.name, key: created, secret }, path);
     return [{ kind: "append", path: ["keys"], values: [value] }];
   });
-  tell(`Created the key "${name}" in the group ${group.name} (${describeGroup(group)}).`);
-  return { name, group, secret, isNew: true };
+  if (rival !== null) return rival;
+  tell(`Created the key "${created}" in the group ${group.name} (${describeGroup(group)}).`);
+  return { name: created, group, secret, isNew: true };
+}
+
+function requireFreeName(name: string, catalog: Catalog): void {
+  const complaint = checkKeyName(name, catalog);
+  if (complaint !== undefined) fail(complaint);
 }
 
 async function chooseFittingGroup(

@@ -4,7 +4,7 @@ import type { Environment } from "../../config/expand.ts";
 import { listUnset } from "./misleading.ts";
 import { exemptGateway } from "./no-proxy.ts";
 import type { ToolEnvironment } from "./overlay.ts";
-import type { Connection, Tool } from "./tools.ts";
+import type { Connection, Tool } from "./tool.ts";
 
 export function prepare(tool: Tool, connection: Connection, env: Environment): ToolEnvironment {
   const setting = tool.connect(connection);

@@ -3,14 +3,21 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { z } from "zod";
+import { offerStart } from "./background.ts";
 import { connect, findTool, type ToolFlags } from "./connection.ts";
-import { tryGateway } from "../control.ts";
-import { openConfig } from "../config-access.ts";
+import { agreeToMeteredBilling } from "./logins.ts";
 import type { ToolEnvironment } from "./overlay.ts";
 import { prepare } from "./prepare.ts";
-import { fail, refuseUsage, tell } from "../terminal.ts";
-import type { Tool } from "./tools.ts";
+import { printTable } from "../table.ts";
+import { fail, printJson, refuseUsage } from "../terminal.ts";
+import type { Tool } from "./tool.ts";
+import { TOOLS } from "./tools.ts";
+
+export interface RunFlags extends ToolFlags {
+  readonly yes?: true;
+  readonly list?: true;
+  readonly json?: true;
+}
 
 interface Program {
   readonly program: string;
@@ -18,16 +25,48 @@ interface Program {
 }
 
 /** Returns the tool's exit status, with 128 + N for signal N, as shells do. */
-export async function runTool(name: string, words: readonly string[], flags: ToolFlags): Promise<number> {
+export async function runTool(
+  name: string | undefined,
+  words: readonly string[],
+  flags: RunFlags,
+): Promise<number> {
+  if (flags.list === true) return showTools(flags);
+  if (name === undefined) return refuseUsage("Name a tool. `gateway run --list` shows them.");
   const tool = findTool(name);
-  const start = findProgram(tool, words);
-  const connected = await connect(tool, null, flags);
-  if (connected.running === false) {
-    tell("No gateway is running for this config: start it with `gateway serve`, or the tool finds nothing.");
-  }
-  if (connected.key?.isNew === true && connected.running === true)
-    await waitUntilKeyIsKnown(connected.key.name, flags);
-  return startTool(tool, prepare(tool, connected.connection, process.env), start);
+  // Scripts may still use the `--` that version 0.1 needed.
+  const start = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
+  await agreeToMeteredBilling(tool, flags.yes === true, process.env);
+  const { connection } = await connect(tool, null, flags, { owns: true, onAbsent: offerStart });
+  return startTool(tool, prepare(tool, connection, process.env), start);
+}
+
+/** `gateway run --list`. */
+function showTools(flags: RunFlags): number {
+  const rows = [...TOOLS.values()].map(({ name, title, program, platforms }) => ({
+    name,
+    title,
+    platforms,
+    program: program?.name ?? null,
+    path: program === null ? null : Bun.which(program.name),
+    install: program?.install ?? null,
+  }));
+  if (flags.json === true) printJson(rows);
+  else
+    printTable(
+      [
+        { title: "TOOL" },
+        { title: "NAME", spare: 2 },
+        { title: "PLATFORMS", spare: 1 },
+        { title: "INSTALLED", least: 20 },
+      ],
+      rows.map(({ name, title, platforms, program, path, install }) => [
+        name,
+        title,
+        platforms.join(", "),
+        program === null ? "a library: name the command that uses it" : (path ?? `no: ${install}`),
+      ]),
+    );
+  return 0;
 }
 
 async function startTool(tool: Tool, setting: ToolEnvironment, { program, args }: Program): Promise<number> {
@@ -48,7 +87,7 @@ function findProgram(tool: Tool, args: readonly string[]): Program {
   const [first, ...rest] = args;
   if (tool.program === null && first === undefined) {
     return refuseUsage(
-      `${tool.title} is a library: name the command that uses it, as in \`gateway run ${tool.name} -- python app.py\`.`,
+      `${tool.title} is a library: name the command that uses it, as in \`gateway run ${tool.name} python app.py\`.`,
     );
   }
   const name = tool.program?.name ?? first ?? "";
@@ -62,22 +101,6 @@ function findProgram(tool: Tool, args: readonly string[]): Program {
 
 function omitVariables(env: NodeJS.ProcessEnv, names: readonly string[]): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !names.includes(name)));
-}
-
-const spendSchema = z.object({ spend: z.object({ by_key: z.record(z.string(), z.unknown()) }) });
-const KEY_RELOAD_WAIT_MS = 3000;
-
-/** A running gateway refuses the new key until it has reloaded its config. */
-async function waitUntilKeyIsKnown(key: string, flags: ToolFlags): Promise<void> {
-  const { catalog } = openConfig(flags);
-  const deadline = performance.now() + KEY_RELOAD_WAIT_MS;
-  while (performance.now() < deadline) {
-    const state = spendSchema.safeParse(
-      await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state"),
-    );
-    if (!state.success || Object.hasOwn(state.data.spend.by_key, key)) return;
-    await Bun.sleep(50);
-  }
 }
 
 /** The terminal sends these to the whole process group, so that the tool gets them anyway. */

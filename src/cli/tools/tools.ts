@@ -1,44 +1,11 @@
 // The tools that can use the gateway, and the settings that each needs, tested with the released tools. connection.ts
 // finds the key and the address; env and run pass the settings to the tool.
 
-import { type Platform, PLATFORMS } from "../../config/schema.ts";
-import { PLATFORM_ROWS, readPathPrefix, type ToolName } from "../../dialects/platforms.ts";
 import { claudeOverlay } from "./claude.ts";
 import { geminiOverlay } from "./gemini.ts";
 import { MISLEADING } from "./misleading.ts";
-import type { Overlay, ToolSettings } from "./overlay.ts";
-
-export interface Connection {
-  /** Without a trailing slash. */
-  readonly base: string;
-  readonly relayPrefix: string;
-  readonly platform: Platform;
-  readonly secret: string;
-  /** Models that only this gateway knows, such as aliases. */
-  readonly models: readonly string[];
-}
-
-export interface Tool {
-  readonly name: ToolName;
-  readonly title: string;
-  /** Null for a library: the user names the command that uses it. */
-  readonly program: { readonly name: string; readonly install: string } | null;
-  readonly platforms: readonly Platform[];
-  /** Variables that make the tool bypass the gateway, or give it another credential. */
-  readonly misleading: readonly string[];
-  /** For tools that need files as well as variables. */
-  readonly overlay?: Overlay;
-  connect(connection: Connection): ToolSettings;
-}
-
-/** The base of the tool's own paths. */
-function rootOf({ base, platform, relayPrefix }: Connection): string {
-  return base + readPathPrefix(platform, relayPrefix);
-}
-
-function listPlatforms(tool: ToolName): readonly Platform[] {
-  return PLATFORMS.filter((platform) => PLATFORM_ROWS[platform].tools.includes(tool));
-}
+import { opencode } from "./opencode.ts";
+import { listPlatforms, rootOf, type Tool } from "./tool.ts";
 
 const claude: Tool = {
   name: "claude",
@@ -96,49 +63,6 @@ const gemini: Tool = {
     args: [],
   }),
 };
-
-const opencode: Tool = {
-  name: "opencode",
-  title: "opencode",
-  program: { name: "opencode", install: "npm install -g opencode-ai" },
-  platforms: listPlatforms("opencode"),
-  misleading: MISLEADING.opencode,
-  // The providers have opencode's own names, so that it knows their models. All others are off: it would use one of
-  // them for titles and summaries. The empty model lets it choose when the user's own choice is of another provider.
-  connect: (connection) => {
-    const provider = Object.fromEntries(
-      PLATFORM_ROWS[connection.platform].makers.map(({ name: id, version }) => [
-        id,
-        {
-          options: { baseURL: `${rootOf(connection)}/${version}`, apiKey: connection.secret },
-          models: nameModels(connection, id),
-        },
-      ]),
-    );
-    const config = {
-      model: "",
-      small_model: "",
-      enabled_providers: Object.keys(provider),
-      disabled_providers: [],
-      provider,
-    };
-    return {
-      // If the user has signed in to ChatGPT, one of its own plugins sends every request there, regardless of the
-      // provider's address. The other default plugins do not affect these providers.
-      env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config), OPENCODE_DISABLE_DEFAULT_PLUGINS: "1" },
-      args: [],
-    };
-  },
-};
-
-/** Where a platform serves several makers, a name goes to the one whose family it looks like. */
-function nameModels({ platform, models }: Connection, provider: string): Record<string, object> {
-  const own = models.filter(
-    (model) =>
-      PLATFORM_ROWS[platform].makers.length === 1 || /gemini|gemma/i.test(model) === (provider === "google"),
-  );
-  return Object.fromEntries(own.map((model) => [model, {}]));
-}
 
 const openai: Tool = {
   name: "openai",

@@ -1,22 +1,24 @@
 // Tries the channels in their order until one responds. This ends before the first byte of a response reaches the
 // client; delivery/relay.ts does the rest.
 
-import { UpstreamFault } from "../../lib/http1/types.ts";
-import { type ChannelResponse, readErrorBody } from "../upstream/answer.ts";
+import { UpstreamFault, type UpstreamResponse } from "../../lib/http1/types.ts";
+import { type ChannelResponse, readErrorBody, repeatResponse } from "../upstream/answer.ts";
 import type { Bill } from "../bill/bill.ts";
 import type { Job } from "../upstream/job.ts";
 import { forward } from "./forward.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import { readStreamHead } from "../upstream/stream-head.ts";
-import { redactError, redactFailure } from "../upstream/redact.ts";
+import { redactErrorBody, redactFailure, redactFields } from "../upstream/redact.ts";
 import {
   blame,
   describeFailure,
   type Failure,
+  isForClient,
   isShortage,
   mayBlameChannel,
   readFailure,
+  type RefusedResponse,
 } from "../upstream/failure-rules.ts";
 
 type FailedAttempt =
@@ -61,15 +63,27 @@ export async function failover(job: Job, bill: Bill, gateway: Gateway): Promise<
     last = result;
     if (endsJob(result.failure)) break;
   }
-  if (last === null) throw channels.explainNone(bill.match, gateway.now());
-  return concludeFailure(last);
+  return last === null ? repeatFailure(job, bill, gateway) : concludeFailure(last);
 }
 
 /** All channels failed. The client gets the last response, or an error of the gateway. */
 function concludeFailure(last: FailedAttempt): ChannelResponse {
   if (last.failure === null) return last.answer;
-  if (last.answer?.response.status === 429) return last.answer;
-  throw describeFailure(last.failure);
+  const { failure, answer } = last;
+  if (answer !== null && failure.kind === "status" && isForClient(failure)) return answer;
+  throw describeFailure(failure);
+}
+
+/** No channel can be tried now. If there is only one, the client gets its last error again, with the remaining time. */
+function repeatFailure(job: Job, bill: Bill, { channels, now }: Gateway): ChannelResponse {
+  const [candidate] = bill.match.candidates;
+  const only = channels.findOnlyFailure(bill.match, now());
+  if (only?.failure.kind !== "status" || candidate === undefined)
+    throw channels.explainNone(bill.match, now());
+  const { failure, waitMs } = only;
+  if (!isForClient(failure)) throw describeFailure({ ...failure, waitMs });
+  if (failure.response?.dialect !== job.dialect.name) throw channels.explainNone(bill.match, now());
+  return repeatResponse(failure.response, candidate, waitMs);
 }
 
 /** Nothing more is sent if the client has disconnected or the upstream had begun to respond. */
@@ -136,11 +150,33 @@ async function readRefusal(
   const { channel } = candidate;
   const { response } = answer;
   bill.attempts.push({ channel: channel.name, status: response.status });
-  const whole = redactError(await readErrorBody(response, attempt.leftMs), channel);
+  const whole = redactErrorBody(await readErrorBody(response, attempt.leftMs), channel);
   const read = readFailure(channel.name, response, whole, gateway.now());
-  const failure = read && redactFailure(read, channel);
+  const failure = read && {
+    ...redactFailure(read, channel),
+    response: keepResponse(attempt, response, whole),
+  };
   const refusal = { ...answer, whole };
   return failure !== null || mayBeStoredElsewhere(attempt, refusal) ? { failure, answer: refusal } : refusal;
+}
+
+/** Clients decide about retries by these, by the status and by the body. */
+const REPEATED_FIELDS = new Set(["content-type", "x-should-retry"]);
+const MAX_REPEATED_BYTES = 16 * 1024;
+
+function keepResponse(
+  { job, candidate }: Attempt,
+  { status, fields }: UpstreamResponse,
+  body: Uint8Array,
+): RefusedResponse | null {
+  if (body.length > MAX_REPEATED_BYTES) return null;
+  const repeated = fields.filter(([name]) => REPEATED_FIELDS.has(name));
+  return {
+    status,
+    dialect: job.dialect.name,
+    fields: redactFields(repeated, candidate.channel, status),
+    body,
+  };
 }
 
 /** Stored responses are known only to the channel that made them. */

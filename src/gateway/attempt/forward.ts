@@ -50,7 +50,7 @@ function buildRequest(
   const { vendor } = gateway.catalog;
   const body = renameModel(job, candidate);
   const keepEncoding = request.encoded && body === request.bytes;
-  const fields = requestFields(call.exchange.fields, { vendor, keepEncoding });
+  const fields = requestFields(call.exchange.fields, keepEncoding);
   fields.push(dialect.sign(channel.credential, vendor), ...markHop(call.exchange, origin));
   return {
     origin,

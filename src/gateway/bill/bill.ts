@@ -5,11 +5,11 @@ import type { Intent } from "../../billing/ledger/journal.ts";
 import type { Admission } from "../../billing/limits.ts";
 import { type Overrides, sellerOf } from "../../billing/prices.ts";
 import { reserve } from "../../billing/reserve.ts";
-import type { Limits } from "../../config/catalog.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Match } from "../intake/match.ts";
+import { hasUsdLimit } from "../intake/one-model.ts";
 
 /** A type and not an interface, so that it is assignable to a ledger line's record. */
 export type AttemptRecord = {
@@ -118,7 +118,7 @@ function admit(
   const { key, group } = match;
   const now = gateway.now();
   const worst =
-    plain === null || !(isLimited(key.limits) || isLimited(group.limits))
+    plain === null || !(hasUsdLimit(key.limits) || hasUsdLimit(group.limits))
       ? null
       : reserve({
           body: plain,
@@ -131,8 +131,4 @@ function admit(
           at: new Date(now),
         });
   return gateway.gate.admit(key, now, worst);
-}
-
-function isLimited({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
-  return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;
 }

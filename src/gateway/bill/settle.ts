@@ -29,7 +29,7 @@ export interface Ending {
 export interface ClosedBill {
   readonly bill: Bill;
   readonly ending: Ending;
-  /** Null if nothing is billed. */
+  /** Null if nothing is billed, or nothing was sent. */
   readonly draft: LineDraft | null;
 }
 
@@ -41,12 +41,14 @@ export function settle(bill: Bill, ending: Ending, gateway: Gateway): void {
 /** Computes the charge. The caller must call `recordBill` afterwards, whatever happens in between. */
 export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedBill {
   bill.settled = true;
-  return { bill, ending, draft: bill.open ? draftLine(bill, ending, gateway) : null };
+  const hasLine = bill.open && bill.attempts.some(mayHaveArrived);
+  return { bill, ending, draft: hasLine ? draftLine(bill, ending, gateway) : null };
 }
 
 export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway): void {
   const { status, outcome, problem } = ending;
   if (draft !== null) gateway.ledger.append(draft);
+  else if (bill.open) gateway.ledger.discard(bill.call.id);
   const line = ending.reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
   bill.release();
   const usage = line?.usage ?? null;
@@ -79,16 +81,7 @@ export function settleFailure(bill: Bill, error: GatewayError, gateway: Gateway)
   if (bill.settled) return;
   const outcome = error.code === "client_gone" ? describeLeaving(gateway.halt) : "upstream_error";
   const { status, message: problem } = error;
-  const arrived = bill.attempts.filter(mayHaveArrived);
-  if (bill.open && arrived.length === 0) {
-    bill.settled = true;
-    gateway.ledger.discard(bill.call.id);
-    bill.release();
-    reportFinished(bill, { status, outcome, problem, usage: null, chargeUsd: null }, gateway);
-    return;
-  }
-  const upstreamStatus = arrived.every(isRefusal) ? status : null;
-  settle(bill, { outcome, status, upstreamStatus, reading: null, problem }, gateway);
+  settle(bill, { outcome, status, upstreamStatus: status, reading: null, problem }, gateway);
 }
 
 const NEVER_SENT = new Set(["connect", "connect_timeout", "shortage", "tls", "withdrawn"]);
@@ -106,12 +99,18 @@ function mayBePaid(attempt: AttemptRecord): boolean {
   return mayHaveArrived(attempt) && !isRefusal(attempt);
 }
 
+/** A refusal costs nothing, unless another upstream may have worked on the request before. */
+function judgeStatus({ attempts }: Bill, { upstreamStatus }: Ending): number | null {
+  const isRefused = upstreamStatus !== null && upstreamStatus >= 400;
+  return isRefused && attempts.some(mayBePaid) ? null : upstreamStatus;
+}
+
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
   const { call, match } = bill;
-  const { reading, outcome, status, upstreamStatus } = ending;
+  const { reading, outcome, status } = ending;
   const assessment = assess({
     outcome,
-    status: upstreamStatus,
+    status: judgeStatus(bill, ending),
     reading,
     streamed: bill.stream,
     estimatedInput: bill.estimatedInput,

@@ -10,6 +10,7 @@ import {
   type Admittance,
   admittanceOf,
   type ChannelMemory,
+  type Cooldown,
   createMemory,
   endTrial,
   noteAnswer,
@@ -56,6 +57,8 @@ export interface Channels {
   choose(source: ConversationSource, match: Match, now: number): Choice;
   /** The error for a request without a choice. It does not repeat what an upstream said to other clients. */
   explainNone(match: Match, now: number): GatewayError;
+  /** The failure that keeps the only channel of a match in cooldown, and how long; null if there is none. */
+  findOnlyFailure(match: Match, now: number): { failure: Failure; waitMs: number } | null;
   /** True if a request that chose this candidate may still be sent to it. */
   admits(candidate: Candidate, now: number): boolean;
   /** The request is about to be sent. */
@@ -140,12 +143,21 @@ class ChannelBook implements Channels {
       if (memory.disabled) return `"${channel.name}" is disabled`;
       const cooldown = cooldownOf(memory, model, now);
       if (cooldown === null) return `"${channel.name}" is being tried`;
-      soonest = Math.min(soonest, cooldown.untilIsGiven ? cooldown.until : cooldown.trialUntil);
+      soonest = Math.min(soonest, now + waitOf(cooldown, now));
       return `"${channel.name}" ${cooldown.brief}`;
     });
     const waitMs = Number.isFinite(soonest) ? soonest - now : 60_000;
     const text = `No channel of the group "${match.group.name}" is available now: ${reasons.join("; ")}. Try again in ${Math.max(1, Math.ceil(waitMs / 1000))} s; \`gateway channels\` shows their state.`;
     return new GatewayError("unavailable", text, { retryAfterSeconds: toRetryAfter(waitMs) });
+  }
+
+  findOnlyFailure({ candidates }: Match, now: number): { failure: Failure; waitMs: number } | null {
+    const [only, ...others] = candidates;
+    if (only === undefined || others.length > 0) return null;
+    const memory = this.#recall(only.channel);
+    const cooldown = memory.disabled ? null : cooldownOf(memory, only.model, now);
+    const failure = cooldown?.failure ?? null;
+    return failure === null || cooldown === null ? null : { failure, waitMs: waitOf(cooldown, now) };
   }
 
   reportStart({ channel, model }: Candidate, now: number): void {
@@ -268,6 +280,11 @@ class ChannelBook implements Channels {
     else if (BAD_STATES.has(before) && !BAD_STATES.has(state))
       notice("note", `channel "${channel.name}" is ${state} again`);
   }
+}
+
+/** How long no request may be sent. In a guessed cooldown, this ends when the running trial does. */
+function waitOf({ untilIsGiven, until, trialUntil }: Cooldown, now: number): number {
+  return (untilIsGiven ? until : trialUntil) - now;
 }
 
 function identify({ baseUrl, credential }: Channel): string {

@@ -23,6 +23,8 @@ export interface Cooldown {
   readonly afterBreaks: boolean;
   /** Failures in a row. */
   readonly strikes: number;
+  /** What happened last; null after a restart. */
+  readonly failure: Failure | null;
 }
 
 export interface ChannelMemory {
@@ -85,7 +87,6 @@ const MINUTE_MS = 60_000;
 const POLICIES: Record<Cause, Policy> = {
   credential: policy(true, "unavailable", 1, [5000, 5 * MINUTE_MS]),
   credit: policy(true, "unavailable", 1, [30_000, 10 * MINUTE_MS]),
-  forbidden: policy(false, "unavailable", 1, [30_000, 10 * MINUTE_MS]),
   unreachable: policy(true, "unavailable", 1, [1000, MINUTE_MS]),
   rate: policy(false, "resting", 1, [2000, MINUTE_MS]),
   overload: policy(false, "resting", 1, [1000, MINUTE_MS / 2]),
@@ -205,6 +206,7 @@ function createCooldown(rule: Policy, { failure, now, random }: FailureSeen, rep
     trialUntil: 0,
     afterBreaks: false,
     strikes: repeats + 1,
+    failure,
   };
 }
 

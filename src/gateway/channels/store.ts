@@ -119,7 +119,7 @@ function saveCooldown({ untilIsGiven, ...cooldown }: Cooldown): z.infer<typeof c
 }
 
 function restoreCooldown({ told, ...saved }: z.infer<typeof cooldownSchema>): Cooldown {
-  return { ...saved, untilIsGiven: told, trialUntil: 0, afterBreaks: false };
+  return { ...saved, untilIsGiven: told, trialUntil: 0, afterBreaks: false, failure: null };
 }
 
 function readSaved(path: string): Saved[] {

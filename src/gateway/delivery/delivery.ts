@@ -104,8 +104,11 @@ export function answerFields({ from: answer, job, streamed }: Delivery): Field[]
   return job.bridge === null ? fields : convertFields(fields, job.bridge, streamed && job.body.stream);
 }
 
+/** Fields that describe the upstream's bytes, which a bridge replaces. */
+const OF_BODY = new Set(["content-digest", "content-md5", "content-type", "digest", "etag", "repr-digest"]);
+
 function convertFields(fields: readonly Field[], { adjusted }: Bridge, streamed: boolean): Field[] {
-  const converted = fields.filter(([name]) => name !== "content-type");
+  const converted = fields.filter(([name]) => !OF_BODY.has(name));
   converted.push(["content-type", streamed ? "text/event-stream; charset=utf-8" : "application/json"]);
   if (adjusted.length > 0) converted.push(["x-gateway-adjusted", adjusted.join(", ")]);
   return converted;

@@ -17,7 +17,7 @@ import {
   type Delivery,
   showStream,
 } from "./delivery.ts";
-import { redactBody, redactError, redactText, StreamRedactor } from "../upstream/redact.ts";
+import { redactBody, redactErrorBody, redactText, StreamRedactor } from "../upstream/redact.ts";
 import { relayConverted } from "./relay-converted.ts";
 import { closeBill, recordBill, settle } from "../bill/settle.ts";
 
@@ -87,7 +87,7 @@ function settleCut(delivery: Delivery, fault: UpstreamFault | null): GatewayErro
 /** An upstream's error may quote pieces of the credential that it refuses. */
 function redactAnswer({ from: answer }: Delivery, body: Uint8Array): Uint8Array {
   const { channel } = answer.candidate;
-  return answer.response.status < 400 ? redactBody(body, channel) : redactError(body, channel);
+  return answer.response.status < 400 ? redactBody(body, channel) : redactErrorBody(body, channel);
 }
 
 /** The response for the client: unchanged, or converted to its dialect. */

@@ -2,6 +2,7 @@
 
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import type { Candidate } from "../intake/match.ts";
+import type { RefusedResponse } from "./failure-rules.ts";
 
 /** A response that a bridge converts is read whole. A longer one is an error. */
 export const MAX_CONVERTED_BYTES = 64 * 1024 * 1024;
@@ -57,4 +58,29 @@ export async function readErrorBody(response: UpstreamResponse, leftMs: number):
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** An earlier error response once more, with the remaining time of the cooldown. */
+export function repeatResponse(
+  refused: RefusedResponse,
+  candidate: Candidate,
+  waitMs: number,
+): ChannelResponse {
+  const { status, body } = refused;
+  const seconds = Math.max(1, Math.ceil(waitMs / 1000));
+  const fields = [...refused.fields, ["retry-after", String(seconds)] as const];
+  const response: UpstreamResponse = {
+    status,
+    fields,
+    field: (name) => fields.find(([other]) => other === name)?.[1],
+    length: body.length,
+    closeDelimited: false,
+    buffered: true,
+    reused: false,
+    finished: true,
+    read: () => Promise.resolve(null),
+    takeRest: () => null,
+    cancel: () => {},
+  };
+  return { response, candidate, whole: body };
 }

@@ -1,5 +1,5 @@
-// The bridge between a client's dialect and the dialect of a channel, if they differ. The conversions themselves are in
-// bridges/. The gateway knows of them only here.
+// The bridge between a client's dialect and a channel's dialect, if they differ. The conversions are in bridges/. Only
+// this file knows which bridges exist.
 
 import { collectReply, spreadReply } from "../../bridges/responses-to-chat/response/collect.ts";
 import type { RequestStamp } from "../../bridges/responses-to-chat/context.ts";

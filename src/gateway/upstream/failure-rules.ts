@@ -2,8 +2,9 @@
 // gets if none is left. Pure. channels/cooldown.ts decides how long the channel's cooldown is.
 
 import { z } from "zod";
+import type { DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
-import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
+import { type Field, type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 
@@ -11,7 +12,6 @@ import { readRetryAfterMs } from "./retry-after.ts";
 export type Cause =
   | "credential"
   | "credit"
-  | "forbidden"
   | "rate"
   | "overload"
   | "server"
@@ -34,6 +34,17 @@ export interface StatusFailure {
   readonly message: string;
   /** How long the upstream asks us to wait; null if it does not say. */
   readonly waitMs: number | null;
+  /** What the client gets again while the channel is in cooldown; null if there is nothing that can be repeated. */
+  readonly response: RefusedResponse | null;
+}
+
+/** An upstream's error response, without secrets. */
+export interface RefusedResponse {
+  readonly status: number;
+  /** The upstream's dialect. A request in another dialect cannot get this response. */
+  readonly dialect: DialectName;
+  readonly fields: readonly Field[];
+  readonly body: Uint8Array;
 }
 
 interface Rule {
@@ -43,7 +54,7 @@ interface Rule {
 }
 
 const REFUSED: Rule = {
-  code: "upstream_failed",
+  code: "credential_refused",
   cause: "credential",
   because: "refused the gateway's credential",
 };
@@ -58,7 +69,6 @@ const SERVER_ERROR: Rule = { code: "upstream_failed", cause: "server", because: 
 const STATUS_RULES: ReadonlyMap<number, Rule> = new Map<number, Rule>([
   [401, REFUSED],
   [402, OUT_OF_CREDIT],
-  [403, { code: "upstream_failed", cause: "forbidden", because: "refused the gateway's credential" }],
   // The proxy on the way to the upstream sends this.
   [407, { code: "upstream_failed", cause: "unreachable", because: "could not be reached by its proxy" }],
   [408, LATE],
@@ -82,12 +92,22 @@ function ruleOf(status: number): Rule {
   return STATUS_RULES.get(status) ?? (isRedirect(status) ? REDIRECT : SERVER_ERROR);
 }
 
-/** Upstreams also send these codes with statuses that have other meanings (400, 429). A prompt that is quoted in an
+/** Upstreams also send these codes with statuses that have other meanings (400, 403, 429). A prompt that is quoted in an
  *  error does not match, because its quotes are escaped. */
 const BODY_RULES: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
   [/"API_KEY_INVALID"/, REFUSED],
   [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
 ];
+
+/** Most 403 are about the request: no access to this model or beta. These are about the credential. */
+const CREDENTIAL_403 =
+  /"(?:authentication_error|invalid_api_key|account_deactivated|SERVICE_DISABLED|API_KEY_[A-Z_]+|CONSUMER_[A-Z_]+|ACCESS_TOKEN_[A-Z_]+)"|unregistered callers|\b(?:key|token|credentials?|account|organization)\b[^"]{0,60}\b(?:invalid|not valid|expired|revoked|disabled|deactivated|suspended|leaked|not found)\b|\binvalid (?:api|access|authentication)\b/i;
+
+/** The client gets the last channel's own error, except these: a refused credential (clients would ask the user for
+ *  another key), a redirect, and an error of the proxy on the way. */
+export function isForClient({ status, cause }: StatusFailure): boolean {
+  return status >= 400 && status !== 407 && cause !== "credential";
+}
 
 /** Statuses that say something about the channel and not about the request. Another channel may succeed. */
 export function blamesChannel(status: number): boolean {
@@ -96,7 +116,7 @@ export function blamesChannel(status: number): boolean {
 
 /** Also statuses whose body decides whether the channel is to blame. */
 export function mayBlameChannel(status: number): boolean {
-  return status === 400 || blamesChannel(status);
+  return status === 400 || status === 403 || blamesChannel(status);
 }
 
 const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
@@ -156,9 +176,12 @@ export function explainFailure(failure: Failure): string {
 /** Clients obey retry-after, however long it is. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
+const CREDENTIAL_REMEDY = "Correct it in the config file; `gateway doctor` checks it.";
+
 export function describeFailure(failure: Failure): GatewayError {
-  const { code } = findRule(failure);
-  const text = `The channel "${failure.channel}" ${explainFailure(failure)}`;
+  const { code, cause } = findRule(failure);
+  const explained = `The channel "${failure.channel}" ${explainFailure(failure)}`;
+  const text = cause === "credential" ? `${explained.replace(/\.$/, "")}. ${CREDENTIAL_REMEDY}` : explained;
   const waitMs = failure.kind === "status" ? failure.waitMs : null;
   if (waitMs === null && code !== "unavailable") return new GatewayError(code, text);
   return new GatewayError(code, text, { retryAfterSeconds: toRetryAfter(waitMs ?? 5000) });
@@ -194,11 +217,17 @@ export function readFailure(
 }
 
 export function judgeRefusal(channel: string, status: number, text: string): StatusFailure | null {
-  const rule = status < 500 ? BODY_RULES.find(([words]) => words.test(text))?.[1] : undefined;
+  const rule = findBodyRule(status, text);
   if (rule === undefined && !blamesChannel(status)) return null;
   const { cause } = rule ?? ruleOf(status);
   const message = readErrorMessage(text).slice(0, MAX_MESSAGE_LENGTH);
-  return { kind: "status", channel, status, cause, message, waitMs: null };
+  return { kind: "status", channel, status, cause, message, waitMs: null, response: null };
+}
+
+function findBodyRule(status: number, text: string): Rule | undefined {
+  if (status >= 500) return undefined;
+  if (status === 403 && CREDENTIAL_403.test(text)) return REFUSED;
+  return BODY_RULES.find(([words]) => words.test(text))?.[1];
 }
 
 /** For an error inside a stream. `status` has the same meaning. */
@@ -211,6 +240,7 @@ export function blame(channel: string, status: number, message: string): StatusF
     cause,
     message: message.slice(0, MAX_MESSAGE_LENGTH),
     waitMs: null,
+    response: null,
   };
 }
 

@@ -5,6 +5,7 @@
 import type { Channel } from "../../config/catalog.ts";
 import { asBuffer } from "../../lib/bytes.ts";
 import type { Field } from "../../lib/http1/types.ts";
+import { parseJson } from "../../lib/json/json.ts";
 import { compileSecrets, scan, type Patterns, type Secret, type ByteRange } from "./redact-scan.ts";
 
 type SecretHolder = Pick<Channel, "credential" | "headers">;
@@ -114,6 +115,25 @@ function isAt(bytes: Buffer, at: number, text: string, { from, to }: { from: num
     if (bytes[at + index - from] !== text.charCodeAt(index)) return false;
   }
   return true;
+}
+
+const TEXT_LITERAL = /"(?:[^"\\]|\\.)*"/g;
+
+/** Redacts a whole error body. The texts of a JSON body are also searched after decoding, because JSON's escapes may
+ *  hide further escapes. Everything else stays byte for byte. */
+export function redactErrorBody(bytes: Uint8Array, channel: SecretHolder): Uint8Array {
+  const clean = redactError(bytes, channel);
+  const body = asBuffer(clean).toString();
+  if (!body.includes("\\")) return clean;
+  const redacted = body.replace(TEXT_LITERAL, (literal) => redactLiteral(literal, channel));
+  return redacted === body ? clean : Buffer.from(redacted);
+}
+
+function redactLiteral(literal: string, channel: SecretHolder): string {
+  const text = literal.includes("\\") ? parseJson(literal) : undefined;
+  if (typeof text !== "string") return literal;
+  const redacted = redactText(text, channel);
+  return redacted === text ? literal : JSON.stringify(redacted);
 }
 
 /** The same for a text that was decoded from a response. What was escaped there is plain here. */

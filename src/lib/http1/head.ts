@@ -206,7 +206,7 @@ const MAX_CACHED_NAME_BYTES = 64;
 const knownNames: string[] = Array.from({ length: SLOTS }, () => "");
 
 /** `head` is latin-1. Its fields start at `from` and end with it, without a last CRLF. */
-export function parseFields(head: string, from: number): Field[] {
+function parseFields(head: string, from: number): Field[] {
   const fields: Field[] = [];
   let at = from;
   while (at < head.length) {

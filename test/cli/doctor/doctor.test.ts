@@ -70,7 +70,7 @@ test("where everything is well it says so, and ends with 0", async () => {
   expect(channels.map(({ state }) => state)).toEqual(["ok", "ok", "ok", "ok"]);
   expect(human.status).toBe(0);
   expect(human.stdout).toContain("✓ config");
-  expect(human.stdout).toEndWith("Nothing is wrong.\n");
+  expect(human.stdout).toEndWith("No problems found.\n");
 });
 
 test("a config without channels and groups is of no use yet, and it says where they belong", async () => {
@@ -114,8 +114,8 @@ describe("a channel", () => {
     [404, "", "note", "lists no models (404)"],
     [429, "", "note", "too many requests"],
     [500, "", "wrong", "answers 500"],
-    [302, "", "wrong", "sends elsewhere (302)"],
-    [200, "<html>", "wrong", "not with a list of models"],
+    [302, "", "wrong", "redirects (302)"],
+    [200, "<html>", "wrong", "not with a model list"],
     [200, '{"data":[{"id":"claude-x"}]}', "ok", "lists 1 model"],
   ];
   for (const [status, body, state, detail] of answers) {
@@ -173,7 +173,7 @@ describe("a channel", () => {
 describe("the clock", () => {
   const list = '{"data":[{"id":"claude-x"}]}';
   const rows: ReadonlyArray<readonly [offsetSeconds: number, state: string, detail: string]> = [
-    [0, "ok", "as the upstreams have it"],
+    [0, "ok", "matches the upstreams"],
     [-3600, "wrong", "ahead of the upstreams"],
     [3600, "wrong", "behind the upstreams"],
   ];
@@ -277,7 +277,7 @@ describe("port and ledger", () => {
     upstream.stop();
     expect(wrongIn(report)).toEqual([]);
     const port = report.checks.find(({ check }) => check === "port");
-    expect(port?.detail).toBe(`the gateway runs on ${url} (process ${pid})`);
+    expect(port?.detail).toBe(`the gateway is running on ${url} (process ${pid})`);
   });
 
   test("a running gateway has variables of its own: that this shell lacks them is worth a word only", async () => {
@@ -316,8 +316,8 @@ describe("port and ledger", () => {
     }
     await other.stop();
     upstream.stop();
-    expect(details[0]).toContain("taken by a gateway with another config");
-    expect(details[1]).toContain("taken by another program");
+    expect(details[0]).toContain("used by a gateway with another config");
+    expect(details[1]).toContain("used by another program");
   });
 
   test("a ledger that somebody holds who does not answer is told with who it is", async () => {
@@ -342,11 +342,11 @@ describe("port and ledger", () => {
     const report = await examine(folder);
     expect(wrongIn(report)).toEqual([]);
     expect(report.checks.filter(({ state }) => state === "note").map(({ detail }) => detail)).toContain(
-      "its end is torn (10 bytes): the next start takes them off, into ledger.jsonl.torn",
+      "its last line is incomplete (10 bytes): the next start moves it to ledger.jsonl.torn",
     );
     writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n{"v":1}', { mode: 0o600 });
     expect((await examine(folder)).checks.map(({ detail }) => detail)).toContain(
-      "its last line lacks its newline: the next start adds it",
+      "its last line has no newline: the next start adds it",
     );
   });
 
@@ -367,7 +367,9 @@ describe("port and ledger", () => {
     };
     expect((await notes()).filter((detail) => detail.includes("unfinished"))).toEqual([]);
     rmSync(folder.join("ledger.jsonl"));
-    expect(await notes()).toContain("1 unfinished from before: the next start gives each request its line");
+    expect(await notes()).toContain(
+      "1 unfinished from before: the next start writes a line for each request",
+    );
     upstream.stop();
   });
 

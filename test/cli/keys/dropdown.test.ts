@@ -44,7 +44,7 @@ test("a taken name is reported during typing, and another can be typed", async (
   const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--group", "codex");
   await screen.shows("Name of the key");
   screen.press(`laptop${KEYS.enter}`);
-  await screen.shows('There is a key "laptop" already.');
+  await screen.shows('There is already a key "laptop".');
   screen.press(`-2${KEYS.enter}`);
   await screen.shows('"laptop-2" is bound to codex');
   expect(await screen.status).toBe(0);

@@ -8,6 +8,8 @@ import { passMidnight } from "../../harness/day.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
 
+const LAPTOP = "sk-laptop-0123456789";
+
 const CONFIG = `# mine
 channels:
   a: { platform: messages, base_url: https://a.example, credential: \${UNSET_HERE} }
@@ -19,7 +21,7 @@ groups:
 plans:
   gold: { groups: [max] } # not yet
 keys:
-  - { name: laptop, group: claude, secret: sk-laptop } # by hand
+  - { name: laptop, group: claude, secret: ${LAPTOP} } # by hand
   - { name: old, group: codex, secret: sk-old, expires: 2020-01-01 }
 `;
 
@@ -89,7 +91,7 @@ describe("keys add", () => {
 
   test("--secret - reads the secret from stdin", async () => {
     const { status, stdout } = await feed(
-      "sk-mine-1234567890\n",
+      "sk-mine-12345678901\n",
       "keys",
       "add",
       "--name",
@@ -99,23 +101,36 @@ describe("keys add", () => {
       "--secret",
       "-",
     );
-    expect([status, stdout]).toEqual([0, "sk-mine-1234567890\n"]);
-    expect(keys().get("x")?.secretSha256).toBe(sha256Hex("sk-mine-1234567890"));
+    expect([status, stdout]).toEqual([0, "sk-mine-12345678901\n"]);
+    expect(keys().get("x")?.secretSha256).toBe(sha256Hex("sk-mine-12345678901"));
   });
 
-  test("a short secret is accepted with a warning", async () => {
-    const warning = "of 6 characters can be guessed: use at least 16.\n";
-    const flags = ["--secret", "-"];
-    const added = await feed("sk-abc\n", "keys", "add", "--name", "x", "--group", "codex", ...flags);
-    expect(added).toMatchObject({ status: 0, stdout: "sk-abc\n" });
-    expect(added.stderr).toStartWith(`warning: A secret ${warning}`);
-    const rotated = await feed("sk-xyz\n", "keys", "rotate", "laptop", ...flags);
-    expect(rotated.stderr).toStartWith(`warning: A secret ${warning}`);
-    const imported = await feed("Y=sk-def\nZ=sk-0123456789abcdef\n", "keys", "import", "--group", "codex");
-    expect(imported.stderr).toBe(`warning: Key 1: a secret ${warning}Imported 2 keys.\n`);
-    expect((await feed("sk-0123456789abc\n", "keys", "rotate", "x", ...flags)).stderr).not.toContain(
-      "warning",
-    );
+  test.each(["sk-0123456789abcde", "0123456789abcdef0123", "pk-0123456789abcdef", "SK-0123456789abcdef"])(
+    "a secret other than sk- and 16 characters is an error, except with --force (%s)",
+    async (secret) => {
+      const flags = ["--secret", "-"];
+      const commands = [
+        ["add", "--name", "x", "--group", "codex", ...flags],
+        ["rotate", "laptop", ...flags],
+        ["import", "--group", "codex"],
+      ];
+      for (const command of commands) {
+        const stdin = command[0] === "import" ? `X=${secret}\n` : `${secret}\n`;
+        writeFileSync(folder.join("gateway.yaml"), CONFIG);
+        const { status, stdout, stderr } = await feed(stdin, "keys", ...command);
+        expect({ status, stdout, config: text() }).toEqual({ status: 2, stdout: "", config: CONFIG });
+        expect(stderr).toContain("expected `sk-` and at least 16 more characters");
+        expect(stderr).not.toContain(secret);
+        expect((await feed(stdin, "keys", ...command, "--force")).status).toBe(0);
+        expect(text()).toContain(sha256Hex(secret));
+      }
+    },
+  );
+
+  test("--force without --secret is an error", async () => {
+    const flags = ["--name", "x", "--group", "codex", "--force"];
+    expect(await gateway("keys", "add", ...flags)).toMatchObject({ status: 2, stdout: "" });
+    expect(text()).toBe(CONFIG);
   });
 
   test("--expires accepts a duration or a date", async () => {
@@ -134,7 +149,7 @@ describe("keys add", () => {
     [
       "a taken name",
       1,
-      'gateway: There is a key "laptop" already.',
+      'gateway: There is already a key "laptop".',
       ["--name", "laptop", "--group", "codex"],
     ],
     ["a bad name", 2, '"a b" cannot be a name: a name is 1 to 64', ["--name", "a b", "--group", "codex"]],
@@ -196,7 +211,7 @@ describe("keys add", () => {
   });
 
   test.each([
-    ["another key's", "sk-laptop", 1, 'The key "laptop" already has that secret'],
+    ["another key's", LAPTOP, 1, 'The key "laptop" already has that secret'],
     ["an empty one", "\n", 2, "The secret cannot be used: is empty."],
     ["one with a space", "sk-a b", 2, "without spaces"],
   ])("refuses %s secret", async (_, secret, expected, sentence) => {
@@ -223,7 +238,7 @@ test.skipIf(!existsSync("/dev/full"))("a failed write to stdout is an error with
     stdout: Bun.file("/dev/full"),
     stderr: "pipe",
   });
-  expect(await child.stderr.text()).toMatch(/^gateway: stdout cannot be written: .*no space left.*\n$/);
+  expect(await child.stderr.text()).toMatch(/^gateway: cannot write to stdout: .*no space left.*\n$/);
   expect(await child.exited).toBe(1);
 });
 
@@ -281,7 +296,7 @@ describe("changing keys", () => {
   test("disable adds one setting and enable removes it", async () => {
     expect((await gateway("keys", "disable", "laptop", "old")).status).toBe(0);
     expect(text()).toBe(
-      CONFIG.replace("sk-laptop }", "sk-laptop, disabled: true }").replace(
+      CONFIG.replace(`${LAPTOP} }`, `${LAPTOP}, disabled: true }`).replace(
         "2020-01-01 }",
         "2020-01-01, disabled: true }",
       ),
@@ -310,7 +325,7 @@ describe("changing keys", () => {
     expect(stdout).toMatch(/^sk-[0-9A-Za-z]{43}\n$/);
     expect(stderr).not.toContain(stdout.trim());
     expect(keys().get("laptop")?.secretSha256).toBe(sha256Hex(stdout.trim()));
-    expect(text()).not.toContain("sk-laptop");
+    expect(text()).not.toContain(LAPTOP);
     expect(text()).toContain(" } # by hand\n");
   });
 
@@ -351,18 +366,18 @@ describe("keys import", () => {
 
   test("accepts an env-style file, whose keys go to one group", async () => {
     const env =
-      "# keys of the old machine\nexport LAPTOP_OLD='sk-one-0123456789'\n\nCI_KEY = sk-two-0123456789 # the runner\r\n";
+      "# keys of the old machine\nexport LAPTOP_OLD='sk-one-0123456789ab'\n\nCI_KEY = sk-two-0123456789ab # the runner\r\n";
     writeFileSync(folder.join("keys.env"), env);
     expect(await gateway("keys", "import", "keys.env")).toMatchObject({ status: 2, stdout: "" });
     expect(text()).toBe(CONFIG);
     const { status, stderr } = await gateway("keys", "import", "keys.env", "--group", "codex");
     expect([status, stderr]).toEqual([0, "Imported 2 keys.\n"]);
-    expect(keys().get("LAPTOP_OLD")).toMatchObject({ secretSha256: sha256Hex("sk-one-0123456789") });
-    expect(keys().get("CI_KEY")).toMatchObject({ secretSha256: sha256Hex("sk-two-0123456789") });
+    expect(keys().get("LAPTOP_OLD")).toMatchObject({ secretSha256: sha256Hex("sk-one-0123456789ab") });
+    expect(keys().get("CI_KEY")).toMatchObject({ secretSha256: sha256Hex("sk-two-0123456789ab") });
     expect(keys().get("CI_KEY")?.group.name).toBe("codex");
   });
 
-  const record = { name: "x", group: "codex", secret: "sk-new" };
+  const record = { name: "x", group: "codex", secret: "sk-0123456789new0123" };
   test.each([
     ["nothing", "", 2, "There is nothing to import"],
     ["what is not JSON", "a b c", 2, "Line 1 is not JSON."],
@@ -374,13 +389,13 @@ describe("keys import", () => {
     ],
     [
       "a taken name",
-      JSON.stringify([record, { ...record, name: "laptop", secret: "sk-2" }]),
+      JSON.stringify([record, { ...record, name: "laptop", secret: "sk-0123456789two0123" }]),
       1,
-      '"laptop" already',
+      'already a key "laptop"',
     ],
     [
       "a taken secret",
-      JSON.stringify([{ ...record, secret: "sk-laptop" }]),
+      JSON.stringify([{ ...record, secret: LAPTOP }]),
       1,
       'The key "laptop" already has the secret of "x"',
     ],
@@ -392,7 +407,7 @@ describe("keys import", () => {
     ],
     [
       "a name twice",
-      JSON.stringify([record, { ...record, secret: "sk-3" }]),
+      JSON.stringify([record, { ...record, secret: "sk-0123456789three01" }]),
       1,
       'Two keys have the name "x".',
     ],

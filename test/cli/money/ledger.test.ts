@@ -20,7 +20,7 @@ test("verify says that a right ledger is right", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }]);
   const { status, stdout } = await run("ledger", "verify", "--ledger", path);
   expect(status).toBe(0);
-  expect(stdout).toStartWith("right: 2 lines in 1 file,");
+  expect(stdout).toStartWith("OK: 2 lines verified in 1 file, no corrections, ");
   const json: unknown = JSON.parse((await run("ledger", "verify", "--ledger", path, "--json")).stdout);
   expect(json).toEqual({
     ledger: path,
@@ -47,7 +47,7 @@ test("verify names file, line and request of what is wrong, says what to do, and
     "",
   ]);
   expect(stderr).toContain("Compare these lines with a backup and restore them");
-  expect(stderr).toContain(`The ledger ${path} is not right: 2 problems.`);
+  expect(stderr).toContain(`The ledger ${path} has 2 problems.`);
 });
 
 test("show explains a request in words and as JSON, and fails for one that is not there", async () => {
@@ -65,7 +65,7 @@ test("show explains a request in words and as JSON, and fails for one that is no
   });
   const missing = await run("ledger", "show", "req_2", "--ledger", path);
   expect(missing).toMatchObject({ status: 1, stdout: "" });
-  expect(missing.stderr).toContain("is of req_2");
+  expect(missing.stderr).toContain("There is no request req_2 in ");
 });
 
 test("a damaged line is told in a sentence, by show and by tail", async () => {
@@ -77,12 +77,12 @@ test("a damaged line is told in a sentence, by show and by tail", async () => {
     "gateway: ledger.jsonl:2 is damaged: `gateway ledger verify` says what is wrong with it.\n",
   );
   const { stdout } = await run("ledger", "tail", "--no-follow", "--ledger", path);
-  expect(stdout.trimEnd().split("\n").slice(1)).toEqual(["req_2", "(no line of a ledger)"]);
+  expect(stdout.trimEnd().split("\n").slice(1)).toEqual(["req_2", "(not a line of a ledger)"]);
 });
 
 test("tail says how many lines it can show at most", async () => {
   const { status, stderr } = await run("ledger", "tail", "-n", "99999999", "--no-follow", "--ledger", "any");
-  expect([status, stderr]).toEqual([2, "gateway: --lines: expected a whole number up to 9999999.\n"]);
+  expect([status, stderr]).toEqual([2, "gateway: --lines: expected a whole number from 0 to 9999999.\n"]);
 });
 
 test("tail shows the last lines and those that come, or ends after the last", async () => {
@@ -155,11 +155,11 @@ test("reprice tells, then appends corrections, then finds nothing; it refuses wh
     charge_usd: "3",
     was: { official_usd: null, charge_usd: null },
   });
-  expect((await run("ledger", "verify", "--ledger", path)).stdout).toContain("1 of them corrections");
+  expect((await run("ledger", "verify", "--ledger", path)).stdout).toContain(", 1 correction, ");
   expect((await run("usage", "--ledger", path, "--by", "model", "--json")).stdout).toContain(
     '"charge_usd":"3","unpriced":0',
   );
   const again = await run(...args);
   expect(again).toMatchObject({ status: 0, stdout: "" });
-  expect(again.stderr).toContain("Nothing changes");
+  expect(again.stderr).toContain("Nothing to do");
 });

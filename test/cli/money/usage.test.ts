@@ -24,7 +24,7 @@ test("usage shows a row for each day, the total, and what the amounts leave out"
     "total              3     36      33,000        1,260   1,050    0.022212   1.011106",
   ]);
   expect(stderr).toBe(
-    "1 request without a price, in no amount: add it to the config's prices, then `gateway ledger reprice --since DAY`\n",
+    "1 request has no price and is not in the amounts. Add the price to the config's `prices`, then run `gateway ledger reprice --since DAY`.\n",
   );
 });
 
@@ -103,7 +103,7 @@ test("before the first request a report is an empty one, and it is said that the
   const groups = { g: { platform: "messages", multiplier: 1, channels: ["a"] } };
   const config = folder.join("gateway.yaml");
   writeFileSync(config, JSON.stringify({ channels: { a: channel }, groups }), { mode: 0o600 });
-  const note = `There is no ledger at ${folder.join("ledger.jsonl")} yet: it begins with the first request.\n`;
+  const note = `There is no ledger at ${folder.join("ledger.jsonl")} yet. The first request creates it.\n`;
   const usage = await run("usage", "--json", "--config", config);
   expect(usage).toMatchObject({ status: 0, stderr: note });
   expect(JSON.parse(usage.stdout)).toMatchObject({ rows: [], total: { requests: 0 }, unreadable: 0 });

@@ -74,7 +74,7 @@ test("a demo that was used says where its ledger is", async () => {
     await answer.text();
   });
   const ledger = folder.join(left.join(), "ledger.jsonl");
-  expect(stderr).toEndWith(`what it cost: gateway usage --ledger ${ledger}\n`);
+  expect(stderr).toEndWith(`show the charges: gateway usage --ledger ${ledger}\n`);
   const { stdout } = await run({ folder: folder.path }, "usage", "--csv", "--ledger", ledger);
   expect(stdout.trimEnd().split("\n")).toHaveLength(2);
 });
@@ -90,6 +90,6 @@ test("an address to listen on is taken as URLs write it, and refused when it is 
   for (const none of ["", "http://localhost", "localhost:80"]) {
     const { status, stderr } = await ask(none);
     expect([none, status]).toEqual([none, 2]);
-    expect(stderr).toContain("A host is a name or an address, without scheme and port.");
+    expect(stderr).toContain("A host is a name or an address without scheme and port.");
   }
 });

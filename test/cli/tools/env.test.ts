@@ -5,7 +5,8 @@ import { sample, string } from "fast-check";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { MISLEADING } from "../../../src/cli/tools/misleading.ts";
 import { SHELLS, type Shell, writeSetting } from "../../../src/cli/tools/shells.ts";
-import { type Connection, TOOLS } from "../../../src/cli/tools/tools.ts";
+import type { Connection } from "../../../src/cli/tools/tool.ts";
+import { TOOLS } from "../../../src/cli/tools/tools.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { KEYS, run, runOnTerminal } from "../driving.ts";
@@ -106,8 +107,8 @@ describe("tools", () => {
     const read = (platform: Connection["platform"], models: string[]) =>
       JSON.parse(connect("opencode", platform, models)?.env["OPENCODE_CONFIG_CONTENT"] ?? "");
     expect(read("responses", ["fast"])).toEqual({
-      model: "",
-      small_model: "",
+      model: "openai/fast",
+      small_model: "openai/fast",
       enabled_providers: ["openai"],
       disabled_providers: [],
       provider: { openai: { options: { baseURL: "http://gw:1/v1", apiKey: "sk-s" }, models: { fast: {} } } },
@@ -121,6 +122,28 @@ describe("tools", () => {
       options: { baseURL: "http://gw:1/relay/v1beta", apiKey: "sk-s" },
       models: { "my-gemini": {} },
     });
+  });
+
+  test("opencode starts with a coding model of the group, or with none where no model is known", () => {
+    const read = (platform: Connection["platform"], models: string[]) => {
+      const content = connect("opencode", platform, models)?.env["OPENCODE_CONFIG_CONTENT"] ?? "";
+      const { model, small_model: small } = JSON.parse(content);
+      return [model, small];
+    };
+    expect(read("messages", [])).toEqual([undefined, undefined]);
+    const claude = [
+      "claude-3-5-haiku",
+      "claude-haiku-4-5",
+      "claude-sonnet-4",
+      "claude-sonnet-4-5",
+      "claude-opus-4-1",
+    ];
+    expect(read("messages", claude)).toEqual(["anthropic/claude-sonnet-4-5", "anthropic/claude-haiku-4-5"]);
+    const gpt = ["text-embedding-3-large", "gpt-5-image", "gpt-5.4", "gpt-5.10", "gpt-5.4-mini"];
+    expect(read("responses", gpt)).toEqual(["openai/gpt-5.10", "openai/gpt-5.4-mini"]);
+    const mixed = ["gemini-2.5-flash", "gemini-2.5-pro"];
+    expect(read("relay", mixed)).toEqual(["google/gemini-2.5-pro", "google/gemini-2.5-flash"]);
+    expect(read("responses", ["qwen3-coder"])).toEqual(["openai/qwen3-coder", "openai/qwen3-coder"]);
   });
 
   test("opencode does not load the plugin that sends the requests of a ChatGPT login elsewhere", () => {
@@ -194,6 +217,8 @@ plans:
   max: { groups: [closed] }
 keys:
   - { name: laptop, group: claude, secret: sk-laptop }
+  - { name: hashed, group: claude, secret_sha256: ${sha256Hex("sk-hashed")} }
+  - { name: variable, group: claude, secret: "\${OF_THE_KEY}" }
   - { name: ci, group: codex, secret: sk-ci }
   - { name: off, group: codex, secret: sk-off, disabled: true }
   - { name: old, group: codex, secret: sk-old, expires: 2020-01-01 }
@@ -211,6 +236,8 @@ describe("which key", () => {
     ["--secret", ["claude", "--secret", "sk-laptop"], {}],
     ["GATEWAY_KEY", ["claude"], { GATEWAY_KEY: "sk-laptop" }],
     ["GATEWAY_KEY and the key's name", ["claude", "--key", "laptop"], { GATEWAY_KEY: "sk-laptop" }],
+    ["the name of a key in plain text after the tool", ["claude", "laptop"], {}],
+    ["the name of a key in plain text before the tool", ["laptop", "claude"], { GATEWAY_KEY: "sk-ci" }],
     ["the key's name after the tool", ["claude", "laptop", "--secret", "sk-laptop"], {}],
     ["the key's name before the tool", ["laptop", "claude", "--secret", "sk-laptop"], {}],
     ["a secret before the tool", ["sk-laptop", "claude"], {}],
@@ -237,6 +264,14 @@ describe("which key", () => {
       );
     });
   }
+
+  test("comes from a variable that the config names, if that is set", async () => {
+    using folder = prepare();
+    const words = ["env", "anthropic", "variable", "--json"];
+    const found = await run({ folder: folder.path, env: { OF_THE_KEY: "sk-of-the-key" } }, ...words);
+    expect(JSON.parse(found.stdout).env["ANTHROPIC_API_KEY"]).toBe("sk-of-the-key");
+    expect(await run({ folder: folder.path }, ...words)).toMatchObject({ status: 2, stdout: "" });
+  });
 
   test("comes from stdin with --secret -", async () => {
     using folder = prepare();
@@ -279,8 +314,16 @@ describe("which key", () => {
     ["expired", ["codex", "sk-old"], 1, "gateway keys rotate old --expires 30d"],
     ["of a plan that is not active", ["codex", "sk-shut"], 1, "gateway plans activate max"],
     ["misspelt", ["claude", "laptpo"], 1, 'did you mean "laptop"?'],
-    ["missing", ["claude"], 2, "--secret -", "GATEWAY_KEY", "--new", "Keys that fit: laptop"],
-    ["missing, though named", ["codex", "ci"], 2, 'The secret of the key "ci" is missing'],
+    [
+      "missing",
+      ["claude"],
+      2,
+      "--secret -",
+      "GATEWAY_KEY",
+      "--new",
+      "Keys that fit: laptop, hashed, variable",
+    ],
+    ["missing, though named", ["claude", "hashed"], 2, 'The secret of the key "hashed" is missing'],
     ["for a tool that there is not", ["cluade", "sk-laptop"], 2, 'did you mean "claude"?'],
   ];
   test("that is missing makes the error name a few usable keys", async () => {
@@ -337,7 +380,7 @@ describe("--new", () => {
     ["several groups fit", ["claude"], 2, "--group is missing. Groups that fit: claude, cheap"],
     ["the group does not fit", ["claude", "--group", "codex"], 1, "Groups that fit: claude, cheap"],
     ["the group is closed", ["codex", "--group", "closed"], 1, "gateway plans activate max"],
-    ["the name is taken", ["codex", "--key", "ci"], 1, 'There is a key "ci" already'],
+    ["the name is taken", ["codex", "--key", "ci"], 1, 'There is already a key "ci"'],
     ["a secret is there as well", ["codex", "--secret", "sk-ci"], 2, "--new and --secret exclude each other"],
   ];
   for (const [what, words, status, part] of refusals) {

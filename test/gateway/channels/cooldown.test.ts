@@ -41,7 +41,6 @@ describe("a failure", () => {
   test.each([
     { status: 401, whole: true, state: "unavailable", strikes: 1, first: 5000, longest: 5 * MINUTE },
     { status: 402, whole: true, state: "unavailable", strikes: 1, first: 30_000, longest: 10 * MINUTE },
-    { status: 403, whole: false, state: "unavailable", strikes: 1, first: 30_000, longest: 10 * MINUTE },
     { status: 407, whole: true, state: "unavailable", strikes: 1, first: 1000, longest: MINUTE },
     { status: 429, whole: false, state: "resting", strikes: 1, first: 2000, longest: MINUTE },
     { status: 503, whole: false, state: "resting", strikes: 1, first: 1000, longest: MINUTE / 2 },

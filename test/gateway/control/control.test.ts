@@ -64,9 +64,9 @@ test("for a suspended gateway, the command says so and does not wait", async () 
   const [socket] = locateControl(ledgerPath);
   mkdirSync(dirname(socket!.path), { recursive: true, mode: 0o700 });
   const still = Bun.listen({ unix: socket!.path, socket: { data() {} } });
-  const failure = await askGateway(ledgerPath, "GET", "/state").catch(String);
+  const failure = await tryGateway({ ledgerPath, timeoutMs: 50 }, "GET", "/state").catch(String);
   still.stop(true);
-  expect(failure).toContain("The running gateway does not answer: it may be suspended");
+  expect(failure).toContain("The running gateway does not answer. It may be suspended");
 });
 
 test("a socket that is removed, for example at logout, is opened again", async () => {

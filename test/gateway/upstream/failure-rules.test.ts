@@ -33,9 +33,8 @@ describe("a status that blames the channel", () => {
   test.each<[number, Cause, number, string]>([
     [300, "broken", 502, "responds with a redirect, which the gateway does not follow (check its base_url)"],
     [399, "broken", 502, "responds with a redirect, which the gateway does not follow (check its base_url)"],
-    [401, "credential", 502, "refused the gateway's credential"],
+    [401, "credential", 403, "refused the gateway's credential"],
     [402, "credit", 502, "says that the account is out of credit"],
-    [403, "forbidden", 502, "refused the gateway's credential"],
     [407, "unreachable", 502, "could not be reached by its proxy"],
     [408, "timeout", 504, "timed out"],
     [429, "rate", 503, "is rate limited"],
@@ -48,17 +47,20 @@ describe("a status that blames the channel", () => {
   ])("%d is of cause %s, and a %d to the client: the channel %s", (status, cause, told, because) => {
     expect([blamesChannel(status), mayBlameChannel(status)]).toEqual([true, true]);
     const failure = refuse(status);
-    expect(failure).toEqual({ kind: "status", channel: "main", status, cause, message: "No.", waitMs: null });
+    const rest = { message: "No.", waitMs: null, response: null };
+    expect(failure).toEqual({ kind: "status", channel: "main", status, cause, ...rest });
     expect([causeOf(failure), nameFailure(failure)]).toEqual([cause, because]);
     const error = describeFailure(failure);
-    expect([error.status, error.message]).toEqual([told, `The channel "main" ${because}: ${status} No.`]);
+    expect(error.status).toBe(told);
+    expect(error.message).toStartWith(`The channel "main" ${because}: ${status} No.`);
     expect(error.retryAfterSeconds).toBe(told === 503 ? 5 : null);
     // Of an error inside a stream the same is told.
     expect(blame("main", status, "No.")).toEqual(failure);
   });
 
-  test.each([200, 299, 400, 404, 409, 413, 418, 422, 499])("%d is about the request", (status) => {
-    expect([blamesChannel(status), mayBlameChannel(status)]).toEqual([false, status === 400]);
+  test.each([200, 299, 400, 403, 404, 409, 413, 418, 422, 499])("%d is about the request", (status) => {
+    const bodyDecides = status === 400 || status === 403;
+    expect([blamesChannel(status), mayBlameChannel(status)]).toEqual([false, bodyDecides]);
     expect(judgeRefusal("main", status, saying("No."))).toBeNull();
   });
 });
@@ -69,10 +71,15 @@ describe("error codes that say more than their status", () => {
     [429, '{"error":{"message":"No.","code":"insufficient_quota"}}', "credit"],
     [429, '{"error":{"message":"No.","code":"billing_hard_limit_reached"}}', "credit"],
     [400, saying("Your credit balance is too low to go on."), "credit"],
+    [403, '{"error":{"message":"No.","code":"invalid_api_key"}}', "credential"],
+    [403, '{"error":{"message":"No.","details":[{"reason":"SERVICE_DISABLED"}]}}', "credential"],
+    [403, saying("OAuth token has been revoked."), "credential"],
+    [403, saying("Method doesn't allow unregistered callers."), "credential"],
+    [403, saying("Your API key was reported as leaked. Please use another API key."), "credential"],
   ])("a %d that says %s is of cause %s", (status, text, cause) => {
     const failure = refuse(status, text);
     expect([failure.cause, causeOf(failure)]).toEqual([cause, cause]);
-    expect(describeFailure(failure).status).toBe(502);
+    expect(describeFailure(failure).status).toBe(cause === "credential" ? 403 : 502);
   });
 
   test("a 5xx stays a server failure, whatever its body quotes", () => {
@@ -80,6 +87,15 @@ describe("error codes that say more than their status", () => {
       const failure = refuse(status, '{"error":{"message":"No.","code":"insufficient_quota"}}');
       expect(["server", "overload"]).toContain(failure.cause);
     }
+  });
+
+  test.each([
+    "Your API key does not have permission to use the specified resource.",
+    "Project `proj_1` does not have access to model `m`.",
+    "Your organization must be verified to use the model `m`.",
+    "This beta is not available to your account.",
+  ])("a 403 about the request stays one: %s", (text) => {
+    expect(judgeRefusal("main", 403, saying(text))).toBeNull();
   });
 
   test("a quoted prompt decides nothing, because its quotes are escaped", () => {

@@ -38,7 +38,7 @@ const CRLF = Buffer.from("\r\n");
 const NEXT = Buffer.from("GET /next HTTP/1.1\r\n");
 
 describe("a chunked body", () => {
-  test("is the same wherever it is cut, and ends where the next message starts", () => {
+  test("is the same wherever it is cut, and it ends where the next message starts", () => {
     fc.assert(
       fc.property(
         chunks,
@@ -63,7 +63,7 @@ describe("a chunked body", () => {
     }
   });
 
-  test("of many chunks in one packet comes as one view, after bytes that aren't its own", () => {
+  test("of many chunks in one packet is one view, also after other bytes", () => {
     const parts = Array.from({ length: 50 }, (_, index) => Buffer.from(`event ${index}\n\n`));
     const wire = Buffer.concat([Buffer.from("HEAD"), encodeChunks(parts), NEXT]);
     const decoder = openDecoder("chunked");
@@ -134,7 +134,7 @@ describe("a body of known length", () => {
     );
   });
 
-  test("begins behind the head that came with it, whole or in part", () => {
+  test("begins after the head in the same packet, whole or in part", () => {
     const whole = openDecoder(5);
     expect(whole.decode(Buffer.from("HEADhelloNEXT"), 4)?.toString()).toBe("hello");
     expect([whole.done, whole.consumed]).toEqual([true, 9]);
@@ -212,7 +212,7 @@ describe("a body's length", () => {
     expect(() => readBodyLength([coding("chunked")], 0)).toThrow(Malformed);
   });
 
-  test("says nothing of the connection, which closes when any field says so and after HTTP/1.0", () => {
+  test("does not decide about the connection, which closes if any field says so and after HTTP/1.0", () => {
     expect(staysOpen([], 1)).toBe(true);
     expect(staysOpen([], 0)).toBe(false);
     expect(
@@ -227,8 +227,8 @@ describe("a body's length", () => {
   });
 });
 
-describe("gathered bytes", () => {
-  test("are what was added, in its order, whatever size was announced", () => {
+describe("collected bytes", () => {
+  test("are the added pieces in order, whatever size was announced", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 50 })), fc.nat(500), (pieces, expected) => {
         const gathering = new ByteCollector(expected);
@@ -252,7 +252,7 @@ describe("gathered bytes", () => {
     expect([gathering.view().toString(), piece.toString()]).toEqual(["abx", "ab"]);
   });
 
-  test("take memory only for what has come, until a good part of it has", () => {
+  test("take memory for arrived bytes only, until a good part has arrived", () => {
     const gathering = new ByteCollector(64 * 1024 * 1024);
     gathering.add(Buffer.alloc(10));
     gathering.add(Buffer.alloc(10));

@@ -22,7 +22,7 @@ const value = fc
   .map((codes) => String.fromCharCode(...codes).replaceAll(/^[ \t]+|[ \t]+$/g, ""));
 
 describe("a head", () => {
-  test("comes back as it was written", () => {
+  test("is read as it was written", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(name, value)), (fields) => {
         const head = `${writeRequestLine("POST", "/a?b=%20c")}${writeFields(fields)}`.slice(0, -2);

@@ -116,7 +116,7 @@ describe("a socket of this runtime", () => {
     expect(client.write("x")).toBeLessThanOrEqual(0);
   });
 
-  test("says close without an error after a FIN (upstream-connection.ts)", async () => {
+  test("reports close without an error after a FIN (upstream-connection.ts)", async () => {
     const how = Promise.withResolvers<unknown>();
     const { server } = await connectPair({}, { close: (_, error) => how.resolve(error) });
     server.end();
@@ -167,7 +167,7 @@ describe("a socket of this runtime", () => {
     expect(came).toEqual(["a"]);
   });
 
-  test("takes its unix path away when its listener stops (server.ts)", async () => {
+  test("removes its unix path when its listener stops (server.ts)", async () => {
     using folder = makeTempFolder();
     const path = folder.join("control.sock");
     const listener = Bun.listen({ unix: path, socket: deaf });

@@ -1,6 +1,7 @@
 // Opens a connection to an origin: TCP, then TLS with the certificate always verified, through a proxy if the origin
 // has one. TLS goes through the proxy's CONNECT. A plain request goes to the proxy itself.
 
+import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { Deadline } from "../../deadline.ts";
 import { ByteCollector } from "../packets.ts";
@@ -125,8 +126,18 @@ export class Dial implements SocketListener {
   /** The runtime has verified the chain and the name. Any one of its three signs of doubt is enough to refuse. */
   #finishHandshake(socket: Socket<SocketListener>, authorized: boolean, error: Error | null): void {
     if (this.#phase !== "handshake") return;
-    if (authorized && error === null && socket.authorized) this.#finish(socket);
-    else this.#fail("tls", error?.message ?? "the certificate could not be verified", error);
+    const fault = authorized && error === null && socket.authorized ? this.#checkAddress(socket) : error;
+    if (fault === undefined) this.#finish(socket);
+    else this.#fail("tls", fault?.message ?? "the certificate could not be verified", fault);
+  }
+
+  /** Without a server name, the runtime does not compare the certificate of a tunnelled connection with anything. */
+  #checkAddress(socket: Socket<SocketListener>): Error | undefined {
+    const { host, tls } = this.#options.origin;
+    const name = unbracket(host);
+    if (!tls || isIP(name) === 0) return undefined;
+    const certificate = socket.getPeerCertificate();
+    return process.getBuiltinModule("node:tls").checkServerIdentity(name, certificate);
   }
 
   #readTunnelReply(chunk: Buffer): void {
@@ -208,7 +219,8 @@ function unbracket(host: string): string {
 }
 
 function tlsOptions(host: string, ca: string | undefined): TLSOptions {
-  const options = { serverName: unbracket(host), rejectUnauthorized: true };
+  const name = unbracket(host);
+  const options = { serverName: isIP(name) === 0 ? name : "", rejectUnauthorized: true };
   return ca === undefined ? options : { ...options, ca: [...defaultAuthorities(), ca] };
 }
 

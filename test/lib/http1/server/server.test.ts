@@ -90,7 +90,7 @@ describe("requests", () => {
     );
   });
 
-  test("that are pipelined without end wait in the kernel, not in the process", async () => {
+  test("that are pipelined without end wait in the kernel, not in memory", async () => {
     const { port } = serve(() => {});
     using client = await openClient(port);
     const one = `GET /${"x".repeat(1000)} HTTP/1.1\r\n${HOST}\r\n`.repeat(1000);
@@ -134,7 +134,7 @@ describe("requests", () => {
     }
   });
 
-  test("come through whole, one byte at a time", async () => {
+  test("are complete when they arrive one byte at a time", async () => {
     const { port } = serve(tell);
     using client = await openClient(port);
     client.socket.setNoDelay(true);
@@ -145,7 +145,7 @@ describe("requests", () => {
     expect(await client.until("POST /b hi")).toContain("x-body: 2\r\n");
   });
 
-  test("in absolute form mean their path, and Host stays what it says", async () => {
+  test("in absolute form are read as their path, and Host stays as it is", async () => {
     const { port } = serve((exchange) =>
       exchange.answer(200, [], `${exchange.target} at ${exchange.field("host")}`),
     );
@@ -238,7 +238,7 @@ describe("hostile requests", () => {
     expect(text.match(/HTTP\/1.1 \d/g)).toHaveLength(1);
   });
 
-  test("that are no HTTP are refused at their first byte: who calls by https waits for no head", async () => {
+  test("that are not HTTP are refused at their first byte, so that an https client does not wait", async () => {
     const { port } = serve(tell);
     for (const hello of ["\u0016\u0003\u0001\u0002\u0000\u0001", "get /", "\n"]) {
       using client = await openClient(port);
@@ -252,7 +252,7 @@ describe("hostile requests", () => {
     await client.until("GET /slow");
   });
 
-  test("with broken chunks are refused by whoever awaits the body, and nothing after them is read", async () => {
+  test("with broken chunks fail in readBody, and nothing after them is read", async () => {
     const outcome = Promise.withResolvers<unknown>();
     const reading = Promise.withResolvers<void>();
     let count = 0;
@@ -273,7 +273,7 @@ describe("hostile requests", () => {
     expect(count).toBe(1);
   });
 
-  test("with broken chunks are refused by us where nobody awaits the body, and whoever was to answer is told that the client is gone", async () => {
+  test("with broken chunks that nobody reads are refused by the server, and the handler sees that the client is gone", async () => {
     const gone = Promise.withResolvers<unknown>();
     const started = Promise.withResolvers<Exchange>();
     const { port } = serve(
@@ -325,7 +325,7 @@ describe("hostile requests", () => {
     ]);
   });
 
-  test("may be refused by what fails itself: the connection is reset, and the server goes on", async () => {
+  test("reset the connection if the refusal handler throws, and the server continues", async () => {
     const { port } = serve(tell, {
       onRefusal: () => {
         throw new Error("ours");
@@ -338,7 +338,7 @@ describe("hostile requests", () => {
     expect(await (await fetch(`http://127.0.0.1:${port}/alive`)).text()).toBe("GET /alive ");
   });
 
-  test("never reach us twice nor break the server, whatever their bytes", async () => {
+  test("never start a second exchange nor break the server, whatever their bytes", async () => {
     const { port } = serve(tell);
     const pieces = fc.constantFrom(
       "GET / HTTP/1.1\r\n",
@@ -370,7 +370,7 @@ describe("hostile requests", () => {
     expect(await (await fetch(`http://127.0.0.1:${port}/alive`)).text()).toBe("GET /alive ");
   });
 
-  test("whose head takes too long get a 408, however busily they send", async () => {
+  test("whose head takes too long get a 408, even while bytes arrive", async () => {
     const { port } = serve(tell, { headMs: 50 });
     using client = await openClient(port);
     client.socket.setNoDelay(true);
@@ -381,7 +381,7 @@ describe("hostile requests", () => {
     expect(client.text()).toStartWith("HTTP/1.1 408 ");
   });
 
-  test("whose body falls silent end their connection", async () => {
+  test("whose body stops arriving end their connection", async () => {
     const outcome = Promise.withResolvers<unknown>();
     const { port } = serve(
       async (exchange) => outcome.resolve(await exchange.readBody(100).catch((error: unknown) => error)),
@@ -397,7 +397,7 @@ describe("hostile requests", () => {
 });
 
 describe("a connection without a request", () => {
-  test("is closed after its time, and a running exchange is not", async () => {
+  test("is closed after its time limit, and a running exchange is not", async () => {
     const held = Promise.withResolvers<Exchange>();
     const server = serve((exchange) => held.resolve(exchange), { idleMs: 50, headMs: 50 });
     using busy = await openClient(server.port);
@@ -413,7 +413,7 @@ describe("a connection without a request", () => {
 });
 
 describe("the reply", () => {
-  test("to HEAD has the head alone, with the length that GET would have", async () => {
+  test("to HEAD has only the head, with the length that GET would have", async () => {
     const { port } = serve((exchange) => exchange.answer(200, [], "four"));
     const text = await sendRaw(port, `HEAD / HTTP/1.1\r\n${HOST}connection: close\r\n\r\n`);
     expect(text).toBe("HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\n");
@@ -526,7 +526,7 @@ describe("the reply", () => {
     );
   });
 
-  test("has no forbidden character in its fields: that is a mistake of the caller", async () => {
+  test("must not have a forbidden character in its fields", async () => {
     const { port } = serve((exchange) => {
       expect(() => exchange.answer(200, [["x", "a\r\nset-cookie: b"]], "")).toThrow("forbidden");
       exchange.answer(500, [], "");
@@ -536,7 +536,7 @@ describe("the reply", () => {
     );
   });
 
-  test("can be begun once", async () => {
+  test("can be started only once", async () => {
     const { port } = serve((exchange) => {
       expect(exchange.begun).toBe(false);
       exchange.begin(200, []);
@@ -550,7 +550,7 @@ describe("the reply", () => {
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200);
   });
 
-  test("that throws resets its connection and the server goes on", async () => {
+  test("whose handler throws resets its connection, and the server continues", async () => {
     const seen: unknown[] = [];
     const server = listen({
       hostname: "127.0.0.1",
@@ -571,7 +571,7 @@ describe("the reply", () => {
 });
 
 describe("the body of a request", () => {
-  test("is asked for with 100-continue only when it is read", async () => {
+  test("is requested with 100-continue only when it is read", async () => {
     const held = Promise.withResolvers<Exchange>();
     const { port } = serve((exchange) => held.resolve(exchange));
     using client = await openClient(port);
@@ -586,7 +586,7 @@ describe("the body of a request", () => {
     expect(await client.until("200 OK")).not.toContain("connection: close");
   });
 
-  test("is not asked for when it is refused, and the connection ends then", async () => {
+  test("is not requested when it is refused, and the connection ends then", async () => {
     const { port } = serve((exchange) => exchange.answer(401, [], "no"));
     const text = await sendRaw(
       port,
@@ -595,7 +595,7 @@ describe("the body of a request", () => {
     expect(text).toBe("HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno");
   });
 
-  test("is not asked for when it has come already", async () => {
+  test("is not requested when it has already arrived", async () => {
     const { port } = serve(tell);
     const text = await sendRaw(
       port,
@@ -604,7 +604,7 @@ describe("the body of a request", () => {
     expect(text).toStartWith("HTTP/1.1 200 OK");
   });
 
-  test("that nobody reads is passed over when it is whole, and the connection goes on", async () => {
+  test("that nobody reads is skipped once it is complete, and the connection continues", async () => {
     const { port } = serve((exchange) => exchange.answer(200, [], exchange.target));
     using client = await openClient(port);
     client.socket.write(
@@ -623,7 +623,7 @@ describe("the body of a request", () => {
     }
   };
 
-  test("of announced length over the limit is refused before it is read", async () => {
+  test("with an announced length over the limit is refused before it is read", async () => {
     const { port } = serve(respond);
     const text = await sendRaw(port, `POST / HTTP/1.1\r\n${HOST}content-length: 100001\r\n\r\n`);
     expect(text).toContain("413 Content Too Large");
@@ -675,7 +675,7 @@ describe("the body of a request", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(150e6);
   });
 
-  test("waits in the kernel while nobody has asked for it", async () => {
+  test("waits in the kernel until it is read", async () => {
     const held = Promise.withResolvers<Exchange>();
     const { port } = serve((exchange) => held.resolve(exchange));
     using client = await openClient(port);

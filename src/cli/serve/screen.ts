@@ -1,5 +1,5 @@
-// The screen of `gateway serve`: the log of requests over a status line of what
-// is open, what flows and what the day comes to.
+// The screen of `gateway serve`: the log of requests above a status line with open streams,
+// tokens per second and the spending of the day.
 
 import type { Catalog } from "../../config/catalog.ts";
 import type { Observer, OpenStream } from "../../gateway/observe/observer.ts";
@@ -9,11 +9,11 @@ import { createTraffic, describeStatus } from "../live/traffic.ts";
 
 export interface ServeScreen extends LogScreen {
   readonly observer: Observer;
-  /** Says what stands in the columns of the lines to come. */
+  /** Prints the titles of the columns. */
   readonly head: () => void;
 }
 
-/** `today`: what the day comes to so far, a decimal in USD. */
+/** `today`: the spending of the day so far, a decimal in USD. */
 export function openServeScreen(form: LogForm, catalog: Catalog, today: () => string): ServeScreen {
   const streams = new Map<string, OpenStream>();
   const traffic = createTraffic();

@@ -1,9 +1,9 @@
-// The menus of `gateway console`: what can be done with keys, plans, channels,
-// models and spending. What an entry does is the command's own.
+// The menus of `gateway console` for keys, plans, channels, models and spending.
+// Each entry calls the same function as the command.
 
 import { DIMENSIONS } from "../../billing/report/report.ts";
 import { isPlanInForce, type Key, type Plan } from "../../config/catalog.ts";
-import { actOnChannel, type ChannelAct, showChannels } from "../channels/channels-run.ts";
+import { actOnChannel, type ChannelAction, showChannels } from "../channels/run.ts";
 import { listSelectable } from "../keys/group-choice.ts";
 import { addKeys } from "../keys/add.ts";
 import { moveKey, removeKeys, rotateKey, switchKeys } from "../keys/change.ts";
@@ -39,7 +39,7 @@ export function keyEntries(flags: ConfigFlags): Entry[] {
     await entry?.run();
   };
   return [
-    { label: "List them", run: () => listKeys(flags) },
+    { label: "List keys", run: () => listKeys(flags) },
     { label: "Create a key", run: () => addKeys(flags) },
     ...(keys.size === 0 ? [] : [{ label: "Change a key", run: change }]),
   ];
@@ -48,22 +48,22 @@ export function keyEntries(flags: ConfigFlags): Entry[] {
 function listChanges(key: Key, flags: ConfigFlags): Entry[] {
   const { name, disabled } = key;
   return [
-    { label: "Show it", run: () => showKey(name, flags) },
+    { label: "Show details", run: () => showKey(name, flags) },
     {
-      label: disabled ? "Enable it" : "Disable it",
+      label: disabled ? "Enable" : "Disable",
       run: () => switchKeys([name], !disabled, flags),
     },
-    { label: "Give it a new secret", run: () => rotate(key, flags) },
-    { label: "Move it to another group", run: () => moveKey(name, flags) },
-    { label: "Remove it", run: () => removeKeys([name], flags) },
+    { label: "Create a new secret", run: () => rotate(key, flags) },
+    { label: "Move to another group", run: () => moveKey(name, flags) },
+    { label: "Remove", run: () => removeKeys([name], flags) },
   ];
 }
 
 async function rotate({ name, expires }: Key, flags: ConfigFlags): Promise<void> {
-  if (!(await askYes(`Give "${name}" a new secret? The old one stops working.`))) return;
+  if (!(await askYes(`Create a new secret for "${name}"? The old one stops working.`))) return;
   const isOver = expires !== null && expires <= new Date();
   const until = isOver
-    ? { expires: await askWhen("It has expired. Until when does it run now?", "30d") }
+    ? { expires: await askWhen("The key has expired. When should it expire now?", "30d") }
     : {};
   await rotateKey(name, { ...flags, ...until });
 }
@@ -72,7 +72,7 @@ function askWhen(message: string, initial: string): Promise<string> {
   const check = (text: string): string | undefined => {
     const moment = readFuture(text, new Date());
     const fits = text === "never" || (moment !== null && moment > new Date());
-    return fits ? undefined : "A duration or a date to come, such as 30d or 2027-01-31, or never.";
+    return fits ? undefined : "Enter a duration or a future date, such as 30d or 2027-01-31, or never.";
   };
   return askText({ message: `${message} (30d, a date, never)`, initial, check });
 }
@@ -90,7 +90,7 @@ export function planEntries(flags: ConfigFlags): Entry[] {
     const name = await choosePlan(plans);
     const until = plans.find((plan) => plan.name === name)?.until ?? null;
     const initial = until !== null && until > now ? formatMoment(until) : "never";
-    await activatePlan(name, { ...flags, until: await askWhen("Until when?", initial) });
+    await activatePlan(name, { ...flags, until: await askWhen("Active until when?", initial) });
   };
   return [
     { label: "List plans", run: () => listPlans(flags) },
@@ -102,17 +102,17 @@ export function planEntries(flags: ConfigFlags): Entry[] {
 }
 
 export function channelEntries(flags: ConfigFlags): Entry[] {
-  const act = (label: string, name: ChannelAct): Entry => ({
+  const act = (label: string, name: ChannelAction): Entry => ({
     label,
     run: async () =>
       actOnChannel(name, await chooseName("Which channel?", openConfig(flags).catalog.channels), flags),
   });
   return [
-    { label: "Look again", run: () => showChannels(flags) },
-    { label: "Watch them", run: () => showChannels({ ...flags, watch: true }) },
-    act("Probe one", "probe"),
-    act("Disable one", "disable"),
-    act("Enable one", "enable"),
+    { label: "Refresh", run: () => showChannels(flags) },
+    { label: "Watch live", run: () => showChannels({ ...flags, watch: true }) },
+    act("Check a channel now", "probe"),
+    act("Disable a channel", "disable"),
+    act("Enable a channel", "enable"),
   ];
 }
 
@@ -131,7 +131,7 @@ export async function showSomeModels(flags: ConfigFlags): Promise<void> {
   }));
   const all = "";
   const group =
-    each.length < 2 ? all : await askOne("Of which group?", [{ value: all, label: "All groups" }, ...each]);
+    each.length < 2 ? all : await askOne("Which group?", [{ value: all, label: "All groups" }, ...each]);
   await showModels(group === all ? flags : { ...flags, group });
 }
 
@@ -139,7 +139,7 @@ const PERIODS: readonly Choice[] = [
   { value: "1d", label: "Today" },
   { value: "7d", label: "The last seven days" },
   { value: "30d", label: "The last thirty days" },
-  { value: "", label: "All of it" },
+  { value: "", label: "Everything" },
 ];
 
 export function spendingEntries(flags: ConfigFlags): Entry[] {
@@ -147,10 +147,10 @@ export function spendingEntries(flags: ConfigFlags): Entry[] {
     ...DIMENSIONS.map((by): Entry => ({
       label: `By ${by}`,
       run: async () => {
-        const since = await askOne("Since when?", PERIODS);
+        const since = await askOne("Which period?", PERIODS);
         showUsage({ ...flags, by, ...(since === "" ? {} : { since }) });
       },
     })),
-    { label: "Prove the ledger", run: () => verify(flags) },
+    { label: "Verify the ledger", run: () => verify(flags) },
   ];
 }

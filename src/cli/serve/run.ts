@@ -1,4 +1,4 @@
-// What `gateway serve` does once it is asked to: config in, gateway up, signals, reload, down.
+// `gateway serve`: loads the config, starts the gateway, applies changes of the config, and stops at a signal.
 
 import { statSync } from "node:fs";
 
@@ -18,13 +18,13 @@ import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { locateConfig } from "../setup/ask-init.ts";
 import { describe } from "../config-access.ts";
-import { openServeScreen, type ServeScreen } from "./serve-screen.ts";
+import { openServeScreen, type ServeScreen } from "./screen.ts";
 import { tell } from "../terminal.ts";
 
-/** How long running streams may go on after the first SIGINT or SIGTERM. */
+/** How long open streams may continue after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
-/** How long the last lines may take to leave, where whoever reads the log has stopped to: nothing else is left to do. */
-const LAST_WORDS_MS = 1000;
+/** How long the last log lines may take to be written. Their reader may have stopped reading. */
+const LAST_LINES_MS = 1000;
 
 type Source =
   | { readonly kind: "file"; readonly loaded: Loaded; readonly catalog: Catalog }
@@ -48,8 +48,8 @@ export async function serve(flags: ServeFlags): Promise<void> {
     const configPath = source.kind === "file" ? source.loaded.path : null;
     const running = startGateway(catalog, [screen.observer], configPath);
     ledger = running.gateway.ledger;
-    // Listened for before anyone is told that the gateway is ready: whoever reads that may stop it at once.
-    const stopped = untilStopped(running, screen);
+    // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
+    const stopped = waitForStop(running, screen);
     announce(running, source, flags, screen);
     const watches =
       source.kind === "file"
@@ -57,11 +57,11 @@ export async function serve(flags: ServeFlags): Promise<void> {
         : [];
     await stopped;
     for (const end of watches) end();
-    setTimeout(() => process.exit(), LAST_WORDS_MS).unref();
+    setTimeout(() => process.exit(), LAST_LINES_MS).unref();
   } finally {
     screen.close();
-    const kept = source.kind === "demo" ? source.demo.stop() : null;
-    if (kept !== null) tell(`what it cost: gateway usage --ledger ${quoteWord(kept)}`);
+    const ledgerPath = source.kind === "demo" ? source.demo.stop() : null;
+    if (ledgerPath !== null) tell(`show the charges: gateway usage --ledger ${quoteWord(ledgerPath)}`);
   }
 }
 
@@ -86,7 +86,7 @@ function announce(running: RunningGateway, source: Source, flags: ServeFlags, sc
   const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host;
   const base = `http://${shown}:${running.port}`;
   if (!isLoopbackHost(host))
-    screen.warn(`warning: listening on ${host}: everyone who can reach this machine can reach the gateway`);
+    screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
   const say = flags.log === "json" ? screen.warn : screen.print;
   say(`gateway is ready on ${base}`);
   say(`config: ${source.kind === "file" ? source.loaded.path : "demo"}   ledger: ${catalog.ledger.path}`);
@@ -99,7 +99,7 @@ function announce(running: RunningGateway, source: Source, flags: ServeFlags, sc
     say(`watch it live: gateway top --ledger ${quoteWord(catalog.ledger.path)}`);
   }
   if (catalog.keys.size === 0)
-    screen.warn("warning: there are no keys yet, so nobody can call: `gateway keys add` makes one");
+    screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
   screen.head();
 }
 
@@ -117,53 +117,54 @@ function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags, { war
   return watchConfig(loaded, process.env, {
     onChange: ({ catalog }) => {
       const waiting = running.reload(override(catalog, flags)).join(" and ");
-      const later = waiting === "" ? "" : `; only at the next start: ${waiting}`;
-      warn(`config: the changed file is in force${later}`);
+      const later = waiting === "" ? "" : `; a restart is needed for ${waiting}`;
+      warn(`config: the changes are applied${later}`);
     },
-    onProblem: (error) => warn(`config: not taken up, what runs goes on as it was.\n${error.message}`),
+    onProblem: (error) =>
+      warn(`config: the changed file is invalid; the running configuration stays.\n${error.message}`),
   });
 }
 
 const PRICES_POLL_MS = 500;
 
-/** `gateway prices update` replaces the book in one step: what is there is whole. */
+/** `gateway prices update` replaces the book in one step, so a changed file is whole. */
 function watchPrices(configPath: string, running: RunningGateway, { warn }: LogScreen): () => void {
   const path = placeOfBook(configPath);
-  const stampOf = (): string => {
+  const readStamp = (): string => {
     const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
     return stats === undefined ? "" : `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
   };
-  let stamp = stampOf();
+  let stamp = readStamp();
   const poll = setInterval(() => {
-    const now = stampOf();
+    const now = readStamp();
     if (now === stamp) return;
     stamp = now;
     try {
       warn(`prices: ${running.reloadPrices()} is in force`);
     } catch (error) {
-      warn(`prices: what runs goes on with the prices that it has. ${describe(error)}`);
+      warn(`prices: the new book is not applied, the prices stay as they were. ${describe(error)}`);
     }
   }, PRICES_POLL_MS).unref();
   return () => clearInterval(poll);
 }
 
-/** The first signal drains, the second ends at once. So does a terminal that is closed; where nothing is a terminal
- *  (nohup, a service), what a hang-up means has been decided already. */
-async function untilStopped(running: RunningGateway, { warn }: LogScreen): Promise<void> {
+/** The first signal lets open streams finish, the second one ends them. Closing the terminal counts as a signal. Without
+ *  a terminal (nohup, a service), SIGHUP keeps the meaning that the parent has set. */
+async function waitForStop(running: RunningGateway, { warn }: LogScreen): Promise<void> {
   const first = Promise.withResolvers<void>();
-  let asked = false;
-  const ask = (): void => {
-    if (asked) {
+  let stopping = false;
+  const stop = (): void => {
+    if (stopping) {
       running.stopNow();
       return;
     }
-    asked = true;
+    stopping = true;
     warn("stopping: running streams may finish, a second signal ends them");
     first.resolve();
   };
-  process.on("SIGINT", ask);
-  process.on("SIGTERM", ask);
-  if ([process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) process.on("SIGHUP", ask);
+  process.on("SIGINT", stop);
+  process.on("SIGTERM", stop);
+  if ([process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) process.on("SIGHUP", stop);
   await first.promise;
   await running.stop(GRACE_MS);
 }

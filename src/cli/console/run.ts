@@ -1,14 +1,8 @@
-// What `gateway console` does: a session of menus. Each entry calls what the
-// command of the same meaning calls; nothing is decided here.
+// `gateway console`: a session of menus. Each entry calls the same function as the
+// command with that meaning.
 
-import {
-  channelEntries,
-  keyEntries,
-  planEntries,
-  showSomeModels,
-  spendingEntries,
-} from "./console-entries.ts";
-import { showChannels } from "../channels/channels-run.ts";
+import { channelEntries, keyEntries, planEntries, showSomeModels, spendingEntries } from "./entries.ts";
+import { showChannels } from "../channels/run.ts";
 import { listGroups } from "../catalog/groups-list.ts";
 import { listKeys } from "../keys/list.ts";
 import { type Entry, runMenu } from "./menu.ts";
@@ -20,20 +14,20 @@ import { watchTop } from "../live/top-run.ts";
 
 export async function runConsole({ config }: ConfigFlags): Promise<void> {
   if (!canAsk() || !process.stdout.isTTY)
-    refuseUsage("The console needs a terminal: `gateway --help` names the commands that need none.");
-  // Between two questions the terminal sends a signal.
+    refuseUsage("The console needs a terminal. `gateway --help` lists the commands that work without one.");
+  // Between two prompts, Ctrl-C arrives as a signal.
   const end = (): never => process.exit(0);
   process.on("SIGINT", end);
   try {
     const flags = { config: await locateConfig(config) };
     openConfig(flags);
-    await runMenu("What do you want to see?", () => listEntries(flags), "Leave");
+    await runMenu("What do you want to do?", () => listEntries(flags), "Leave");
   } catch (error) {
     if (!(error instanceof Cancelled)) throw error;
   } finally {
     process.off("SIGINT", end);
   }
-  // What an entry found wrong has been told; the session went well.
+  // An entry may have reported a failure. The session itself succeeded.
   process.exitCode = 0;
 }
 
@@ -71,7 +65,7 @@ function listEntries(flags: ConfigFlags): Entry[] {
   ];
 }
 
-/** Shows first what the menu is about. */
+/** Shows the list first, then the menu. */
 function openMenu(
   show: () => void | Promise<void>,
   message: string,
