@@ -74,6 +74,8 @@ export interface Dialect {
   readonly listPath: string;
   /** Headers without which an upstream refuses the gateway's own requests. */
   readonly askFields: readonly Field[];
+  /** The dialects whose lists together are the same list, for upstreams without this one. */
+  readonly listFallbacks: readonly Dialect[];
   /** Reads one page. `nextQuery` is the whole query of the next page, without "?". Throws if the body is not a list. */
   readList(body: string): { models: ModelEntry[]; nextQuery: string | null };
 }

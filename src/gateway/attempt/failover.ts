@@ -3,15 +3,17 @@
 
 import { UpstreamFault, type UpstreamResponse } from "../../lib/http1/types.ts";
 import { type ChannelResponse, readErrorBody, repeatResponse } from "../upstream/answer.ts";
+import type { Purpose } from "../../dialects/dialect.ts";
 import type { Bill } from "../bill/bill.ts";
 import type { Job } from "../upstream/job.ts";
 import { forward } from "./forward.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
-import { readStreamHead } from "../upstream/stream-head.ts";
+import { readBodyStart, readStreamHead } from "../upstream/stream-head.ts";
 import { redactErrorBody, redactFailure, redactFields } from "../upstream/redact.ts";
 import {
   blame,
+  blameBody,
   describeFailure,
   type Failure,
   isForClient,
@@ -27,7 +29,7 @@ type FailedAttempt =
       /** The upstream's response, if there is one that a client can get. */
       readonly answer: ChannelResponse | null;
     }
-  /** The channel works, but another one may have stored what the client refers to. */
+  /** The channel works, but another one may have the model, or what the client refers to. */
   | { readonly failure: null; readonly answer: ChannelResponse };
 
 /** One request to one channel, and its circumstances. */
@@ -128,6 +130,7 @@ async function send(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> 
     if (response.status === 404 || mayBlameChannel(response.status))
       return await readRefusal(attempt, answer);
     if (!attempt.isLast && job.body.stream && response.status === 200) return await readHead(attempt, answer);
+    if (response.status < 300 && mayBeForeign(attempt, response)) return await readStart(attempt, answer);
     bill.attempts.push({ channel: name, status: response.status });
     return answer;
   } catch (fault) {
@@ -157,7 +160,7 @@ async function readRefusal(
     response: keepResponse(attempt, response, whole),
   };
   const refusal = { ...answer, whole };
-  return failure !== null || mayBeStoredElsewhere(attempt, refusal) ? { failure, answer: refusal } : refusal;
+  return failure !== null || mayBeElsewhere(attempt, refusal) ? { failure, answer: refusal } : refusal;
 }
 
 /** Clients decide about retries by these, by the status and by the body. */
@@ -179,22 +182,22 @@ function keepResponse(
   };
 }
 
-/** Stored responses are known only to the channel that made them. */
-function mayBeStoredElsewhere({ job, isLast }: Attempt, { response, whole }: ChannelResponse): boolean {
+/** Stored responses are known only to the channel that made them, and not every channel has every model. */
+function mayBeElsewhere({ job, isLast }: Attempt, { response, whole }: ChannelResponse): boolean {
   if (isLast || whole === null) return false;
   const { purpose } = job.call.target.endpoint;
-  if (purpose === "resource") return response.status === 404;
-  return Buffer.from(whole).includes('"previous_response_not_found"');
+  if (response.status === 404) return purpose === "resource" || GENERATING.has(purpose);
+  const body = Buffer.from(whole);
+  return body.includes('"previous_response_not_found"') || body.includes('"model_not_found"');
 }
 
 /** If the first real event of a stream is an error, another channel may succeed. */
-async function readHead(
-  { candidate, bill }: Attempt,
-  answer: ChannelResponse,
-): Promise<ChannelResponse | FailedAttempt> {
+async function readHead(attempt: Attempt, answer: ChannelResponse): Promise<ChannelResponse | FailedAttempt> {
+  const { candidate, bill } = attempt;
   const { name } = candidate.channel;
   const { status } = answer.response;
-  const { response, first } = await readStreamHead(answer.response);
+  const { response, first, start } = await readStreamHead(answer.response);
+  if (start === "empty" || start === "foreign") return refuseForeign(attempt, response, start);
   if (typeof first === "string") {
     bill.attempts.push({ channel: name, status });
     return { ...answer, response };
@@ -203,4 +206,35 @@ async function readHead(
   bill.attempts.push({ channel: name, status, error: "error_event" });
   const failure = redactFailure(blame(name, first.status, first.message), candidate.channel);
   return { failure, answer: null };
+}
+
+const GENERATING: ReadonlySet<Purpose> = new Set<Purpose>(["generate", "embed", "count"]);
+
+/** These endpoints respond with JSON or an event stream. The head of an event stream is not held until its body comes. */
+function mayBeForeign({ job }: Attempt, response: UpstreamResponse): boolean {
+  const isEventStream = response.field("content-type")?.startsWith("text/event-stream") === true;
+  return GENERATING.has(job.call.target.endpoint.purpose) && !(job.body.stream && isEventStream);
+}
+
+/** A captive portal or a proxy may send a page with 200. */
+async function readStart(
+  attempt: Attempt,
+  answer: ChannelResponse,
+): Promise<ChannelResponse | FailedAttempt> {
+  const { bill, candidate } = attempt;
+  const { response, start } = await readBodyStart(answer.response);
+  if (start === "empty" || start === "foreign") return refuseForeign(attempt, response, start);
+  bill.attempts.push({ channel: candidate.channel.name, status: response.status });
+  return { ...answer, response };
+}
+
+function refuseForeign(
+  { bill, candidate }: Attempt,
+  response: UpstreamResponse,
+  start: "empty" | "foreign",
+): FailedAttempt {
+  const { name } = candidate.channel;
+  response.cancel();
+  bill.attempts.push({ channel: name, status: response.status, error: `${start}_body` });
+  return { failure: blameBody(name, response.status, start), answer: null };
 }

@@ -90,8 +90,10 @@ function mayHaveArrived({ error }: AttemptRecord): boolean {
   return error === undefined || !NEVER_SENT.has(error);
 }
 
-/** Refusals and redirects cost nothing. An upstream that received the request and did not respond may have worked on it. */
+/** Refusals, redirects and foreign pages cost nothing. An upstream that received the request and sent no response, or an
+ *  empty one, may have worked on it. */
 function isRefusal({ status, error }: AttemptRecord): boolean {
+  if (error === "empty_body") return false;
   return status !== undefined && (status >= 300 || error !== undefined);
 }
 

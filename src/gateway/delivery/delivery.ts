@@ -73,7 +73,9 @@ export function meterChunk({ from: answer, job, meter }: Delivery, chunk: Uint8A
 export function judgeDelivery(delivery: Delivery, fault: UpstreamFault | null): Ending {
   const { from: answer, meter, gateway } = delivery;
   const { status, closeDelimited } = answer.response;
-  const streamed = delivery.streamed || closeDelimited;
+  // A billed response is JSON. Its end shows that it is complete, even if nothing was cut.
+  const isBilled = delivery.bill.open && status < 300 && fault === null;
+  const streamed = delivery.streamed || closeDelimited || isBilled;
   const reading = meter?.read() ?? null;
   const left = delivery.left ? describeLeaving(gateway.halt) : null;
   const outcome = judgeEnding({ status, reading, left, fault, streamed });

@@ -84,11 +84,18 @@ const REDIRECT: Rule = {
   because: "responds with a redirect, which the gateway does not follow (check its base_url)",
 };
 
+const FOREIGN_BODY: Rule = {
+  code: "upstream_failed",
+  cause: "broken",
+  because: "sent something that is not a response of this endpoint (check its base_url)",
+};
+
 function isRedirect(status: number): boolean {
   return status >= 300 && status < 400;
 }
 
 function ruleOf(status: number): Rule {
+  if (status < 300) return FOREIGN_BODY;
   return STATUS_RULES.get(status) ?? (isRedirect(status) ? REDIRECT : SERVER_ERROR);
 }
 
@@ -228,6 +235,17 @@ function findBodyRule(status: number, text: string): Rule | undefined {
   if (status >= 500) return undefined;
   if (status === 403 && CREDENTIAL_403.test(text)) return REFUSED;
   return BODY_RULES.find(([words]) => words.test(text))?.[1];
+}
+
+const FOREIGN_BODIES = { empty: "with an empty body", foreign: "with neither JSON nor an event stream" };
+
+/** For a success status with a body that no endpoint sends: a page of a proxy, or nothing. */
+export function blameBody(
+  channel: string,
+  status: number,
+  start: keyof typeof FOREIGN_BODIES,
+): StatusFailure {
+  return blame(channel, status, FOREIGN_BODIES[start]);
 }
 
 /** For an error inside a stream. `status` has the same meaning. */

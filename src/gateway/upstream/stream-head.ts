@@ -1,6 +1,7 @@
 // Reads the beginning of a streamed response while another channel can still be tried. A stream that was announced with
 // 200 may begin with an error. The beginning is held until the first real event is known, for a short time at most.
 
+import { asBuffer } from "../../lib/bytes.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
 import { openSseSplitter } from "../../lib/sse/sse-parser.ts";
@@ -20,6 +21,7 @@ export interface StreamHead {
   /** The same response. Reading it gives the held bytes first. */
   readonly response: UpstreamResponse;
   readonly first: FirstEvent;
+  readonly start: BodyStart;
 }
 
 export async function readStreamHead(response: UpstreamResponse): Promise<StreamHead> {
@@ -28,7 +30,43 @@ export async function readStreamHead(response: UpstreamResponse): Promise<Stream
   const early = response.buffered && !response.finished ? await response.read() : null;
   const first = early === null ? "open" : beginning.add(early);
   if (first === "open") return await awaitFirstEvent(response, beginning);
-  return { response: new PeekedResponse(response, beginning.held, null), first: dropEnough(first) };
+  return beginning.finish(response, first, null);
+}
+
+/** What a body begins with. `unknown`: too little has come, or it failed before. */
+export type BodyStart = "response" | "empty" | "foreign" | "unknown";
+
+/** Reads a body until it is clear whether it can be JSON or an event stream. Reading the response gives all bytes again. */
+export async function readBodyStart(
+  response: UpstreamResponse,
+): Promise<{ response: UpstreamResponse; start: BodyStart }> {
+  const held: Uint8Array[] = [];
+  let text = "";
+  for (;;) {
+    const pending = readQuietly(response);
+    const chunk = await pending.catch(() => "fault" as const);
+    if (chunk === "fault") return { response: new PeekedResponse(response, held, pending), start: "unknown" };
+    if (chunk !== null) {
+      held.push(chunk);
+      text = text.trimStart() + asBuffer(chunk).toString("latin1", 0, MAX_START_BYTES);
+    }
+    const start = judgeBodyStart(text, chunk === null || held.length > MAX_SCANS);
+    if (start !== "unknown") return { response: new PeekedResponse(response, held, null), start };
+  }
+}
+
+const MAX_START_BYTES = 64;
+/** A byte order mark, as latin-1 or decoded. */
+const BYTE_ORDER_MARK = /^(?:\u00ef\u00bb\u00bf|\ufeff)/;
+/** JSON begins with a bracket, and an event stream with a field or a comment. */
+const STARTS = ["{", "[", "data:", "event:", "id:", "retry:", ":"];
+
+/** `isAll`: nothing more of the body will be looked at. */
+export function judgeBodyStart(beginning: string, isAll: boolean): BodyStart {
+  const text = beginning.trimStart().replace(BYTE_ORDER_MARK, "").trimStart();
+  if (STARTS.some((start) => text.startsWith(start))) return "response";
+  if (!isAll && STARTS.some((start) => start.startsWith(text))) return "unknown";
+  return text === "" ? "empty" : "foreign";
 }
 
 async function awaitFirstEvent(response: UpstreamResponse, beginning: HeldBeginning): Promise<StreamHead> {
@@ -40,10 +78,10 @@ async function awaitFirstEvent(response: UpstreamResponse, beginning: HeldBeginn
   try {
     for (;;) {
       const chunk = await Promise.race([pending, late.promise]);
+      if (chunk === null) beginning.hasEnded = true;
       if (chunk === "late" || chunk === null) break;
       const first = beginning.add(chunk);
-      if (first !== "open")
-        return { response: new PeekedResponse(response, held, null), first: dropEnough(first) };
+      if (first !== "open") return beginning.finish(response, first, null);
       if (held.length === 1) {
         clearTimeout(timer);
         timer = wait(MAX_PRELUDE_WAIT_MS);
@@ -56,12 +94,13 @@ async function awaitFirstEvent(response: UpstreamResponse, beginning: HeldBeginn
   } finally {
     clearTimeout(timer);
   }
-  return { response: new PeekedResponse(response, held, pending), first: "open" };
+  return beginning.finish(response, "open", pending);
 }
 
 /** The held bytes of a stream, and the search for its first event in them. */
 class HeldBeginning {
   readonly held: Uint8Array[] = [];
+  hasEnded = false;
   readonly #decoder = new TextDecoder();
   #text = "";
   #scans = 0;
@@ -77,10 +116,18 @@ class HeldBeginning {
       ? "enough"
       : first;
   }
-}
 
-function dropEnough(first: FirstEvent | "enough"): FirstEvent {
-  return first === "enough" ? "open" : first;
+  finish(
+    response: UpstreamResponse,
+    first: FirstEvent | "enough",
+    pending: Promise<Uint8Array | null> | null,
+  ): StreamHead {
+    return {
+      response: new PeekedResponse(response, this.held, pending),
+      first: first === "enough" ? "open" : first,
+      start: judgeBodyStart(this.#text.slice(0, MAX_START_BYTES), this.hasEnded),
+    };
+  }
 }
 
 /** A failure before anybody awaits the promise is not an unhandled rejection. */

@@ -13,6 +13,10 @@ const bodyOf = (status: number): string =>
     type: "error",
     error: { type: `type_${status}`, code: `code_${status}`, message: "Sorry" },
   });
+const TEXT: Step = {
+  fields: [["content-type", "text/plain"]],
+  chunks: ["e", "rror code: 1020"],
+};
 const refuse = (status: number, more: readonly (readonly [string, string])[] = []): Step => ({
   status,
   fields: [["content-type", "application/json"], ...more],
@@ -25,6 +29,9 @@ async function run(channels: ScriptedOptions["channels"], more: Partial<Scripted
   const error = await scripted.run();
   return { error, exchange: scripted.exchange, called: scripted.called.join(" ") };
 }
+
+const SSE = [["content-type", "text/event-stream"]] as const;
+const HTML = [["content-type", "text/html"]] as const;
 
 describe("the next channel is tried", () => {
   test.each([
@@ -41,10 +48,30 @@ describe("the next channel is tried", () => {
     ["a rate limit", refuse(429)],
     ["a server error", refuse(500)],
     ["an overloaded server", refuse(529)],
+    ["a 404, because another channel may have the model", refuse(404)],
+    ["a 400 that says so", { status: 400, chunks: ['{"error":{"code":"model_not_found"}}'] }],
+    ["an HTML page with 200", { fields: HTML, chunks: ["<!DOCTYPE html><html>"] }],
+    ["an HTML page that says it is JSON", { chunks: ["\r\n <html>"] }],
+    ["a plain text with 200", TEXT],
+    ["an empty body with 200", { chunks: [] }],
+    ["a blank body with 200", { chunks: [" ", "\n"] }],
   ])("after %s", async (_name, step) => {
     const { error, exchange, called } = await run({ a: [step], b: [OK] });
     expect([error, exchange.status, called]).toEqual([null, 200, "a b"]);
     expect(scripted.bill.attempts).toHaveLength(2);
+  });
+
+  test.each<[string, Step]>([
+    ["an HTML page", { fields: HTML, chunks: ["<html>"] }],
+    ["an HTML page that says it is a stream", { fields: SSE, chunks: ["<html>"] }],
+    ["an empty stream", { fields: SSE, chunks: [] }],
+  ])("after %s instead of a stream", async (_name, step) => {
+    const event = 'event: message_stop\ndata: {"type":"message_stop"}\n\n';
+    const { exchange, called } = await run(
+      { a: [step], b: [{ fields: SSE, chunks: [event] }] },
+      { stream: true },
+    );
+    expect([exchange.status, exchange.text, called]).toEqual([200, event, "a b"]);
   });
 
   test("at most as often as `failover.attempts` says", async () => {
@@ -55,7 +82,7 @@ describe("the next channel is tried", () => {
 });
 
 describe("no other channel is tried", () => {
-  test.each([400, 403, 404, 409, 413, 422])("after a %d, which is about the request", async (status) => {
+  test.each([400, 403, 409, 413, 422])("after a %d, which is about the request", async (status) => {
     const { error, exchange, called } = await run({ a: [refuse(status)], b: [OK] });
     expect([error, exchange.status, exchange.text, called]).toEqual([null, status, bodyOf(status), "a"]);
   });
@@ -72,6 +99,11 @@ describe("no other channel is tried", () => {
 });
 
 describe("the last channel's own error reaches the client", () => {
+  test("404, if no channel has the model", async () => {
+    const { error, exchange, called } = await run({ a: [refuse(404)], b: [refuse(404)] });
+    expect([error, exchange.status, exchange.text, called]).toEqual([null, 404, bodyOf(404), "a b"]);
+  });
+
   test.each([402, 408, 429, 500, 502, 503, 504, 529])("%d with status, code and wording", async (status) => {
     const last = refuse(status, [
       ["retry-after", "7"],
@@ -110,9 +142,13 @@ describe("the last channel's own error reaches the client", () => {
     ["a redirect", refuse(302), 502],
     ["no connection", fail("connect"), 502],
     ["no response in time", fail("first_byte_timeout"), 504],
+    ["an HTML page with 200", { fields: HTML, chunks: ["<html>"] }, 502],
+    ["an empty body with 200", {}, 502],
+    ["a body that is not JSON", { chunks: ["{ this is not JSON"] }, 502],
   ])("but %s becomes an error of the gateway", async (_name, step, status) => {
     const { error, exchange } = await run({ a: [step] });
     expect([error?.status, exchange.begun]).toEqual([status, false]);
+    expect(scripted.records()[0]?.outcome).toMatch(/^upstream_(?:error|cut)$/);
   });
 });
 
