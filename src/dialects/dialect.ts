@@ -56,7 +56,7 @@ export interface Break {
 export interface Dialect {
   readonly name: DialectName;
   /** The header that carries a channel's credential. */
-  sign(credential: string, vendor: string): Field;
+  sign(credential: string): Field;
   /** The body of a gateway error in this dialect's shape. */
   errorBody(error: GatewayError, requestId: string): string;
   /** The event that ends a stream that broke after its first byte. */
