@@ -2,14 +2,14 @@
 
 import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
-import type { Admission } from "../../billing/limits.ts";
 import type { Overrides } from "../../billing/prices.ts";
-import { reserve } from "../../billing/reserve.ts";
-import type { Limits } from "../../config/catalog.ts";
+import { computeCharge } from "../../billing/charge.ts";
+import { type Admission, type Cost, FREE } from "../../billing/limits.ts";
+import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/reserve.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Match } from "../intake/match.ts";
+import type { Candidate, Match } from "../intake/match.ts";
 
 /** A type, not an interface: a ledger line takes it as a record. */
 export type AttemptRecord = {
@@ -38,11 +38,13 @@ export interface Bill {
   settled: boolean;
   /** Milliseconds from arrival to the first byte of the answer. */
   firstByteMs: number | null;
-  /** Gives back what the limits hold for this request. */
-  readonly release: () => void;
+  /** What the limits hold for this request. To be released when its line is written. */
+  readonly admission: Admission;
 }
 
 const BILLED = new Set(["generate", "embed"]);
+/** Requests that cost nothing but work: only limits on their number count them. */
+const COUNTED = new Set(["count"]);
 
 export async function openBill(
   { call, body: request }: Job,
@@ -53,9 +55,16 @@ export async function openBill(
   const open = BILLED.has(call.target.endpoint.purpose);
   const estimatedInput = open && request.plain !== null ? estimateInputTokens(request.plain) : 0;
   const requested = route.candidates[0]?.model ?? null;
-  const admission = open
-    ? admit({ route, plain: request.plain, requested, estimatedInput, overrides }, gateway)
-    : null;
+  const { purpose } = call.target.endpoint;
+  const demand = {
+    route,
+    plain: request.plain,
+    estimatedInput,
+    overrides,
+    hasOutput: purpose === "generate",
+  };
+  const cost = open ? describeCost(demand, gateway) : null;
+  const admission = open || COUNTED.has(purpose) ? gateway.gate.admit(route.key, gateway.now(), cost) : FREE;
   const bill: Bill = {
     call,
     match: route,
@@ -68,20 +77,20 @@ export async function openBill(
     open,
     settled: false,
     firstByteMs: null,
-    release: () => admission?.release(),
+    admission,
   };
   if (!open) return bill;
   try {
     await gateway.ledger.open(describeIntent(bill));
   } catch (error) {
-    bill.release();
+    admission.release();
     throw error;
   }
   return bill;
 }
 
 /** Told to the ledger before anything goes upstream. */
-export function describeIntent({ call, match: route, time, requested, stream }: Bill): Intent {
+export function describeIntent({ call, match: route, time, requested, stream, admission }: Bill): Intent {
   const { key, group, model, candidates } = route;
   return {
     id: call.id,
@@ -95,35 +104,52 @@ export function describeIntent({ call, match: route, time, requested, stream }: 
     upstream_model: requested,
     stream,
     multiplier: group.multiplier,
+    ...(admission.reservedUsd !== null && { limit_usd: admission.reservedUsd }),
   };
 }
 
-interface Entry {
+interface Demand {
   readonly route: Match;
+  /** Null: the body's encoding is not known here, so nothing bounds it. */
   readonly plain: Uint8Array | null;
-  readonly requested: string | null;
   readonly estimatedInput: number;
   readonly overrides: Overrides;
+  readonly hasOutput: boolean;
 }
 
-function admit({ route, plain, requested, estimatedInput, overrides }: Entry, gateway: Gateway): Admission {
-  const { key, group } = route;
-  const now = gateway.now();
-  const worst =
-    plain === null || !(isLimited(key.limits) || isLimited(group.limits))
-      ? null
-      : reserve({
-          body: plain,
-          estimatedInput,
-          model: requested,
-          multiplier: group.multiplier,
-          book: gateway.prices,
-          overrides,
-          at: new Date(now),
-        });
-  return gateway.gate.admit(key, now, worst);
+function describeCost(demand: Demand, gateway: Gateway): Cost {
+  const { route, plain, estimatedInput, overrides, hasOutput } = demand;
+  const model = route.model ?? "";
+  const describe = (): ReservedRequest => ({
+    body: plain ?? new Uint8Array(),
+    estimatedInput,
+    expectedOutput: gateway.ledger.expectOutput(model),
+    hasOutput,
+    quotes: route.candidates.map((candidate) => quoteAt(candidate, route, overrides, gateway)),
+  });
+  return {
+    model,
+    expect: () => expectCost(describe()),
+    bound: () => (plain === null ? { unbounded: "its body cannot be read" } : boundCost(describe())),
+  };
 }
 
-function isLimited({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
-  return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;
+/** What a usage costs at one of the request's channels. */
+export function quoteAt(
+  { model }: Candidate,
+  { group }: Match,
+  overrides: Overrides,
+  gateway: Gateway,
+): Quote {
+  return (usage, tariff) =>
+    computeCharge({
+      parts: [{ model, pass: "message", usage }],
+      tariff,
+      model,
+      requested: model,
+      book: gateway.prices,
+      overrides,
+      at: new Date(gateway.now()),
+      multiplier: group.multiplier,
+    }).charge;
 }

@@ -4,9 +4,9 @@
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
-import type { Reading } from "../../billing/usage.ts";
+import type { Reading, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import { type AttemptRecord, type Bill, describeIntent } from "./bill.ts";
+import { type AttemptRecord, type Bill, describeIntent, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
 import { describeLeaving } from "./ending.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
@@ -47,10 +47,11 @@ export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway
   const { status, outcome, problem } = ending;
   if (draft !== null) gateway.ledger.append(draft);
   const line = ending.reading?.stored === undefined ? draft : followStored(bill, ending, draft, gateway);
-  bill.release();
+  bill.admission.release();
   const usage = line?.usage ?? null;
   const chargeUsd = line?.charge_usd ?? null;
-  reportFinished(bill, { status, outcome, problem, usage, chargeUsd }, gateway);
+  const shown = problem ?? (bill.admission.unpriced ? UNPRICED_ALLOWED : null);
+  reportFinished(bill, { status, outcome, problem: shown, usage, chargeUsd }, gateway);
 }
 
 /** Whoever first asks for an answer that had gone on, and is over, gets the line that bears its charge. */
@@ -62,14 +63,15 @@ function followStored(
 ): LineDraft | null {
   const { ledger, background: later } = gateway;
   const { id = "", goesOn = true } = ending.reading?.stored ?? {};
-  if (draft?.basis === "unknown" && goesOn) later.keep(id, bill);
+  if (draft?.basis === "unknown" && goesOn) later.keep(id, bill, draft);
   const owed = draft === null && !goesOn ? later.take(id) : null;
   if (owed === null) return draft;
   const paid: Bill = { ...bill, ...owed, open: true };
   const line = draftLine(paid, ending, gateway);
   if (line.basis === "unknown") return null;
-  const kept = (): void => later.keep(id, owed);
-  ledger.open(describeIntent(paid)).then(() => ledger.append(line), kept);
+  const { replaces } = owed;
+  const kept = (): void => later.keepAgain(id, owed);
+  ledger.open(describeIntent(paid)).then(() => ledger.append({ ...line, replaces }), kept);
   return line;
 }
 
@@ -82,7 +84,7 @@ export function settleFailure(bill: Bill, error: GatewayError, gateway: Gateway)
   if (bill.open && arrived.length === 0) {
     bill.settled = true;
     gateway.ledger.discard(bill.call.id);
-    bill.release();
+    bill.admission.release();
     reportFinished(bill, { status, outcome, problem, usage: null, chargeUsd: null }, gateway);
     return;
   }
@@ -116,6 +118,7 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     estimatedInput: bill.estimatedInput,
   });
   const charge = chargeFor(bill, assessment, reading, gateway);
+  const basis = chooseBasis(assessment, charge);
   return {
     id: call.id,
     time: bill.time,
@@ -129,7 +132,7 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     stream: bill.stream,
     status,
     outcome,
-    basis: chooseBasis(assessment, charge),
+    basis,
     usage: charge.usage,
     parts: charge.parts.length > 1 ? [...charge.parts] : undefined,
     raw_usage: reading?.raw ?? null,
@@ -143,6 +146,7 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     duration_ms: durationOf(call),
     attempts: bill.attempts,
     suspect: explainSuspicion(bill, assessment),
+    limit_usd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway) ?? undefined,
     extra: noteMore(bill, assessment, charge, reading),
   };
 }
@@ -163,6 +167,34 @@ function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, 
     multiplier: bill.match.group.multiplier,
   });
   return assessment.basis === "unknown" ? { ...charge, prices: null, official: null, charge: null } : charge;
+}
+
+const UNPRICED_ALLOWED = "the model has no price, so no limit counts this request";
+
+interface KnownUsage {
+  readonly basis: Basis;
+  readonly usage: Usage;
+  readonly reading: Reading | null;
+}
+
+/** What limits count while the cost of a request is not known: its prompt and the output seen. */
+function estimateForLimits(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
+  const { basis, usage, reading } = known;
+  const { admission, estimatedInput } = bill;
+  if (basis === "exact" || (basis === "partial" && !admission.strict)) return null;
+  // It goes on, or a strict limit needs the most that it can cost.
+  const isOpen = admission.strict || reading?.stored?.goesOn === true;
+  if (isOpen && admission.reservedUsd !== null) return admission.reservedUsd;
+  const seen = { input: estimatedInput, output: reading?.estimatedOutput ?? 0 };
+  return quoteLast(bill, basis === "unpriced" ? usage : seen, gateway);
+}
+
+/** What a usage costs at the channel that was tried last. */
+function quoteLast({ attempts, match, overrides }: Bill, usage: Usage, gateway: Gateway): string | null {
+  const name = attempts.at(-1)?.channel;
+  const [first] = match.candidates;
+  const candidate = match.candidates.find(({ channel }) => channel.name === name) ?? first;
+  return candidate === undefined ? null : quoteAt(candidate, match, overrides, gateway)(usage, {});
 }
 
 function explainSuspicion({ attempts, call }: Bill, { suspect }: Assessment): string | undefined {
