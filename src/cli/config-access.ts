@@ -87,15 +87,17 @@ export function describeGroup({ platform, multiplier }: Group): string {
 }
 
 /** The limits that are set, under their names in the config file. */
-export function listLimits(limits: Limits): Record<string, string | number> {
+export function listLimits(limits: Limits): Record<string, string | number | boolean> {
   const all = {
     usd_per_day: limits.usdPerDay,
     usd_per_month: limits.usdPerMonth,
     usd_total: limits.usdTotal,
     requests_per_minute: limits.requestsPerMinute,
     concurrent_requests: limits.concurrentRequests,
+    strict: limits.strict ? true : null,
+    unpriced: limits.allowUnpriced ? "allow" : null,
   };
-  const set: Record<string, string | number> = {};
+  const set: Record<string, string | number | boolean> = {};
   for (const [name, limit] of Object.entries(all)) if (limit !== null) set[name] = limit;
   return set;
 }
