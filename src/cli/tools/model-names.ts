@@ -1,6 +1,7 @@
 // The models that a key can call, for tools that need them in their settings: from the gateway's own list, otherwise
 // from the config.
 
+import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import type { Group } from "../../config/catalog.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
@@ -50,17 +51,11 @@ function splitBase(base: string): { tls: boolean; host: string; port: number; ba
   };
 }
 
+/** Each dialect has its own name for the size of a page. */
+const WHOLE_LIST = "?limit=1000&pageSize=1000";
+
 function placeList({ platform, relayPrefix }: Omit<Connection, "models">): string {
-  switch (platform) {
-    case "messages":
-      return "/v1/models?limit=1000";
-    case "responses":
-      return "/v1/models";
-    case "content":
-      return "/v1beta/models?pageSize=1000";
-    case "relay":
-      return `/${relayPrefix}/models`;
-  }
+  return readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath + WHOLE_LIST;
 }
 
 /** `{data: [{id}]}`, or `{models: [{name: "models/…"}]}`. */

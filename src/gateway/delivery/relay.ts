@@ -5,6 +5,7 @@ import type { Break } from "../../dialects/dialect.ts";
 import { asBuffer } from "../../lib/bytes.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
+import { endsWithWholeEvent } from "../../lib/sse/sse-parser.ts";
 import { MAX_CONVERTED_BYTES, joinChunks, readUpTo, isJsonResponse } from "../upstream/answer.ts";
 import {
   answerFields,
@@ -169,7 +170,7 @@ function breakStream(delivery: Delivery, error: GatewayError | null, last: reado
   if (error !== null) {
     const end = asBuffer(joinChunks(last)).toString("latin1");
     const event = dialect.errorEvent(error, call.id, describePlace(delivery, end));
-    call.exchange.write(Buffer.from(endsEvent(end) ? event : dialect.eventCloser + event));
+    call.exchange.write(Buffer.from(endsWithWholeEvent(end) ? event : dialect.eventCloser + event));
   }
   if (dialect.resetAfterErrorEvent) call.exchange.reset();
   else call.exchange.end();
@@ -191,9 +192,4 @@ function describePlace({ from: answer, meter }: Delivery, end: string): Break {
 function readNextNumber(end: string): number {
   const numbers = end.match(/"sequence_number"\s*:\s*\d+/g);
   return Number(numbers?.at(-1)?.replace(/\D+/, "") ?? -1) + 1;
-}
-
-/** True if the bytes end with a whole event, so that another event can follow. */
-function endsEvent(end: string): boolean {
-  return end === "" || end.endsWith("\n\n") || end.endsWith("\r\n\r\n");
 }

@@ -5,6 +5,7 @@ import { asBuffer } from "../../lib/bytes.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
 import { joinChunks } from "./answer.ts";
+import { openSseSplitter } from "../../lib/sse/sse-parser.ts";
 import { blamesChannel } from "./failure-rules.ts";
 
 /** Stop holding a stream of which nothing has come after this. */
@@ -15,7 +16,7 @@ const MAX_HELD_BYTES = 256 * 1024;
 /** Each scan reads all that is held. This bounds the work, however small the chunks are. */
 const MAX_SCANS = 100;
 /** Bytes that can end an event, or an error that is not framed as an event. */
-const EVENT_ENDS = [0x0a, 0x7d, 0x5d];
+const EVENT_ENDS = [0x0a, 0x0d, 0x7d, 0x5d];
 
 export interface StreamHead {
   /** The same response. Reading it gives the held bytes first. */
@@ -223,8 +224,6 @@ const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["overloaded_error", 529],
 ]);
 
-const BETWEEN_EVENTS = /\r?\n\r?\n/g;
-
 export function readFirstEvent(text: string): FirstEvent {
   const start = text.trimStart();
   if (start === "") return "open";
@@ -232,20 +231,11 @@ export function readFirstEvent(text: string): FirstEvent {
 }
 
 function readEvents(text: string): FirstEvent {
-  let start = 0;
-  for (const { index, 0: blank } of text.matchAll(BETWEEN_EVENTS)) {
-    const first = readEvent(text.slice(start, index));
-    if (first !== "open") return first;
-    start = index + blank.length;
+  for (const { data } of openSseSplitter().push(Buffer.from(text))) {
+    const value = parseJson(data);
+    if (!PRELUDES.has(fieldOf(value, "type"))) return judgeEvent(value);
   }
   return "open";
-}
-
-function readEvent(event: string): FirstEvent {
-  const lines = event.split(/\r?\n/).filter((line) => line.startsWith("data:"));
-  if (lines.length === 0) return "open";
-  const value = parseJson(lines.map((line) => line.slice("data:".length).trim()).join("\n"));
-  return PRELUDES.has(fieldOf(value, "type")) ? "open" : judgeEvent(value);
 }
 
 /** Reads a stream in the form of a JSON array, or an error that is not framed as an event. */
