@@ -4,6 +4,7 @@
 import { asBuffer } from "../../lib/bytes.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
+import { joinChunks } from "./answer.ts";
 import { openSseSplitter } from "../../lib/sse/sse-parser.ts";
 import { blamesChannel } from "./failure-rules.ts";
 
@@ -62,7 +63,7 @@ const BYTE_ORDER_MARK = /^(?:\u00ef\u00bb\u00bf|\ufeff)/;
 const STARTS = ["{", "[", "data:", "event:", "id:", "retry:", ":"];
 
 /** `isAll`: nothing more of the body will be looked at. */
-export function judgeBodyStart(beginning: string, isAll: boolean): BodyStart {
+function judgeBodyStart(beginning: string, isAll: boolean): BodyStart {
   const text = beginning.trimStart().replace(BYTE_ORDER_MARK, "").trimStart();
   if (STARTS.some((start) => text.startsWith(start))) return "response";
   if (!isAll && STARTS.some((start) => start.startsWith(text))) return "unknown";
@@ -137,6 +138,8 @@ function readQuietly(response: UpstreamResponse): Promise<Uint8Array | null> {
   return pending;
 }
 
+const NOTHING = new Uint8Array(0);
+
 class PeekedResponse implements UpstreamResponse {
   readonly status: number;
   readonly fields: UpstreamResponse["fields"];
@@ -179,7 +182,9 @@ class PeekedResponse implements UpstreamResponse {
   }
 
   takeRest(): Uint8Array | null {
-    return this.#held.length > 0 || this.#pending !== null ? null : this.#response.takeRest();
+    if (this.#pending !== null) return null;
+    const rest = this.#response.finished ? NOTHING : this.#response.takeRest();
+    return rest === null ? null : joinChunks([...this.#held.splice(0), rest]);
   }
 
   cancel(): void {
