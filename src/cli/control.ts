@@ -13,6 +13,8 @@ const Refusal = z.object({ error: z.string() });
 export interface Asked {
   readonly ledgerPath: string;
   readonly signal?: AbortSignal;
+  /** How long a response may take. The default is long enough for a very busy machine. */
+  readonly patienceMs?: number;
 }
 
 /** The JSON document that it answers with; null when no gateway runs on this ledger. */
@@ -52,12 +54,12 @@ export function readTold<T>(schema: z.ZodType<T>, told: unknown): T {
 
 type Method = "GET" | "POST";
 
-async function reach({ ledgerPath, signal }: Asked, method: Method, path: string): Promise<Response | null> {
+async function reach(asked: Asked, method: Method, path: string): Promise<Response | null> {
   if (process.platform === "win32") return fail("A running gateway cannot be asked on Windows.");
-  for (const { folder, path: unix } of locateControl(ledgerPath)) {
+  for (const { folder, path: unix } of locateControl(asked.ledgerPath)) {
     if (!isPrivate(folder) || !existsSync(unix)) continue;
     try {
-      return await ask(unix, method, path, signal);
+      return await ask(unix, method, path, asked);
     } catch (error) {
       if (!isGone(error)) throw error;
     }
@@ -65,13 +67,14 @@ async function reach({ ledgerPath, signal }: Asked, method: Method, path: string
   return null;
 }
 
-/** It answers at once; but a probe asks an upstream first. */
-const PATIENCE_MS = { GET: 3000, POST: 60_000 } as const;
+/** The gateway answers a GET at once, but a busy machine may take seconds to run it. A POST may probe an upstream first. */
+const PATIENCE_MS = { GET: 15_000, POST: 60_000 } as const;
 
 /** Its head is waited for with patience; the rest comes with it. */
-async function ask(unix: string, method: Method, path: string, signal?: AbortSignal): Promise<Response> {
+async function ask(unix: string, method: Method, path: string, asked: Asked): Promise<Response> {
+  const { signal, patienceMs = PATIENCE_MS[method] } = asked;
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), PATIENCE_MS[method]);
+  const timer = setTimeout(() => late.abort(), patienceMs);
   try {
     const either = AbortSignal.any(signal === undefined ? [late.signal] : [late.signal, signal]);
     return await fetch(`http://gateway${path}`, { unix, method, signal: either });

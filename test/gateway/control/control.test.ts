@@ -64,7 +64,7 @@ test("a gateway that stands still, after Ctrl-Z say, is told in a sentence and n
   const [socket] = locateControl(ledgerPath);
   mkdirSync(dirname(socket!.path), { recursive: true, mode: 0o700 });
   const still = Bun.listen({ unix: socket!.path, socket: { data() {} } });
-  const failure = await askGateway(ledgerPath, "GET", "/state").catch(String);
+  const failure = await tryGateway({ ledgerPath, patienceMs: 100 }, "GET", "/state").catch(String);
   still.stop(true);
   expect(failure).toContain("The running gateway does not answer: it may be suspended");
 });

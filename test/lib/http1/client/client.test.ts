@@ -113,7 +113,7 @@ describe("a request", () => {
     expect((await readAll(inbound)).toString()).toBe("ok");
     expect(Buffer.compare(upstream.requests[0]?.body ?? Buffer.alloc(0), body)).toBe(0);
     expect(client.stats().idle).toBe(1);
-  }, 20_000);
+  });
 });
 
 /** The same answer in every framing, and what should be read of it. */
