@@ -371,11 +371,11 @@ describe("hostile requests", () => {
   });
 
   test("whose head takes too long get a 408, even while bytes arrive", async () => {
-    const { port } = serve(tell, { headMs: 50 });
+    const { port } = serve(tell, { headMs: 500 });
     using client = await openClient(port);
     client.socket.setNoDelay(true);
     client.socket.write("GET / HTTP/1.1\r\n");
-    const dripping = setInterval(() => client.socket.write("x"), 10);
+    const dripping = setInterval(() => client.socket.write("x"), 1);
     await client.ended;
     clearInterval(dripping);
     expect(client.text()).toStartWith("HTTP/1.1 408 ");
@@ -677,13 +677,21 @@ describe("the body of a request", () => {
 
   test("waits in the kernel until it is read", async () => {
     const held = Promise.withResolvers<Exchange>();
-    const { port } = serve((exchange) => held.resolve(exchange));
+    const { port } = serve((exchange) => {
+      if (exchange.method === "POST") held.resolve(exchange);
+      else exchange.answer(200, [], "other");
+    });
     using client = await openClient(port);
+    using other = await openClient(port);
     const size = 30_000_000;
     client.socket.write(`POST / HTTP/1.1\r\n${HOST}content-length: ${size}\r\n\r\n`);
     client.socket.write(Buffer.alloc(size, 97));
     const exchange = await held.promise;
-    await new Promise((resolve) => setImmediate(resolve));
+    // Time enough for all of the body to arrive, if it could.
+    for (let round = 1; round <= 500; round += 1) {
+      other.socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+      await other.until("other", round);
+    }
     expect(client.socket.writableLength).toBeGreaterThan(5_000_000);
     const body = await exchange.readBody(size);
     expect(body.length).toBe(size);
