@@ -399,7 +399,7 @@ describe("hostile requests", () => {
 describe("a connection without a request", () => {
   test("is closed after its time limit, and a running exchange is not", async () => {
     const held = Promise.withResolvers<Exchange>();
-    const server = serve((exchange) => held.resolve(exchange), { idleMs: 50, headMs: 50 });
+    const server = serve((exchange) => held.resolve(exchange), { idleMs: 500, headMs: 500 });
     using busy = await openClient(server.port);
     busy.socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
     const exchange = await held.promise;
