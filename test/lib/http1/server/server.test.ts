@@ -604,6 +604,20 @@ describe("the body of a request", () => {
     expect(text).toStartWith("HTTP/1.1 200 OK");
   });
 
+  test("is not requested when a part of it has already arrived", async () => {
+    const { port } = serve(tell);
+    using client = await openClient(port);
+    client.socket.write(
+      `POST / HTTP/1.1\r\n${HOST}expect: 100-continue\r\ncontent-length: 4\r\nx-a: b\r\n\r\nok`,
+    );
+    // The exchange has started before this one is answered.
+    using other = await openClient(port);
+    other.socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+    await other.until("200 OK");
+    client.socket.write("ay");
+    expect(await client.until("okay")).toStartWith("HTTP/1.1 200 OK");
+  });
+
   test("that nobody reads is skipped once it is complete, and the connection continues", async () => {
     const { port } = serve((exchange) => exchange.answer(200, [], exchange.target));
     using client = await openClient(port);
