@@ -17,6 +17,7 @@ import { followLinks } from "../lib/links.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/shell-word.ts";
 import { buildCatalog, type Catalog } from "./catalog.ts";
+import { readEnvFile } from "./env-file.ts";
 import { type Environment, expandTree } from "./expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
 import { ConfigError, explainIssues, refuseProblems } from "./problems.ts";
@@ -85,7 +86,11 @@ export function checkConfigText(
 ): { catalog: Catalog; warnings: string[] } {
   const source = parseSource(text);
   if (!source.readable) throw refuseProblems(file, source.problems);
-  const { tree, problems: unset, taken } = expandTree(source.tree ?? {}, env, options.missing ?? "refuse");
+  const {
+    tree,
+    problems: unset,
+    taken,
+  } = expandTree(source.tree ?? {}, { ...readEnvFile(file), ...env }, options.missing ?? "refuse");
   const place = ({ path, message }: { path: Path; message: string }): Problem => ({
     ...source.locate(path),
     path,
