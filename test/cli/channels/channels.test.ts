@@ -252,7 +252,7 @@ describe("gateway models", () => {
     const groups = { messages: { platform: "messages", channels: ["main", "lost"] } };
     gateway = startGatewayHere({ config: { ...config, groups, keys: [] }, folder });
     const { status, stderr } = await run(around(), "models");
-    expect(stderr).toMatch(/^The channel "lost" could not be asked: .*\nPrices are/);
+    expect(stderr).toMatch(/^The models of channel "lost" are unknown: .*\nPrices are/);
     expect(status).toBe(0);
   });
 

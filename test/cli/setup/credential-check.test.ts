@@ -1,7 +1,7 @@
 // What an upstream's answer says about a credential.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { checkCredential } from "../../../src/cli/setup/credential-check.ts";
+import { checkCredential, type CheckResult } from "../../../src/cli/setup/credential-check.ts";
 import { checkConfigText } from "../../../src/config/file.ts";
 import type { Platform } from "../../harness/gateway.ts";
 
@@ -33,7 +33,9 @@ const withoutList =
     new Response("{}", { status: request.method === "GET" ? 404 : code });
 
 describe("a credential", () => {
-  const rows: ReadonlyArray<readonly [what: string, platform: Platform, answer: Answer, result: object]> = [
+  const rows: ReadonlyArray<
+    readonly [what: string, platform: Platform, answer: Answer, result: CheckResult]
+  > = [
     [
       "that lists models",
       "messages",
@@ -60,7 +62,7 @@ describe("a credential", () => {
   ];
   test.each(rows)("%s (%s) is judged by the answer", async (_, platform, answer, result) => {
     const channel = channelAt(platform, answer);
-    expect(await checkCredential(channel, "goog")).toEqual(result as never);
+    expect(await checkCredential(channel, "goog")).toEqual(result);
   });
 
   test("costs nothing to check: no request names a model or a prompt", async () => {
