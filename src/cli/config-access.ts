@@ -32,8 +32,18 @@ export function findKey(catalog: Catalog, name: string): PlacedKey {
   return { key, index: [...catalog.keys.keys()].indexOf(name) };
 }
 
+const MAX_NAMES_SHOWN = 12;
+
+function listKnown(what: string, known: ReadonlyMap<string, unknown>): string {
+  if (known.size === 0) return `There are no ${what}s yet.`;
+  const more = known.size > MAX_NAMES_SHOWN ? ` and ${known.size - MAX_NAMES_SHOWN} more` : "";
+  return `Known ${what}s: ${[...known.keys()].slice(0, MAX_NAMES_SHOWN).join(", ")}${more}.`;
+}
+
 export function refuseUnknown(what: string, name: string, known: ReadonlyMap<string, unknown>): never {
-  return fail(`There is no ${what} "${name}"${suggestNearest(name, known.keys())}.`);
+  return fail(
+    `There is no ${what} "${name}"${suggestNearest(name, known.keys())}. ${listKnown(what, known)}`,
+  );
 }
 
 /** Returns what is wrong with the name of a new key, or undefined. */
