@@ -17,7 +17,7 @@ const COLUMNS: readonly RequestColumn[] = [
   { title: "KEY", name: true, spare: 6, firm: true, least: 8, most: 16, read: ({ key }) => key ?? "-" },
   { title: "MODEL", name: true, least: 14, most: 32, read: ({ model, endpoint }) => model ?? endpoint },
   { title: "CHANNEL", spare: 10, least: 20, most: 20, read: ({ channel }) => channel ?? "-" },
-  { title: "STATUS", least: 3, read: ({ status }) => String(status) },
+  { title: "STATUS", read: ({ status }) => String(status) },
   number("FIRST", 11, ({ firstByteMs }) => formatMs(firstByteMs)),
   { ...number("TOOK", 4, ({ durationMs }) => formatMs(durationMs)), firm: true },
   tokens("IN", 8, ["input", "input_audio", "input_image", "input_video", "tool_prompt"]),

@@ -117,7 +117,7 @@ describe("gateway serve on a terminal", () => {
     await finish(ask(address, { model: "claude-sonnet-4-5" }));
     await program.until("claude-sonn");
     const [line = ""] = program.screen.rows().filter((row) => row.includes("claude-sonn"));
-    expect(line).toMatch(/^\d\d:\d\d:\d\d {2}claude-sonnet… +200 +\$0\.\d+$/);
+    expect(line).toMatch(/^claude-sonnet-4-5 +200 +\$0\.\d{6}$/);
     program.resize(120, 20);
     await program.until("open streams");
     await finish(ask(address));
