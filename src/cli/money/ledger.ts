@@ -43,12 +43,16 @@ function verifyCommand(): Command {
 function showCommand(): Command {
   const command = openCommand("show")
     .description("explain one request: usage × price, multiplier, rounding, attempts")
-    .argument("<id>", "the x-request-id of the response")
+    .argument("<id>", "the x-request-id of the response, the beginning of it as in the log, or `last`")
+    .option("--key <name>", "with `last`: the last request of this key")
     .action(async (id: string, flags: ShowFlags) => {
       const { show } = await import("./ledger-run.ts");
       show(id, flags);
     });
-  return addExamples(command, [["gateway ledger show req_01k…", "explain its charge"]]);
+  return addExamples(command, [
+    ["gateway ledger show req_01k…", "explain its charge"],
+    ["gateway ledger show last --key laptop", "explain the key's last request"],
+  ]);
 }
 
 function tailCommand(): Command {

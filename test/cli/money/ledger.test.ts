@@ -163,3 +163,34 @@ test("reprice shows changes, appends corrections, then finds nothing; it refuses
   expect(again).toMatchObject({ status: 0, stdout: "" });
   expect(again.stderr).toContain("Nothing to do");
 });
+
+test("show finds a request by the beginning of its id, with or without req_", async () => {
+  const ids = ["req_0mi9x2k3a000001aaaaaaaa", "req_0mi9x2k3a000002aaaaaaaa", "req_0mi9x2k3b000003aaaaaaaa"];
+  const ledger = writeLedger(ids.map((id) => ({ id })));
+  for (const words of ["0mi9x2k3b", "req_0mi9x2k3b", ids[2]!])
+    expect((await run("ledger", "show", words, "--ledger", ledger)).stdout).toContain(`Request ${ids[2]}\n`);
+  const several = await run("ledger", "show", "0mi9x2k3a", "--ledger", ledger);
+  expect([several.status, several.stdout]).toEqual([1, ""]);
+  expect(several.stderr).toBe(
+    `gateway: Several requests begin with 0mi9x2k3a. Use more of the id:\n  ${ids[0]}\n  ${ids[1]}\n`,
+  );
+  expect((await run("ledger", "show", "0zz", "--ledger", ledger)).stderr).toContain(
+    "There is no request 0zz in",
+  );
+});
+
+test("show last is the last request, of a key if one is named, corrections aside", async () => {
+  const drafts = Array.from({ length: 200 }, (_, index) => ({
+    id: `req_${String(index).padStart(4, "0")}`,
+    key: index === 3 ? "laptop" : "ci",
+  }));
+  const ledger = writeLedger(drafts);
+  const lastOf = async (...more: string[]): Promise<string | undefined> =>
+    /^Request (\S+)/.exec((await run("ledger", "show", "last", "--ledger", ledger, ...more)).stdout)?.[1];
+  expect(await lastOf()).toBe("req_0199");
+  expect(await lastOf("--key", "laptop")).toBe("req_0003");
+  expect((await run("ledger", "show", "last", "--key", "x", "--ledger", ledger)).stderr).toContain(
+    'There is no request of the key "x" in',
+  );
+  expect((await run("ledger", "show", "req_0001", "--key", "x", "--ledger", ledger)).status).toBe(2);
+});
