@@ -2,6 +2,7 @@
 // from the config.
 
 import type { Group } from "../../config/catalog.ts";
+import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
 import { joinChunks, readUpTo } from "../../gateway/upstream/answer.ts";
@@ -12,6 +13,7 @@ const MAX_LIST_BYTES = 4 * 1024 * 1024;
 
 /** Null when the gateway does not answer with a list. */
 export async function fetchModelNames(connection: Omit<Connection, "models">): Promise<string[] | null> {
+  const { platform } = connection;
   const { tls, host, port, basePath } = splitBase(connection.base);
   // Not `fetch`: it would send the key to the proxy that HTTP_PROXY names.
   const client = createClient();
@@ -19,7 +21,8 @@ export async function fetchModelNames(connection: Omit<Connection, "models">): P
     const response = await client.send({
       origin: { tls, host, port },
       method: "GET",
-      target: basePath + placeList(connection),
+      // Without a page size the gateway lists all models on one page.
+      target: basePath + readPathPrefix(platform, connection.relayPrefix) + PLATFORM_ROWS[platform].listPath,
       fields: [
         ["accept", "application/json"],
         ["accept-encoding", "identity"],
@@ -48,19 +51,6 @@ function splitBase(base: string): { tls: boolean; host: string; port: number; ba
     port: Number(port) || (tls ? 443 : 80),
     basePath: pathname.replace(/\/+$/, ""),
   };
-}
-
-function placeList({ platform, relayPrefix }: Omit<Connection, "models">): string {
-  switch (platform) {
-    case "messages":
-      return "/v1/models?limit=1000";
-    case "responses":
-      return "/v1/models";
-    case "content":
-      return "/v1beta/models?pageSize=1000";
-    case "relay":
-      return `/${relayPrefix}/models`;
-  }
 }
 
 /** `{data: [{id}]}`, or `{models: [{name: "models/…"}]}`. */
