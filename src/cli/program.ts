@@ -1,6 +1,7 @@
 // Runs the command tree. A failure becomes a sentence on stderr and an exit status.
 
 import { type Command, CommanderError } from "commander";
+import { escapeLines } from "../lib/printable.ts";
 import { canAsk } from "./terminal.ts";
 import { suggestNearest } from "../config/nearest.ts";
 
@@ -43,7 +44,7 @@ function chooseDefault(): string {
 function prepare(command: Command): void {
   command.exitOverride().showSuggestionAfterError();
   command.showHelpAfterError(`See \`${nameCommand(command)} --help\`.`);
-  command.configureOutput({ outputError: (text, write) => write(reword(text, command)) });
+  command.configureOutput({ outputError: (text, write) => write(escapeLines(reword(text, command))) });
   if (command.commands.length > 0) command.addHelpText("before", () => refuseOtherHelp(command));
   command.commands.forEach(prepare);
 }
@@ -86,7 +87,7 @@ function reportFailure(error: unknown): number {
   // Commander has printed it already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   const message = error instanceof Error ? error.message : String(error);
-  process.stderr.write(`gateway: ${message}\n`);
+  process.stderr.write(`gateway: ${escapeLines(message)}\n`);
   const named = error instanceof Error && "exitStatus" in error ? error.exitStatus : 1;
   return typeof named === "number" ? named : 1;
 }

@@ -2,8 +2,9 @@
 // other. Where the terminal is narrow, columns are left out before a name is cut,
 // and digits are never cut. Pure but for the widths that a table remembers.
 
+import { escapeUnprintable } from "../lib/printable.ts";
 import { paint as paintText, print, readRoom } from "./terminal.ts";
-import { alignText, measure, stripControls } from "./text.ts";
+import { alignText, measure } from "./text.ts";
 
 export interface Column {
   readonly title: string;
@@ -55,7 +56,7 @@ export function createTable(columns: readonly Column[], expected: readonly strin
         (_, text) => text,
       ),
     rows: (rows, room, paint = (_, text) => text) => {
-      const clean = rows.map((row) => columns.map((_, index) => stripControls(row[index] ?? "")));
+      const clean = rows.map((row) => columns.map((_, index) => escapeUnprintable(row[index] ?? "")));
       for (const row of clean)
         row.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, measure(cell))));
       return clean.map((row, at) => write(row, room, (title, text) => paint(title, text, at)));

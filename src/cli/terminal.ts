@@ -3,6 +3,7 @@
 // it loads them only when there is something to ask.
 
 import type * as Prompts from "@clack/prompts";
+import { escapeLines, escapeUnprintable } from "../lib/printable.ts";
 
 /** Ends the command with one sentence on stderr and this exit status. */
 class CommandError extends Error {
@@ -30,21 +31,25 @@ export function print(line: string): void {
 }
 
 /** Prints a message for people. */
-export function tell(line: string): void {
-  process.stderr.write(`${line}\n`);
+export function tell(text: string, style?: Style): void {
+  const line = escapeLines(text);
+  process.stderr.write(`${style === undefined ? line : paint(style, line, process.stderr)}\n`);
 }
 
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value));
+  print(encodeJson(value));
+}
+
+/** JSON that is harmless on a terminal. */
+export function encodeJson(value: unknown): string {
+  return escapeUnprintable(JSON.stringify(value));
 }
 
 const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
 
-export function paint(
-  style: keyof typeof STYLES,
-  text: string,
-  stream: NodeJS.WriteStream = process.stdout,
-): string {
+type Style = keyof typeof STYLES;
+
+export function paint(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
   const isPlain = !stream.isTTY || (process.env["NO_COLOR"] ?? "") !== "" || process.env["TERM"] === "dumb";
   return isPlain || text === "" ? text : `\u001B[${STYLES[style]}m${text}\u001B[0m`;
 }

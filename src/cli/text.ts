@@ -1,4 +1,4 @@
-// Text for a terminal: measured in cells, cut, aligned, and made harmless. Pure.
+// Text for a terminal: measured in cells, cut, and aligned. Pure.
 
 import { formatRounded, parseDecimal } from "../lib/money.ts";
 
@@ -35,9 +35,4 @@ const AMOUNT_PLACES = 6;
 /** An amount in USD for people. The number of decimals is always the same, so that amounts in a column compare. */
 export function formatAmount(usd: string): string {
   return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
-}
-
-/** Replaces control characters, because a name from elsewhere must not move the cursor. */
-export function stripControls(text: string): string {
-  return text.replaceAll(/\p{Cc}+/gu, " ");
 }

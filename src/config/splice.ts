@@ -16,11 +16,12 @@ import {
 import { isObject } from "../lib/json/json.ts";
 import type { Path } from "./source.ts";
 
-/** Scalars are source texts, as everywhere before the schema reads them. */
-type Entry = Readonly<Record<string, string>>;
+/** Scalars, lists and maps of them. Scalars are source texts, as everywhere before the schema reads them. */
+export type Value = string | readonly string[] | { readonly [name: string]: Value };
+type Entry = { readonly [name: string]: Value };
 
 export type Edit =
-  | { readonly kind: "set"; readonly path: Path; readonly value: string }
+  | { readonly kind: "set"; readonly path: Path; readonly value: Value }
   | { readonly kind: "append"; readonly path: Path; readonly values: readonly Entry[] }
   | { readonly kind: "remove"; readonly path: Path };
 
@@ -46,11 +47,7 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
     : appendItems(text, parent, { name, items: edit.values });
 }
 
-function setPair(
-  text: string,
-  map: YAMLMap,
-  { name, value }: { name: string; value: string },
-): Splice | null {
+function setPair(text: string, map: YAMLMap, { name, value }: { name: string; value: Value }): Splice | null {
   const scalar = render(value);
   const pair = findPair(map, name);
   if (pair === undefined) return insertPair(text, map, `${name}: ${scalar}`);
@@ -182,11 +179,11 @@ function findPair(map: YAMLMap, name: string): Pair | undefined {
 }
 
 /** One line of YAML. */
-function render(value: string | Entry): string {
+function render(value: Value): string {
   return stringify(value, {
     schema: "failsafe",
     customTags: ["null"],
-    collectionStyle: isObject(value) ? "flow" : "any",
+    collectionStyle: typeof value === "string" ? "any" : "flow",
     lineWidth: 0,
   }).trimEnd();
 }

@@ -30,7 +30,18 @@ export interface PlatformRow {
   readonly demo: DemoCalls;
 }
 
-export type ToolName = "claude" | "codex" | "gemini" | "opencode" | "openai" | "anthropic" | "google";
+export type ToolName =
+  | "claude"
+  | "codex"
+  | "gemini"
+  | "opencode"
+  | "qwen"
+  | "copilot"
+  | "pi"
+  | "continue"
+  | "openai"
+  | "anthropic"
+  | "google";
 
 /** What `gateway serve --demo` shows as curl lines: `#` in `keyHeader` stands for the key's secret. */
 export interface DemoCalls {
@@ -58,7 +69,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listPath: "/v1/models",
     answerPaths: ["/v1/messages"],
     makers: [ANTHROPIC],
-    tools: ["claude", "opencode", "anthropic"],
+    tools: ["claude", "opencode", "qwen", "copilot", "pi", "continue", "anthropic"],
     demo: {
       keyHeader: "x-api-key: #",
       listKeyHeader: BEARER,
@@ -72,7 +83,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listPath: "/v1/models",
     answerPaths: ["/v1/responses", "/v1/chat/completions"],
     makers: [OPENAI],
-    tools: ["codex", "opencode", "openai"],
+    tools: ["codex", "opencode", "qwen", "copilot", "pi", "continue", "openai"],
     demo: {
       keyHeader: BEARER,
       listKeyHeader: BEARER,
@@ -89,7 +100,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listPath: "/v1beta/models",
     answerPaths: ["/v1beta/models/{model}:streamGenerateContent"],
     makers: [GOOGLE],
-    tools: ["gemini", "opencode", "google"],
+    tools: ["gemini", "opencode", "pi", "google"],
     demo: {
       keyHeader: "x-goog-api-key: #",
       listKeyHeader: "x-goog-api-key: #",
@@ -103,7 +114,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listPath: "/models",
     answerPaths: ["/v1/messages", "/v1beta/models/{model}:streamGenerateContent"],
     makers: [ANTHROPIC, GOOGLE],
-    tools: ["claude", "gemini", "opencode", "anthropic", "google"],
+    tools: ["claude", "gemini", "opencode", "qwen", "copilot", "pi", "continue", "anthropic", "google"],
     demo: {
       keyHeader: "x-api-key: #",
       listKeyHeader: BEARER,

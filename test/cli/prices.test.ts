@@ -317,7 +317,7 @@ describe("doctor", () => {
     expect(describeBook(book, new Date("2026-12-22T00:00:00Z"))).toMatchObject({
       state: "note",
       detail: "book 2026-11-21 is 31 days old: newer models have no price",
-      mend: "gateway prices update",
+      fix: "gateway prices update",
     });
     using folder = makeTempFolder();
     write(folder);

@@ -73,7 +73,7 @@ describe("a table", () => {
   });
 
   test("lets no cell move the cursor", () => {
-    expect(formatTable(COLUMNS, [["a\u001B[2Jb", "1", "x\ny"]])[1]).toBe("a [2Jb    1  x y");
+    expect(formatTable(COLUMNS, [["a\u001B[2Jb", "1", "x\ny"]])[1]).toBe("a\\u001b[2Jb    1  x\\u000ay");
   });
 });
 

@@ -230,7 +230,7 @@ test.skipIf(!hasPrlimit).each(["SIGKILL", "SIGTERM"] as const)(
   },
 );
 
-test("the ledger's file is taken away and something else stands there: refused until it is back", async () => {
+test("while another file has replaced the ledger, requests are refused", async () => {
   using folder = makeTempFolder();
   const [path, aside] = [folder.join("ledger.jsonl"), folder.join("aside")];
   const upstream = openUpstream();
@@ -248,7 +248,7 @@ test("the ledger's file is taken away and something else stands there: refused u
   expect(findFaults(path)).toEqual([]);
 });
 
-test("the ledger's folder goes away, as of a disk that was unplugged: refused until it is back", async () => {
+test("while the ledger's folder is missing, requests are refused", async () => {
   using folder = makeTempFolder();
   const [books, aside] = [folder.join("books"), folder.join("aside")];
   mkdirSync(books);
@@ -267,7 +267,7 @@ test("the ledger's folder goes away, as of a disk that was unplugged: refused un
   expect(findFaults(path)).toEqual([]);
 });
 
-test("a ledger that can't be opened keeps the gateway from starting, in a sentence", async () => {
+test("a ledger that cannot be opened stops the start with a clear message", async () => {
   using folder = makeTempFolder();
   mkdirSync(folder.join("ledger.jsonl"));
   const started = startGateway({ config: makeConfig(openUpstream()), folder });

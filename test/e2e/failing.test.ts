@@ -155,7 +155,7 @@ function expectContinued(
   if (numbers.length > 1) expect(last.response.id).toBe(id);
 }
 
-test("a stored response that is streamed again breaks like any other, and costs nothing", async () => {
+test("a stored response that is streamed again can break like any other, and costs nothing", async () => {
   await inWorld(async (world) => {
     const created = { type: "response.created", response: { id: "resp_1", status: "in_progress" } };
     const pieces = [Buffer.from(`event: response.created\ndata: ${JSON.stringify(created)}\n\n`)];
@@ -169,7 +169,7 @@ test("a stored response that is streamed again breaks like any other, and costs 
   });
 });
 
-test("an error that comes as a list is told in the upstream's words", async () => {
+test("an error in the form of a list keeps the upstream's words", async () => {
   await inWorld(async (world) => {
     const body = JSON.stringify([
       { error: { code: 503, message: "Come back later.", status: "UNAVAILABLE" } },
@@ -202,7 +202,7 @@ describe.each(DIALECTS)("a stream that breaks: %s", (dialect) => {
     }, settingFor(fault));
   });
 
-  test("the words before the break arrive, and are paid for", async () => {
+  test("the text before the break arrives and is charged", async () => {
     await inWorld(async (world) => {
       world.upstream.next("reset-mid-stream");
       const { answer, lines } = await world.trace(makeRequest(dialect, true));
@@ -212,7 +212,7 @@ describe.each(DIALECTS)("a stream that breaks: %s", (dialect) => {
     });
   });
 
-  test("an error that the upstream tells itself is passed on, and said once", async () => {
+  test("the upstream's own error is passed on once", async () => {
     await inWorld(async (world) => {
       world.upstream.next("error-event");
       const { answer, lines } = await world.trace(makeRequest(dialect, true));
@@ -225,7 +225,7 @@ describe.each(DIALECTS)("a stream that breaks: %s", (dialect) => {
   });
 });
 
-test("a redirect is not followed: it would take the credential elsewhere", async () => {
+test("a redirect is not followed, because it would send the credential elsewhere", async () => {
   for (const dialect of DIALECTS) {
     await inWorld(async (world) => {
       world.upstream.always("redirect");
@@ -374,7 +374,7 @@ describe("the official SDK", () => {
   }
 });
 
-describe("an upstream that is odd but whole", () => {
+describe("an unusual but valid upstream", () => {
   test.each([
     "dribble",
     "early-hints",
@@ -396,7 +396,7 @@ describe("an upstream that is odd but whole", () => {
     }
   });
 
-  test("usage that is left out, or all zero, is no exact bill", async () => {
+  test("missing or zero usage is never recorded as exact", async () => {
     for (const fault of ["no-usage", "zero-usage"] as const) {
       await inWorld(async (world) => {
         world.upstream.next({ fault, words: 400 });
@@ -408,7 +408,7 @@ describe("an upstream that is odd but whole", () => {
     }
   });
 
-  test("a kept-alive connection that had been reset before its reuse costs a client nothing", async () => {
+  test("a kept-alive connection that was reset before reuse does not fail a request", async () => {
     await inWorld(async (world) => {
       await world.trace(makeRequest("messages"));
       world.upstream.refuse();

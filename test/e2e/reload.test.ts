@@ -53,7 +53,7 @@ function changeKey(config: TestConfig, name: string, more: object): object {
 }
 
 describe("a changed file", () => {
-  test("counts for the next request and lets a running stream be", async () => {
+  test("applies to the next request and leaves running streams alone", async () => {
     await withGateway(async ({ upstream, gateway, config, change }) => {
       const gate = makeGate();
       upstream.next({ gates: { 6: gate } });
@@ -86,7 +86,7 @@ describe("a changed file", () => {
     });
   });
 
-  test("changes no price of what is still being sent", async () => {
+  test("does not change the price of a request that is still being sent", async () => {
     await withGateway(async ({ gateway, config, change }) => {
       const priced = (output: string) => ({
         ...config,
@@ -106,7 +106,7 @@ describe("a changed file", () => {
     });
   });
 
-  test("changes no price of what runs", async () => {
+  test("does not change the price of a running request", async () => {
     await withGateway(async ({ upstream, gateway, config, change }) => {
       const priced = (output: string) => ({
         ...config,
@@ -155,7 +155,7 @@ describe("a changed file", () => {
     });
   });
 
-  test("that is bad is told once and changes nothing", async () => {
+  test("that is invalid is reported once and changes nothing", async () => {
     await withGateway(async ({ gateway, config, change }) => {
       const bad = JSON.stringify({ ...config, grups: {} }, null, 2);
       await change(bad);
@@ -169,7 +169,7 @@ describe("a changed file", () => {
     });
   });
 
-  test("with another address or ledger says that these wait for the next start, and keeps them", async () => {
+  test("with another address or ledger reports that a restart is needed, and keeps the old ones", async () => {
     await withGateway(async ({ gateway, config, change }) => {
       await change({ ...config, listen: { host: "127.0.0.1", port: 1 }, ledger: { path: "other.jsonl" } });
       expect(gateway.stderr()).toContain(

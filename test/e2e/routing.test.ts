@@ -239,7 +239,7 @@ describe("every endpoint", () => {
   });
 
   test.each(ROWS.map((row) => [row.name, row] as const))(
-    "%s reads the key where it may stand",
+    "%s reads the key from every header that it accepts",
     async (_, row) => {
       const [platform] = row.platforms;
       const secret = keyOf(platform!);
@@ -262,14 +262,14 @@ describe("several keys at once", () => {
   const ask = (fields: Record<string, string>) =>
     world.trace({ target: "/v1/messages", fields, body: MESSAGE });
 
-  test("the first that is known counts, Authorization before the others", async () => {
+  test("the first known key is used, Authorization before the others", async () => {
     const other = { authorization: `Bearer ${SECRETS.disabled}-messages`, "x-api-key": keyOf("messages") };
     expect((await ask(other)).answer.status).toBe(401);
     const both = { "x-api-key": keyOf("relay"), authorization: `Bearer ${keyOf("messages")}` };
     expect((await ask(both)).record.key).toBe("messages");
   });
 
-  test("one that nobody knows does not stand in the way of one that is known", async () => {
+  test("an unknown key beside a known one does no harm", async () => {
     const traced = await ask({
       authorization: "Bearer sk-of-another-service",
       "x-api-key": keyOf("messages"),
@@ -279,7 +279,7 @@ describe("several keys at once", () => {
     expect(JSON.stringify(traced.received!.fields)).not.toContain(keyOf("messages"));
   });
 
-  test("a known key in a place that the endpoint does not read counts for nothing", async () => {
+  test("a known key in a header that the endpoint does not read is ignored", async () => {
     const traced = await ask({ authorization: "Bearer sk-x", "x-goog-api-key": keyOf("messages") });
     expect(traced.answer.status).toBe(401);
   });
@@ -379,7 +379,7 @@ describe("paths", () => {
     }
   });
 
-  test("the gateway's own pages need no key and tell none", async () => {
+  test("the gateway's own pages need no key and show no secret", async () => {
     for (const target of ["/", "/api/hello", "/healthz", "/metrics", "/relay", "/relay/api/hello"]) {
       const answer = await world.ask({ target });
       expect([target, answer.status]).toEqual([target, 200]);

@@ -2,6 +2,7 @@
 
 import { Command } from "commander";
 import { addExamples } from "../examples.ts";
+import type { ConfigFlags } from "../config-access.ts";
 import type { GroupsFlags } from "./groups-list.ts";
 
 export function groupsCommand(): Command {
@@ -19,7 +20,24 @@ export function groupsCommand(): Command {
     ["gateway groups list --all --json", "all groups, for a script"],
   ]);
   const command = new Command("groups")
-    .description("show the groups that keys are bound to")
-    .addCommand(list);
+    .description("show and limit the groups that keys are bound to")
+    .addCommand(list)
+    .addCommand(limitCommand());
   return addExamples(command, [["gateway groups list", "with platform, multiplier and channels"]]);
+}
+
+function limitCommand(): Command {
+  const command = new Command("limit")
+    .description("set or remove limits of a group, for all of its keys together")
+    .argument("<name>", "the group's name")
+    .argument(
+      "<limits...>",
+      "NAME=VALUE or NAME=none; names: usd_per_day, usd_per_month, usd_total, requests_per_minute, concurrent_requests",
+    )
+    .option("--config <file>", "the config file")
+    .action(async (name: string, limits: string[], flags: ConfigFlags) => {
+      const { limitGroup } = await import("../keys/limits.ts");
+      await limitGroup(name, limits, flags);
+    });
+  return addExamples(command, [["gateway groups limit claude usd_per_month=200", "at most $200 a month"]]);
 }

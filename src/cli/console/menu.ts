@@ -1,7 +1,7 @@
 // A menu that returns after each action, and continues after an error.
 
 import { describe } from "../config-access.ts";
-import { askOne, Cancelled, paint, tell } from "../terminal.ts";
+import { askOne, Cancelled, tell } from "../terminal.ts";
 
 export interface Entry {
   readonly label: string;
@@ -48,6 +48,7 @@ async function runEntry(run: Entry["run"]): Promise<void> {
     await run();
   } catch (error) {
     if (error instanceof Cancelled && error.interrupted) throw error;
-    tell(error instanceof Cancelled ? error.message : paint("yellow", describe(error), process.stderr));
+    if (error instanceof Cancelled) tell(error.message);
+    else tell(describe(error), "yellow");
   }
 }

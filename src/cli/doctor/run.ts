@@ -10,6 +10,7 @@ import { checkPort, type GatewayFacts } from "./port.ts";
 import { checkTools } from "./tools.ts";
 import { type Finding, note } from "./finding.ts";
 import type { ConfigFlags } from "../config-access.ts";
+import { escapeLines, escapeUnprintable } from "../../lib/printable.ts";
 import { paint, print, printJson } from "../terminal.ts";
 import { formatCount } from "../text.ts";
 
@@ -78,8 +79,8 @@ function printFindings(findings: readonly Finding[], wrong: number): void {
   for (const { check, state, detail, fix } of findings) {
     const [style, mark] = MARKS[state];
     const blank = " ".repeat(width - Bun.stringWidth(check));
-    print(`${paint(style, mark)} ${check}${blank}  ${detail.replaceAll("\n", `\n${indent}`)}`);
-    if (fix !== null) print(`${indent}→ ${paint("bold", fix)}`);
+    print(`${paint(style, mark)} ${check}${blank}  ${escapeLines(detail).replaceAll("\n", `\n${indent}`)}`);
+    if (fix !== null) print(`${indent}→ ${paint("bold", escapeUnprintable(fix))}`);
   }
   print(wrong === 0 ? "No problems found." : `${formatCount(wrong, "problem")} found.`);
 }

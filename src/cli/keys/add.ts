@@ -13,6 +13,7 @@ import {
   readExpiry,
 } from "../config-access.ts";
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
+import { readNewLimits } from "./limits.ts";
 import { printSecrets } from "./print-secrets.ts";
 import { askText, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
 
@@ -21,6 +22,7 @@ export interface AddFlags extends ConfigFlags, GivenSecretFlags {
   readonly group?: string;
   readonly count?: string;
   readonly expires?: string;
+  readonly limit?: readonly string[];
   readonly json?: true;
 }
 
@@ -30,6 +32,7 @@ export async function addKeys(flags: AddFlags): Promise<void> {
   const now = new Date();
   const count = readCountFlag(flags);
   const expires = readExpiry(flags.expires, now);
+  const limits = readNewLimits(flags.limit);
   const { catalog, path } = openConfig(flags);
   const name = await chooseName(flags.name, catalog);
   const names =
@@ -48,6 +51,7 @@ export async function addKeys(flags: AddFlags): Promise<void> {
       group: groupName,
       secret_sha256: requireUnusedSecret(secrets[index] ?? "", current),
       ...dates,
+      ...(Object.keys(limits).length > 0 && { limits }),
     }));
     return [{ kind: "append", path: ["keys"], values }];
   });

@@ -3,6 +3,7 @@
 
 import { Command } from "commander";
 import { addExamples } from "../examples.ts";
+import type { ConfigFlags } from "../config-access.ts";
 import type { AddFlags } from "./add.ts";
 import type { ChangeFlags, MoveFlags, RemoveFlags, RotateFlags } from "./change.ts";
 import type { ImportFlags } from "./import.ts";
@@ -25,6 +26,7 @@ export function keysCommand(): Command {
     .addCommand(switchCommand("enable", "accept requests with these keys again", false))
     .addCommand(rotateCommand())
     .addCommand(moveCommand())
+    .addCommand(limitCommand())
     .addCommand(importCommand());
   return addExamples(command, [
     ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
@@ -40,6 +42,7 @@ function addCommand(): Command {
     .option("--group <group>", "the group that the key is bound to")
     .option(...OWN_SECRET)
     .option(...FORCE)
+    .option("--limit <limit...>", "a limit such as usd_per_day=5; repeat it for more")
     .option("--count <n>", "create this many keys, named NAME-1, NAME-2, …")
     .option(...EXPIRY)
     .option(...JSON_FORM)
@@ -50,6 +53,7 @@ function addCommand(): Command {
     });
   return addExamples(command, [
     ["gateway keys add", "asks for name and group"],
+    ["gateway keys add --name guest --group claude --limit usd_per_day=5", "at most $5 a day"],
     ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
     [
       "gateway keys add --name guest --group claude --count 5 --expires 30d --json",
@@ -149,6 +153,25 @@ function moveCommand(): Command {
     });
   return addExamples(command, [
     ["gateway keys move laptop --group claude-max", "from now on the other group's multiplier applies"],
+  ]);
+}
+
+function limitCommand(): Command {
+  const command = new Command("limit")
+    .description("set or remove limits of a key")
+    .argument("<name>", "the key's name")
+    .argument(
+      "<limits...>",
+      "NAME=VALUE or NAME=none; names: usd_per_day, usd_per_month, usd_total, requests_per_minute, concurrent_requests",
+    )
+    .option(...CONFIG)
+    .action(async (name: string, limits: string[], flags: ConfigFlags) => {
+      const { limitKeys } = await import("./limits.ts");
+      await limitKeys(name, limits, flags);
+    });
+  return addExamples(command, [
+    ["gateway keys limit laptop usd_per_day=5 usd_per_month=50", "at most $5 a day and $50 a month"],
+    ["gateway keys limit laptop usd_per_day=none", "no daily limit"],
   ]);
 }
 

@@ -1,7 +1,7 @@
 // `gateway keys list` and `show`. They never show a secret.
 
 import { isGroupOpen, type Key } from "../../config/catalog.ts";
-import { type KeySpending, readSpending } from "./spending.ts";
+import { type KeySpending, type LimitUse, readSpending } from "./spending.ts";
 import {
   type ConfigFlags,
   findKey,
@@ -56,9 +56,7 @@ export async function listKeys(flags: ListFlags): Promise<void> {
       formatDay(use(key.name).lastUsed),
       use(key.name).spentToday,
       use(key.name).spentTotal,
-      Object.entries(listLimits(key.limits))
-        .map(([limit, value]) => `${limit} ${value}`)
-        .join(", "),
+      describeLimits(key, use(key.name)),
     ]),
   );
 }
@@ -69,7 +67,7 @@ export async function showKey(name: string, flags: ListFlags): Promise<void> {
   const use = readSpending(catalog, Date.now())(key.name);
   const limits = listLimits(key.limits);
   if (flags.json === true) {
-    printJson({ ...describeKey(key, use), multiplier: key.group.multiplier, limits });
+    printJson({ ...describeKey(key, use), multiplier: key.group.multiplier });
     return;
   }
   const facts: ReadonlyArray<readonly [string, string]> = [
@@ -81,12 +79,30 @@ export async function showKey(name: string, flags: ListFlags): Promise<void> {
     ["last used", formatDay(use.lastUsed)],
     ["spent today", `$${use.spentToday}`],
     ["spent in total", `$${use.spentTotal}`],
-    ...Object.entries(limits).map(([limit, value]) => [limit, String(value)] as const),
+    ...Object.entries(limits).map(([limit, value]) => {
+      const used = use.limits.find((each) => each.limit === limit);
+      return [limit, used === undefined ? String(value) : describeUse(used)] as const;
+    }),
   ];
   for (const [title, fact] of facts) print(`${paint("dim", title.padEnd(20))}${fact || "-"}`);
 }
 
-function describeKey(key: Key, use: KeySpending): Record<string, string | boolean | null> {
+/** `$0.02 of $5 per day`: short, because it is the last column. */
+function describeLimits(key: Key, use: KeySpending): string {
+  const counts = Object.entries(listLimits(key.limits)).filter(([name]) => !name.startsWith("usd_"));
+  return [
+    ...use.limits.map(
+      ({ limit, usd, spent }) => `$${spent} of $${usd} ${limit.replace("usd_", "").replace("_", " ")}`,
+    ),
+    ...counts.map(([name, value]) => `${value} ${name.replace("_", " ").replace("_", " ")}`),
+  ].join(", ");
+}
+
+function describeUse({ usd, spent, resets }: LimitUse): string {
+  return `$${spent} of $${usd}, ${resets === null ? "never resets" : `resets at ${formatDay(resets)}`}`;
+}
+
+function describeKey(key: Key, use: KeySpending): Record<string, unknown> {
   const formatOptional = (moment: Date | null | undefined) => (moment ? formatMoment(moment) : null);
   return {
     name: key.name,
@@ -98,6 +114,13 @@ function describeKey(key: Key, use: KeySpending): Record<string, string | boolea
     last_used: formatOptional(use.lastUsed),
     spent_today_usd: use.spentToday,
     spent_total_usd: use.spentTotal,
+    limits: listLimits(key.limits),
+    limits_used: use.limits.map(({ limit, usd, spent, resets }) => ({
+      limit,
+      usd,
+      spent_usd: spent,
+      resets: formatOptional(resets),
+    })),
   };
 }
 

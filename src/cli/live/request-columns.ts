@@ -2,6 +2,7 @@
 
 import type { Usage } from "../../billing/usage.ts";
 import type { RequestRecord } from "../../gateway/observe/observer.ts";
+import { escapeUnprintable } from "../../lib/printable.ts";
 import { type Column, createTable } from "../table.ts";
 import { paint } from "../terminal.ts";
 import { formatAmount } from "../text.ts";
@@ -94,9 +95,10 @@ function paintCell(title: string, text: string, status: number): string {
 
 /** Why the request was refused or how it broke. Empty if all is well. */
 export function describeProblem({ outcome, problem }: RequestRecord): string {
-  if (outcome === "complete") return problem ?? "";
+  const why = escapeUnprintable((problem ?? "").replaceAll(/\s+/g, " "));
+  if (outcome === "complete") return why;
   const what = outcome.replaceAll("_", " ");
-  return problem === null ? what : `${what}: ${problem}`;
+  return problem === null ? what : `${what}: ${why}`;
 }
 
 function formatTime(time: number): string {

@@ -4,8 +4,9 @@
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
 import type { LogScreen } from "./log-screen.ts";
 import { createRequestTable, describeProblem, type RequestTable } from "./request-columns.ts";
-import { paint } from "../terminal.ts";
-import { measure, stripControls } from "../text.ts";
+import { encodeJson, paint } from "../terminal.ts";
+import { escapeUnprintable } from "../../lib/printable.ts";
+import { measure } from "../text.ts";
 
 export type LogForm = "text" | "json" | "off";
 
@@ -30,9 +31,9 @@ export function createRequestLog(options: LogOptions): RequestLog {
   if (form === "json") {
     return {
       head,
-      requestDone: (record) => screen.print(JSON.stringify(describeRecord(record))),
+      requestDone: (record) => screen.print(encodeJson(describeRecord(record))),
       notice: (level, text) =>
-        screen.print(JSON.stringify({ time: new Date().toISOString(), level, notice: text })),
+        screen.print(encodeJson({ time: new Date().toISOString(), level, notice: text })),
     };
   }
   return {
@@ -74,7 +75,7 @@ function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
       lines.forEach(screen.print);
     },
     notice: (level, text) => {
-      const [first = "", ...rest] = text.split("\n").map(stripControls);
+      const [first = "", ...rest] = text.split("\n").map(escapeUnprintable);
       for (const line of [level === "note" ? first : `${level}: ${first}`, ...rest]) screen.warn(line);
     },
   };
@@ -85,7 +86,7 @@ const INDENT = "          ";
 /** One line. A problem that does not fit beside it has lines of its own. */
 function writeLines(record: RequestRecord, today: string, table: RequestTable, room: number): string[] {
   const [row = ""] = table.rows([record], today, room);
-  const trouble = stripControls(describeProblem(record));
+  const trouble = describeProblem(record);
   if (trouble === "") return [row];
   if (measure(row) + 2 + measure(trouble) <= room) return [`${row}  ${paint("yellow", trouble)}`];
   const wrapped = Bun.wrapAnsi(trouble, Math.max(20, room - INDENT.length), { hard: true });

@@ -7,7 +7,8 @@ import { createTable } from "../table.ts";
 import { createRequestTable, describeProblem } from "./request-columns.ts";
 import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";
 import { paint } from "../terminal.ts";
-import { cutText, formatAmount, formatCount, measure, stripControls } from "../text.ts";
+import { escapeUnprintable } from "../../lib/printable.ts";
+import { cutText, formatAmount, formatCount, measure } from "../text.ts";
 import { createTraffic, describeStatus } from "./traffic.ts";
 
 export interface TopView {
@@ -42,7 +43,7 @@ export function createTopView(): TopView {
         head: [
           describeGateway(state, now, columns),
           describeStatus(status, columns),
-          ...listProblems(state).map((text) => paint("yellow", cutText(stripControls(text), columns))),
+          ...listProblems(state).map((text) => paint("yellow", cutText(escapeUnprintable(text), columns))),
         ],
         sections: [
           drawStreams(state, columns, now),
@@ -137,7 +138,7 @@ function createRecentSection(): Draw {
     const rows = table.rows(newestFirst, "", columns).map((row, index) => {
       const record = newestFirst[index];
       if (record === undefined) return row;
-      const trouble = stripControls(describeProblem(record));
+      const trouble = describeProblem(record);
       const room = columns - measure(row) - 2;
       return trouble === "" || room < MIN_PROBLEM_CELLS
         ? row

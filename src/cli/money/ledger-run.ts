@@ -6,6 +6,7 @@ import { explainRequest, findRequest } from "../../billing/report/explain.ts";
 import type { Finding } from "../../billing/verify/finding.ts";
 import { verifyLedger } from "../../billing/verify/verify.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
+import { escapeUnprintable } from "../../lib/printable.ts";
 import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
 import { fail, paint, print, printJson, refuseUsage, tell } from "../terminal.ts";
 import { formatCount } from "../text.ts";
@@ -38,7 +39,7 @@ export function verify(flags: VerifyFlags): void {
     printJson({ ledger: path, right: verdict.findings === 0, ...verdict, problems: findings });
   else {
     for (const { file, line, id, problem } of findings)
-      print(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`);
+      print(escapeUnprintable(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`));
     const more = verdict.findings - findings.length;
     if (more > 0) print(`and ${more} more`);
     const { lines, corrections, files } = verdict;
@@ -66,13 +67,14 @@ export function show(id: string, flags: ShowFlags): void {
     });
     return;
   }
-  for (const line of explainRequest(found)) print(line);
+  for (const line of explainRequest(found)) print(escapeUnprintable(line));
 }
 
 export async function tail(flags: TailFlags): Promise<void> {
   if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number from 0 to 9999999.");
   const path = findLedgerOrEmpty(flags);
-  const printLine = (text: string): void => print(flags.json === true ? text : formatLine(text));
+  const printLine = (text: string): void =>
+    print(escapeUnprintable(flags.json === true ? text : formatLine(text)));
   const { texts, next } = readLastLines(path, Number(flags.lines));
   for (const text of texts) printLine(text);
   if (flags.follow === false) return;

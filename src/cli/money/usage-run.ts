@@ -11,6 +11,7 @@ import {
 } from "../../billing/report/report.ts";
 import { CALL_KINDS, USAGE_KINDS } from "../../billing/usage.ts";
 import { formatDecimal, formatUsd } from "../../lib/money.ts";
+import { escapeUnprintable } from "../../lib/printable.ts";
 import { appendBars } from "./bars.ts";
 import { findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
 import { type PeriodFlags, readPeriod } from "./period.ts";
@@ -54,8 +55,12 @@ function printCsv(by: Dimension, { rows }: Report): void {
   }
 }
 
+/** A spreadsheet takes a cell that begins like this for a formula, and runs it. */
+const FORMULA = /^[=+\-@]/;
+
 function quote(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const cell = escapeUnprintable(FORMULA.test(text) ? `'${text}` : text);
+  return /^'|[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }
 
 const CACHE_WRITE_KINDS = ["cache_write_5m", "cache_write_1h", "cache_write"];

@@ -14,9 +14,10 @@ import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
 import { isObject } from "../../lib/json/json.ts";
 import { refuseOverwrite, writeNew } from "./init-run.ts";
 import type { ConfigFlags } from "../config-access.ts";
+import { escapeUnprintable } from "../../lib/printable.ts";
 import { formatTable } from "../table.ts";
 import { askYes, canAsk, fail, printJson, refuseUsage, tell } from "../terminal.ts";
-import { formatCount, stripControls } from "../text.ts";
+import { formatCount } from "../text.ts";
 
 export interface AdoptFlags extends ConfigFlags {
   /** The file to adopt. */
@@ -90,7 +91,7 @@ function describeDestinations(
   const open = isLoopbackHost(listen.host)
     ? []
     : [`It listens on ${listen.host}, so other machines can use its ${formatCount(keys.size, "key")}.`];
-  return [`${stripControls(from)}:`, ...table.map((line) => `  ${line}`), ...open];
+  return [`${escapeUnprintable(from)}:`, ...table.map((line) => `  ${line}`), ...open];
 }
 
 async function confirm({ yes }: AdoptFlags): Promise<void> {

@@ -30,6 +30,10 @@ const key = z.looseObject({
   last_used: moment.nullable(),
   spent_today_usd: decimal,
   spent_total_usd: decimal,
+  limits,
+  limits_used: z.array(
+    z.looseObject({ limit: z.string(), usd: decimal, spent_usd: decimal, resets: moment.nullable() }),
+  ),
 });
 
 const group = z.looseObject({

@@ -16,7 +16,7 @@ export async function printEnv(words: readonly string[], flags: EnvFlags): Promi
   const { tool, key } = splitWords(words);
   const connected = await connect(tool, key, flags, { owns: false });
   const setting = prepare(tool, connected.connection, process.env);
-  const conflict = tool.overlay?.find(process.env, setting) ?? null;
+  const conflict = tool.overlay?.(connected.connection).find(process.env, setting) ?? null;
   const file = conflict === null ? null : { path: conflict.path, content: conflict.content };
   const shell = flags.shell ?? guessShell(process.env);
   const made = listNewKeys(connected);

@@ -22,7 +22,10 @@ export function envCommand(): Command {
   const command = new Command("env")
     .description("print the settings with which a tool uses this gateway")
     .usage("[options] <tool> [key]")
-    .argument("<tool>", "claude, codex, gemini, opencode; openai, anthropic, google (the SDKs)")
+    .argument(
+      "<tool>",
+      "claude, codex, gemini, opencode, qwen, copilot, pi, continue; openai, anthropic, google (SDKs)",
+    )
     .argument("[key]", "a key's name or secret; it can also come before the tool")
     .addOption(new Option("--shell <shell>", "the shell to write for (default: yours)").choices(SHELLS))
     .option("--json", "one JSON document on stdout")

@@ -22,6 +22,14 @@ export const MISLEADING = {
   gemini: ["GEMINI_CLI_CUSTOM_HEADERS", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"],
   // A login, and the only settings that override OPENCODE_CONFIG_CONTENT.
   opencode: ["OPENCODE_AUTH_CONTENT", "OPENCODE_TEST_MANAGED_CONFIG_DIR"],
+  qwen: [],
+  copilot: [
+    "COPILOT_PROVIDER_API_KEY_COMMAND",
+    "COPILOT_PROVIDER_BEARER_TOKEN",
+    "COPILOT_PROVIDER_HEADERS",
+    "COPILOT_PROVIDER_MODEL_ID",
+    "COPILOT_PROVIDER_WIRE_MODEL",
+  ],
   openai: ["OPENAI_CUSTOM_HEADERS"],
   anthropic: ["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"],
   google: ["GEMINI_API_KEY", "GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI"],
@@ -30,6 +38,7 @@ export const MISLEADING = {
 /** They add header fields. Most are harmless, but one with a credential replaces the gateway's key. */
 const HEADER_VARIABLES: ReadonlySet<string> = new Set([
   "ANTHROPIC_CUSTOM_HEADERS",
+  "COPILOT_PROVIDER_HEADERS",
   "GEMINI_CLI_CUSTOM_HEADERS",
   "OPENAI_CUSTOM_HEADERS",
 ]);

@@ -1,8 +1,8 @@
 // The models that a key can call, for tools that need them in their settings: from the gateway's own list, otherwise
 // from the config.
 
-import type { Group } from "../../config/catalog.ts";
 import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
+import type { Group } from "../../config/catalog.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
 import { joinChunks, readUpTo } from "../../gateway/upstream/answer.ts";
@@ -13,7 +13,6 @@ const MAX_LIST_BYTES = 4 * 1024 * 1024;
 
 /** Null when the gateway does not answer with a list. */
 export async function fetchModelNames(connection: Omit<Connection, "models">): Promise<string[] | null> {
-  const { platform } = connection;
   const { tls, host, port, basePath } = splitBase(connection.base);
   // Not `fetch`: it would send the key to the proxy that HTTP_PROXY names.
   const client = createClient();
@@ -21,8 +20,7 @@ export async function fetchModelNames(connection: Omit<Connection, "models">): P
     const response = await client.send({
       origin: { tls, host, port },
       method: "GET",
-      // Without a page size the gateway lists all models on one page.
-      target: basePath + readPathPrefix(platform, connection.relayPrefix) + PLATFORM_ROWS[platform].listPath,
+      target: basePath + placeList(connection),
       fields: [
         ["accept", "application/json"],
         ["accept-encoding", "identity"],
@@ -51,6 +49,13 @@ function splitBase(base: string): { tls: boolean; host: string; port: number; ba
     port: Number(port) || (tls ? 443 : 80),
     basePath: pathname.replace(/\/+$/, ""),
   };
+}
+
+/** Each dialect has its own name for the size of a page. */
+const WHOLE_LIST = "?limit=1000&pageSize=1000";
+
+function placeList({ platform, relayPrefix }: Omit<Connection, "models">): string {
+  return readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath + WHOLE_LIST;
 }
 
 /** `{data: [{id}]}`, or `{models: [{name: "models/…"}]}`. */

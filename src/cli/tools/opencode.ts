@@ -3,7 +3,7 @@
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { MISLEADING } from "./misleading.ts";
 import { chooseMainModel, chooseSmallModel } from "./model-choice.ts";
-import { type Connection, listPlatforms, rootOf, type Tool } from "./tool.ts";
+import { type Connection, listModelsOf, listPlatforms, rootOf, type Tool } from "./tool.ts";
 
 export const opencode: Tool = {
   name: "opencode",
@@ -27,7 +27,7 @@ function writeConfig(connection: Connection): string {
       id,
       {
         options: { baseURL: `${rootOf(connection)}/${version}`, apiKey: connection.secret },
-        models: Object.fromEntries(listModels(connection, id).map((model) => [model, {}])),
+        models: Object.fromEntries(listModelsOf(id, connection).map((model) => [model, {}])),
       },
     ]),
   );
@@ -47,16 +47,8 @@ function nameDefaults(connection: Connection): Record<string, string> {
   if (main === null || small === null) return {};
   const nameFully = (model: string): string => {
     const { makers } = PLATFORM_ROWS[connection.platform];
-    const maker = makers.find(({ name }) => listModels(connection, name).includes(model));
+    const maker = makers.find(({ name }) => listModelsOf(name, connection).includes(model));
     return `${maker?.name}/${model}`;
   };
   return { model: nameFully(main), small_model: nameFully(small) };
-}
-
-/** If a platform serves several makers, a model goes to the maker whose family its name suggests. */
-function listModels({ platform, models }: Connection, provider: string): string[] {
-  return models.filter(
-    (model) =>
-      PLATFORM_ROWS[platform].makers.length === 1 || /gemini|gemma/i.test(model) === (provider === "google"),
-  );
 }

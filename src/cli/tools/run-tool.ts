@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { offerStart } from "./background.ts";
 import { connect, findTool, type ToolFlags } from "./connection.ts";
 import { agreeToMeteredBilling } from "./logins.ts";
-import type { ToolEnvironment } from "./overlay.ts";
+import type { Overlay, ToolEnvironment } from "./overlay.ts";
 import { prepare } from "./prepare.ts";
 import { printTable } from "../table.ts";
 import { fail, printJson, refuseUsage } from "../terminal.ts";
@@ -37,7 +37,7 @@ export async function runTool(
   const start = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
   await agreeToMeteredBilling(tool, flags.yes === true, process.env);
   const { connection } = await connect(tool, null, flags, { owns: true, onAbsent: offerStart });
-  return startTool(tool, prepare(tool, connection, process.env), start);
+  return startTool(tool.overlay?.(connection), prepare(tool, connection, process.env), start);
 }
 
 /** `gateway run --list`. */
@@ -69,9 +69,12 @@ function showTools(flags: RunFlags): number {
   return 0;
 }
 
-async function startTool(tool: Tool, setting: ToolEnvironment, { program, args }: Program): Promise<number> {
+async function startTool(
+  overlay: Overlay | undefined,
+  setting: ToolEnvironment,
+  { program, args }: Program,
+): Promise<number> {
   const env = { ...omitVariables(process.env, setting.unset), ...setting.env };
-  const { overlay } = tool;
   if (overlay === undefined || overlay.find(process.env, setting) === null)
     return runProgram(program, [...setting.args, ...args], env);
   const folder = mkdtempSync(join(tmpdir(), "gateway-run-"));

@@ -9,7 +9,10 @@ export function runCommand(): Command {
   const command = new Command("run")
     .description("start a tool that uses this gateway, with a key of its own")
     .usage("[options] <tool> [args...]")
-    .argument("[tool]", "claude, codex, gemini, opencode, …; openai, anthropic, google (the SDKs)")
+    .argument(
+      "[tool]",
+      "claude, codex, gemini, opencode, qwen, copilot, pi, continue; openai, anthropic, google (SDKs)",
+    )
     .argument("[args...]", "the tool's own arguments; for an SDK, the command that uses it")
     .option("--list", "list the tools, and which are installed")
     .option("--json", "with --list: one JSON document on stdout")

@@ -25,13 +25,26 @@ export interface Tool {
   /** Whether its settings must name the models. */
   readonly needsModels?: true;
   /** For tools that need files as well as variables. */
-  readonly overlay?: Overlay;
+  readonly overlay?: (connection: Connection) => Overlay;
   connect(connection: Connection): ToolSettings;
 }
 
 /** The base of the tool's own paths. */
 export function rootOf({ base, platform, relayPrefix }: Connection): string {
   return base + readPathPrefix(platform, relayPrefix);
+}
+
+/** The maker whose API a tool uses if it can use only one. */
+export function mainMakerOf(platform: Platform): string {
+  return PLATFORM_ROWS[platform].makers[0]?.name ?? "";
+}
+
+/** The models of one maker. If a platform serves several, a model goes to the one whose family its name suggests. */
+export function listModelsOf(maker: string, { platform, models }: Connection): string[] {
+  return models.filter(
+    (model) =>
+      PLATFORM_ROWS[platform].makers.length === 1 || /gemini|gemma/i.test(model) === (maker === "google"),
+  );
 }
 
 export function listPlatforms(tool: ToolName): readonly Platform[] {

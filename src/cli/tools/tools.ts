@@ -2,9 +2,13 @@
 // finds the key and the address; env and run pass the settings to the tool.
 
 import { claudeOverlay } from "./claude.ts";
+import { continueCli } from "./continue.ts";
+import { copilot } from "./copilot.ts";
 import { geminiOverlay } from "./gemini.ts";
 import { MISLEADING } from "./misleading.ts";
 import { opencode } from "./opencode.ts";
+import { pi } from "./pi.ts";
+import { qwen } from "./qwen.ts";
 import { listPlatforms, rootOf, type Tool } from "./tool.ts";
 
 const claude: Tool = {
@@ -13,7 +17,7 @@ const claude: Tool = {
   program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
   platforms: listPlatforms("claude"),
   misleading: MISLEADING.claude,
-  overlay: claudeOverlay,
+  overlay: () => claudeOverlay,
   connect: (connection) => ({
     env: {
       ANTHROPIC_BASE_URL: rootOf(connection),
@@ -53,7 +57,7 @@ const gemini: Tool = {
   program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
   platforms: listPlatforms("gemini"),
   misleading: MISLEADING.gemini,
-  overlay: geminiOverlay,
+  overlay: () => geminiOverlay,
   connect: (connection) => ({
     env: {
       GOOGLE_GEMINI_BASE_URL: rootOf(connection),
@@ -102,5 +106,8 @@ const google: Tool = {
 };
 
 export const TOOLS: ReadonlyMap<string, Tool> = new Map<string, Tool>(
-  [claude, codex, gemini, opencode, openai, anthropic, google].map((tool) => [tool.name, tool]),
+  [claude, codex, gemini, opencode, qwen, copilot, pi, continueCli, openai, anthropic, google].map((tool) => [
+    tool.name,
+    tool,
+  ]),
 );

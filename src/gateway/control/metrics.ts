@@ -2,6 +2,7 @@
 
 import { CALL_KINDS, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { escapeUnprintable } from "../../lib/printable.ts";
 import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
 import type { Observer, RequestRecord } from "../observe/observer.ts";
 
@@ -189,5 +190,5 @@ function writeLabels(labels: Readonly<Record<string, string>>): string {
 }
 
 function escapeLabel(value: string): string {
-  return value.slice(0, 200).replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+  return escapeUnprintable(value.slice(0, 200)).replaceAll("\\", "\\\\").replaceAll('"', '\\"');
 }

@@ -4,6 +4,7 @@
 import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Key } from "../../config/catalog.ts";
 import type { KeySource } from "../../dialects/dialect.ts";
+import { readKeyParameter } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ClientCall } from "./call.ts";
@@ -81,7 +82,7 @@ function readBearer(value: string | undefined): string | null {
 
 function readQueryKey(target: string): string | null {
   const start = target.indexOf("?");
-  return start < 0 ? null : nonEmpty(new URLSearchParams(target.slice(start)).get("key") ?? undefined);
+  return start < 0 ? null : nonEmpty(readKeyParameter(target.slice(start)) ?? undefined);
 }
 
 function describeSources(sources: readonly KeySource[], vendor: string): string {

@@ -114,7 +114,7 @@ function isForwarded(name: string, { names, patterns }: Exceptions): boolean {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The fields that `connection` limits to one hop. */
+/** The names in `connection`: those fields are for this hop only. A message may have thousands of them. */
 function readConnection(fields: readonly Field[]): ReadonlySet<string> {
   let names: Set<string> | null = null;
   for (const [name, value] of fields) {

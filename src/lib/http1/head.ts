@@ -36,6 +36,23 @@ export function findHeadEnd(bytes: Buffer, from: number): number {
   return end < 0 ? -1 : end + 4;
 }
 
+/** Finds the end of a head that arrives in many pieces, without searching the earlier ones again. */
+export class HeadSearch {
+  #searched = 0;
+
+  /** `bytes` has all pieces so far. Returns what findHeadEnd returns. */
+  findEnd(bytes: Buffer, from: number): number {
+    const end = findHeadEnd(bytes, Math.max(from, this.#searched - 3));
+    this.#searched = end < 0 ? bytes.length : 0;
+    return end;
+  }
+
+  /** The pieces so far are gone. */
+  reset(): void {
+    this.#searched = 0;
+  }
+}
+
 /** Empty lines before a request are accepted, as RFC 9112 section 2.2 asks. */
 export function skipEmptyLines(bytes: Buffer, from: number): number {
   let at = from;

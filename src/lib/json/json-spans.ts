@@ -230,13 +230,19 @@ function readWantedKey(
   for (const name of names) {
     if (name.length === end - start - 2 && equalsAt(bytes, start + 1, name)) return name;
   }
-  if (end - start > MAX_ESCAPED_KEY_BYTES || !hasEscape(bytes, start, end)) return null;
+  // A body may have millions of escaped keys. Most of them differ from every name before their first escape.
+  if (end - start > MAX_ESCAPED_KEY_BYTES || !names.some((name) => mayEqual(bytes, start + 1, name)))
+    return null;
   const unescaped = readString(bytes, { start, end });
   return unescaped !== null && names.includes(unescaped) ? unescaped : null;
 }
 
-function hasEscape(bytes: Uint8Array, start: number, end: number): boolean {
-  for (let at = start; at < end; at += 1) if (bytes[at] === BACKSLASH) return true;
+/** True if the string at `start` equals the name up to its first escape, and has one. */
+function mayEqual(bytes: Uint8Array, start: number, name: string): boolean {
+  for (let index = 0; index < name.length; index += 1) {
+    const byte = bytes[start + index];
+    if (byte !== name.charCodeAt(index)) return byte === BACKSLASH;
+  }
   return false;
 }
 

@@ -56,7 +56,7 @@ function answerInstead(state: unknown): Disposable {
   return { [Symbol.dispose]: () => void server.stop(true) };
 }
 
-test("a gateway of another version is told as one, and what to do", async () => {
+test("a gateway of another version causes an error that says what to do", async () => {
   const known = { version: "0.0.9", channels: [{ name: "main", condition: "splendid" }] };
   const strange = { recent: [{ what: "a request" }] };
   for (const words of [["channels"], ["channels", "--json"], ["channels", "probe", "main"], ["top"]]) {
@@ -76,7 +76,7 @@ test("a gateway of another version is told as one, and what to do", async () => 
   }
 });
 
-test("so is one whose requests are described otherwise", async () => {
+test("so does a gateway whose request records have another form", async () => {
   start();
   const state = await askGateway(folder.join("ledger.jsonl"), "GET", "/state");
   await gateway?.stop();
@@ -176,7 +176,7 @@ describe("gateway channels", () => {
     expect(probed.stderr).toContain('The channel "lost" is unavailable (could not be reached');
   });
 
-  test("a misspelt name is named back", async () => {
+  test("a misspelt name gets a suggestion", async () => {
     start();
     const { status, stderr } = await run(around(), "channels", "disable", "mian");
     expect([status, stderr]).toEqual([1, 'gateway: There is no channel "mian" (did you mean "main"?).\n']);
@@ -241,7 +241,7 @@ describe("gateway models", () => {
     );
   });
 
-  test("says which channel could not be asked, and fails where none could", async () => {
+  test("reports which channel could not be reached, and fails if none could", async () => {
     start();
     const { status, stdout, stderr } = await run(around(), "models", "--json");
     expect(status).toBe(1);
@@ -251,12 +251,12 @@ describe("gateway models", () => {
     );
   });
 
-  test("says which channel could not be asked where another one could", async () => {
+  test("reports which channel could not be reached beside one that could", async () => {
     const config = makeChannels();
     const groups = { messages: { platform: "messages", channels: ["main", "lost"] } };
     gateway = startGatewayHere({ config: { ...config, groups, keys: [] }, folder });
     const { status, stderr } = await run(around(), "models");
-    expect(stderr).toMatch(/^The channel "lost" could not be asked: .*\nPrices are/);
+    expect(stderr).toMatch(/^The models of channel "lost" are unknown: .*\nPrices are/);
     expect(status).toBe(0);
   });
 

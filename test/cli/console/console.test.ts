@@ -120,7 +120,7 @@ describe("keys", () => {
     }
   });
 
-  test("get a new secret, and go, only when that is confirmed", async () => {
+  test("get a new secret or are removed only after a confirmation", async () => {
     const before = keyNamed("laptop")?.secretSha256;
     const screen = await openLaptop();
     await pick(screen, 2, "Create a new secret");
@@ -182,7 +182,7 @@ test("a plan is activated, with an end, and deactivated", async () => {
 });
 
 describe("the session", () => {
-  test("goes on after an error, and tells it", async () => {
+  test("continues after an error and shows it", async () => {
     const screen = await openConsole("console");
     await pick(screen, 4, "Spending");
     await screen.shows("● By day");
@@ -194,7 +194,7 @@ describe("the session", () => {
     await leave(screen);
   });
 
-  test("goes on when the config file is broken meanwhile, and when it is mended", async () => {
+  test("continues while the config file is broken, and after it is fixed", async () => {
     const screen = await openKeys();
     writeFileSync(folder.join("gateway.yaml"), "groups: 7");
     screen.press(KEYS.enter);

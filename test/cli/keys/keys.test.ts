@@ -246,7 +246,8 @@ describe("keys list and show", () => {
   test("list --json has the fields of the contract and no secret", async () => {
     const { stdout } = await gateway("keys", "list", "--json");
     const spent = { spent_today_usd: "0", spent_total_usd: "0" };
-    const none = { disabled: false, created: null, expires: null, last_used: null, ...spent };
+    const limits = { limits: {}, limits_used: [] };
+    const none = { disabled: false, created: null, expires: null, last_used: null, ...spent, ...limits };
     expect(JSON.parse(stdout)).toEqual([
       { name: "laptop", group: "claude", platform: "messages", ...none },
       { name: "old", group: "codex", platform: "responses", ...none, expires: "2020-01-01T00:00:00Z" },

@@ -10,7 +10,7 @@ import { createTraffic, describeStatus } from "../../../src/cli/live/traffic.ts"
 const anyText = fc.string({ unit: "grapheme", maxLength: 40 });
 
 describe("text", () => {
-  test("is never wider than its room, and cut only when it must be", () => {
+  test("is never wider than its room, and cut only if necessary", () => {
     fc.assert(
       fc.property(anyText, fc.nat(40), (text, room) => {
         const cut = cutText(text, room);
@@ -44,7 +44,7 @@ test("bars use the cells that the lines leave, and none where there is no room f
   expect(appendBars(["long  2"], [2n], 10)).toEqual(["long  2"]);
 });
 
-describe("sections over each other", () => {
+describe("sections one below the other", () => {
   const lines = (name: string, count: number) =>
     Array.from({ length: count }, (_, index) => `${name}${index}`);
   const frame: Frame = {
@@ -56,7 +56,7 @@ describe("sections over each other", () => {
     foot: "foot",
   };
 
-  test("share the rows that there are, and say what they leave out", () => {
+  test("share the rows, and count the lines that do not fit", () => {
     expect(fitFrame(frame, 12, 80)).toEqual([
       "head",
       "",
@@ -83,7 +83,7 @@ describe("sections over each other", () => {
 });
 
 describe("tokens a second", () => {
-  test("are those of the last seconds, ended streams among them", () => {
+  test("are those of the last seconds, including streams that have ended", () => {
     const traffic = createTraffic();
     traffic.see([{ id: "a", tokens: 100 }], 0);
     expect(traffic.tokensPerSecond()).toBe(0);

@@ -131,7 +131,7 @@ describe("gateway top on a terminal", () => {
     expect(screen.hasColour).toBe(false);
   });
 
-  test("says when the gateway has ended, and goes on when it is back", async () => {
+  test("says when the gateway has stopped, and continues when it is back", async () => {
     using own = makeTempFolder();
     const config = makeConfig(upstream);
     const first = await startGateway({ config, folder: own });
@@ -146,7 +146,7 @@ describe("gateway top on a terminal", () => {
 });
 
 describe("gateway top elsewhere", () => {
-  test("prints what there is to see once, without an escape", async () => {
+  test("prints the state once, without escapes", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top");
     expect(status).toBe(0);
     expect(stdout).not.toContain("\u001B");
@@ -173,7 +173,7 @@ describe("gateway top elsewhere", () => {
     expect(JSON.parse(stdout).recent[0]).toMatchObject({ charge_usd: expect.stringMatching(/^0\.\d+$/) });
   });
 
-  test("says so where no gateway runs", async () => {
+  test("fails if no gateway is running", async () => {
     using empty = makeTempFolder();
     writeFileSync(empty.join("gateway.yaml"), JSON.stringify(makeConfig(upstream)), { mode: 0o600 });
     const { status, stdout, stderr } = await run({ folder: empty.path }, "top");

@@ -51,7 +51,7 @@ function ask(address: string, more: RequestInit & { key?: string; model?: string
 const finish = async (answer: Promise<Response>): Promise<string> => (await answer).text();
 
 describe("gateway serve on a terminal", () => {
-  test("shows a line for each request in columns, over a status line that stays last", async () => {
+  test("shows a line for each request in columns, above a status line", async () => {
     const { program, address } = await serve({ columns: 140 });
     await finish(ask(address));
     await finish(ask(address, { model: "claude-sonnet-4-5" }));
@@ -101,7 +101,7 @@ describe("gateway serve on a terminal", () => {
     expect(program.screen.rows().filter((row) => row.includes("client closed"))).toHaveLength(2);
   });
 
-  test("says why a request was refused, below its line where there is no room beside it", async () => {
+  test("says why a request was refused, below the line if there is no room beside it", async () => {
     const { program, address } = await serve({ columns: 80 });
     await finish(ask(address, { key: "sk-wrong" }));
     await program.until("refused: This gateway does not know this key.");
@@ -135,7 +135,7 @@ describe("gateway serve on a terminal", () => {
     expect(program.screen.history().filter((row) => /\d open/.test(row))).toHaveLength(1);
   });
 
-  test("takes the status line away at Ctrl-C, and leaves the cursor below the log", async () => {
+  test("removes the status line at Ctrl-C, and leaves the cursor below the log", async () => {
     const { program } = await serve();
     program.press(KEYS.interrupt);
     expect(await program.status).toBe(0);
@@ -172,7 +172,7 @@ describe("gateway serve on a terminal", () => {
     expect(plain.program.screen.hasColour).toBe(false);
   });
 
-  test("has no status line on a terminal that can do nothing", async () => {
+  test("has no status line on a dumb terminal", async () => {
     const program = watch({ folder: folder.path, env: { TERM: "dumb" } }, "serve");
     served = program;
     await program.until("TIME ");
@@ -213,7 +213,7 @@ describe("gateway serve into a pipe", () => {
     };
   }
 
-  test("writes the same columns, one line a request, and no escapes", async () => {
+  test("writes the same columns, one line for each request, without escapes", async () => {
     const { address, stop } = await servePiped();
     await finish(ask(address));
     await finish(ask(address, { key: "sk-wrong" }));
@@ -245,7 +245,7 @@ describe("gateway serve into a pipe", () => {
   });
 });
 
-test("gateway serve goes on when whoever read its log has left", async () => {
+test("gateway serve continues when the reader of its log has left", async () => {
   const out = folder.join("out");
   const line = '{ "$0" "$1" serve 3>&-; echo "ended with $?" >&3; } 3>"$2" | head -1 > "$3"';
   const main = `${import.meta.dir}/../../../src/main.ts`;
@@ -268,26 +268,29 @@ test("gateway serve goes on when whoever read its log has left", async () => {
   expect(readFileSync(out, "utf8")).toBe("ended with 0\n");
 });
 
-test.skipIf(!existsSync("/dev/full"))("gateway serve goes on when there is no room for its log", async () => {
-  const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../../src/main.ts`, "serve"], {
-    cwd: folder.path,
-    env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
-    stdin: "ignore",
-    stdout: Bun.file("/dev/full"),
-    stderr: "pipe",
-  });
-  const ledger = folder.join("ledger.jsonl");
-  const { address } = gatewayStateSchema.parse(await untilAnswers(ledger));
-  const url = `http://127.0.0.1:${address.port}`;
-  for (let count = 0; count < 3; count += 1) expect(await finish(ask(url))).toContain("message_stop");
-  child.kill("SIGTERM");
-  const stderr = await child.stderr.text();
-  expect(stderr).toBe(
-    "gateway: cannot write to stdout: ENOSPC: no space left on device, write.\n" +
-      "stopping: running streams may finish, a second signal ends them\n",
-  );
-  expect(await child.exited).toBe(0);
-});
+test.skipIf(!existsSync("/dev/full"))(
+  "gateway serve continues when the disk of its log is full",
+  async () => {
+    const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../../src/main.ts`, "serve"], {
+      cwd: folder.path,
+      env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
+      stdin: "ignore",
+      stdout: Bun.file("/dev/full"),
+      stderr: "pipe",
+    });
+    const ledger = folder.join("ledger.jsonl");
+    const { address } = gatewayStateSchema.parse(await untilAnswers(ledger));
+    const url = `http://127.0.0.1:${address.port}`;
+    for (let count = 0; count < 3; count += 1) expect(await finish(ask(url))).toContain("message_stop");
+    child.kill("SIGTERM");
+    const stderr = await child.stderr.text();
+    expect(stderr).toBe(
+      "gateway: cannot write to stdout: ENOSPC: no space left on device, write.\n" +
+        "stopping: running streams may finish, a second signal ends them\n",
+    );
+    expect(await child.exited).toBe(0);
+  },
+);
 
 async function untilAnswers(ledger: string): Promise<unknown> {
   for (;;) {
@@ -296,7 +299,7 @@ async function untilAnswers(ledger: string): Promise<unknown> {
   }
 }
 
-test("gateway serve says that nobody can call while there are no keys", async () => {
+test("gateway serve warns if there are no keys", async () => {
   using folder = makeTempFolder();
   writeFileSync(folder.join("gateway.yaml"), "listen: { port: 0 }", { mode: 0o600 });
   const screen = runOnTerminal({ folder: folder.path }, "serve");
@@ -324,7 +327,7 @@ describe("gateway serve without a config file", () => {
     expect(await screen.status).toBe(0);
   });
 
-  test("names init elsewhere", async () => {
+  test("names init without a terminal", async () => {
     using empty = makeTempFolder();
     const { status, stderr } = await run({ folder: empty.path, env: { GATEWAY_CONFIG: "" } }, "serve");
     expect(status).toBe(2);

@@ -5,7 +5,7 @@ import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { Deadline } from "../../deadline.ts";
 import { ByteCollector } from "../packets.ts";
-import { findHeadEnd, MAX_HEAD_BYTES, parseResponse } from "../head.ts";
+import { HeadSearch, MAX_HEAD_BYTES, parseResponse } from "../head.ts";
 import { explainShortage, hasFilesLeft, RESERVED_FILES, TOO_MANY_FILES } from "../shortage.ts";
 import { Malformed, type FaultKind, type Origin } from "../types.ts";
 
@@ -35,6 +35,7 @@ export class Dial implements SocketListener {
     this.#fail("connect_timeout", "the connection was not established in time"),
   );
   readonly #proxyReply = new ByteCollector();
+  readonly #search = new HeadSearch();
   #phase: Phase = "connecting";
   /** Null while the runtime connects. That step cannot be interrupted. */
   #socket: Socket<SocketListener> | null = null;
@@ -143,7 +144,7 @@ export class Dial implements SocketListener {
   #readTunnelReply(chunk: Buffer): void {
     this.#proxyReply.add(chunk);
     const bytes = this.#proxyReply.view();
-    const end = findHeadEnd(bytes, 0);
+    const end = this.#search.findEnd(bytes, 0);
     if (end < 0) {
       if (bytes.length > MAX_HEAD_BYTES) this.#fail("connect", "the proxy's response head is too large");
       return;

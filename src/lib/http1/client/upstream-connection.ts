@@ -8,7 +8,7 @@ import type { SocketListener } from "./dial.ts";
 import { openDecoder, readBodyLength, staysOpen, type BodyDecoder, type BodyLength } from "../framing.ts";
 import {
   findField,
-  findHeadEnd,
+  HeadSearch,
   MAX_HEAD_BYTES,
   canStartResponse,
   parseResponse,
@@ -40,6 +40,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   readonly #owner: ConnectionOwner;
   readonly #deadline = new Deadline(() => this.#expire());
   readonly #head = new ByteCollector();
+  readonly #search = new HeadSearch();
   #exchange: PendingExchange | null = null;
   #reused = false;
   #answered = false;
@@ -184,7 +185,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     const bytes = this.#head.view();
     let from = 0;
     for (;;) {
-      const end = findHeadEnd(bytes, from);
+      const end = this.#search.findEnd(bytes, from);
       if ((end < 0 ? bytes.length : end) - from > MAX_HEAD_BYTES)
         throw new Malformed("the head is too large");
       if (end < 0) {
@@ -193,6 +194,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
       }
       const head = parseResponse(bytes.toString("latin1", from, end - 4));
       if (head.status >= 200) {
+        this.#search.reset();
         this.#head.clear();
         this.#begin(exchange, head, bytes, end);
         return;
@@ -201,6 +203,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
       from = end;
     }
     if (from > 0) {
+      this.#search.reset();
       this.#head.clear();
       if (from < bytes.length) this.#head.add(bytes.subarray(from));
     }
@@ -228,6 +231,8 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   #receiveBody(exchange: PendingExchange, decoder: BodyDecoder, bytes: Buffer, from: number): void {
     const piece = decoder.decode(bytes, from);
     if (piece !== null) exchange.push(piece);
+    // Bytes that only frame the body, such as a chunk's size, gave the reader nothing: it still waits.
+    else if (exchange.reading) this.awaitBytes();
     if (decoder.done) this.#complete(exchange, decoder.consumed === bytes.length);
   }
 

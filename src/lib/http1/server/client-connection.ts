@@ -7,7 +7,7 @@ import { Deadline } from "../../deadline.ts";
 import { ByteCollector, writePacket, writeUnsent } from "../packets.ts";
 import { ServerExchange, type ReplyConnection } from "./exchange.ts";
 import { readBodyLength, staysOpen } from "../framing.ts";
-import { findHeadEnd, parseRequest, requireRequestStart, skipEmptyLines, type RequestHead } from "../head.ts";
+import { HeadSearch, parseRequest, requireRequestStart, skipEmptyLines, type RequestHead } from "../head.ts";
 import { guessRequest, isRefusal, type Refusal, explainHeadRefusal } from "./refusal.ts";
 import { IncomingBody } from "./request-body.ts";
 import { hasFilesLeft, FILES_RESERVED_FROM_CLIENTS } from "../shortage.ts";
@@ -44,6 +44,9 @@ export class ClientConnection implements ReplyConnection {
   readonly #maxHeadBytes: number;
   readonly #deadline = new Deadline(() => this.#expire());
   readonly #waiting = new ByteCollector();
+  readonly #search = new HeadSearch();
+  /** Empty lines at the start of the waiting bytes. */
+  #emptyBytes = 0;
   #phase: Phase = "head";
   #exchange: ServerExchange | null = null;
   #unsent: Buffer | null = null;
@@ -201,8 +204,9 @@ export class ClientConnection implements ReplyConnection {
 
   #startNext(): boolean {
     const bytes = this.#waiting.view();
-    const from = bytes.length === 0 ? 0 : skipEmptyLines(bytes, 0);
-    const end = from === bytes.length ? -1 : findHeadEnd(bytes, from);
+    const from = skipEmptyLines(bytes, this.#emptyBytes);
+    this.#emptyBytes = from;
+    const end = from === bytes.length ? -1 : this.#search.findEnd(bytes, from);
     if ((end < 0 ? bytes.length : end) > this.#maxHeadBytes) throw explainHeadRefusal(this.#maxHeadBytes);
     if (end < 0) {
       requireRequestStart(bytes[from]);
@@ -227,6 +231,8 @@ export class ClientConnection implements ReplyConnection {
     const length = readBodyLength(head.fields, head.minor);
     const body = new IncomingBody(length === "unknown" ? 0 : length);
     this.#headBegun = false;
+    this.#emptyBytes = 0;
+    this.#search.reset();
     this.#deadline.disarm();
     this.#staysOpen = staysOpen(head.fields, head.minor);
     const rest = body.done ? from : body.feed(bytes, from);
