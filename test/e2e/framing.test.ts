@@ -126,9 +126,9 @@ test.each(FRAMINGS)(
     const text = frame(
       `event: ping\ndata: {"type": "ping"}\n\nevent: error\ndata: ${JSON.stringify(error)}\n\n`,
     );
-    await inWorld(async (own) => {
-      own.upstream.next({ answer: replayStream("messages", text) });
-      const { answer, lines } = await own.trace(makeRequest("messages", true));
+    await inWorld(async (world) => {
+      world.upstream.next({ answer: replayStream("messages", text) });
+      const { answer, lines } = await world.trace(makeRequest("messages", true));
       expect(answer.text).not.toContain("Overloaded");
       expect(lines[0]).toMatchObject({
         outcome: "complete",
