@@ -9,7 +9,7 @@ import { readConversation } from "../src/gateway/intake/conversation.ts";
 import { readNames } from "../src/gateway/intake/body.ts";
 import { requestFields, responseFields } from "../src/gateway/upstream/headers.ts";
 import { redactBody, redactError, redactFields, StreamRedactor } from "../src/gateway/upstream/redact.ts";
-import { readFirstEvent } from "../src/gateway/upstream/stream-head-verdict.ts";
+import { readFirstEvent } from "../src/gateway/upstream/stream-head.ts";
 import { matchesGlob } from "../src/lib/glob.ts";
 import { openDecoder } from "../src/lib/http1/framing.ts";
 import { HeadSearch, parseRequest, parseResponse, skipEmptyLines } from "../src/lib/http1/head.ts";
@@ -80,7 +80,7 @@ const HEADS: readonly Case[] = [
     2000,
     (size) => {
       const fields = fieldsOf(size, (index) => ["connection", `a${index}`]);
-      return () => requestFields(fields, { vendor: "goog", keepEncoding: true });
+      return () => requestFields(fields, true);
     },
   ],
   [

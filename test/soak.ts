@@ -174,7 +174,7 @@ function judgeAnswer(kind: Kind, { text, stream, word }: Answered): string {
   if (!stream) return text.includes(word) ? "complete" : "not the answer";
   if (/"error":\s*\{/.test(text))
     return kind.ending.test(text) && !text.includes("finishReason") ? "both" : "told";
-  if (!kind.ending.test(text)) return "a clean end without an ending";
+  if (!kind.ending.test(text)) return "a clean end without a terminal event";
   return text.includes(word) ? "complete" : "not the answer";
 }
 

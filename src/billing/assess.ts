@@ -12,6 +12,8 @@ export interface Assessment {
   readonly estimated: readonly ("input" | "output")[];
   /** Why the figures want a person's eye. */
   readonly suspect: string | null;
+  /** Why the upstream charges nothing for what was used; absent: it charges. */
+  readonly unbilled?: string;
 }
 
 export interface Ended {
@@ -31,6 +33,16 @@ const UNKNOWN: Assessment = { ...NOTHING, basis: "unknown" };
 /** Cached or not, a model has read them. */
 const PROMPT = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
 
+/**
+ * Anthropic reports the prompt of a request that it refused before any output, and charges nothing for some kinds of
+ * refusal. Only this kind is confirmed: https://docs.apiyi.com/en/faq/claude-content-safety-refusal (2026-09-29),
+ * after https://platform.claude.com/docs/en/build-with-claude/fallback-credit
+ */
+const UNBILLED_REFUSALS: ReadonlySet<string | null> = new Set(["cyber"]);
+/** What the line of such a request has as the source of its prices. */
+export const UNBILLED_REFUSAL = "unbilled refusal";
+const MAYBE_UNBILLED = "refused before any output: the upstream may not charge it";
+
 export function assess({ outcome, status, reading, streamed, estimatedInput }: Ended): Assessment {
   // Platforms charge nothing for an error status.
   if (status !== null && status >= 400) return NOTHING;
@@ -44,7 +56,11 @@ export function assess({ outcome, status, reading, streamed, estimatedInput }: E
 }
 
 /** No report, or one of nothing, is believed only where nothing was said either. */
-function assessFinal({ parts, estimatedOutput, stored }: Reading, streamed: boolean): Assessment {
+function assessFinal(reading: Reading, streamed: boolean): Assessment {
+  const { parts, estimatedOutput, stored, refusal } = reading;
+  if (refusal !== undefined && UNBILLED_REFUSALS.has(refusal.category))
+    return { ...NOTHING, parts, unbilled: UNBILLED_REFUSAL };
+  if (refusal !== undefined) return { ...NOTHING, parts, suspect: MAYBE_UNBILLED };
   if (parts.some(({ usage }) => USAGE_KINDS.some((kind) => (usage[kind] ?? 0) > 0)))
     return { ...NOTHING, parts };
   const reported = parts.some(({ usage }) => USAGE_KINDS.some((kind) => usage[kind] === 0));
@@ -69,7 +85,7 @@ function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   const { parts, estimatedOutput } = reading;
   const last = parts.at(-1);
   if (last === undefined && estimatedOutput === 0) return UNKNOWN;
-  const part: Part = last ?? { model: null, pass: "message", usage: {} };
+  const { calls: _calls, ...part }: Part = last ?? { model: null, pass: "message", usage: {} };
   const unread = !PROMPT.some((kind) => (part.usage[kind] ?? 0) > 0);
   const grown = estimatedOutput > (part.usage.output ?? 0);
   const usage: Usage = {

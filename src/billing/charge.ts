@@ -13,22 +13,11 @@ import {
   shiftDecimal,
   type Decimal,
 } from "../lib/money.ts";
-import { findPrice, type Overrides, type PriceBook } from "./prices.ts";
-import { chooseTariff, FACTOR, PER_1K } from "./tariff.ts";
-import { sumUsage, type Part, type Tariff, type Usage } from "./usage.ts";
+import { type Billed, type PricedPart, priceParts } from "./price-parts.ts";
+import { FACTOR, PER_1K } from "./tariff.ts";
+import { sumUsage, type Usage } from "./usage.ts";
 
-export interface Billed {
-  readonly parts: readonly Part[];
-  readonly tariff: Tariff;
-  /** The model that the answer names. */
-  readonly model: string | null;
-  /** The model that the upstream was asked for: counts where the answer names none, and where only the config prices it. */
-  readonly requested: string | null;
-  readonly book: PriceBook;
-  readonly overrides: Overrides;
-  readonly at: Date;
-  readonly multiplier: string;
-}
+export type { Billed } from "./price-parts.ts";
 
 /** One pass, as a ledger line tells it. A type, not an interface: a line takes it as a record. */
 export type ChargedPart = {
@@ -48,16 +37,23 @@ export interface Charge {
   /** What the answer's own model pays; each part has its own. */
   readonly prices: Readonly<Record<string, string>> | null;
   readonly priceSource: string | null;
+  /** The asked-for model's name, where its price was taken because the answer's own has none. */
+  readonly pricedAs: string | null;
   readonly tier: string | null;
   readonly official: string | null;
   readonly charge: string | null;
   /** Why the amounts are null. */
   readonly unpricedBecause: string | null;
+  /** What has no price, and how much of it; null where all has. */
+  readonly unpricedUsage: Readonly<Record<string, number>> | null;
+  /** Where only some kinds have no price: what is charged for all others, at least. */
+  readonly atLeast: string | null;
 }
 
 interface Priced {
   readonly part: ChargedPart;
   readonly source: string | null;
+  readonly pricedAs: string | null;
   readonly amount: Decimal | null;
   readonly because: string | null;
 }
@@ -65,59 +61,67 @@ interface Priced {
 const ZERO = decimalOf(0);
 
 export function computeCharge(billed: Billed): Charge {
-  const priced = billed.parts.map((part) => pricePart(part, billed));
+  const priced = priceParts(billed).map(chargePart);
   const usage = sumUsage(billed.parts);
   const parts = priced.map((each) => each.part);
   const own = parts.find(({ model }) => model === (billed.model ?? billed.requested)) ?? parts[0];
+  const told = { usage, parts, tier: own?.tier ?? null, ...tellSources(priced) };
   let total = ZERO;
   for (const { amount, because } of priced) {
-    if (amount === null) return { ...UNPRICED, usage, parts, unpricedBecause: because };
+    if (amount === null) return leaveOpen(told, own, billed.multiplier, because);
     total = total === ZERO ? amount : addDecimals(total, amount);
   }
   return {
-    usage,
-    parts,
+    ...told,
     prices: own?.prices ?? {},
-    priceSource: joinSources(priced),
-    tier: own?.tier ?? null,
     official: priced.length === 1 ? (own?.official_usd ?? null) : formatDecimal(total),
     charge: multiplyUp(total, billed.multiplier),
     unpricedBecause: null,
+    unpricedUsage: null,
+    atLeast: null,
   };
 }
 
-const UNPRICED = { prices: null, priceSource: null, tier: null, official: null, charge: null } as const;
+type Told = Pick<Charge, "usage" | "parts" | "priceSource" | "pricedAs" | "tier">;
 
-function joinSources(priced: readonly Priced[]): string | null {
-  if (priced.length === 1) return priced[0]?.source ?? null;
-  return [...new Set(priced.map((each) => each.source))].join(", ") || null;
+/** The amounts are not known; what is known of them is the least that they can be. */
+function leaveOpen(
+  told: Told,
+  own: ChargedPart | undefined,
+  multiplier: string,
+  because: string | null,
+): Charge {
+  const { usage, parts } = told;
+  const { atLeast, unpriced } = deriveAtLeast({ usage, prices: own?.prices ?? null, multiplier, parts });
+  return {
+    ...told,
+    prices: own?.prices ?? null,
+    official: null,
+    charge: null,
+    unpricedBecause: because,
+    unpricedUsage: unpriced,
+    atLeast,
+  };
 }
 
-function pricePart(part: Part, billed: Billed): Priced {
-  const { model, pass, usage } = part;
-  const name = model ?? billed.model ?? billed.requested;
-  if (name === null) return leaveUnpriced(part, "", "the answer names no model");
-  const price = priceOf(name, model === null, billed);
-  if (price === null) return leaveUnpriced(part, name, `no price for ${name}`);
-  const chosen = chooseTariff(price, usage, billed.tariff);
-  if ("missing" in chosen) return leaveUnpriced(part, name, `no price for ${chosen.missing} of ${name}`);
-  const { prices, tier } = chosen;
-  const amount = amountOf(usage, prices);
-  if (amount === null) return leaveUnpriced(part, name, `no price for ${name}`);
-  const told = { model: name, pass, usage, prices, tier, official_usd: formatDecimal(amount) };
-  return { part: told, source: price.source, amount, because: null };
+function tellSources(priced: readonly Priced[]): Pick<Charge, "priceSource" | "pricedAs"> {
+  const sources = new Set(priced.flatMap((each) => each.source ?? []));
+  const [pricedAs = null] = priced.flatMap((each) => each.pricedAs ?? []);
+  return { priceSource: [...sources].join(", ") || null, pricedAs };
 }
 
-function leaveUnpriced({ pass, usage }: Part, model: string, because: string): Priced {
-  const part = { model, pass, usage, prices: null, tier: null, official_usd: null };
-  return { part, source: null, amount: null, because };
-}
-
-/** A price that the config gives the asked-for name is meant for its answers, whatever these call their model. */
-function priceOf(name: string, isOwn: boolean, { book, overrides, requested, at }: Billed) {
-  const found = findPrice(book, overrides, name, at);
-  if (found !== null || !isOwn || requested === null || !overrides.has(requested)) return found;
-  return findPrice(book, overrides, requested, at);
+function chargePart({ model, pass, usage, chosen, source, pricedAs, because }: PricedPart): Priced {
+  const isWhole = chosen !== null && chosen.unpriced.length === 0;
+  const amount = isWhole ? amountOf(usage, chosen.prices) : null;
+  const part = {
+    model,
+    pass,
+    usage,
+    prices: chosen?.prices ?? null,
+    tier: chosen?.tier ?? null,
+    official_usd: amount === null ? null : formatDecimal(amount),
+  };
+  return { part, source, pricedAs, amount, because };
 }
 
 /** The one place where an official amount comes about; null where a kind that was used has no price. */
@@ -189,6 +193,40 @@ export function deriveAmounts({ usage, prices, multiplier, parts }: Derivable): 
     charge: total === null ? null : multiplyUp(total, multiplier),
     parts:
       parts === undefined ? [] : amounts.map((amount) => (amount === null ? null : formatDecimal(amount))),
+  };
+}
+
+export interface Least {
+  /** What is charged for all kinds that have a price; null where none has, or none has not. */
+  readonly atLeast: string | null;
+  /** The kinds that have none, and how many; null: there are none. */
+  readonly unpriced: Readonly<Record<string, number>> | null;
+}
+
+/** What is known of a line's charge though kinds that it counts have no price. Throws on a malformed decimal. */
+export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable): Least {
+  const all = parts === undefined || parts.length === 0 ? [{ usage, prices }] : parts;
+  const split = all.map((part) => splitUsage(part.usage, part.prices ?? {}));
+  const unpriced: Record<string, number> = {};
+  for (const [kind, count] of split.flatMap((each) => each.unpriced))
+    unpriced[kind] = (unpriced[kind] ?? 0) + count;
+  if (Object.keys(unpriced).length === 0) return { atLeast: null, unpriced: null };
+  const known = split.filter((each) => Object.keys(each.priced).length > 0);
+  const amounts = known.map(({ priced, prices: paid }) => amountOf(priced, paid) ?? ZERO);
+  const total = amounts.reduce((sum, amount) => addDecimals(sum, amount), ZERO);
+  return { atLeast: known.length === 0 ? null : multiplyUp(total, multiplier), unpriced };
+}
+
+function splitUsage(usage: Derivable["usage"], prices: Readonly<Record<string, string>>) {
+  const counted = Object.entries(usage).flatMap(([kind, count = 0]): [string, number][] =>
+    count === 0 || kind === "reasoning" ? [] : [[kind, count]],
+  );
+  const isPriced = ([kind]: readonly [string, number]): boolean =>
+    (prices[kind] ?? prices[kind + PER_1K]) !== undefined;
+  return {
+    prices,
+    priced: Object.fromEntries(counted.filter(isPriced)),
+    unpriced: counted.filter((each) => !isPriced(each)),
   };
 }
 

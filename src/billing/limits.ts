@@ -159,7 +159,7 @@ function checkSpent({ holder, flight }: Side, { window, limit, ledger, now }: Sp
 }
 
 /** Days and months end as UTC has them. */
-function findReset(window: Window, now: number): number | null {
+export function findReset(window: Window, now: number): number | null {
   const date = new Date(now);
   switch (window) {
     case "day":

@@ -1,129 +1,164 @@
-// What a model's tokens and calls cost, at a moment: the built-in book, and
-// the config's own prices, which win. This file finds prices; which of them a
-// request pays is tariff.ts, how much that is charge.ts. The book is made by prices/build.ts.
+// What a model's tokens and calls cost, at a moment: the price book, and the config's own prices, which win.
+// This file finds prices; which of them a request pays is tariff.ts, how much that is charge.ts.
+//
+// A known provider's channel pays that provider's prices only (or its makers', where it sells at those). Behind
+// an address that nobody knows, the model's name decides: first in the lists of the makers that the platform is
+// for, then in those of all makers, if exactly one has it. A line tells when the name decided: `(by name)`.
 
-import { fieldOf, isObject, listOf } from "../lib/json/json.ts";
-import bookFile from "./prices/book.json";
+import type { Channel } from "../config/catalog.ts";
+import { suggestNearest } from "../config/nearest.ts";
+import { ConfigError } from "../config/problems.ts";
+import {
+  type BookedModel,
+  loadBuiltInBook,
+  type Price,
+  priceAt,
+  type PriceBook,
+  type Rates,
+} from "./prices/book.ts";
+import { isFreeVariant, listNames, type ModelNames } from "./prices/names.ts";
+import { loadBookBeside } from "./prices/stored-book.ts";
+import { ALL_MAKERS, ANY_SELLER, type Seller } from "./prices/sellers.ts";
 
-/** Kind of usage → USD, a decimal: per million tokens, or, with `_per_1k` at the kind's end, per thousand calls. */
-export type Rates = Readonly<Record<string, string>>;
-
-export interface Price {
-  /** As the ledger names it: `book 2026-11-20`, `config`. */
-  readonly source: string;
-  readonly rates: Rates;
-  /** The whole request costs these rates when its input is of more than `over` tokens. Ascending. */
-  readonly tiers: readonly { readonly over: number; readonly rates: Rates }[];
-  /** `service_tier=flex` → what all tokens' prices are multiplied by. */
-  readonly factors: Rates;
-}
-
-export interface PriceBook {
-  /** The day on which the book was last looked through. */
-  readonly revision: string;
-  /** The prices of the model that has exactly this id, by time; null where none has. */
-  find(id: string): readonly Period[] | null;
-}
-
-export interface Period {
-  /** The first moment; -Infinity: always. */
-  readonly from: number;
-  readonly price: Price;
-}
+export type { Price, PriceBook, Rates } from "./prices/book.ts";
+export { ANY_SELLER, type Seller, sellerOf } from "./prices/sellers.ts";
 
 /** Model id → kind → decimal, as the config has them. */
 export type Overrides = ReadonlyMap<string, Rates>;
 
-/** Costs nothing at the start: the book is looked through when a price is first asked for, an entry when its is. */
-export function loadPriceBook(): PriceBook {
-  const revision = bookFile.revision;
-  let entries: ReadonlyMap<string, unknown> | null = null;
-  const read = new Map<unknown, readonly Period[]>();
+export interface PriceSources {
+  readonly book: PriceBook;
+  readonly overrides: Overrides;
+  /** Absent: the channel is not known. */
+  readonly seller?: Seller | undefined;
+}
+
+/** The built-in book, or a newer one beside the config. */
+export function loadPriceBook(configPath: string | null = null): PriceBook {
+  return configPath === null ? loadBuiltInBook() : loadBookBeside(configPath);
+}
+
+/** Whoever names a provider means its prices: a name that is in no book would leave everything unpriced. */
+export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceBook): void {
+  for (const { name, priceProvider } of channels) {
+    if (priceProvider === null || priceProvider === undefined || book.providers.includes(priceProvider))
+      continue;
+    throw new ConfigError(
+      `channels.${name}.price_provider: the price book has no provider "${priceProvider}"${suggestNearest(priceProvider, book.providers)}. It has: ${book.providers.join(", ")}.`,
+    );
+  }
+}
+
+/** The models that the book knows, and who sells them. */
+export function listBookedModels(
+  book: PriceBook,
+  providers: readonly string[],
+): { readonly provider: string; readonly id: string }[] {
+  return providers.flatMap((provider) =>
+    book.listModels(provider).flatMap(({ ids }) => ids.map((id) => ({ provider, id }))),
+  );
+}
+
+/** The price of a model at a moment; null where none is known. */
+export function findPrice(sources: PriceSources, model: string, at: Date): Price | null {
+  const { book, overrides, seller = ANY_SELLER } = sources;
+  const { names, found } = lookUp(book, seller, model);
+  for (const name of names) {
+    const rates = overrides.get(name);
+    if (rates === undefined) continue;
+    // A configured price is whole: kinds that it does not name have no price, whatever the book says. Only the
+    // factors of service tiers, which a config can't name, are the book's.
+    return { source: "config", rates, tiers: [], factors: found?.price(at)?.factors ?? {} };
+  }
+  return found?.price(at) ?? null;
+}
+
+export function findModel(book: PriceBook, seller: Seller, model: string): Found | null {
+  return lookUp(book, seller, model).found;
+}
+
+interface LookedUp {
+  readonly names: readonly string[];
+  readonly found: Found | null;
+}
+
+/** The same few models are asked for again and again, and each name is taken apart by a score of rules. */
+const lookedUp = new WeakMap<PriceBook, WeakMap<Seller, Map<string, LookedUp>>>();
+const MAX_KEPT = 1000;
+const MAX_KEPT_LENGTH = 200;
+
+function lookUp(book: PriceBook, seller: Seller, model: string): LookedUp {
+  const ofBook = lookedUp.get(book) ?? new WeakMap<Seller, Map<string, LookedUp>>();
+  lookedUp.set(book, ofBook);
+  const kept = ofBook.get(seller) ?? new Map<string, LookedUp>();
+  ofBook.set(seller, kept);
+  const known = kept.get(model);
+  if (known !== undefined) return known;
+  const names = listNames(model, seller.provider);
+  const fresh = { names: names.names, found: findBooked(book, seller, model, names) };
+  if (kept.size >= MAX_KEPT) kept.clear();
+  if (model.length <= MAX_KEPT_LENGTH) kept.set(model, fresh);
+  return fresh;
+}
+
+/** A model in the book, and how it was found. */
+export interface Found {
+  readonly model: BookedModel;
+  readonly source: string;
+  price(at: Date): Price | null;
+}
+
+function findBooked(book: PriceBook, seller: Seller, model: string, names: ModelNames): Found | null {
+  const { provider } = seller;
+  if (provider === null) {
+    const found = findByName(book, seller.makers, names);
+    return found && describeFound(found, `${book.label} ${found.provider} (by name)`);
+  }
+  const own = findIn(book, provider, names);
+  // A free variant that has no entry of its own costs nothing; one that has, what its entry says.
+  if (isFreeVariant(model, provider) && own?.ids.includes(model) !== true)
+    return freeVariant(book, model, provider);
+  const found = own ?? firstOf(book.fallbacksOf(provider), (other) => findIn(book, other, names));
+  return found && describeFound(found, `${book.label} ${found.provider}`);
+}
+
+function describeFound(model: BookedModel, source: string): Found {
   return {
-    revision,
-    find(id) {
-      entries ??= indexEntries();
-      const entry = entries.get(id);
-      if (entry === undefined) return null;
-      const periods = read.get(entry) ?? readEntry(entry, revision);
-      read.set(entry, periods);
-      return periods;
+    model,
+    source,
+    price: (at) => {
+      const price = priceAt(model.periods, at);
+      return price && { source, ...price };
     },
   };
 }
 
-function indexEntries(): ReadonlyMap<string, unknown> {
-  const entries = new Map<string, unknown>();
-  for (const entry of bookFile.models) for (const id of entry.ids) entries.set(id, entry);
-  return entries;
+function findIn(book: PriceBook, provider: string, { names }: ModelNames): BookedModel | null {
+  return firstOf(names, (name) => book.find(provider, name));
 }
 
-/** The models that the book knows, and who makes them. */
-export function listBookedModels(): { readonly provider: string; readonly id: string }[] {
-  return bookFile.models.flatMap(({ provider, ids }) => ids.map((id) => ({ provider, id })));
+function findByName(book: PriceBook, makers: readonly string[], names: ModelNames): BookedModel | null {
+  if (names.maker !== null) return findIn(book, names.maker, names);
+  const usual = firstOf(makers, (maker) => findIn(book, maker, names));
+  if (usual !== null) return usual;
+  const found = ALL_MAKERS.flatMap((maker) => findIn(book, maker, names) ?? []);
+  return found.length === 1 ? (found[0] ?? null) : null;
 }
 
-/** A dated snapshot (`-20250929`, `-2025-08-07`, `@20250929`) or a stable version (`-001`) of a model costs what the model costs. */
-const SNAPSHOT = /(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-00\d)$/;
-
-/** The names under which a model may stand in a list: its own, and that of the model it is a snapshot of. Never a part of it. */
-function namesOf(model: string): readonly string[] {
-  const own = model.startsWith("models/") ? model.slice("models/".length) : model;
-  const plain = own.replace(SNAPSHOT, "");
-  return plain === own ? [own] : [own, plain];
-}
-
-/** The price of a model at a moment; null where none is known. */
-export function findPrice(book: PriceBook, overrides: Overrides, model: string, at: Date): Price | null {
-  const names = namesOf(model);
-  return findConfigured(book, overrides, names, at) ?? findBooked(book, names, at);
-}
-
-/**
- * A configured price is whole: kinds that it does not name have no price, whatever the book says. Only the factors
- * of service tiers, which a config can't name, are the book's.
- */
-function findConfigured(
-  book: PriceBook,
-  overrides: Overrides,
-  names: readonly string[],
-  at: Date,
-): Price | null {
-  for (const name of names) {
-    const rates = overrides.get(name);
-    if (rates !== undefined) {
-      return { source: "config", rates, tiers: [], factors: findBooked(book, names, at)?.factors ?? {} };
-    }
+function firstOf<T, R>(list: readonly T[], find: (each: T) => R | null): R | null {
+  for (const each of list) {
+    const found = find(each);
+    if (found !== null) return found;
   }
   return null;
 }
 
-function findBooked(book: PriceBook, names: readonly string[], at: Date): Price | null {
-  for (const name of names) {
-    const periods = book.find(name);
-    if (periods !== null) return periods.findLast((period) => period.from <= at.getTime())?.price ?? null;
-  }
-  return null;
-}
+const NOTHING: Rates = { input: "0", output: "0", cache_read: "0", cache_write: "0", cache_write_5m: "0" };
 
-function readEntry(entry: unknown, revision: string): readonly Period[] {
-  const factors = readRates(fieldOf(entry, "factors"));
-  return listOf(fieldOf(entry, "periods")).map((period) => {
-    const from = fieldOf(period, "from");
-    const tiers = listOf(fieldOf(period, "tiers")).map((tier) => ({
-      over: Number(fieldOf(tier, "over")),
-      rates: readRates(fieldOf(tier, "rates")),
-    }));
-    return {
-      from: typeof from === "string" ? Date.parse(from) : Number.NEGATIVE_INFINITY,
-      price: { source: `book ${revision}`, rates: readRates(fieldOf(period, "rates")), tiers, factors },
-    };
-  });
-}
-
-function readRates(value: unknown): Rates {
-  const entries = isObject(value) ? Object.entries(value) : [];
-  return Object.fromEntries(
-    entries.flatMap(([kind, rate]) => (typeof rate === "string" ? [[kind, rate]] : [])),
-  );
+function freeVariant(book: PriceBook, model: string, provider: string): Found {
+  const price = { rates: NOTHING, tiers: [], factors: {} };
+  const period = { from: Number.NEGATIVE_INFINITY, hours: null, weekend: null, price };
+  const source = "https://openrouter.ai/docs/guides/routing/model-variants/free";
+  const booked: BookedModel = { provider, ids: [model], periods: [period], source };
+  return describeFound(booked, `${book.label} ${provider}`);
 }

@@ -5,7 +5,7 @@ import { asBuffer } from "../lib/bytes.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { type Span, scanTopLevel } from "../lib/json/json-spans.ts";
 import { computeCharge } from "./charge.ts";
-import type { Overrides, PriceBook } from "./prices.ts";
+import type { Overrides, PriceBook, Seller } from "./prices.ts";
 
 export interface Asked {
   /** The request's body, decompressed. */
@@ -15,6 +15,7 @@ export interface Asked {
   readonly multiplier: string;
   readonly book: PriceBook;
   readonly overrides: Overrides;
+  readonly seller?: Seller | undefined;
   readonly at: Date;
 }
 

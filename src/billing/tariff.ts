@@ -11,44 +11,61 @@ export interface Chosen {
   readonly prices: Readonly<Record<string, string>>;
   /** `standard`, or what differs from it: `flex`, `fast+us`, `standard+over_272000`. */
   readonly tier: string;
+  /** Kinds that were used and have no price, as a price list would name them. */
+  readonly unpriced: readonly string[];
 }
 
 export const FACTOR = "factor:";
 export const PER_1K = "_per_1k";
 
 interface Missing {
-  /** What has no price: then nothing of the part has. */
+  /** A way of serving that has no price: then no token has. */
   readonly missing: string;
 }
 
 export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Chosen | Missing {
   const tier = price.tiers.findLast(({ over }) => countInput(usage) > over);
-  const prices = chooseRates(tier?.rates ?? price.rates, usage);
-  if ("missing" in prices) return prices;
+  const { chosen: prices, unpriced } = chooseRates(tier?.rates ?? price.rates, usage);
   const factors = chooseFactors(price.factors, tariff);
   if ("missing" in factors) return factors;
-  if (factors.chosen.length === 0 && tier === undefined) return { prices: prices.chosen, tier: "standard" };
+  if (factors.chosen.length === 0 && tier === undefined) return { prices, tier: "standard", unpriced };
   const words = factors.chosen.map(([served]) => served.slice(served.indexOf("=") + 1));
   if (words.length === 0) words.push("standard");
   if (tier !== undefined) words.push(`over_${tier.over}`);
-  for (const [served, factor] of factors.chosen) prices.chosen[FACTOR + served] = factor;
-  return { prices: prices.chosen, tier: words.join("+") };
+  for (const [served, factor] of factors.chosen) prices[FACTOR + served] = factor;
+  return { prices, tier: words.join("+"), unpriced };
+}
+
+/** What a channel pays that costs nothing: every kind that was used is free. */
+export function chooseNothing(usage: Readonly<Record<string, number | undefined>>): Chosen {
+  const kinds = Object.keys(usage).filter((kind) => kind !== "reasoning");
+  return {
+    prices: Object.fromEntries(kinds.map((kind) => [nameOf(kind), "0"])),
+    tier: "standard",
+    unpriced: [],
+  };
+}
+
+/** As a price list names a kind. */
+function nameOf(kind: string): string {
+  return CALLS.has(kind) ? `${kind}${PER_1K}` : kind;
 }
 
 function chooseRates(
   rates: Rates,
   usage: Readonly<Record<string, number | undefined>>,
-): { readonly chosen: Record<string, string> } | Missing {
+): { readonly chosen: Record<string, string>; readonly unpriced: readonly string[] } {
   const chosen: Record<string, string> = {};
+  const unpriced: string[] = [];
   for (const kind in usage) {
     // A part of the output, told but not priced.
     if (kind === "reasoning") continue;
-    const name = CALLS.has(kind) ? `${kind}${PER_1K}` : kind;
+    const name = nameOf(kind);
     const rate = rateOf(rates, name);
     if (rate !== undefined) chosen[name] = rate;
-    else if ((usage[kind] ?? 0) > 0) return { missing: name };
+    else if ((usage[kind] ?? 0) > 0) unpriced.push(name);
   }
-  return { chosen };
+  return { chosen, unpriced };
 }
 
 function chooseFactors(
@@ -60,7 +77,8 @@ function chooseFactors(
     const factor = factors[served];
     if (factor !== undefined) chosen.push([served, factor]);
     // Only regions that the book names cost more; elsewhere the price is the standard one.
-    else if (!served.startsWith("inference_geo=")) return { missing: served };
+    else if (!served.startsWith("inference_geo=") && !served.startsWith("region="))
+      return { missing: served };
   }
   return { chosen };
 }
@@ -71,6 +89,7 @@ const INPUT = new Set([
   "cache_write",
   "cache_write_5m",
   "cache_write_1h",
+  "cache_write_12h",
   "tool_prompt",
 ]);
 
@@ -91,7 +110,7 @@ const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
  * - cached tokens pay the full price where no cached one is listed (OpenAI's pro models);
  * - a write of unknown lifetime is one of five minutes, and costs nothing extra where no write price is listed (OpenAI before GPT-5.6);
  * - Google charges its searches either by the query or by the prompt: the way that is not listed is free.
- * Hour-long writes, audio, all special output and all other calls have a price of their own or none.
+ * Writes of an hour or of twelve, audio, all special output and all other calls have a price of their own or none.
  */
 const STAND_INS: Readonly<Record<string, readonly string[]>> = {
   tool_prompt: ["input"],
@@ -122,16 +141,19 @@ function rateOf(rates: Rates, name: string): string | undefined {
 const STANDARD = new Set(["standard", "default", "auto", "unspecified", "on_demand"]);
 
 /** The ways of serving that may change the price, named as the book names them. */
-function servedAs({ service_tier, traffic_type, inference_geo, speed }: Tariff): readonly string[] {
-  const served: string[] = [];
+function servedAs({ service_tier, traffic_type, inference_geo, speed, region }: Tariff): readonly string[] {
+  const place: string[] = [];
+  if (speed !== undefined && speed !== "standard") place.push(`speed=${speed}`);
+  if (inference_geo !== undefined) place.push(`inference_geo=${inference_geo}`);
+  if (region !== undefined) place.push(`region=${region}`);
+  return [...queueOf(service_tier, traffic_type), ...place];
+}
+
+function queueOf(service_tier: string | undefined, traffic_type: string | undefined): string[] {
   const tier = service_tier?.toLowerCase().replace(/^service_tier_/, "") ?? "standard";
   const traffic = traffic_type?.toLowerCase() ?? "on_demand";
   // Vertex names its tiers by traffic: on_demand_flex, on_demand_priority.
-  if (traffic.startsWith("on_demand_")) served.push(`service_tier=${traffic.slice("on_demand_".length)}`);
-  else if (!STANDARD.has(traffic) && !traffic.endsWith("_unspecified"))
-    served.push(`traffic_type=${traffic}`);
-  else if (!STANDARD.has(tier)) served.push(`service_tier=${tier}`);
-  if (speed !== undefined && speed !== "standard") served.push(`speed=${speed}`);
-  if (inference_geo !== undefined) served.push(`inference_geo=${inference_geo}`);
-  return served;
+  if (traffic.startsWith("on_demand_")) return [`service_tier=${traffic.slice("on_demand_".length)}`];
+  if (!STANDARD.has(traffic) && !traffic.endsWith("_unspecified")) return [`traffic_type=${traffic}`];
+  return STANDARD.has(tier) ? [] : [`service_tier=${tier}`];
 }

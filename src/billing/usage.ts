@@ -9,6 +9,7 @@ export const USAGE_KINDS = [
   "cache_write_5m",
   "cache_write_1h",
   "cache_write",
+  "cache_write_12h",
   "output",
   "reasoning",
   "input_audio",
@@ -31,6 +32,7 @@ export const CALL_KINDS = [
   "web_search_preview",
   "file_search",
   "code_interpreter",
+  "hosted_shell",
   "image_generation",
   "google_search",
   "google_search_prompt",
@@ -48,6 +50,8 @@ export interface Part {
   /** `message`, or what the upstream calls the pass (`compaction`, `advisor_message`, …). */
   readonly pass: string;
   readonly usage: Usage;
+  /** What each call to the model used, where the upstream made several and reports them: together `usage`. */
+  readonly calls?: readonly Usage[];
 }
 
 /** What the answer says it was served as: it decides the tariff. */
@@ -56,6 +60,8 @@ export interface Tariff {
   readonly inference_geo?: string;
   readonly speed?: string;
   readonly traffic_type?: string;
+  /** Not of the answer: of the address that was asked, where that decides the place of processing. */
+  readonly region?: string;
 }
 
 /** What a meter knows of an answer, at any moment of its passing. */
@@ -73,6 +79,8 @@ export interface Reading {
   readonly final: boolean;
   /** Tokens of visible output so far, estimated from its bytes: used only where the upstream did not say. */
   readonly estimatedOutput: number;
+  /** The answer is a refusal, made before any output; the upstream's word for its kind, null where it has none. */
+  readonly refusal?: { readonly category: string | null } | undefined;
   /** The answer itself, where it can be asked for later: it may go on when its request has ended. */
   readonly stored?: { readonly id: string; readonly goesOn: boolean } | undefined;
 }

@@ -1,5 +1,5 @@
-// What the commands that look at the config, or change it, have in common. It
-// loads zod and yaml: import it from what runs, not from what declares flags.
+// What commands need that read or change the config. This module loads zod and yaml,
+// which costs start-up time: do not import it from the files that declare flags.
 
 import type { Catalog, Group, Key, Limits } from "../config/catalog.ts";
 import { type Loaded, loadConfig } from "../config/file.ts";
@@ -12,7 +12,7 @@ export interface ConfigFlags {
   readonly config?: string;
 }
 
-/** Credentials need not be set: these commands send nothing upstream. */
+/** Accepts unset variables, because these commands send nothing upstream. */
 export function openConfig(flags: ConfigFlags): Loaded {
   return loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
 }
@@ -23,7 +23,7 @@ export function findGroup(catalog: Catalog, name: string): Group {
 
 export interface PlacedKey {
   readonly key: Key;
-  /** In the file's list. */
+  /** Position in the file's list of keys. */
   readonly index: number;
 }
 
@@ -36,9 +36,9 @@ export function refuseUnknown(what: string, name: string, known: ReadonlyMap<str
   return fail(`There is no ${what} "${name}"${suggestNearest(name, known.keys())}.`);
 }
 
-/** What is wrong with a new key's name; undefined: nothing. */
+/** Returns what is wrong with the name of a new key, or undefined. */
 export function checkKeyName(name: string, catalog: Catalog): string | undefined {
-  if (catalog.keys.has(name)) return `There is a key "${name}" already.`;
+  if (catalog.keys.has(name)) return `There is already a key "${name}".`;
   try {
     readName(name);
     return undefined;
@@ -57,7 +57,7 @@ export function readExpiry(text: string | undefined, now: Date): Date | null {
   return moment;
 }
 
-/** Null also where the file's dates, which have years of four digits, cannot tell it. */
+/** Returns null for a moment beyond the year 9999 too: dates in the file have years of four digits. */
 export function readFuture(text: string, now: Date): Date | null {
   try {
     if (!/^\d+(\.\d+)?[a-z]+$/.test(text)) return readMoment(text);
@@ -71,12 +71,12 @@ export function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** As in the ISO standard, without a fraction that says nothing. */
+/** ISO 8601 without a fraction of a second. */
 export function formatMoment(moment: Date): string {
   return moment.toISOString().replace(/\.\d+Z$/, "Z");
 }
 
-/** For people: in UTC, as the file has it. */
+/** For people. In UTC, like the dates in the file. */
 export function formatDay(moment: Date | null): string {
   if (moment === null) return "";
   return formatMoment(moment).replace("T00:00:00Z", "").replace("T", " ").replace("Z", " UTC");
@@ -86,7 +86,7 @@ export function describeGroup({ platform, multiplier }: Group): string {
   return `${platform}, ×${multiplier}`;
 }
 
-/** As the config file names them; those that are not set are left out. */
+/** The limits that are set, under their names in the config file. */
 export function listLimits(limits: Limits): Record<string, string | number> {
   const all = {
     usd_per_day: limits.usdPerDay,

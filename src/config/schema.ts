@@ -1,6 +1,5 @@
-// The only definition of the config file (zod, strict). Types by z.infer. What
-// a scalar may look like is scalars.ts; whether names refer to something is
-// references.ts.
+// The only definition of the config file (zod, strict); the types come from it.
+// scalars.ts reads the scalars, references.ts checks that names refer to something.
 
 import { z } from "zod";
 import { SHAPES } from "./shapes.ts";
@@ -29,6 +28,8 @@ import {
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
+export const DEFAULT_RELAY_PREFIX = "relay";
+
 /** USD per million tokens; with `_per_1k`, USD per thousand calls. */
 export const PRICE_KINDS = [
   "input",
@@ -36,6 +37,7 @@ export const PRICE_KINDS = [
   "cache_write_5m",
   "cache_write_1h",
   "cache_write",
+  "cache_write_12h",
   "output",
   "input_audio",
   "input_image",
@@ -51,6 +53,7 @@ export const PRICE_KINDS = [
   "web_search_preview_per_1k",
   "file_search_per_1k",
   "code_interpreter_per_1k",
+  "hosted_shell_per_1k",
   "image_generation_per_1k",
   "google_search_per_1k",
   "google_search_prompt_per_1k",
@@ -118,11 +121,13 @@ const channel = z.strictObject({
     .strictObject({
       connect: timer.prefault("10s"),
       first_byte: timer.prefault("300s"),
-      // Streams that think in silence for ten minutes are real.
+      // Some models think for ten minutes before the stream sends anything.
       idle: timer.prefault("900s"),
     })
     .prefault({}),
   probe: scalar(readProbeInterval).meta(SHAPES.duration).optional(),
+  price_provider: name.optional(),
+  free: flag.default(false),
 });
 
 const group = z.strictObject({
@@ -157,7 +162,7 @@ const key = z
   })
   .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {
     message: "needs exactly one of `secret` and `secret_sha256`",
-    // Told together with whatever else is wrong with the key.
+    // Reported together with other problems of the key.
     when: ({ value }) => typeof value === "object" && value !== null,
   })
   .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] });
@@ -171,7 +176,7 @@ export const configSchema = z.strictObject({
       port: scalar(readFrom(0, 65_535)).meta(SHAPES.count).default(4141),
     })
     .prefault({}),
-  relay_prefix: scalar(readRelayPrefix).default("relay"),
+  relay_prefix: scalar(readRelayPrefix).default(DEFAULT_RELAY_PREFIX),
   vendor: scalar(readVendor).default("goog"),
   max_body: size.prefault("64MiB"),
   cors_origins: z.array(scalar(readOrigin)).default([]),

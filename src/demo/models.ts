@@ -23,9 +23,13 @@ const IDS = {
   ],
 } as const;
 
+const IDS_OF: Readonly<Record<DemoPlatform, readonly string[]>> = {
+  ...IDS,
+  relay: [...IDS.messages, ...IDS.content],
+};
+
 export function listIds(platform: DemoPlatform | null): readonly string[] {
-  if (platform === "relay") return [...IDS.messages, ...IDS.content];
-  return platform === null ? [...IDS.messages, ...IDS.responses, ...IDS.content] : IDS[platform];
+  return platform === null ? [...IDS.messages, ...IDS.responses, ...IDS.content] : IDS_OF[platform];
 }
 
 /** The ids in a list of this shape: all of them if the upstream simulates one platform, otherwise the shape's own. */

@@ -46,6 +46,14 @@ const FAMILIES: Readonly<Record<DemoPlatform, readonly FamilyName[]>> = {
   relay: ["messages", "content"],
 };
 
+/** The shape of `/v1/models`, or null if the client's own headers decide. */
+const SHAPE_OF: Readonly<Record<DemoPlatform, ListShape | null>> = {
+  messages: "messages",
+  responses: "openai",
+  content: "content",
+  relay: null,
+};
+
 const ROUTES: readonly DemoRoute[] = [
   { method: "POST", path: /\/v1\/messages$/, family: "messages", act: (r, s) => generate(messages, r, s) },
   { method: "POST", path: /\/v1\/messages\/count_tokens$/, family: "messages", act: countMessages },
@@ -202,8 +210,8 @@ function readShape(request: DemoRequest, platform: DemoPlatform | null): ListSha
   const { path, query } = request;
   if (path.includes("/v1beta/")) return "content";
   if (!path.includes("/v1/")) return "relay";
-  if (platform === "messages" || platform === "content") return platform;
-  if (platform === "responses") return "openai";
+  const shape = platform === null ? null : SHAPE_OF[platform];
+  if (shape !== null) return shape;
   if (request.field("x-goog-api-key") !== undefined || query.has("key")) return "content";
   return request.field("anthropic-version") === undefined ? "openai" : "messages";
 }

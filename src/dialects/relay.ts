@@ -1,5 +1,5 @@
-// The relay platform's model list, read by clients of both of its dialects: the
-// messages dialect but for a list that both understand, in one page.
+// The relay platform: the messages dialect, with a model list that clients of both of its dialects understand. The list
+// is one page.
 
 import type { Dialect, ModelEntry } from "./dialect.ts";
 import { formContentRecord } from "./content.ts";

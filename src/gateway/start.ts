@@ -1,8 +1,8 @@
-// A Catalog → a running gateway, and back down again.
+// Starts a gateway from a Catalog, reloads it, and stops it.
 
 import { openLedger } from "../billing/ledger/ledger.ts";
 import { createGate } from "../billing/limits.ts";
-import { loadPriceBook } from "../billing/prices.ts";
+import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { createClient } from "../lib/http1/client/client.ts";
 import { createActivity } from "./observe/activity.ts";
@@ -10,33 +10,36 @@ import { createChannels } from "./channels/channels.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import type { Gateway } from "./gateway.ts";
-import { BackgroundResponses } from "./bill/background.ts";
+import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";
-import { joinObservers, type Observer } from "./observe/observer.ts";
+import { createShortageAlarm, joinObservers, type Observer } from "./observe/observer.ts";
 import { type RunningServer, startServer } from "./server.ts";
-import { createShortageAlarm } from "./observe/shortage-alarm.ts";
 
 export interface RunningGateway {
   readonly gateway: Gateway;
   readonly port: number;
-  /** Takes up a changed config file, or throws what is wrong with it. What is running goes on with what it began with,
-   *  and so do the address and the ledger. Returns the names of settings that wait for the next start. */
+  /** Applies a changed config, or throws its first problem. Running requests keep the config that they started with.
+   *  The address and the ledger do not change. Returns the names of the settings that need a restart. */
   reload(catalog: Catalog): string[];
-  /** Stops accepting, waits for running streams, at most `graceMs`, then ends what is left. */
+  /** Reads the price book beside the config again, or throws what is wrong with it. Returns the book's name. */
+  reloadPrices(): string;
+  /** Stops accepting, waits up to `graceMs` for running requests, then ends those that are left. */
   stop(graceMs: number): Promise<void>;
-  /** Ends everything now; each request gets its line. */
+  /** Ends everything now. Each request still gets its ledger line. */
   stopNow(): void;
 }
 
-/** `configPath` is told to who asks the running gateway; null: there is no file. */
+/** `configPath` is shown on the control path. It is null if there is no file (a demo). */
 export function startGateway(
   catalog: Catalog,
   observers: readonly Observer[],
   configPath: string | null = null,
 ): RunningGateway {
   refuseSelfChannels(catalog, catalog.listen.port);
+  const prices = loadPriceBook(configPath);
+  refuseUnknownProviders(catalog.channels.values(), prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
   const observer = joinObservers([metrics.observer, activity.observer, ...observers]);
@@ -53,7 +56,7 @@ export function startGateway(
     client,
     ledger,
     gate: createGate(ledger),
-    prices: loadPriceBook(),
+    prices,
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
     background: new BackgroundResponses(),
@@ -68,14 +71,19 @@ export function startGateway(
   };
   const server = startServer(gateway, catalog.listen);
   const control = openControl(gateway, activity, { port: server.port, config: configPath });
-  return run(gateway, halt, server, control);
+  return run(gateway, halt, { server, control, configPath });
+}
+
+interface Surroundings {
+  readonly server: RunningServer;
+  readonly control: Control;
+  readonly configPath: string | null;
 }
 
 function run(
   gateway: Gateway,
   halt: AbortController,
-  server: RunningServer,
-  control: Control,
+  { server, control, configPath }: Surroundings,
 ): RunningGateway {
   const stopNow = (): void => {
     halt.abort();
@@ -98,10 +106,17 @@ function run(
       const { listen, ledger } = gateway.catalog;
       const next = { ...catalog, listen, ledger };
       refuseSelfChannels(next, server.port);
+      refuseUnknownProviders(next.channels.values(), gateway.prices);
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
+    },
+    reloadPrices: () => {
+      const prices = loadPriceBook(configPath);
+      refuseUnknownProviders(gateway.catalog.channels.values(), prices);
+      gateway.prices = prices;
+      return prices.label;
     },
     stop: async (graceMs) => {
       const timer = setTimeout(stopNow, graceMs);

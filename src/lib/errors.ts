@@ -8,9 +8,11 @@ export const STATUS_OF = {
   key_expired: 401,
   wrong_platform: 403,
   plan_inactive: 403,
+  credential_refused: 403,
   host_refused: 403,
   origin_refused: 403,
   unknown_path: 404,
+  method_not_allowed: 405,
   unknown_model: 404,
   bad_request: 400,
   unsupported: 400,
@@ -40,6 +42,8 @@ export interface ErrorDetails {
   /** The code in responses and chat errors, if it is more specific than the gateway's code. */
   readonly wireCode?: string;
   readonly retryAfterSeconds?: number;
+  /** The methods that the path accepts. */
+  readonly allow?: readonly string[];
   readonly cause?: unknown;
 }
 
@@ -48,6 +52,7 @@ export class GatewayError extends Error {
   readonly param: string | null;
   readonly wireCode: string | null;
   readonly retryAfterSeconds: number | null;
+  readonly allow: readonly string[];
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, { cause: details.cause });
@@ -56,6 +61,7 @@ export class GatewayError extends Error {
     this.param = details.param ?? null;
     this.wireCode = details.wireCode ?? null;
     this.retryAfterSeconds = details.retryAfterSeconds ?? null;
+    this.allow = details.allow ?? [];
   }
 
   get status(): number {

@@ -104,7 +104,7 @@ function send({ method, target, fields }: Exchange, body: Uint8Array): Promise<U
 }
 
 function sign(came: readonly Field[]): Field[] {
-  const fields = requestFields(came, { vendor: naming.vendor, keepEncoding: false });
+  const fields = requestFields(came, false);
   fields.push(["x-api-key", "credential"]);
   return fields;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { computeCharge, deriveAmounts, type Billed, multiplyExactly } from "../../src/billing/charge.ts";
-import { loadPriceBook, type Rates } from "../../src/billing/prices.ts";
+import { ANY_SELLER, loadPriceBook, type Rates } from "../../src/billing/prices.ts";
 import type { Tariff, Usage } from "../../src/billing/usage.ts";
 import { parseDecimal, subtractDecimals } from "../../src/lib/money.ts";
 
@@ -21,6 +21,100 @@ function bill(model: string, usage: Usage, more: Partial<Billed> = {}) {
     ...more,
   });
 }
+
+describe("a kind of usage without a price", () => {
+  test("is told with its count, and the amount of all others is the least that is charged", () => {
+    const usage = { input: 1_000_000, output: 0, code_interpreter: 2, input_audio: 7 };
+    const overrides = new Map([["m", { input: "1.5" }]]);
+    expect(bill("m", usage, { overrides, multiplier: "0.5" })).toMatchObject({
+      official: null,
+      charge: null,
+      prices: { input: "1.5" },
+      unpricedBecause: "no price for code_interpreter_per_1k and input_audio of m",
+      unpricedUsage: { code_interpreter: 2, input_audio: 7 },
+      atLeast: "0.75",
+    });
+  });
+
+  test.each([
+    ["of a model without a price", "m-2", { input: 5, output: 1, reasoning: 1 }, { input: 5, output: 1 }],
+    ["that is all that was used", "m", { input_audio: 5 }, { input_audio: 5 }],
+  ])("%s leaves no least amount", (_what, model, usage: Usage, unpricedUsage) => {
+    const overrides = new Map([["m", { input: "1.5" }]]);
+    expect(bill(model, usage, { overrides })).toMatchObject({ official: null, unpricedUsage, atLeast: null });
+  });
+
+  test("in one of several parts leaves the least that all parts come to", () => {
+    const parts = [
+      { model: "m", pass: "message", usage: { input: 1_000_000, input_audio: 3 } },
+      { model: "m", pass: "compaction", usage: { input: 2_000_000 } },
+      { model: "m-2", pass: "advisor_message", usage: { input: 9 } },
+    ];
+    const overrides = new Map([["m", { input: "1" }]]);
+    expect(bill("m", {}, { parts, overrides })).toMatchObject({
+      official: null,
+      unpricedUsage: { input_audio: 3, input: 9 },
+      atLeast: "3",
+    });
+  });
+
+  test("is never told where all kinds have one", () => {
+    expect(bill("gpt-5", { input: 1 })).toMatchObject({ unpricedUsage: null, atLeast: null });
+  });
+
+  test("is never more than the whole, whatever is used", () => {
+    const count = fc.integer({ min: 0, max: 10 ** 9 });
+    fc.assert(
+      fc.property(count, count, count, (input, output, audio) => {
+        const usage = { input, output, input_audio: audio };
+        const some = { input: "1.1", output: "2.3" };
+        const whole = bill("m", usage, { overrides: new Map([["m", { ...some, input_audio: "7" }]]) });
+        const least = bill("m", usage, { overrides: new Map([["m", some]]) });
+        const known = bill("m", { input, output }, { overrides: new Map([["m", some]]) });
+        if (audio === 0) expect(least.charge).toBe(whole.charge);
+        else expect(least.atLeast ?? "0").toBe(known.charge ?? "");
+      }),
+    );
+  });
+});
+
+describe("a channel that costs nothing", () => {
+  test("charges 0 for every kind, whatever the model is called", () => {
+    const seller = { ...ANY_SELLER, free: true };
+    const usage = { input: 5, output: 6, reasoning: 1, code_interpreter: 1, cache_write_1h: 3 };
+    expect(bill("llama3:8b", usage, { seller, tariff: { service_tier: "any" } })).toMatchObject({
+      official: "0",
+      charge: "0",
+      priceSource: "free",
+      prices: { input: "0", output: "0", code_interpreter_per_1k: "0", cache_write_1h: "0" },
+      unpricedBecause: null,
+    });
+    expect(bill("", usage, { seller, model: null })).toMatchObject({ official: "0", priceSource: "free" });
+  });
+});
+
+describe("several calls to the model in one answer", () => {
+  const calls = [40_000, 40_000, 40_000].map((input) => ({ input, output: 100 }));
+  const part = (each: Usage[]) => ({
+    model: null,
+    pass: "message",
+    usage: { input: each.reduce((sum, { input = 0 }) => sum + input, 0), output: each.length * 100 },
+    calls: each,
+  });
+
+  test("pay long-prompt prices each by its own prompt, not by the sum", () => {
+    const charged = bill("claude-haiku-5-5", {}, { parts: [part(calls)] });
+    expect(charged).toMatchObject({ official: "0.01215", tier: "standard", usage: { input: 120_000 } });
+    expect(charged.parts).toHaveLength(3);
+    const long = [...calls.slice(1), { input: 100_001, output: 100 }];
+    const mixed = bill("claude-haiku-5-5", {}, { parts: [part(long)] });
+    expect(mixed.parts.map(({ tier }) => tier)).toEqual(["standard", "standard", "standard+over_100000"]);
+  });
+
+  test("of a model with one price are one part", () => {
+    expect(bill("claude-sonnet-5", {}, { parts: [part(calls)] }).parts).toHaveLength(1);
+  });
+});
 
 describe("an answer's charge", () => {
   test("is usage times price, told with the prices it was made from", () => {
@@ -51,11 +145,14 @@ describe("an answer's charge", () => {
         },
       ],
       prices: { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_write_1h: "6", output: "15" },
-      priceSource: "book 2026-11-20",
+      priceSource: "book 2026-11-21 anthropic (by name)",
+      pricedAs: null,
       tier: "standard",
       official: "0.011106",
       charge: "0.011106",
       unpricedBecause: null,
+      unpricedUsage: null,
+      atLeast: null,
     });
   });
 
@@ -143,7 +240,7 @@ describe("the prices that an answer in parts tells", () => {
     expect([from(own), from(own, own), from(own, advisor, compaction)]).toEqual([
       "config",
       "config",
-      "config, book 2026-11-20",
+      "config, book 2026-11-21 anthropic (by name)",
     ]);
   });
 });
@@ -154,6 +251,11 @@ describe("how it was served decides the price", () => {
     ["gpt-5", { service_tier: "default" }, "11.25", "standard"],
     ["gpt-5", { service_tier: "auto" }, "11.25", "standard"],
     ["gpt-5", { service_tier: "flex" }, "5.625", "flex"],
+    ["gpt-6.1-sol", { service_tier: "ultrafast" }, "114", "ultrafast+over_272000"],
+    ["gpt-6.2-sol", { service_tier: "ultrafast" }, "57", "ultrafast+over_272000"],
+    ["gpt-6.2-astra", { service_tier: "fast" }, "152", "fast+over_272000"],
+    ["gpt-6-astra", { region: "eu" }, "104.5", "eu+over_272000"],
+    ["gpt-5", { region: "eu" }, "11.25", "standard"],
     ["gpt-5", { service_tier: "priority" }, "22.5", "priority"],
     ["o3", { service_tier: "priority" }, "17.5", "priority"],
     ["claude-opus-5", { service_tier: "batch" }, "15", "batch"],
@@ -261,12 +363,9 @@ describe("how it was served decides the price", () => {
   ])(
     "%s is unpriced, never free and never guessed",
     (_what, model, usage: Usage, tariff: Tariff, because) => {
-      expect(bill(model, usage, { tariff })).toEqual({
+      expect(bill(model, usage, { tariff })).toMatchObject({
         usage,
-        parts: [{ model, pass: "message", usage, prices: null, tier: null, official_usd: null }],
-        prices: null,
-        priceSource: null,
-        tier: null,
+        parts: [{ model, pass: "message", usage, official_usd: null }],
         official: null,
         charge: null,
         unpricedBecause: because,
@@ -380,11 +479,16 @@ describe("a price in the config", () => {
     });
   });
 
-  test("the book's price of what was asked for is never that of an answer that calls itself otherwise", () => {
-    for (const requested of ["gpt-5-mini", null])
-      expect(bill("gpt-7-nova", { input: 1 }, { overrides, requested }).unpricedBecause).toBe(
-        "no price for gpt-7-nova",
-      );
+  test("an answer under a name without a price pays for the model that was asked for, and says so", () => {
+    const asked = { requested: "gpt-5-mini" };
+    expect(bill("gpt-7-nova", { input: 1_000_000 }, asked)).toMatchObject({
+      official: "0.25",
+      pricedAs: "gpt-5-mini",
+      parts: [{ model: "gpt-7-nova" }],
+    });
+    expect(bill("gpt-5", { input: 1_000_000 }, asked)).toMatchObject({ official: "1.25", pricedAs: null });
+    for (const requested of ["gpt-7-nova", "gpt-8", null])
+      expect(bill("gpt-7-nova", { input: 1 }, { requested }).unpricedBecause).toBe("no price for gpt-7-nova");
   });
 
   test("an answer without a model's name is the model's that was asked for", () => {

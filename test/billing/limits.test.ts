@@ -64,8 +64,8 @@ function refusalOf(act: () => unknown): GatewayError {
   throw new Error("it was let in");
 }
 
-describe("spent", () => {
-  test("per day: told with the limit, the sum and the reset, and open again after UTC midnight", async () => {
+describe("a USD limit", () => {
+  test("per day: the refusal names the limit, the sum and the reset, and it ends at UTC midnight", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("4.999999999999");
       const key = keyWith({ usdPerDay: "5" });
@@ -84,7 +84,7 @@ describe("spent", () => {
     }, Date.parse("2026-11-21T00:00:00Z"));
   });
 
-  test("per day, told in its last second: there is no sooner than in one second", async () => {
+  test("per day, in its last second: retry-after is never less than one second", async () => {
     const late = Date.parse("2026-12-31T23:59:59.500Z");
     await withLedger(async (_, gate, spend) => {
       await spend("5");
@@ -95,7 +95,7 @@ describe("spent", () => {
     }, late);
   });
 
-  test("per day, of a key that has limits of every kind", async () => {
+  test("per day, for a key that has limits of every kind", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("5");
       const many = { requestsPerMinute: 99, concurrentRequests: 99, usdPerMonth: "99", usdTotal: "99" };
@@ -104,7 +104,7 @@ describe("spent", () => {
     });
   });
 
-  test("per month and in all, of the group as of the key", async () => {
+  test("per month and in total, for the group as for the key", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("3", "2026-11-01T00:00:00.000Z");
       await spend("4", "2026-10-31T00:00:00.000Z");
@@ -135,7 +135,7 @@ describe("spent", () => {
     await second.close();
   });
 
-  test("parallel requests overshoot by no more than the last one let in", async () => {
+  test("parallel requests exceed it by at most the last one let in", async () => {
     await withLedger(async (_, gate, spend) => {
       const key = keyWith({ usdPerDay: "5" });
       const running = Array.from({ length: 4 }, () => gate.admit(key, NOON, "1.5"));
@@ -156,7 +156,7 @@ describe("spent", () => {
   });
 });
 
-describe("rates", () => {
+describe("a rate limit", () => {
   test("requests per minute: a sliding minute, with the seconds until the next is free", async () => {
     await withLedger(async (_, gate) => {
       const key = keyWith({ requestsPerMinute: 3 });
@@ -176,7 +176,7 @@ describe("rates", () => {
     });
   });
 
-  test("requests per minute: all at one instant are counted, and one a minute is one a minute", async () => {
+  test("requests per minute: requests at one instant all count, and one a minute means one a minute", async () => {
     await withLedger(async (_, gate) => {
       const key = keyWith({ requestsPerMinute: 3 });
       for (const _each of [1, 2, 3]) gate.admit(key, NOON, null).release();
@@ -187,7 +187,7 @@ describe("rates", () => {
     });
   });
 
-  test("requests per minute: a clock that is set back keeps nobody out for longer than that minute", async () => {
+  test("requests per minute: a clock that is set back refuses nobody for longer than a minute", async () => {
     await withLedger(async (_, gate) => {
       const key = keyWith({ requestsPerMinute: 2 });
       for (const second of [0, 1]) gate.admit(key, NOON + second * 1000, null).release();
@@ -197,7 +197,7 @@ describe("rates", () => {
     });
   });
 
-  test("requests per minute that the ledger has from before a restart count", async () => {
+  test("requests per minute: those before a restart count", async () => {
     const path = newLedgerPath();
     const now = Date.now();
     const first = openLedger(optionsFor(path));
@@ -219,7 +219,7 @@ describe("rates", () => {
     await second.close();
   });
 
-  test("concurrent requests: one comes in when another has ended", async () => {
+  test("concurrent requests: the next one is let in when another has ended", async () => {
     await withLedger(async (_, gate) => {
       const key = keyWith({}, { concurrentRequests: 2 });
       const first = gate.admit(key, NOON, null);
@@ -236,7 +236,7 @@ describe("rates", () => {
     });
   });
 
-  test("a request that one limit refuses takes nothing from the others", async () => {
+  test("a request that one limit refuses does not count for the others", async () => {
     await withLedger(async (_, gate) => {
       const key = keyWith({ requestsPerMinute: 2 }, { concurrentRequests: 1 });
       const admission = gate.admit(key, NOON, null);

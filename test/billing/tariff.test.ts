@@ -25,9 +25,13 @@ describe("a kind without a price of its own", () => {
     ["cache_write", { input: "1" }, "1"],
     ["cache_write_5m", { cache_write: "1.25" }, "1.25"],
   ])("%s, of %j, pays %s", (kind, rates, price) => {
-    expect(pricesOf(rates, { [kind]: 1 })).toEqual({ prices: { [kind]: price }, tier: "standard" });
+    expect(pricesOf(rates, { [kind]: 1 })).toEqual({
+      prices: { [kind]: price },
+      tier: "standard",
+      unpriced: [],
+    });
     const own = { ...rates, [kind]: "7" };
-    expect(pricesOf(own, { [kind]: 1 })).toEqual({ prices: { [kind]: "7" }, tier: "standard" });
+    expect(pricesOf(own, { [kind]: 1 })).toEqual({ prices: { [kind]: "7" }, tier: "standard", unpriced: [] });
   });
 
   test.each<[string, Rates]>([
@@ -38,8 +42,8 @@ describe("a kind without a price of its own", () => {
     ["output_image", { output: "1" }],
     ["output", { input: "1" }],
   ])("%s, of %j, has none", (kind, rates) => {
-    expect(pricesOf(rates, { [kind]: 1 })).toEqual({ missing: kind });
-    expect(pricesOf(rates, { [kind]: 0 })).toEqual({ prices: {}, tier: "standard" });
+    expect(pricesOf(rates, { [kind]: 1 })).toEqual({ prices: {}, tier: "standard", unpriced: [kind] });
+    expect(pricesOf(rates, { [kind]: 0 })).toEqual({ prices: {}, tier: "standard", unpriced: [] });
   });
 
   test("a search is told as the platform charges it: the other way of counting is free, no other call is", () => {
@@ -50,9 +54,11 @@ describe("a kind without a price of its own", () => {
     expect(pricesOf({ google_search_prompt_per_1k: "35" }, searched)).toMatchObject({
       prices: { google_search_per_1k: "0", google_search_prompt_per_1k: "35" },
     });
-    expect(pricesOf({}, searched)).toEqual({ missing: "google_search_per_1k" });
-    expect(pricesOf({ google_search_per_1k: "14" }, { web_search: 1 })).toEqual({
-      missing: "web_search_per_1k",
+    expect(pricesOf({}, searched)).toMatchObject({
+      unpriced: ["google_search_per_1k", "google_search_prompt_per_1k"],
+    });
+    expect(pricesOf({ google_search_per_1k: "14" }, { web_search: 1 })).toMatchObject({
+      unpriced: ["web_search_per_1k"],
     });
   });
 });
@@ -113,7 +119,7 @@ describe("how it was served", () => {
     { speed: "standard" },
     { inference_geo: "mars" },
   ])("%j is standard", (tariff) => {
-    expect(serve(tariff)).toEqual({ prices: { input: "1" }, tier: "standard" });
+    expect(serve(tariff)).toEqual({ prices: { input: "1" }, tier: "standard", unpriced: [] });
   });
 
   test("is told factor by factor, where it differs from the standard alone", () => {
@@ -125,10 +131,12 @@ describe("how it was served", () => {
         "factor:inference_geo=us": "1.1",
       },
       tier: "flex+fast+us",
+      unpriced: [],
     });
     expect(serve({ traffic_type: "DEDICATED", service_tier: "flex" })).toEqual({
       prices: { input: "1", "factor:traffic_type=dedicated": "3" },
       tier: "dedicated",
+      unpriced: [],
     });
   });
 

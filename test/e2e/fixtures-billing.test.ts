@@ -186,7 +186,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
     }
   });
 
-  test("what stands apart", async () => {
+  test("special cases", async () => {
     const world = openBilling();
     const billed = [];
     for (const family of FAMILIES) {

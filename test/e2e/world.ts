@@ -7,6 +7,8 @@ import {
   type DemoUpstream,
   type ReceivedRequest,
 } from "../../src/demo/upstream.ts";
+import { PLATFORMS } from "../../src/config/schema.ts";
+import type { DialectName } from "../../src/dialects/dialect.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import {
   CREDENTIAL,
@@ -99,9 +101,14 @@ export async function flushLedger(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
 }
 
-export const DIALECTS = ["messages", "responses", "chat", "content"] as const;
-export type DialectName = (typeof DIALECTS)[number];
-export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
+export const DIALECTS = [
+  "messages",
+  "responses",
+  "chat",
+  "content",
+] as const satisfies readonly DialectName[];
+export type { DialectName };
+export { PLATFORMS };
 
 export const bearer = (platform: Platform): Record<string, string> => ({
   authorization: `Bearer ${keyOf(platform)}`,

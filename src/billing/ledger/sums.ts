@@ -1,8 +1,8 @@
-// What each key and group has been charged, by day, month and in all: kept in
-// memory from the ledger's lines, so that limits need no report. Days and months
-// are UTC, and a request counts where its `time` stands. A checkpoint beside the
-// ledger spares the next start from reading every line; lost or damaged, it is
-// made again from the ledger, which alone is the truth.
+// What each key and group has been charged per day, per month and in total. The
+// sums are computed from the ledger's lines and kept in memory, because every
+// request with a limit needs them. Days and months are UTC, by the request's
+// `time`. A checkpoint beside the ledger saves the next start from reading every
+// line. If it is lost or damaged, it is computed again from the ledger.
 
 import { z } from "zod";
 
@@ -24,8 +24,8 @@ export interface Holder {
   readonly name: string;
 }
 
-/** Late lines and corrections reach back; further back than this only months and totals are kept. */
-const DAYS_KEPT = 40;
+/** Late lines and corrections change earlier days. Before this, only months and totals are kept. */
+const MAX_DAYS = 40;
 
 interface Sum {
   total: Usd;
@@ -50,7 +50,7 @@ const checkpointSchema = z.object({
 export class Sums {
   readonly #sums = { key: new Map<string, Sum>(), group: new Map<string, Sum>() };
 
-  /** A line's charge, or the difference that a correction makes, at the request's time. */
+  /** Adds a line's charge, or the difference that a correction makes, at the request's time. */
   add(request: { readonly time: string; readonly key: string; readonly group: string }, amount: Usd): void {
     const key = this.#sumOf("key", request.key);
     if (key.lastUsed === null || request.time > key.lastUsed) key.lastUsed = request.time;
@@ -68,7 +68,7 @@ export class Sums {
     );
   }
 
-  /** Of all groups, also those that the config no longer has. */
+  /** The sum of all groups, including those that the config no longer has. */
   spentTogether(window: Window, now: number): Usd {
     const names = [...this.#sums.group.keys()];
     return names.reduce(
@@ -81,7 +81,7 @@ export class Sums {
     return this.#sums.key.get(key)?.lastUsed ?? null;
   }
 
-  /** Takes what the checkpoint holds, then the lines that came after it. False: the line that it was made at is gone. */
+  /** Loads the checkpoint, then the lines after it. False: the line at which it was made is gone. */
   load(files: readonly Source[], checkpointPath: string): boolean {
     const checkpoint = readCheckpoint(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
@@ -101,7 +101,7 @@ export class Sums {
     return checkpoint === null || place !== null;
   }
 
-  /** Returns its size. Best effort: a checkpoint that can't be written only makes the next start slower. */
+  /** Writes a checkpoint and returns its size. If that fails, only the next start is slower. */
   save(path: string, from: Position): number {
     const body = JSON.stringify({
       from,
@@ -111,7 +111,7 @@ export class Sums {
     try {
       replaceFile(path, `${hashLine(body)}\n${body}\n`);
     } catch {
-      // As said above.
+      // Only the next start is slower.
     }
     return body.length;
   }
@@ -125,7 +125,7 @@ export class Sums {
   }
 }
 
-/** The sums of a ledger that somebody else may be writing. */
+/** The sums of a ledger that another process may be writing. */
 export function readSums(path: string): Sums {
   const sums = new Sums();
   using held = holdLedgerFiles(path);
@@ -140,8 +140,7 @@ function addAt(sum: Sum, time: string, amount: Usd): void {
   const day = time.slice(0, 10);
   const known = sum.days.get(day);
   sum.days.set(day, addUsd(known ?? ZERO_USD, amount));
-  if (known === undefined && sum.days.size > DAYS_KEPT)
-    sum.days.delete([...sum.days.keys()].sort()[0] ?? day);
+  if (known === undefined && sum.days.size > MAX_DAYS) sum.days.delete([...sum.days.keys()].sort()[0] ?? day);
 }
 
 function encodeSums(sums: ReadonlyMap<string, Sum>): Record<string, z.infer<typeof sumSchema>> {
@@ -175,7 +174,7 @@ function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd>
   return new Map(Object.entries(sums).map(([name, amount]) => [name, parseUsd(amount)]));
 }
 
-/** Null when there is none, or when it is not what `save` wrote. */
+/** Null if there is none, or if it is not what `save` wrote. */
 export function readCheckpoint(path: string): z.infer<typeof checkpointSchema> | null {
   try {
     const [check, body] = (readOwn(path) ?? "").split("\n");

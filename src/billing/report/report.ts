@@ -1,5 +1,5 @@
-// Sums of a ledger for people: requests, tokens by kind, amounts, by one property
-// of the requests, between two moments. Reads lines and writes nothing.
+// Sums of a ledger for people: requests, tokens by kind and amounts between two
+// moments, by one property of the requests. It only reads.
 
 import {
   addDecimals,
@@ -31,7 +31,7 @@ export interface ReportQuery {
 
 export interface Totals {
   requests: number;
-  /** Kind → count; kinds in the order in which they came up. */
+  /** Kind → count, in the order of first appearance. */
   readonly usage: Map<string, number>;
   official: Decimal;
   charge: Usd;
@@ -42,7 +42,7 @@ export interface Totals {
 export interface Report {
   readonly rows: ReadonlyMap<string, Totals>;
   readonly total: Totals;
-  /** Lines that could not be read: `gateway ledger verify` says why. */
+  /** How many lines could not be read. `gateway ledger verify` says why. */
   readonly unreadable: number;
 }
 
@@ -58,7 +58,7 @@ export function sumLedger(path: string, query: ReportQuery): Report {
       eachLine(bytes, (from, to) => {
         const row = readRow(bytes, from, to, scanner);
         if (row === null) unreadable += 1;
-        else if (isAsked(row, query)) addRow(totalsOf(row, query, rows), row);
+        else if (isInPeriod(row, query)) addRow(totalsOf(row, query, rows), row);
       });
     }
   }
@@ -75,7 +75,7 @@ function totalsOf(row: Row, { by }: ReportQuery, rows: Map<string, Totals>): Tot
   return totals;
 }
 
-function isAsked({ time }: Row, { since, until }: ReportQuery): boolean {
+function isInPeriod({ time }: Row, { since, until }: ReportQuery): boolean {
   return (since === null || time >= since) && (until === null || time < until);
 }
 
@@ -110,7 +110,7 @@ function addRow(totals: Totals, row: Row): void {
   count(totals.bases, row.basis, 1);
 }
 
-/** A correction is no request: it moves the amounts of one. */
+/** A correction is not a request: it changes the amounts of one. */
 function addCorrection(totals: Totals, row: Row, was: NonNullable<Row["was"]>): void {
   if (row.official !== null) totals.official = addDecimals(totals.official, row.official);
   if (was.official !== null) totals.official = subtractDecimals(totals.official, was.official);
@@ -142,11 +142,11 @@ export function describeTotals(totals: Totals): Record<string, unknown> {
 }
 
 export interface Gaps {
-  /** Requests whose usage is known but has no price: they are in no amount. */
+  /** Requests whose usage is known but has no price: no amount includes them. */
   readonly unpriced: number;
-  /** Requests of which nothing is known. */
+  /** Requests whose usage is not known. */
   readonly unknown: number;
-  /** Requests that broke off: some of their usage is estimated. */
+  /** Requests that broke off: part of their usage may be estimated. */
   readonly partial: number;
 }
 

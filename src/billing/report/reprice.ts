@@ -1,13 +1,14 @@
-// Which requests of a ledger would have other amounts with the prices of now:
-// those that had no price, and those whose price was wrong. Finds them; writing
-// the corrections is the caller's business.
+// Finds the requests of a ledger that would have other amounts with the current
+// prices: those without a price, and those whose price was wrong. The caller
+// writes the corrections.
 
 import { fieldOf } from "../../lib/json/json.ts";
+import { UNBILLED_REFUSAL } from "../assess.ts";
 import { computeCharge } from "../charge.ts";
 import { holdLedgerFiles, readLinesFrom } from "../ledger/rotation.ts";
 import { type CorrectionDraft, type Line, lineSchema } from "../ledger/line.ts";
 import type { Source } from "../ledger/reader.ts";
-import type { Overrides, PriceBook } from "../prices.ts";
+import type { Overrides, PriceBook, Seller } from "../prices.ts";
 import { FACTOR } from "../tariff.ts";
 import { CALL_KINDS, type Part, type Tariff, type Usage, USAGE_KINDS } from "../usage.ts";
 
@@ -17,17 +18,19 @@ export interface RepriceQuery {
   readonly until: string | null;
   readonly book: PriceBook;
   readonly overrides: Overrides;
+  /** Whose prices a channel pays, by its name; undefined where the config has no such channel. */
+  readonly sellerOf: (channel: string) => Seller | undefined;
 }
 
-/** A correction without what its writer gives it. */
+/** A correction without id and time, which its writer adds. */
 export type Repricing = Omit<CorrectionDraft, "id" | "time">;
 
-interface Effective {
+interface CurrentAmounts {
   readonly official_usd: string | null;
   readonly charge_usd: string | null;
 }
 
-/** One draft for each request whose amounts would change. What is priced never becomes unpriced. */
+/** One draft for each request whose amounts would change. A priced request never becomes unpriced. */
 export function* findCorrections(path: string, query: RepriceQuery): Generator<Repricing, void> {
   using held = holdLedgerFiles(path);
   const corrected = readCorrected(held.sources);
@@ -42,9 +45,9 @@ export function* findCorrections(path: string, query: RepriceQuery): Generator<R
   }
 }
 
-/** Amounts in force of the requests that have been corrected: few. */
-function readCorrected(files: readonly Source[]): Map<string, Effective> {
-  const corrected = new Map<string, Effective>();
+/** The current amounts of the requests that were corrected. There are few of them. */
+function readCorrected(files: readonly Source[]): Map<string, CurrentAmounts> {
+  const corrected = new Map<string, CurrentAmounts>();
   for (const line of readLinesFrom(files)) {
     const { corrects, official_usd, charge_usd } = line;
     if (typeof corrects !== "string") continue;
@@ -54,17 +57,21 @@ function readCorrected(files: readonly Source[]): Map<string, Effective> {
   return corrected;
 }
 
-function reprice(line: Line, was: Effective, { book, overrides }: RepriceQuery): Repricing | null {
+function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): Repricing | null {
+  const { book, overrides } = query;
+  const seller = query.sellerOf(line.channel);
   const parts = readParts(line);
   if (parts === null) return null;
-  const asked = fieldOf(line, "requested_model");
+  const requested = fieldOf(line, "requested_model");
   const charge = computeCharge({
     parts,
-    tariff: readTariff(line),
+    tariff: readTariff(line, seller),
     model: line.upstream_model,
-    requested: typeof asked === "string" ? asked : line.model,
+    requested: typeof requested === "string" ? requested : line.model,
     book,
     overrides,
+    seller,
+    unbilled: line.price_source === UNBILLED_REFUSAL ? UNBILLED_REFUSAL : undefined,
     at: new Date(line.time),
     multiplier: line.multiplier,
   });
@@ -91,13 +98,13 @@ function reprice(line: Line, was: Effective, { book, overrides }: RepriceQuery):
   };
 }
 
-/** Null when a kind was used that this gateway does not know. */
+/** Null if the usage has a kind that this gateway does not know. */
 function readParts(line: Line): Part[] | null {
-  const told =
+  const lineParts =
     line.parts ??
     (Object.keys(line.usage).length === 0 ? [] : [{ model: null, pass: "message", usage: line.usage }]);
   const parts: Part[] = [];
-  for (const { model, pass, usage } of told) {
+  for (const { model, pass, usage } of lineParts) {
     const known = readUsage(usage);
     if (known === null) return null;
     parts.push({ model: model === line.upstream_model ? null : model, pass, usage: known });
@@ -113,21 +120,22 @@ function readUsage(usage: Readonly<Record<string, number>>): Usage | null {
   return Object.keys(known).length === Object.keys(usage).length ? known : null;
 }
 
-/** How the answer was served: as the line says, or its factors, or what the upstream sent with the usage. */
-function readTariff(line: Line): Tariff {
-  const told = fieldOf(line, "tariff");
+/** How the response was served: from the line, its factors, or the upstream's own usage. */
+function readTariff(line: Line, seller: Seller | undefined): Tariff {
+  const recorded = fieldOf(line, "tariff");
   const factors = Object.keys(line.prices ?? {}).filter((name) => name.startsWith(FACTOR));
   const served = new Map(factors.map((name) => splitFactor(name.slice(FACTOR.length))));
   const tariff: Record<string, string> = {};
   for (const [name, camel] of TARIFF_FIELDS) {
     const value =
-      fieldOf(told, name) ??
+      fieldOf(recorded, name) ??
       served.get(name) ??
       fieldOf(line.raw_usage, name) ??
       fieldOf(line.raw_usage, camel);
     if (typeof value === "string") tariff[name] = value;
   }
-  return tariff;
+  const region = fieldOf(recorded, "region") ?? served.get("region") ?? seller?.region;
+  return typeof region === "string" ? { ...tariff, region } : tariff;
 }
 
 const TARIFF_FIELDS = [

@@ -1,5 +1,5 @@
-// Proves a ledger from its bytes: every line whole, each bearing the hash of the
-// one before across all files, each request there once, each amount derived again.
+// Proves a ledger from its bytes: every line is whole and has the hash of the one
+// before, across all files. Each request has one line. Each amount is derived again.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { type Bytes, viewBytes } from "../ledger/scan/bytes.ts";
@@ -30,9 +30,9 @@ export interface Verdict {
 }
 
 export interface VerifyOptions {
-  /** The oldest files are kept elsewhere: the first line may follow one that is not here. */
+  /** The oldest files are kept elsewhere: the first line may follow a line that is not here. */
   readonly partial: boolean;
-  /** A gateway writes at this moment: its last line may not be whole yet. */
+  /** A gateway is writing: its last line may not be whole yet. */
   readonly running: boolean;
 }
 
@@ -60,15 +60,15 @@ export function verifyLedger(
 class Verifier {
   readonly #options: VerifyOptions;
   readonly #report: (finding: Finding) => void;
-  /** The charge in force of every line read so far, by the line's id. */
+  /** The current charge of every line read so far, by the line's id. */
   readonly #charges = new Map<string, string | null>();
-  /** The hash of the line before: what the next line's `prev` must be. */
+  /** The hash of the last line: the next line's `prev` must be the same. */
   #prev = GENESIS;
-  /** Null: found, or there is none. */
-  #expected: string | null = null;
+  /** The hash of a line that must be there; null: found, or nothing is expected. */
+  #expectedHash: string | null = null;
   #file = "";
   #line = 0;
-  /** Where the last line of the files before stands. */
+  /** Where the last line of the earlier files is. */
   #before = "";
   #lines = 0;
   #corrections = 0;
@@ -89,14 +89,14 @@ class Verifier {
     this.#line = 0;
   }
 
-  /** The gateway noted that it had written on from the line of this hash: that has to be met. */
+  /** A line of this hash must be there: the gateway noted that it had written it. */
   expect(hash: string): void {
-    this.#expected = hash;
+    this.#expectedHash = hash;
     this.#meetExpected();
   }
 
   #meetExpected(): void {
-    if (this.#expected === this.#prev) this.#expected = null;
+    if (this.#expectedHash === this.#prev) this.#expectedHash = null;
   }
 
   check(bytes: Bytes, from: number, to: number): void {
@@ -128,7 +128,7 @@ class Verifier {
     this.#find(null, torn);
   }
 
-  /** What stands behind the last newline. */
+  /** Checks the bytes after the last newline. */
   checkEnd(text: Buffer): void {
     if (parseLine(text) === null) return this.reportTorn(TORN_END);
     this.check(viewBytes(Buffer.concat([text, Buffer.from("\n")])), 0, text.length);
@@ -136,7 +136,7 @@ class Verifier {
   }
 
   end(): void {
-    if (this.#expected !== null) this.#find(null, END_MISSING);
+    if (this.#expectedHash !== null) this.#find(null, END_MISSING);
   }
 
   #nameBreak(): Problem {

@@ -1,9 +1,10 @@
-// `gateway groups list`.
+// The action of `gateway groups list`.
 
 import { type Group, isGroupOpen } from "../../config/catalog.ts";
-import { describeNone, listSelectable } from "../keys/group-choice.ts";
+import { explainNoGroups, listSelectable } from "../keys/group-choice.ts";
 import { type ConfigFlags, listLimits, openConfig } from "../config-access.ts";
-import { printJson, printTable, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { printJson, tell } from "../terminal.ts";
 
 export interface GroupsFlags extends ConfigFlags {
   readonly all?: true;
@@ -19,7 +20,7 @@ export function listGroups(flags: GroupsFlags): void {
     return;
   }
   if (groups.length === 0) {
-    tell(describeNone(catalog));
+    tell(explainNoGroups(catalog));
     return;
   }
   printTable(

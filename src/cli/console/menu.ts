@@ -1,14 +1,14 @@
-// A menu that comes back after each thing done, and goes on after an error.
+// A menu that returns after each action, and continues after an error.
 
 import { describe } from "../config-access.ts";
-import { askOne, Cancelled, paint, tell } from "../terminal.ts";
+import { askOne, Cancelled, tell } from "../terminal.ts";
 
 export interface Entry {
   readonly label: string;
   readonly run: () => void | Promise<void>;
 }
 
-/** `entries` are read anew each time. Ends with the last entry or Escape; Ctrl-C throws. */
+/** Calls `entries` each time. The last entry or Escape ends the menu, Ctrl-C throws. */
 export async function runMenu(
   message: string,
   entries: () => readonly Entry[],
@@ -17,11 +17,11 @@ export async function runMenu(
   for (;;) {
     const entry = await chooseEntry(message, entries(), last);
     if (entry === null) return;
-    await attempt(entry.run);
+    await runEntry(entry.run);
   }
 }
 
-/** Asks once. Null: the last entry or Escape. */
+/** Asks once. Returns null for the last entry or Escape. */
 export async function chooseEntry(
   message: string,
   entries: readonly Entry[],
@@ -29,12 +29,12 @@ export async function chooseEntry(
 ): Promise<Entry | null> {
   const labels = [...entries.map(({ label }) => label), last];
   const choices = labels.map((label, index) => ({ value: String(index), label }));
-  const chosen = await askBack(() => askOne(message, choices));
+  const chosen = await askOrBack(() => askOne(message, choices));
   return chosen === null ? null : (entries[Number(chosen)] ?? null);
 }
 
-/** Escape takes back one question, and with it what was about to be done. */
-async function askBack<T>(ask: () => Promise<T>): Promise<T | null> {
+/** Escape goes back one question and cancels the action. */
+async function askOrBack<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
   } catch (error) {
@@ -43,11 +43,12 @@ async function askBack<T>(ask: () => Promise<T>): Promise<T | null> {
   }
 }
 
-async function attempt(run: Entry["run"]): Promise<void> {
+async function runEntry(run: Entry["run"]): Promise<void> {
   try {
     await run();
   } catch (error) {
     if (error instanceof Cancelled && error.interrupted) throw error;
-    tell(error instanceof Cancelled ? error.message : paint("yellow", describe(error), process.stderr));
+    if (error instanceof Cancelled) tell(error.message);
+    else tell(describe(error), "yellow");
   }
 }

@@ -1,10 +1,11 @@
-// `gateway keys remove`, `disable`, `enable`, `rotate` and `move`: the rest of a
-// key's life.
+// `gateway keys remove`, `disable`, `enable`, `rotate` and `move`.
 
-import { type Edit, editConfig } from "../../config/edit.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
-import { readOwnSecret, requireUnused } from "./add.ts";
+import { requireUnusedSecret } from "./add.ts";
+import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import {
   type ConfigFlags,
   describeGroup,
@@ -13,7 +14,8 @@ import {
   openConfig,
   readExpiry,
 } from "../config-access.ts";
-import { printSecrets } from "./print.ts";
+import { printSecrets } from "./print-secrets.ts";
+import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
 import { askYes, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
 
 export type ChangeFlags = ConfigFlags;
@@ -22,8 +24,7 @@ export interface RemoveFlags extends ConfigFlags {
   readonly yes?: true;
 }
 
-export interface RotateFlags extends ConfigFlags {
-  readonly secret?: string;
+export interface RotateFlags extends ConfigFlags, GivenSecretFlags {
   readonly expires?: string;
   readonly json?: true;
 }
@@ -34,20 +35,22 @@ export interface MoveFlags extends ConfigFlags {
 
 export async function removeKeys(names: readonly string[], flags: RemoveFlags): Promise<void> {
   const { catalog, path } = openConfig(flags);
-  const wanted = [...new Set(names)];
-  for (const name of wanted) findKey(catalog, name);
-  const what = listNames(wanted);
+  const unique = [...new Set(names)];
+  for (const name of unique) findKey(catalog, name);
+  const what = listNames(unique);
   if (flags.yes !== true) {
-    if (!canAsk()) refuseUsage(`--yes is missing: ${what} cannot be brought back.`);
+    if (!canAsk()) refuseUsage(`--yes is missing: removing ${what} cannot be undone.`);
     if (!(await askYes(`Remove ${what} for good?`))) fail("Nothing was removed.");
   }
-  await editConfig(path, process.env, (current) =>
-    wanted
+  await editConfig(path, process.env, (current) => {
+    const edits = unique
       .map((name) => findKey(current, name).index)
-      // From the end, so that no place moves before its turn.
+      // From the end, so that the indexes still to come stay valid.
       .sort((a, b) => b - a)
-      .map((index): Edit => ({ kind: "remove", path: ["keys", index] })),
-  );
+      .map((index): Edit => ({ kind: "remove", path: ["keys", index] }));
+    removeToolSecrets(unique, path);
+    return edits;
+  });
   tell(`Removed ${what}.`);
 }
 
@@ -74,19 +77,20 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   const { key } = findKey(catalog, name);
   const expires = readExpiry(flags.expires, now);
   if (flags.expires === undefined && key.expires !== null && key.expires <= now) {
-    refuseUsage(`--expires is missing: "${name}" has expired, say 30d, a date or never.`);
+    refuseUsage(`--expires is missing: "${name}" has expired. Give 30d, a date or never.`);
   }
-  const own = await readOwnSecret(flags.secret);
+  const own = await readGivenSecret(flags);
   const secret = own ?? newSecret();
   await editConfig(path, process.env, (current) => {
     const { index } = findKey(current, name);
     const at = (setting: string) => ["keys", index, setting];
     const edits: Edit[] = [
-      { kind: "set", path: at("secret_sha256"), value: requireUnused(secret, current) },
+      { kind: "set", path: at("secret_sha256"), value: requireUnusedSecret(secret, current) },
       { kind: "remove", path: at("secret") },
     ];
     if (expires !== null) edits.push({ kind: "set", path: at("expires"), value: formatMoment(expires) });
     else if (flags.expires === "never") edits.push({ kind: "remove", path: at("expires") });
+    replaceToolSecret(name, secret, path);
     return edits;
   });
   const { group } = key;
@@ -96,7 +100,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   await printSecrets({
     lines: [flags.json === true ? JSON.stringify(document) : secret],
     names: own === null ? [name] : [],
-    deed: `The key "${name}" was rotated`,
+    done: `The key "${name}" has a new secret`,
   });
   tell(`The key "${name}" has a new secret, shown only this once. The old one no longer works.`);
 }

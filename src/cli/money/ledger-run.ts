@@ -1,4 +1,4 @@
-// What `gateway ledger verify`, `show` and `tail` do.
+// `gateway ledger verify`, `show` and `tail`.
 
 import { followLedger, readLastLines } from "../../billing/ledger/follow.ts";
 import { isLedgerHeld } from "../../billing/ledger/ledger.ts";
@@ -6,7 +6,8 @@ import { explainRequest, findRequest } from "../../billing/report/explain.ts";
 import type { Finding } from "../../billing/verify/finding.ts";
 import { verifyLedger } from "../../billing/verify/verify.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
-import { findLedger, findReported, type LedgerFlags } from "./ledger-place.ts";
+import { escapeUnprintable } from "../../lib/printable.ts";
+import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
 import { fail, paint, print, printJson, refuseUsage, tell } from "../terminal.ts";
 import { formatCount } from "../text.ts";
 
@@ -23,8 +24,8 @@ export interface TailFlags extends ShowFlags {
   readonly follow?: boolean;
 }
 
-/** Whoever has more has them all for one reason. */
-const FINDINGS_SHOWN = 100;
+/** More findings than this usually have one cause. */
+const MAX_FINDINGS_SHOWN = 100;
 
 export function verify(flags: VerifyFlags): void {
   const path = findLedger(flags);
@@ -32,30 +33,30 @@ export function verify(flags: VerifyFlags): void {
   const start = performance.now();
   const options = { partial: flags.partial === true, running: isLedgerHeld(path) };
   const verdict = verifyLedger(path, options, (finding) => {
-    if (findings.length < FINDINGS_SHOWN) findings.push(finding);
+    if (findings.length < MAX_FINDINGS_SHOWN) findings.push(finding);
   });
   if (flags.json === true)
     printJson({ ledger: path, right: verdict.findings === 0, ...verdict, problems: findings });
   else {
     for (const { file, line, id, problem } of findings)
-      print(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`);
+      print(escapeUnprintable(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`));
     const more = verdict.findings - findings.length;
     if (more > 0) print(`and ${more} more`);
     const { lines, corrections, files } = verdict;
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
-    const told = `${formatCount(lines, "line")} in ${formatCount(files, "file")}, ${corrections} of them corrections, in ${seconds} s`;
-    if (verdict.findings === 0) print(`${paint("green", "right")}: ${told}`);
-    else tell(told);
+    const corrected = corrections === 0 ? "no corrections" : formatCount(corrections, "correction");
+    const summary = `${formatCount(lines, "line")} verified in ${formatCount(files, "file")}, ${corrected}, ${seconds} s`;
+    if (verdict.findings === 0) print(`${paint("green", "OK")}: ${summary}`);
+    else tell(summary);
     for (const advice of new Set(findings.map((finding) => finding.advice))) tell(advice);
   }
-  if (verdict.findings > 0)
-    fail(`The ledger ${path} is not right: ${formatCount(verdict.findings, "problem")}.`);
+  if (verdict.findings > 0) fail(`The ledger ${path} has ${formatCount(verdict.findings, "problem")}.`);
 }
 
 export function show(id: string, flags: ShowFlags): void {
   const path = findLedger(flags);
   const found = findRequest(path, id);
-  if (found === null) return fail(`No line in ${path} is of ${id}.`);
+  if (found === null) return fail(`There is no request ${id} in ${path}.`);
   if (flags.json === true) {
     const { own, corrections } = found;
     printJson({
@@ -66,25 +67,26 @@ export function show(id: string, flags: ShowFlags): void {
     });
     return;
   }
-  for (const line of explainRequest(found)) print(line);
+  for (const line of explainRequest(found)) print(escapeUnprintable(line));
 }
 
 export async function tail(flags: TailFlags): Promise<void> {
-  if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number up to 9999999.");
-  const path = findReported(flags);
-  const tellLine = (text: string): void => print(flags.json === true ? text : formatLine(text));
+  if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number from 0 to 9999999.");
+  const path = findLedgerOrEmpty(flags);
+  const printLine = (text: string): void =>
+    print(escapeUnprintable(flags.json === true ? text : formatLine(text)));
   const { texts, next } = readLastLines(path, Number(flags.lines));
-  for (const text of texts) tellLine(text);
+  for (const text of texts) printLine(text);
   if (flags.follow === false) return;
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   process.once("SIGTERM", () => stop.abort());
-  for await (const text of followLedger(path, next, stop.signal)) tellLine(text);
+  for await (const text of followLedger(path, next, stop.signal)) printLine(text);
 }
 
 function formatLine(text: string): string {
   const line = parseJson(text);
-  if (line === undefined) return "(no line of a ledger)";
+  if (line === undefined) return "(not a line of a ledger)";
   const textOf = (name: string): string => {
     const value = fieldOf(line, name);
     return typeof value === "string" || typeof value === "number" ? String(value) : "";

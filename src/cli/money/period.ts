@@ -1,4 +1,4 @@
-// `--since` and `--until` of the commands that read the ledger. Days are UTC, as in the ledger.
+// Reads `--since` and `--until`. Days are UTC, like the times in the ledger.
 
 import { readMoment } from "../../config/scalars.ts";
 import { refuseUsage } from "../terminal.ts";
@@ -11,7 +11,7 @@ export interface PeriodFlags {
   readonly until?: string;
 }
 
-/** Each null without its flag. */
+/** A value is null if its flag is absent. */
 export function readPeriod(flags: PeriodFlags): {
   readonly since: string | null;
   readonly until: string | null;
@@ -23,7 +23,7 @@ export function readPeriod(flags: PeriodFlags): {
   return { since, until };
 }
 
-/** `7d` is the last seven days, today among them; `12h` the last twelve hours; a date begins at 00:00. */
+/** `7d` is the last seven days including today, `12h` is the last twelve hours, and a date begins at 00:00. */
 export function readSince(text: string | undefined, now: Date): string | null {
   if (text === undefined) return null;
   const [, count = "", unit = ""] = /^(\d{1,5})([hdw])$/.exec(text) ?? [];
@@ -34,14 +34,14 @@ export function readSince(text: string | undefined, now: Date): string | null {
   return new Date(today - Math.max(0, days - 1) * DAY_MS).toISOString();
 }
 
-/** The first moment that no longer counts: a date counts whole. */
+/** The first moment after the period. A date includes its whole day. */
 export function readUntil(text: string | undefined): string | null {
   if (text === undefined) return null;
   const moment = readDate(text, "--until");
   return (text.includes("T") ? moment : new Date(moment.getTime() + DAY_MS)).toISOString();
 }
 
-/** `besides`: what else the flag takes. */
+/** `besides`: other values that the flag accepts. */
 function readDate(text: string, flag: string, besides = ""): Date {
   try {
     return readMoment(text);

@@ -1,4 +1,4 @@
-// What `gateway usage` does: the sums as a table with bars, as JSON, or as CSV.
+// `gateway usage`: totals as a table with bars, as JSON, or as CSV.
 
 import {
   countGaps,
@@ -10,12 +10,14 @@ import {
   type Totals,
 } from "../../billing/report/report.ts";
 import { CALL_KINDS, USAGE_KINDS } from "../../billing/usage.ts";
-import { formatDecimal, formatRounded, formatUsd, parseDecimal } from "../../lib/money.ts";
-import { drawBar } from "./bars.ts";
-import { findReported, type LedgerFlags } from "./ledger-place.ts";
+import { formatDecimal, formatUsd } from "../../lib/money.ts";
+import { escapeUnprintable } from "../../lib/printable.ts";
+import { appendBars } from "./bars.ts";
+import { findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
 import { type PeriodFlags, readPeriod } from "./period.ts";
-import { type Column, print, printJson, printTable, refuseUsage, tell } from "../terminal.ts";
-import { formatCount } from "../text.ts";
+import { type Column, formatTable } from "../table.ts";
+import { print, printJson, readRoom, refuseUsage, tell } from "../terminal.ts";
+import { formatAmount, formatCount } from "../text.ts";
 
 export interface UsageFlags extends LedgerFlags, PeriodFlags {
   readonly by: Dimension;
@@ -27,7 +29,7 @@ export function showUsage(flags: UsageFlags): void {
   if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json exclude each other.");
   const { by } = flags;
   const { since, until } = readPeriod(flags);
-  const report = sumLedger(findReported(flags), { by, since, until });
+  const report = sumLedger(findLedgerOrEmpty(flags), { by, since, until });
   if (flags.json === true) {
     const rows = Array.from(report.rows, ([name, totals]) => ({ [by]: name, ...describeTotals(totals) }));
     printJson({ by, since, until, rows, total: describeTotals(report.total), unreadable: report.unreadable });
@@ -37,12 +39,12 @@ export function showUsage(flags: UsageFlags): void {
   else if (report.rows.size === 0) tell("No requests in this period.");
   else printUsage(by, report);
   if (report.unreadable > 0)
-    tell(`${formatCount(report.unreadable, "line")} could not be read: \`gateway ledger verify\` says why.`);
+    tell(`${formatCount(report.unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`);
 }
 
 const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
-/** Always the same columns, whatever was used. */
+/** The columns are always the same, so that scripts can rely on them. */
 function printCsv(by: Dimension, { rows }: Report): void {
   print([by, "requests", ...KINDS, "official_usd", "charge_usd", "unpriced", "unknown", "partial"].join(","));
   for (const [name, totals] of rows) {
@@ -53,68 +55,66 @@ function printCsv(by: Dimension, { rows }: Report): void {
   }
 }
 
+/** A spreadsheet takes a cell that begins like this for a formula, and runs it. */
+const FORMULA = /^[=+\-@]/;
+
 function quote(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const cell = escapeUnprintable(FORMULA.test(text) ? `'${text}` : text);
+  return /^'|[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }
 
-const WRITES = ["cache_write_5m", "cache_write_1h", "cache_write"];
-/** Kinds that a table shows together, or in a column of their own where they were used. */
-const SHOWN: ReadonlyArray<readonly [title: string, kinds: readonly string[]]> = [
-  ["INPUT", ["input"]],
-  ["CACHE READ", ["cache_read"]],
-  ["CACHE WRITE", WRITES],
-  ["OUTPUT", ["output"]],
-  ...KINDS.filter((kind) => !["input", "cache_read", "output", "reasoning", ...WRITES].includes(kind)).map(
-    (kind): [string, string[]] => [kind.replaceAll("_", " ").toUpperCase(), [kind]],
-  ),
+const CACHE_WRITE_KINDS = ["cache_write_5m", "cache_write_1h", "cache_write"];
+const USUAL_KINDS = ["input", "cache_read", "output", "reasoning", ...CACHE_WRITE_KINDS];
+
+/** The columns of the table. Rare kinds have a column only if they were used. */
+const KIND_COLUMNS: ReadonlyArray<{ title: string; kinds: readonly string[]; spare: number }> = [
+  { title: "INPUT", kinds: ["input"], spare: 4 },
+  { title: "CACHE READ", kinds: ["cache_read"], spare: 5 },
+  { title: "CACHE WRITE", kinds: CACHE_WRITE_KINDS, spare: 6 },
+  { title: "OUTPUT", kinds: ["output"], spare: 3 },
+  ...KINDS.filter((kind) => !USUAL_KINDS.includes(kind)).map((kind) => ({
+    title: kind.replaceAll("_", " ").toUpperCase(),
+    kinds: [kind],
+    spare: 7,
+  })),
 ];
 
 function printUsage(by: Dimension, { rows, total }: Report): void {
-  const columns = SHOWN.filter(([, kinds]) => countOf(total, kinds) > 0);
-  const titles: Column[] = [
-    { title: by.toUpperCase(), least: 16 },
-    ...["REQUESTS", ...columns.map(([title]) => title), "OFFICIAL $", "CHARGED $"].map((title): Column => ({
-      title,
-      align: "right",
-    })),
+  const kinds = KIND_COLUMNS.filter(({ kinds }) => countOf(total, kinds) > 0);
+  const columns: Column[] = [
+    { title: by.toUpperCase(), name: true },
+    { title: "REQUESTS", align: "right", spare: 1 },
+    ...kinds.map(({ title, spare }): Column => ({ title, align: "right", spare })),
+    { title: "OFFICIAL $", align: "right", spare: 2 },
+    { title: "CHARGED $", align: "right" },
   ];
-  const most = [...rows.values()].reduce((high, { charge }) => (charge > high ? charge : high), 0n);
-  const rowOf = (name: string, totals: Totals, bar: string): string[] => [
+  const entries = [...rows, ["total", total] as const];
+  const cells = entries.map(([name, totals]) => [
     name,
     totals.requests.toLocaleString("en-US"),
-    ...columns.map(([, kinds]) => countOf(totals, kinds).toLocaleString("en-US")),
-    formatRounded(totals.official, TABLE_PLACES),
-    formatRounded(parseDecimal(formatUsd(totals.charge)), TABLE_PLACES),
-    bar,
-  ];
-  const body = Array.from(rows, ([name, totals]) =>
-    rowOf(name, totals, drawBar(totals.charge, most, BAR_CELLS)),
-  );
-  const hasBars = process.stdout.isTTY;
-  printTable(hasBars ? [...titles, { title: "", least: BAR_CELLS, spare: 1 }] : titles, [
-    ...body,
-    rowOf("total", total, ""),
+    ...kinds.map(({ kinds }) => countOf(totals, kinds).toLocaleString("en-US")),
+    formatAmount(formatDecimal(totals.official)),
+    formatAmount(formatUsd(totals.charge)),
   ]);
-  tellGaps(countGaps(total));
+  const [head = "", ...lines] = formatTable(columns, cells);
+  const charges = Array.from(rows.values(), ({ charge }) => charge);
+  const body = process.stdout.isTTY ? appendBars(lines, charges, readRoom()) : lines;
+  for (const line of [head, ...body]) print(line);
+  reportGaps(countGaps(total));
 }
-
-const TABLE_PLACES = 6;
 
 function countOf(totals: Totals, kinds: readonly string[]): number {
   return kinds.reduce((sum, kind) => sum + (totals.usage.get(kind) ?? 0), 0);
 }
 
-const BAR_CELLS = 16;
-
-/** What the amounts leave out. */
-function tellGaps({ unpriced, unknown, partial }: Gaps): void {
-  const say = (count: number, about: string): void => {
-    if (count > 0) tell(`${formatCount(count, "request")} ${about}`);
-  };
-  say(
-    unpriced,
-    "without a price, in no amount: add it to the config's prices, then `gateway ledger reprice --since DAY`",
-  );
-  say(unknown, "without any usage to be had, in no amount");
-  say(partial, "broken off: part of the usage is estimated");
+/** Reports requests that the amounts do not include. */
+function reportGaps({ unpriced, unknown, partial }: Gaps): void {
+  if (unpriced > 0)
+    tell(
+      `${formatCount(unpriced, "request")} ${unpriced === 1 ? "has" : "have"} no price and ${unpriced === 1 ? "is" : "are"} not in the amounts. ` +
+        "Add the price to the config's `prices`, then run `gateway ledger reprice --since DAY`.",
+    );
+  if (unknown > 0)
+    tell(`The usage of ${formatCount(unknown, "request")} is not known and not in the amounts.`);
+  if (partial > 0) tell(`${formatCount(partial, "request")} ended early. Part of the usage is estimated.`);
 }

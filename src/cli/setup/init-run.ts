@@ -1,19 +1,19 @@
-// What `gateway init` does: finds or asks for credentials, writes the file, makes
-// a key for each group. The file's text is init-text.ts.
+// The action of `gateway init`: finds or asks for credentials, writes the config,
+// and creates a key for each group. The file's text comes from init-text.ts.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { checkConfigText } from "../../config/file.ts";
 import { hasLocalConfig, placeConfig } from "../../config/find.ts";
 import { readBaseUrl, readSecretText } from "../../config/scalars.ts";
-import type { Platform } from "../../config/schema.ts";
+import { type Platform, PLATFORMS } from "../../config/schema.ts";
 import { codeOf } from "../../lib/errors.ts";
 import { createFile } from "../../lib/own-file.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/shell-word.ts";
 import { type Start, writeConfig } from "./init-text.ts";
 import { type ConfigFlags, describe, formatMoment } from "../config-access.ts";
-import { printSecrets } from "../keys/print.ts";
+import { printSecrets } from "../keys/print-secrets.ts";
 import { askOne, askSecret, askSome, askText, canAsk, fail, tell } from "../terminal.ts";
 import { alignText, measure } from "../text.ts";
 
@@ -28,15 +28,17 @@ interface Preset {
   readonly variable: string;
   readonly channel: string;
   readonly baseUrl: string;
+  /** The base URL is only an example: the user has to name it. */
+  readonly ownAddress?: true;
   readonly group: string;
   readonly description: string;
   /** One that the group's keys suit. */
   readonly tool: string;
 }
 
-const PRESETS: readonly Preset[] = [
-  {
-    platform: "messages",
+/** For each platform the provider that most of its users have. The relay's address is the user's own. */
+const PRESET_OF: Readonly<Record<Platform, Omit<Preset, "platform">>> = {
+  messages: {
     title: "Anthropic (Claude Code, Anthropic SDKs)",
     variable: "ANTHROPIC_API_KEY",
     channel: "anthropic-main",
@@ -45,8 +47,7 @@ const PRESETS: readonly Preset[] = [
     description: "Anthropic at cost",
     tool: "claude",
   },
-  {
-    platform: "responses",
+  responses: {
     title: "OpenAI (Codex, OpenAI SDKs)",
     variable: "OPENAI_API_KEY",
     channel: "openai-main",
@@ -55,8 +56,7 @@ const PRESETS: readonly Preset[] = [
     description: "OpenAI at cost",
     tool: "codex",
   },
-  {
-    platform: "content",
+  content: {
     title: "Google Gemini (Gemini CLI, Google SDKs)",
     variable: "GEMINI_API_KEY",
     channel: "google-main",
@@ -65,17 +65,19 @@ const PRESETS: readonly Preset[] = [
     description: "Gemini at cost",
     tool: "gemini",
   },
-  {
-    platform: "relay",
+  relay: {
     title: "A relay that serves both Claude and Gemini models",
     variable: "RELAY_API_KEY",
     channel: "relay-main",
     baseUrl: "https://relay.example.com",
+    ownAddress: true,
     group: "relay",
     description: "the relay at cost",
     tool: "claude",
   },
-];
+};
+
+const PRESETS: readonly Preset[] = PLATFORMS.map((platform) => ({ platform, ...PRESET_OF[platform] }));
 
 export async function init(flags: InitFlags): Promise<void> {
   const path = placeConfig(flags.config, process.env);
@@ -104,7 +106,7 @@ export async function init(flags: InitFlags): Promise<void> {
         ? [JSON.stringify({ config: path, keys })]
         : keys.map(({ name, secret }) => `${name.padEnd(8)}${secret}`),
     names,
-    deed: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
+    done: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
   });
   for (const line of describeNext(path, presets)) tell(line);
 }
@@ -115,7 +117,7 @@ interface Chosen extends Preset {
 }
 
 function findPresets(): Chosen[] {
-  return PRESETS.filter(({ platform, variable }) => platform !== "relay" && isSet(variable)).map(byVariable);
+  return PRESETS.filter(({ ownAddress, variable }) => ownAddress !== true && isSet(variable)).map(byVariable);
 }
 
 async function askPresets(): Promise<Chosen[]> {
@@ -133,7 +135,7 @@ async function askPresets(): Promise<Chosen[]> {
 
 async function askPreset(preset: Preset): Promise<Chosen> {
   const place =
-    preset.platform !== "relay"
+    preset.ownAddress !== true
       ? preset
       : {
           ...preset,
@@ -195,7 +197,7 @@ function describeNext(path: string, presets: readonly Chosen[]): string[] {
   if (first === undefined) {
     return [
       ...warnOfLocal(path),
-      `Wrote ${path}, without channels: none of ${PRESETS.slice(0, 3)
+      `Wrote ${path}, without channels: none of ${PRESETS.filter(({ ownAddress }) => ownAddress !== true)
         .map(({ variable }) => variable)
         .join(", ")} is set.`,
       "Next: take the # off the channel and group that you need, set its variable, then `gateway keys add` and `gateway serve`.",

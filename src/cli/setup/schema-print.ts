@@ -1,12 +1,12 @@
-// `gateway schema`: what scripts may count on. Fields are added now and then, never taken away: every object is open.
+// The action of `gateway schema`. Scripts rely on these documents: fields may be added, but never removed, so every
+// object is open.
 
 import { z } from "zod";
 import { correctionSchema, lineSchema } from "../../billing/ledger/line.ts";
 import { DIMENSIONS } from "../../billing/report/report.ts";
 import { describeConfig } from "../../config/json-schema.ts";
 import { PLATFORMS } from "../../config/schema.ts";
-import { channelViewSchema } from "../../gateway/control/state.ts";
-import type { DocumentName } from "./schema.ts";
+import { channelViewSchema } from "../../gateway/channels/view.ts";
 import { print } from "../terminal.ts";
 
 const platform = z.enum(PLATFORMS);
@@ -30,6 +30,10 @@ const key = z.looseObject({
   last_used: moment.nullable(),
   spent_today_usd: decimal,
   spent_total_usd: decimal,
+  limits,
+  limits_used: z.array(
+    z.looseObject({ limit: z.string(), usd: decimal, spent_usd: decimal, resets: moment.nullable() }),
+  ),
 });
 
 const group = z.looseObject({
@@ -114,6 +118,8 @@ const OUTPUTS = {
   env,
   doctor,
 } as const;
+
+export type DocumentName = "config" | keyof typeof OUTPUTS;
 
 export function printSchema(document: DocumentName): void {
   const schema =

@@ -1,5 +1,5 @@
-// Claude Code sets the variables that its settings files name, over those that it was started with: somebody's
-// earlier gateway may stand there. A run then gets a settings file of its own, which comes before those.
+// Claude Code's settings files set variables that override those of its environment, for example of a gateway that
+// the user had before. In that case a run passes a settings file of its own, which overrides those files.
 
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { fieldOf, isObject } from "../../lib/json/json.ts";
 import { createFile } from "../../lib/own-file.ts";
 import { isMisleading, listUnset, MISLEADING } from "./misleading.ts";
 import { addEntries, NO_PROXY_NAMES, splitList } from "./no-proxy.ts";
-import { type Overlay, readSettings, type Setting } from "./overlay.ts";
+import { type Overlay, readSettings, type ToolSettings } from "./overlay.ts";
 
 function listFiles(env: Environment): string[] {
   const own = env["CLAUDE_CONFIG_DIR"] || join(env["HOME"] || homedir(), ".claude");
@@ -26,7 +26,7 @@ function readVariables(path: string): Environment {
   return Object.fromEntries(texts);
 }
 
-function listContradictions(variables: Environment, setting: Setting): string[] {
+function listContradictions(variables: Environment, setting: ToolSettings): string[] {
   const names = Object.keys(setting.env).filter((name) => {
     const value = variables[name] ?? "";
     return value !== "" && addExempt(name, value, setting) !== value;
@@ -34,8 +34,8 @@ function listContradictions(variables: Environment, setting: Setting): string[] 
   return [...names, ...MISLEADING.claude.filter((name) => isMisleading(name, variables[name]))];
 }
 
-/** Only a NO_PROXY can hold what both the file and the gateway want. */
-function addExempt(name: string, value: string, { env }: Setting): string | null {
+/** Only NO_PROXY can combine the file's value with the gateway's. */
+function addExempt(name: string, value: string, { env }: ToolSettings): string | null {
   const isList = NO_PROXY_NAMES.some((each) => each === name);
   return isList ? addEntries(name, value, splitList(env[name] ?? "")) : null;
 }
@@ -45,12 +45,12 @@ export const claudeOverlay: Overlay = {
     for (const path of listFiles(env)) {
       const found = listContradictions(readVariables(path), setting);
       if (found.length === 0) continue;
-      const words = `takes ${found.join(" and ")} from ${path}, whatever the environment says: take it out there`;
-      return { path, content: { env: setting.env }, words };
+      const advice = `reads ${found.join(" and ")} from ${path}, which overrides the environment: remove it there`;
+      return { path, content: { env: setting.env }, advice };
     }
     return null;
   },
-  make(env, setting, folder) {
+  write(env, setting, folder) {
     const path = join(folder, "settings.json");
     const theirs: Environment = Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
     const cleared = Object.fromEntries(listUnset(MISLEADING.claude, theirs).map((name) => [name, ""]));

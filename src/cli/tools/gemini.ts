@@ -1,6 +1,6 @@
-// Gemini CLI reads from a file alone that it is to use an API key. Where the user's own file does not say so, a run
-// gets a home of its own: links to everything in the user's, and a settings file that says it. (Its system-wide
-// settings, which have a variable of their own, must belong to root.)
+// Only a settings file makes Gemini CLI use an API key. If the user's own file does not, a run gets a temporary home:
+// links to everything in the user's home, and a settings file that selects the API key. (A variable can name other
+// system-wide settings, but they must belong to root.)
 
 import { cpSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { homedir } from "node:os";
@@ -24,9 +24,9 @@ export const geminiOverlay: Overlay = {
     const auth = fieldOf(fieldOf(readSettings(path), "security"), "auth");
     if (fieldOf(auth, "selectedType") === API_KEY) return null;
     const content = { security: { auth: { selectedType: API_KEY } } };
-    return { path, content, words: `also needs this in ${path}, once: ${JSON.stringify(content)}` };
+    return { path, content, advice: `also needs this in ${path}: ${JSON.stringify(content)}` };
   },
-  make(env, _, home) {
+  write(env, _, home) {
     const own = findOwnFolder(env);
     const folder = join(home, FOLDER);
     mkdirSync(folder);
@@ -39,18 +39,18 @@ export const geminiOverlay: Overlay = {
   },
 };
 
-/** Files cannot be linked by everybody on Windows; a junction of folders can. */
+/** On Windows not every user may link files. A junction of folders works for all. */
 function link(from: string, to: string): void {
   if (process.platform === "win32" && statSync(from).isFile()) cpSync(from, to);
   else symlinkSync(from, to, "junction");
 }
 
 function addApiKey(settings: unknown): Record<string, unknown> {
-  const rest = isObject(settings) ? settings : {};
-  const security = fieldOf(rest, "security");
+  const own = isObject(settings) ? settings : {};
+  const security = fieldOf(own, "security");
   const auth = fieldOf(security, "auth");
   return {
-    ...rest,
+    ...own,
     security: {
       ...(isObject(security) && security),
       auth: { ...(isObject(auth) && auth), selectedType: API_KEY },

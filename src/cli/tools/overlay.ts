@@ -1,38 +1,38 @@
-// What a tool reads from its own files alone, or from them before the environment. A run gets files of its own that
-// say what is needed; the user's are never changed.
+// Some settings work only in a tool's own files, or override the environment there. A run then passes temporary files
+// with the needed settings. The user's files never change.
 
 import { readFileSync } from "node:fs";
 import type { Environment } from "../../config/expand.ts";
 
-export interface Setting {
+export interface ToolSettings {
   readonly env: Readonly<Record<string, string>>;
-  /** Come before the user's own. */
+  /** Placed before the user's own arguments. */
   readonly args: readonly string[];
 }
 
-/** A tool's setting in the environment that it starts from. */
-export interface Prepared extends Setting {
-  /** Variables that it must not see. */
+/** A tool's settings relative to the environment that it starts in. */
+export interface ToolEnvironment extends ToolSettings {
+  /** Variables that the tool must not see. */
   readonly unset: readonly string[];
 }
 
-/** What stands in the way. */
-interface Obstacle {
+/** A file of the user that prevents the tool from using the gateway. */
+interface Conflict {
   readonly path: string;
-  /** What the file has to say, or to leave to the environment. */
+  /** What the file must contain. */
   readonly content: object;
-  /** For people, after the tool's title. */
-  readonly words: string;
+  /** The rest of a sentence that begins with the tool's title. */
+  readonly advice: string;
 }
 
 export interface Overlay {
-  /** Null: the environment is enough. */
-  find(env: Environment, setting: Setting): Obstacle | null;
-  /** The files for one run, in an empty folder, and what leads the tool to them. */
-  make(env: Environment, setting: Setting, folder: string): Setting;
+  /** Null when the environment is enough. */
+  find(env: Environment, setting: ToolSettings): Conflict | null;
+  /** Writes the files for one run into an empty folder. Returns the settings that make the tool read them. */
+  write(env: Environment, setting: ToolSettings, folder: string): ToolSettings;
 }
 
-/** As the tools read their settings: JSON with comments. What cannot be read is for the tool to complain about. */
+/** Reads JSON with comments, as the tools do. Null for an unreadable file, which the tool itself reports. */
 export function readSettings(path: string): unknown {
   try {
     return Bun.JSONC.parse(readFileSync(path, "utf8"));

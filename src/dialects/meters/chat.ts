@@ -1,16 +1,16 @@
-// Reads what an answer of the chat dialect says it used.
+// Reads the usage of an answer in the chat dialect.
 
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openChatMeter(contentType: string): Meter {
   return openMeter(contentType, new ChatReader());
 }
 
-class ChatReader implements Reader {
-  // Not `"usage"`: with include_usage every chunk has one, null until the last.
+class ChatReader implements UsageReader {
+  // Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
   readonly needles = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"'];
   readonly shape = {
     model: true,

@@ -1,19 +1,19 @@
-// Reads what an answer of the content dialect says it used: the last snapshot,
-// taken whole. Snapshots are running totals that may also shrink.
+// Reads the usage of an answer in the content dialect: the last snapshot counts, as a whole. Snapshots are running totals
+// that may also shrink.
 
 import type { Meter, Reading, Tariff, Usage } from "../../billing/usage.ts";
 import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
-import { keepCounted } from "./openai.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
+import { dropZeros } from "./openai.ts";
 
 export function openContentMeter(contentType: string): Meter {
   return openMeter(contentType, new ContentReader());
 }
 
-/** More searches than this in one answer are not told apart. */
+/** Queries beyond this number in one answer are not counted: memory is bounded. */
 const MAX_QUERIES = 1000;
 
-class ContentReader implements Reader {
+class ContentReader implements UsageReader {
   readonly needles = [
     '"usageMetadata"',
     '"finishReason"',
@@ -67,20 +67,20 @@ class ContentReader implements Reader {
   }
 
   report(): Omit<Reading, "estimatedOutput"> {
-    const tokens = usageOf(this.#raw);
+    const tokens = readUsage(this.#raw);
     const calls = this.#countCalls();
     const counted = tokens !== null || Object.keys(calls).length > 0;
     return {
       model: this.#model,
       parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
       raw: this.#raw,
-      tariff: tariffOf(this.#raw),
+      tariff: readTariff(this.#raw),
       end: this.#failed ? "error" : this.#finished ? "complete" : "open",
       final: this.#finished,
     };
   }
 
-  /** Empty queries stand in the list, too: the platform charges none of them. */
+  /** The list may hold empty queries, which are free. */
   #learnGrounding(grounding: unknown): void {
     for (const query of listOf(fieldOf(grounding, "webSearchQueries"))) {
       if (typeof query !== "string" || query.trim() === "") continue;
@@ -90,7 +90,7 @@ class ContentReader implements Reader {
       this.#mapped = true;
   }
 
-  /** Models before Gemini 3 are charged by the grounded prompt, later ones by the query: both are told, the price decides. */
+  /** Models before Gemini 3 cost a fee per grounded prompt, later ones per query. Both are counted; the price decides. */
   #countCalls(): Usage {
     return {
       ...(this.#queries.size > 0 ? { google_search: this.#queries.size, google_search_prompt: 1 } : {}),
@@ -99,7 +99,7 @@ class ContentReader implements Reader {
   }
 }
 
-/** Enums are words, or numbers where the client asks for them so (`$alt=json;enum-encoding=int`). */
+/** Enums are words, or numbers if the client asks for them (`$alt=json;enum-encoding=int`). */
 function isReason(value: unknown): boolean {
   if (typeof value === "number") return value > 0;
   return nameOf(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
@@ -113,8 +113,8 @@ const MEDIA = [
   { modality: "VIDEO", fresh: "input_video", cached: "cache_read_video" },
 ] as const;
 
-/** Null where nothing was counted. */
-function usageOf(snapshot: unknown): Usage | null {
+/** Null if nothing was counted. */
+function readUsage(snapshot: unknown): Usage | null {
   const prompt = countOf(fieldOf(snapshot, "promptTokenCount"));
   const candidates = countOf(fieldOf(snapshot, "candidatesTokenCount"));
   const thoughts = countOf(fieldOf(snapshot, "thoughtsTokenCount"));
@@ -122,13 +122,13 @@ function usageOf(snapshot: unknown): Usage | null {
   if ((prompt ?? candidates ?? thoughts ?? tools) === undefined) return null;
   const produced = fieldOf(snapshot, "candidatesTokensDetails");
   const outputs = {
-    output_image: modalityOf(produced, "IMAGE"),
-    output_audio: modalityOf(produced, "AUDIO"),
-    output_video: modalityOf(produced, "VIDEO"),
+    output_image: countModality(produced, "IMAGE"),
+    output_audio: countModality(produced, "AUDIO"),
+    output_video: countModality(produced, "VIDEO"),
   };
   const special = outputs.output_image + outputs.output_audio + outputs.output_video;
-  return keepCounted({
-    ...inputsOf(snapshot, prompt ?? 0),
+  return dropZeros({
+    ...readInputs(snapshot, prompt ?? 0),
     tool_prompt: tools ?? 0,
     output: Math.max(0, (candidates ?? 0) - special) + (thoughts ?? 0),
     ...outputs,
@@ -137,44 +137,44 @@ function usageOf(snapshot: unknown): Usage | null {
 }
 
 /**
- * The details are partial: they only tell the special modalities, the rest is text (documents too, which cost
- * the same). Cached tokens that no modality is told for are text first.
+ * The details only list special modalities. Everything else is text, and so are documents, which cost the same. Cached
+ * tokens without a modality count as text first.
  */
-function inputsOf(snapshot: unknown, prompt: number): Usage {
+function readInputs(snapshot: unknown, prompt: number): Usage {
   const cached = countOf(fieldOf(snapshot, "cachedContentTokenCount")) ?? 0;
-  // An embedding's are called by the second name.
+  // Embeddings use the second name.
   const details = fieldOf(snapshot, "promptTokensDetails") ?? fieldOf(snapshot, "promptTokenDetails");
   const usage: Usage = {};
   let text = prompt;
   let textCached = cached;
-  for (const { modality, fresh, cached: kept } of MEDIA) {
-    const all = Math.min(text, modalityOf(details, modality));
-    const hit = Math.min(all, textCached, modalityOf(fieldOf(snapshot, "cacheTokensDetails"), modality));
+  for (const { modality, fresh, cached: cachedKind } of MEDIA) {
+    const all = Math.min(text, countModality(details, modality));
+    const hit = Math.min(all, textCached, countModality(fieldOf(snapshot, "cacheTokensDetails"), modality));
     usage[fresh] = all - hit;
-    usage[kept] = hit;
+    usage[cachedKind] = hit;
     text -= all;
     textCached -= hit;
   }
-  for (const { fresh, cached: kept } of MEDIA) {
+  for (const { fresh, cached: cachedKind } of MEDIA) {
     const moved = Math.min(Math.max(0, textCached - text), usage[fresh] ?? 0);
     usage[fresh] = (usage[fresh] ?? 0) - moved;
-    usage[kept] = (usage[kept] ?? 0) + moved;
+    usage[cachedKind] = (usage[cachedKind] ?? 0) + moved;
     textCached -= moved;
   }
   return { input: Math.max(0, text - textCached), cache_read: textCached, ...usage };
 }
 
-function modalityOf(details: unknown, modality: keyof typeof NUMBER_OF): number {
+function countModality(details: unknown, modality: keyof typeof NUMBER_OF): number {
   let count = 0;
   for (const detail of listOf(details)) {
-    const told = fieldOf(detail, "modality");
-    if (told === modality || told === NUMBER_OF[modality])
+    const listed = fieldOf(detail, "modality");
+    if (listed === modality || listed === NUMBER_OF[modality])
       count += countOf(fieldOf(detail, "tokenCount")) ?? 0;
   }
   return count;
 }
 
-function tariffOf(snapshot: unknown): Tariff {
+function readTariff(snapshot: unknown): Tariff {
   const service_tier = nameOf(fieldOf(snapshot, "serviceTier"));
   const traffic_type = nameOf(fieldOf(snapshot, "trafficType"));
   return {

@@ -1,9 +1,17 @@
-// Reads what an answer of the messages dialect says it used.
+// Reads the usage of an answer in the messages dialect.
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
-import type { Meter, Part, Reading, Tariff, Usage } from "../../billing/usage.ts";
+import {
+  type Meter,
+  type Part,
+  type Reading,
+  sumUsage,
+  type Tariff,
+  type Usage,
+} from "../../billing/usage.ts";
 import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
+import { dropZeros } from "./openai.ts";
 
 export function openMessagesMeter(contentType: string): Meter {
   return openMeter(contentType, new MessagesReader());
@@ -11,8 +19,8 @@ export function openMessagesMeter(contentType: string): Meter {
 
 type Counters = Readonly<Record<string, unknown>>;
 
-class MessagesReader implements Reader {
-  // The blocks that begin with a server tool's result and the signatures of thoughts are long and no output.
+class MessagesReader implements UsageReader {
+  // Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.
   readonly needles = ["message_", '"error"', "content_block_start", "signature_delta"];
   readonly shape = {
     type: true,
@@ -20,21 +28,33 @@ class MessagesReader implements Reader {
     usage: true,
     error: { type: true },
     message: { model: true, usage: true },
+    delta: { stop_reason: true, stop_details: { category: true } },
+    stop_reason: true,
+    stop_details: { category: true },
+    content: [{ type: true }],
   } as const;
 
   #model: string | null = null;
-  /** Counters as last reported, field by field: they are running totals, never to be added. */
+  /** The last value of each counter. They are running totals: never add them. */
   #usage: Counters = {};
   #end: Reading["end"] = "open";
   #final = false;
+  #refusal: Reading["refusal"];
+  #hasContent = false;
 
   learn(event: unknown): void {
     const type = fieldOf(event, "type");
     if (type === "message_start") this.#start(fieldOf(event, "message"));
-    else if (type === "message_delta") this.#final = this.#merge(fieldOf(event, "usage")) || this.#final;
+    else if (type === "message_delta") {
+      this.#final = this.#merge(fieldOf(event, "usage")) || this.#final;
+      this.#learnStop(fieldOf(event, "delta"));
+    } else if (type === "content_block_start") this.#hasContent = true;
     else if (type === "message_stop") this.#end = "complete";
-    else if (type === "message") this.#start(event);
-    else if (type === "error" || (type === undefined && isObject(fieldOf(event, "error"))))
+    else if (type === "message") {
+      this.#start(event);
+      this.#hasContent = listOf(fieldOf(event, "content")).length > 0;
+      this.#learnStop(event);
+    } else if (type === "error" || (type === undefined && isObject(fieldOf(event, "error"))))
       this.#end = "error";
     if (this.#end === "complete") this.#final = true;
   }
@@ -48,12 +68,18 @@ class MessagesReader implements Reader {
   report(): Omit<Reading, "estimatedOutput"> {
     return {
       model: this.#model,
-      parts: partsOf(this.#usage),
+      parts: readParts(this.#usage),
       raw: Object.keys(this.#usage).length > 0 ? this.#usage : null,
-      tariff: tariffOf(this.#usage),
+      tariff: readTariff(this.#usage),
       end: this.#end,
       final: this.#final,
+      ...(this.#refusal === undefined || this.#hasContent ? {} : { refusal: this.#refusal }),
     };
+  }
+
+  #learnStop(told: unknown): void {
+    if (fieldOf(told, "stop_reason") !== "refusal") return;
+    this.#refusal = { category: nameOf(fieldOf(fieldOf(told, "stop_details"), "category")) ?? null };
   }
 
   #start(message: unknown): void {
@@ -61,17 +87,17 @@ class MessagesReader implements Reader {
     this.#merge(fieldOf(message, "usage"));
   }
 
-  /** What comes later replaces what came before; what a later report leaves out, or says to be null, stays. */
+  /** A later value replaces an earlier one. A field that is absent or null in a later report keeps its value. */
   #merge(reported: unknown): boolean {
     if (!isObject(reported)) return false;
     const earlier = { ...this.#usage };
-    // A split by lifetime that a later total contradicts is of an earlier moment.
+    // A split by lifetime that contradicts a later total is out of date.
     const total = countOf(reported["cache_creation_input_tokens"]);
-    const split = splitOf(earlier);
+    const split = readLifetimes(earlier);
     if (total !== undefined && total < split.short + split.long) delete earlier["cache_creation"];
-    const said = dropNulls(reported);
-    this.#usage = { ...earlier, ...said };
-    return Object.keys(said).length > 0;
+    const values = dropNulls(reported);
+    this.#usage = { ...earlier, ...values };
+    return Object.keys(values).length > 0;
   }
 }
 
@@ -83,7 +109,7 @@ function dropNulls(counters: Counters): Counters {
   return counters;
 }
 
-function splitOf(counters: Counters): { short: number; long: number } {
+function readLifetimes(counters: Counters): { short: number; long: number } {
   const split = counters["cache_creation"];
   return {
     short: countOf(fieldOf(split, "ephemeral_5m_input_tokens")) ?? 0,
@@ -92,22 +118,22 @@ function splitOf(counters: Counters): { short: number; long: number } {
 }
 
 /**
- * Passes that the totals leave out (compaction, advisor, fallback) are told in `iterations`: where there is
- * such a pass, each iteration is a part of its own; else the totals are the only part.
+ * `iterations` lists the passes. The totals leave out compaction, advisor and fallback passes: if there is one, each
+ * iteration becomes a part. Otherwise the totals are the only part.
  */
-function partsOf(counters: Counters): readonly Part[] {
-  const whole = usageOf(counters);
+function readParts(counters: Counters): readonly Part[] {
+  const whole = readUsage(counters);
   if (whole === null) return [];
   const iterations = listOf(counters["iterations"]).filter(isObject);
   const apart = iterations.some((pass) => pass["type"] !== "message" || nameOf(pass["model"]) !== undefined);
-  const extras = extrasOf(counters);
-  if (!apart) return [{ model: null, pass: "message", usage: { ...whole, ...extras } }];
+  const extras = readExtras(counters);
+  if (!apart) return [formOnePart(whole, iterations, extras)];
   const parts = iterations.map((pass): Part => ({
     model: nameOf(pass["model"]) ?? null,
     pass: nameOf(pass["type"]) ?? "message",
-    usage: usageOf(pass) ?? {},
+    usage: readUsage(pass) ?? {},
   }));
-  // What is told for the whole answer only goes to the answer's own largest pass.
+  // Counts of the whole answer go to its own largest pass.
   const own = parts.filter((part) => part.pass === "message");
   const main = (own.length > 0 ? own : parts).toSorted(
     (a, b) => (b.usage.output ?? 0) - (a.usage.output ?? 0),
@@ -115,32 +141,42 @@ function partsOf(counters: Counters): readonly Part[] {
   return parts.map((part) => (part === main ? { ...part, usage: { ...part.usage, ...extras } } : part));
 }
 
-function usageOf(counters: Counters): Usage | null {
+/** The calls of a server tool's loop are listed if they add up to the whole: each has its own prompt. */
+function formOnePart(whole: Usage, iterations: readonly Counters[], extras: Usage): Part {
+  const part: Part = { model: null, pass: "message", usage: { ...whole, ...extras } };
+  const calls = iterations.map((call) => readUsage(call) ?? {});
+  const [first = {}, ...others] = calls;
+  const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
+  if (others.length === 0 || !Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return part;
+  return { ...part, calls: [{ ...first, ...extras }, ...others] };
+}
+
+function readUsage(counters: Counters): Usage | null {
   const input = countOf(counters["input_tokens"]);
   const output = countOf(counters["output_tokens"]);
   const read = countOf(counters["cache_read_input_tokens"]);
   const written = countOf(counters["cache_creation_input_tokens"]);
   if ((input ?? output ?? read ?? written) === undefined) return null;
-  const { short, long } = splitOf(counters);
-  // Writes that no lifetime is told for (a server tool's, an old API version's) are of five minutes.
-  const rest = Math.max(0, (written ?? 0) - short - long);
+  const { short, long } = readLifetimes(counters);
+  // Writes without a lifetime (of server tools, of old API versions) last five minutes.
+  const other = Math.max(0, (written ?? 0) - short - long);
   return {
     input: input ?? 0,
     ...(read ? { cache_read: read } : {}),
-    ...(short + rest > 0 ? { cache_write_5m: short + rest } : {}),
+    ...(short + other > 0 ? { cache_write_5m: short + other } : {}),
     ...(long > 0 ? { cache_write_1h: long } : {}),
     output: output ?? 0,
   };
 }
 
-/** Thinking, and calls that bear a fee. Web fetches are free. */
-function extrasOf(counters: Counters): Usage {
+/** Thinking, and tool calls with a fee. Web fetches are free. */
+function readExtras(counters: Counters): Usage {
   const reasoning = countOf(fieldOf(counters["output_tokens_details"], "thinking_tokens"));
   const searches = countOf(fieldOf(counters["server_tool_use"], "web_search_requests"));
   return { ...(reasoning ? { reasoning } : {}), ...(searches ? { web_search: searches } : {}) };
 }
 
-function tariffOf(counters: Counters): Tariff {
+function readTariff(counters: Counters): Tariff {
   const service_tier = nameOf(counters["service_tier"]);
   const inference_geo = nameOf(counters["inference_geo"]);
   const speed = nameOf(counters["speed"]);

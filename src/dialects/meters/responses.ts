@@ -1,16 +1,21 @@
-// Reads what an answer of the responses dialect says it used, and counts the
-// tool calls that its usage does not tell.
+// Reads the usage of an answer in the responses dialect, and counts the tool calls, which the usage leaves out.
 
 import type { CallKind, Meter, Reading, Usage } from "../../billing/usage.ts";
 import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openResponsesMeter(contentType: string): Meter {
   return openMeter(contentType, new ResponsesReader());
 }
 
-const ITEM_SHAPE = { id: true, type: true, action: { type: true }, container_id: true } as const;
+const ITEM_SHAPE = {
+  id: true,
+  type: true,
+  action: { type: true },
+  container_id: true,
+  environment: { type: true, container_id: true },
+} as const;
 const RESPONSE_SHAPE = {
   id: true,
   object: true,
@@ -23,17 +28,17 @@ const RESPONSE_SHAPE = {
   output: [ITEM_SHAPE],
 } as const;
 
-/** More calls than this in one answer are not told apart. */
+/** Calls beyond this number in one answer are not counted: memory is bounded. */
 const MAX_CALLS = 10_000;
 
-interface Call {
+interface BilledCall {
   readonly kind: CallKind;
-  /** Calls with the same fee key bear one fee: a container is paid once. */
+  /** Calls with the same fee key cost one fee: a container is paid once. */
   readonly feeKey: string;
 }
 
-class ResponsesReader implements Reader {
-  // Events that repeat text (`….done`) or bear hidden reasoning are looked into so that they are not taken for output.
+class ResponsesReader implements UsageReader {
+  // Events that repeat text (`….done`) or carry hidden reasoning must match, so that they are not estimated as output.
   readonly needles = ['"response"', '.done"', '"error"', 'output_item.added"'];
   readonly shape = {
     ...RESPONSE_SHAPE,
@@ -49,9 +54,9 @@ class ResponsesReader implements Reader {
   #end: Reading["end"] = "open";
   #stored: Reading["stored"];
   #preview = false;
-  readonly #calls = new Map<string, Call>();
-  /** Kind and place in the output → key of the call. */
-  readonly #places = new Map<string, string>();
+  readonly #calls = new Map<string, BilledCall>();
+  /** Kind and output index → key of the call. */
+  readonly #positions = new Map<string, string>();
 
   learn(event: unknown): void {
     const type = nameOf(fieldOf(event, "type"));
@@ -100,14 +105,14 @@ class ResponsesReader implements Reader {
     for (const [index, item] of listOf(fieldOf(response, "output")).entries()) this.#learnItem(item, index);
   }
 
-  /** An item is told when it is done and again in the last event, by some upstreams under another id: it counts once. */
+  /** An item comes when it is done and again in the last event, from some upstreams with another id. It counts once. */
   #learnItem(item: unknown, index: unknown): void {
-    const call = callOf(item);
+    const call = readBilledCall(item);
     if (call === null || this.#calls.size >= MAX_CALLS) return;
     const id = nameOf(fieldOf(item, "id")) ?? String(index);
-    const place = typeof index === "number" ? `${call.kind} ${index}` : id;
-    const key = this.#calls.has(id) ? id : (this.#places.get(place) ?? id);
-    this.#places.set(place, key);
+    const position = typeof index === "number" ? `${call.kind} ${index}` : id;
+    const key = this.#calls.has(id) ? id : (this.#positions.get(position) ?? id);
+    this.#positions.set(position, key);
     this.#calls.set(key, call);
   }
 
@@ -125,8 +130,8 @@ class ResponsesReader implements Reader {
   }
 }
 
-/** The fee that an output item bears; null: none. Opening a page and finding in it are free. */
-function callOf(item: unknown): Call | null {
+/** The fee of an output item. Null: free, as are opening a page and searching in it. */
+function readBilledCall(item: unknown): BilledCall | null {
   switch (fieldOf(item, "type")) {
     case "web_search_call": {
       const action = nameOf(fieldOf(fieldOf(item, "action"), "type"));
@@ -138,6 +143,12 @@ function callOf(item: unknown): Call | null {
       return { kind: "image_generation", feeKey: "" };
     case "code_interpreter_call":
       return { kind: "code_interpreter", feeKey: nameOf(fieldOf(item, "container_id")) ?? "" };
+    case "shell_call": {
+      const environment = fieldOf(item, "environment");
+      // In the client's own shell it costs nothing.
+      if (fieldOf(environment, "type") !== "container_reference") return null;
+      return { kind: "hosted_shell", feeKey: nameOf(fieldOf(environment, "container_id")) ?? "" };
+    }
     default:
       return null;
   }

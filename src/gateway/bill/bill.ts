@@ -1,76 +1,57 @@
-// The bill of one request: opened before anything goes upstream, closed exactly once by settle.ts.
+// The bill of one request. It is opened before anything goes upstream, and settle.ts closes it exactly once.
 
 import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
 import type { Admission } from "../../billing/limits.ts";
-import type { Overrides } from "../../billing/prices.ts";
+import { type Overrides, sellerOf } from "../../billing/prices.ts";
 import { reserve } from "../../billing/reserve.ts";
-import type { Limits } from "../../config/catalog.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Match } from "../intake/match.ts";
+import { hasUsdLimit } from "../intake/one-model.ts";
 
-/** A type, not an interface: a ledger line takes it as a record. */
+/** A type and not an interface, so that it is assignable to a ledger line's record. */
 export type AttemptRecord = {
   readonly channel: string;
-  /** The upstream's status, when it answered. */
+  /** The upstream's status, if it responded. */
   readonly status?: number;
-  /** Why there was no answer. */
+  /** Why there was no response. */
   readonly error?: string;
 };
 
 export interface Bill {
   readonly call: ClientCall;
   readonly match: Match;
-  /** Of its arrival, as ledger lines have it. */
+  /** The time of arrival, in the format of ledger lines. */
   readonly time: string;
   readonly stream: boolean;
-  /** Tokens of the prompt, by its size: for answers that break off before their usage is told. */
+  /** The prompt's tokens, estimated from its size, for responses that break off before they report usage. */
   readonly estimatedInput: number;
-  /** What the upstream of the answering channel is asked for; the client's own name until then. */
+  /** The model that was requested from the last channel, by its upstream's name. */
   requested: string | null;
   readonly attempts: AttemptRecord[];
-  /** The config's prices when it came: a changed config is for the requests that follow. */
+  /** The config's prices at arrival. A changed config applies to later requests. */
   readonly overrides: Overrides;
-  /** The ledger knows of the request: it gets a line, come what may. False where nothing is billed. */
+  /** The ledger knows the request, and it will get a line in any case. False if nothing is billed. */
   readonly open: boolean;
   settled: boolean;
-  /** Milliseconds from arrival to the first byte of the answer. */
+  /** Milliseconds from arrival to the first byte of the response. */
   firstByteMs: number | null;
-  /** Gives back what the limits hold for this request. */
+  /** Releases the amount that is reserved for this request. */
   readonly release: () => void;
 }
 
 const BILLED = new Set(["generate", "embed"]);
 
 export async function openBill(
-  { call, body: request }: Job,
-  route: Match,
+  job: Job,
+  match: Match,
   overrides: Overrides,
   gateway: Gateway,
 ): Promise<Bill> {
-  const open = BILLED.has(call.target.endpoint.purpose);
-  const estimatedInput = open && request.plain !== null ? estimateInputTokens(request.plain) : 0;
-  const requested = route.candidates[0]?.model ?? null;
-  const admission = open
-    ? admit({ route, plain: request.plain, requested, estimatedInput, overrides }, gateway)
-    : null;
-  const bill: Bill = {
-    call,
-    match: route,
-    time: new Date(call.time).toISOString(),
-    stream: request.stream,
-    estimatedInput,
-    requested,
-    attempts: [],
-    overrides,
-    open,
-    settled: false,
-    firstByteMs: null,
-    release: () => admission?.release(),
-  };
-  if (!open) return bill;
+  const bill = createBill(job, match, overrides, gateway);
+  if (!bill.open) return bill;
   try {
     await gateway.ledger.open(describeIntent(bill));
   } catch (error) {
@@ -80,9 +61,33 @@ export async function openBill(
   return bill;
 }
 
-/** Told to the ledger before anything goes upstream. */
-export function describeIntent({ call, match: route, time, requested, stream }: Bill): Intent {
-  const { key, group, model, candidates } = route;
+/** Checks the limits and reserves the amount. This is not part of the async function above, because `release` would keep
+ *  that function's variables alive, and with them the request's body. */
+function createBill({ call, body }: Job, match: Match, overrides: Overrides, gateway: Gateway): Bill {
+  const open = BILLED.has(call.target.endpoint.purpose);
+  const { plain, stream } = body;
+  const estimatedInput = open && plain !== null ? estimateInputTokens(plain) : 0;
+  const requested = match.candidates[0]?.model ?? null;
+  const admission = open ? admit({ match, plain, requested, estimatedInput, overrides }, gateway) : null;
+  return {
+    call,
+    match,
+    time: new Date(call.time).toISOString(),
+    stream,
+    estimatedInput,
+    requested,
+    attempts: [],
+    overrides,
+    open,
+    settled: false,
+    firstByteMs: null,
+    release: () => admission?.release(),
+  };
+}
+
+/** What the ledger's journal records before anything goes upstream. */
+export function describeIntent({ call, match, time, requested, stream }: Bill): Intent {
+  const { key, group, model, candidates } = match;
   return {
     id: call.id,
     time,
@@ -98,19 +103,22 @@ export function describeIntent({ call, match: route, time, requested, stream }: 
   };
 }
 
-interface Entry {
-  readonly route: Match;
+interface AdmissionRequest {
+  readonly match: Match;
   readonly plain: Uint8Array | null;
   readonly requested: string | null;
   readonly estimatedInput: number;
   readonly overrides: Overrides;
 }
 
-function admit({ route, plain, requested, estimatedInput, overrides }: Entry, gateway: Gateway): Admission {
-  const { key, group } = route;
+function admit(
+  { match, plain, requested, estimatedInput, overrides }: AdmissionRequest,
+  gateway: Gateway,
+): Admission {
+  const { key, group } = match;
   const now = gateway.now();
   const worst =
-    plain === null || !(isLimited(key.limits) || isLimited(group.limits))
+    plain === null || !(hasUsdLimit(key.limits) || hasUsdLimit(group.limits))
       ? null
       : reserve({
           body: plain,
@@ -119,11 +127,8 @@ function admit({ route, plain, requested, estimatedInput, overrides }: Entry, ga
           multiplier: group.multiplier,
           book: gateway.prices,
           overrides,
+          seller: match.candidates[0] && sellerOf(match.candidates[0].channel),
           at: new Date(now),
         });
   return gateway.gate.admit(key, now, worst);
-}
-
-function isLimited({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
-  return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;
 }

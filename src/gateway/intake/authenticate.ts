@@ -1,5 +1,5 @@
-// Client key → Key. Reads the key-bearing headers that the endpoint accepts,
-// the first known key counts. It does not say what a key may call: match.ts does.
+// Finds the Key of a call. It reads the headers in which the endpoint accepts a key and uses the first known key.
+// match.ts decides what the key may call.
 
 import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Key } from "../../config/catalog.ts";
@@ -11,23 +11,23 @@ import type { ClientCall } from "./call.ts";
 
 export function authenticate(call: ClientCall, catalog: Catalog, now: number): Key {
   const sources = call.target.endpoint.keySources;
-  let presented = 0;
+  let found = 0;
   for (const source of sources) {
     const secret = readSecret(call, source, catalog.vendor);
     if (secret === null) continue;
-    presented += 1;
+    found += 1;
     const key = catalog.keysBySha256.get(sha256Hex(secret));
     if (key !== undefined) return requireUsable(key, now);
   }
-  if (presented > 0) {
+  if (found > 0) {
     throw new GatewayError(
       "key_unknown",
-      "This gateway does not know that key. `gateway keys list` names the keys it knows, `gateway keys add` makes a new one.",
+      "This gateway does not know this key. `gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.",
     );
   }
   throw new GatewayError(
     "key_missing",
-    `No key came with the request. Send it as ${describeSources(sources, catalog.vendor)}.`,
+    `The request has no key. Send it as ${describeSources(sources, catalog.vendor)}.`,
   );
 }
 

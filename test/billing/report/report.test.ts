@@ -122,7 +122,7 @@ describe("sums", () => {
     expect(Object.keys(rowsOf(path, { ...ALL, by: "channel" }))).toEqual(["anthropic-main"]);
   });
 
-  test("take what came at `since` and later, and before `until`, by the request's own time", () => {
+  test("include requests from `since` and later, and before `until`, by the request's own time", () => {
     const path = newLedgerPath();
     write(
       path,
@@ -141,7 +141,7 @@ describe("sums", () => {
     expect(total.requests).toBe(2);
   });
 
-  test("go through rotated files, and pass over what is no line", () => {
+  test("include rotated files and skip what is not a line", () => {
     const path = newLedgerPath();
     const prev = write(path.replace(".jsonl", "-2026-10.jsonl"), [lineOf("1"), () => "no line"]);
     write(path, [lineOf("2")], prev);
@@ -150,7 +150,7 @@ describe("sums", () => {
     expect(report.unreadable).toBe(1);
   });
 
-  test("are of the files as they were at the beginning, also when one is rotated meanwhile", () => {
+  test("cover the files as they were at the start, even if one is rotated meanwhile", () => {
     const path = newLedgerPath();
     const prev = write(path.replace(".jsonl", "-2026-09.jsonl"), [lineOf("1")]);
     const last = write(path, [lineOf("2")], prev);
@@ -166,7 +166,7 @@ describe("sums", () => {
     expect(ids).toEqual(["1", "2"]);
   });
 
-  test("count requests without a price, of which nothing is known, and that broke off", () => {
+  test("count unpriced, unknown and partial requests", () => {
     const path = newLedgerPath();
     write(path, [
       lineOf("1", UNPRICED),
@@ -178,7 +178,7 @@ describe("sums", () => {
     });
   });
 
-  test("follow corrections: the request stays one, in its own day, with its new amounts", () => {
+  test("apply corrections: the request stays one request on its own day, with its new amounts", () => {
     const path = newLedgerPath();
     const first = draftOf("1", { ...UNPRICED, time: "2026-11-01T00:00:00.000Z" });
     const second = draftOf("2");
@@ -238,8 +238,8 @@ function pickTold(text: string, names: readonly string[]): Record<string, unknow
   return Object.fromEntries(names.map((name) => [name, fieldOf(parseJson(text), name)]));
 }
 
-describe("the quick reading of a line", () => {
-  test("gives what JSON gives, or nothing", () => {
+describe("the fast reader of lines", () => {
+  test("gives what JSON gives, or declines", () => {
     const text = string({ unit: "binary", maxLength: 12 });
     const amount = constantFrom(null, "0", "0.000000000001", "12.5", "1000000");
     const drafts = record({
@@ -282,7 +282,7 @@ describe("the quick reading of a line", () => {
     expect(scans).toBeGreaterThan(100);
   });
 
-  test("leaves to JSON what looks in any way different, and both give the same row", () => {
+  test("leaves every unusual line to JSON, and both give the same row", () => {
     const line = encodeLine(draftOf("req_1"), GENESIS);
     expect(scan(line)).not.toBe(null);
     const fields: Record<string, unknown> = JSON.parse(line);
@@ -301,7 +301,7 @@ describe("the quick reading of a line", () => {
     expect(rowOf(line.replace('"official_usd":"', '"official_usd":"x'))).toBe(null);
   });
 
-  test("of a known form is as exact: whatever one byte is changed to, it gives what JSON gives, or nothing", () => {
+  test("of a known form is as exact: whatever one byte is changed to, it gives what JSON gives, or declines", () => {
     const scanner = new LineScanner();
     const drafts = [draftOf("req_1"), draftOf("req_2", { ...UNPRICED, usage: {}, first_byte_ms: null })];
     const lines = drafts.map((draft) => encodeLine(draft, GENESIS));
@@ -376,7 +376,7 @@ describe("the explanation of a request", () => {
     }
   });
 
-  test("tells of corrections, and of what is not known", () => {
+  test("shows corrections, and what is not known", () => {
     const path = newLedgerPath();
     const first = draftOf("req_1", UNPRICED);
     write(path, [lineOf("req_1", first), correctionOf("cor_1", first, null, "0")]);
@@ -393,14 +393,20 @@ describe("the explanation of a request", () => {
 
 describe("repricing", () => {
   const rates = { input: "4", output: "20", cache_read: "0.4", cache_write_1h: "8", cache_write_5m: "5" };
-  const price: Price = { source: "book test", rates, tiers: [], factors: { "service_tier=flex": "0.5" } };
+  const price: Omit<Price, "source"> = { rates, tiers: [], factors: { "service_tier=flex": "0.5" } };
+  const period = { from: Number.NEGATIVE_INFINITY, hours: null, weekend: null, price };
+  const model = { provider: "anthropic", ids: ["claude-sonnet-4-5"], periods: [period], source: "test" };
   const book: PriceBook = {
-    revision: "test",
-    find: (id) => (id === "claude-sonnet-4-5" ? [{ from: Number.NEGATIVE_INFINITY, price }] : null),
+    date: "test",
+    label: "book test",
+    providers: ["anthropic"],
+    fallbacksOf: () => [],
+    find: (provider, id) => (provider === "anthropic" && id === "claude-sonnet-4-5" ? model : null),
+    listModels: () => [model],
   };
-  const query = { since: null, until: null, book, overrides: new Map() };
+  const query = { since: null, until: null, book, overrides: new Map(), sellerOf: () => undefined };
 
-  test("finds requests without a price and with another one, and gives their corrections", () => {
+  test("finds requests without a price and with a changed price, and returns their corrections", () => {
     const path = newLedgerPath();
     const usage = { input: 1_000_000 };
     write(path, [
@@ -431,7 +437,7 @@ describe("repricing", () => {
     ]);
   });
 
-  test("is done once: what a correction has set right is not corrected again", () => {
+  test("happens once: a corrected request is not corrected again", () => {
     const path = newLedgerPath();
     const first = draftOf("req_1", { ...UNPRICED, usage: { input: 1_000_000 } });
     write(path, [lineOf("req_1", first), correctionOf("c1", first, null, "3")]);
@@ -462,7 +468,7 @@ describe("repricing", () => {
     expect(Array.from(findCorrections(path, query), ({ charge_usd }) => charge_usd)).toEqual(["2", "2", "2"]);
   });
 
-  test("looks only at the asked time", () => {
+  test("covers only the given period", () => {
     const path = newLedgerPath();
     write(path, [
       lineOf("1", { ...UNPRICED, time: "2026-11-19T00:00:00.000Z" }),
@@ -474,7 +480,7 @@ describe("repricing", () => {
 });
 
 describe("following", () => {
-  test("the last lines, whole ones only", () => {
+  test("starts with the last whole lines", () => {
     const path = newLedgerPath();
     write(
       path,
@@ -490,7 +496,7 @@ describe("following", () => {
     expect(readLastLines(newLedgerPath(), 3)).toEqual({ texts: [], next: 0 });
   });
 
-  test("the last lines, of files that were rotated away too", () => {
+  test("starts with lines of rotated files if the growing one has too few", () => {
     const path = newLedgerPath();
     write(path.replace(/\.jsonl$/, "-2026-09.jsonl"), [lineOf("1"), lineOf("2")]);
     write(path.replace(/\.jsonl$/, "-2026-10.jsonl"), [lineOf("3"), lineOf("4")]);
@@ -502,7 +508,7 @@ describe("following", () => {
     expect(readLastLines(path, 0).texts).toEqual([]);
   });
 
-  test("lines as they come, across a rotation", async () => {
+  test("yields new lines as they are written, across a rotation", async () => {
     const path = newLedgerPath();
     const stop = new AbortController();
     write(path, [lineOf("1")]);

@@ -97,7 +97,7 @@ export function readTerminal(bytes: Uint8Array): Record<string, unknown> | null 
 export const ASKED = { id: "req_asked", time: 1_700_000_000_500 };
 
 export const PLAIN: BridgeContext = {
-  asked: ASKED,
+  stamp: ASKED,
   model: "some-model",
   stream: true,
   includeUsage: true,

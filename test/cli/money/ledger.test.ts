@@ -16,11 +16,11 @@ const UNPRICED = {
   charge_usd: null,
 } as const;
 
-test("verify says that a right ledger is right", async () => {
+test("verify accepts a valid ledger", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }]);
   const { status, stdout } = await run("ledger", "verify", "--ledger", path);
   expect(status).toBe(0);
-  expect(stdout).toStartWith("right: 2 lines in 1 file,");
+  expect(stdout).toStartWith("OK: 2 lines verified in 1 file, no corrections, ");
   const json: unknown = JSON.parse((await run("ledger", "verify", "--ledger", path, "--json")).stdout);
   expect(json).toEqual({
     ledger: path,
@@ -33,7 +33,7 @@ test("verify says that a right ledger is right", async () => {
   });
 });
 
-test("verify names file, line and request of what is wrong, says what to do, and fails", async () => {
+test("verify names file, line and request of each problem, says what to do, and fails", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
   writeFileSync(
     path,
@@ -47,10 +47,10 @@ test("verify names file, line and request of what is wrong, says what to do, and
     "",
   ]);
   expect(stderr).toContain("Compare these lines with a backup and restore them");
-  expect(stderr).toContain(`The ledger ${path} is not right: 2 problems.`);
+  expect(stderr).toContain(`The ledger ${path} has 2 problems.`);
 });
 
-test("show explains a request in words and as JSON, and fails for one that is not there", async () => {
+test("show explains a request in words and as JSON, and fails for an unknown one", async () => {
   const path = writeLedger([{ id: "req_1" }]);
   const { status, stdout } = await run("ledger", "show", "req_1", "--ledger", path);
   expect(status).toBe(0);
@@ -65,10 +65,10 @@ test("show explains a request in words and as JSON, and fails for one that is no
   });
   const missing = await run("ledger", "show", "req_2", "--ledger", path);
   expect(missing).toMatchObject({ status: 1, stdout: "" });
-  expect(missing.stderr).toContain("is of req_2");
+  expect(missing.stderr).toContain("There is no request req_2 in ");
 });
 
-test("a damaged line is told in a sentence, by show and by tail", async () => {
+test("show and tail report a damaged line", async () => {
   const path = writeLedger([{ id: "req_1" }]);
   writeFileSync(path, `${JSON.stringify({ v: 1, id: "req_2" })}\n\0\0\0\n`, { flag: "a" });
   const shown = await run("ledger", "show", "req_2", "--ledger", path);
@@ -77,15 +77,15 @@ test("a damaged line is told in a sentence, by show and by tail", async () => {
     "gateway: ledger.jsonl:2 is damaged: `gateway ledger verify` says what is wrong with it.\n",
   );
   const { stdout } = await run("ledger", "tail", "--no-follow", "--ledger", path);
-  expect(stdout.trimEnd().split("\n").slice(1)).toEqual(["req_2", "(no line of a ledger)"]);
+  expect(stdout.trimEnd().split("\n").slice(1)).toEqual(["req_2", "(not a line of a ledger)"]);
 });
 
-test("tail says how many lines it can show at most", async () => {
+test("tail refuses an invalid number of lines", async () => {
   const { status, stderr } = await run("ledger", "tail", "-n", "99999999", "--no-follow", "--ledger", "any");
-  expect([status, stderr]).toEqual([2, "gateway: --lines: expected a whole number up to 9999999.\n"]);
+  expect([status, stderr]).toEqual([2, "gateway: --lines: expected a whole number from 0 to 9999999.\n"]);
 });
 
-test("tail shows the last lines and those that come, or ends after the last", async () => {
+test("tail shows the last lines, then new ones unless told to stop", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
   const { stdout } = await run("ledger", "tail", "-n", "2", "--no-follow", "--ledger", path);
   expect(stdout.trimEnd().split("\n")).toEqual(
@@ -111,7 +111,7 @@ test("tail shows the last lines and those that come, or ends after the last", as
   expect(seen).toEqual(["req_3", "req_4"]);
 });
 
-test("reprice tells, then appends corrections, then finds nothing; it refuses while a gateway runs", async () => {
+test("reprice shows changes, appends corrections, then finds nothing; it refuses while a gateway is running", async () => {
   const path = writeLedger([
     {
       id: "req_1",
@@ -155,11 +155,11 @@ test("reprice tells, then appends corrections, then finds nothing; it refuses wh
     charge_usd: "3",
     was: { official_usd: null, charge_usd: null },
   });
-  expect((await run("ledger", "verify", "--ledger", path)).stdout).toContain("1 of them corrections");
+  expect((await run("ledger", "verify", "--ledger", path)).stdout).toContain(", 1 correction, ");
   expect((await run("usage", "--ledger", path, "--by", "model", "--json")).stdout).toContain(
     '"charge_usd":"3","unpriced":0',
   );
   const again = await run(...args);
   expect(again).toMatchObject({ status: 0, stdout: "" });
-  expect(again.stderr).toContain("Nothing changes");
+  expect(again.stderr).toContain("Nothing to do");
 });

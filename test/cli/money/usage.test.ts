@@ -14,7 +14,7 @@ const path = writeLedger([
   { id: "3", time: "2026-11-20T11:00:00.000Z", model: "b", key: "laptop", ...UNPRICED },
 ]);
 
-test("usage shows a row for each day, the total, and what the amounts leave out", async () => {
+test("usage shows a row for each day, the total, and requests that are not in the amounts", async () => {
   const { status, stdout, stderr } = await run("usage", "--ledger", path);
   expect(status).toBe(0);
   expect(stdout.trimEnd().split("\n")).toEqual([
@@ -24,7 +24,7 @@ test("usage shows a row for each day, the total, and what the amounts leave out"
     "total              3     36      33,000        1,260   1,050    0.022212   1.011106",
   ]);
   expect(stderr).toBe(
-    "1 request without a price, in no amount: add it to the config's prices, then `gateway ledger reprice --since DAY`\n",
+    "1 request has no price and is not in the amounts. Add the price to the config's `prices`, then run `gateway ledger reprice --since DAY`.\n",
   );
 });
 
@@ -72,14 +72,37 @@ test("usage --csv has the same columns whatever was used, and quotes names", asy
   const { stdout } = await run("usage", "--ledger", path, "--by", "key", "--csv");
   const [head, first] = stdout.split("\n");
   expect(head).toStartWith(
-    "key,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,output,reasoning,",
+    "key,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,cache_write_12h,output,reasoning,",
   );
   expect(head).toEndWith(",official_usd,charge_usd,unpriced,unknown,partial");
-  expect(first).toStartWith('"c""i,",1,12,11000,0,420,0,350,120,');
+  expect(first).toStartWith('"c""i,",1,12,11000,0,420,0,0,350,120,');
   expect(first).toEndWith(",0.011106,1.000000000001,0,0,0");
 });
 
-test("usage says so when there is nothing, and refuses what it can't read", async () => {
+test("usage --csv escapes control characters, and a spreadsheet takes no name for a formula", async () => {
+  const names = ["a\u001B]0;x\u0007", "=1+1", "+1", "-1", "@SUM(A1)", "\tx", "a\u202Eb"];
+  const ledger = writeLedger(names.map((model, index) => ({ id: String(index), model })));
+  const { stdout } = await run("usage", "--ledger", ledger, "--by", "model", "--csv");
+  const cells = stdout
+    .trimEnd()
+    .split("\n")
+    .slice(1)
+    .map((line) => line.split(",")[0]);
+  expect(new Set(cells)).toEqual(
+    new Set([`"'=1+1"`, `"'+1"`, `"'-1"`, `"'@SUM(A1)"`, "\\u0009x", "a\\u001b]0;x\\u0007", "a\\u202eb"]),
+  );
+  const { stdout: table } = await run("usage", "--ledger", ledger, "--by", "model");
+  expect(table).toContain("a\\u202eb ");
+  const { stdout: json } = await run("usage", "--ledger", ledger, "--by", "model", "--json");
+  expect(json).not.toMatch(/[\u007F-\u009F\u202E]/);
+  expect(
+    JSON.parse(json)
+      .rows.map(({ model }: { model: string }) => model)
+      .toSorted(),
+  ).toEqual(names.toSorted());
+});
+
+test("usage reports an empty period, and refuses flags that it cannot read", async () => {
   const none = await run("usage", "--ledger", path, "--since", "2030-01-01");
   expect(none).toMatchObject({ status: 0, stdout: "", stderr: "No requests in this period.\n" });
   const missing = await run("usage", "--ledger", `${path}.none`);
@@ -97,13 +120,13 @@ test("usage says so when there is nothing, and refuses what it can't read", asyn
   }
 });
 
-test("before the first request a report is an empty one, and it is said that there is no ledger yet", async () => {
+test("before the first request a report is empty, with a note that there is no ledger yet", async () => {
   using folder = makeTempFolder();
   const channel = { platform: "messages", base_url: "https://a.example", credential: "none" };
   const groups = { g: { platform: "messages", multiplier: 1, channels: ["a"] } };
   const config = folder.join("gateway.yaml");
   writeFileSync(config, JSON.stringify({ channels: { a: channel }, groups }), { mode: 0o600 });
-  const note = `There is no ledger at ${folder.join("ledger.jsonl")} yet: it begins with the first request.\n`;
+  const note = `There is no ledger at ${folder.join("ledger.jsonl")} yet. The first request creates it.\n`;
   const usage = await run("usage", "--json", "--config", config);
   expect(usage).toMatchObject({ status: 0, stderr: note });
   expect(JSON.parse(usage.stdout)).toMatchObject({ rows: [], total: { requests: 0 }, unreadable: 0 });
@@ -125,14 +148,14 @@ test.each([
   expect(readSince(text, new Date("2026-11-20T15:30:00Z"))).toBe(expected);
 });
 
-test("--until says what it takes, which is no duration", async () => {
+test("--until refuses a duration and says what it accepts", async () => {
   const { stderr } = await run("usage", "--ledger", path, "--until", "7d");
   expect(stderr).toBe(
     "gateway: --until: expected a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.\n",
   );
 });
 
-test("a period that ends before it begins is no empty one", async () => {
+test("a period that ends before it begins is an error", async () => {
   const days = ["--since", "2026-11-20", "--until", "2026-11-19"];
   const sentence = "gateway: --until: 2026-11-19 is before --since.\n";
   expect(await run("usage", "--ledger", path, ...days)).toEqual({ status: 2, stdout: "", stderr: sentence });
@@ -141,12 +164,12 @@ test("a period that ends before it begins is no empty one", async () => {
   ).toBe(0);
 });
 
-test("a ledger that is a folder is told as one that cannot be read", async () => {
+test("a folder in place of the ledger is an error", async () => {
   const { status, stderr } = await run("usage", "--ledger", dirname(path));
   expect([status, stderr]).toEqual([1, `gateway: ${dirname(path)} is a folder, not a ledger.\n`]);
 });
 
-test("--until counts a date whole, and a moment not any more", () => {
+test("--until includes a whole date, and excludes a moment", () => {
   expect(readUntil("2026-10-31")).toBe("2026-11-01T00:00:00.000Z");
   expect(readUntil("2026-10-31T12:00:00Z")).toBe("2026-10-31T12:00:00.000Z");
   expect(() => readUntil("7d")).toThrow("--until: expected");

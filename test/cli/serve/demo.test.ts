@@ -21,7 +21,7 @@ for (const shell of ["sh", "bash", "zsh", "fish"]) {
   });
 }
 
-test("a demo that cannot listen ends with a sentence", async () => {
+test("a demo that cannot listen ends with an error", async () => {
   using folder = makeTempFolder();
   using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const words = ["serve", "--demo", "--port", String(taken.port)];
@@ -51,7 +51,7 @@ async function runDemo(folder: TempFolder, use: (output: string) => Promise<void
   return { stderr, left: readdirSync(folder.path).filter((name) => name.startsWith("gateway-demo-")) };
 }
 
-test("a demo that nobody used leaves nothing behind, nor does one that cannot start", async () => {
+test("a demo that was not used or could not start leaves nothing behind", async () => {
   using folder = makeTempFolder();
   expect((await runDemo(folder, async () => {})).left).toEqual([]);
   using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
@@ -74,12 +74,12 @@ test("a demo that was used says where its ledger is", async () => {
     await answer.text();
   });
   const ledger = folder.join(left.join(), "ledger.jsonl");
-  expect(stderr).toEndWith(`what it cost: gateway usage --ledger ${ledger}\n`);
+  expect(stderr).toEndWith(`show the charges: gateway usage --ledger ${ledger}\n`);
   const { stdout } = await run({ folder: folder.path }, "usage", "--csv", "--ledger", ledger);
   expect(stdout.trimEnd().split("\n")).toHaveLength(2);
 });
 
-test("an address to listen on is taken as URLs write it, and refused when it is none", async () => {
+test("--host accepts an address in the form of URLs, and refuses anything else", async () => {
   using folder = makeTempFolder();
   using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const ask = (host: string) =>
@@ -90,6 +90,6 @@ test("an address to listen on is taken as URLs write it, and refused when it is 
   for (const none of ["", "http://localhost", "localhost:80"]) {
     const { status, stderr } = await ask(none);
     expect([none, status]).toEqual([none, 2]);
-    expect(stderr).toContain("A host is a name or an address, without scheme and port.");
+    expect(stderr).toContain("A host is a name or an address without scheme and port.");
   }
 });

@@ -41,7 +41,7 @@ describe("gateway init", () => {
     expect(stderr).toContain("gateway serve");
   });
 
-  test("--json tells the keys in one document", async () => {
+  test("--json prints the keys as one document", async () => {
     const { stdout } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init", "--json");
     expect(JSON.parse(stdout)).toEqual({
       config: path(),
@@ -67,7 +67,7 @@ describe("gateway init", () => {
     expect(stderr).toContain("exists already and stays as it is");
   });
 
-  test.skipIf(process.platform === "win32")("leaves no half of a file where there is no room", async () => {
+  test.skipIf(process.platform === "win32")("leaves no partial file on a full disk", async () => {
     const none = 'trap "" XFSZ; ulimit -f 0; exec "$@"';
     const words = [process.execPath, `${import.meta.dir}/../../../src/main.ts`, "init"];
     const child = Bun.spawn(["sh", "-c", none, "sh", ...words], {
@@ -80,7 +80,7 @@ describe("gateway init", () => {
     expect([await child.exited, existsSync(path())]).toEqual([1, false]);
   });
 
-  test("says what to do next so that it works as it is told", async () => {
+  test("prints next steps that work as printed", async () => {
     const place = folder.join("my own.yaml");
     const env = { OPENAI_API_KEY: "x" };
     const { stdout, stderr } = await run({ folder: folder.path, env }, "init", "--config", place);
@@ -99,7 +99,7 @@ describe("gateway init", () => {
     expect(shell.stdout.toString()).toContain(`'${secret}'`);
   });
 
-  test("writes to the user's own configuration, in a folder that nobody else can read", async () => {
+  test("writes to the user's configuration folder, which nobody else can read", async () => {
     const env = { GATEWAY_CONFIG: "", HOME: folder.path, OPENAI_API_KEY: "x" };
     const { status, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
@@ -113,7 +113,7 @@ describe("gateway init", () => {
     expect(existsSync(path())).toBe(false);
   });
 
-  test("--config and GATEWAY_CONFIG say where, folders included", async () => {
+  test("--config and GATEWAY_CONFIG choose the place, and missing folders are created", async () => {
     const place = folder.join("new", "folder", "g.yaml");
     expect((await run({ folder: folder.path }, "init", "--config", place)).status).toBe(0);
     expect(existsSync(place)).toBe(true);
@@ -124,7 +124,7 @@ describe("gateway init", () => {
 });
 
 describe("gateway init on a terminal", () => {
-  test("asks which platforms, and for the credential that the environment lacks", async () => {
+  test("asks for the platforms and for missing credentials", async () => {
     const screen = runOnTerminal({ folder: folder.path, env: { ANTHROPIC_API_KEY: "x" } }, "init");
     await screen.shows("Which platforms do you use?");
     await screen.shows("ANTHROPIC_API_KEY is set");

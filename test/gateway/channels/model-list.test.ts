@@ -4,7 +4,7 @@ import { askPage } from "../../../src/gateway/channels/model-list.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
 import type { Deadlines } from "../../../src/lib/http1/types.ts";
 
-test("a list that falls silent is waited for no longer than one that does not begin", async () => {
+test("a model list that stalls is given up as soon as one that never begins", async () => {
   const config = {
     channels: { a: { platform: "messages", base_url: "http://127.0.0.1:1", credential: "c" } },
   };

@@ -1,5 +1,5 @@
-// What sums and reports need of a line, read by hand because a million of them
-// are read at once. Whether the line is right in all its parts is verify's question.
+// The fields of a line that sums and reports need. They are read by hand because
+// a report reads a million lines. Only verify checks that a line is right.
 
 import { statSync } from "node:fs";
 
@@ -11,28 +11,28 @@ import { eachLine, readFile } from "../reader.ts";
 import { keyOf, LineScanner, type ScannedLine, timeOf } from "./scan.ts";
 
 interface Amounts {
-  /** Null: not known. */
+  /** Both are null if not known. */
   readonly official: Decimal | null;
   readonly charge: Usd | null;
 }
 
 export interface Row extends Amounts {
-  /** The request's, also in a correction of it. */
+  /** The request's time, also in a correction. */
   readonly time: string;
   readonly key: string;
   readonly group: string;
   readonly channel: string;
   readonly model: string;
-  /** Of its usage. */
+  /** The kinds of its usage. */
   readonly kinds: readonly string[];
-  /** In the order of the kinds. What comes after them is none. They hold until the next line is scanned. */
+  /** In the order of `kinds`; later elements mean nothing. Valid until the next line is scanned. */
   readonly counts: ArrayLike<number>;
   readonly basis: string;
-  /** Null for a request's own line; else the amounts that this correction replaces. */
+  /** The amounts that this correction replaces; null in the request's own line. */
   readonly was: Amounts | null;
 }
 
-/** Of the line from `from` to its newline at `to`; null for what is neither a line nor a correction. */
+/** Reads the line from `from` to its newline at `to`; null if it is neither a line nor a correction. */
 export function readRow(bytes: Bytes, from: number, to: number, scanner: LineScanner): Row | null {
   const scanned = scanner.scan(bytes, from, to);
   return scanned === null ? readJsonRow(bytes.buffer.toString("utf8", from, to)) : readScanned(scanned);
@@ -101,12 +101,12 @@ function isAmount(value: unknown): value is string | null {
   return value === null || typeof value === "string";
 }
 
-/** So much of the ledger's end is looked at: more than a minute's worth for any single person. */
+/** How much of the ledger's end is read. One person makes less in a minute. */
 const RECENT_BYTES = 1 << 20;
 
 export type Recent = Pick<Row, "time" | "key" | "group">;
 
-/** The requests since a moment, as far as the end of the last file has them. */
+/** The requests since a moment that are in the end of the last file. */
 export function readRecent(files: readonly string[], since: string): Recent[] {
   const last = files.at(-1);
   if (last === undefined) return [];

@@ -78,6 +78,11 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     return this.#begun;
   }
 
+  /** A read waits for bytes. */
+  get reading(): boolean {
+    return this.#reading !== null;
+  }
+
   read(): Promise<Uint8Array | null> {
     if (this.#reading !== null) throw new Error("one read at a time");
     if (this.#unreadBytes > 0) return Promise.resolve(this.#take());

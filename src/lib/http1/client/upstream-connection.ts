@@ -231,6 +231,8 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   #receiveBody(exchange: PendingExchange, decoder: BodyDecoder, bytes: Buffer, from: number): void {
     const piece = decoder.decode(bytes, from);
     if (piece !== null) exchange.push(piece);
+    // Bytes that only frame the body, such as a chunk's size, gave the reader nothing: it still waits.
+    else if (exchange.reading) this.awaitBytes();
     if (decoder.done) this.#complete(exchange, decoder.consumed === bytes.length);
   }
 

@@ -66,7 +66,7 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
   const finished = streams.filter((each) => each.expect.expected_chat_finish_reason);
   const broken = streams.filter((each) => !each.expect.expected_chat_finish_reason);
 
-  test("there are some of either kind", () => {
+  test("there are recordings of both kinds", () => {
     expect(finished.length).toBeGreaterThan(60);
     expect(broken.length).toBeGreaterThanOrEqual(5);
   });
@@ -104,7 +104,7 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
   }
 
   for (const recording of streams) {
-    test(`${recording.id} says the same however it is cut`, () => {
+    test(`${recording.id} gives the same chunks however it is cut`, () => {
       const bytes = readBytes(recording);
       const context = contextOf(recording);
       const whole = run([bytes], context);
@@ -127,7 +127,7 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
     });
   }
 
-  test("a stream cut in two at any byte says the same", () => {
+  test("a stream cut in two at any byte gives the same chunks", () => {
     const recording = findRecording("openai-responses/vercel-ai--openai-custom-tool-1");
     const bytes = readBytes(recording);
     const whole = run([bytes], PLAIN);
@@ -136,7 +136,7 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
     }
   });
 
-  test("a stream that ends early is an error at every byte, until its last event is whole", () => {
+  test("a stream that ends early is an error at every byte before the end of its last event", () => {
     const bytes = readBytes(findRecording("openai-responses/vercel-ai--openai-custom-tool-1"));
     const text = new TextDecoder().decode(bytes);
     const complete = text.trimEnd().length;
@@ -151,7 +151,7 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
     }
   });
 
-  test("CRLF line ends, comments and spread data lines make no difference", () => {
+  test("CRLF line ends, comments and several data lines make no difference", () => {
     const bytes = readBytes(findRecording("openai-responses/vercel-ai--openai-custom-tool-1"));
     const text = new TextDecoder().decode(bytes);
     const whole = run([bytes], PLAIN).text;

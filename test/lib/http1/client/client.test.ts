@@ -634,6 +634,19 @@ describe("a time limit", () => {
     await upstream.closed();
   });
 
+  test("runs out in a body of which only a chunk's size came last", async () => {
+    const upstream = await upstreamThat(
+      reply("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nsome\r\n"),
+    );
+    const inbound = await openClient().send(
+      outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 10_000 } }),
+    ).head;
+    expect(Buffer.from((await inbound.read()) ?? []).toString()).toBe("some");
+    const rest = inbound.read();
+    for (const socket of upstream.sockets) socket.write("5\r\n");
+    expect(await faultOf(rest)).toEqual({ kind: "idle_timeout", answered: true });
+  });
+
   test("does not run while nobody reads", async () => {
     const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
     const client = openClient();

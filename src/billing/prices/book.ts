@@ -1,0 +1,194 @@
+// The price book: who sells which model, under which names, at what price from when on. A text of one JSON object
+// a line, the first of which says what book it is. An entry is read when its provider's prices are first asked for:
+// a gateway with one channel never reads the other forty lists. It is made by convert.ts.
+
+import { readFileSync } from "node:fs";
+import { fieldOf, isObject, listOf, parseJson } from "../../lib/json/json.ts";
+import builtIn from "./book.jsonl" with { type: "file" };
+
+/** Kind of usage → USD, a decimal: per million tokens, or, with `_per_1k` at the kind's end, per thousand calls. */
+export type Rates = Readonly<Record<string, string>>;
+
+export interface Price {
+  /** As the ledger names it: `book 2026-11-21 anthropic`, `config`. */
+  readonly source: string;
+  readonly rates: Rates;
+  /** The whole request costs these rates when its input is of more than `over` tokens. Ascending. */
+  readonly tiers: readonly { readonly over: number; readonly rates: Rates }[];
+  /** `service_tier=flex` → what all tokens' prices are multiplied by. */
+  readonly factors: Rates;
+}
+
+/** A price, and when it is paid. */
+export interface Period {
+  /** The first moment; -Infinity: always. */
+  readonly from: number;
+  /** Minutes of the day (UTC) from and until which it is paid; null: all day. */
+  readonly hours: readonly [from: number, until: number] | null;
+  /** Paid at weekends only, of a time zone so many hours ahead of UTC; null: on every day. */
+  readonly weekend: number | null;
+  readonly price: Omit<Price, "source">;
+}
+
+export interface BookedModel {
+  readonly provider: string;
+  readonly ids: readonly string[];
+  /** The last of those that apply at a moment counts. */
+  readonly periods: readonly Period[];
+  /** Where its prices are from. */
+  readonly source: string;
+}
+
+export interface PriceBook {
+  /** The day that it is of: 2026-11-21. */
+  readonly date: string;
+  /** As ledger lines name it: `book 2026-11-21`; with the beginning of its hash where it is not the built-in one. */
+  readonly label: string;
+  readonly providers: readonly string[];
+  /** Providers that sell other makers' models at the makers' own prices. */
+  fallbacksOf(provider: string): readonly string[];
+  /** The model that has exactly this name in this provider's list; null: there is none. */
+  find(provider: string, id: string): BookedModel | null;
+  listModels(provider: string): readonly BookedModel[];
+}
+
+let loaded: PriceBook | null = null;
+
+/** The book that the program was made with. Costs nothing until a price is asked for. */
+export function loadBuiltInBook(): PriceBook {
+  loaded ??= openLazily(() => readFileSync(builtIn, "utf8"));
+  return loaded;
+}
+
+/** The text has been checked. */
+export function openBook(text: string): PriceBook {
+  return openLazily(() => text);
+}
+
+interface Opened {
+  readonly text: string;
+  readonly head: unknown;
+}
+
+function openLazily(read: () => string): PriceBook {
+  let opened: Opened | null = null;
+  const open = (): Opened => {
+    if (opened !== null) return opened;
+    const text = read();
+    return (opened = { text, head: parseJson(text.slice(0, text.indexOf("\n"))) });
+  };
+  const lists = new Map<string, ProviderList>();
+  const listOfProvider = (provider: string): ProviderList => {
+    const known = lists.get(provider);
+    if (known !== undefined) return known;
+    const list = readProvider(open(), provider);
+    lists.set(provider, list);
+    return list;
+  };
+  return {
+    get date() {
+      return String(fieldOf(open().head, "date"));
+    },
+    get label() {
+      const { head } = open();
+      const hash = fieldOf(head, "sha256");
+      const date = String(fieldOf(head, "date"));
+      return typeof hash === "string" ? `book ${date}#${hash.slice(0, 8)}` : `book ${date}`;
+    },
+    get providers() {
+      return Object.keys(providersOf(open()));
+    },
+    fallbacksOf: (provider) =>
+      listOf(providersOf(open())[provider]).filter((name) => typeof name === "string"),
+    find: (provider, id) => listOfProvider(provider).byId.get(id) ?? null,
+    listModels: (provider) => listOfProvider(provider).models,
+  };
+}
+
+function providersOf({ head }: Opened): Readonly<Record<string, unknown>> {
+  const providers = fieldOf(head, "providers");
+  return isObject(providers) ? providers : {};
+}
+
+interface ProviderList {
+  readonly models: readonly BookedModel[];
+  readonly byId: ReadonlyMap<string, BookedModel>;
+}
+
+/** A provider's lines stand together. */
+function readProvider({ text, head }: Opened, provider: string): ProviderList {
+  const start = `\n{"provider":${JSON.stringify(provider)},`;
+  const models: BookedModel[] = [];
+  const source = String(fieldOf(head, "source"));
+  for (let at = text.indexOf(start); at >= 0 && text.startsWith(start, at);) {
+    const end = text.indexOf("\n", at + 1);
+    const line = parseJson(text.slice(at + 1, end < 0 ? undefined : end));
+    models.push(readModel(line, provider, source));
+    at = end < 0 ? -1 : end;
+  }
+  const byId = new Map(models.flatMap((model) => model.ids.map((id) => [id, model])));
+  return { models, byId };
+}
+
+function readModel(line: unknown, provider: string, source: string): BookedModel {
+  const factors = readRates(fieldOf(line, "factors"));
+  const own = fieldOf(line, "source");
+  return {
+    provider,
+    ids: listOf(fieldOf(line, "ids")).filter((id) => typeof id === "string"),
+    periods: listOf(fieldOf(line, "periods")).map((period) => readPeriod(period, factors)),
+    source: typeof own === "string" ? own : source,
+  };
+}
+
+function readPeriod(period: unknown, factors: Rates): Period {
+  const from = fieldOf(period, "from");
+  const [start, end] = listOf(fieldOf(period, "hours")).map(readMinute);
+  const weekend = fieldOf(period, "weekend");
+  const tiers = listOf(fieldOf(period, "tiers")).map((tier) => ({
+    over: Number(fieldOf(tier, "over")),
+    rates: readRates(fieldOf(tier, "rates")),
+  }));
+  return {
+    from: typeof from === "string" ? Date.parse(from) : Number.NEGATIVE_INFINITY,
+    hours: start === undefined || end === undefined ? null : [start, end],
+    weekend: typeof weekend === "number" ? weekend : null,
+    price: {
+      rates: readRates(fieldOf(period, "rates")),
+      tiers,
+      factors: { ...factors, ...readRates(fieldOf(period, "factors")) },
+    },
+  };
+}
+
+/** `16:30` → 990. */
+function readMinute(text: unknown): number {
+  const [hours = 0, minutes = 0] = String(text).split(":").map(Number);
+  return hours * 60 + minutes;
+}
+
+function readRates(value: unknown): Rates {
+  const entries = isObject(value) ? Object.entries(value) : [];
+  return Object.fromEntries(
+    entries.flatMap(([kind, rate]) => (typeof rate === "string" ? [[kind, rate]] : [])),
+  );
+}
+
+/** What is paid at a moment; null: the model had no price then. */
+export function priceAt(periods: readonly Period[], at: Date): Omit<Price, "source"> | null {
+  return periods.findLast((period) => isPaid(period, at))?.price ?? null;
+}
+
+const DAY_MINUTES = 1440;
+const HOUR_MS = 3_600_000;
+const WEEKEND = new Set([0, 6]);
+
+function isPaid({ from, hours, weekend }: Period, at: Date): boolean {
+  if (at.getTime() < from) return false;
+  if (weekend !== null && !WEEKEND.has(new Date(at.getTime() + weekend * HOUR_MS).getUTCDay())) return false;
+  if (hours === null) return true;
+  const [start, end] = hours;
+  const minute = at.getUTCHours() * 60 + at.getUTCMinutes();
+  // Over midnight where it ends before it begins.
+  return (minute - start + DAY_MINUTES) % DAY_MINUTES < (end - start + DAY_MINUTES) % DAY_MINUTES;
+}

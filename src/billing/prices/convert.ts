@@ -1,0 +1,209 @@
+// Makes a price book out of what the maintained price package publishes and overlay.json. `bun run prices` does so
+// for the built-in book, `gateway prices update` for a newer one.
+
+import overlay from "./overlay.json";
+import { type Entry, type Period, type Published, type Rates, readProvider } from "./published.ts";
+
+interface Rule {
+  readonly provider: string;
+  readonly models: readonly string[];
+}
+
+/** An object of the overlay, as TypeScript sees one of several that differ in their members. */
+type Written = Readonly<Record<string, string | undefined>>;
+
+function readRates(written: Written): Rates {
+  return Object.fromEntries(
+    Object.entries(written).flatMap(([kind, rate]) => (rate === undefined ? [] : [[kind, rate]])),
+  );
+}
+
+/** The overlay's rules were written for the package that the built-in book is made from. */
+interface Making {
+  readonly entries: readonly Entry[];
+  /** A rule that is about no model has gone stale. Only the built-in book's maker can do something about it. */
+  readonly strict: boolean;
+}
+
+function entriesOf(rule: Rule, { entries, strict }: Making): Entry[] {
+  const globs = rule.models.map(
+    (model) => new RegExp(`^${model.replace(/[.]/g, "\\.").replaceAll("*", ".*")}$`),
+  );
+  const found = entries.filter(
+    (entry) => entry.provider === rule.provider && globs.some((glob) => glob.test(entry.ids[0] ?? "")),
+  );
+  if (found.length < 1 && strict)
+    throw new Error(`overlay: no model is meant by ${rule.provider} ${rule.models.join(", ")}`);
+  return found;
+}
+
+function changeIds(making: Making): void {
+  for (const rule of overlay.ids) {
+    for (const entry of entriesOf(rule, making)) {
+      const kept = entry.ids.filter((id) => !(rule.remove ?? []).includes(id));
+      entry.ids = [...new Set([...kept, ...(rule.add ?? [])])];
+    }
+  }
+}
+
+/** What the package says itself is not touched where it is newer than the overlay. */
+function addRates(making: Making): void {
+  for (const rule of overlay.rates) {
+    const rates = readRates(rule.rates);
+    for (const period of entriesOf(rule, making).flatMap((entry) => entry.periods)) {
+      addTo(period.rates, rates, making.strict);
+      const long = readRates("over" in rule && rule.over !== undefined ? rule.over : rule.rates);
+      for (const tier of period.tiers ?? []) addTo(tier.rates, long, making.strict);
+    }
+  }
+}
+
+function addTo(rates: Rates, added: Rates, replaces: boolean): void {
+  for (const [kind, rate] of Object.entries(added))
+    if (replaces || rates[kind] === undefined) rates[kind] = rate;
+}
+
+function flatten(making: Making): void {
+  for (const rule of overlay.flat) {
+    for (const entry of entriesOf(rule, making)) {
+      const last = entry.periods.at(-1);
+      if (last?.tiers !== undefined) entry.periods.push({ from: rule.from, rates: { ...last.rates } });
+    }
+  }
+}
+
+function addFactors(making: Making): void {
+  for (const rule of overlay.factors) {
+    for (const entry of entriesOf(rule, making)) addFactor(entry, rule);
+  }
+}
+
+/** From a day on: the last period is paid until then, and goes on with the factor. */
+function addFactor(entry: Entry, rule: { readonly from?: string; readonly factors: Written }): void {
+  const factors = readRates(rule.factors);
+  if (rule.from === undefined) {
+    Object.assign(entry.factors, factors);
+    return;
+  }
+  const last = entry.periods.at(-1);
+  if (last !== undefined)
+    entry.periods.push({ ...last, from: rule.from, factors: { ...last.factors, ...factors } });
+}
+
+/** Google has one price for text, images, video and audio wherever it does not list audio apart. */
+function nameAudio({ entries }: Making): void {
+  const all = entries.filter((entry) => entry.provider === "google").flatMap((entry) => entry.periods);
+  for (const { rates } of all.flatMap((period) => [period, ...(period.tiers ?? [])])) {
+    const { input, cache_read } = rates;
+    if (input === undefined || rates["input_audio"] !== undefined) continue;
+    rates["input_audio"] = input;
+    if (cache_read !== undefined) rates["cache_read_audio"] = cache_read;
+  }
+}
+
+interface WrittenPeriod {
+  readonly from?: string;
+  readonly hours?: readonly string[];
+  readonly weekend?: number;
+  readonly rates: Written;
+  readonly tiers?: readonly { readonly over: number; readonly rates: Written }[];
+}
+
+function readPeriod({ from, hours, weekend, rates, tiers }: WrittenPeriod): Period {
+  const [start, end] = hours ?? [];
+  return {
+    ...(from === undefined ? {} : { from }),
+    ...(start === undefined || end === undefined ? {} : { hours: [start, end] as const }),
+    ...(weekend === undefined ? {} : { weekend }),
+    rates: readRates(rates),
+    ...(tiers === undefined
+      ? {}
+      : { tiers: tiers.map((tier) => ({ over: tier.over, rates: readRates(tier.rates) })) }),
+  };
+}
+
+/** Models that the package lacks, or whose prices it can't tell. It is the newer of the two where it is not strict. */
+function addModels(entries: readonly Entry[], strict: boolean): Entry[] {
+  const added = overlay.add.map(({ periods, provider, ids, source }): Entry => {
+    return { provider, ids: [...ids], periods: periods.map(readPeriod), factors: {}, source };
+  });
+  const known = new Set(entries.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
+  const fresh = strict
+    ? added
+    : added.filter(({ provider, ids }) => ids.every((id) => !known.has(`${provider} ${id}`)));
+  return [...entries, ...fresh];
+}
+
+export interface BookDetails {
+  /** 2026-11-21 */
+  readonly date: string;
+  /** Where the package's prices are from. */
+  readonly source: string;
+  /** For the built-in book: a rule of the overlay that fits nothing, or an id that stands twice, is a mistake. */
+  readonly strict?: boolean;
+}
+
+/** The book's entries, by provider. */
+function makeEntries(published: Published, strict: boolean): Entry[] {
+  const read = published.flatMap(readProvider);
+  const dropping: Making = { entries: read, strict };
+  // A newer book has newer prices than those that the overlay puts in their place.
+  const rules = overlay.drop.filter((rule) => strict || !("only" in rule));
+  const dropped = new Set(rules.flatMap((rule) => entriesOf(rule, dropping)));
+  const making: Making = {
+    entries: addModels(
+      read.filter((entry) => !dropped.has(entry)),
+      strict,
+    ),
+    strict,
+  };
+  changeIds(making);
+  addRates(making);
+  flatten(making);
+  addFactors(making);
+  nameAudio(making);
+  const priced = making.entries.filter(
+    ({ ids, periods }) => ids.length > 0 && periods.every(({ rates }) => rates["input"] !== undefined),
+  );
+  return refuseTwins(priced, strict).toSorted((a, b) => compare(a.provider, b.provider));
+}
+
+function refuseTwins(entries: readonly Entry[], strict: boolean): readonly Entry[] {
+  const seen = new Set<string>();
+  const twice: string[] = [];
+  const kept = entries.map((entry) => ({
+    ...entry,
+    ids: entry.ids.filter((id) => {
+      const key = `${entry.provider} ${id}`;
+      if (seen.has(key)) twice.push(key);
+      return seen.has(key) ? false : seen.add(key);
+    }),
+  }));
+  if (strict && twice.length > 0) throw new Error(`ids that stand twice: ${twice.join(", ")}`);
+  return kept.filter(({ ids }) => ids.length > 0);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** One JSON object a line: what book it is, then its models. */
+export function makeBook(published: Published, { date, source, strict = false }: BookDetails): string {
+  const entries = makeEntries(published, strict);
+  const listed = new Set(entries.map(({ provider }) => provider));
+  const providers = Object.fromEntries(
+    published.flatMap(({ id, fallback_model_providers: fallbacks }) =>
+      listed.has(id) || (fallbacks ?? []).length > 0 ? [[id, fallbacks ?? []]] : [],
+    ),
+  );
+  const lines = entries.map(({ provider, ids, periods, factors, source: own }) =>
+    JSON.stringify({
+      provider,
+      ids,
+      periods,
+      ...(Object.keys(factors).length === 0 ? {} : { factors }),
+      ...(own === null ? {} : { source: own }),
+    }),
+  );
+  return [JSON.stringify({ date, source, providers }), ...lines, ""].join("\n");
+}

@@ -1,0 +1,4 @@
+declare module "*.jsonl" {
+  const path: string;
+  export default path;
+}

@@ -1,0 +1,148 @@
+// Names under which the same model stands in a price list. Providers, relays and tools decorate a model's
+// name; each rule below takes off one decoration that does not change what the model is, and says who
+// writes it. Only whole decorations are taken off, never a loose part of a name.
+
+interface Rule {
+  /** What is taken off: the beginning or the end of a name. */
+  readonly pattern: RegExp;
+  /** Who names models so, and where that is documented. */
+  readonly source: string;
+  /** Only of names like this. */
+  readonly when?: RegExp;
+  /** Whose model the name says it is, in the price book's words; else what the pattern's first group names. */
+  readonly maker?: string;
+  /** Providers where names with and without it are priced apart. */
+  readonly except?: readonly string[];
+}
+
+/** `anthropic/…`, `x-ai/…`: as relays call the maker, and as the price book does. */
+const MAKERS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    anthropic: "anthropic",
+    openai: "openai",
+    google: "google",
+    "x-ai": "x-ai",
+    xai: "x-ai",
+    deepseek: "deepseek",
+    "deepseek-ai": "deepseek",
+    moonshotai: "moonshotai",
+    moonshot: "moonshotai",
+    minimax: "minimax",
+    mistral: "mistral",
+    mistralai: "mistral",
+    "z-ai": "zai",
+    zai: "zai",
+    "zai-org": "zai",
+    cohere: "cohere",
+    perplexity: "perplexity",
+  }),
+);
+
+const OPENROUTER = "https://openrouter.ai/docs/guides/routing/model-variants";
+const VERTEX = "https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude";
+const BEDROCK = "https://docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html";
+
+const PREFIXES: readonly Rule[] = [
+  { pattern: /^models\//, source: "https://ai.google.dev/api/models: the resource name of a model" },
+  { pattern: /^(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/([^/]+)\/models\//, source: VERTEX },
+  // A price list that tells regions apart is Amazon's own only; elsewhere the model is meant.
+  {
+    pattern: /^(?:us|eu|apac|jp|au|us-gov|global)\.(?=[a-z0-9-]+\.)/,
+    source: BEDROCK,
+    except: ["aws"],
+  },
+  {
+    pattern: /^anthropic\./,
+    source: "https://platform.claude.com/docs/en/build-with-claude/claude-in-amazon-bedrock",
+    maker: "anthropic",
+  },
+  ...Array.from(MAKERS, ([prefix, maker]): Rule => ({
+    pattern: new RegExp(`^${prefix}/`),
+    source: "https://openrouter.ai/docs/overview/models: maker/model, as most relays write it",
+    maker,
+  })),
+];
+
+const SUFFIXES: readonly Rule[] = [
+  { pattern: /:(?:free|beta)$/, source: OPENROUTER },
+  {
+    pattern: /\[1m\]$/,
+    source: "https://code.claude.com/docs/en/model-config: the window of a million tokens",
+  },
+  // Not of other makers: qwen3-…-thinking and kimi-k2-thinking are models of their own.
+  {
+    pattern: /-thinking$/,
+    when: /(?:^|[./])claude-/,
+    source: "https://docs.apiyi.com/en/models/claude-fable-5-1: relays switch thinking on by the name",
+  },
+  {
+    // A few of Bedrock's names have no second number: anthropic.claude-opus-4-6-v1.
+    pattern: /-v\d+$/,
+    when: /^(?:[a-z-]+[./])*anthropic\./,
+    source: "https://docs.aws.amazon.com/bedrock/latest/userguide/models-supported.html",
+  },
+  {
+    pattern: /-v\d+:\d+$/,
+    source: "https://docs.aws.amazon.com/bedrock/latest/userguide/models-supported.html",
+  },
+  {
+    pattern: /-latest$/,
+    source: "https://platform.claude.com/docs/en/about-claude/models/overview: an alias of the model",
+  },
+  {
+    pattern: /(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-00\d|@default)$/,
+    source: `a snapshot or a stable version costs what its model costs: ${VERTEX}, https://ai.google.dev/gemini-api/docs/models`,
+  },
+];
+
+export interface ModelNames {
+  /** The name itself first, then with as little taken off as possible: a snapshot's own price comes before its model's. */
+  readonly names: readonly string[];
+  /** Whose model the name says it is; null: it does not say. */
+  readonly maker: string | null;
+}
+
+/** Nobody uses more decorations than this: a longer chain of them is cut here. */
+const MAX_STEPS = 6;
+
+/** `provider`: in whose list the names are looked for; null: in any. */
+export function listNames(model: string, provider: string | null): ModelNames {
+  const names = new Set<string>();
+  let maker: string | null = null;
+  for (const shorter of peel(model, SUFFIXES, provider).names) {
+    const peeled = peel(shorter, PREFIXES, provider);
+    for (const name of peeled.names) names.add(name);
+    maker ??= peeled.maker;
+  }
+  return { names: [...names], maker };
+}
+
+/** The name, and what is left of it after each rule that applies, one after the other. */
+function peel(model: string, rules: readonly Rule[], provider: string | null): ModelNames {
+  const names = [model];
+  let name = model;
+  let maker: string | null = null;
+  while (names.length <= MAX_STEPS) {
+    const rule = rules.find((each) => applies(each, name, provider));
+    if (rule === undefined) break;
+    const made = rule.pattern.exec(name)?.[1] ?? "";
+    maker ??= rule.maker ?? MAKERS.get(made) ?? null;
+    name = name.replace(rule.pattern, "");
+    names.push(name);
+  }
+  return { names, maker };
+}
+
+function applies({ pattern, when, except }: Rule, name: string, provider: string | null): boolean {
+  if (provider !== null && except?.includes(provider) === true) return false;
+  if (when?.test(name) === false) return false;
+  const found = pattern.exec(name);
+  return found !== null && found[0].length < name.length;
+}
+
+/** OpenRouter's variants that cost nothing there: https://openrouter.ai/docs/guides/routing/model-variants/free */
+export function isFreeVariant(model: string, provider: string | null): boolean {
+  return provider === "openrouter" && model.endsWith(":free");
+}
+
+export const NAME_RULES: readonly Rule[] = [...PREFIXES, ...SUFFIXES];

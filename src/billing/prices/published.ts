@@ -1,0 +1,187 @@
+// What the maintained price package publishes, as entries of a price book. The package keeps prices as numbers: each
+// becomes the shortest decimal that gives that number, which is what its authors wrote.
+
+import { z } from "zod";
+
+/** Where the package's project publishes its newest data: the address that the package itself updates from. */
+export const PUBLISHED_URL =
+  "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/new_data/v2/data.json";
+
+export type Rates = Record<string, string>;
+
+export interface Period {
+  from?: string | undefined;
+  /** UTC, `01:00`. */
+  hours?: readonly [string, string];
+  weekend?: number;
+  rates: Rates;
+  tiers?: { over: number; rates: Rates }[];
+  factors?: Rates;
+}
+
+export interface Entry {
+  provider: string;
+  ids: string[];
+  periods: Period[];
+  factors: Rates;
+  /** Null: the package. */
+  source: string | null;
+}
+
+const tieredSchema = z.looseObject({
+  base: z.number().nonnegative(),
+  tiers: z.array(z.looseObject({ start: z.number().nonnegative(), price: z.number().nonnegative() })),
+});
+const priceSchema = z.record(z.string(), z.union([z.number(), tieredSchema]).optional());
+const constraintSchema = z.union([
+  z.looseObject({ start_date: z.string().regex(/^\d{4}-\d\d-\d\d/) }),
+  z.looseObject({ start_time: z.string().regex(/^\d\d:\d\d/), end_time: z.string().regex(/^\d\d:\d\d/) }),
+]);
+const modelSchema = z.looseObject({
+  id: z.string().min(1).max(200),
+  match: z.unknown(),
+  prices: z.union([
+    z.array(z.looseObject({ constraint: constraintSchema.nullish(), prices: priceSchema })),
+    priceSchema,
+  ]),
+});
+/** What the package publishes: `prices/new_data/v2/data.json` of its repository. */
+export const publishedSchema = z
+  .array(
+    z.looseObject({
+      id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+      fallback_model_providers: z.array(z.string()).nullish(),
+      models: z.array(modelSchema),
+    }),
+  )
+  .min(1);
+
+export type Published = z.infer<typeof publishedSchema>;
+type Model = z.infer<typeof modelSchema>;
+type ModelPrice = z.infer<typeof priceSchema>;
+
+const KINDS: Readonly<Record<string, string>> = {
+  input_mtok: "input",
+  output_mtok: "output",
+  cache_read_mtok: "cache_read",
+  cache_write_1h_mtok: "cache_write_1h",
+  input_audio_mtok: "input_audio",
+  input_image_mtok: "input_image",
+  input_video_mtok: "input_video",
+  cache_audio_read_mtok: "cache_read_audio",
+  cache_image_read_mtok: "cache_read_image",
+  output_audio_mtok: "output_audio",
+  output_image_mtok: "output_image",
+  output_video_mtok: "output_video",
+  web_searches_kcount: "web_search_per_1k",
+  storage_searches_kcount: "file_search_per_1k",
+};
+
+/** Only Anthropic's writes have a lifetime. */
+function kindOf(key: string, provider: string): string | undefined {
+  if (key === "cache_write_mtok") return provider === "anthropic" ? "cache_write_5m" : "cache_write";
+  return KINDS[key];
+}
+
+/** Without an exponent. */
+function writeDecimal(value: number): string {
+  const [digits = "", exponent] = String(value).split("e-");
+  if (exponent === undefined) return digits;
+  const [whole = "", fraction = ""] = digits.split(".");
+  return `0.${"0".repeat(Number(exponent) - whole.length)}${whole}${fraction}`;
+}
+
+/** OpenAI's long context begins above 272 000 tokens; the package says "from 272 000 on" for some of the models. */
+function limitOf(start: number): number {
+  return start === 271_999 ? 272_000 : start;
+}
+
+function ratesOf(price: ModelPrice, provider: string): Omit<Period, "from"> {
+  const rates: Rates = {};
+  const starts = new Set<number>();
+  for (const [key, value] of Object.entries(price)) {
+    const kind = kindOf(key, provider);
+    if (kind === undefined || value === undefined) continue;
+    rates[kind] = writeDecimal(typeof value === "number" ? value : value.base);
+    if (typeof value !== "number") for (const tier of value.tiers) starts.add(tier.start);
+  }
+  const tiers = [...starts]
+    .toSorted((a, b) => a - b)
+    .map((start) => {
+      const tier = { ...rates };
+      for (const [key, value] of Object.entries(price)) {
+        const kind = kindOf(key, provider);
+        const own =
+          typeof value === "object" ? value.tiers.findLast((each) => each.start <= start) : undefined;
+        if (kind !== undefined && own !== undefined) tier[kind] = writeDecimal(own.price);
+      }
+      return { over: limitOf(start), rates: tier };
+    });
+  return { rates, ...(tiers.length > 0 ? { tiers } : {}) };
+}
+
+function periodsOf({ prices }: Model, provider: string): Period[] {
+  if (!Array.isArray(prices)) return [ratesOf(prices, provider)];
+  return prices.map(({ constraint, prices: price }) => {
+    const period = ratesOf(price, provider);
+    if (constraint === undefined || constraint === null) return period;
+    if ("start_date" in constraint) return { from: String(constraint.start_date), ...period };
+    const { start_time: start, end_time: end } = constraint;
+    return { hours: [start.slice(0, 5), end.slice(0, 5)] as const, ...period };
+  });
+}
+
+/** Makers whose beginnings of ids have been looked through: fine-tuned models and halves of dates are left out below. */
+const REVIEWED = new Set(["anthropic", "openai", "google"]);
+
+/** Whole ids only: what the package takes for the beginning of an id is taken for an id. */
+function idsOf(model: Model): string[] {
+  const ids = [model.id, ...wordsOf(model.match)].map((id) => id.replace(/[-@]+$/, ""));
+  // Fine-tuned models have an owner in their id; halves of dates and versions are no ids.
+  return [...new Set(ids)].filter(
+    (id) => id !== "" && !/^ft:|\.ft$|^claude-.*-20\d\d$|flash-0$|thinking$/.test(id),
+  );
+}
+
+function wordsOf(match: unknown): string[] {
+  if (typeof match !== "object" || match === null) return [];
+  return Object.entries(match).flatMap(([how, what]) => {
+    if (how === "or" || how === "and") return Array.isArray(what) ? what.flatMap(wordsOf) : [];
+    return typeof what === "string" && how !== "regex" ? [what] : [];
+  });
+}
+
+/** A price that nothing in an answer's usage tells of: a fee for each request, for citations. Then no price is whole. */
+function isWhole({ prices }: Model, provider: string): boolean {
+  const all = Array.isArray(prices) ? prices.map(({ prices: price }) => price) : [prices];
+  return all.every((price) =>
+    Object.entries(price).every(([key, value]) => {
+      if (kindOf(key, provider) === undefined) return false;
+      return typeof value === "number" ? value >= 0 : true;
+    }),
+  );
+}
+
+export function readProvider({ id: provider, models }: Published[number]): Entry[] {
+  const entries = models
+    .filter((model) => isWhole(model, provider))
+    .map((model): Entry => ({
+      provider,
+      ids: REVIEWED.has(provider) ? idsOf(model) : [...new Set([model.id, ...idsOf(model)])],
+      periods: periodsOf(model, provider),
+      factors: {},
+      source: null,
+    }));
+  return REVIEWED.has(provider) ? entries : withoutTwins(entries);
+}
+
+/** An id that two models of a provider share is only the one's whose own id it is. */
+function withoutTwins(entries: readonly Entry[]): Entry[] {
+  const owners = new Map<string, number>();
+  for (const { ids } of entries) for (const id of ids) owners.set(id, (owners.get(id) ?? 0) + 1);
+  const own = new Set(entries.map(({ ids }) => ids[0]));
+  return entries.map((entry) => ({
+    ...entry,
+    ids: entry.ids.filter((id, index) => owners.get(id) === 1 || (index === 0 && own.has(id))),
+  }));
+}

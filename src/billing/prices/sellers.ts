@@ -1,0 +1,147 @@
+// Whose prices a channel pays: what its address, or its config, says of that.
+
+import type { Channel } from "../../config/catalog.ts";
+import type { Platform } from "../../config/schema.ts";
+
+export interface Seller {
+  /** As the price book names it; null: the address is no provider's, a relay or a proxy of somebody's own. */
+  readonly provider: string | null;
+  /** At an unknown address: the makers whose models the platform is for, and in whose lists a name is looked for first. */
+  readonly makers: readonly string[];
+  readonly free: boolean;
+  /** Of an OpenAI address that processes in one region, which costs more: `eu`. */
+  readonly region: string | null;
+}
+
+/** No channel is known: by the model's name alone. */
+export const ANY_SELLER: Seller = {
+  provider: null,
+  makers: ["anthropic", "openai", "google"],
+  free: false,
+  region: null,
+};
+
+const MAKERS_OF: Readonly<Record<Platform, readonly string[]>> = {
+  messages: ["anthropic"],
+  responses: ["openai"],
+  content: ["google"],
+  relay: ["anthropic", "google"],
+};
+
+/** Those who make models and sell them under one list of prices: where a name is looked for that says nothing of a seller.
+ *  Not zhipuai: it sells the same models as zai, at prices of another market. */
+export const ALL_MAKERS: readonly string[] = [
+  "anthropic",
+  "openai",
+  "google",
+  "deepseek",
+  "moonshotai",
+  "zai",
+  "minimax",
+  "x-ai",
+  "mistral",
+  "cohere",
+  "perplexity",
+  "voyageai",
+  "arcee",
+];
+
+/**
+ * Host (`*` is one or more labels, or a part of one) and path → provider. The same as the address patterns of the
+ * price package, which a test holds it against, but of whole hosts: api.anthropic.com.example is nobody we know.
+ */
+const ADDRESSES: ReadonlyArray<readonly [host: string, provider: string, path?: string]> = [
+  ["api.anthropic.com", "anthropic"],
+  ["api.openai.com", "openai"],
+  ["*.api.openai.com", "openai"],
+  ["generativelanguage.googleapis.com", "google"],
+  ["*googleapis.com", "google"],
+  ["api.arcee.ai", "arcee"],
+  ["api.avian.io", "avian"],
+  ["bedrock-runtime.*.amazonaws.com", "aws"],
+  ["*.openai.azure.com", "azure"],
+  ["*.azure-api.net", "azure"],
+  ["*.cognitiveservices.azure.com", "azure"],
+  ["*.services.ai.azure.com", "azure"],
+  ["inference.baseten.co", "baseten"],
+  ["api.cerebras.ai", "cerebras"],
+  ["api.cloudflare.com", "cloudflare", "/client/v4/accounts/"],
+  ["api.cohere.ai", "cohere"],
+  ["api.cohere.com", "cohere"],
+  ["api.cursor.com", "cursor"],
+  ["api.deepseek.com", "deepseek"],
+  ["api.doubleword.ai", "doubleword"],
+  ["api.fireworks.ai", "fireworks"],
+  ["api.githubcopilot.com", "github-copilot"],
+  ["api.groq.com", "groq"],
+  ["router.huggingface.co", "huggingface_cerebras", "/cerebras"],
+  ["router.huggingface.co", "huggingface_fireworks-ai", "/fireworks-ai"],
+  ["router.huggingface.co", "huggingface_groq", "/groq"],
+  ["router.huggingface.co", "huggingface_hyperbolic", "/hyperbolic"],
+  ["router.huggingface.co", "huggingface_nebius", "/nebius"],
+  ["router.huggingface.co", "huggingface_novita", "/novita"],
+  ["router.huggingface.co", "huggingface_nscale", "/nscale"],
+  ["router.huggingface.co", "huggingface_ovhcloud", "/ovhcloud"],
+  ["router.huggingface.co", "huggingface_publicai", "/publicai"],
+  ["router.huggingface.co", "huggingface_sambanova", "/sambanova"],
+  ["router.huggingface.co", "huggingface_together", "/together"],
+  ["api.minimax.io", "minimax"],
+  ["api.minimax.com", "minimax"],
+  ["api.minimaxi.com", "minimax"],
+  ["api.mistral.ai", "mistral"],
+  ["*.modal.run", "modal"],
+  ["*.modal.direct", "modal"],
+  ["api.moonshot.ai", "moonshotai"],
+  ["api.moonshot.cn", "moonshotai"],
+  ["api.novita.ai", "novita"],
+  ["openrouter.ai", "openrouter"],
+  ["api.openrouter.ai", "openrouter"],
+  ["oai.endpoints.kepler.ai.cloud.ovh.net", "ovhcloud"],
+  ["api.perplexity.ai", "perplexity"],
+  ["api.quicksilverpro.io", "quicksilverpro"],
+  ["api.together.xyz", "together"],
+  ["api.typesafe.ai", "typesafe"],
+  ["api.voyageai.com", "voyageai"],
+  ["api.x.ai", "x-ai"],
+  ["api.z.ai", "zai"],
+  ["open.bigmodel.cn", "zhipuai"],
+];
+
+/** The providers whose addresses are known. */
+export const KNOWN_PROVIDERS: readonly string[] = [...new Set(ADDRESSES.map(([, provider]) => provider))];
+
+export function findProvider({ hostname, pathname }: URL): string | null {
+  const host = hostname.toLowerCase();
+  const found = ADDRESSES.find(
+    ([pattern, , path]) => matchesHost(pattern, host) && (path === undefined || pathname.startsWith(path)),
+  );
+  return found?.[1] ?? null;
+}
+
+/** `*.example.com`: any subdomain; `*example.com`: the domain, too; `a.*.example.com`: any labels between. */
+function matchesHost(pattern: string, host: string): boolean {
+  const star = pattern.indexOf("*");
+  if (star < 0) return host === pattern;
+  const [head, tail] = [pattern.slice(0, star), pattern.slice(star + 1)];
+  if (star === 0 && !tail.startsWith(".")) return host === tail || host.endsWith(`.${tail}`);
+  return host.length > head.length + tail.length && host.startsWith(head) && host.endsWith(tail);
+}
+
+/** https://developers.openai.com/api/docs/guides/data-residency: the host chooses where a request is processed. */
+const REGIONAL = /^(us|eu|au|in|jp)\.api\.openai\.com$/;
+
+const sellers = new WeakMap<Channel, Seller>();
+
+export function sellerOf(channel: Channel): Seller {
+  const known = sellers.get(channel);
+  if (known !== undefined) return known;
+  const { platform, baseUrl, priceProvider, free } = channel;
+  const seller: Seller = {
+    provider: priceProvider ?? findProvider(baseUrl),
+    makers: MAKERS_OF[platform],
+    free: free === true,
+    region: REGIONAL.exec(baseUrl.hostname.toLowerCase())?.[1] ?? null,
+  };
+  sellers.set(channel, seller);
+  return seller;
+}

@@ -1,0 +1,133 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { ANY_SELLER, findPrice, loadPriceBook } from "../../src/billing/prices.ts";
+import { listNames, NAME_RULES } from "../../src/billing/prices/names.ts";
+
+const book = loadPriceBook();
+const AT = new Date("2026-11-20T12:00:00Z");
+const inputOf = (model: string, provider: string | null = null) =>
+  findPrice({ book, overrides: new Map(), seller: { ...ANY_SELLER, provider } }, model, AT)?.rates["input"] ??
+  null;
+
+describe("names of the same model", () => {
+  test.each([
+    ["models/gemini-2.5-pro", "1.25"],
+    ["publishers/google/models/gemini-2.5-pro", "1.25"],
+    ["projects/p/locations/global/publishers/anthropic/models/claude-opus-5@20260601", "5"],
+    ["us.anthropic.claude-opus-5", "5"],
+    ["eu.anthropic.claude-opus-5", "5"],
+    ["global.anthropic.claude-opus-5", "5"],
+    ["anthropic.claude-sonnet-4-5-20250929-v1:0", "3"],
+    ["us.anthropic.claude-opus-4-6-v1", "5"],
+    ["anthropic.claude-3-5-sonnet-20241022-v2:0", "3"],
+    ["anthropic/claude-haiku-5.5", "0.1"],
+    ["anthropic/claude-fable-5.2", "8"],
+    ["gpt-6-2-sol", "2"],
+    ["anthropic/claude-sonnet-4-5", "3"],
+    ["anthropic/claude-sonnet-4.5", "3"],
+    ["openai/gpt-5", "1.25"],
+    ["google/gemini-2.5-pro", "1.25"],
+    ["x-ai/grok-4", "3"],
+    ["z-ai/glm-5.2", "1.4"],
+    ["moonshotai/kimi-k3", "3"],
+    ["claude-sonnet-4-5-20250929", "3"],
+    ["claude-sonnet-4-5@20250929", "3"],
+    ["claude-opus-5@default", "5"],
+    ["gpt-5.4-2025-04-14", "2.5"],
+    ["gemini-2.0-flash-001", "0.1"],
+    ["claude-sonnet-4-5[1m]", "3"],
+    ["claude-sonnet-4-5-latest", "3"],
+    ["claude-fable-5-1-thinking", "10"],
+    ["anthropic/claude-fable-5-1-thinking", "10"],
+    ["openai/gpt-5:free", "1.25"],
+    ["anthropic/claude-sonnet-4.5:beta", "3"],
+    ["anthropic/claude-sonnet-4-5-20250929[1m]:beta", "3"],
+  ])("%s costs $%s", (model, input) => {
+    expect(inputOf(model)).toBe(input);
+  });
+
+  test("a snapshot's own price comes before its model's, behind a prefix, too", () => {
+    expect([inputOf("openai/gpt-4o-2024-05-13"), inputOf("openai/gpt-4o")]).toEqual(["5", "2.5"]);
+  });
+
+  test.each([
+    "claude-opus-4-50",
+    "claude-opus-5-thinking-extra",
+    "gpt-5-thinking",
+    "qwen3-235b-a22b-thinking",
+    "gemini-flash-latest",
+    "anthropic-claude-opus-5",
+    "xanthropic/claude-opus-5",
+    "us.claude-opus-5",
+    "claude-opus-5:online",
+    "claude-opus-5[2m]",
+    "claude-opus-5@2025",
+    "claude-opus-5-v1",
+    "models/",
+    "anthropic/",
+    ":free",
+    "-latest",
+    "constructor",
+    "openai/__proto__",
+    "",
+  ])("%p is no name of a model that is known", (model) => {
+    expect(inputOf(model)).toBeNull();
+  });
+
+  test("a name is never taken off whole", () => {
+    for (const name of ["models/", "anthropic/", ":free", "-latest", "[1m]"])
+      expect(listNames(name, null).names).toEqual([name]);
+  });
+
+  test("every rule says where it is from", () => {
+    expect(NAME_RULES.length).toBeGreaterThan(20);
+    for (const { source } of NAME_RULES) expect(source).toMatch(/https:\/\/[a-z]/);
+  });
+});
+
+const ids = ["anthropic", "openai", "google"].flatMap((maker) =>
+  book.listModels(maker).flatMap((model) => model.ids.map((id) => ({ maker, id }))),
+);
+const prefix = fc.constantFrom("", "models/", "publishers/x/models/", "us.", "eu.", "global.");
+const suffix = fc.array(
+  fc.constantFrom("[1m]", ":free", ":beta", "-latest", "@20250929", "-2026-01-31", "-v1:0"),
+  {
+    maxLength: 2,
+  },
+);
+
+test("decorations of a name never change what it costs", () => {
+  fc.assert(
+    fc.property(fc.constantFrom(...ids), prefix, suffix, ({ maker, id }, before, after) => {
+      // A region is a prefix of Bedrock's names only, which have their maker before a point.
+      const named = before.endsWith(".") ? `${before}${maker}.${id}` : `${before}${id}`;
+      if (before.endsWith(".") && maker !== "anthropic") return;
+      expect([named, inputOf(`${named}${after.join("")}`)]).toEqual([named, inputOf(id)]);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("nothing but whole decorations is taken off: any other ending or beginning is another model", () => {
+  const letters = fc.stringMatching(/^[a-z]{1,6}$/);
+  fc.assert(
+    fc.property(fc.constantFrom(...ids), letters, ({ id }, more) => {
+      for (const name of [`${id}${more}`, `${more}${id}`, `${id}.${more}`, `${id}/${more}`])
+        if (!ids.some((known) => known.id === name)) expect([name, inputOf(name)]).toEqual([name, null]);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("names are few, end, and begin with the name itself, whatever the name", () => {
+  fc.assert(
+    fc.property(fc.string({ maxLength: 300 }), (model) => {
+      const { names } = listNames(model, null);
+      expect(names[0]).toBe(model);
+      expect(names.length).toBeLessThanOrEqual(49);
+      for (const name of names) expect(model).toContain(name);
+    }),
+  );
+  const long = listNames(`${"models/".repeat(500)}x${":free".repeat(500)}`, null);
+  expect(long.names.length).toBeLessThanOrEqual(49);
+});

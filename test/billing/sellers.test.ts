@@ -1,0 +1,179 @@
+import { findProvider as packageProvider } from "@pydantic/genai-prices";
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { ANY_SELLER, findPrice, loadPriceBook, type Seller } from "../../src/billing/prices.ts";
+import { openBook } from "../../src/billing/prices/book.ts";
+import { findProvider, KNOWN_PROVIDERS, sellerOf } from "../../src/billing/prices/sellers.ts";
+import { checkConfigText } from "../../src/config/file.ts";
+
+const book = loadPriceBook();
+const AT = new Date("2026-11-20T12:00:00Z");
+
+function priceOf(model: string, seller: Partial<Seller>, at = AT) {
+  return findPrice({ book, overrides: new Map(), seller: { ...ANY_SELLER, ...seller } }, model, at);
+}
+
+describe("an address tells whose prices are paid", () => {
+  test.each([
+    ["https://api.anthropic.com", "anthropic"],
+    ["https://api.anthropic.com/v1", "anthropic"],
+    ["https://API.OPENAI.COM/v1", "openai"],
+    ["https://eu.api.openai.com/v1", "openai"],
+    ["https://generativelanguage.googleapis.com", "google"],
+    ["https://us-east5-aiplatform.googleapis.com/v1", "google"],
+    ["https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1", "aws"],
+    ["https://mine.openai.azure.com", "azure"],
+    ["https://api.deepseek.com/anthropic", "deepseek"],
+    ["https://api.moonshot.ai/v1", "moonshotai"],
+    ["https://api.moonshot.cn/v1", "moonshotai"],
+    ["https://api.z.ai/api/anthropic", "zai"],
+    ["https://api.minimax.io/anthropic", "minimax"],
+    ["https://api.x.ai/v1", "x-ai"],
+    ["https://api.mistral.ai/v1", "mistral"],
+    ["https://openrouter.ai/api/v1", "openrouter"],
+    ["https://api.groq.com/openai/v1", "groq"],
+    ["https://api.cerebras.ai/v1", "cerebras"],
+    ["https://router.huggingface.co/nebius/v1", "huggingface_nebius"],
+  ])("%s: %s", (url, provider) => {
+    expect(findProvider(new URL(url))).toBe(provider);
+  });
+
+  test.each([
+    "https://api.anthropic.com.example",
+    "https://notapi.anthropic.com",
+    "https://api.openai.com@relay.example",
+    "https://relay.example/api.openai.com",
+    "https://fakegoogleapis.com",
+    "https://bedrock-runtime.example.com",
+    "http://127.0.0.1:11434",
+  ])("%s is nobody's that is known", (url) => {
+    expect(findProvider(new URL(url))).toBeNull();
+  });
+
+  test("every provider of the price package is known, under an address that the package knows, too", () => {
+    const text = readFileSync(new URL(import.meta.resolve("@pydantic/genai-prices")), "utf8");
+    const ids = [...text.matchAll(/^ {4}id: "([^"]+)",?$/gm)].flatMap(([, id]) => id ?? []);
+    expect(ids.length).toBeGreaterThan(40);
+    expect([...KNOWN_PROVIDERS].toSorted()).toEqual([...new Set(ids)].toSorted());
+    // What stands in the package as a pattern, made an address by hand where it is one.
+    for (const id of ids) {
+      const pattern = packageProvider({ providerId: id })?.api_pattern ?? "";
+      const address = pattern.replace(/\((?:\?:)?\/\|\$\)$/, "").replaceAll("\\", "");
+      if (!/^https:\/\/[a-z0-9./-]+[a-z]$/.test(address)) continue;
+      expect([address, findProvider(new URL(address))]).toEqual([address, id]);
+    }
+  });
+});
+
+describe("a channel", () => {
+  const sellerFor = (setting: string, platform = "messages") => {
+    const text = `channels: { a: { platform: ${platform}, credential: x, ${setting} } }`;
+    const channel = checkConfigText(text, "/nowhere/gateway.yaml", {}).catalog.channels.get("a");
+    if (channel === undefined) throw new Error("no channel");
+    return sellerOf(channel);
+  };
+
+  test("pays the prices of its address, of the provider that it names, or none", () => {
+    expect(sellerFor("base_url: https://api.anthropic.com")).toEqual({
+      provider: "anthropic",
+      makers: ["anthropic"],
+      free: false,
+      region: null,
+    });
+    expect(sellerFor("base_url: https://relay.example, price_provider: openrouter")).toMatchObject({
+      provider: "openrouter",
+    });
+    expect(sellerFor("base_url: http://localhost:11434, free: true")).toMatchObject({
+      provider: null,
+      free: true,
+    });
+    expect(sellerFor("base_url: https://eu.api.openai.com/v1", "responses")).toMatchObject({
+      provider: "openai",
+      region: "eu",
+    });
+  });
+});
+
+describe("the same name has the price of who sells it", () => {
+  test.each([
+    ["deepseek-v4-pro", { provider: "fireworks" }, "1.74", "book 2026-11-21 fireworks"],
+    ["deepseek-v4-pro", { provider: "quicksilverpro" }, "0.435", "book 2026-11-21 quicksilverpro"],
+    ["deepseek-v4-pro", { provider: "deepseek" }, "0.66", "book 2026-11-21 deepseek"],
+    ["deepseek-v4-pro", { provider: null }, "0.66", "book 2026-11-21 deepseek (by name)"],
+    ["kimi-k3", { provider: "moonshotai" }, "3", "book 2026-11-21 moonshotai"],
+    ["anthropic/claude-sonnet-4.5", { provider: "openrouter" }, "3", "book 2026-11-21 openrouter"],
+    ["gpt-5", { provider: "azure" }, "1.25", "book 2026-11-21 openai"],
+    ["claude-sonnet-4-5@20250929", { provider: "google" }, "3", "book 2026-11-21 anthropic"],
+    ["us.anthropic.claude-sonnet-4-5-20250929-v1:0", { provider: "aws" }, "3.3", "book 2026-11-21 aws"],
+    ["global.anthropic.claude-sonnet-4-5-20250929-v1:0", { provider: "aws" }, "3", "book 2026-11-21 aws"],
+    [
+      "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+      { provider: null },
+      "3",
+      "book 2026-11-21 anthropic (by name)",
+    ],
+    ["qwen/qwq-32b:free", { provider: "openrouter" }, "0", "book 2026-11-21 openrouter"],
+  ])("%s at %j: %s", (model, seller, input, source) => {
+    const price = priceOf(model, seller);
+    expect([price?.rates["input"], price?.source]).toEqual([input, source]);
+  });
+
+  test.each([
+    ["gpt-5", "anthropic"],
+    ["claude-sonnet-4-5", "openai"],
+    ["claude-sonnet-4-5", "deepseek"],
+    ["gpt-5", "nobody"],
+    ["gpt-5", "constructor"],
+  ])("%s has none at %s, though others sell it", (model, provider) => {
+    expect(priceOf(model, { provider })).toBeNull();
+  });
+
+  test("at an unknown address a name that says its maker pays that maker's price only", () => {
+    expect(priceOf("openai/gpt-5", {})?.source).toContain("openai (by name)");
+    expect(priceOf("anthropic/gpt-5", {})).toBeNull();
+    expect(priceOf("qwen/gpt-5", {})).toBeNull();
+  });
+
+  test("at an unknown address a name that two makers have is nobody's", () => {
+    const line = (provider: string, id: string) =>
+      JSON.stringify({ provider, ids: [id], periods: [{ rates: { input: "1" } }] });
+    const twoMakers = openBook(
+      [
+        JSON.stringify({
+          date: "2026-01-01",
+          source: "test",
+          providers: { deepseek: [], mistral: [], openai: [] },
+        }),
+        line("deepseek", "twin"),
+        line("deepseek", "own"),
+        line("mistral", "twin"),
+        line("openai", "both"),
+        line("mistral", "both"),
+      ].join("\n"),
+    );
+    const find = (model: string, makers: readonly string[]) => {
+      const seller = { ...ANY_SELLER, makers };
+      return findPrice({ book: twoMakers, overrides: new Map(), seller }, model, AT)?.source ?? null;
+    };
+    expect(find("twin", ["openai"])).toBeNull();
+    expect(find("own", ["openai"])).toBe("book 2026-01-01 deepseek (by name)");
+    // The platform's own maker comes first.
+    expect(find("both", ["openai"])).toBe("book 2026-01-01 openai (by name)");
+  });
+
+  test("changes by the hour and at weekends, where it does", () => {
+    const at = (time: string) =>
+      priceOf("deepseek-v4-pro", { provider: "deepseek" }, new Date(time))?.rates["input"];
+    expect(at("2026-08-16T02:00:00Z")).toBe("0.435");
+    // A Friday.
+    expect(at("2026-11-20T00:59:59Z")).toBe("0.66");
+    expect(at("2026-11-20T01:00:00Z")).toBe("1.32");
+    expect(at("2026-11-20T03:59:59Z")).toBe("1.32");
+    expect(at("2026-11-20T04:00:00Z")).toBe("0.66");
+    expect(at("2026-11-20T09:59:59Z")).toBe("1.32");
+    // Saturday begins in Beijing at 16:00 UTC of Friday, and Monday at 16:00 of Sunday.
+    expect(at("2026-11-21T02:00:00Z")).toBe("0.66");
+    expect(at("2026-11-22T02:00:00Z")).toBe("0.66");
+    expect(at("2026-11-23T02:00:00Z")).toBe("1.32");
+  });
+});

@@ -1,0 +1,209 @@
+// Usage that is newer than the recordings: caches kept for half a day, containers, refusals, calls of a loop.
+
+import { describe, expect, test } from "bun:test";
+import { assess } from "../../../src/billing/assess.ts";
+import { computeCharge } from "../../../src/billing/charge.ts";
+import { loadPriceBook } from "../../../src/billing/prices.ts";
+import type { Meter, Reading } from "../../../src/billing/usage.ts";
+import { openContentMeter } from "../../../src/dialects/meters/content.ts";
+import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
+import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
+
+function readJson(open: (contentType: string) => Meter, body: unknown): Reading {
+  const meter = open("application/json");
+  meter.see(new TextEncoder().encode(JSON.stringify(body)));
+  return meter.read();
+}
+
+function readEvents(open: (contentType: string) => Meter, ...list: readonly unknown[]): Reading {
+  const meter = open("text/event-stream");
+  for (const event of list) meter.see(new TextEncoder().encode(`data: ${JSON.stringify(event)}\n\n`));
+  return meter.read();
+}
+
+function billOf(reading: Reading, model: string) {
+  const { parts, basis, suspect, unbilled } = assess({
+    outcome: "complete",
+    status: 200,
+    reading,
+    streamed: false,
+    estimatedInput: 0,
+  });
+  const charge = computeCharge({
+    parts,
+    tariff: reading.tariff,
+    model: reading.model,
+    requested: model,
+    book: loadPriceBook(),
+    overrides: new Map(),
+    at: new Date("2026-11-20T12:00:00Z"),
+    multiplier: "1",
+    unbilled,
+  });
+  return { basis, suspect, ...charge };
+}
+
+describe("responses", () => {
+  const usage = (written: number, details?: unknown) => ({
+    input_tokens: 10_000,
+    input_tokens_details: {
+      cached_tokens: 0,
+      cache_write_tokens: written,
+      ...(details === undefined ? {} : { cache_write_tokens_details: details }),
+    },
+    output_tokens: 10,
+  });
+  const answer = (more: object) => ({
+    object: "response",
+    status: "completed",
+    model: "gpt-6.2-sol",
+    ...more,
+  });
+
+  test("tell which cache writes are kept for twelve hours, and those pay their own price", () => {
+    const told = readJson(
+      openResponsesMeter,
+      answer({ usage: usage(4000, { ttl_12h_tokens: 3000, ttl_30m_tokens: 1000 }) }),
+    );
+    expect(told.parts[0]?.usage).toEqual({
+      input: 6000,
+      cache_write: 1000,
+      cache_write_12h: 3000,
+      output: 10,
+    });
+    expect(billOf(told, "gpt-6.2-sol")).toMatchObject({
+      official: "0.0296",
+      prices: { cache_write: "2.5", cache_write_12h: "5" },
+    });
+  });
+
+  test.each([undefined, null, {}, { ttl_12h_tokens: "3000" }, { ttl_12h_tokens: 0 }])(
+    "with no word of twelve hours (%j) write for half an hour",
+    (details) => {
+      const told = readJson(openResponsesMeter, answer({ usage: usage(4000, details) }));
+      expect(told.parts[0]?.usage).toEqual({ input: 6000, cache_write: 4000, output: 10 });
+    },
+  );
+
+  test("never count more tokens than were written", () => {
+    const told = readJson(openResponsesMeter, answer({ usage: usage(100, { ttl_12h_tokens: 9000 }) }));
+    expect(told.parts[0]?.usage).toEqual({ input: 9900, cache_write_12h: 100, output: 10 });
+  });
+
+  test("count each container of the hosted shell once, and none of the client's own shell", () => {
+    const shell = (id: string, environment: unknown) => ({ id, type: "shell_call", environment });
+    const hosted = (container_id: string) => ({ type: "container_reference", container_id });
+    const output = [
+      shell("a", hosted("cntr_1")),
+      shell("b", hosted("cntr_1")),
+      shell("c", hosted("cntr_2")),
+      shell("d", { type: "local" }),
+      shell("e", null),
+    ];
+    const told = readJson(openResponsesMeter, answer({ usage: usage(0), output }));
+    expect(told.parts[0]?.usage).toMatchObject({ hosted_shell: 2 });
+    const done = output.map((item, output_index) => ({
+      type: "response.output_item.done",
+      item,
+      output_index,
+    }));
+    const end = { type: "response.completed", response: answer({ usage: usage(0), output }) };
+    expect(readEvents(openResponsesMeter, ...done, end).parts[0]?.usage).toMatchObject({ hosted_shell: 2 });
+    // Its minutes are not told: no price, and never silently none.
+    expect(billOf(told, "gpt-6.2-sol")).toMatchObject({
+      official: null,
+      unpricedUsage: { hosted_shell: 2 },
+      atLeast: "0.0201",
+    });
+  });
+});
+
+describe("messages", () => {
+  const refused = (category: string | null, content: readonly unknown[] = []) => ({
+    type: "message",
+    model: "claude-opus-5",
+    content,
+    stop_reason: "refusal",
+    stop_details: category === null ? null : { type: "refusal", category },
+    usage: { input_tokens: 1000, output_tokens: 1 },
+  });
+  const streamed = (category: string, ...between: readonly unknown[]) =>
+    readEvents(
+      openMessagesMeter,
+      {
+        type: "message_start",
+        message: { model: "claude-opus-5", usage: { input_tokens: 1000, output_tokens: 1 } },
+      },
+      ...between,
+      {
+        type: "message_delta",
+        delta: { stop_reason: "refusal", stop_details: { category } },
+        usage: { output_tokens: 0 },
+      },
+      { type: "message_stop" },
+    );
+
+  test("refused for cyber before any output cost nothing", () => {
+    for (const reading of [readJson(openMessagesMeter, refused("cyber")), streamed("cyber")])
+      expect(billOf(reading, "claude-opus-5")).toMatchObject({
+        basis: "exact",
+        official: "0",
+        priceSource: "unbilled refusal",
+        usage: { input: 1000 },
+        suspect: null,
+      });
+  });
+
+  test("refused for another reason cost what is reported, and are for a person to look at", () => {
+    for (const category of ["bio", null])
+      expect(billOf(readJson(openMessagesMeter, refused(category)), "claude-opus-5")).toMatchObject({
+        official: "0.005025",
+        suspect: expect.stringContaining("refused before any output"),
+      });
+  });
+
+  test("refused after some output cost what was used", () => {
+    const block = { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } };
+    const text = { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "So" } };
+    for (const reading of [
+      readJson(openMessagesMeter, refused("cyber", [{ type: "text", text: "So" }])),
+      streamed("cyber", block, text),
+    ])
+      expect(billOf(reading, "claude-opus-5")).toMatchObject({ suspect: null, usage: { input: 1000 } });
+  });
+
+  test("tell the calls of a loop apart where these add up to the whole", () => {
+    const call = (input: number, output: number) => ({
+      type: "message",
+      input_tokens: input,
+      output_tokens: output,
+      cache_read_input_tokens: 0,
+    });
+    const looped = (input_tokens: number, iterations: readonly unknown[]) =>
+      readJson(openMessagesMeter, {
+        type: "message",
+        model: "claude-haiku-5-5",
+        content: [{ type: "text", text: "x" }],
+        stop_reason: "end_turn",
+        usage: { input_tokens, output_tokens: 60, server_tool_use: { web_search_requests: 2 }, iterations },
+      });
+    const three = [call(40_000, 10), call(41_000, 20), call(42_000, 30)];
+    const told = looped(123_000, three);
+    expect(told.parts).toMatchObject([{ usage: { input: 123_000, output: 60, web_search: 2 } }]);
+    expect(told.parts[0]?.calls?.map(({ input }) => input)).toEqual([40_000, 41_000, 42_000]);
+    // 123,000 × 0.1 + 60 × 0.5 per million, and two searches: no call was of more than 100,000.
+    const charged = billOf(told, "claude-haiku-5-5");
+    expect(charged.official).toBe("0.03233");
+    expect(charged.usage).toMatchObject({ input: 123_000, output: 60, web_search: 2 });
+    expect(looped(124_000, three).parts[0]?.calls).toBeUndefined();
+    expect(looped(40_000, [call(40_000, 60)]).parts[0]?.calls).toBeUndefined();
+  });
+});
+
+test("embeddings of Gemini that report their tokens are charged for them", () => {
+  const told = readJson(openContentMeter, {
+    embedding: { values: [0.25] },
+    usageMetadata: { promptTokenCount: 2000, promptTokenDetails: [{ modality: "TEXT", tokenCount: 2000 }] },
+  });
+  expect(billOf(told, "gemini-embedding-001")).toMatchObject({ basis: "exact", official: "0.0003" });
+});

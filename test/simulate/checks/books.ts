@@ -1,0 +1,302 @@
+// The ledger against what really happened: every request that may have reached an upstream
+// has exactly one line, the chain is whole, every amount can be computed again.
+
+import { createHash } from "node:crypto";
+import { modelOf, numberOf } from "../clients/requests.ts";
+import type { Send } from "../clients/client.ts";
+import type { World, Written } from "../run.ts";
+import type { Counts } from "../upstreams/answers.ts";
+import type { Arrival } from "../upstreams/upstream.ts";
+import { HOME, LEDGER } from "../world/config.ts";
+
+interface Line {
+  readonly id: string;
+  readonly time: string;
+  readonly key: string;
+  readonly model: string;
+  readonly outcome: string;
+  readonly basis: string;
+  readonly status: number | null;
+  readonly usage: Readonly<Record<string, number>>;
+  readonly prices: Readonly<Record<string, string>> | null;
+  readonly official_usd: string | null;
+  readonly charge_usd: string | null;
+  readonly multiplier: string;
+  readonly parts?: unknown;
+  readonly attempts: ReadonlyArray<{ channel: string; status?: number; error?: string }>;
+  readonly prev: string;
+  readonly corrects?: string;
+}
+
+export function checkBooks(world: World): void {
+  const texts = readLedger(world);
+  if (texts === null) return;
+  const moved = world.disk.list(HOME).filter((name) => name.endsWith(".bak"));
+  const elsewhere = moved.flatMap(
+    (name) => world.disk.find(`${HOME}/${name}`)?.content.toString().split("\n").filter(isObject) ?? [],
+  );
+  const lines = [...elsewhere, ...texts].map(parseLine);
+  checkChain(world, texts);
+  checkVerify(world);
+  checkOnce(world, lines);
+  checkAmounts(world, lines);
+  checkRequests(world, lines);
+  checkDurable(world, lines);
+}
+
+/** The growing file last, before it those that were rotated out of it. */
+function readLedger(world: World): string[] | null {
+  const rotated = world.disk.list(HOME).filter((name) => /^ledger-\d{4}-\d{2}(?:\.\d+)?\.jsonl$/.test(name));
+  const order = (name: string): string => {
+    const [, month = "", number = "1"] = /^ledger-(\d{4}-\d{2})(?:\.(\d+))?/.exec(name) ?? [];
+    return `${month} ${number.padStart(9, "0")}`;
+  };
+  rotated.sort((a, b) => (order(a) < order(b) ? -1 : 1));
+  const texts: string[] = [];
+  for (const path of [...rotated.map((name) => `${HOME}/${name}`), LEDGER]) {
+    const content = world.disk.find(path)?.content.toString() ?? "";
+    if (content !== "" && !content.endsWith("\n")) {
+      world.accuse(
+        "torn line",
+        `${path} does not end with a whole line: ${JSON.stringify(content.slice(-120))}`,
+      );
+      return null;
+    }
+    texts.push(...content.split("\n").slice(0, -1));
+  }
+  const torn = texts.find((text) => !isObject(text));
+  if (torn === undefined) return texts;
+  world.accuse("torn line", `A line of the ledger is no line: ${JSON.stringify(torn.slice(0, 200))}`);
+  return null;
+}
+
+function parseLine(text: string): Line {
+  // A line that is none of ours is found by its missing fields.
+  const line: Line = JSON.parse(text);
+  return line;
+}
+
+function isObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null;
+  } catch {
+    return false;
+  }
+}
+
+function checkChain(world: World, texts: readonly string[]): void {
+  let prev: string | null = null;
+  // Where somebody took a file away, a link is missing.
+  let gaps = world.removed.length;
+  for (const text of texts) {
+    const line = parseLine(text);
+    if (line.prev !== (prev ?? "0".repeat(64)) && gaps-- <= 0) {
+      world.accuse("chain", `The line ${line.id} does not follow the one before it.`);
+      return;
+    }
+    prev = createHash("sha256").update(text).digest("hex");
+  }
+}
+
+function checkVerify(world: World): void {
+  if (world.program === null || world.removed.length > 0) return;
+  const findings = world.program.verify(LEDGER);
+  const lost = world.deaths.some(({ how }) => how === "without power") && world.plan.sync !== "always";
+  const bad = findings.filter((finding) => !(lost && finding.includes("end")));
+  if (bad.length > 0) world.accuse("verify", `\`gateway ledger verify\` finds: ${bad.join("; ")}`);
+}
+
+function checkOnce(world: World, lines: readonly Line[]): void {
+  for (const [id, own] of Map.groupBy(lines, (line) => line.id)) {
+    // The next start cannot know of a line that is in a file that somebody has taken away.
+    const isTakenAway = world.removed.length > 0 && own.some(({ outcome }) => outcome === "interrupted");
+    if (own.length > 1 && !isTakenAway)
+      world.accuse("one line", `The request ${id} (${own[0]?.model}) has ${own.length} lines.`);
+  }
+}
+
+/** By its own arithmetic: 10^-12 of a dollar, rounded once, half away from zero. */
+function checkAmounts(world: World, lines: readonly Line[]): void {
+  for (const line of lines) {
+    const { usage, prices, official_usd: official, charge_usd: charge, multiplier, basis } = line;
+    if (official === null || prices === null || line.parts !== undefined) continue;
+    let sum = 0n;
+    for (const [kind, count] of Object.entries(usage)) {
+      if (kind === "reasoning") continue;
+      sum += BigInt(count) * scaled(prices[kind] ?? "0", 12);
+    }
+    // Prices are for a million tokens: `sum` has 12 decimals more than a millionth of it.
+    const whole = round(sum, 6);
+    if (scaled(official, 12) !== whole)
+      world.accuse(
+        "amounts",
+        `The official amount of ${line.model} is ${official}, but its usage and prices make ${show(whole)}.`,
+      );
+    const product = round(sum * scaled(multiplier, 12), 18);
+    if (charge === null || scaled(charge, 12) !== product)
+      world.accuse(
+        "amounts",
+        `The charge of ${line.model} (${basis}) is ${charge}, but should be ${show(product)}.`,
+      );
+  }
+}
+
+function scaled(text: string, decimals: number): bigint {
+  const [whole = "0", fraction = ""] = text.split(".");
+  return BigInt(whole + fraction.padEnd(decimals, "0").slice(0, decimals));
+}
+
+function round(value: bigint, digits: number): bigint {
+  const unit = 10n ** BigInt(digits);
+  return (value + unit / 2n) / unit;
+}
+
+function show(pico: bigint): string {
+  const text = pico.toString().padStart(13, "0");
+  return `${text.slice(0, -12)}.${text.slice(-12)}`;
+}
+
+/** An answer with a status that costs nothing, and that the gateway got. */
+function isRefusal({ status, plan }: Arrival): boolean {
+  return status >= 300 && plan?.kind !== "silence";
+}
+
+function checkRequests(world: World, lines: readonly Line[]): void {
+  const byNumber = Map.groupBy(
+    lines.filter(({ corrects }) => corrects === undefined),
+    ({ model }) => numberOf(model),
+  );
+  const sends = Map.groupBy(world.sends, ({ request }) => request.number);
+  const arrivals = Map.groupBy(world.arrivals, ({ send }) => send);
+  for (const [number, own] of sends)
+    checkRequest(world, { number, sends: own, lines: byNumber.get(number) ?? [], arrivals });
+  for (const [number, strays] of byNumber) {
+    if (number === null || !sends.has(number))
+      world.accuse("one line", `The line ${strays[0]?.id} is of no request: ${strays[0]?.model}.`);
+  }
+}
+
+interface Case {
+  readonly number: number;
+  readonly sends: readonly Send[];
+  readonly lines: readonly Line[];
+  readonly arrivals: ReadonlyMap<string, readonly Arrival[]>;
+}
+
+function checkRequest(world: World, { number, sends, lines, arrivals }: Case): void {
+  const [first] = sends;
+  if (first === undefined) return;
+  const name = `${first.name.replace(/s\d+$/, "")} (${modelOf(first.client.dialect, number)})`;
+  const arrived = sends.map((send) => arrivals.get(send.name) ?? []);
+  // It may have got another's answer, and been settled before it arrived.
+  if (arrived.flat().some(({ tainted }) => tainted)) return;
+  // Those that no file of the ledger can be asked for any more.
+  const lost = arrived.filter((own) => own.some((arrival) => mayBeLost(world, arrival)));
+  const must = arrived.filter(
+    (own) => own.some((arrival) => arrival.whole && !isRefusal(arrival)) && !lost.includes(own),
+  );
+  if (lines.length < must.length) {
+    const shown = must
+      .flat()
+      .map(({ channel, attempt, at, plan }) => `${channel} attempt ${attempt} at ${at} (${plan?.kind})`);
+    world.accuse(
+      "one line",
+      `${name} reached an upstream and has ${lines.length} of ${must.length} lines: ${shown.join(", ")}.`,
+    );
+  }
+  if (new Set(lines.map(({ id }) => id)).size > sends.length)
+    world.accuse("one line", `${name} was sent ${sends.length} times and has ${lines.length} lines.`);
+  checkSeen(world, name, { arrived: arrived.flat(), lines, lost: lost.length });
+  for (const send of sends) checkComplete(world, send, lines);
+}
+
+/** No request is sent twice unseen: what an upstream got is among a line's attempts. */
+function checkSeen(
+  world: World,
+  name: string,
+  { arrived, lines, lost }: { arrived: readonly Arrival[]; lines: readonly Line[]; lost: number },
+): void {
+  if (lost > 0 || lines.some(({ outcome }) => outcome === "interrupted")) return;
+  const worked = arrived.filter((arrival) => arrival.whole && !isRefusal(arrival));
+  const told = lines
+    .flatMap(({ attempts }) => attempts)
+    .filter(({ status, error }) => status === undefined || status < 300 || error !== undefined);
+  if (worked.length > told.length) {
+    const shown = worked.map(({ channel, at }) => `${channel} at ${(at / 1000).toFixed(1)} ms`).join(", ");
+    world.accuse(
+      "sent twice unseen",
+      `${name} reached upstreams ${worked.length} times (${shown}), but its lines tell of ${told.length} attempts.`,
+    );
+  }
+}
+
+/** A client that got a whole answer: what it costs is known exactly. */
+function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
+  const { reply, whole: source } = send;
+  if (reply === null || source?.plan?.kind !== "answer" || mayBeLost(world, source)) return;
+  const id = reply.fields.get("x-request-id");
+  const line = lines.find((each) => each.id === id);
+  if (line === undefined) {
+    world.accuse("one line", `${send.name} got a whole answer as ${id}, which has no line.`);
+    return;
+  }
+  if (line.outcome !== "interrupted") checkExact(world, send.name, line, source.counts);
+}
+
+function checkExact(world: World, name: string, line: Line, { input, cacheRead, output }: Counts): void {
+  const told = [line.usage["input"], line.usage["cache_read"], line.usage["output"]].map(
+    (count = 0) => count,
+  );
+  if (
+    line.basis === "exact" &&
+    line.outcome === "complete" &&
+    told.join() === [input, cacheRead, output].join()
+  )
+    return;
+  world.accuse(
+    "amounts",
+    `${name} got a whole answer of ${input} + ${cacheRead} + ${output} tokens, but its line says ${line.outcome}, ${line.basis}, ${JSON.stringify(line.usage)}.`,
+  );
+}
+
+/** What the documentation of `sync` lets a power cut take, and what somebody took away himself. */
+function mayBeLost(world: World, arrival: Arrival): boolean {
+  if (world.removed.some(({ at }) => arrival.at <= at + NOTICED_US)) return true;
+  // Lines that had been written for long enough are looked for by checkDurable.
+  if (world.plan.sync === "always") return false;
+  return world.deaths.some(({ at, how }) => how === "without power" && arrival.at <= at + MAY_TRAVEL_US);
+}
+
+/** So long the gateway may write into a file that has been taken away: checkDurable tells of those lines. */
+const NOTICED_US = 1_500_000;
+const BATCH_US = 100_000;
+/** A request may still be on its way when its sender dies. */
+const MAY_TRAVEL_US = 1_000_000;
+const MARGIN_US = 10_000;
+
+/** Lines that had been written for long enough outlast everything. */
+function checkDurable(world: World, lines: readonly Line[]): void {
+  const there = new Set(lines.map(({ id }) => id));
+  for (const written of world.written) {
+    const { id, at, number, inode } = written;
+    if (there.has(id) || isExcused(world, written)) continue;
+    const removed = world.removed.some((each) => each.inode === inode);
+    const why = removed ? " It was written into the file that had been taken away." : "";
+    world.accuse(
+      "lost line",
+      `The line ${id} (request ${number}) was written at ${at / 1000} ms and is not in the ledger.${why}`,
+    );
+  }
+}
+
+function isExcused(world: World, { at, inode }: Written): boolean {
+  const removed = world.removed.find((each) => each.inode === inode);
+  if (removed !== undefined && at <= removed.at) return true;
+  const cut = world.deaths.find((death) => death.how === "without power" && death.at >= at);
+  if (cut === undefined) return false;
+  if (world.plan.sync === "never" || world.timeWasBent) return true;
+  // What a failing disk promises is nothing.
+  if (world.plan.happenings.some(({ kind }) => kind === "disk fails" || kind === "disk full")) return true;
+  return at > cut.at - BATCH_US - MARGIN_US - cut.syncMargin;
+}

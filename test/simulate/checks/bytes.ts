@@ -1,0 +1,115 @@
+// What a client got: a beginning of what its own upstream sent, or the gateway's own error.
+// A reply that was cut never looks whole, and nothing of anybody else is in it.
+
+import type { Send } from "../clients/client.ts";
+import type { Reply } from "../clients/reply.ts";
+import type { World } from "../run.ts";
+import type { Arrival } from "../upstreams/upstream.ts";
+
+const PRIVATE = /cred-[a-z]+\d-|org-private|a=b/;
+
+export function checkBytes(world: World, send: Send): void {
+  const { reply } = send;
+  if (reply === null) return;
+  const text = reply.body.toString();
+  const fields = [...reply.fields].map(([name, value]) => `${name}: ${value}`).join("\n");
+  const foreign = [...`${fields}\n${text}`.matchAll(/c\d+r\d+s\d+a\d+/g)].find(
+    ([mark]) => !mark.startsWith(`${send.name}a`),
+  );
+  // On a connection that is used again, what comes unasked after the request has left cannot be told from its answer.
+  const isChance = (arrival: Arrival): boolean =>
+    arrival.tainted && (arrival.send === send.name || `${arrival.send}a${arrival.attempt}` === foreign?.[0]);
+  const isEarly = world.unasked && !world.arrivals.some((arrival) => arrival.send === send.name);
+  if (isEarly || text.includes("unasked of") || world.arrivals.some(isChance)) return;
+  if (foreign !== undefined)
+    world.accuse("foreign bytes", `${send.name} got bytes of ${foreign[0]}: ${text.slice(0, 200)}`);
+  const leaked = PRIVATE.exec(`${fields}\n${text}`);
+  if (leaked !== null)
+    world.accuse(
+      "secrets",
+      `${send.name} got what is not for clients (${leaked[0]}…), with status ${reply.status}.`,
+    );
+  if (reply.status >= 300 || reply.status === 204) return;
+  const arrivals = world.arrivals.filter((arrival) => arrival.send === send.name && arrival.body !== null);
+  if (send.client.dialect === "chat") checkConverted(world, send, reply, arrivals);
+  else checkSame(world, send, reply, arrivals);
+}
+
+function describeCut(whole: Buffer, got: Buffer): string {
+  const missing = /^[\r\n]+$/.test(whole.toString("latin1", got.length))
+    ? "only the end of its last event is missing"
+    : "it was cut";
+  return `ended cleanly and without an error, although ${missing}`;
+}
+
+/** Beginnings of what a gateway says when a stream breaks. */
+const TAIL = /^(?:\r?\n){0,2}(?:event: error\n|data: ?\{"error"|event: response\.failed\n)/;
+
+function checkSame(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
+  const { body } = reply;
+  const source = arrivals.find((arrival) => arrival.body?.subarray(0, body.length).equals(body));
+  if (source !== undefined) {
+    const isCut = source.body?.length !== body.length;
+    if (!isCut) send.whole = source;
+    else if (send.end === "reply") accuse(world, send, reply, describeCut(source.body ?? body, body));
+    return;
+  }
+  if (send.request.stream) checkTail(world, send, reply, arrivals);
+  else accuse(world, send, reply, "is no beginning of what its upstream sent");
+}
+
+/** Behind what its upstream sent there may be the gateway's own error, and nothing else. */
+function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
+  const { body } = reply;
+  const longest = Math.max(0, ...arrivals.map((arrival) => countSame(arrival.body ?? body, body)));
+  const tail = JSON.stringify(body.toString("latin1", longest).slice(0, 100));
+  // What is left may begin inside a word that both have.
+  const begins = Array.from({ length: 120 }, (_, back) =>
+    body.toString("latin1", Math.max(0, longest - back)),
+  );
+  if (!begins.some((beginning) => TAIL.test(beginning) || isBeginningOfTail(beginning)))
+    accuse(world, send, reply, `goes on with something that its upstream did not send: ${tail}`);
+}
+
+/** The connection may have been lost inside the gateway's own error. */
+function isBeginningOfTail(text: string): boolean {
+  const plain = text.replace(/^(?:\r?\n){0,2}/, "");
+  return ["event: error\n", 'data: {"error"', "event: response.failed\n"].some((tail) =>
+    tail.startsWith(plain),
+  );
+}
+
+function countSame(a: Buffer, b: Buffer): number {
+  let at = 0;
+  while (at < a.length && at < b.length && a[at] === b[at]) at++;
+  return at;
+}
+
+function checkConverted(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
+  const text = reply.body.toString();
+  const ended = send.end === "reply";
+  const done = send.request.stream ? /data: \[DONE\]\s*$/.test(text) : ended;
+  const said = [...text.matchAll(/c\d+r\d+s\d+a\d+w\d+ /g)].map(([word]) => word).join("");
+  const source = arrivals.find((arrival) => wordsOf(arrival).startsWith(said));
+  if (source === undefined)
+    accuse(world, send, reply, "has words that its upstream did not say in this order");
+  else if (done && wordsOf(source) !== said) accuse(world, send, reply, "looks whole, although it was cut");
+  else if (done) send.whole = source;
+  else if (ended && !text.includes('"error"'))
+    accuse(world, send, reply, "ended without its terminal event and without an error");
+}
+
+function wordsOf(arrival: Arrival): string {
+  const mark = `${arrival.send}a${arrival.attempt}`;
+  const words = Math.min(40, arrival.counts.output);
+  return Array.from({ length: words }, (_, index) => `${mark}w${index} `).join("");
+}
+
+function accuse(world: World, send: Send, { status, body, framing }: Reply, text: string): void {
+  const { dialect } = send.client;
+  const kind = send.request.stream ? "stream" : "answer";
+  world.accuse(
+    "bytes",
+    `The ${kind} that ${send.name} got (${dialect}, ${status}, ${framing}, ${body.length} bytes) ${text}.`,
+  );
+}

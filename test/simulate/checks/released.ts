@@ -1,0 +1,27 @@
+// When nothing is in flight, nothing is held: connections, files, timers, requests.
+
+import type { World } from "../run.ts";
+
+export function checkReleased(world: World): void {
+  const { process, served } = world;
+  if (process === null || process.dead || served === null) return;
+  const { gateway } = served.running;
+  const { open, idle } = gateway.client.stats();
+  if (open !== idle)
+    world.accuse(
+      "released",
+      `Nothing is in flight, and ${open - idle} of ${open} connections to upstreams are in use.`,
+    );
+  // The listener, and connections at rest: those to upstreams, and those of clients that have not closed theirs.
+  const sockets = process.sockets.size;
+  if (sockets > idle)
+    world.accuse("released", `Nothing is in flight, and ${sockets - idle} connections of clients are open.`);
+  const files = [...process.files.values()].map(({ path }) => path);
+  const known = (path: string): boolean =>
+    /\/ledger\.jsonl(?:\.open|\.lock)?$/.test(path) || path.endsWith(".tmp");
+  if (files.length > 3 || !files.every(known))
+    world.accuse(
+      "released",
+      `Nothing is in flight, and more files are open than the ledger, its journal and its lock: ${files.join(", ")}`,
+    );
+}

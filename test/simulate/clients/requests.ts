@@ -1,0 +1,114 @@
+// A request as a client of each dialect sends it.
+
+import { gzipSync, zstdCompressSync } from "node:zlib";
+import type { ClientPlan, Dialect, RequestPlan } from "../plan/plan.ts";
+
+const MODELS: Readonly<Record<Dialect, string>> = {
+  messages: "claude-sonnet-4-5",
+  responses: "gpt-5",
+  chat: "gpt-5",
+  content: "gemini-2.5-flash",
+  "relay-messages": "claude-sonnet-4-5",
+  "relay-content": "gemini-2.5-flash",
+};
+
+/** The dated name of a model that has a price: each request has a date of its own, by which its line is found. */
+export function modelOf(dialect: Dialect, number: number): string {
+  return `${MODELS[dialect]}-20${String(number).padStart(6, "0")}`;
+}
+
+/** The number of the request that asked for this model; null: none did. */
+export function numberOf(model: string): number | null {
+  const digits = /-20(\d{6})$/.exec(model)?.[1];
+  return digits === undefined ? null : Number(digits);
+}
+
+export function secretOf(client: string): string {
+  return `sk-sim-${client}-Zq81mXw0pLr5Tn`;
+}
+
+export function writeRequest(client: ClientPlan, request: RequestPlan, send: string): Buffer {
+  const { bad } = request;
+  const model = modelOf(client.dialect, request.number);
+  const prompt = `${send.replace(/s\d+$/, "")} `.padEnd(request.promptBytes, "please tell me more ");
+  const body =
+    bad === "bad json" ? "{not json" : JSON.stringify(bodyOf(client.dialect, model, prompt, request));
+  const bytes = encode(Buffer.from(body), request.coding);
+  const fields = writeFields(client, request, bytes.length);
+  const path = bad === "unknown path" ? "/v9/none" : pathOf(client.dialect, model, request.stream);
+  const lines = [`POST ${path} HTTP/1.1`, `user-agent: sim/${send}`, ...fields];
+  const head = Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
+  if (bad === "broken chunk") return Buffer.concat([head, Buffer.from("zz\r\n"), bytes]);
+  return Buffer.concat([head, bad === "half a body" ? bytes.subarray(0, bytes.length >> 1) : bytes]);
+}
+
+function pathOf(dialect: Dialect, model: string, stream: boolean): string {
+  const action = stream ? "streamGenerateContent?alt=sse" : "generateContent";
+  const paths: Readonly<Record<Dialect, string>> = {
+    messages: "/v1/messages",
+    responses: "/v1/responses",
+    chat: "/v1/chat/completions",
+    content: `/v1beta/models/${model}:${action}`,
+    "relay-messages": "/relay/v1/messages",
+    "relay-content": `/relay/v1beta/models/${model}:${action}`,
+  };
+  return paths[dialect];
+}
+
+function writeKey(dialect: Dialect, secret: string): string {
+  if (dialect.includes("content")) return `x-goog-api-key: ${secret}`;
+  return dialect.includes("messages") ? `x-api-key: ${secret}` : `authorization: Bearer ${secret}`;
+}
+
+function writeFields(
+  { dialect, key, keepAlive }: ClientPlan,
+  { bad, coding }: RequestPlan,
+  length: number,
+): string[] {
+  const fields = [
+    writeKey(dialect, bad === "unknown key" ? "sk-nobody" : secretOf(key)),
+    "content-type: application/json",
+    bad === "broken chunk" ? "transfer-encoding: chunked" : `content-length: ${length}`,
+  ];
+  if (bad !== "no host") fields.push("host: 127.0.0.1:4141");
+  if (bad === "two lengths") fields.push(`content-length: ${length + 1}`);
+  if (bad === "expect") fields.push("expect: 100-continue");
+  if (dialect.includes("messages")) fields.push("anthropic-version: 2023-06-01");
+  if (coding !== null) fields.push(`content-encoding: ${coding}`);
+  if (!keepAlive) fields.push("connection: close");
+  return fields;
+}
+
+function encode(bytes: Buffer, coding: RequestPlan["coding"]): Buffer {
+  if (coding === "gzip") return gzipSync(bytes);
+  return coding === "zstd" ? zstdCompressSync(bytes) : bytes;
+}
+
+function bodyOf(dialect: Dialect, model: string, prompt: string, { stream, maxTokens }: RequestPlan): object {
+  switch (dialect) {
+    case "messages":
+    case "relay-messages":
+      return { model, max_tokens: maxTokens ?? 100, stream, messages: [{ role: "user", content: prompt }] };
+    case "responses":
+      return {
+        model,
+        input: prompt,
+        stream,
+        ...(maxTokens === null ? {} : { max_output_tokens: maxTokens }),
+      };
+    case "chat":
+      return {
+        model,
+        stream,
+        messages: [{ role: "user", content: prompt }],
+        ...(maxTokens === null ? {} : { max_completion_tokens: maxTokens }),
+        ...(stream ? { stream_options: { include_usage: true } } : {}),
+      };
+    case "content":
+    case "relay-content":
+      return {
+        contents: [{ role: "user", parts: [{ text: prompt }] }],
+        ...(maxTokens === null ? {} : { generationConfig: { maxOutputTokens: maxTokens } }),
+      };
+  }
+}

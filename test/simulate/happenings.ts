@@ -1,0 +1,69 @@
+// What happens to the gateway and the world while clients are at work: one function for each kind.
+
+import type { Happening } from "./plan/plan.ts";
+import type { World } from "./run.ts";
+import { BROKEN_CONFIG, HOME, LEDGER } from "./world/config.ts";
+import type { DiskTrouble } from "./world/disk.ts";
+import { NATURE } from "./world/scheduler.ts";
+
+type Handlers = {
+  readonly [Kind in Happening["kind"]]: (world: World, happening: Extract<Happening, { kind: Kind }>) => void;
+};
+
+export function happen(world: World, happening: Happening): void {
+  const handler: (world: World, happening: never) => void = HANDLERS[happening.kind];
+  // The table has the handler of this kind of happening under its name.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  handler(world, happening as never);
+}
+
+function later(world: World, ms: number, label: string, run: () => void): void {
+  world.scheduler.after(ms * 1000, NATURE, label, run);
+}
+
+function trouble(world: World, troubles: Partial<DiskTrouble>, ms: number): void {
+  Object.assign(world.disk.trouble, troubles);
+  later(world, ms, "the disk is well again", () => world.disk.heal());
+}
+
+const HANDLERS: Handlers = {
+  kill: (world, { afterSteps, downMs }) => world.dieSoon("killed", afterSteps, downMs),
+  "cut power": (world, { afterSteps, downMs }) => world.dieSoon("without power", afterSteps, downMs),
+  stop: (world, { graceMs, downMs }) => world.stopGateway(graceMs, downMs),
+  "second gateway": (world) => world.startSecond(),
+  clock: (world, { byMs }) => {
+    world.wallOffset += byMs;
+    world.timeWasBent = true;
+  },
+  standstill: (world, { ms }) => {
+    world.timeWasBent = true;
+    if (world.process !== null) world.process.frozenUntil = world.scheduler.now + ms * 1000;
+  },
+  "disk full": (world, { room, ms }) => trouble(world, { room }, ms),
+  "disk fails": (world, { writes, syncs, short, ms }) =>
+    trouble(world, { failingWrites: writes, failingSyncs: syncs, shortWrites: short }, ms),
+  "slow disk": (world, { syncMs, ms }) => trouble(world, { slowSync: syncMs * 1000 }, ms),
+  "ledger removed": (world) => world.takeAway(LEDGER, null),
+  "ledger moved": (world) => world.takeAway(LEDGER, `${HOME}/moved-${world.scheduler.now}.bak`),
+  "sums removed": (world) => world.disk.remove(`${LEDGER}.sums`),
+  "channel off": (world) => {
+    const { channels } = world.plan;
+    world.change({ channelsOff: new Set([channels[world.scheduler.random.int(channels.length)]!.name]) });
+  },
+  "channel on": (world) => world.change({ channelsOff: new Set() }),
+  "broken config": (world) => {
+    world.writeConfig(BROKEN_CONFIG);
+    later(world, 3000, "the config is put right", () => world.change({}));
+  },
+  "config touched": (world) => world.change({ comment: `touched at ${world.scheduler.now}` }),
+  "key off": (world, { client, ms }) => {
+    world.change({ keysOff: new Set([client]) });
+    later(world, ms, "keys are on again", () => world.change({ keysOff: new Set() }));
+  },
+  "upstream down": (world, { channel, how, ms }) => {
+    const { lost } = world.network;
+    lost.set(`${channel}.test`, how);
+    later(world, ms, `${channel} is up again`, () => void lost.delete(`${channel}.test`));
+  },
+  "idle connections closed": (world, { channel, how }) => world.upstreams.get(channel)?.closeIdle(how),
+};

@@ -1,0 +1,188 @@
+// bun run simulate: see README.md.
+
+import { parseArgs } from "node:util";
+import { makePlan } from "./plan/make.ts";
+import type { Plan } from "./plan/plan.ts";
+import { keepRegression, readRegressions } from "./plan/regressions.ts";
+import { shrink } from "./plan/shrink.ts";
+import { tellLine, tellPlan } from "./plan/story.ts";
+import { findKnown } from "./checks/known.ts";
+import { type Accusation, type Outcome, runPlan } from "./run.ts";
+import { bundleProgram } from "./world/bundle.ts";
+import { compileProgram, type Program } from "./world/process.ts";
+
+const HELP = `bun run simulate [--seed N | --seeds N..M | --commit] [--for 60s|5m|8h] [--story] [--all]
+
+  --seed N        one run
+  --seeds N..M    these runs
+  --commit        begins with a seed that follows from the commit's hash
+  --for TIME      goes on from the seed until the time is over
+  --regressions   the plans that ever failed, before all others
+  --story         tells what happens in each run
+  --raw           tells everything: each packet and timer
+  --check NAME    only failures of this check
+  --known         what is known and not fixed fails as well
+  --all           goes on after a failure, and counts the failures of each check
+  --no-shrink     leaves a failure as it is
+  --keep WHY      adds a failure's shortest plan to regressions.jsonl
+  --digest        prints the hash of each run's trace`;
+
+const { values: flags } = parseArgs({
+  options: {
+    seed: { type: "string" },
+    seeds: { type: "string" },
+    commit: { type: "boolean", default: false },
+    for: { type: "string" },
+    regressions: { type: "boolean", default: false },
+    story: { type: "boolean", default: false },
+    raw: { type: "boolean", default: false },
+    check: { type: "string" },
+    known: { type: "boolean", default: false },
+    all: { type: "boolean", default: false },
+    "no-shrink": { type: "boolean", default: false },
+    keep: { type: "string" },
+    digest: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+
+if (flags.help) {
+  console.log(HELP);
+  process.exit(0);
+}
+
+const make: Program = compileProgram(await bundleProgram());
+const sums = { runs: 0, sends: 0, arrivals: 0, events: 0, kills: 0, powerCuts: 0 };
+const failures = new Map<string, Array<{ seed: number; text: string }>>();
+const known = new Map<string, number>();
+const start = performance.now();
+
+const UNITS = new Map([
+  ["s", 1000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+]);
+
+function readSpan(text: string): number {
+  const unit = UNITS.get(text.at(-1) ?? "");
+  if (unit === undefined || !/^\d+.$/.test(text)) throw new Error(`not a time: ${text} (60s, 5m, 8h)`);
+  return Number(text.slice(0, -1)) * unit;
+}
+
+/** The first seed, and the last one. */
+function readSeeds(): [number, number] {
+  const endless = flags.for !== undefined;
+  if (flags.commit) {
+    const { stdout } = Bun.spawnSync(["git", "rev-parse", "HEAD"], { cwd: import.meta.dir });
+    const from = Number.parseInt(stdout.toString().slice(0, 10), 16);
+    return [Number.isNaN(from) ? 1 : from, Number.POSITIVE_INFINITY];
+  }
+  const named = flags.seeds ?? flags.seed;
+  const [from = 1, to] = (named ?? "1").split("..").map(Number);
+  if (named === undefined && !endless) return [1, flags.regressions ? 0 : 100];
+  return [from, to ?? (endless ? Number.POSITIVE_INFINITY : from)];
+}
+
+function tell(line: string): void {
+  const told = tellLine(line);
+  if (told !== null) console.log(told);
+}
+
+async function tellFailure(plan: Plan, { check, text }: Accusation): Promise<void> {
+  console.log(`\nFAILED ${check}, seed ${plan.seed}: ${text}`);
+  console.log(`replay: bun run simulate --seed ${plan.seed}`);
+  if (flags["no-shrink"]) return;
+  const fails = async (each: Plan): Promise<boolean> => {
+    const { accusations } = await runPlan(each, make);
+    return accusations.some((other) => other.check === check);
+  };
+  const { plan: small, tries } = await shrink(plan, fails);
+  console.log(`\nThe shortest story of it that was found (${tries} tried):\n`);
+  for (const line of tellPlan(small)) console.log(`  ${line}`);
+  console.log("");
+  await runPlan(small, make, tell);
+  if (flags.keep !== undefined) keepRegression({ check, why: flags.keep, plan: small });
+}
+
+function add(outcome: Outcome): void {
+  sums.runs++;
+  for (const name of ["sends", "arrivals", "events", "kills", "powerCuts"] as const)
+    sums[name] += outcome[name];
+}
+
+function note(seed: number, { check, text }: Accusation): void {
+  const list = failures.get(check) ?? [];
+  failures.set(check, list);
+  list.push({ seed, text });
+}
+
+function listener(): ((line: string) => void) | null {
+  if (flags.raw) return (line) => console.log(line);
+  return flags.story ? tell : null;
+}
+
+async function replayRegressions(): Promise<void> {
+  for (const { check, why, open, plan } of readRegressions()) {
+    const outcome = await runPlan(plan, make);
+    add(outcome);
+    const found =
+      outcome.accusations.find((accusation) => accusation.check === check) ?? outcome.accusations[0];
+    if (open === true) {
+      console.log(found === undefined ? `fixed, and still noted as open: ${why}` : `known and open: ${why}`);
+      continue;
+    }
+    if (found === undefined) continue;
+    console.log(`\nAGAIN (${why}): ${found.text}`);
+    note(plan.seed, found);
+  }
+}
+
+function counts(accusation: Accusation): boolean {
+  if (flags.check !== undefined) return accusation.check === flags.check;
+  return flags.known || findKnown(accusation) === null;
+}
+
+function countKnown(why: string | null): void {
+  if (why !== null) known.set(why, (known.get(why) ?? 0) + 1);
+}
+
+function firstOfEach(outcome: Outcome): Accusation[] {
+  const accusations = outcome.accusations.filter(counts);
+  return accusations.filter(
+    ({ check }, index) => accusations.findIndex((other) => other.check === check) === index,
+  );
+}
+
+async function runSeeds(): Promise<void> {
+  const [from, to] = readSeeds();
+  const until = flags.for === undefined ? Number.POSITIVE_INFINITY : start + readSpan(flags.for);
+  for (let seed = from; seed <= to && performance.now() < until; seed++) {
+    const plan = makePlan(seed);
+    if (flags.story) for (const line of tellPlan(plan)) console.log(line);
+    const outcome = await runPlan(plan, make, listener());
+    add(outcome);
+    if (flags.digest) console.log(`seed ${seed}: ${outcome.digest}`);
+    for (const why of new Set(outcome.accusations.map(findKnown))) countKnown(why);
+    const first = outcome.accusations.find(counts);
+    if (first === undefined) continue;
+    for (const accusation of firstOfEach(outcome)) note(seed, accusation);
+    if (flags.all) continue;
+    await tellFailure(plan, first);
+    return;
+  }
+}
+
+if (flags.regressions) await replayRegressions();
+await runSeeds();
+
+const seconds = (performance.now() - start) / 1000;
+for (const [check, list] of failures) {
+  console.log(`\n${check}: ${list.length} of ${sums.runs} runs`);
+  for (const { seed, text } of list.slice(0, 5)) console.log(`  seed ${seed}: ${text.slice(0, 300)}`);
+}
+for (const [why, count] of known) console.log(`\nknown, not fixed, seen in ${count} runs: ${why}`);
+console.log(
+  `\n${sums.runs} runs, ${sums.sends} requests, ${sums.events} events, ${sums.kills} kills, ${sums.powerCuts} power cuts in ${seconds.toFixed(1)} s` +
+    ` (${Math.round((sums.sends / seconds) * 60)} requests a minute); ${failures.size === 0 ? "nothing failed" : "failed"}`,
+);
+process.exitCode = failures.size === 0 ? 0 : 1;

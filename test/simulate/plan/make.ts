@@ -1,0 +1,311 @@
+// A plan from a seed. Every run picks the kinds of faults that it has, and how many of each:
+// a world in which everything fails at once finds less than many in which a few things do.
+
+import { Random } from "../world/random.ts";
+import {
+  type AnswerPlan,
+  BAD_KINDS,
+  type ChannelPlan,
+  type ClientPlan,
+  type Dialect,
+  type Happening,
+  type LimitPlan,
+  type Plan,
+  platformOf,
+  type RequestPlan,
+} from "./plan.ts";
+
+/** Per mille of the requests, or the answers, that have a fault of a kind; 0 for most kinds in most runs. */
+interface Swarm {
+  readonly cuts: number;
+  readonly errors: number;
+  readonly events: number;
+  readonly silence: number;
+  readonly garbage: number;
+  readonly bodiless: number;
+  readonly closing: number;
+  readonly interim: number;
+  readonly unasked: number;
+  readonly missing: number;
+  readonly codings: number;
+  readonly slowUpstreams: number;
+  readonly leaving: number;
+  readonly slowClients: number;
+  readonly bad: number;
+  readonly bodyCodings: number;
+  readonly idleCloses: number;
+  readonly limits: number;
+}
+
+const DIALECTS: readonly Dialect[] = [
+  "messages",
+  "responses",
+  "chat",
+  "content",
+  "relay-messages",
+  "relay-content",
+];
+
+/** 2026-11-21 and the days around the ends of months and of a day. */
+const BEGINNINGS = [
+  "2026-11-21T10:00:00Z",
+  "2026-11-30T23:59:40Z",
+  "2026-12-31T23:59:50Z",
+  "2027-02-28T23:58:00Z",
+  "2026-11-21T23:59:55Z",
+];
+
+export function makePlan(seed: number): Plan {
+  const random = new Random(seed, "plan");
+  const rate = (of: number, most: number): number => (random.chance(of) ? random.between(20, most) : 0);
+  const swarm: Swarm = {
+    cuts: rate(350, 400),
+    errors: rate(350, 400),
+    events: rate(200, 300),
+    silence: rate(150, 150),
+    garbage: rate(120, 150),
+    bodiless: rate(200, 250),
+    closing: rate(250, 400),
+    interim: rate(200, 400),
+    unasked: rate(100, 200),
+    missing: rate(120, 150),
+    codings: rate(200, 500),
+    slowUpstreams: rate(200, 300),
+    leaving: rate(300, 500),
+    slowClients: rate(200, 300),
+    bad: rate(200, 250),
+    bodyCodings: rate(200, 300),
+    idleCloses: rate(350, 800),
+    limits: rate(300, 600),
+  };
+  const channels = makeChannels(random, swarm);
+  const dialects = DIALECTS.filter((dialect) =>
+    channels.some(({ platform }) => platform === platformOf(dialect)),
+  );
+  let number = 0;
+  const hurry = random.chance(600);
+  const clients = Array.from({ length: random.between(3, 14) }, (_, index): ClientPlan => {
+    const name = `c${index}`;
+    const limits = random.chance(swarm.limits) ? makeLimits(random) : {};
+    const requests = Array.from({ length: random.between(5, 45) }, () =>
+      makeRequest(random, swarm, number++, hurry),
+    );
+    return {
+      name,
+      key: name,
+      dialect: random.pick(dialects),
+      startMs: random.skewed(0, 3000),
+      keepAlive: random.chance(750),
+      pipelined: random.chance(120),
+      retries: random.chance(500) ? 2 : 0,
+      piece: random.chance(120) ? random.between(1, 400) : 0,
+      limits,
+      requests,
+    };
+  });
+  return {
+    seed,
+    wall: Date.parse(random.pick(BEGINNINGS)),
+    sync: random.pick(["batch", "batch", "batch", "always", "always", "never"]),
+    rotateBytes: random.chance(150) ? random.between(2000, 20_000) : null,
+    rotateMonthly: random.chance(250),
+    drainMs: random.chance(300) ? random.between(50, 3000) : 0,
+    attempts: random.between(1, 4),
+    maxFiles: random.chance(60) ? random.between(45, 80) : 1024,
+    weather: {
+      latency: random.pick([50, 200, 1000, 8000]),
+      window: random.pick([1 << 20, 1 << 16, 3000]),
+      piece: random.pick([0, 0, 0, 1500, 60]),
+    },
+    channels,
+    clients,
+    happenings: makeHappenings(random, channels, clients),
+  };
+}
+
+function makeChannels(random: Random, swarm: Swarm): ChannelPlan[] {
+  const platforms = (["messages", "responses", "content", "relay"] as const).filter(() => random.chance(600));
+  if (platforms.length === 0) platforms.push("messages");
+  return platforms.flatMap((platform) =>
+    Array.from({ length: random.between(1, 3) }, (_, index): ChannelPlan => ({
+      name: `${platform}${index}`,
+      platform,
+      priority: random.chance(700) ? index + 1 : 1,
+      idleCloseMs: random.chance(swarm.idleCloses) ? random.skewed(1, 3000) : 0,
+      idleClose: random.pick(["fin", "rst"]),
+      keepAliveSeconds: random.chance(200) ? random.between(1, 5) : 0,
+    })),
+  );
+}
+
+function makeLimits(random: Random): LimitPlan {
+  return {
+    ...(random.chance(350) ? { requestsPerMinute: random.between(2, 10) } : {}),
+    ...(random.chance(350) ? { concurrentRequests: random.between(1, 3) } : {}),
+    ...(random.chance(350) ? { usdPerDay: random.pick(["0.0005", "0.002", "0.01"]) } : {}),
+    ...(random.chance(200) ? { usdTotal: random.pick(["0.0005", "0.002", "0.01"]) } : {}),
+  };
+}
+
+function makeRequest(random: Random, swarm: Swarm, number: number, hurry: boolean): RequestPlan {
+  return {
+    number,
+    stream: random.chance(550),
+    promptBytes: random.chance(50) ? random.between(10_000, 90_000) : random.between(20, 600),
+    maxTokens: random.chance(600) ? random.pick([1, 50, 1000]) : null,
+    gapMs: hurry ? random.skewed(0, 60) : random.skewed(0, 4000),
+    leave: random.chance(swarm.leaving)
+      ? {
+          how: random.pick(["fin", "rst"]),
+          afterBytes: random.chance(500) ? random.skewed(1, 4000) : 1e9,
+          afterMs: random.skewed(0, 3000),
+        }
+      : null,
+    slow: random.chance(swarm.slowClients)
+      ? { everyBytes: random.between(1, 2000), ms: random.skewed(1, 2000) }
+      : null,
+    bad: random.chance(swarm.bad) ? random.pick(BAD_KINDS) : null,
+    coding: random.chance(swarm.bodyCodings) ? random.pick(["gzip", "zstd"]) : null,
+    answers: Array.from({ length: random.between(1, 3) }, () => makeAnswer(random, swarm)),
+  };
+}
+
+function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
+  const kind = pickKind(random, swarm);
+  return {
+    kind,
+    status: pickStatus(random, kind),
+    output: random.skewed(1, 60),
+    cacheRead: random.chance(200) ? random.between(1, 50) : 0,
+    delayMs: random.skewed(0, 400),
+    ...makePace(random, swarm, kind),
+    framing: random.chance(800)
+      ? random.pick(["length", "chunked"])
+      : random.pick(["length", "chunked", "close"]),
+    coding: random.chance(swarm.codings) ? random.pick(["gzip", "br", "zstd"]) : null,
+    cut: random.chance(swarm.cuts)
+      ? { atPerMille: random.between(0, 1000), how: random.pick(["fin", "rst", "fin", "rst", "stall"]) }
+      : null,
+    interim: random.chance(swarm.interim) ? random.between(1, 3) : 0,
+    unasked: random.chance(swarm.unasked) ? { delayMs: random.skewed(0, 20) } : null,
+    closes: random.chance(swarm.closing),
+    missing: random.chance(swarm.missing) ? random.between(1, 20) : 0,
+  };
+}
+
+/** A body that must not be there comes a little after its head: then its connection may be in use again. */
+function makePace(
+  random: Random,
+  swarm: Swarm,
+  kind: AnswerPlan["kind"],
+): Pick<AnswerPlan, "paceMs" | "slowReadMs"> {
+  const slow = random.chance(swarm.slowUpstreams);
+  const slowReadMs = random.chance(swarm.slowUpstreams) ? random.skewed(1, 2000) : 0;
+  if (kind === "bodiless with body") return { paceMs: random.skewed(0, 12), slowReadMs };
+  return { paceMs: slow ? random.skewed(1, 300) : 0, slowReadMs };
+}
+
+function pickStatus(random: Random, kind: AnswerPlan["kind"]): number {
+  if (kind === "error status") return random.pick([400, 401, 403, 404, 408, 429, 500, 503, 529]);
+  return kind === "bodiless with body" ? random.pick([204, 304]) : 200;
+}
+
+function pickKind(random: Random, swarm: Swarm): AnswerPlan["kind"] {
+  if (random.chance(swarm.errors)) return "error status";
+  if (random.chance(swarm.events)) return "error event";
+  if (random.chance(swarm.silence)) return "silence";
+  if (random.chance(swarm.garbage)) return "garbage";
+  if (random.chance(swarm.bodiless)) return "bodiless with body";
+  return random.chance(swarm.closing >> 1) ? "close at once" : "answer";
+}
+
+type Make = (random: Random, channels: readonly ChannelPlan[], clients: readonly ClientPlan[]) => Happening;
+
+const at = (random: Random): number => random.skewed(20, 12_000);
+
+/** The first of KINDS end the gateway: of all faults these are the ones that no other test can make at every moment. */
+const DEATHS = 2;
+
+const KINDS: readonly Make[] = [
+  (random) => ({
+    kind: "kill",
+    atMs: at(random),
+    afterSteps: random.skewed(1, 80),
+    downMs: random.skewed(1, 3000),
+  }),
+  (random) => ({
+    kind: "cut power",
+    atMs: at(random),
+    afterSteps: random.skewed(1, 80),
+    downMs: random.between(200, 4000),
+  }),
+  (random) => ({
+    kind: "stop",
+    atMs: at(random),
+    graceMs: random.skewed(1, 8000),
+    downMs: random.skewed(1, 2000),
+  }),
+  (random) => ({ kind: "second gateway", atMs: at(random) }),
+  (random) => ({
+    kind: "clock",
+    atMs: at(random),
+    byMs: random.pick([-3_600_000, -90_000, -500, 700, 61_000, 86_400_000]),
+  }),
+  (random) => ({ kind: "standstill", atMs: at(random), ms: random.skewed(50, 40_000) }),
+  (random) => ({ kind: "disk full", atMs: at(random), room: random.int(3000), ms: random.skewed(100, 6000) }),
+  (random) => ({
+    kind: "disk fails",
+    atMs: at(random),
+    writes: random.int(400),
+    syncs: random.int(400),
+    short: random.int(600),
+    ms: random.skewed(100, 6000),
+  }),
+  (random) => ({
+    kind: "slow disk",
+    atMs: at(random),
+    syncMs: random.skewed(5, 900),
+    ms: random.skewed(100, 6000),
+  }),
+  (random) => ({
+    kind: random.pick(["ledger removed", "ledger moved", "sums removed"]),
+    atMs: at(random),
+  }),
+  (random) => ({
+    kind: random.pick(["channel off", "channel on", "broken config", "config touched"]),
+    atMs: at(random),
+  }),
+  (random, _, clients) => ({
+    kind: "key off",
+    atMs: at(random),
+    client: random.pick(clients).name,
+    ms: random.between(300, 4000),
+  }),
+  (random, channels) => ({
+    kind: "upstream down",
+    atMs: at(random),
+    channel: random.pick(channels).name,
+    how: random.pick(["ECONNREFUSED", "silent", "ENOTFOUND"]),
+    ms: random.skewed(100, 9000),
+  }),
+  (random, channels) => ({
+    kind: "idle connections closed",
+    atMs: at(random),
+    channel: random.pick(channels).name,
+    how: random.pick(["fin", "rst"]),
+  }),
+];
+
+function makeHappenings(
+  random: Random,
+  channels: readonly ChannelPlan[],
+  clients: readonly ClientPlan[],
+): Happening[] {
+  if (random.chance(350)) return [];
+  // A few kinds in each run, some of them several times.
+  const kinds = KINDS.filter((_, index) => random.chance(index < DEATHS ? 320 : 180));
+  const happenings = kinds.flatMap((make) =>
+    Array.from({ length: random.between(1, 3) }, () => make(random, channels, clients)),
+  );
+  return happenings.sort((a, b) => a.atMs - b.atMs);
+}

@@ -1,0 +1,170 @@
+// The plan of one run: everything that will be done, and by whom, as plain data. It is made
+// from the seed before anything happens; a story is shrunk by taking parts of it away.
+
+export type Dialect = "messages" | "responses" | "chat" | "content" | "relay-messages" | "relay-content";
+export type Platform = "messages" | "responses" | "content" | "relay";
+
+export function platformOf(dialect: Dialect): Platform {
+  switch (dialect) {
+    case "messages":
+    case "responses":
+    case "content":
+      return dialect;
+    case "chat":
+      return "responses";
+    case "relay-messages":
+    case "relay-content":
+      return "relay";
+  }
+}
+
+export interface Plan {
+  readonly seed: number;
+  /** Wall clock at the beginning, milliseconds since 1970. */
+  readonly wall: number;
+  readonly sync: "batch" | "always" | "never";
+  readonly rotateBytes: number | null;
+  readonly rotateMonthly: boolean;
+  readonly drainMs: number;
+  readonly attempts: number;
+  readonly maxFiles: number;
+  readonly weather: { readonly latency: number; readonly window: number; readonly piece: number };
+  readonly channels: readonly ChannelPlan[];
+  readonly clients: readonly ClientPlan[];
+  readonly happenings: readonly Happening[];
+}
+
+export interface ChannelPlan {
+  readonly name: string;
+  readonly platform: Platform;
+  readonly priority: number;
+  /** How the upstream treats connections at rest; 0: it keeps them. */
+  readonly idleCloseMs: number;
+  readonly idleClose: "fin" | "rst";
+  /** Sends `keep-alive: timeout=N`; 0: it does not. */
+  readonly keepAliveSeconds: number;
+}
+
+export interface LimitPlan {
+  readonly requestsPerMinute?: number;
+  readonly concurrentRequests?: number;
+  readonly usdPerDay?: string;
+  readonly usdTotal?: string;
+}
+
+export interface ClientPlan {
+  /** c0, c1, … */
+  readonly name: string;
+  /** The name of its key: its own name, or another client's. */
+  readonly key: string;
+  readonly dialect: Dialect;
+  readonly startMs: number;
+  /** One connection for all requests, or a new one for each. */
+  readonly keepAlive: boolean;
+  /** The next request is sent before the answer to this one has come. */
+  readonly pipelined: boolean;
+  /** As the official SDKs do. */
+  readonly retries: number;
+  /** The largest piece of a request that is sent at once; 0: whole. */
+  readonly piece: number;
+  readonly limits: LimitPlan;
+  readonly requests: readonly RequestPlan[];
+}
+
+export interface RequestPlan {
+  /** Of all requests of the run: it is a part of the model's name. */
+  readonly number: number;
+  readonly stream: boolean;
+  readonly promptBytes: number;
+  /** Null: the client sets no cap. */
+  readonly maxTokens: number | null;
+  /** After the answer to the request before. */
+  readonly gapMs: number;
+  readonly leave: LeavePlan | null;
+  /** Reads nothing for so long after every so many bytes. */
+  readonly slow: { readonly everyBytes: number; readonly ms: number } | null;
+  readonly bad: BadKind | null;
+  readonly coding: "gzip" | "zstd" | null;
+  /** For one attempt after another; those that follow are answered rightly. */
+  readonly answers: readonly AnswerPlan[];
+}
+
+export interface LeavePlan {
+  readonly how: "fin" | "rst";
+  /** After so many bytes of the answer, or so many milliseconds, whichever is first. */
+  readonly afterBytes: number;
+  readonly afterMs: number;
+}
+
+export const BAD_KINDS = [
+  "no host",
+  "two lengths",
+  "broken chunk",
+  "bad json",
+  "unknown key",
+  "unknown path",
+  "half a body",
+  "expect",
+] as const;
+export type BadKind = (typeof BAD_KINDS)[number];
+
+export interface AnswerPlan {
+  readonly kind:
+    | "answer"
+    | "error status"
+    | "error event"
+    | "silence"
+    | "garbage"
+    | "bodiless with body"
+    | "close at once";
+  readonly status: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly delayMs: number;
+  readonly paceMs: number;
+  readonly framing: "length" | "chunked" | "close";
+  readonly coding: "gzip" | "br" | "zstd" | null;
+  readonly cut: CutPlan | null;
+  readonly interim: number;
+  /** After the answer, unasked: a whole second one. */
+  readonly unasked: { readonly delayMs: number } | null;
+  /** `connection: close`, and then it does. */
+  readonly closes: boolean;
+  /** Says this many bytes more than it sends, and goes on waiting. */
+  readonly missing: number;
+  /** Reads nothing of the request for so long. */
+  readonly slowReadMs: number;
+}
+
+export interface CutPlan {
+  /** Of all bytes of the answer, in parts of a thousand. */
+  readonly atPerMille: number;
+  readonly how: "fin" | "rst" | "stall";
+}
+
+export type Happening = { readonly atMs: number } & (
+  | { readonly kind: "kill" | "cut power"; readonly afterSteps: number; readonly downMs: number }
+  | { readonly kind: "stop"; readonly graceMs: number; readonly downMs: number }
+  | { readonly kind: "second gateway" }
+  | { readonly kind: "clock"; readonly byMs: number }
+  | { readonly kind: "standstill"; readonly ms: number }
+  | { readonly kind: "disk full"; readonly room: number; readonly ms: number }
+  | {
+      readonly kind: "disk fails";
+      readonly writes: number;
+      readonly syncs: number;
+      readonly short: number;
+      readonly ms: number;
+    }
+  | { readonly kind: "slow disk"; readonly syncMs: number; readonly ms: number }
+  | { readonly kind: "ledger removed" | "ledger moved" | "sums removed" }
+  | { readonly kind: "channel off" | "channel on" | "broken config" | "config touched" }
+  | { readonly kind: "key off"; readonly client: string; readonly ms: number }
+  | {
+      readonly kind: "upstream down";
+      readonly channel: string;
+      readonly how: "ECONNREFUSED" | "silent" | "ENOTFOUND";
+      readonly ms: number;
+    }
+  | { readonly kind: "idle connections closed"; readonly channel: string; readonly how: "fin" | "rst" }
+);

@@ -1,0 +1,179 @@
+// Takes parts of a plan away for as long as what is left still fails the same check.
+
+import { GOOD_ANSWER } from "../upstreams/upstream.ts";
+import type { AnswerPlan, ClientPlan, Plan, RequestPlan } from "./plan.ts";
+
+/** A smaller or simpler plan, or null where there is nothing to take away. */
+type Cut = Plan | null;
+
+export interface Shrinking {
+  readonly plan: Plan;
+  readonly tries: number;
+}
+
+/** Good enough for a story; what is left can be tried again. */
+const LONGEST_MS = 60_000;
+
+/** `fails`: the plan still fails the check. Tries no more than `most` plans, and no longer than a minute. */
+export async function shrink(
+  plan: Plan,
+  fails: (plan: Plan) => boolean | Promise<boolean>,
+  most = 600,
+): Promise<Shrinking> {
+  let best = plan;
+  let tries = 0;
+  const end = performance.now() + LONGEST_MS;
+  const goesOn = (): boolean => tries < most && performance.now() < end;
+  for (;;) {
+    const before = best;
+    for (const list of [
+      cutClients,
+      cutRequests,
+      cutHappenings,
+      cutChannels,
+      simplifyWorld,
+      simplifyClients,
+      simplifyRequests,
+    ]) {
+      // What is taken away first changes what comes next, so each kind is listed anew after it worked.
+      for (let index = 0; goesOn();) {
+        const candidate = list(best)[index];
+        if (candidate === undefined) break;
+        if (candidate === null) {
+          index++;
+          continue;
+        }
+        tries++;
+        if (await fails(candidate)) best = candidate;
+        else index++;
+      }
+    }
+    if (best === before || !goesOn()) return { plan: best, tries };
+  }
+}
+
+function cutClients(plan: Plan): Cut[] {
+  const { clients } = plan;
+  if (clients.length < 2) return [];
+  const half = clients.length >> 1;
+  return [
+    clients.slice(0, half),
+    clients.slice(half),
+    ...clients.map((_, index) => clients.toSpliced(index, 1)),
+  ].map((left) => ({ ...plan, clients: left }));
+}
+
+function cutRequests(plan: Plan): Cut[] {
+  return plan.clients.flatMap((client, at) => {
+    const { requests } = client;
+    if (requests.length < 2) return [];
+    return withoutRuns(requests).map((left) => withClient(plan, at, { ...client, requests: left }));
+  });
+}
+
+/** Without a half of them, then without a quarter, and so on. */
+function withoutRuns<T>(list: readonly T[]): T[][] {
+  const lefts: T[][] = [];
+  for (let size = list.length >> 1; size >= 1; size >>= 1)
+    for (let from = 0; from < list.length; from += size) lefts.push(list.toSpliced(from, size));
+  return lefts.filter((left) => left.length > 0);
+}
+
+function cutHappenings(plan: Plan): Cut[] {
+  const { happenings } = plan;
+  const all = happenings.length > 1 ? [{ ...plan, happenings: [] }] : [];
+  return [...all, ...happenings.map((_, index) => ({ ...plan, happenings: happenings.toSpliced(index, 1) }))];
+}
+
+function cutChannels(plan: Plan): Cut[] {
+  return plan.channels.map((channel, index) => {
+    const others = plan.channels.toSpliced(index, 1);
+    const needed = plan.clients.some(
+      ({ dialect }) => (dialect === "chat" ? "responses" : dialect.split("-")[0]) === channel.platform,
+    );
+    const isLast = others.every(({ platform }) => platform !== channel.platform);
+    const named = plan.happenings.some(
+      (happening) => "channel" in happening && happening.channel === channel.name,
+    );
+    return (needed && isLast) || others.length === 0 || named ? null : { ...plan, channels: others };
+  });
+}
+
+function simplifyWorld(plan: Plan): Cut[] {
+  return [
+    plan.rotateBytes === null ? null : { ...plan, rotateBytes: null },
+    plan.rotateMonthly ? { ...plan, rotateMonthly: false } : null,
+    plan.drainMs === 0 ? null : { ...plan, drainMs: 0 },
+    plan.attempts === 1 ? null : { ...plan, attempts: 1 },
+    plan.maxFiles === 1024 ? null : { ...plan, maxFiles: 1024 },
+    plan.weather.piece === 0 ? null : { ...plan, weather: { ...plan.weather, piece: 0 } },
+    plan.weather.window === 1 << 20 ? null : { ...plan, weather: { ...plan.weather, window: 1 << 20 } },
+    ...plan.channels.map((channel, index) =>
+      channel.idleCloseMs === 0 && channel.keepAliveSeconds === 0
+        ? null
+        : {
+            ...plan,
+            channels: plan.channels.with(index, { ...channel, idleCloseMs: 0, keepAliveSeconds: 0 }),
+          },
+    ),
+  ];
+}
+
+const SIMPLE_CLIENT: Partial<ClientPlan> = {
+  pipelined: false,
+  retries: 0,
+  piece: 0,
+  limits: {},
+  startMs: 0,
+  keepAlive: true,
+};
+
+function simplifyClients(plan: Plan): Cut[] {
+  return plan.clients.flatMap((client, at) =>
+    simplify(client, SIMPLE_CLIENT).map((each) => each && withClient(plan, at, each)),
+  );
+}
+
+const SIMPLE_REQUEST: Partial<RequestPlan> = {
+  leave: null,
+  slow: null,
+  bad: null,
+  coding: null,
+  stream: false,
+  promptBytes: 40,
+  maxTokens: null,
+  gapMs: 0,
+};
+
+const { kind: _, status: __, ...SIMPLE_ANSWER } = GOOD_ANSWER;
+
+function simplifyRequests(plan: Plan): Cut[] {
+  return plan.clients.flatMap((client, at) =>
+    client.requests.flatMap((request, index) => {
+      const put = (changed: RequestPlan | null): Cut =>
+        changed && withClient(plan, at, { ...client, requests: client.requests.with(index, changed) });
+      const last =
+        request.answers.length === 0 ? [] : [put({ ...request, answers: request.answers.slice(0, -1) })];
+      const answers = request.answers.flatMap((answer, place) =>
+        [isGood(answer) ? null : GOOD_ANSWER, ...simplify(answer, SIMPLE_ANSWER)].map((each) =>
+          put(each && { ...request, answers: request.answers.with(place, each) }),
+        ),
+      );
+      return [...simplify(request, SIMPLE_REQUEST).map(put), ...last, ...answers];
+    }),
+  );
+}
+
+function isGood(answer: AnswerPlan): boolean {
+  return Bun.deepEquals(answer, GOOD_ANSWER);
+}
+
+function simplify<T extends object>(value: T, simple: Partial<T>): (T | null)[] {
+  return Object.entries(simple).map(([name, to]) =>
+    Bun.deepEquals(Reflect.get(value, name), to) ? null : { ...value, [name]: to },
+  );
+}
+
+function withClient(plan: Plan, at: number, client: ClientPlan): Plan {
+  return { ...plan, clients: plan.clients.with(at, client) };
+}

@@ -1,0 +1,221 @@
+// Bugs to be found. Each is a few texts in the source that are replaced in memory.
+
+import type { Change } from "../world/bundle.ts";
+
+export interface Bug {
+  readonly name: string;
+  readonly changes: readonly Change[];
+}
+
+const CONNECTION = "src/lib/http1/client/upstream-connection.ts";
+const CLIENT_CONNECTION = "src/lib/http1/server/client-connection.ts";
+const SETTLE = "src/gateway/bill/settle.ts";
+const WRITER = "src/billing/ledger/writer.ts";
+const STORE = "src/billing/ledger/store.ts";
+const APPEND = "src/billing/ledger/append-file.ts";
+const RECOVERY = "src/billing/ledger/recovery.ts";
+const LIMITS = "src/billing/limits.ts";
+const RELAY = "src/gateway/delivery/relay.ts";
+const FAILOVER = "src/gateway/attempt/failover.ts";
+
+function plant(name: string, file: string, from: string, to: string): Bug {
+  return { name, changes: [{ file, from, to }] };
+}
+
+/** The fixes of the security review, undone. D3 and D10 are as they were when this list was made. */
+const UNDONE: readonly Bug[] = [
+  {
+    name: "D4 undone: a POST is sent again on a new connection",
+    changes: [
+      {
+        file: CONNECTION,
+        from: "call.reused && (this.#isUntouched(call) || (!this.#answered && isSafe(call.method)))",
+        to: "call.reused && !this.#answered",
+      },
+      { file: CONNECTION, from: "    else call.reportResend();\n", to: "" },
+    ],
+  },
+  plant(
+    "D5 undone: a connection is used again after a 204 with a body",
+    CONNECTION,
+    "if (bodiless && announcesBody(said)) this.#owesBody = true;",
+    "",
+  ),
+];
+
+/** What the issue names. */
+const NAMED: readonly Bug[] = [
+  {
+    name: "settle twice",
+    changes: [
+      {
+        file: SETTLE,
+        from: "  if (bill.settled) return;\n  recordBill(closeBill",
+        to: "  recordBill(closeBill",
+      },
+      { file: SETTLE, from: "  if (bill.settled) return;\n  const outcome", to: "  const outcome" },
+    ],
+  },
+  plant("drop the journal's sync", STORE, 'this.#options.sync === "always" ? [this.#journal] : []', "[]"),
+  plant("drop the lines' sync", STORE, "[...retired, this.#lines, ...journals]", "[...journals]"),
+  plant(
+    "leak a reservation of money",
+    LIMITS,
+    "        flight.reserved = subtractUsd(flight.reserved, reserved);\n",
+    "",
+  ),
+  plant("leak a place among concurrent requests", LIMITS, "        flight.running -= 1;\n", ""),
+  plant(
+    "deliver to the wrong exchange: an idle connection is given to two requests",
+    "src/lib/http1/client/pool.ts",
+    "const wire = this.#idle.pop();",
+    "const wire = this.#idle.at(-1);",
+  ),
+  plant(
+    "forget to release a client that left",
+    "src/gateway/delivery/client-left.ts",
+    "const leave = (): void => job.cancel();",
+    "const leave = (): void => {};",
+  ),
+  plant("accept a torn line", RECOVERY, "    if (end < size) cut(path, fd, end);\n", ""),
+];
+
+const OTHERS: readonly Bug[] = [
+  plant(
+    "write a line twice",
+    WRITER,
+    "    this.#chain.addLine(draft);\n",
+    "    this.#chain.addLine(draft);\n    this.#chain.addLine(draft);\n",
+  ),
+  plant(
+    "take a cut answer for a whole one",
+    CONNECTION,
+    'this.#fail("cut", "the upstream closed the connection inside its answer", error);',
+    "this.#call = null;\n      call.finish();",
+  ),
+  plant(
+    "end a broken stream without saying so",
+    RELAY,
+    "  if (error !== null) {\n    const end",
+    "  if (error !== null && error.status === 0) {\n    const end",
+  ),
+  plant("quote the credential in an upstream's error", RELAY, ": redactError(body, channel);", ": body;"),
+  plant(
+    "send before the journal names the request",
+    WRITER,
+    "    if (!this.#scheduled) this.#flush();\n    this.#schedule();\n    return written;",
+    "    this.#schedule();\n    written.catch(() => {});\n    return Promise.resolve();",
+  ),
+  plant(
+    "forget at the start what was in flight",
+    WRITER,
+    "for (const [id, request] of recovery.unfinished)",
+    "for (const [id, request] of new Map(recovery.unfinished.size > 1e9 ? recovery.unfinished : []))",
+  ),
+  plant(
+    "give a line to what has one",
+    RECOVERY,
+    '    if (typeof id === "string") open.delete(id);\n',
+    '    if (id === null) open.delete("");\n',
+  ),
+  plant(
+    "never go on after a slow reader has read",
+    CLIENT_CONNECTION,
+    '    this.#draining?.resolve();\n    this.#draining = null;\n    if (this.#phase === "ending")',
+    '    this.#draining = null;\n    if (this.#phase === "ending")',
+  ),
+  plant(
+    "watch no silence inside an answer",
+    CONNECTION,
+    "if (this.#call !== null) this.#deadline.arm(this.#call.deadlines.idleMs);",
+    "",
+  ),
+  plant(
+    "watch no silence before an answer",
+    CONNECTION,
+    "    this.#sendOn(body);\n    this.#deadline.arm(call.deadlines.firstByteMs);",
+    "    this.#sendOn(body);",
+  ),
+  plant(
+    "never end a cooldown",
+    "src/gateway/channels/cooldown.ts",
+    "  return now < rest.until || now < rest.trialUntil ? rest : null;",
+    "  return { ...rest, untilIsGiven: true };",
+  ),
+  plant(
+    "let one request a minute too many in",
+    LIMITS,
+    "if (recent.length < limit) return;",
+    "if (recent.length <= limit) return;",
+  ),
+  plant(
+    "round a charge down",
+    "src/billing/charge.ts",
+    "formatDecimal(roundDecimal(multiplyDecimals(official, readCached(multiplier)), CHARGE_PLACES))",
+    'formatDecimal(multiplyDecimals(official, readCached(multiplier))).replace(/(\\.\\d{12})\\d+$/, "$1")',
+  ),
+  plant(
+    "count cached tokens twice",
+    "src/dialects/meters/openai.ts",
+    'const read = countIn(inside, "cached_tokens");',
+    'const read = 2 * countIn(inside, "cached_tokens");',
+  ),
+  plant("lock nothing", "src/lib/file-lock.ts", '    database.run("BEGIN IMMEDIATE");\n', ""),
+  plant(
+    "lose a pipelined request",
+    CLIENT_CONNECTION,
+    "    if (rest < bytes.length) this.#parked.add(bytes.subarray(rest));\n    const exchange",
+    "    const exchange",
+  ),
+  plant(
+    "mix chunks that came together",
+    "src/lib/http1/framing.ts",
+    "      else if (end !== at) input.copyWithin(end, at, at + take);\n",
+    "",
+  ),
+  plant(
+    "keep unsent bytes where others are written",
+    "src/lib/http1/bytes.ts",
+    "return packet === scratch ? Buffer.from(packet.subarray(taken, length)) : packet.subarray(taken, length);",
+    "return packet.subarray(taken, length);",
+  ),
+  plant(
+    "lose the place of an armed time limit",
+    "src/lib/deadline.ts",
+    "      last.#index = this.#index;\n",
+    "",
+  ),
+  plant(
+    "begin a new chain after a rotation",
+    RECOVERY,
+    "    prev: hashLast(files),",
+    "    prev: hashLast([path]),",
+  ),
+  plant(
+    "tell of no attempt that failed",
+    FAILOVER,
+    "    bill.attempts.push({ channel: name, error: fault.kind });\n",
+    "",
+  ),
+  plant("leave half a record after a failed write", APPEND, "      this.#torn = true;\n", ""),
+  plant(
+    "never try a full disk again",
+    WRITER,
+    "    this.#retryTimer ??= setTimeout(() => {",
+    '    if (problem === "") this.#retryTimer ??= setTimeout(() => {',
+  ),
+  plant(
+    "give no line to what was reset without an answer",
+    SETTLE,
+    "  if (bill.open && arrived.length === 0) {",
+    "  if (bill.open && bill.attempts.every(({ status }) => status === undefined)) {",
+  ),
+  plant(
+    "stop in the middle of an answer that is read slowly",
+    CLIENT_CONNECTION,
+    "    if (this.#unsent === null) this.#afterReply();\n    else this.#deadline.arm(this.#server.idleMs);",
+    "    this.#unsent = null;\n    this.#afterReply();",
+  ),
+];
+
+export const BUGS: readonly Bug[] = [...NAMED, ...OTHERS, ...UNDONE];

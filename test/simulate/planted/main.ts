@@ -1,0 +1,33 @@
+// bun test/simulate/planted/main.ts [WORDS]: plants one bug after another, those whose names hold the words or all, and
+// tells how long each took to be found, by which check, with which seed. Fails when one was not found in five minutes.
+
+import { findKnown } from "../checks/known.ts";
+import { makePlan } from "../plan/make.ts";
+import { runPlan } from "../run.ts";
+import { bundleProgram } from "../world/bundle.ts";
+import { compileProgram } from "../world/process.ts";
+import { type Bug, BUGS } from "./bugs.ts";
+
+const LONGEST_MS = 5 * 60_000;
+const words = process.argv.slice(2).join(" ");
+
+async function find({ changes }: Bug): Promise<string | null> {
+  const make = compileProgram(await bundleProgram(changes));
+  const start = performance.now();
+  for (let seed = 1; performance.now() - start < LONGEST_MS; seed++) {
+    const { accusations } = await runPlan(makePlan(seed), make);
+    const found = accusations.find((accusation) => findKnown(accusation) === null);
+    if (found === undefined) continue;
+    const seconds = ((performance.now() - start) / 1000).toFixed(1).padStart(6);
+    return `${seconds} s  seed ${String(seed).padEnd(5)} ${found.check}: ${found.text.slice(0, 150).replaceAll("\n", " ")}`;
+  }
+  return null;
+}
+
+let missed = 0;
+for (const bug of BUGS.filter(({ name }) => name.includes(words))) {
+  const found = await find(bug);
+  if (found === null) missed++;
+  console.log(`${bug.name}\n  ${found ?? "NOT FOUND in five minutes"}`);
+}
+process.exitCode = missed === 0 ? 0 : 1;

@@ -1,0 +1,41 @@
+// What runs inside the simulated world: the real gateway, started as `gateway serve` starts
+// it, and the real commands that read its ledger. Bundled by world/bundle.ts.
+
+import { verifyLedger } from "../../src/billing/verify/verify.ts";
+import { loadConfig } from "../../src/config/file.ts";
+import { watchConfig } from "../../src/config/watch.ts";
+import type { Observer } from "../../src/gateway/observe/observer.ts";
+import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";
+
+export interface Served {
+  readonly running: RunningGateway;
+  /** As a signal does: running streams may finish for this long. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** As cli/serve-run.ts does it, without a terminal. */
+export function serve(configPath: string, observer: Observer): Served {
+  const loaded = loadConfig(configPath, process.env);
+  const running = startGateway(loaded.catalog, [observer], loaded.path);
+  const stopWatching = watchConfig(loaded, process.env, {
+    onChange: ({ catalog }) => {
+      running.reload(catalog);
+      observer.notice("note", "config: the changed file is in force");
+    },
+    onProblem: (error) => observer.notice("warning", `config: ${error.message}`),
+  });
+  return {
+    running,
+    stop: async (graceMs) => {
+      await running.stop(graceMs);
+      stopWatching();
+    },
+  };
+}
+
+/** What `gateway ledger verify` finds. */
+export function verify(path: string): string[] {
+  const found: string[] = [];
+  verifyLedger(path, { partial: false, running: false }, (finding) => found.push(JSON.stringify(finding)));
+  return found;
+}

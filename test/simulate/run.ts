@@ -1,0 +1,527 @@
+// One run: a plan → a world in which it happens → what was found. Everything in it is
+// decided by the plan and the code.
+
+import { checkBooks } from "./checks/books.ts";
+import { checkBytes } from "./checks/bytes.ts";
+import { checkLimits } from "./checks/limits.ts";
+import { checkReleased } from "./checks/released.ts";
+import { happen } from "./happenings.ts";
+import { Client, type Send } from "./clients/client.ts";
+import { numberOf, secretOf } from "./clients/requests.ts";
+import { type ClientPlan, type Plan, platformOf, type RequestPlan } from "./plan/plan.ts";
+import type { Served } from "./program.ts";
+import { type Arrival, GOOD_ANSWER, Upstream } from "./upstreams/upstream.ts";
+import { BROKEN_CONFIG, type Changes, CONFIG, NO_CHANGES, PORT, writeConfig } from "./world/config.ts";
+import { Disk, type Inode } from "./world/disk.ts";
+import { Network } from "./world/network.ts";
+import { Killed, type Machine, type Program, type ProgramExports, SimProcess } from "./world/process.ts";
+import { Random } from "./world/random.ts";
+import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
+
+/** What must never happen, and did. */
+export interface Accusation {
+  /** The name of the check. */
+  readonly check: string;
+  readonly text: string;
+  /** Virtual time, in microseconds. */
+  readonly at: number;
+}
+
+export interface Outcome {
+  readonly accusations: readonly Accusation[];
+  /** Of the trace: equal for equal runs. */
+  readonly digest: string;
+  readonly sends: number;
+  readonly arrivals: number;
+  readonly events: number;
+  readonly kills: number;
+  readonly powerCuts: number;
+}
+
+/** A line as it was handed to the disk. */
+export interface Written {
+  readonly id: string;
+  readonly number: number | null;
+  readonly at: number;
+  readonly inode: Inode;
+}
+
+/** When a gateway ended without having been asked to, and how. */
+export interface Death {
+  readonly at: number;
+  readonly how: "killed" | "without power";
+  /** A sync may have taken so long, in microseconds. */
+  readonly syncMargin: number;
+}
+
+const SECOND = 1_000_000;
+const MOST_EVENTS = 400_000;
+const LONGEST_US = 3600 * SECOND;
+const GATEWAY = `127.0.0.1:${PORT}`;
+const FINAL = 100;
+const FINAL_NUMBER = 900_000;
+
+export class World implements Machine {
+  readonly plan: Plan;
+  readonly seed: number;
+  readonly scheduler: Scheduler;
+  readonly network: Network;
+  readonly disk: Disk;
+  wallOffset: number;
+  readonly sends: Send[] = [];
+  readonly arrivals: Arrival[] = [];
+  readonly requests = new Map<string, RequestPlan>();
+  readonly accusations: Accusation[] = [];
+  readonly written: Written[] = [];
+  readonly deaths: Death[] = [];
+  /** What files of the ledger held when somebody took them away. */
+  readonly removed: Array<{ at: number; inode: Inode }> = [];
+  readonly notices: string[] = [];
+  /** The clock was set, or the process stood still. */
+  timeWasBent = false;
+  /** An upstream has sent an answer that nobody asked for: one that follows may go to the wrong request, by chance. */
+  unasked = false;
+  process: SimProcess | null = null;
+  served: Served | null = null;
+  program: ProgramExports | null = null;
+  readonly #make: Program;
+  readonly #trace: Trace;
+  readonly upstreams = new Map<string, Upstream>();
+  #changes: { -readonly [name in keyof Changes]: Changes[name] } = { ...NO_CHANGES };
+  #healed = false;
+  #ending = false;
+  #left = 0;
+  #boots = 0;
+  #restartPending = false;
+
+  constructor(plan: Plan, make: Program, tell: ((line: string) => void) | null) {
+    this.plan = plan;
+    this.seed = plan.seed;
+    this.#make = make;
+    this.wallOffset = plan.wall;
+    this.#trace = new Trace(tell);
+    this.scheduler = new Scheduler(new Random(plan.seed, "scheduler"), this.#trace);
+    this.scheduler.onThrow = (owner, error) => this.#caught(owner.name, error);
+    this.network = new Network(this.scheduler, plan.seed);
+    this.network.weatherOf = (name) => this.#weatherOf(name);
+    this.disk = new Disk(new Random(plan.seed, "disk"));
+    for (const client of plan.clients)
+      for (const [index, request] of client.requests.entries())
+        this.requests.set(`${client.name}r${index}`, request);
+  }
+
+  run(): Outcome {
+    this.writeConfig();
+    const watch = {
+      requests: this.requests,
+      plan: this.plan,
+      arrivals: this.arrivals,
+      secrets: this.plan.clients.map(({ key }) => secretOf(key)),
+      healed: () => this.#healed,
+      noteUnasked: () => void (this.unasked = true),
+      accuse: (check: string, text: string) => this.accuse(check, text),
+    };
+    for (const channel of this.plan.channels)
+      this.upstreams.set(channel.name, new Upstream(channel, this.network, watch));
+    this.#boot();
+    this.#start(this.plan.clients);
+    for (const happening of this.plan.happenings)
+      this.scheduler.after(happening.atMs * 1000, NATURE, happening.kind, () => happen(this, happening));
+    const last = Math.max(0, ...this.plan.happenings.map(({ atMs }) => atMs * 1000));
+    if (this.#until(() => this.#left === 0 && this.scheduler.now >= last)) {
+      this.#heal();
+      this.#finalRequests();
+      checkReleased(this);
+      this.#stop();
+    }
+    this.#checkAll();
+    const deaths = (how: Death["how"]): number => this.deaths.filter((death) => death.how === how).length;
+    return {
+      accusations: this.accusations,
+      digest: this.#trace.digest(),
+      sends: this.sends.length,
+      arrivals: this.arrivals.length,
+      events: this.scheduler.steps,
+      kills: deaths("killed"),
+      powerCuts: deaths("without power"),
+    };
+  }
+
+  accuse(check: string, text: string): void {
+    if (this.accusations.length > 50) return;
+    this.scheduler.note(`FAILED ${check}: ${text}`);
+    this.accusations.push({ check, text, at: this.scheduler.now });
+  }
+
+  wrote(_: SimProcess, path: string, inode: Inode, bytes: Uint8Array): void {
+    if (!path.endsWith(".jsonl")) return;
+    const text = Buffer.from(bytes).toString();
+    for (const line of text.split("\n")) {
+      const match = /^\{"v":1,"id":"([^"]+)".*?"model":"([^"]*)".*\}$/.exec(line);
+      if (match?.[1] !== undefined)
+        this.written.push({ id: match[1], number: numberOf(match[2] ?? ""), at: this.scheduler.now, inode });
+    }
+  }
+
+  /** A promise failed and nobody heard of it: the real process ends with that. */
+  reject(error: unknown): void {
+    if (error instanceof Killed) return;
+    this.accuse(
+      "crash",
+      `A promise failed, and nobody heard of it: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    );
+  }
+
+  /** Runs events until something is so. False: that never came, or the world did not come to rest. */
+  #until(reached: () => boolean, within = LONGEST_US): boolean {
+    const end = this.scheduler.now + within;
+    while (!reached()) {
+      if (this.scheduler.steps > MOST_EVENTS) {
+        this.accuse("hangs", `The world did not come to rest within ${MOST_EVENTS} events.`);
+        return false;
+      }
+      if (!this.scheduler.step(end)) {
+        if (this.scheduler.now < end) this.scheduler.now = end;
+        return reached();
+      }
+    }
+    return true;
+  }
+
+  #pass(us: number): void {
+    this.#until(() => false, us);
+  }
+
+  #weatherOf(name: string): Plan["weather"] {
+    const random = new Random(this.seed, name, "weather");
+    const { latency, window, piece } = this.plan.weather;
+    return {
+      latency: Math.max(4, random.between(latency >> 1, latency * 2)),
+      window,
+      // Not all connections: most of the time would go into bytes that come one by one.
+      piece: random.chance(350) ? piece : 0,
+    };
+  }
+
+  #caught(owner: string, error: unknown): void {
+    if (error instanceof Killed || (owner === this.process?.name && this.process.dead)) return;
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    if (owner === NATURE.name) throw error;
+    this.accuse("crash", `The gateway threw outside every catch: ${text}`);
+  }
+
+  // The gateway's life.
+
+  writeConfig(text = writeConfig(this.plan, this.#changes)): void {
+    const inode = this.disk.create(CONFIG, "file", 0o600, this.wallOffset + this.scheduler.now / 1000);
+    inode.write(0, Buffer.from(text));
+    this.disk.sync(inode);
+  }
+
+  #boot(): void {
+    this.#restartPending = false;
+    if (this.process !== null && !this.process.dead) return;
+    const process = new SimProcess(this, `gateway${this.#boots}`, 1000 + this.#boots);
+    this.#boots++;
+    process.maxFiles = this.#healed ? 1024 : this.plan.maxFiles;
+    this.process = process;
+    this.served = null;
+    process.onDeath = () => this.#noteOrphans();
+    try {
+      this.program = process.load(this.#make);
+      this.served = this.program.serve(CONFIG, this.#observe(process));
+    } catch (error) {
+      this.#failedBoot(process, error);
+    }
+  }
+
+  #failedBoot(process: SimProcess, error: unknown): void {
+    if (error instanceof Killed || process.dead) return;
+    const text = error instanceof Error ? error.message : String(error);
+    this.scheduler.note(`${process.name} does not start: ${text}`);
+    const { trouble } = this.disk;
+    const troubled = trouble.failingWrites > 0 || trouble.failingSyncs > 0 || trouble.room < 1e9;
+    const broken = this.disk.find(CONFIG)?.content.toString() === BROKEN_CONFIG;
+    const known = /ENOSPC|EIO|SQLITE_(?:FULL|IOERR)|EMFILE/.test(text);
+    if (!(troubled && known) && !broken)
+      this.accuse(
+        "boot",
+        `The gateway does not start: ${error instanceof Error ? (error.stack ?? text) : text}`,
+      );
+    process.kill("killed");
+    this.#restartSoon(1000);
+  }
+
+  #observe(process: SimProcess): Parameters<ProgramExports["serve"]>[1] {
+    return {
+      requestDone: () => {},
+      streamOpened: () => {},
+      streamClosed: () => {},
+      notice: (level, text) => {
+        if (process.dead) return;
+        this.scheduler.note(`${process.name} says (${level}): ${text}`);
+        this.notices.push(text);
+        if (text.includes("failed inside") && !text.includes("this process is dead"))
+          this.accuse("inside", text);
+      },
+    };
+  }
+
+  /** What was on its way when the gateway died has no answer. */
+  #noteOrphans(): void {
+    for (const send of this.sends) if (send.end === "open") send.orphaned = true;
+  }
+
+  #restartSoon(ms: number): void {
+    if (this.#restartPending) return;
+    this.#restartPending = true;
+    this.scheduler.after(ms * 1000, NATURE, "the gateway is started again", () => this.#boot());
+  }
+
+  #die(how: Death["how"], downMs: number): void {
+    const { process } = this;
+    if (process === null || process.dead) return;
+    this.#noteDeath(how);
+    process.onDeath = () => this.#noteOrphans();
+    process.kill(how);
+    this.#afterDeath(how, downMs);
+  }
+
+  #noteDeath(how: Death["how"]): void {
+    this.scheduler.note(how);
+    this.deaths.push({ at: this.scheduler.now, how, syncMargin: 3 * this.disk.trouble.slowSync });
+  }
+
+  #afterDeath(how: Death["how"], downMs: number): void {
+    if (how === "without power") this.disk.cutPower();
+    this.#restartSoon(downMs);
+  }
+
+  dieSoon(how: Death["how"], afterSteps: number, downMs: number): void {
+    const { process } = this;
+    if (process === null || process.dead || this.#healed) return;
+    process.killAtStep = process.steps + afterSteps;
+    process.killHow = how;
+    process.onDeath = () => {
+      this.#noteOrphans();
+      this.#noteDeath(how);
+      this.#afterDeath(how, downMs);
+    };
+    // An idle gateway takes no steps.
+    this.scheduler.after(2 * SECOND, NATURE, "the end", () => {
+      if (this.process === process) this.#die(how, downMs);
+    });
+  }
+
+  stopGateway(graceMs: number, downMs: number): void {
+    const { process, served } = this;
+    if (process === null || process.dead || served === null || this.#ending) return;
+    this.#ending = true;
+    served.stop(graceMs).then(
+      () => {
+        this.#ending = false;
+        if (process.dead) return;
+        this.scheduler.note("the gateway has stopped");
+        process.onDeath = null;
+        process.kill("killed");
+        this.#restartSoon(downMs);
+      },
+      (error: unknown) => {
+        this.#ending = false;
+        if (!process.dead) this.accuse("stop", `The gateway does not stop: ${String(error)}`);
+      },
+    );
+    this.scheduler.after((graceMs + 10_000) * 1000, NATURE, "is it down?", () => {
+      if (
+        this.#ending &&
+        this.process === process &&
+        !process.dead &&
+        process.frozenUntil < this.scheduler.now - 10 * SECOND
+      )
+        this.accuse("stop", `The gateway did not stop within its grace of ${graceMs} ms and 10 s more.`);
+      this.#ending = false;
+    });
+  }
+
+  // What happens to it.
+
+  change(changes: Partial<Changes>): void {
+    this.#changes = { ...this.#changes, ...changes };
+    this.writeConfig();
+  }
+
+  takeAway(path: string, to: string | null): void {
+    const inode = this.disk.find(path);
+    if (inode === undefined) return;
+    this.removed.push({ at: this.scheduler.now, inode });
+    if (to === null) this.disk.remove(path);
+    else this.disk.rename(path, to);
+  }
+
+  /** It must be told who holds the ledger, and change nothing. */
+  startSecond(): void {
+    const { process } = this;
+    if (process === null || process.dead || this.served === null || this.#ending) return;
+    const second = new SimProcess(this, "second", 5000);
+    try {
+      second.load(this.#make).serve(CONFIG, this.#observe(second));
+      this.accuse("two gateways", "A second gateway was started on the ledger that the first one writes.");
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      this.scheduler.note(`the second gateway says: ${text}`);
+      const broken = this.disk.find(CONFIG)?.content.toString() === BROKEN_CONFIG;
+      if (!broken && !/is being written by process|ENOSPC|EIO|SQLITE|in use/.test(text))
+        this.accuse("two gateways", `The second gateway does not say who holds the ledger, but: ${text}`);
+    }
+    second.onDeath = null;
+    second.kill("killed");
+  }
+
+  // The end.
+
+  #start(clients: readonly ClientPlan[]): void {
+    for (const plan of clients) {
+      this.#left++;
+      const client = new Client(plan, this.network, {
+        address: GATEWAY,
+        sends: this.sends,
+        done: () => void this.#left--,
+        ended: (send) => this.#ended(send),
+        broken: (send, { name }, text) => this.accuse("bytes", `The client ${send?.name ?? name} ${text}.`),
+      });
+      client.start();
+    }
+  }
+
+  #ended(send: Send): void {
+    checkBytes(this, send);
+    if (send.end === "gave up" && !this.timeWasBent && !send.orphaned && send.request.slow === null)
+      this.accuse("hangs", `${send.name} got no end of its reply for 150 s, longer than every time limit.`);
+  }
+
+  /** Everything works again, and the operator has put everything right. */
+  #heal(): void {
+    this.scheduler.note("everything works again");
+    this.#healed = true;
+    this.disk.heal();
+    this.network.lost.clear();
+    this.#changes = NO_CHANGES;
+    const right = writeConfig(this.plan, this.#changes);
+    if (this.disk.find(CONFIG)?.content.toString() !== right) this.writeConfig(right);
+    if (this.process !== null) this.process.frozenUntil = 0;
+    this.#until(() => this.process !== null && !this.process.dead && this.served !== null, 120 * SECOND);
+    this.#pass(3 * SECOND);
+    this.#until(() => this.arrivals.every(({ endedAt }) => endedAt < this.scheduler.now), 60 * SECOND);
+    this.#pass(20 * SECOND);
+    const isResting = (): boolean => {
+      const { gateway } = this.served?.running ?? {};
+      if (gateway === undefined) return false;
+      return gateway.channels.view(gateway.catalog, gateway.now()).some(({ until }) => until !== null);
+    };
+    if (isResting()) this.#until(() => !isResting(), 70 * 60 * SECOND);
+    if (this.plan.clients.some(({ limits }) => limits.requestsPerMinute !== undefined))
+      this.#pass(62 * SECOND);
+  }
+
+  /** Each key once more, with nothing in its way: what was held for requests that have ended shows here. */
+  #finalRequests(): void {
+    const from = this.sends.length;
+    let number = FINAL_NUMBER;
+    const clients = this.plan.clients.map((client, index): ClientPlan => {
+      const name = `c${FINAL + index}`;
+      const request: RequestPlan = {
+        number: number++,
+        stream: index % 2 === 0,
+        promptBytes: 40,
+        maxTokens: 10,
+        gapMs: 0,
+        leave: null,
+        slow: null,
+        bad: null,
+        coding: null,
+        answers: [GOOD_ANSWER],
+      };
+      this.requests.set(`${name}r0`, request);
+      return {
+        ...client,
+        name,
+        startMs: index * 50,
+        keepAlive: false,
+        pipelined: false,
+        retries: 0,
+        piece: 0,
+        requests: [request],
+      };
+    });
+    const arrived = this.arrivals.length;
+    this.#start(clients);
+    this.#until(() => this.#left === 0, 200 * SECOND);
+    for (const send of this.sends.slice(from)) this.#checkFinal(send);
+    this.#checkChannels(arrived);
+    this.#pass(2 * SECOND);
+  }
+
+  #checkFinal(send: Send): void {
+    const status = send.reply?.status ?? 0;
+    const text = send.reply?.body.toString() ?? "";
+    if (status === 200 && send.end === "reply") return;
+    const spent = status === 429 && /has spent/.test(text) && !/reserved/.test(text);
+    if (spent) return;
+    this.accuse(
+      status === 429 ? "reservations" : "recovery",
+      `Everything works again, and ${send.name} (${send.client.dialect}, key ${send.client.key}) gets ${status || "nothing"}: ${text.slice(0, 300)}`,
+    );
+  }
+
+  /** A channel that works again is used again: the best one, by each platform that was asked. */
+  #checkChannels(from: number): void {
+    const used = new Set(this.arrivals.slice(from).map(({ channel }) => channel));
+    for (const platform of new Set(this.plan.clients.map(({ dialect }) => platformOf(dialect)))) {
+      const channels = this.plan.channels.filter((channel) => channel.platform === platform);
+      if (!channels.some(({ name }) => used.has(name))) continue;
+      const best = Math.min(...channels.map(({ priority }) => priority));
+      const first = channels.filter(({ priority }) => priority === best).map(({ name }) => name);
+      if (!first.some((name) => used.has(name)))
+        this.accuse("recovery", `The channel ${first.join(" or ")} works again, and is not used again.`);
+    }
+  }
+
+  #stop(): void {
+    const { process, served } = this;
+    if (process === null || served === null || process.dead) {
+      this.accuse("boot", "The gateway does not run at the end, although everything works.");
+      return;
+    }
+    let stopped = false;
+    served.stop(5000).then(
+      () => (stopped = true),
+      (error: unknown) => this.accuse("stop", `The gateway does not stop: ${String(error)}`),
+    );
+    this.#until(() => stopped, 30 * SECOND);
+    if (!stopped) this.accuse("stop", "The gateway does not stop, although nothing is in flight.");
+    this.#pass(2 * SECOND);
+  }
+
+  #checkAll(): void {
+    checkBooks(this);
+    checkLimits(this);
+  }
+}
+
+/** Resolves when the runtime's own loop has turned: it tells only then of promises that nobody heard of. */
+export async function runPlan(
+  plan: Plan,
+  make: Program,
+  tell: ((line: string) => void) | null = null,
+): Promise<Outcome> {
+  const world = new World(plan, make, tell);
+  const onRejection = (error: unknown): void => world.reject(error);
+  process.on("unhandledRejection", onRejection);
+  try {
+    const outcome = world.run();
+    await new Promise((resolve) => setImmediate(resolve));
+    return outcome;
+  } finally {
+    process.off("unhandledRejection", onRejection);
+  }
+}

@@ -1,0 +1,159 @@
+// The simulator itself: that a seed decides everything, that no edge is left out, that its
+// parts do what they promise, and a few seconds of it.
+
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { makePlan } from "./plan/make.ts";
+import { shrink } from "./plan/shrink.ts";
+import { runPlan } from "./run.ts";
+import { bundleProgram } from "./world/bundle.ts";
+import { Disk } from "./world/disk.ts";
+import { isReplaced, listTouches } from "./world/edges.ts";
+import { Network } from "./world/network.ts";
+import { compileProgram, type Machine, SimProcess } from "./world/process.ts";
+import { Random } from "./world/random.ts";
+import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
+
+const bundle = await bundleProgram();
+const MAIN = join(import.meta.dir, "main.ts");
+
+async function digests(seeds: string): Promise<string[]> {
+  const run = Bun.spawn([process.execPath, MAIN, "--seeds", seeds, "--all", "--digest", "--no-shrink"], {
+    stdout: "pipe",
+  });
+  const text = await new Response(run.stdout).text();
+  return text.split("\n").filter((line) => line.startsWith("seed "));
+}
+
+function makeMachine(): Machine {
+  const scheduler = new Scheduler(new Random(1, "test"), new Trace(null));
+  return {
+    scheduler,
+    network: new Network(scheduler, 1),
+    disk: new Disk(new Random(1, "disk")),
+    seed: 1,
+    wallOffset: 0,
+    accuse: (check, text) => {
+      throw new Error(`${check}: ${text}`);
+    },
+    wrote: () => {},
+  };
+}
+
+function call(owner: unknown, name: string): void {
+  const member: unknown = Reflect.get(Object(owner), name);
+  if (typeof member === "function") Reflect.apply(member, owner, []);
+}
+
+describe("a seed", () => {
+  test("decides everything: two processes leave the same trace, byte for byte", async () => {
+    const [first, second] = await Promise.all([digests("11..16"), digests("11..16")]);
+    expect(first).toHaveLength(6);
+    expect(second).toEqual(first);
+  }, 120_000);
+
+  test("makes the same plan again, and another one makes another", () => {
+    expect(makePlan(7)).toEqual(makePlan(7));
+    expect(makePlan(8)).not.toEqual({ ...makePlan(7), seed: 8 });
+  });
+
+  test("leaves another trace than another seed, also after other runs in the same process", async () => {
+    const make = compileProgram(bundle);
+    const alone = (await runPlan(makePlan(3), make)).digest;
+    expect((await runPlan(makePlan(4), make)).digest).not.toBe(alone);
+    expect((await runPlan(makePlan(3), make)).digest).toBe(alone);
+  }, 120_000);
+});
+
+describe("the edges", () => {
+  const touches = listTouches(bundle.text);
+
+  test("are found in the source", () => {
+    expect(touches.length).toBeGreaterThan(50);
+    expect(touches).toContainEqual({ file: "billing/ledger/append-file.ts", edge: "node:fs.fdatasync" });
+    expect(touches.map(({ edge }) => edge)).toContain("Bun.listen");
+  });
+
+  test("are all replaced: what else the source touches would be real in the simulated world", () => {
+    const edges = new SimProcess(makeMachine(), "test", 1).edges();
+    // Only for TLS, which is not simulated; it throws when it is used.
+    const known = new Set(["process.getBuiltinModule"]);
+    expect(touches.filter(({ edge }) => !known.has(edge) && !isReplaced(edge, edges))).toEqual([]);
+  });
+
+  test("that are not replaced throw when they are used", () => {
+    const { require, globals } = new SimProcess(makeMachine(), "test", 1).edges();
+    expect(() => require("node:child_process")).toThrow("does not replace the module");
+    expect(() => call(require("node:fs"), "symlinkSync")).toThrow("does not replace node:fs.symlinkSync");
+    expect(() => call(globals, "fetch")).toThrow("does not replace fetch");
+  });
+});
+
+describe("the disk", () => {
+  test("keeps what was synced, whatever happens to the rest", () => {
+    for (let seed = 0; seed < 200; seed++) {
+      const disk = new Disk(new Random(seed, "disk"));
+      const file = disk.create("/home/a", "file", 0o600, 0);
+      file.write(0, Buffer.from("safe"));
+      disk.sync(file);
+      file.write(4, Buffer.from("maybe"));
+      disk.cutPower();
+      const left = disk.find("/home/a")?.content.toString() ?? "";
+      expect(left.slice(0, 4)).toBe("safe");
+      expect(left.length).toBeLessThanOrEqual(9);
+    }
+  });
+
+  test("loses a name that no sync came after, or keeps it", () => {
+    const kept = Array.from({ length: 50 }, (_, seed) => {
+      const disk = new Disk(new Random(seed, "disk"));
+      disk.create("/home/a", "file", 0o600, 0);
+      disk.cutPower();
+      return disk.find("/home/a") !== undefined;
+    });
+    expect(new Set(kept)).toEqual(new Set([true, false]));
+  });
+});
+
+describe("the network", () => {
+  test("delivers bytes in order, and the end after them", () => {
+    const { scheduler, network } = makeMachine();
+    network.weatherOf = () => ({ latency: 100, window: 50, piece: 7 });
+    const got: string[] = [];
+    network.listen("a:1", NATURE, (end) => {
+      end.ears = {
+        data: (bytes) => got.push(bytes.toString()),
+        drain() {},
+        finished: () => got.push("END"),
+        lost() {},
+      };
+    });
+    let rest = Buffer.from("0123456789".repeat(30));
+    network.connect("a:1", { name: "b", owner: NATURE }, (end) => {
+      if (typeof end === "string") throw new Error(end);
+      const send = (): void => {
+        rest = rest.subarray(Math.max(0, end.write(rest)));
+        if (rest.length === 0) end.fin();
+      };
+      end.ears = { data() {}, drain: send, finished() {}, lost() {} };
+      send();
+    });
+    while (scheduler.step(1e9));
+    expect(got.at(-1)).toBe("END");
+    expect(got.slice(0, -1).join("")).toBe("0123456789".repeat(30));
+    expect(Math.max(...got.map(({ length }) => length))).toBeLessThanOrEqual(7);
+  });
+});
+
+describe("shrinking", () => {
+  test("takes everything away that a failure does not need", async () => {
+    const plan = makePlan(5);
+    const needed = plan.clients[1]!.requests[1]!.number;
+    const { plan: small } = await shrink(plan, (each) =>
+      each.clients.some(({ requests }) => requests.some(({ number }) => number === needed)),
+    );
+    expect(small.clients).toHaveLength(1);
+    expect(small.clients[0]!.requests.map(({ number }) => number)).toEqual([needed]);
+    expect(small.happenings).toEqual([]);
+  });
+});

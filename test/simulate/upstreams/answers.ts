@@ -1,0 +1,220 @@
+// What upstreams answer, in each dialect, small and exact: every word bears the name of the
+// request, the send and the attempt that it answers, so that no byte can be taken for
+// another's; and the usage is known.
+
+export type Wire = "messages" | "responses" | "content";
+
+export interface Counts {
+  readonly input: number;
+  readonly cacheRead: number;
+  readonly output: number;
+}
+
+export interface AnswerText {
+  readonly type: string;
+  /** One for each event; a whole body is one piece. */
+  readonly pieces: readonly string[];
+}
+
+export interface Question {
+  readonly wire: Wire;
+  readonly stream: boolean;
+  /** c3r2s0a1: client 3, its request 2, send 0 of it, attempt 1. */
+  readonly mark: string;
+  readonly model: string;
+  readonly counts: Counts;
+  /** After so many words the stream says that it failed; null: it does not. */
+  readonly failsAfter: number | null;
+}
+
+export function writeAnswer(question: Question): AnswerText {
+  const write = { messages: writeMessages, responses: writeResponses, content: writeContent }[question.wire];
+  return write(question);
+}
+
+function wordsOf({ mark, counts }: Question): string[] {
+  const shown = Math.min(40, counts.output);
+  return Array.from({ length: shown }, (_, index) => `${mark}w${index} `);
+}
+
+function named(event: { type: string; [key: string]: unknown }): string {
+  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+function json(body: unknown): AnswerText {
+  return { type: "application/json", pieces: [JSON.stringify(body)] };
+}
+
+function writeMessages(question: Question): AnswerText {
+  const { mark, model, counts, stream, failsAfter } = question;
+  const words = wordsOf(question);
+  const usage = {
+    input_tokens: counts.input,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: counts.cacheRead,
+    output_tokens: counts.output,
+    service_tier: "standard",
+  };
+  const message = { id: `msg_${mark}`, type: "message", role: "assistant", model };
+  if (!stream) {
+    const content = [{ type: "text", text: words.join("") }];
+    return json({ ...message, content, stop_reason: "end_turn", stop_sequence: null, usage });
+  }
+  const start = {
+    ...message,
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { ...usage, output_tokens: 1 },
+  };
+  const deltas = words.map((text) =>
+    named({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } }),
+  );
+  const begun = [
+    named({ type: "message_start", message: start }),
+    named({ type: "content_block_start", index: 0, content_block: { type: "text", text: "" } }),
+  ];
+  const error = named({ type: "error", error: { type: "overloaded_error", message: `Overloaded ${mark}` } });
+  const pieces =
+    failsAfter === null
+      ? [
+          ...begun,
+          ...deltas,
+          named({ type: "content_block_stop", index: 0 }),
+          named({
+            type: "message_delta",
+            delta: { stop_reason: "end_turn", stop_sequence: null },
+            usage: {
+              input_tokens: counts.input,
+              cache_creation_input_tokens: 0,
+              cache_read_input_tokens: counts.cacheRead,
+              output_tokens: counts.output,
+            },
+          }),
+          named({ type: "message_stop" }),
+        ]
+      : [...(failsAfter === 0 ? [] : begun), ...deltas.slice(0, failsAfter), error];
+  return { type: "text/event-stream; charset=utf-8", pieces };
+}
+
+function writeResponses(question: Question): AnswerText {
+  const { mark, model, counts, stream, failsAfter } = question;
+  const words = wordsOf(question);
+  const text = words.join("");
+  const usage = {
+    input_tokens: counts.input + counts.cacheRead,
+    input_tokens_details: { cached_tokens: counts.cacheRead },
+    output_tokens: counts.output,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: counts.input + counts.cacheRead + counts.output,
+  };
+  const shell = {
+    id: `resp_${mark}`,
+    object: "response",
+    created_at: 1_760_000_000,
+    model,
+    error: null,
+    incomplete_details: null,
+    parallel_tool_calls: true,
+    tool_choice: "auto",
+    tools: [],
+    service_tier: "default",
+  };
+  const part = { type: "output_text", annotations: [], logprobs: [], text };
+  const item = {
+    id: `item_${mark}`,
+    type: "message",
+    status: "completed",
+    role: "assistant",
+    content: [part],
+  };
+  const whole = { ...shell, status: "completed", output: [item], usage };
+  if (!stream) return json(whole);
+  let sequence = 0;
+  const step = (type: string, more: object): string => named({ type, sequence_number: sequence++, ...more });
+  const at = { item_id: item.id, output_index: 0, content_index: 0 };
+  const open = { ...shell, status: "in_progress", output: [], usage: null };
+  const begun = [
+    step("response.created", { response: open }),
+    step("response.in_progress", { response: open }),
+    step("response.output_item.added", {
+      output_index: 0,
+      item: { ...item, status: "in_progress", content: [] },
+    }),
+    step("response.content_part.added", { ...at, part: { ...part, text: "" } }),
+  ];
+  const deltas = words.map((delta) => step("response.output_text.delta", { ...at, delta, logprobs: [] }));
+  const failed = {
+    ...shell,
+    status: "failed",
+    error: { code: "server_error", message: `Failed ${mark}` },
+    output: [],
+    usage: null,
+  };
+  const pieces =
+    failsAfter === null
+      ? [
+          ...begun,
+          ...deltas,
+          step("response.output_text.done", { ...at, text, logprobs: [] }),
+          step("response.content_part.done", { ...at, part }),
+          step("response.output_item.done", { output_index: 0, item }),
+          step("response.completed", { response: whole }),
+        ]
+      : [...begun, ...deltas.slice(0, failsAfter), step("response.failed", { response: failed })];
+  return { type: "text/event-stream; charset=utf-8", pieces };
+}
+
+function writeContent(question: Question): AnswerText {
+  const { mark, model, counts, stream, failsAfter } = question;
+  const words = wordsOf(question);
+  const prompt = counts.input + counts.cacheRead;
+  const usage = (output: number): object => ({
+    promptTokenCount: prompt,
+    ...(counts.cacheRead > 0 ? { cachedContentTokenCount: counts.cacheRead } : {}),
+    ...(output > 0 ? { candidatesTokenCount: output } : {}),
+    totalTokenCount: prompt + output,
+  });
+  const chunk = (text: string, output: number, finishReason?: string): object => ({
+    candidates: [
+      {
+        content: { parts: [{ text }], role: "model" },
+        ...(finishReason === undefined ? {} : { finishReason }),
+        index: 0,
+      },
+    ],
+    usageMetadata: usage(output),
+    modelVersion: model,
+    responseId: mark,
+  });
+  if (!stream) return json(chunk(words.join(""), counts.output, "STOP"));
+  const write = (body: object): string => `data: ${JSON.stringify(body)}\r\n\r\n`;
+  const chunks = words.map((word, index) => write(chunk(word, index + 1)));
+  const error = write({ error: { code: 503, message: `Overloaded ${mark}`, status: "UNAVAILABLE" } });
+  const pieces =
+    failsAfter === null
+      ? [...chunks, write(chunk("", counts.output, "STOP"))]
+      : [...chunks.slice(0, failsAfter), error];
+  return { type: "text/event-stream", pieces };
+}
+
+const ERROR_TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  429: "rate_limit_error",
+  500: "api_error",
+  503: "api_error",
+  529: "overloaded_error",
+};
+
+/** An error in the words of the dialect. `secret`: what some upstreams quote. */
+export function writeError(wire: Wire, status: number, mark: string, secret: string): AnswerText {
+  const message = `Refused ${mark} for ${secret}`;
+  if (wire === "content") return json({ error: { code: status, message, status: "UNAVAILABLE" } });
+  const type = ERROR_TYPES[status] ?? "api_error";
+  return wire === "messages"
+    ? json({ type: "error", error: { type, message } })
+    : json({ error: { message, type, param: null, code: null } });
+}

@@ -1,0 +1,72 @@
+// The config file of a simulated gateway, written from the plan.
+
+import { secretOf } from "../clients/requests.ts";
+import { type ClientPlan, type LimitPlan, type Plan, type Platform, platformOf } from "../plan/plan.ts";
+import { credentialOf } from "../upstreams/upstream.ts";
+
+export const HOME = "/home/user";
+export const CONFIG = `${HOME}/gateway.yaml`;
+export const LEDGER = `${HOME}/ledger.jsonl`;
+/** What an editor may leave in the middle of its work. */
+export const BROKEN_CONFIG = "channels: [what is this";
+export const PORT = 4141;
+
+/** What the operator has changed. */
+export interface Changes {
+  readonly keysOff: ReadonlySet<string>;
+  readonly channelsOff: ReadonlySet<string>;
+  readonly comment: string;
+}
+
+export const NO_CHANGES: Changes = { keysOff: new Set(), channelsOff: new Set(), comment: "" };
+
+export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
+  const platforms = [...new Set(plan.channels.map(({ platform }) => platform))];
+  const rotate = [
+    ...(plan.rotateBytes === null ? [] : [`size: ${plan.rotateBytes}`]),
+    ...(plan.rotateMonthly ? ["monthly: true"] : []),
+  ];
+  return [
+    `# ${changes.comment}`,
+    `listen: { host: 127.0.0.1, port: ${PORT} }`,
+    `ledger: { path: ledger.jsonl, sync: ${plan.sync}, rotate: { ${rotate.join(", ")} } }`,
+    `on_disconnect: { drain: ${plan.drainMs}ms }`,
+    `failover: { attempts: ${plan.attempts}, total: 30s }`,
+    "channels:",
+    ...plan.channels.map(
+      ({ name, platform, priority }) =>
+        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, disabled: ${changes.channelsOff.has(name)}, timeouts: { connect: 4s, first_byte: 12s, idle: 15s } }`,
+    ),
+    "groups:",
+    ...platforms.map((platform) => {
+      const names = plan.channels.filter((channel) => channel.platform === platform).map(({ name }) => name);
+      return `  ${platform}: { platform: ${platform}, multiplier: ${MULTIPLIERS[platform]}, channels: [${names.join(", ")}] }`;
+    }),
+    "keys:",
+    ...listKeys(plan).map(
+      ({ key, dialect, limits }) =>
+        `  - { name: ${key}, group: ${platformOf(dialect)}, secret: ${secretOf(key)}, disabled: ${changes.keysOff.has(key)}, limits: { ${writeLimits(limits)} } }`,
+    ),
+    "",
+  ].join("\n");
+}
+
+const MULTIPLIERS: Readonly<Record<Platform, string>> = {
+  messages: "1",
+  responses: "0.3333333333333",
+  content: "1.25",
+  relay: "0.5",
+};
+
+function listKeys(plan: Plan): ClientPlan[] {
+  return plan.clients.filter((client) => client.key === client.name);
+}
+
+function writeLimits(limits: LimitPlan): string {
+  return [
+    ...(limits.requestsPerMinute === undefined ? [] : [`requests_per_minute: ${limits.requestsPerMinute}`]),
+    ...(limits.concurrentRequests === undefined ? [] : [`concurrent_requests: ${limits.concurrentRequests}`]),
+    ...(limits.usdPerDay === undefined ? [] : [`usd_per_day: "${limits.usdPerDay}"`]),
+    ...(limits.usdTotal === undefined ? [] : [`usd_total: "${limits.usdTotal}"`]),
+  ].join(", ");
+}

@@ -1,0 +1,264 @@
+// A disk: files as inodes under names, and what of them would be left after a power cut.
+// Data is safe once its file was synced; names are kept in order, as by a file system with
+// a journal: a sync makes all earlier changes of names safe. What this file does not own:
+// file descriptors and the functions of node:fs (files.ts).
+
+import type { Random } from "./random.ts";
+
+export type Kind = "file" | "folder" | "socket" | "device";
+
+/** A change that is not safe yet. */
+type Change = { readonly at: number; readonly bytes: Buffer } | { readonly size: number };
+
+export class Inode {
+  readonly number: number;
+  readonly kind: Kind;
+  mode: number;
+  mtime: number;
+  #bytes: Buffer = Buffer.alloc(0);
+  #size = 0;
+  /** What is safe: the first `#safeSize` bytes. */
+  #safe: Buffer = Buffer.alloc(0);
+  #safeSize = 0;
+  #changes: Change[] = [];
+  /** The lock on it: SQLite's, which belongs to a process. */
+  lock: { readonly holder: object; readonly process: object } | null = null;
+  /** How many names it has: none once it is removed, while somebody still has it open. */
+  links = 1;
+
+  constructor(number: number, kind: Kind, mode: number, mtime: number) {
+    this.number = number;
+    this.kind = kind;
+    this.mode = mode;
+    this.mtime = mtime;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Not to be kept. */
+  get content(): Buffer {
+    return this.#bytes.subarray(0, this.#size);
+  }
+
+  get isSafe(): boolean {
+    return this.#changes.length === 0;
+  }
+
+  write(at: number, bytes: Uint8Array): void {
+    const end = at + bytes.length;
+    this.#grow(end);
+    this.#bytes.set(bytes, at);
+    this.#size = Math.max(this.#size, end);
+    this.#changes.push({ at, bytes: Buffer.from(bytes) });
+  }
+
+  truncate(size: number): void {
+    this.#grow(size);
+    this.#bytes.fill(0, Math.min(size, this.#size));
+    this.#size = size;
+    this.#changes.push({ size });
+  }
+
+  sync(): void {
+    for (const change of this.#changes) this.#makeSafe(change);
+    this.#changes = [];
+  }
+
+  /** Only a part of what was not safe is left: of its pages each as it was, or as it is, or half of it; and any length. */
+  cutPower(random: Random): void {
+    const safe = this.#safe.subarray(0, this.#safeSize);
+    this.#safe = this.#changes.length > 0 ? tear(safe, this.#changes, random) : Buffer.from(safe);
+    this.#safeSize = this.#safe.length;
+    this.#changes = [];
+    this.#bytes = Buffer.from(this.#safe);
+    this.#size = this.#safe.length;
+    this.lock = null;
+  }
+
+  #makeSafe(change: Change): void {
+    const end = "size" in change ? change.size : change.at + change.bytes.length;
+    if (end > this.#safe.length) {
+      const grown = Buffer.alloc(Math.max(end, 2 * this.#safe.length, 1024));
+      grown.set(this.#safe.subarray(0, this.#safeSize));
+      this.#safe = grown;
+    }
+    if ("size" in change) {
+      this.#safe.fill(0, Math.min(end, this.#safeSize));
+      this.#safeSize = end;
+    } else {
+      this.#safe.set(change.bytes, change.at);
+      this.#safeSize = Math.max(this.#safeSize, end);
+    }
+  }
+
+  #grow(size: number): void {
+    if (size <= this.#bytes.length) return;
+    const grown = Buffer.alloc(Math.max(size, 2 * this.#bytes.length, 1024));
+    grown.set(this.content);
+    this.#bytes = grown;
+  }
+}
+
+function apply(bytes: Buffer, change: Change): Buffer {
+  if ("size" in change) {
+    if (change.size <= bytes.length) return bytes.subarray(0, change.size);
+    return Buffer.concat([bytes, Buffer.alloc(change.size - bytes.length)]);
+  }
+  const end = change.at + change.bytes.length;
+  if (change.at === bytes.length) return Buffer.concat([bytes, change.bytes]);
+  const changed = Buffer.alloc(Math.max(bytes.length, end));
+  changed.set(bytes);
+  changed.set(change.bytes, change.at);
+  return changed;
+}
+
+const PAGE = 4096;
+const SECTOR = 512;
+
+/** File systems keep truncations in order, and give new blocks to what is written after one: old bytes never come back
+ *  behind a new beginning. Of what was written since, each page is as it was, as it is, or half of it. */
+function tear(safe: Buffer, changes: readonly Change[], random: Random): Buffer {
+  const cuts = changes.flatMap((change, index) => ("size" in change ? [index + 1] : []));
+  const from = random.pick([0, ...cuts]);
+  const next = cuts.find((cut) => cut > from) ?? changes.length + 1;
+  const before = changes.slice(0, from).reduce(apply, safe);
+  let after = before;
+  const sizes = [before.length];
+  for (const change of changes.slice(from, next - 1)) {
+    after = apply(after, change);
+    sizes.push(after.length);
+  }
+  const size = random.pick(sizes);
+  const left = Buffer.alloc(size);
+  for (let page = 0; page < size; page += PAGE) {
+    const kept = random.int(10);
+    // Written in order it is mostly; that later pages are there and earlier ones are not is rare.
+    const written = kept < 7 ? PAGE : kept < 9 ? SECTOR * random.int(PAGE / SECTOR) : 0;
+    left.set(before.subarray(page, Math.min(page + PAGE, size)), page);
+    left.set(after.subarray(page, Math.min(page + written, size)), page);
+  }
+  return left;
+}
+
+function unlink(inode: Inode | undefined): void {
+  if (inode !== undefined) inode.links = 0;
+}
+
+type NameChange = (names: Map<string, Inode>) => void;
+
+/** What the disk does wrong at the moment. */
+export interface DiskTrouble {
+  /** Writes fail beyond this many further bytes. */
+  room: number;
+  /** Per mille of writes, or syncs, that fail with EIO. */
+  failingWrites: number;
+  failingSyncs: number;
+  /** Per mille of writes that take only a part. */
+  shortWrites: number;
+  /** Microseconds that a sync takes at most. */
+  slowSync: number;
+}
+
+export class Disk {
+  names = new Map<string, Inode>();
+  #safeNames = new Map<string, Inode>();
+  #nameChanges: NameChange[] = [];
+  #count = 2;
+  readonly random: Random;
+  readonly trouble: DiskTrouble = {
+    room: Number.POSITIVE_INFINITY,
+    failingWrites: 0,
+    failingSyncs: 0,
+    shortWrites: 0,
+    slowSync: 2000,
+  };
+
+  constructor(random: Random) {
+    this.random = random;
+    for (const folder of ["/", "/home", "/home/user", "/tmp", "/dev"])
+      this.names.set(folder, new Inode(this.#count++, "folder", 0o755, 0));
+    this.names.set("/dev/null", new Inode(this.#count++, "device", 0o666, 0));
+    this.#safeNames = new Map(this.names);
+  }
+
+  find(path: string): Inode | undefined {
+    return this.names.get(path);
+  }
+
+  create(path: string, kind: Kind, mode: number, now: number): Inode {
+    const inode = new Inode(this.#count++, kind, mode, now);
+    this.#change((names) => {
+      unlink(names.get(path));
+      names.set(path, inode);
+    });
+    return inode;
+  }
+
+  rename(from: string, to: string): void {
+    this.#change((names) => {
+      const inode = names.get(from);
+      if (inode === undefined) return;
+      unlink(names.get(to));
+      names.delete(from);
+      names.set(to, inode);
+    });
+  }
+
+  remove(path: string): void {
+    this.#change((names) => {
+      unlink(names.get(path));
+      names.delete(path);
+    });
+  }
+
+  list(folder: string): string[] {
+    const prefix = folder === "/" ? "/" : `${folder}/`;
+    const found: string[] = [];
+    for (const path of this.names.keys()) {
+      if (path !== "/" && path.startsWith(prefix) && !path.includes("/", prefix.length))
+        found.push(path.slice(prefix.length));
+    }
+    return found.sort();
+  }
+
+  /** The data of one file, and every change of names until now. */
+  sync(inode: Inode): void {
+    inode.sync();
+    for (const change of this.#nameChanges) change(this.#safeNames);
+    this.#nameChanges = [];
+  }
+
+  cutPower(): void {
+    const kept = this.random.int(this.#nameChanges.length + 1);
+    for (const change of this.#nameChanges.slice(0, kept)) change(this.#safeNames);
+    this.#nameChanges = [];
+    this.names = new Map([...this.#safeNames].filter(([, inode]) => inode.kind !== "socket"));
+    this.#safeNames = new Map(this.names);
+    for (const inode of new Set(this.names.values())) {
+      inode.links = 1;
+      if (inode.kind === "file") inode.cutPower(this.random);
+    }
+  }
+
+  /** The process has ended, the machine goes on. */
+  freeLocks(process: object): void {
+    for (const inode of this.names.values()) if (inode.lock?.process === process) inode.lock = null;
+  }
+
+  heal(): void {
+    Object.assign(this.trouble, {
+      room: Number.POSITIVE_INFINITY,
+      failingWrites: 0,
+      failingSyncs: 0,
+      shortWrites: 0,
+      slowSync: 2000,
+    });
+  }
+
+  #change(change: NameChange): void {
+    change(this.names);
+    this.#nameChanges.push(change);
+  }
+}

@@ -1,0 +1,294 @@
+// Connections between ends, as TCP has them: bytes in order, cut into pieces anywhere,
+// a limited number of them on their way, a clean end (FIN) or a reset (RST).
+// What this file does not own: what a socket looks like to the gateway (sockets.ts).
+
+import { Random } from "./random.ts";
+import type { Owner, Scheduler } from "./scheduler.ts";
+
+export interface Ears {
+  data(bytes: Buffer): void;
+  /** There is room again, after a write that was not taken whole. */
+  drain(): void;
+  /** The other side has sent all that it will send. */
+  finished(): void;
+  /** The connection is no more. Not called for one's own `reset`. */
+  lost(): void;
+}
+
+/** How a connection treats bytes. */
+export interface Weather {
+  /** One way, in microseconds. */
+  readonly latency: number;
+  /** Bytes that may be on their way. */
+  readonly window: number;
+  /** The largest piece that arrives at once; 0: whatever is there. */
+  readonly piece: number;
+}
+
+export class End {
+  readonly name: string;
+  readonly owner: Owner;
+  readonly net: Network;
+  ears: Ears | null = null;
+  /** Set by `Network.connect`. */
+  peer!: End;
+  /** Nothing can be sent or received any more. */
+  closed = false;
+  #weather: Weather;
+  #random: Random;
+  /** On their way to this end. */
+  #queue: Buffer[] = [];
+  #queued = 0;
+  /** When the first of them is with this side's system, which knows of it before the process does. */
+  #arrivesAt = Number.POSITIVE_INFINITY;
+  #finArrivesAt = Number.POSITIVE_INFINITY;
+  #resetArrivesAt = Number.POSITIVE_INFINITY;
+  #finQueued = false;
+  #finSeen = false;
+  #finSent = false;
+  #wantsDrain = false;
+  #arriving = false;
+  #reading = true;
+  #written = 0;
+
+  constructor(net: Network, name: string, owner: Owner, weather: Weather) {
+    this.net = net;
+    this.name = name;
+    this.owner = owner;
+    this.#weather = weather;
+    this.#random = new Random(net.seed, name);
+  }
+
+  get written(): number {
+    return this.#written;
+  }
+
+  /** Bytes that have come and were not read. */
+  get unread(): number {
+    return this.#queued;
+  }
+
+  /** Returns how many bytes were taken, -1 when the connection is no more. */
+  write(bytes: Uint8Array): number {
+    if (this.closed || this.#finSent) return -1;
+    const { peer } = this;
+    const room = Math.max(0, this.#weather.window - peer.#queued);
+    const taken = Math.min(room, bytes.length);
+    if (taken < bytes.length) this.#wantsDrain = true;
+    this.#written += taken;
+    if (taken > 0 && !peer.closed) peer.#expect(Buffer.from(bytes.subarray(0, taken)));
+    if (peer.closed) this.#learnReset();
+    return taken;
+  }
+
+  /** Sends the end after what was written. This side may still receive. */
+  fin(): void {
+    if (this.closed || this.#finSent) return;
+    this.#finSent = true;
+    this.net.note(`${this.name} sends FIN`);
+    if (this.peer.closed) return;
+    this.peer.#finQueued = true;
+    this.peer.#finArrivesAt = this.net.scheduler.now + this.#weather.latency;
+    this.peer.#wake(this.#weather.latency);
+    if (this.#finSeen) this.#closeQuietly();
+  }
+
+  /** Throws away what has not arrived, except an arbitrary beginning of it. */
+  reset(): void {
+    if (this.closed) return;
+    this.net.note(`${this.name} sends RST`);
+    this.closed = true;
+    this.#drop();
+    this.peer.#learnOfReset();
+  }
+
+  /** As the system does for a process that is no more. */
+  abandon(): void {
+    if (this.closed) return;
+    if (this.#queued > 0) {
+      this.reset();
+      return;
+    }
+    this.fin();
+    this.#closeQuietly();
+  }
+
+  /** As for a machine without power: nobody learns of it. */
+  vanish(): void {
+    this.closed = true;
+    this.#drop();
+  }
+
+  setReading(reading: boolean): void {
+    if (this.#reading === reading) return;
+    this.#reading = reading;
+    if (reading) this.#wake(0);
+  }
+
+  /** What a read without waiting finds. A byte that it finds is lost. */
+  readByte(): "byte" | "end" | "reset" | "nothing" {
+    const { now } = this.net.scheduler;
+    if (this.#queued > 0 && this.#arrivesAt <= now) {
+      const whole = Buffer.concat(this.#queue);
+      this.#queue = [whole.subarray(1)];
+      this.#queued -= 1;
+      return "byte";
+    }
+    if (this.#resetArrivesAt <= now) return "reset";
+    return this.#queued === 0 && this.#finArrivesAt <= now ? "end" : "nothing";
+  }
+
+  #expect(bytes: Buffer): void {
+    if (this.#queued === 0) this.#arrivesAt = this.net.scheduler.now + this.#weather.latency;
+    this.#queue.push(bytes);
+    this.#queued += bytes.length;
+    this.#wake(this.#weather.latency);
+  }
+
+  #wake(delay: number): void {
+    if (this.#arriving || this.closed) return;
+    this.#arriving = true;
+    const jitter = this.#random.int(20 + (delay >> 2));
+    this.net.scheduler.after(delay + jitter, this.owner, `${this.name} readable`, () => this.#arrive());
+  }
+
+  #arrive(): void {
+    this.#arriving = false;
+    if (this.closed || !this.#reading) return;
+    if (this.#queued > 0) {
+      const bytes = this.#take();
+      this.peer.#noticeRoom();
+      this.net.note(`${this.name} got ${bytes.length} bytes`);
+      this.ears?.data(bytes);
+      if (this.#queued > 0 || this.#finQueued) this.#wake(0);
+      return;
+    }
+    if (!this.#finQueued || this.#finSeen) return;
+    this.#finSeen = true;
+    this.net.note(`${this.name} got FIN`);
+    this.ears?.finished();
+    if (this.#finSent && !this.closed) this.#closeQuietly();
+  }
+
+  #take(): Buffer {
+    const { piece } = this.#weather;
+    const whole = this.#queue.length === 1 ? this.#queue[0]! : Buffer.concat(this.#queue);
+    const most = piece === 0 ? whole.length : this.#random.between(1, piece);
+    // It was copied when it was written: nobody else has it.
+    const taken = most === whole.length ? whole : Buffer.from(whole.subarray(0, most));
+    const rest = whole.subarray(taken.length);
+    this.#queue = rest.length === 0 ? [] : [rest];
+    this.#queued = rest.length;
+    return taken;
+  }
+
+  #noticeRoom(): void {
+    if (!this.#wantsDrain || this.closed) return;
+    this.#wantsDrain = false;
+    const { scheduler } = this.net;
+    scheduler.after(this.#weather.latency, this.owner, `${this.name} writable`, () => {
+      if (!this.closed) this.ears?.drain();
+    });
+  }
+
+  /** The other side has reset: an arbitrary part of what was on its way still comes. */
+  #learnOfReset(): void {
+    if (this.closed) return;
+    if (this.#queued > 0) {
+      const whole = Buffer.concat(this.#queue);
+      const kept = this.#random.chance(300) ? whole.length : this.#random.int(whole.length + 1);
+      this.#queue = kept === 0 ? [] : [whole.subarray(0, kept)];
+      this.#queued = kept;
+    }
+    this.#finQueued = false;
+    this.#learnReset();
+  }
+
+  /** Bytes that have not been read by then are lost. */
+  #learnReset(): void {
+    const { scheduler } = this.net;
+    const delay = this.#weather.latency + this.#random.int(this.#weather.latency + 100);
+    this.#resetArrivesAt = scheduler.now + this.#weather.latency;
+    scheduler.after(delay, this.owner, `${this.name} got RST`, () => {
+      if (this.closed) return;
+      this.closed = true;
+      this.#drop();
+      this.ears?.lost();
+    });
+  }
+
+  #closeQuietly(): void {
+    this.closed = true;
+    this.#drop();
+  }
+
+  #drop(): void {
+    this.#queue = [];
+    this.#queued = 0;
+  }
+}
+
+export type Acceptor = (end: End) => void;
+
+interface Listener {
+  readonly owner: Owner;
+  readonly accept: Acceptor;
+}
+
+export class Network {
+  readonly scheduler: Scheduler;
+  readonly seed: number;
+  readonly #listeners = new Map<string, Listener>();
+  /** Names that no server knows, or that lead nowhere. */
+  readonly lost = new Map<string, "ENOTFOUND" | "silent" | "ECONNREFUSED">();
+  weatherOf: (name: string) => Weather = () => ({ latency: 100, window: 1 << 20, piece: 0 });
+  #count = 0;
+
+  constructor(scheduler: Scheduler, seed: number) {
+    this.scheduler = scheduler;
+    this.seed = seed;
+  }
+
+  note(text: string): void {
+    this.scheduler.note(text);
+  }
+
+  isTaken(address: string): boolean {
+    const there = this.#listeners.get(address);
+    return there !== undefined && !there.owner.dead;
+  }
+
+  listen(address: string, owner: Owner, accept: Acceptor): () => void {
+    const listener = { owner, accept };
+    this.#listeners.set(address, listener);
+    return () => {
+      if (this.#listeners.get(address) === listener) this.#listeners.delete(address);
+    };
+  }
+
+  /** Calls `done` with this side's end, or with the code of what went wrong. Never for an address that is silent. */
+  connect(address: string, from: { name: string; owner: Owner }, done: (result: End | string) => void): void {
+    const number = ++this.#count;
+    const weather = this.weatherOf(`${from.name} ${number}`);
+    const host = address.slice(0, address.lastIndexOf(":"));
+    const trouble = this.lost.get(address) ?? this.lost.get(host);
+    if (trouble === "silent") return;
+    const { scheduler } = this;
+    scheduler.after(2 * weather.latency, from.owner, `${from.name} dials ${address}`, () => {
+      const there = this.#listeners.get(address);
+      if (trouble !== undefined || there === undefined || there.owner.dead) {
+        done(trouble ?? "ECONNREFUSED");
+        return;
+      }
+      const near = new End(this, `${from.name}#${number}`, from.owner, weather);
+      const far = new End(this, `${address}#${number}`, there.owner, weather);
+      near.peer = far;
+      far.peer = near;
+      scheduler.after(weather.latency >> 1, there.owner, `${address} accepts #${number}`, () => {
+        if (far.closed) return;
+        there.accept(far);
+      });
+      done(near);
+    });
+  }
+}

@@ -1,0 +1,383 @@
+// A simulated process: the gateway's modules, made anew, between simulated edges. When it
+// is killed nothing that it still does has any effect.
+
+import { createHash } from "node:crypto";
+import { isIP } from "node:net";
+import * as buffer from "node:buffer";
+import { posix } from "node:path";
+import * as yaml from "yaml";
+import * as zod from "zod";
+import type { Served } from "../program.ts";
+import type { Observer } from "../../../src/gateway/observe/observer.ts";
+import type { Bundle } from "./bundle.ts";
+import type { Disk, Inode } from "./disk.ts";
+import { fail, type FileHost, makeFiles, type OpenFile, USER } from "./files.ts";
+import { GLOBALS } from "./globals.ts";
+import { makeSqlite } from "./locks.ts";
+import type { Network } from "./network.ts";
+import { Random } from "./random.ts";
+import type { Event, Scheduler } from "./scheduler.ts";
+import { makeConnect, makeListen, type SimSocket, type SocketHost } from "./sockets.ts";
+import { makeStream, makeZlib, refuseOthers } from "./zlib.ts";
+
+export interface Machine {
+  readonly scheduler: Scheduler;
+  readonly network: Network;
+  readonly disk: Disk;
+  readonly seed: number;
+  /** Wall clock ahead of virtual time, in milliseconds. */
+  wallOffset: number;
+  /** What must never happen, as soon as it happens. */
+  accuse(check: string, text: string): void;
+  wrote(process: SimProcess, path: string, inode: Inode, bytes: Uint8Array): void;
+}
+
+export interface ProgramExports {
+  serve(configPath: string, observer: Observer): Served;
+  verify(path: string): string[];
+}
+
+const MOST_LOOKS = 200_000;
+
+export interface Edges {
+  readonly require: (name: string) => unknown;
+  readonly globals: Readonly<Record<string, unknown>>;
+}
+
+/** Thrown where a process dies in the middle of its work. */
+export class Killed extends Error {
+  override readonly name = "Killed";
+}
+
+interface Timer {
+  readonly event: { current: Event | null };
+  unref(): Timer;
+  ref(): Timer;
+  hasRef(): boolean;
+  refresh(): Timer;
+  [Symbol.toPrimitive](): number;
+}
+
+/** Compiled once; each call makes all modules anew. */
+export interface Program {
+  readonly make: (names: Record<string, unknown>) => ProgramExports;
+  readonly assets: Bundle["assets"];
+}
+
+export function compileProgram({ text, assets }: Bundle): Program {
+  const names = [...GLOBALS.replaced, ...GLOBALS.refused];
+  // The program sees these names instead of the runtime's.
+  // What is made is text of this project. Nothing less gives each process modules of its own.
+  // oxlint-disable-next-line typescript/no-implied-eval, typescript/no-unsafe-type-assertion
+  const make = new Function("require", "exports", "module", ...names, `"use strict"; return ${text}`) as (
+    ...values: unknown[]
+  ) => (exports: object, require: unknown, module: object) => void;
+  const makeAnew = (values: Record<string, unknown>): ProgramExports => {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    const module = { exports: {} as ProgramExports };
+    const edges = names.map((name) => values[name]);
+    make(values["require"], module.exports, module, ...edges)(module.exports, values["require"], module);
+    return module.exports;
+  };
+  return { make: makeAnew, assets };
+}
+
+export class SimProcess implements FileHost, SocketHost {
+  readonly name: string;
+  readonly pid: number;
+  readonly machine: Machine;
+  readonly scheduler: Scheduler;
+  readonly network: Network;
+  readonly disk: Disk;
+  readonly files = new Map<number, OpenFile>();
+  readonly sockets = new Set<SimSocket>();
+  readonly timers = new Set<Timer>();
+  /** What was installed with the program. */
+  assets: Bundle["assets"] = new Map();
+  dead = false;
+  frozenUntil = 0;
+  /** Points at which it could have been killed. */
+  steps = 0;
+  /** It dies at this one, in the middle of what it does. */
+  killAtStep = Number.POSITIVE_INFINITY;
+  killHow: "killed" | "without power" = "killed";
+  onDeath: (() => void) | null = null;
+  maxFiles = 1024;
+  #looks = 0;
+  #looksIn = 0;
+  readonly #taken = new Set<number>();
+  readonly #random: Random;
+
+  constructor(machine: Machine, name: string, pid: number) {
+    this.machine = machine;
+    this.name = name;
+    this.pid = pid;
+    this.scheduler = machine.scheduler;
+    this.network = machine.network;
+    this.disk = machine.disk;
+    this.#random = new Random(machine.seed, name, "inside");
+  }
+
+  /** Runs the modules. */
+  load(program: Program): ProgramExports {
+    this.assets = program.assets;
+    const { require, globals } = this.edges();
+    return program.make({ ...globals, require });
+  }
+
+  wall(): number {
+    this.#countLook();
+    return Math.floor(this.scheduler.now / 1000) + this.machine.wallOffset;
+  }
+
+  /** A loop without end that never looks at the clock nor at a file cannot be ended from here. */
+  #countLook(): void {
+    if (this.#looksIn !== this.scheduler.steps) this.#looks = 0;
+    this.#looksIn = this.scheduler.steps;
+    if (++this.#looks < MOST_LOOKS) return;
+    this.machine.accuse(
+      "hangs",
+      `The gateway looked at the clock or a file ${MOST_LOOKS} times in one event: it runs in circles.`,
+    );
+    this.kill("killed");
+    throw new Killed("it ran in circles");
+  }
+
+  step(what: string): void {
+    this.#countLook();
+    if (this.dead) throw new Killed("this process is dead");
+    this.steps++;
+    this.scheduler.note(`${this.name}: ${what}`);
+    if (this.steps < this.killAtStep) return;
+    this.scheduler.note(`${this.name} is killed before: ${what}`);
+    this.kill(this.killHow);
+    throw new Killed("killed");
+  }
+
+  kill(how: "killed" | "without power"): void {
+    if (this.dead) return;
+    this.dead = true;
+    this.timers.clear();
+    this.files.clear();
+    for (const socket of this.sockets) socket.abandon(how);
+    this.sockets.clear();
+    this.disk.freeLocks(this);
+    this.onDeath?.();
+  }
+
+  takeFile(): number {
+    if (this.dead) throw new Killed("this process is dead");
+    let fd = 3;
+    while (this.#taken.has(fd)) fd++;
+    if (fd >= this.maxFiles) throw fail("EMFILE", "open");
+    this.#taken.add(fd);
+    return fd;
+  }
+
+  freeFile(fd: number): void {
+    this.#taken.delete(fd);
+  }
+
+  socketAt(fd: number): SimSocket | undefined {
+    for (const socket of this.sockets) if (socket.fd === fd) return socket;
+    return undefined;
+  }
+
+  hasRoom(): boolean {
+    return this.#taken.size + 3 < this.maxFiles;
+  }
+
+  wrote(path: string, inode: Inode, bytes: Uint8Array): void {
+    this.machine.wrote(this, path, inode, bytes);
+  }
+
+  /** What goes past every catch of the gateway ends the real process. */
+  accuse(text: string): void {
+    if (!this.dead) this.machine.accuse("crash", text);
+  }
+
+  /** All that the modules see of the outside. */
+  edges(): Edges {
+    const files = makeFiles(this);
+    const modules: Record<string, unknown> = {
+      fs: files,
+      path: posix,
+      os: refuseOthers(
+        {
+          tmpdir: () => "/tmp",
+          homedir: () => "/home/user",
+          userInfo: () => ({ uid: USER }),
+          devNull: "/dev/null",
+        },
+        "node:os",
+      ),
+      buffer: { isAscii: buffer.isAscii, isUtf8: buffer.isUtf8 },
+      crypto: refuseOthers(
+        { createHash, randomBytes: (count: number) => this.#randomBytes(Buffer.alloc(count)) },
+        "node:crypto",
+      ),
+      // It only looks at text.
+      net: refuseOthers({ isIP }, "node:net"),
+      stream: makeStream(),
+      zlib: makeZlib(this),
+      "bun:sqlite": makeSqlite(this),
+      zod,
+      yaml,
+    };
+    const require = (name: string): unknown => {
+      const found = modules[name.replace("node:", "")];
+      if (found === undefined) throw new Error(`the simulator does not replace the module ${name}`);
+      return found;
+    };
+    const globals: Record<string, unknown> = {
+      AbortSignal: refuseTimeout(),
+      Bun: this.#bun(),
+      process: this.#process(),
+      Date: this.#date(),
+      performance: { now: () => this.scheduler.now / 1000 },
+      Math: Object.defineProperties(
+        {},
+        {
+          ...Object.getOwnPropertyDescriptors(Math),
+          random: { value: () => this.#random.float() },
+        },
+      ),
+      crypto: refuseOthers(
+        {
+          getRandomValues: <T extends Uint8Array>(into: T) => this.#randomBytes(into),
+          randomUUID: () => {
+            const hex = Buffer.from(this.#randomBytes(new Uint8Array(16))).toString("hex");
+            return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
+          },
+        },
+        "crypto",
+      ),
+      reportError: (error: unknown) => this.accuse(`The gateway reported an error: ${String(error)}`),
+      ...this.#timerFunctions(),
+    };
+    for (const name of GLOBALS.refused) globals[name] = refuseAll(name);
+    return { require, globals };
+  }
+
+  #randomBytes<T extends Uint8Array>(into: T): T {
+    for (let at = 0; at < into.length; at++) into[at] = this.#random.int(256);
+    return into;
+  }
+
+  #bun(): object {
+    return refuseOthers(
+      {
+        listen: makeListen(this),
+        connect: makeConnect(this),
+        serve: ({ unix }: { unix: string }) => {
+          const inode = this.disk.create(unix, "socket", 0o600, this.wall());
+          const stop = (): void => {
+            if (this.disk.find(unix) === inode) this.disk.remove(unix);
+          };
+          return { stop };
+        },
+        sleep: (ms: number) =>
+          new Promise<void>((resolve) => void this.#startTimer(() => resolve(), ms, false, [])),
+        hash: Bun.hash,
+        SHA256: Bun.SHA256,
+        CryptoHasher: Bun.CryptoHasher,
+        deepEquals: (a: unknown, b: unknown, strict?: boolean) => Bun.deepEquals(a, b, strict),
+      },
+      "Bun",
+    );
+  }
+
+  #process(): object {
+    return refuseOthers(
+      {
+        pid: this.pid,
+        platform: "linux",
+        env: { HOME: "/home/user" },
+        cwd: () => "/home/user",
+        getuid: () => USER,
+        geteuid: () => USER,
+        getBuiltinModule: () => refuseAll("getBuiltinModule"),
+      },
+      "process",
+    );
+  }
+
+  #date(): unknown {
+    const wall = (): number => this.wall();
+    return class extends Date {
+      constructor(...values: []) {
+        if (values.length === 0) super(wall());
+        else super(...values);
+      }
+      static override now(): number {
+        return wall();
+      }
+    };
+  }
+
+  #timerFunctions(): Record<string, unknown> {
+    const clear = (timer: Timer | undefined | null): void => {
+      if (timer === undefined || timer === null) return;
+      if (timer.event.current !== null) this.scheduler.cancel(timer.event.current);
+      this.timers.delete(timer);
+    };
+    return {
+      setTimeout: (run: (...values: unknown[]) => void, ms = 0, ...values: unknown[]) =>
+        this.#startTimer(run, ms, false, values),
+      setInterval: (run: () => void, ms = 0) => this.#startTimer(run, ms, true, []),
+      setImmediate: (run: () => void) => {
+        if (this.dead) return;
+        // Other events of the same turn of the loop may come before.
+        const delay = this.#random.int(60);
+        this.scheduler.after(delay, this, "setImmediate", run);
+      },
+      clearTimeout: clear,
+      clearInterval: clear,
+    };
+  }
+
+  #startTimer(run: (...values: unknown[]) => void, ms: number, again: boolean, values: unknown[]): Timer {
+    const timer: Timer = {
+      event: { current: null },
+      unref: () => timer,
+      ref: () => timer,
+      hasRef: () => true,
+      refresh: () => timer,
+      [Symbol.toPrimitive]: () => 0,
+    };
+    if (this.dead) return timer;
+    const start = (): void => {
+      const late = this.#random.int(1000);
+      timer.event.current = this.scheduler.after(
+        Math.max(1, ms) * 1000 + late,
+        this,
+        `timer ${Math.round(ms)}`,
+        () => {
+          timer.event.current = null;
+          if (again) start();
+          else this.timers.delete(timer);
+          run(...values);
+        },
+      );
+    };
+    this.timers.add(timer);
+    start();
+    return timer;
+  }
+}
+
+/** Its `timeout` runs on real timers. */
+function refuseTimeout(): unknown {
+  return new Proxy(AbortSignal, {
+    get: (target, property) =>
+      property === "timeout" ? refuseAll("AbortSignal.timeout") : Reflect.get(target, property),
+  });
+}
+
+/** Any use of it throws. */
+function refuseAll(name: string): unknown {
+  const refuse = (): never => {
+    throw new Error(`the simulator does not replace ${name}`);
+  };
+  return new Proxy(function () {}, { get: refuse, apply: refuse, construct: refuse });
+}

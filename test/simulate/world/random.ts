@@ -1,0 +1,79 @@
+// Random numbers from a seed, in plain 32-bit integers: the same on every machine.
+// Each part of the world has a source of its own, named after it: when a story is
+// shrunk, what is left keeps its own numbers.
+
+export class Random {
+  #a: number;
+  #b: number;
+  #c: number;
+  #d: number;
+
+  /** sfc32, seeded by a hash of the words. */
+  constructor(...words: readonly (string | number)[]) {
+    let state = hash(words.join(" "));
+    const next = (): number => {
+      // splitmix32
+      state = (state + 0x9e3779b9) | 0;
+      let mixed = state ^ (state >>> 16);
+      mixed = Math.imul(mixed, 0x21f0aaad);
+      mixed ^= mixed >>> 15;
+      mixed = Math.imul(mixed, 0x735a2d97);
+      return mixed ^ (mixed >>> 15);
+    };
+    this.#a = next();
+    this.#b = next();
+    this.#c = next();
+    this.#d = next();
+  }
+
+  /** 32 random bits, not negative. */
+  bits(): number {
+    const sum = (((this.#a + this.#b) | 0) + this.#d) | 0;
+    this.#d = (this.#d + 1) | 0;
+    this.#a = this.#b ^ (this.#b >>> 9);
+    this.#b = (this.#c + (this.#c << 3)) | 0;
+    this.#c = (this.#c << 21) | (this.#c >>> 11);
+    this.#c = (this.#c + sum) | 0;
+    return sum >>> 0;
+  }
+
+  /** From 0 to `below` - 1. */
+  int(below: number): number {
+    return below <= 1 ? 0 : Math.floor((this.bits() / 0x1_0000_0000) * below);
+  }
+
+  /** Both ends included. */
+  between(from: number, to: number): number {
+    return from + this.int(to - from + 1);
+  }
+
+  /** Small values mostly, large ones now and then. */
+  skewed(from: number, to: number): number {
+    return from + this.int(this.between(1, Math.max(1, to - from + 1)));
+  }
+
+  /** True this often. Probabilities are given in parts of a thousand. */
+  chance(perMille: number): boolean {
+    return this.int(1000) < perMille;
+  }
+
+  pick<T>(list: readonly T[]): T {
+    const picked = list[this.int(list.length)];
+    if (picked === undefined) throw new Error("nothing to pick from");
+    return picked;
+  }
+
+  /** A float from 0 to 1, as Math.random gives it. */
+  float(): number {
+    return this.bits() / 0x1_0000_0000;
+  }
+}
+
+/** FNV-1a with a final mix. */
+function hash(text: string): number {
+  let state = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) state = Math.imul(state ^ text.charCodeAt(at), 0x01000193);
+  state ^= state >>> 16;
+  state = Math.imul(state, 0x85ebca6b);
+  return (state ^ (state >>> 13)) >>> 0;
+}

@@ -1,0 +1,218 @@
+// `Bun.listen` and `Bun.connect` of a simulated process. What is promised here is what
+// test/lib/http1/runtime.test.ts proves of the real runtime.
+
+import { fail } from "./files.ts";
+import type { End, Network } from "./network.ts";
+import type { Owner } from "./scheduler.ts";
+
+/** Of Bun's handlers those that the gateway uses. */
+export interface Handlers {
+  open?(socket: SimSocket): void;
+  data?(socket: SimSocket, bytes: Buffer): void;
+  drain?(socket: SimSocket): void;
+  end?(socket: SimSocket): void;
+  close?(socket: SimSocket, error?: unknown): void;
+  error?(socket: SimSocket, error: unknown): void;
+  connectError?(socket: SimSocket | null, error: unknown): void;
+}
+
+/** The process's side: file numbers, and what must not happen after its death. */
+export interface SocketHost extends Owner {
+  readonly network: Network;
+  /** Throws EMFILE. */
+  takeFile(): number;
+  freeFile(fd: number): void;
+  readonly sockets: Set<SimSocket>;
+  /** A point at which the process may be killed. */
+  step(what: string): void;
+  hasRoom(): boolean;
+}
+
+export class SimSocket {
+  data: unknown = undefined;
+  readonly fd: number;
+  readonly authorized = true;
+  readonly remoteAddress = "192.0.2.1";
+  readonly #host: SocketHost;
+  readonly #end: End;
+  readonly #handlers: Handlers;
+  #open = true;
+
+  constructor(host: SocketHost, end: End, handlers: Handlers) {
+    this.#host = host;
+    this.#end = end;
+    this.#handlers = handlers;
+    this.fd = host.takeFile();
+    host.sockets.add(this);
+    end.ears = {
+      data: (bytes) => this.#call(() => handlers.data?.(this, bytes)),
+      drain: () => this.#call(() => handlers.drain?.(this)),
+      finished: () => {
+        handlers.end?.(this);
+        // allowHalfOpen is off: the other side's end is the connection's.
+        this.#end.fin();
+        this.#close(undefined);
+      },
+      lost: () => this.#close(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" })),
+    };
+  }
+
+  get name(): string {
+    return this.#end.name;
+  }
+
+  get bytesWritten(): number {
+    return this.#end.written;
+  }
+
+  write(bytes: Uint8Array | string, offset = 0, length?: number): number {
+    const whole = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
+    if (!this.#open) return -1;
+    this.#host.step(`write to ${this.name}`);
+    return this.#end.write(whole.subarray(offset, offset + (length ?? whole.length - offset)));
+  }
+
+  shutdown(): void {
+    if (!this.#open) return;
+    this.#host.step(`shutdown of ${this.name}`);
+    this.#end.fin();
+  }
+
+  end(last?: Uint8Array | string): void {
+    if (last !== undefined) this.write(last);
+    this.shutdown();
+  }
+
+  terminate(): void {
+    if (!this.#open) return;
+    this.#host.step(`reset of ${this.name}`);
+    this.#end.reset();
+    this.#close(undefined);
+  }
+
+  /** As the system's own `read` on a socket that does not wait. */
+  readByte(): number {
+    const found = this.#end.readByte();
+    if (found === "nothing") throw fail("EAGAIN", "read");
+    if (found === "reset") throw fail("ECONNRESET", "read");
+    return found === "byte" ? 1 : 0;
+  }
+
+  pause(): void {
+    this.#end.setReading(false);
+  }
+
+  resume(): void {
+    this.#end.setReading(true);
+  }
+
+  setKeepAlive(): boolean {
+    return true;
+  }
+
+  setNoDelay(): boolean {
+    return true;
+  }
+
+  /** Without a word to the process: it is dead. */
+  abandon(how: "killed" | "without power"): void {
+    if (how === "killed") this.#end.abandon();
+    else this.#end.vanish();
+  }
+
+  /** The runtime gives what a handler throws to the handler of errors. */
+  #call(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      if (this.#host.dead || this.#handlers.error === undefined) throw error;
+      this.#handlers.error(this, error);
+    }
+  }
+
+  #close(error: unknown): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#host.freeFile(this.fd);
+    this.#host.sockets.delete(this);
+    this.#handlers.close?.(this, error);
+  }
+}
+
+interface ListenOptions {
+  readonly hostname: string;
+  readonly port: number;
+  readonly socket: Handlers;
+}
+
+const RETRY_ACCEPT_US = 10_000;
+const FIRST_FREE_PORT = 40_000;
+
+export function makeListen(host: SocketHost) {
+  return ({ hostname, port, socket }: ListenOptions): { port: number; stop(closeAll?: boolean): void } => {
+    const chosen = port === 0 ? FIRST_FREE_PORT : port;
+    const address = `${hostname}:${chosen}`;
+    if (host.network.isTaken(address))
+      throw Object.assign(new Error(`Failed to listen at ${address}`), { code: "EADDRINUSE" });
+    const fd = host.takeFile();
+    const accept = (end: End): void => {
+      if (!host.hasRoom()) {
+        // The system keeps it waiting until there is a file for it.
+        host.network.scheduler.after(RETRY_ACCEPT_US, host, "accepts later", () => accept(end));
+        return;
+      }
+      socket.open?.(new SimSocket(host, end, socket));
+    };
+    const stop = host.network.listen(address, host, accept);
+    let open = true;
+    return {
+      port: chosen,
+      stop: () => {
+        if (!open) return;
+        open = false;
+        host.freeFile(fd);
+        stop();
+      },
+    };
+  };
+}
+
+interface ConnectOptions {
+  readonly hostname: string;
+  readonly port: number;
+  readonly data?: unknown;
+  readonly socket: Handlers;
+  readonly tls?: unknown;
+}
+
+export function makeConnect(host: SocketHost) {
+  return ({ hostname, port, data, socket, tls }: ConnectOptions): Promise<SimSocket> => {
+    if (tls !== undefined) throw new Error("the simulator has no TLS");
+    const { promise, resolve, reject } = Promise.withResolvers<SimSocket>();
+    const fail = (code: string): void => {
+      const error = Object.assign(new Error(`Failed to connect (${code})`), { code });
+      socket.connectError?.(null, error);
+      reject(error);
+    };
+    if (!host.hasRoom()) {
+      fail("EMFILE");
+      return promise;
+    }
+    host.network.connect(`${hostname}:${port}`, { name: host.name, owner: host }, (result) => {
+      if (typeof result === "string") {
+        fail(result);
+        return;
+      }
+      if (!host.hasRoom()) {
+        result.reset();
+        fail("EMFILE");
+        return;
+      }
+      const connected = new SimSocket(host, result, socket);
+      connected.data = data;
+      socket.open?.(connected);
+      resolve(connected);
+    });
+    return promise;
+  };
+}
