@@ -663,6 +663,21 @@ describe("the body of a request", () => {
     },
   );
 
+  test("is refused as soon as it has grown over the limit, before its end", async () => {
+    const reading = Promise.withResolvers<void>();
+    const { port } = serve(async (exchange) => {
+      const body = exchange.readBody(10);
+      reading.resolve();
+      const outcome = await body.catch((error: unknown) => error);
+      exchange.answer(413, [], outcome instanceof BodyTooLarge ? "too large" : "accepted");
+    });
+    using client = await openClient(port);
+    client.socket.write(`POST / HTTP/1.1\r\n${HOST}transfer-encoding: chunked\r\n\r\n`);
+    await reading.promise;
+    client.socket.write("b\r\nhello world\r\n");
+    await client.until("too large");
+  });
+
   test("may be exactly as large as the limit, and have any chunks", async () => {
     const { port } = serve(respond);
     for (const headers of [{}, { "transfer-encoding": "chunked" }]) {
