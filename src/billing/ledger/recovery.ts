@@ -19,6 +19,8 @@ export interface Recovery {
   readonly unfinished: ReadonlyMap<string, OpenRequest>;
   /** How many bytes were cut off the end because they were not a line. */
   readonly cutBytes: number;
+  /** The line after which the journal was written is gone. */
+  readonly isEndMissing: boolean;
 }
 
 export function recoverLedger(path: string, journalPath: string): Recovery {
@@ -31,12 +33,18 @@ export function recoverLedger(path: string, journalPath: string): Recovery {
     month: typeof time === "string" ? time.slice(0, 7) : null,
     unfinished: findUnfinished(files, journalPath),
     cutBytes,
+    isEndMissing: isEndMissing(files, journalPath),
   };
 }
 
 /** How many requests will get a line at the next start. */
 export function countUnfinished(path: string): number {
   return findUnfinished(listLedgerFiles(path), `${path}.open`).size;
+}
+
+function isEndMissing(files: readonly string[], journalPath: string): boolean {
+  const { from } = readJournal(journalPath);
+  return from !== null && locate(files, from) === null;
 }
 
 function findUnfinished(files: readonly string[], journalPath: string): Map<string, OpenRequest> {

@@ -3,6 +3,7 @@
 import { followLedger, readLastLines } from "../../billing/ledger/follow.ts";
 import { isLedgerHeld } from "../../billing/ledger/ledger.ts";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
+import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billing/verify/anchor.ts";
 import type { Finding } from "../../billing/verify/finding.ts";
 import { verifyLedger } from "../../billing/verify/verify.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
@@ -16,6 +17,7 @@ export interface ShowFlags extends LedgerFlags {
 
 export interface VerifyFlags extends ShowFlags {
   readonly partial?: true;
+  readonly anchor?: string;
 }
 
 export interface TailFlags extends ShowFlags {
@@ -30,7 +32,8 @@ export function verify(flags: VerifyFlags): void {
   const path = findLedger(flags);
   const findings: Finding[] = [];
   const start = performance.now();
-  const options = { partial: flags.partial === true, running: isLedgerHeld(path) };
+  const anchored = flags.anchor === undefined ? null : readAnchor(flags.anchor);
+  const options = { partial: flags.partial === true, running: isLedgerHeld(path), anchor: anchored };
   const verdict = verifyLedger(path, options, (finding) => {
     if (findings.length < FINDINGS_SHOWN) findings.push(finding);
   });
@@ -50,6 +53,19 @@ export function verify(flags: VerifyFlags): void {
   }
   if (verdict.findings > 0)
     fail(`The ledger ${path} is not right: ${formatCount(verdict.findings, "problem")}.`);
+}
+
+function readAnchor(text: string): Anchor {
+  return (
+    parseAnchor(text) ??
+    refuseUsage("--anchor: expected what `gateway ledger anchor` printed, such as 12:9f86….")
+  );
+}
+
+export function anchor(flags: ShowFlags): void {
+  const taken = takeAnchor(findLedger(flags));
+  if (flags.json === true) printJson({ ...taken, anchor: formatAnchor(taken) });
+  else print(formatAnchor(taken));
 }
 
 export function show(id: string, flags: ShowFlags): void {
