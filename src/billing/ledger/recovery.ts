@@ -59,7 +59,7 @@ function findUnfinished(files: readonly string[], journalPath: string): Map<stri
 
 /** Makes the file end in a whole line. Returns how many bytes were cut off. A line that lacks only its newline is kept.
  *  The cut bytes are kept in `<path>.torn`, so that the user can look at them. */
-export function repairEnd(path: string): number {
+function repairEnd(path: string): number {
   if (!existsSync(path)) return 0;
   const fd = openOwn(path, { flags: constants.O_RDWR | constants.O_APPEND, shared: true });
   try {
