@@ -140,6 +140,7 @@ describe("a limit in USD", () => {
       await gateway.recorded(1);
       expect(gateway.ledger()[0]).toMatchObject({ basis: "unpriced", charge_usd: null });
       expect(gateway.ledger()[0]).not.toHaveProperty("limit_usd");
+      expect(gateway.records[0]?.problem).toBe("the model has no price, so no limit counts this request");
     });
   });
 

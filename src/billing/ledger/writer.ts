@@ -49,7 +49,7 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   if (recovery.cutBytes > 0) report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
   const files = listLedgerFiles(path);
   const sums = new Sums();
-  if (!sums.load(files, `${path}.sums`))
+  if (!sums.load(files, `${path}.sums`) || recovery.isEndMissing)
     report(
       `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
     );
@@ -204,9 +204,18 @@ export class LedgerWriter {
       );
     await this.#syncing;
     if (this.#options.sync !== "never") await this.#store.sync();
+    if (left === 0 && this.#problem === null && this.#open.size === 0) this.#anchor();
     if (left === 0) this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
     this.#store.close();
     this.#lock.release();
+  }
+
+  #anchor(): void {
+    try {
+      this.#store.anchor();
+    } catch {
+      // The sums have the last line, too.
+    }
   }
 
   #watch(): void {

@@ -4,6 +4,7 @@ import { followLedger, readLastLines } from "../../billing/ledger/follow.ts";
 import { isLedgerHeld } from "../../billing/ledger/ledger.ts";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
 import { findLastRequestId, listRequestIds } from "../../billing/report/find.ts";
+import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billing/verify/anchor.ts";
 import type { Finding } from "../../billing/verify/finding.ts";
 import { verifyLedger } from "../../billing/verify/verify.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
@@ -22,6 +23,7 @@ export interface ShowFlags extends JsonFlags {
 
 export interface VerifyFlags extends JsonFlags {
   readonly partial?: true;
+  readonly anchor?: string;
 }
 
 export interface TailFlags extends JsonFlags {
@@ -36,7 +38,8 @@ export function verify(flags: VerifyFlags): void {
   const path = findLedger(flags);
   const findings: Finding[] = [];
   const start = performance.now();
-  const options = { partial: flags.partial === true, running: isLedgerHeld(path) };
+  const anchored = flags.anchor === undefined ? null : readAnchor(flags.anchor);
+  const options = { partial: flags.partial === true, running: isLedgerHeld(path), anchor: anchored };
   const verdict = verifyLedger(path, options, (finding) => {
     if (findings.length < MAX_FINDINGS_SHOWN) findings.push(finding);
   });
@@ -56,6 +59,19 @@ export function verify(flags: VerifyFlags): void {
     for (const advice of new Set(findings.map((finding) => finding.advice))) tell(advice);
   }
   if (verdict.findings > 0) fail(`The ledger ${path} has ${formatCount(verdict.findings, "problem")}.`);
+}
+
+function readAnchor(text: string): Anchor {
+  return (
+    parseAnchor(text) ??
+    refuseUsage("--anchor: expected what `gateway ledger anchor` printed, such as 12:9f86….")
+  );
+}
+
+export function anchor(flags: JsonFlags): void {
+  const taken = takeAnchor(findLedger(flags));
+  if (flags.json === true) printJson({ ...taken, anchor: formatAnchor(taken) });
+  else print(formatAnchor(taken));
 }
 
 export function show(words: string, flags: ShowFlags): void {

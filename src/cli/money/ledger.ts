@@ -9,6 +9,7 @@ export function ledgerCommand(): Command {
   const command = new Command("ledger")
     .description("verify, explain and follow the ledger of charges")
     .addCommand(verifyCommand())
+    .addCommand(anchorCommand())
     .addCommand(showCommand())
     .addCommand(tailCommand())
     .addCommand(repriceCommand());
@@ -30,6 +31,7 @@ function verifyCommand(): Command {
   const command = openCommand("verify")
     .description("recompute every amount and check the chain of hashes through all files")
     .option("--partial", "accept that the oldest files are missing")
+    .option("--anchor <anchor>", "check that the ledger still has the lines of an anchor")
     .action(async (flags: VerifyFlags) => {
       const { verify } = await import("./ledger-run.ts");
       verify(flags);
@@ -37,6 +39,19 @@ function verifyCommand(): Command {
   return addExamples(command, [
     ["gateway ledger verify", "exit status 1 if an amount or a link of the chain is wrong"],
     ["gateway ledger verify --ledger backup/ledger.jsonl", "check a copy"],
+  ]);
+}
+
+function anchorCommand(): Command {
+  const command = openCommand("anchor")
+    .description("print an anchor to keep elsewhere: it proves later that no line was changed or removed")
+    .action(async (flags: ShowFlags) => {
+      const { anchor } = await import("./ledger-run.ts");
+      anchor(flags);
+    });
+  return addExamples(command, [
+    ["gateway ledger anchor", "the number of lines and the hash of the last one"],
+    ["gateway ledger verify --anchor 1204:9f86…", "are these lines still there, unchanged?"],
   ]);
 }
 
