@@ -40,14 +40,14 @@ export function findHeadEnd(bytes: Buffer, from: number): number {
 export class HeadSearch {
   #searched = 0;
 
-  /** `bytes` has all pieces so far. Returns what findHeadEnd returns. */
+  /** `bytes` has all pieces so far. Returns what findHeadEnd returns. After a head was found, the next search is new. */
   findEnd(bytes: Buffer, from: number): number {
     const end = findHeadEnd(bytes, Math.max(from, this.#searched - 3));
     this.#searched = end < 0 ? bytes.length : 0;
     return end;
   }
 
-  /** The pieces so far are gone. */
+  /** Call this when pieces without a whole head were removed from the front. */
   reset(): void {
     this.#searched = 0;
   }

@@ -194,7 +194,6 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
       }
       const head = parseResponse(bytes.toString("latin1", from, end - 4));
       if (head.status >= 200) {
-        this.#search.reset();
         this.#head.clear();
         this.#begin(exchange, head, bytes, end);
         return;

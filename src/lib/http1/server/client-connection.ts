@@ -232,7 +232,6 @@ export class ClientConnection implements ReplyConnection {
     const body = new IncomingBody(length === "unknown" ? 0 : length);
     this.#headBegun = false;
     this.#emptyBytes = 0;
-    this.#search.reset();
     this.#deadline.disarm();
     this.#staysOpen = staysOpen(head.fields, head.minor);
     const rest = body.done ? from : body.feed(bytes, from);

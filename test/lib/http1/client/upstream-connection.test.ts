@@ -114,6 +114,24 @@ describe("after a response", () => {
     connection.abandon();
   });
 
+  test("whose head arrives in two parts, the first together with early hints, it is complete", async () => {
+    await using upstream = await startUpstream((socket) => {
+      socket.write(`HTTP/1.1 103 Early Hints\r\nlink: ${"x".repeat(200)}\r\n\r\n${OK.slice(0, 20)}`);
+    });
+    const { connection, reports } = await connectTo(upstream);
+    const exchange = makeExchange(upstream, "GET");
+    connection.send(exchange);
+    while (upstream.requests.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    // A round trip on another connection: the first part has arrived.
+    const other = await connectTo(upstream);
+    other.connection.send(makeExchange(upstream, "GET"));
+    while (upstream.requests.length === 1) await new Promise((resolve) => setImmediate(resolve));
+    for (const socket of upstream.sockets) socket.write(OK.slice(20));
+    expect((await readAll(await exchange.head)).toString()).toBe("ok");
+    await reports.done;
+    expect(reports.seen).toEqual([KEPT]);
+  });
+
   test.each([
     ["switching protocols", "HTTP/1.1 101 Switching Protocols\r\n\r\n"],
     ["too many interim responses", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(33)],
