@@ -13,7 +13,8 @@ import type { Catalog } from "./catalog.ts";
 import type { Environment } from "./expand.ts";
 import { checkConfigText, readConfigText } from "./file.ts";
 import { ConfigError } from "./problems.ts";
-import { parseSource, parseYaml, type Path, readTree } from "./source.ts";
+import { extractPlainKeys } from "./plain-keys.ts";
+import { hasKeysAt, parseSource, parseYaml, type Path, readTree } from "./source.ts";
 import { type Edit, findSplice } from "./splice.ts";
 
 export type { Edit } from "./splice.ts";
@@ -70,6 +71,8 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
 /** The text with the change made; what is so already, or gone already, changes nothing. Where the file's style is
  *  unusual the document is written anew: then its comments stay, its formatting may not. */
 export function applyEdit(text: string, edit: Edit): string {
+  const added = appendKeys(text, edit);
+  if (added !== null) return added;
   const document = parseYaml(text);
   const tree = readTree(document);
   const wanted = changeAt(tree, edit.path, edit);
@@ -81,6 +84,21 @@ export function applyEdit(text: string, edit: Edit): string {
   throw new ConfigError(
     `The file's YAML is too unusual to be edited by the program: please change ${String(edit.path[0])} by hand.`,
   );
+}
+
+/** Without parsing every key of the file; null where it has few, or the edit is another one. */
+function appendKeys(text: string, edit: Edit): string | null {
+  if (edit.kind !== "append" || edit.path.length !== 1 || edit.path[0] !== "keys") return null;
+  const plain = extractPlainKeys(text);
+  if (plain === null) return null;
+  const document = parseYaml(plain.rest);
+  if (!hasKeysAt(document, plain.firstLeft)) return null;
+  const wanted = changeAt(parseSource(text, plain).tree, edit.path, edit);
+  const { rest, resume } = plain;
+  const splicedRest = spliceAll(rest, document, [edit]);
+  if (splicedRest?.startsWith(rest.slice(0, resume.rest)) !== true) return null;
+  const spliced = text.slice(0, resume.text) + splicedRest.slice(resume.rest);
+  return saysSame(spliced, wanted) ? spliced : null;
 }
 
 /** Null where a style is beyond findSplice, or one edit touches what another does. */
