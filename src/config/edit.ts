@@ -4,7 +4,8 @@
 import { type Document, isSeq } from "yaml";
 import { isObject } from "../lib/json/json.ts";
 import { ConfigError } from "./problems.ts";
-import { parseSource, parseYaml, type Path, readTree } from "./source.ts";
+import { extractPlainKeys } from "./plain-keys.ts";
+import { hasKeysAt, parseSource, parseYaml, type Path, readTree } from "./source.ts";
 import { type Edit, findSplice } from "./splice.ts";
 
 export type { Edit } from "./splice.ts";
@@ -18,6 +19,9 @@ export type { Edit } from "./splice.ts";
  * line), each half is made by itself.
  */
 export function applyEdits(text: string, edits: readonly Edit[]): string {
+  const [only] = edits;
+  const added = only === undefined || edits.length > 1 ? null : appendKeys(text, only);
+  if (added !== null) return added;
   const document = parseYaml(text);
   const tree = readTree(document);
   const wanted = edits.reduce((changed, edit) => changeAt(changed, edit.path, edit), tree);
@@ -53,6 +57,21 @@ function rewrite(text: string, document: Document.Parsed, edit: Edit | undefined
   throw new ConfigError(
     `The file's YAML is too unusual to be edited by the program: please change ${String(edit.path[0])} by hand.`,
   );
+}
+
+/** Adds keys without parsing every key of the file. Null if the file has few keys, or for another edit. */
+function appendKeys(text: string, edit: Edit): string | null {
+  if (edit.kind !== "append" || edit.path.length !== 1 || edit.path[0] !== "keys") return null;
+  const plain = extractPlainKeys(text);
+  if (plain === null) return null;
+  const document = parseYaml(plain.rest);
+  if (!hasKeysAt(document, plain.firstLeft)) return null;
+  const wanted = changeAt(parseSource(text, plain).tree, edit.path, edit);
+  const { rest, resume } = plain;
+  const splicedRest = spliceAll(rest, document, [edit]);
+  if (splicedRest?.startsWith(rest.slice(0, resume.rest)) !== true) return null;
+  const spliced = text.slice(0, resume.text) + splicedRest.slice(resume.rest);
+  return meansSame(spliced, wanted) ? spliced : null;
 }
 
 /** Null if an alias refers to what is removed. */

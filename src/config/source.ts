@@ -15,6 +15,9 @@ import {
   type YAMLError,
 } from "yaml";
 
+import { isObject } from "../lib/json/json.ts";
+import { extractPlainKeys, locatePlainKey, type PlainKeys } from "./plain-keys.ts";
+
 export type Path = readonly PropertyKey[];
 
 interface Position {
@@ -66,7 +69,43 @@ export function readTree(document: Document.Parsed): unknown {
   return tree;
 }
 
-export function parseSource(text: string): Source {
+export function parseSource(text: string, plain = extractPlainKeys(text)): Source {
+  if (plain !== null) {
+    const source = addPlainKeys(text, plain);
+    if (source !== null) return source;
+  }
+  return readSource(text).source;
+}
+
+/** Null where the plain keys are not the list that they look like, inside a quoted text for example. */
+function addPlainKeys(text: string, plain: PlainKeys): Source | null {
+  const { source, document } = readSource(plain.rest);
+  const { tree } = source;
+  if (!hasKeysAt(document, plain.firstLeft) || !isObject(tree) || !Array.isArray(tree["keys"])) return null;
+  const { length: count } = plain.entries;
+  const keys = [...plain.entries, ...tree["keys"]];
+  return {
+    ...source,
+    tree: { ...tree, keys },
+    locate: (path, part = "value") => {
+      const [section, step, name] = path;
+      if (section !== "keys" || (step === undefined && part === "key")) return source.locate(path, part);
+      // The list begins at the dash of its first key.
+      if (step === undefined || Number(step) >= keys.length)
+        return locatePlainKey(text, (plain.starts[0] ?? 2) - 2, null, part);
+      const start = plain.starts[Number(step)];
+      if (start === undefined) return source.locate([section, Number(step) - count, ...path.slice(2)], part);
+      return locatePlainKey(text, start, name === undefined ? null : String(name), part);
+    },
+  };
+}
+
+export function hasKeysAt(document: Document.Parsed, firstItem: number): boolean {
+  const list = isMap(document.contents) ? document.contents.get("keys", true) : undefined;
+  return isSeq(list) && list.flow !== true && startOf(list.items[0]) === firstItem;
+}
+
+function readSource(text: string) {
   const lines = new LineCounter();
   const document = parseYaml(text, lines);
   const place = (offset: number): Position => {
@@ -92,7 +131,8 @@ export function parseSource(text: string): Source {
       message: "an alias refers to nothing, or to far too much",
     });
   }
-  return { tree, problems, readable, locate };
+  const source: Source = { tree, problems, readable, locate };
+  return { source, document };
 }
 
 const FAULTS: Partial<Record<ErrorCode, string>> = {

@@ -179,7 +179,10 @@ describe("gateway channels", () => {
   test("a misspelt name gets a suggestion", async () => {
     start();
     const { status, stderr } = await run(around(), "channels", "disable", "mian");
-    expect([status, stderr]).toEqual([1, 'gateway: There is no channel "mian" (did you mean "main"?).\n']);
+    expect([status, stderr]).toEqual([
+      1,
+      'gateway: There is no channel "mian" (did you mean "main"?). Known channels: main, spare, lost.\n',
+    ]);
   });
 
   test("--watch is for terminals", async () => {
