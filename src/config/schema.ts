@@ -19,6 +19,7 @@ import {
   readOrigin,
   readProbeInterval,
   readRelayPrefix,
+  readZone,
   readSecretText,
   readSize,
   readTimeLimit,
@@ -171,6 +172,7 @@ export const configSchema = z.strictObject({
       port: scalar(readFrom(0, 65_535)).meta(SHAPES.count).default(4141),
     })
     .prefault({}),
+  timezone: scalar(readZone).prefault("system"),
   relay_prefix: scalar(readRelayPrefix).default("relay"),
   vendor: scalar(readVendor).default("goog"),
   max_body: size.prefault("64MiB"),

@@ -3,6 +3,7 @@
 import { findCorrections, type Repricing } from "../../billing/report/reprice.ts";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
 import { loadPriceBook } from "../../billing/prices.ts";
+import { createZone } from "../../lib/zone.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
@@ -30,10 +31,11 @@ const LINES_PER_PAUSE = 1000;
 
 export async function repriceLedger(flags: RepriceFlags): Promise<void> {
   const path = findLedger(flags);
+  const { prices, timezone } = openConfig(flags).catalog;
   const query = {
-    ...readPeriod(flags),
+    ...readPeriod(flags, { zone: createZone(timezone), now: new Date() }),
     book: loadPriceBook(),
-    overrides: openConfig(flags).catalog.prices,
+    overrides: prices,
   };
   const changes = new Map<string, ModelChange>();
   const ledger = flags.dryRun === true ? null : openForCorrections(path);
