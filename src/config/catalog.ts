@@ -91,6 +91,8 @@ export interface Key {
 export interface Catalog {
   readonly listen: { readonly host: string; readonly port: number };
   readonly relayPrefix: string;
+  /** Days and months of reports and limits are those of this zone. */
+  readonly timezone: string;
   readonly vendor: string;
   readonly maxBodyBytes: number;
   /** Origins that browsers may call from; empty: none. */
@@ -154,6 +156,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
   return {
     listen: config.listen,
     relayPrefix: config.relay_prefix,
+    timezone: config.timezone,
     vendor: config.vendor,
     maxBodyBytes: config.max_body,
     corsOrigins: config.cors_origins,

@@ -3,6 +3,7 @@
 // message repeats the value: it may be a secret in the wrong place.
 
 import { formatDecimal, parseDecimal } from "../lib/money.ts";
+import { createZone, nameSystemZone } from "../lib/zone.ts";
 
 /** Names of channels, groups, plans and keys. */
 export function readName(text: string): string {
@@ -202,6 +203,15 @@ const OWN_PATHS = new Set([
   "embeddings",
   "models",
 ]);
+
+/** The name of a time zone, as in the IANA database. `system` is the zone of this machine. */
+export function readZone(text: string): string {
+  try {
+    return text === "system" ? nameSystemZone() : createZone(text).name;
+  } catch {
+    throw new RangeError("the name of a time zone such as Europe/Berlin, or system");
+  }
+}
 
 export function readRelayPrefix(text: string): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) {

@@ -18,6 +18,7 @@ import {
   readOrigin,
   readProbeInterval,
   readRelayPrefix,
+  readZone,
   readSecretText,
   readSize,
   readTimeLimit,
@@ -178,6 +179,7 @@ export const configSchema = z.strictObject({
       port: scalar(readFrom(0, 65_535)).meta(SHAPES.count).default(4141),
     })
     .prefault({}),
+  timezone: scalar(readZone).prefault("system"),
   relay_prefix: scalar(readRelayPrefix).default(DEFAULT_RELAY_PREFIX),
   vendor: scalar(readVendor).default("goog"),
   max_body: size.prefault("64MiB"),

@@ -1,7 +1,7 @@
 // The menus of `gateway console` for keys, plans, channels, models and spending.
 // Each entry calls the same function as the command.
 
-import { DIMENSIONS } from "../../billing/report/report.ts";
+import type { Dimension } from "../../billing/report/report.ts";
 import { isPlanInForce, type Key, type Plan } from "../../config/catalog.ts";
 import { actOnChannel, type ChannelAction, showChannels } from "../channels/run.ts";
 import { listSelectable } from "../keys/group-choice.ts";
@@ -139,9 +139,11 @@ const PERIODS: readonly Choice[] = [
   { value: "", label: "Everything" },
 ];
 
+const REPORTS = ["day", "month", "key", "group", "model", "channel"] as const satisfies readonly Dimension[];
+
 export function spendingEntries(flags: ConfigFlags): Entry[] {
   return [
-    ...DIMENSIONS.map((by): Entry => ({
+    ...REPORTS.map((by): Entry => ({
       label: `By ${by}`,
       run: async () => {
         const since = await askOne("Which period?", PERIODS);

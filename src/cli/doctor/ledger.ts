@@ -15,6 +15,7 @@ import { basename, dirname } from "node:path";
 import { parseLine } from "../../billing/ledger/line.ts";
 import { readBackToNewline } from "../../billing/ledger/reader.ts";
 import { countUnfinished } from "../../billing/ledger/recovery.ts";
+import { countGaps, sumLedger } from "../../billing/report/report.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { LockHeld, takeLock } from "../../lib/file-lock.ts";
 import { requireOwn } from "../../lib/own-file.ts";
@@ -22,6 +23,7 @@ import { quoteWord } from "../../lib/shell-word.ts";
 import type { GatewayFacts } from "./port.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "../config-access.ts";
+import { formatCount } from "../text.ts";
 
 export function checkLedger({ ledger }: Catalog, running: GatewayFacts | null): Finding[] {
   const { path } = ledger;
@@ -34,8 +36,33 @@ export function checkLedger({ ledger }: Catalog, running: GatewayFacts | null): 
   const findings = [good("ledger", `${path} (${state})`)];
   if (process.platform !== "win32" && (mode & 0o077) !== 0)
     findings.push(note("ledger", "other users of this machine can read it", `chmod 600 ${quoteWord(path)}`));
+  if (size !== undefined) findings.push(...tryFindDamage(path));
   return running === null ? [...findings, ...findLeftovers(path)] : findings;
 }
+
+function tryFindDamage(path: string): Finding[] {
+  try {
+    return findDamage(path);
+  } catch (error) {
+    return [bad("ledger", `it cannot be read: ${describe(error)}`, `ls -l ${quoteWord(dirname(path))}`)];
+  }
+}
+
+/** What every report would leave out. */
+function findDamage(path: string): Finding[] {
+  const { unreadable, rows } = sumLedger(path, { by: ["model"], since: null, until: null });
+  const unpriced = rows.flatMap(({ names, totals }) => {
+    const count = countGaps(totals).unpriced;
+    if (count <= 0) return [];
+    const detail = `${formatCount(count, "request")} ${count === 1 ? "has no price and is" : "have no price and are"} in no amount`;
+    return [note(`model ${names.join()}`, detail, ADD_PRICE)];
+  });
+  if (unreadable === 0) return unpriced;
+  const lines = `${formatCount(unreadable, "line")} cannot be read and ${unreadable === 1 ? "is" : "are"} missing from all amounts`;
+  return [bad("ledger", lines, "gateway ledger verify"), ...unpriced];
+}
+
+const ADD_PRICE = "add it to the config's prices, then gateway ledger reprice --since DAY";
 
 function findUnwritable(path: string): Finding | null {
   const place = existsSync(path) ? path : nearestFolder(path);

@@ -3,6 +3,7 @@
 import { findCorrections, type Repricing } from "../../billing/report/reprice.ts";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
 import { loadPriceBook, sellerOf } from "../../billing/prices.ts";
+import { createZone } from "../../lib/zone.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
@@ -32,7 +33,7 @@ export async function repriceLedger(flags: RepriceFlags): Promise<void> {
   const path = findLedger(flags);
   const { catalog, path: configPath } = openConfig(flags);
   const query = {
-    ...readPeriod(flags),
+    ...readPeriod(flags, { zone: createZone(catalog.timezone), now: new Date() }),
     book: loadPriceBook(configPath),
     overrides: catalog.prices,
     sellerOf: (name: string) => {

@@ -7,12 +7,19 @@ import type { UsageFlags } from "./usage-run.ts";
 export function usageCommand(): Command {
   const command = new Command("usage")
     .description("show totals from the ledger: requests, tokens by kind, official and charged USD")
+    .argument("[period]", "today, yesterday, 7d, 12h, 2w, a month (2026-11) or a day (2026-11-20)")
     .addOption(
-      new Option("--by <what>", "one row per …")
-        .choices(["day", "key", "group", "model", "channel"])
+      new Option("--by <what>", "one row per …; two words with a comma, such as key,model")
+        .choices(["hour", "day", "week", "month", "key", "group", "model", "channel"])
+        // The choices are for the help and the completions. usage-run.ts reads two of them.
+        .argParser((text) => text)
         .default("day"),
     )
-    .option("--since <when>", "7d (the last seven days, including today), 12h, 2w, or a date")
+    .option("--key <name>", "only requests of this key")
+    .option("--group <name>", "only requests of this group")
+    .option("--model <id>", "only requests for this model")
+    .option("--channel <name>", "only requests through this channel")
+    .option("--since <when>", "the same words as the period: its beginning")
     .option("--until <date>", "the last day to include")
     .option("--csv", "comma-separated values, with a column for every kind of token")
     .option("--json", "one JSON document on stdout")
@@ -20,15 +27,17 @@ export function usageCommand(): Command {
     .option("--config <file>", "the config file")
     .addHelpText(
       "after",
-      "\nDays are UTC. Amounts are exact in --json and --csv. The table rounds them to a millionth of a dollar.",
+      "\nDays are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv.\n" +
+        "The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache.",
     )
-    .action(async (flags: UsageFlags) => {
+    .action(async (period: string | undefined, flags: UsageFlags) => {
       const { showUsage } = await import("./usage-run.ts");
-      showUsage(flags);
+      showUsage(period === undefined ? flags : { ...flags, period });
     });
   return addExamples(command, [
-    ["gateway usage --since 7d", "the last week, day by day"],
-    ["gateway usage --by key --since 2026-11-01 --until 2026-11-30", "the spending of each key in November"],
+    ["gateway usage 7d", "the last week, day by day"],
+    ["gateway usage today --by hour --key laptop", "when a key was used today"],
+    ["gateway usage 2026-11 --by key,model", "what each key spent on each model in November"],
     [
       "gateway usage --by model --csv > usage.csv",
       "for a spreadsheet, with a column for every kind of token",

@@ -3,7 +3,6 @@
 
 import { z } from "zod";
 import { correctionSchema, lineSchema } from "../../billing/ledger/line.ts";
-import { DIMENSIONS } from "../../billing/report/report.ts";
 import { describeConfig } from "../../config/json-schema.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { channelViewSchema } from "../../gateway/channels/view.ts";
@@ -72,13 +71,16 @@ const totals = z.looseObject({
   usage: z.record(z.string(), z.int()),
   official_usd: decimal,
   charge_usd: decimal,
+  cache_hit_rate: z.number().nullable(),
   unpriced: z.int(),
   unknown: z.int(),
   partial: z.int(),
 });
 
 const usage = z.looseObject({
-  by: z.enum(DIMENSIONS),
+  /** One dimension, or two with a comma. */
+  by: z.string(),
+  timezone: z.string(),
   since: z.string().nullable(),
   until: z.string().nullable(),
   rows: z.array(totals),

@@ -25,7 +25,7 @@ import { fieldOf, parseJson } from "../../../src/lib/json/json.ts";
 import { formatDecimal, formatUsd, usdOfPico } from "../../../src/lib/money.ts";
 import { draftOf, newLedgerPath } from "../ledger/ledger-samples.ts";
 
-const ALL: ReportQuery = { by: "model", since: null, until: null };
+const ALL: ReportQuery = { by: ["model"], since: null, until: null };
 
 function write(path: string, texts: ReadonlyArray<(prev: string) => string>, start = GENESIS): string {
   let prev = start;
@@ -82,7 +82,7 @@ function correctionOf(id: string, of: LineDraft, was: string | null, charge: str
 
 function rowsOf(path: string, query: ReportQuery): Record<string, unknown> {
   return Object.fromEntries(
-    Array.from(sumLedger(path, query).rows, ([name, totals]) => [name, describeTotals(totals)]),
+    Array.from(sumLedger(path, query).rows, ({ names, totals }) => [names.join(" "), describeTotals(totals)]),
   );
 }
 
@@ -101,12 +101,13 @@ describe("sums", () => {
       }),
     ]);
     const { rows, total } = sumLedger(path, ALL);
-    expect([...rows.keys()]).toEqual(["a", "b"]);
+    expect(rows.map(({ names }) => names)).toEqual([["a"], ["b"]]);
     expect(rowsOf(path, ALL)["a"]).toEqual({
       requests: 2,
       usage: { input: 11, output: 2, web_search: 3 },
       official_usd: "0.022212",
       charge_usd: "0.3",
+      cache_hit_rate: 0,
       unpriced: 0,
       unknown: 0,
       partial: 0,
@@ -116,10 +117,10 @@ describe("sums", () => {
       charge_usd: "0.300000000001",
       official_usd: "0.033318",
     });
-    expect(Object.keys(rowsOf(path, { ...ALL, by: "day" }))).toEqual(["2026-11-20", "2026-11-21"]);
-    expect(Object.keys(rowsOf(path, { ...ALL, by: "key" }))).toEqual(["y", "x"]);
-    expect(Object.keys(rowsOf(path, { ...ALL, by: "group" }))).toEqual(["claude"]);
-    expect(Object.keys(rowsOf(path, { ...ALL, by: "channel" }))).toEqual(["anthropic-main"]);
+    expect(Object.keys(rowsOf(path, { ...ALL, by: ["day"] }))).toEqual(["2026-11-20", "2026-11-21"]);
+    expect(Object.keys(rowsOf(path, { ...ALL, by: ["key"] }))).toEqual(["y", "x"]);
+    expect(Object.keys(rowsOf(path, { ...ALL, by: ["group"] }))).toEqual(["claude"]);
+    expect(Object.keys(rowsOf(path, { ...ALL, by: ["channel"] }))).toEqual(["anthropic-main"]);
   });
 
   test("include requests from `since` and later, and before `until`, by the request's own time", () => {
@@ -134,7 +135,7 @@ describe("sums", () => {
       ].map((time, index) => lineOf(String(index), { time })),
     );
     const { total } = sumLedger(path, {
-      by: "day",
+      by: ["day"],
       since: "2026-11-20T00:00:00.000Z",
       until: "2026-11-21T00:00:00.000Z",
     });
@@ -189,7 +190,7 @@ describe("sums", () => {
       correctionOf("c2", first, "0.5", "0.25"),
       correctionOf("c3", second, "0.011106", "0"),
     ]);
-    expect(rowsOf(path, { ...ALL, by: "day" })).toMatchObject({
+    expect(rowsOf(path, { ...ALL, by: ["day"] })).toMatchObject({
       "2026-11-01": { requests: 1, charge_usd: "0.25", official_usd: "0.25", unpriced: 0 },
       "2026-11-20": { requests: 1, charge_usd: "0", official_usd: "0" },
     });

@@ -298,7 +298,7 @@ describe("with a gateway that runs", () => {
 
     await pick(screen, 4, "Spending");
     await screen.shows("○ By model");
-    await pick(screen, 3, "By model");
+    await pick(screen, 4, "By model");
     await screen.shows("● Today");
     screen.press(KEYS.enter);
     await screen.shows("CHARGED $");

@@ -1,12 +1,13 @@
 // `gateway doctor` against real upstreams that are well, ill, or not there.
 
 import { describe, expect, test } from "bun:test";
-import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { TOOLS } from "../../../src/cli/tools/tools.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
+import { writeLedger } from "../money/ledger-runs.ts";
 
 interface Check {
   readonly check: string;
@@ -338,16 +339,56 @@ describe("port and ledger", () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));
-    writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n{"v":1,"id', { mode: 0o600 });
+    const line = readFileSync(writeLedger([{ id: "1" }]), "utf8");
+    writeFileSync(folder.join("ledger.jsonl"), `${line}{"v":1,"id`, { mode: 0o600 });
     const report = await examine(folder);
     expect(wrongIn(report)).toEqual([]);
     expect(report.checks.filter(({ state }) => state === "note").map(({ detail }) => detail)).toContain(
       "its last line is incomplete (10 bytes): the next start moves it to ledger.jsonl.torn",
     );
-    writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n{"v":1}', { mode: 0o600 });
+    writeFileSync(folder.join("ledger.jsonl"), line.trimEnd(), { mode: 0o600 });
     expect((await examine(folder)).checks.map(({ detail }) => detail)).toContain(
       "its last line has no newline: the next start adds it",
     );
+  });
+
+  test("a damaged line in the middle of the ledger is a problem", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    const [first = "", , last = ""] = readFileSync(
+      writeLedger([{ id: "1" }, { id: "2" }, { id: "3" }]),
+      "utf8",
+    ).split("\n");
+    writeFileSync(folder.join("ledger.jsonl"), `${first}\n\0\0\0\n${last}\n`, { mode: 0o600 });
+    expect(wrongIn(await examine(folder))).toMatchObject([
+      {
+        check: "ledger",
+        detail: "1 line cannot be read and is missing from all amounts",
+        mend: "gateway ledger verify",
+      },
+    ]);
+  });
+
+  test("models in use without a price are a note", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    const unpriced = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
+    const ledger = writeLedger([
+      { id: "1", model: "mine", ...unpriced },
+      { id: "2", model: "mine", ...unpriced },
+      { id: "3" },
+    ]);
+    writeFileSync(folder.join("ledger.jsonl"), readFileSync(ledger), { mode: 0o600 });
+    const { checks } = await examine(folder);
+    expect(checks).toContainEqual({
+      check: "model mine",
+      state: "note",
+      detail: "2 requests have no price and are in no amount",
+      mend: "add it to the config's prices, then gateway ledger reprice --since DAY",
+    });
+    expect(checks.filter(({ check }) => check.startsWith("model "))).toHaveLength(1);
   });
 
   test("requests count as unfinished only until they have a line", async () => {

@@ -174,7 +174,7 @@ test("reprice shows changes, appends corrections, then finds nothing; it refuses
   });
   expect((await run("ledger", "verify", "--ledger", path)).stdout).toContain(", 1 correction, ");
   expect((await run("usage", "--ledger", path, "--by", "model", "--json")).stdout).toContain(
-    '"charge_usd":"3","unpriced":0',
+    '"charge_usd":"3","cache_hit_rate":0,"unpriced":0',
   );
   const again = await run(...args);
   expect(again).toMatchObject({ status: 0, stdout: "" });

@@ -2,9 +2,12 @@ import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-import { readSince, readUntil } from "../../../src/cli/money/period.ts";
+import { readPeriodWord, readSince, readUntil } from "../../../src/cli/money/period.ts";
+import { createZone } from "../../../src/lib/zone.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { run, writeLedger } from "./ledger-runs.ts";
+
+const CLOCK = { zone: createZone("UTC"), now: new Date("2026-11-20T15:30:00Z") };
 
 const UNPRICED = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
 
@@ -18,10 +21,10 @@ test("usage shows a row for each day, the total, and requests that are not in th
   const { status, stdout, stderr } = await run("usage", "--ledger", path);
   expect(status).toBe(0);
   expect(stdout.trimEnd().split("\n")).toEqual([
-    "DAY         REQUESTS  INPUT  CACHE READ  CACHE WRITE  OUTPUT  OFFICIAL $  CHARGED $",
-    "2026-11-19         1     12      11,000          420     350    0.011106   0.011106",
-    "2026-11-20         2     24      22,000          840     700    0.011106   1.000000",
-    "total              3     36      33,000        1,260   1,050    0.022212   1.011106",
+    "DAY         REQUESTS  INPUT  CACHE READ  CACHE WRITE  OUTPUT  CACHED  OFFICIAL $  CHARGED $",
+    "2026-11-19         1     12      11,000          420     350     96%    0.011106   0.011106",
+    "2026-11-20         2     24      22,000          840     700     96%    0.011106   1.000000",
+    "total              3     36      33,000        1,260   1,050     96%    0.022212   1.011106",
   ]);
   expect(stderr).toBe(
     "1 request has no price and is not in the amounts. Add the price to the config's `prices`, then run `gateway ledger reprice --since DAY`.\n",
@@ -54,6 +57,7 @@ test("usage --json is one document with exact amounts", async () => {
     },
     official_usd: "0.011106",
     charge_usd: "1.000000000001",
+    cache_hit_rate: 0.9622,
     unpriced: 1,
     unknown: 0,
     partial: 0,
@@ -62,6 +66,7 @@ test("usage --json is one document with exact amounts", async () => {
     by: "model",
     since: "2026-11-20T00:00:00.000Z",
     until: "2026-11-21T00:00:00.000Z",
+    timezone: "UTC",
     rows: [{ model: "b", ...totals }],
     total: totals,
     unreadable: 0,
@@ -74,9 +79,9 @@ test("usage --csv has the same columns whatever was used, and quotes names", asy
   expect(head).toStartWith(
     "key,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,cache_write_12h,output,reasoning,",
   );
-  expect(head).toEndWith(",official_usd,charge_usd,unpriced,unknown,partial");
+  expect(head).toEndWith(",official_usd,charge_usd,unpriced,unknown,partial,cache_hit_rate");
   expect(first).toStartWith('"c""i,",1,12,11000,0,420,0,0,350,120,');
-  expect(first).toEndWith(",0.011106,1.000000000001,0,0,0");
+  expect(first).toEndWith(",0.011106,1.000000000001,0,0,0,0.9622");
 });
 
 test("usage --csv escapes control characters, and a spreadsheet takes no name for a formula", async () => {
@@ -110,8 +115,12 @@ test("usage reports an empty period, and refuses flags that it cannot read", asy
   expect(missing.stderr).toContain("There is no ledger at");
   expect(missing.stderr).not.toContain("begins with");
   for (const args of [
-    ["--by", "hour"],
-    ["--since", "yesterday"],
+    ["--by", "minute"],
+    ["--by", "day,key,model"],
+    ["--by", "key,key"],
+    ["--since", "tomorrow"],
+    ["someday"],
+    ["today", "--since", "7d"],
     ["--csv", "--json"],
     ["--since", "2026-11-20", "--until", "2026-11-19"],
     ["--since", "2026-11-20T10:00:00Z", "--until", "2026-11-20T10:00:00Z"],
@@ -145,7 +154,7 @@ test.each([
   ["2026-10-01", "2026-10-01T00:00:00.000Z"],
   ["2026-10-01T12:00:00+02:00", "2026-10-01T10:00:00.000Z"],
 ])("--since %s at 15:30 on 2026-11-20 begins at %s", (text, expected) => {
-  expect(readSince(text, new Date("2026-11-20T15:30:00Z"))).toBe(expected);
+  expect(readSince(text, CLOCK)).toBe(expected);
 });
 
 test("--until refuses a duration and says what it accepts", async () => {
@@ -170,7 +179,95 @@ test("a folder in place of the ledger is an error", async () => {
 });
 
 test("--until includes a whole date, and excludes a moment", () => {
-  expect(readUntil("2026-10-31")).toBe("2026-11-01T00:00:00.000Z");
-  expect(readUntil("2026-10-31T12:00:00Z")).toBe("2026-10-31T12:00:00.000Z");
-  expect(() => readUntil("7d")).toThrow("--until: expected");
+  expect(readUntil("2026-10-31", CLOCK)).toBe("2026-11-01T00:00:00.000Z");
+  expect(readUntil("2026-10-31T12:00:00Z", CLOCK)).toBe("2026-10-31T12:00:00.000Z");
+  expect(() => readUntil("7d", CLOCK)).toThrow("--until: expected");
+});
+
+const DAYS = writeLedger([
+  { id: "1", time: "2026-11-01T07:30:00.000Z", model: "a", key: "laptop" },
+  { id: "2", time: "2026-11-03T10:00:00.000Z", model: "b", key: "laptop" },
+  { id: "3", time: "2026-11-03T11:00:00.000Z", model: "b", key: "ci" },
+]);
+
+async function countBy(...args: string[]): Promise<string[]> {
+  const { stdout } = await run("usage", "--ledger", DAYS, "--csv", ...args);
+  const [head = "", ...rows] = stdout.trimEnd().split("\n");
+  const count = head.split(",").indexOf("requests");
+  return rows.map((row) =>
+    row
+      .split(",")
+      .slice(0, count + 1)
+      .join(" "),
+  );
+}
+
+test("usage includes days, weeks and hours without requests", async () => {
+  expect(await countBy()).toEqual(["2026-11-01 1", "2026-11-02 0", "2026-11-03 2"]);
+  expect(await countBy("--since", "2026-10-31", "--until", "2026-11-04")).toEqual([
+    "2026-10-31 0",
+    "2026-11-01 1",
+    "2026-11-02 0",
+    "2026-11-03 2",
+    "2026-11-04 0",
+  ]);
+  expect(await countBy("--by", "week")).toEqual(["2026-W44 1", "2026-W45 2"]);
+  expect(await countBy("2026-11-03", "--by", "month")).toEqual(["2026-11 2"]);
+  const hours = await countBy("2026-11-03", "--by", "hour");
+  expect([hours.length, hours[10]]).toEqual([24, "2026-11-03 10:00 1"]);
+});
+
+test("usage filters, and has one or two dimensions", async () => {
+  expect(await countBy("--key", "laptop")).toEqual(["2026-11-01 1", "2026-11-02 0", "2026-11-03 1"]);
+  expect(await countBy("--by", "model", "--key", "ci")).toEqual(["b 1"]);
+  expect(await countBy("--by", "model", "--channel", "none")).toEqual([]);
+  expect(await countBy("--by", "model,key")).toEqual(["a laptop 1", "b ci 1", "b laptop 1"]);
+  expect(await countBy("--by", "key,day")).toEqual([
+    "laptop 2026-11-01 1",
+    "ci 2026-11-03 1",
+    "laptop 2026-11-03 1",
+  ]);
+  const { stdout } = await run("usage", "--ledger", DAYS, "--by", "key,model", "--json");
+  expect(JSON.parse(stdout)).toMatchObject({ by: "key,model", rows: [{ key: "ci", model: "b" }, {}, {}] });
+});
+
+test("days follow the config's timezone", async () => {
+  using folder = makeTempFolder();
+  const config = folder.join("gateway.yaml");
+  writeFileSync(config, `timezone: America/Los_Angeles\nledger: { path: ${DAYS} }`, { mode: 0o600 });
+  const { stdout } = await run("usage", "--config", config, "--json");
+  expect(JSON.parse(stdout)).toMatchObject({
+    timezone: "America/Los_Angeles",
+    rows: [{ day: "2026-11-01" }, {}, {}],
+  });
+  const october = await run("usage", "2026-10-31", "--config", config, "--json");
+  expect(JSON.parse(october.stdout)).toMatchObject({
+    since: "2026-10-31T07:00:00.000Z",
+    until: "2026-11-01T07:00:00.000Z",
+    total: { requests: 0 },
+  });
+  const night = await run("usage", "2026-11-01", "--by", "hour", "--config", config, "--json");
+  expect(JSON.parse(night.stdout).rows[0]).toMatchObject({ hour: "2026-11-01 00:00", requests: 1 });
+  writeFileSync(config, "timezone: Mars/Olympus", { mode: 0o600 });
+  const { status, stderr } = await run("usage", "--config", config);
+  expect(status).toBe(2);
+  expect(stderr).toContain("Europe/Berlin");
+});
+
+test.each([
+  ["today", "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z"],
+  ["yesterday", "2026-11-19T00:00:00.000Z", "2026-11-20T00:00:00.000Z"],
+  ["2026-02", "2026-02-01T00:00:00.000Z", "2026-03-01T00:00:00.000Z"],
+  ["2026-11-20", "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z"],
+  ["7d", "2026-11-14T00:00:00.000Z", null],
+])("the period %s is from %s to %s", (word, since, until) => {
+  expect(readPeriodWord(word, CLOCK)).toEqual({ since, until });
+});
+
+test("a local day with a change of clocks begins and ends at local midnight", () => {
+  const zone = createZone("Europe/Berlin");
+  expect(readPeriodWord("2026-10-25", { ...CLOCK, zone })).toEqual({
+    since: "2026-10-24T22:00:00.000Z",
+    until: "2026-10-25T23:00:00.000Z",
+  });
 });
