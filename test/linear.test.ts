@@ -29,7 +29,7 @@ const MAX_RATIO = 2.5;
 /** Shorter measurements are mostly noise. */
 const MIN_MS = 4;
 /** Other processes and the garbage collector add time to some measurements. They cannot make quadratic work linear. */
-const ATTEMPTS = 8;
+const ATTEMPTS = 40;
 
 function measure(work: () => unknown, times: number): number {
   const start = process.cpuUsage();

@@ -31,7 +31,7 @@ export type Line = Record<string, unknown>;
 type Section = Record<string, unknown>;
 
 /** A request, seen from all sides once it is over. */
-interface Trace {
+export interface Trace {
   readonly answer: Exchanged;
   /** As the upstream got it; undefined when it never did. */
   readonly received: ReceivedRequest | undefined;

@@ -16,7 +16,7 @@ import { addressOf } from "../upstream/origin.ts";
 export interface ModelLists {
   /** The list that the channel's upstream gives now to clients of this dialect. If it gives none, or `models` filters out
    *  all of it: its last known list, or the names in the config. */
-  ofChannel(channel: Channel, vendor: string, dialect?: Dialect): Promise<ChannelModels>;
+  ofChannel(channel: Channel, dialect?: Dialect): Promise<ChannelModels>;
 }
 
 export interface KnownLists extends ModelLists {
@@ -66,8 +66,8 @@ export function createModelLists(client: Client): KnownLists {
     }
   };
   return {
-    ofChannel(channel, vendor, dialect = dialectOf(channel.platform)) {
-      const source = { channel, vendor, dialect, isWhole: dialect === dialectOf(channel.platform) };
+    ofChannel(channel, dialect = dialectOf(channel.platform)) {
+      const source = { channel, dialect, isWhole: dialect === dialectOf(channel.platform) };
       const id = identifyList(source);
       const pending = pendingLists.get(id) ?? fetchOrRecall(source).finally(() => pendingLists.delete(id));
       pendingLists.set(id, pending);
@@ -86,7 +86,6 @@ export function createModelLists(client: Client): KnownLists {
 /** One list of a channel: as clients of this dialect get it. */
 interface ListSource {
   readonly channel: Channel;
-  readonly vendor: string;
   readonly dialect: Dialect;
   /** It has all models of the channel. */
   readonly isWhole: boolean;
@@ -154,18 +153,13 @@ export interface ListAnswer {
 }
 
 /** Fetches a page of an upstream's own list. The body can be anything if the status is not 200. */
-export async function askPage(
-  client: Client,
-  channel: Channel,
-  vendor: string,
-  query: string,
-): Promise<ListAnswer> {
-  return requestPage(client, { channel, vendor, dialect: dialectOf(channel.platform), isWhole: true }, query);
+export async function askPage(client: Client, channel: Channel, query: string): Promise<ListAnswer> {
+  return requestPage(client, { channel, dialect: dialectOf(channel.platform), isWhole: true }, query);
 }
 
 async function requestPage(
   client: Client,
-  { channel, vendor, dialect }: ListSource,
+  { channel, dialect }: ListSource,
   query: string,
 ): Promise<ListAnswer> {
   const { origin, basePath, deadlines } = addressOf(channel);
@@ -173,7 +167,7 @@ async function requestPage(
     ["accept", "application/json"],
     ["accept-encoding", "identity"],
     ...dialect.askFields,
-    dialect.sign(channel.credential, vendor),
+    dialect.sign(channel.credential),
   ] as const;
   const { head } = client.send({
     origin,
@@ -204,12 +198,9 @@ const MAX_LIST_WAIT_MS = 10_000;
 export async function listGroup(
   group: Group,
   modelLists: ModelLists,
-  vendor: string,
   dialect: Dialect = dialectOf(group.platform),
 ): Promise<ServedModel[]> {
-  const lists = await Promise.all(
-    group.channels.map((channel) => modelLists.ofChannel(channel, vendor, dialect)),
-  );
+  const lists = await Promise.all(group.channels.map((channel) => modelLists.ofChannel(channel, dialect)));
   const merged = new Map<string, ServedModel>();
   group.channels.forEach((channel, index) => {
     for (const entry of servedBy(channel, lists[index]?.models ?? [])) {

@@ -200,6 +200,21 @@ describe("a client that reads slowly", () => {
     }
   });
 
+  test("is reported by the first write that is not taken whole", async () => {
+    const { exchange, client } = await begin();
+    client.socket.pause();
+    exchange.begin(200, []);
+    for (let goesOn = true; goesOn;) {
+      goesOn = exchange.write(Buffer.alloc(1_000_000));
+      let drained = false;
+      void exchange.drained().then(() => (drained = true));
+      // Promises that are resolved already get their turn. No event of the socket does.
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+      expect(drained).toBe(goesOn);
+    }
+    client.socket.destroy();
+  });
+
   test("loses nothing if the writer does not wait, but memory grows", async () => {
     const { exchange, client } = await begin();
     client.socket.pause();
@@ -227,7 +242,7 @@ describe("a client that reads slowly", () => {
 
   test("does not count as gone while there is nothing to read", async () => {
     const exchanges: Exchange[] = [];
-    const server = serve((exchange) => void exchanges.push(exchange), 100);
+    const server = serve((exchange) => void exchanges.push(exchange), 1000);
     const stall = async (): Promise<BareClient> => {
       const client = await openClient(server.port);
       client.socket.pause();

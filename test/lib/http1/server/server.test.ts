@@ -371,11 +371,11 @@ describe("hostile requests", () => {
   });
 
   test("whose head takes too long get a 408, even while bytes arrive", async () => {
-    const { port } = serve(tell, { headMs: 50 });
+    const { port } = serve(tell, { headMs: 500 });
     using client = await openClient(port);
     client.socket.setNoDelay(true);
     client.socket.write("GET / HTTP/1.1\r\n");
-    const dripping = setInterval(() => client.socket.write("x"), 10);
+    const dripping = setInterval(() => client.socket.write("x"), 1);
     await client.ended;
     clearInterval(dripping);
     expect(client.text()).toStartWith("HTTP/1.1 408 ");
@@ -399,7 +399,7 @@ describe("hostile requests", () => {
 describe("a connection without a request", () => {
   test("is closed after its time limit, and a running exchange is not", async () => {
     const held = Promise.withResolvers<Exchange>();
-    const server = serve((exchange) => held.resolve(exchange), { idleMs: 50, headMs: 50 });
+    const server = serve((exchange) => held.resolve(exchange), { idleMs: 500, headMs: 500 });
     using busy = await openClient(server.port);
     busy.socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
     const exchange = await held.promise;
@@ -604,6 +604,20 @@ describe("the body of a request", () => {
     expect(text).toStartWith("HTTP/1.1 200 OK");
   });
 
+  test("is not requested when a part of it has already arrived", async () => {
+    const { port } = serve(tell);
+    using client = await openClient(port);
+    client.socket.write(
+      `POST / HTTP/1.1\r\n${HOST}expect: 100-continue\r\ncontent-length: 4\r\nx-a: b\r\n\r\nok`,
+    );
+    // The exchange has started before this one is answered.
+    using other = await openClient(port);
+    other.socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+    await other.until("200 OK");
+    client.socket.write("ay");
+    expect(await client.until("okay")).toStartWith("HTTP/1.1 200 OK");
+  });
+
   test("that nobody reads is skipped once it is complete, and the connection continues", async () => {
     const { port } = serve((exchange) => exchange.answer(200, [], exchange.target));
     using client = await openClient(port);
@@ -649,6 +663,21 @@ describe("the body of a request", () => {
     },
   );
 
+  test("is refused as soon as it has grown over the limit, before its end", async () => {
+    const reading = Promise.withResolvers<void>();
+    const { port } = serve(async (exchange) => {
+      const body = exchange.readBody(10);
+      reading.resolve();
+      const outcome = await body.catch((error: unknown) => error);
+      exchange.answer(413, [], outcome instanceof BodyTooLarge ? "too large" : "accepted");
+    });
+    using client = await openClient(port);
+    client.socket.write(`POST / HTTP/1.1\r\n${HOST}transfer-encoding: chunked\r\n\r\n`);
+    await reading.promise;
+    client.socket.write("b\r\nhello world\r\n");
+    await client.until("too large");
+  });
+
   test("may be exactly as large as the limit, and have any chunks", async () => {
     const { port } = serve(respond);
     for (const headers of [{}, { "transfer-encoding": "chunked" }]) {
@@ -677,13 +706,21 @@ describe("the body of a request", () => {
 
   test("waits in the kernel until it is read", async () => {
     const held = Promise.withResolvers<Exchange>();
-    const { port } = serve((exchange) => held.resolve(exchange));
+    const { port } = serve((exchange) => {
+      if (exchange.method === "POST") held.resolve(exchange);
+      else exchange.answer(200, [], "other");
+    });
     using client = await openClient(port);
+    using other = await openClient(port);
     const size = 30_000_000;
     client.socket.write(`POST / HTTP/1.1\r\n${HOST}content-length: ${size}\r\n\r\n`);
     client.socket.write(Buffer.alloc(size, 97));
     const exchange = await held.promise;
-    await new Promise((resolve) => setImmediate(resolve));
+    // Time enough for all of the body to arrive, if it could.
+    for (let round = 1; round <= 500; round += 1) {
+      other.socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+      await other.until("other", round);
+    }
     expect(client.socket.writableLength).toBeGreaterThan(5_000_000);
     const body = await exchange.readBody(size);
     expect(body.length).toBe(size);
