@@ -111,15 +111,15 @@ export const FREE: Admission = {
 };
 
 function hasLimits(limits: Limits): boolean {
-  return hasMoney(limits) || limits.requestsPerMinute !== null || limits.concurrentRequests !== null;
+  return hasUsdLimit(limits) || limits.requestsPerMinute !== null || limits.concurrentRequests !== null;
 }
 
-function hasMoney({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
+export function hasUsdLimit({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
   return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;
 }
 
 function findDemand(sides: readonly Side[], cost: Cost): Demand {
-  const limited = sides.filter(({ limits }) => hasMoney(limits));
+  const limited = sides.filter(({ limits }) => hasUsdLimit(limits));
   if (limited.length === 0) return NOTHING;
   const expected = cost.expect();
   if (expected === null) {

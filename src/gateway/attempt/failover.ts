@@ -130,7 +130,7 @@ async function send(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> 
     if (response.status === 404 || mayBlameChannel(response.status))
       return await readRefusal(attempt, answer);
     if (!attempt.isLast && job.body.stream && response.status === 200) return await readHead(attempt, answer);
-    if (response.status < 300 && mayBeForeign(attempt, response)) return await readStart(attempt, answer);
+    if (response.status === 200 && mayBeForeign(attempt, response)) return await readStart(attempt, answer);
     bill.attempts.push({ channel: name, status: response.status });
     return answer;
   } catch (fault) {

@@ -74,7 +74,7 @@ export function judgeDelivery(delivery: Delivery, fault: UpstreamFault | null): 
   const { from: answer, meter, gateway } = delivery;
   const { status, closeDelimited } = answer.response;
   // A billed response is JSON. Its end shows that it is complete, even if nothing was cut.
-  const isBilled = delivery.bill.open && status < 300 && fault === null;
+  const isBilled = delivery.bill.open && status === 200 && fault === null;
   const streamed = delivery.streamed || closeDelimited || isBilled;
   const reading = meter?.read() ?? null;
   const left = delivery.left ? describeLeaving(gateway.halt) : null;

@@ -1,7 +1,7 @@
 // A `models` list and a USD limit depend on the model that the gateway reads. A body in which another parser may find
 // another model is refused then. Everywhere else it is the upstream's to judge.
 
-import type { Limits } from "../../config/catalog.ts";
+import { hasUsdLimit } from "../../billing/limits.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { findDifferences } from "../../lib/json/json-differences.ts";
 import { readString, scanTopLevel } from "../../lib/json/json-spans.ts";
@@ -20,11 +20,6 @@ export function requireOneModel({ plain, model, modelSpan }: RequestBody, match:
 function dependsOnModel({ key, group }: Match): boolean {
   const isFiltered = group.channels.some(({ models }) => models !== null);
   return isFiltered || hasUsdLimit(key.limits) || hasUsdLimit(group.limits);
-}
-
-export function hasUsdLimit(limits: Limits): boolean {
-  const { usdPerDay, usdPerMonth, usdTotal } = limits;
-  return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;
 }
 
 /** Where the path names the model, some requests repeat it in the body. */

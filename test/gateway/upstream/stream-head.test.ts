@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import {
+  type BodyStart,
   type FirstEvent,
+  readBodyStart,
   readFirstEvent,
   readStreamHead,
 } from "../../../src/gateway/upstream/stream-head.ts";
@@ -124,6 +126,28 @@ describe("the beginning of a stream is held until its first event is known", () 
     expect([head.first, reads]).toEqual([first, readBefore]);
     expect(await readAll(head.response)).toEqual(await readAll(new ScriptedResponse({ chunks })));
   });
+});
+
+test.each<[start: BodyStart, title: string, chunks: Chunks, reads: number]>([
+  ["response", "an object", ['{"a":1}', "more"], 1],
+  ["response", "a list after blanks and a byte order mark", [" \r\n", "\ufeff", "\n[", "more"], 3],
+  ["response", "an event in pieces", ["d", "at", "a: {}", "more"], 3],
+  ["response", "a comment", [": hello\n", "more"], 1],
+  ["foreign", "a page", ["\n<!doctype html>", "more"], 1],
+  ["foreign", "a text that begins like a field", ["e", "rror code: 1020", "more"], 2],
+  ["empty", "nothing", [], 1],
+  ["empty", "blanks", [" ", "\n"], 3],
+  ["unknown", "a fault", [CUT], 1],
+  ["unknown", "a fault after blanks", [" ", CUT], 2],
+  ["unknown", "many blanks", [" ".repeat(70_000), "{}", "more"], 1],
+])("a body is judged as %s by its beginning: %s", async (start, _title, chunks, reads) => {
+  const source = new ScriptedResponse({ chunks });
+  let count = 0;
+  const read = source.read.bind(source);
+  source.read = () => ((count += 1), read());
+  const judged = await readBodyStart(source);
+  expect([judged.start, count]).toEqual([start, reads]);
+  expect(await readAll(judged.response)).toEqual(await readAll(new ScriptedResponse({ chunks })));
 });
 
 /** All bytes of a response, and the kind of the fault that ended it. */
