@@ -32,8 +32,18 @@ export function findKey(catalog: Catalog, name: string): PlacedKey {
   return { key, index: [...catalog.keys.keys()].indexOf(name) };
 }
 
+const MAX_NAMES_SHOWN = 12;
+
+function listKnown(what: string, known: ReadonlyMap<string, unknown>): string {
+  if (known.size === 0) return `There are no ${what}s yet.`;
+  const more = known.size > MAX_NAMES_SHOWN ? ` and ${known.size - MAX_NAMES_SHOWN} more` : "";
+  return `Known ${what}s: ${[...known.keys()].slice(0, MAX_NAMES_SHOWN).join(", ")}${more}.`;
+}
+
 export function refuseUnknown(what: string, name: string, known: ReadonlyMap<string, unknown>): never {
-  return fail(`There is no ${what} "${name}"${suggestNearest(name, known.keys())}.`);
+  return fail(
+    `There is no ${what} "${name}"${suggestNearest(name, known.keys())}. ${listKnown(what, known)}`,
+  );
 }
 
 /** Returns what is wrong with the name of a new key, or undefined. */
@@ -87,15 +97,17 @@ export function describeGroup({ platform, multiplier }: Group): string {
 }
 
 /** The limits that are set, under their names in the config file. */
-export function listLimits(limits: Limits): Record<string, string | number> {
+export function listLimits(limits: Limits): Record<string, string | number | boolean> {
   const all = {
     usd_per_day: limits.usdPerDay,
     usd_per_month: limits.usdPerMonth,
     usd_total: limits.usdTotal,
     requests_per_minute: limits.requestsPerMinute,
     concurrent_requests: limits.concurrentRequests,
+    strict: limits.strict ? true : null,
+    unpriced: limits.allowUnpriced ? "allow" : null,
   };
-  const set: Record<string, string | number> = {};
+  const set: Record<string, string | number | boolean> = {};
   for (const [name, limit] of Object.entries(all)) if (limit !== null) set[name] = limit;
   return set;
 }

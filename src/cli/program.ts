@@ -30,12 +30,15 @@ function stopWithoutReader(error: Error & { readonly code?: string }): void {
 }
 
 /** Adds what Commander lacks: `-v`, and `help` for subcommands. */
-function normalizeArguments([first = chooseDefault(), ...rest]: readonly string[]): string[] {
+function normalizeArguments(words: readonly string[]): string[] {
+  const [first = "", ...rest] = words;
+  const configWords = first === "--config" ? 2 : first.startsWith("--config=") ? 1 : 0;
+  if (words.length === configWords) return [...words, chooseDefault()];
   if (first === "help") return [...rest.filter((word) => word !== "help"), "--help"];
   return [first === "-v" ? "--version" : first, ...rest];
 }
 
-/** For plain `gateway` without arguments. */
+/** For plain `gateway`, or with `--config FILE` alone. */
 function chooseDefault(): string {
   return canAsk() && process.stdout.isTTY ? "console" : "--help";
 }

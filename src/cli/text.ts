@@ -30,6 +30,11 @@ export function formatCount(count: number, word: string): string {
   return `${count.toLocaleString("en-US")} ${word}${count === 1 ? "" : "s"}`;
 }
 
+/** The part of a request's id that people need: its time. `gateway ledger show` accepts it. */
+export function shortenId(id: string): string {
+  return id.replace(/^req_/, "").slice(0, 9);
+}
+
 const AMOUNT_PLACES = 6;
 
 /** An amount in USD for people. The number of decimals is always the same, so that amounts in a column compare. */

@@ -13,6 +13,10 @@ export interface Limits {
   readonly usdTotal: string | null;
   readonly requestsPerMinute: number | null;
   readonly concurrentRequests: number | null;
+  /** A request reserves the most that it can cost, and has to fit. */
+  readonly strict: boolean;
+  /** Requests to models without a price are let in, in spite of a limit in USD. */
+  readonly allowUnpriced: boolean;
 }
 
 export interface Timeouts {
@@ -240,6 +244,8 @@ function buildLimits(limits: Config["keys"][number]["limits"]): Limits {
     usdTotal: limits.usd_total ?? null,
     requestsPerMinute: limits.requests_per_minute ?? null,
     concurrentRequests: limits.concurrent_requests ?? null,
+    strict: limits.strict,
+    allowUnpriced: limits.unpriced === "allow",
   };
 }
 

@@ -17,6 +17,7 @@ import { followLinks } from "../lib/links.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/shell-word.ts";
 import { buildCatalog, type Catalog } from "./catalog.ts";
+import { readEnvFile } from "./env-file.ts";
 import { type Environment, expandTree } from "./expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
 import { ConfigError, explainIssues, refuseProblems } from "./problems.ts";
@@ -86,7 +87,7 @@ export function checkConfigText(
   const source = parseSource(text);
   if (!source.readable) throw refuseProblems(file, source.problems);
   if (source.tree === null) throw new ConfigError(describeEmpty(file));
-  const { tree, unset, fromEnvironment } = expandTree(source.tree, env);
+  const { tree, unset, fromEnvironment } = expandTree(source.tree, { ...readEnvFile(file), ...env });
   const place = ({ path, message }: { path: Path; message: string }): Problem => ({
     ...source.locate(path),
     path,

@@ -103,6 +103,8 @@ const limits = z.strictObject({
   usd_total: decimal.optional(),
   requests_per_minute: positive.optional(),
   concurrent_requests: positive.optional(),
+  strict: flag.default(false),
+  unpriced: z.enum(["refuse", "allow"]).default("refuse"),
 });
 
 const channel = z.strictObject({

@@ -18,11 +18,10 @@ import type { Path } from "./source.ts";
 
 /** Scalars, lists and maps of them. Scalars are source texts, as everywhere before the schema reads them. */
 export type Value = string | readonly string[] | { readonly [name: string]: Value };
-type Entry = { readonly [name: string]: Value };
 
 export type Edit =
   | { readonly kind: "set"; readonly path: Path; readonly value: Value }
-  | { readonly kind: "append"; readonly path: Path; readonly values: readonly Entry[] }
+  | { readonly kind: "append"; readonly path: Path; readonly values: readonly Value[] }
   | { readonly kind: "remove"; readonly path: Path };
 
 interface Splice {
@@ -71,7 +70,7 @@ function insertPair(text: string, map: YAMLMap, line: string): Splice | null {
 
 interface Addition {
   readonly name: string;
-  readonly items: readonly Entry[];
+  readonly items: readonly Value[];
 }
 
 function appendItems(text: string, map: YAMLMap, addition: Addition): Splice | null {
@@ -95,7 +94,7 @@ function appendSection(text: string, map: YAMLMap, { name, items }: Addition): S
   return insertAt(text.length, `${gap}${name}:${beginLines(text, "  ", items)}${eol}`);
 }
 
-function appendToList(text: string, list: YAMLSeq, items: readonly Entry[]): Splice {
+function appendToList(text: string, list: YAMLSeq, items: readonly Value[]): Splice {
   const eol = eolOf(text);
   const last = list.items.at(-1);
   const first = spanOf(last).start;
@@ -120,16 +119,18 @@ function appendToList(text: string, list: YAMLSeq, items: readonly Entry[]): Spl
 }
 
 /** One line for each item. A line begins with its line break. */
-function beginLines(text: string, margin: string, items: readonly Entry[]): string {
+function beginLines(text: string, margin: string, items: readonly Value[]): string {
   return items.map((item) => `${eolOf(text)}${margin}- ${render(item)}`).join("");
 }
 
-function beginBlocks(text: string, margin: string, items: readonly Entry[]): string {
+function beginBlocks(text: string, margin: string, items: readonly Value[]): string {
   const eol = eolOf(text);
-  const writeBlock = (item: Entry) =>
-    Object.entries(item)
-      .map(([name, value]) => `${name}: ${render(value)}`)
-      .join(`${eol}${margin}  `);
+  const writeBlock = (item: Value) =>
+    isObject(item)
+      ? Object.entries(item)
+          .map(([name, value]) => `${name}: ${render(value)}`)
+          .join(`${eol}${margin}  `)
+      : render(item);
   return items.map((item) => `${eol}${margin}- ${writeBlock(item)}`).join("");
 }
 
@@ -188,7 +189,7 @@ function render(value: Value): string {
   }).trimEnd();
 }
 
-function renderAll(items: readonly Entry[], gap: string): string {
+function renderAll(items: readonly Value[], gap: string): string {
   return items.map(render).join(gap);
 }
 

@@ -28,6 +28,7 @@ export const content: Dialect = {
   modelBody: (model) => JSON.stringify(formContentRecord(model)),
   listPath: "/v1beta/models",
   askFields: [],
+  listFallbacks: [],
   readList: readModelList,
 };
 

@@ -56,7 +56,7 @@ export interface Break {
 export interface Dialect {
   readonly name: DialectName;
   /** The header that carries a channel's credential. */
-  sign(credential: string, vendor: string): Field;
+  sign(credential: string): Field;
   /** The body of a gateway error in this dialect's shape. */
   errorBody(error: GatewayError, requestId: string): string;
   /** The event that ends a stream that broke after its first byte. */
@@ -74,6 +74,8 @@ export interface Dialect {
   readonly listPath: string;
   /** Headers without which an upstream refuses the gateway's own requests. */
   readonly askFields: readonly Field[];
+  /** The dialects whose lists together are the same list, for upstreams without this one. */
+  readonly listFallbacks: readonly Dialect[];
   /** Reads one page. `nextQuery` is the whole query of the next page, without "?". Throws if the body is not a list. */
   readList(body: string): { models: ModelEntry[]; nextQuery: string | null };
 }

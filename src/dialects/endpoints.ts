@@ -151,9 +151,7 @@ export function buildTable(relayPrefix: string, vendor: string): EndpointTable {
   for (const [method, path, row] of [...listOwnRows(relayPath), ...served, ...formRows("", SHARED_LINES)]) {
     add(method, path, row);
   }
-  // Codex tries a WebSocket first. Only after this status it sends the request at once. It gets the same answer under the
-  // relay's prefix: the request then gets the error that stops Codex.
-  for (const prefix of ["", relayPath]) add("GET", `${prefix}/v1/responses`, { kind: "upgrade" });
+  add("GET", "/v1/responses", { kind: "upgrade" });
   const models = new Map<string, ModelPaths>([
     ...listModelPaths("", SHARED, CONTENT),
     ...listModelPaths(relayPath, RELAY_SHARED, RELAY_CONTENT),

@@ -61,6 +61,11 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
     openai: ["insufficient_quota", "insufficient_quota"],
     content: "RESOURCE_EXHAUSTED",
   },
+  limit_unenforceable: {
+    messages: "rate_limit_error",
+    openai: ["insufficient_quota", "insufficient_quota"],
+    content: "RESOURCE_EXHAUSTED",
+  },
   internal: { ...FAILED, content: "INTERNAL" },
   upstream_failed: FAILED,
   unavailable: FAILED,

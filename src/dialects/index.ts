@@ -190,6 +190,7 @@ function findStored(path: string, lookup: Lookup): Recognition | null {
     : formTarget({ endpoint: stored[2], path, model: null, stream: null }, lookup);
 }
 
+/** Codex tries a WebSocket first. Only after this status it sends the request itself at once. */
 function refuseUpgrade(lookup: Lookup): Recognition | null {
   if (lookup.request.field("upgrade")?.toLowerCase() !== "websocket") return null;
   const text = "This gateway speaks HTTP here, not WebSocket.";
@@ -200,6 +201,9 @@ const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 
 function refusePath(path: string, lookup: Lookup): Recognition {
   const { method } = lookup;
+  // Under a wrong prefix, too: the request that follows gets the error that stops Codex.
+  const upgrade = path.endsWith("/responses") ? refuseUpgrade(lookup) : null;
+  if (upgrade !== null) return upgrade;
   const allow = METHODS.filter((other) => {
     const kind = find(path, { ...lookup, method: other })?.kind;
     return kind === "target" || kind === "own";

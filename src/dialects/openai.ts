@@ -32,6 +32,7 @@ export const OPENAI_PARTS: SharedParts = {
   modelBody: (model) => JSON.stringify(formRecord(model)),
   listPath: "/v1/models",
   askFields: [],
+  listFallbacks: [],
   readList: readModelList,
 };
 

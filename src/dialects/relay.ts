@@ -2,7 +2,7 @@
 // is one page.
 
 import type { Dialect, ModelEntry } from "./dialect.ts";
-import { formContentRecord } from "./content.ts";
+import { content, formContentRecord } from "./content.ts";
 import { messages } from "./messages.ts";
 import { fillRecord } from "./listing.ts";
 
@@ -20,6 +20,9 @@ export const relay: Dialect = {
     }),
   modelBody: (model) => JSON.stringify(formRow(model)),
   listPath: "/models",
+  // With the header of one dialect, some relays list only the models of that dialect.
+  askFields: [],
+  listFallbacks: [messages, content],
 };
 
 function formRow(model: ModelEntry): Readonly<Record<string, unknown>> {

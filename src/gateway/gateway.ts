@@ -7,7 +7,7 @@ import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
-import type { ModelLists } from "./channels/model-list.ts";
+import type { KnownLists } from "./channels/model-list.ts";
 import type { Observer, ShortageAlarm } from "./observe/observer.ts";
 
 export interface Gateway {
@@ -20,7 +20,7 @@ export interface Gateway {
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;
   readonly channels: Channels;
-  readonly lists: ModelLists;
+  readonly lists: KnownLists;
   /** Responses that continue in the background and are not charged yet. */
   readonly background: BackgroundResponses;
   readonly observer: Observer;

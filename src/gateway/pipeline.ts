@@ -39,7 +39,7 @@ async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void
   // Key and prices come from one config, even if a reload happens while the body arrives.
   const { prices } = gateway.catalog;
   const body = await readRequestBody(call, gateway.catalog);
-  const match = findMatch(key, body.model);
+  const match = gateway.lists.markListed(findMatch(key, body.model));
   requireOneModel(body, match);
   const job = createJob(call, body, match.group.platform);
   const bill = await openBill(job, match, prices, gateway);

@@ -24,6 +24,8 @@ export const STATUS_OF = {
   upgrade_required: 426,
   rate_limited: 429,
   limit_spent: 429,
+  /** A limit in USD could not be kept: waiting does not help, a price or a cap does. */
+  limit_unenforceable: 403,
   internal: 500,
   upstream_failed: 502,
   unavailable: 503,

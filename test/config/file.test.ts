@@ -389,6 +389,8 @@ keys:
       usdTotal: null,
       requestsPerMinute: 60,
       concurrentRequests: null,
+      strict: false,
+      allowUnpriced: false,
     });
     expect(catalog.channels.get("fast")?.groups).toEqual(["g", "e"]);
     expect(catalog.channels.get("off")?.disabled).toBe(true);

@@ -194,13 +194,11 @@ describe("an upstream's list", () => {
 });
 
 test("a channel's credential is in the header that its platform expects", () => {
-  expect(messages.sign("c", "goog")).toEqual(["x-api-key", "c"]);
-  expect(responses.sign("c", "goog")).toEqual(["authorization", "Bearer c"]);
-  expect(chat.sign("c", "goog")).toEqual(["authorization", "Bearer c"]);
-  expect(content.sign("c", "goog")).toEqual(["x-goog-api-key", "c"]);
-  // `vendor` names the header of clients. The upstream is the platform's own API.
-  expect(content.sign("c", "acme")).toEqual(["x-goog-api-key", "c"]);
-  expect(relay.sign("c", "goog")).toEqual(["authorization", "Bearer c"]);
+  expect(messages.sign("c")).toEqual(["x-api-key", "c"]);
+  expect(responses.sign("c")).toEqual(["authorization", "Bearer c"]);
+  expect(chat.sign("c")).toEqual(["authorization", "Bearer c"]);
+  expect(content.sign("c")).toEqual(["x-goog-api-key", "c"]);
+  expect(relay.sign("c")).toEqual(["authorization", "Bearer c"]);
   // Without its version the messages platform refuses even a list.
   expect(messages.askFields).toEqual([["anthropic-version", "2023-06-01"]]);
 });

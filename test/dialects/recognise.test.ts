@@ -342,6 +342,7 @@ describe("clients with a wrong base URL get an error in their own dialect, whate
     const fields = { upgrade: "websocket", connection: "Upgrade", originator: "codex_exec" };
     expect(see("GET", "/relay/v1/responses", fields)).toBe("426 responses");
     expect(see("GET", "/relay/responses", fields)).toBe("426 responses");
+    expect(see("GET", "/elsewhere/v1/responses", fields)).toBe("426 responses");
   });
 });
 

@@ -146,7 +146,7 @@ describe("a WebSocket", () => {
 
   test("does not change the answer to a plain GET", async () => {
     await inWorld(async (world) => {
-      expect((await world.ask({ target: "/v1/responses", fields: bearer("responses") })).status).toBe(404);
+      expect((await world.ask({ target: "/v1/responses", fields: bearer("responses") })).status).toBe(405);
     });
   });
 });

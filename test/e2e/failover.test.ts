@@ -137,7 +137,7 @@ describe("a stream whose first real event is an error causes failover", () => {
 describe("the client's own errors are passed on unchanged, without another attempt", () => {
   test.each(DIALECTS)("%s", async (dialect) => {
     const { a, ask, view } = open();
-    for (const [count, status] of [400, 404, 409, 413, 422].entries()) {
+    for (const [count, status] of [400, 403, 409, 413, 422].entries()) {
       a.next(`status-${status}`);
       const { answer, sent } = await ask(makeRequest(dialect));
       expect([answer.status, ...sent]).toEqual([status, count + 1, 0]);

@@ -135,8 +135,8 @@ test("requests in flight count: a second stream is refused until the first has e
   });
 });
 
-test("a request in flight reserves its worst case, so that a second one cannot overshoot with it", async () => {
-  await withGateway(limitKeys({ usd_per_day: "1" }), async (gateway, upstream) => {
+test("a request in flight reserves what it will probably cost, 32,000 tokens if nothing is known", async () => {
+  await withGateway(limitKeys({ usd_per_day: "0.16" }), async (gateway, upstream) => {
     const gate = makeGate();
     upstream.next({ gates: { 2: gate } });
     const first = await openRaw(gateway.port);

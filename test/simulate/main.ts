@@ -88,7 +88,8 @@ function tell(line: string): void {
   if (told !== null) console.log(told);
 }
 
-async function tellFailure(plan: Plan, { check, text }: Accusation): Promise<void> {
+async function tellFailure(plan: Plan, accusation: Accusation): Promise<void> {
+  const { check, text } = accusation;
   console.log(`\nFAILED ${check}, seed ${plan.seed}: ${text}`);
   console.log(`replay: bun run simulate --seed ${plan.seed}`);
   if (flags["no-shrink"]) return;
@@ -101,7 +102,9 @@ async function tellFailure(plan: Plan, { check, text }: Accusation): Promise<voi
   for (const line of tellPlan(small)) console.log(`  ${line}`);
   console.log("");
   await runPlan(small, make, tell);
-  if (flags.keep !== undefined) keepRegression({ check, why: flags.keep, plan: small });
+  if (flags.keep === undefined) return;
+  const open = findKnown(accusation) !== null;
+  keepRegression({ check, why: flags.keep, ...(open && { open }), plan: small });
 }
 
 function add(outcome: Outcome): void {

@@ -19,7 +19,11 @@ export class LedgerChain {
 
   addLine(draft: LineDraft): void {
     this.#drafts.push((prev) => {
-      this.#sums.add(draft, parseUsd(draft.charge_usd ?? "0"));
+      const charge = parseUsd(draft.charge_usd ?? "0");
+      this.#sums.add(draft, charge);
+      const { limit_usd: limit, replaces } = draft;
+      if (limit !== undefined) this.#sums.addEstimate(draft, subtractUsd(parseUsd(limit), charge));
+      if (replaces !== undefined) this.#sums.dropEstimate(draft, replaces.time, parseUsd(replaces.limit_usd));
       return encodeLine(draft, prev);
     });
   }
@@ -28,7 +32,10 @@ export class LedgerChain {
     this.#drafts.push((prev) => {
       const { key, group, request_time: time, was } = draft;
       const charge = parseUsd(draft.charge_usd ?? "0");
-      this.#sums.add({ key, group, time }, subtractUsd(charge, parseUsd(was.charge_usd ?? "0")));
+      const before = parseUsd(was.charge_usd ?? "0");
+      this.#sums.add({ key, group, time }, subtractUsd(charge, before));
+      if (was.limit_usd !== undefined)
+        this.#sums.dropEstimate(draft, time, subtractUsd(parseUsd(was.limit_usd), before));
       return encodeCorrection(draft, prev);
     });
   }

@@ -23,6 +23,8 @@ const intentSchema = z.object({
   upstream_model: z.string().nullable(),
   stream: z.boolean(),
   multiplier: z.string(),
+  /** What limits count if the gateway dies before the cost is known. */
+  limit_usd: z.string().optional(),
 });
 
 /** What a request is going to do, recorded before it goes to an upstream. */
@@ -121,5 +123,6 @@ export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
     duration_ms: null,
     attempts: channels.map((channel) => ({ channel })),
     suspect: channels.length > 1 ? describePaidTwice(channels) : undefined,
+    limit_usd: intent.limit_usd,
   };
 }

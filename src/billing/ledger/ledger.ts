@@ -31,11 +31,15 @@ export interface Ledger {
   readonly problem: string | null;
   /** The sum of the charges of a key or group, corrections included. Days and months are UTC. */
   spentOf(holder: Holder, window: Window): Usd;
-  /** The same for the whole ledger. */
+  /** What limits count in addition: estimates of requests whose cost is not known. */
+  estimatedOf(holder: Holder, window: Window): Usd;
+  /** The charges of the whole ledger. */
   spentTogether(window: Window): Usd;
   /** Arrival times of the requests since a moment, from the lines that the ledger had when it was opened. It knows only
    *  the last minute before that. */
   recentOf(holder: Holder, since: number): number[];
+  /** How many output tokens the longest 1 % of a model's recent responses used; null: it has none. */
+  expectOutput(model: string): number | null;
   /** ISO time of a key's last billed request. */
   lastUsed(key: string): string | null;
   /** Writes what is left and releases the ledger. */

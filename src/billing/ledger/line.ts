@@ -87,6 +87,10 @@ const lineObject = z.object({
   priced_as: z.string().optional(),
   /** Why a person should check the amounts: usage that cannot be right, or work that may have been paid for twice. */
   suspect: z.string().optional(),
+  /** What limits count instead of the charge while the real cost is not known. An estimate: never billed. */
+  limit_usd: decimal.optional(),
+  /** This line has the real usage of an earlier one, whose `limit_usd` counts no longer. */
+  replaces: z.object({ id: z.string(), time: z.iso.datetime(), limit_usd: decimal }).optional(),
 });
 
 /** A later line that gives a request other amounts. They replace those in `was`. */
@@ -97,7 +101,7 @@ const correctionObject = z.object({
   request_time: z.iso.datetime(),
   ...origin,
   ...money,
-  was: z.object({ official_usd: amount, charge_usd: amount }),
+  was: z.object({ official_usd: amount, charge_usd: amount, limit_usd: decimal.optional() }),
 });
 
 /** Unknown fields are allowed: a newer gateway may have written them. */
@@ -145,6 +149,8 @@ export function encodeLine(draft: LineDraft, prev: string): string {
     duration_ms: draft.duration_ms,
     attempts: draft.attempts,
     suspect: draft.suspect,
+    limit_usd: draft.limit_usd,
+    replaces: draft.replaces,
     ...draft.extra,
   });
   return chain(text, prev);

@@ -19,6 +19,8 @@ export interface Recovery {
   readonly unfinished: ReadonlyMap<string, OpenRequest>;
   /** How many bytes were cut off the end because they were not a line. */
   readonly cutBytes: number;
+  /** The line after which the journal was written is gone. */
+  readonly isEndMissing: boolean;
 }
 
 export function recoverLedger(path: string, journalPath: string): Recovery {
@@ -31,12 +33,18 @@ export function recoverLedger(path: string, journalPath: string): Recovery {
     month: typeof time === "string" ? time.slice(0, 7) : null,
     unfinished: findUnfinished(files, journalPath),
     cutBytes,
+    isEndMissing: isEndMissing(files, journalPath),
   };
 }
 
 /** How many requests will get a line at the next start. */
 export function countUnfinished(path: string): number {
   return findUnfinished(listLedgerFiles(path), `${path}.open`).size;
+}
+
+function isEndMissing(files: readonly string[], journalPath: string): boolean {
+  const { from } = readJournal(journalPath);
+  return from !== null && locate(files, from) === null;
 }
 
 function findUnfinished(files: readonly string[], journalPath: string): Map<string, OpenRequest> {
@@ -51,7 +59,7 @@ function findUnfinished(files: readonly string[], journalPath: string): Map<stri
 
 /** Makes the file end in a whole line. Returns how many bytes were cut off. A line that lacks only its newline is kept.
  *  The cut bytes are kept in `<path>.torn`, so that the user can look at them. */
-export function repairEnd(path: string): number {
+function repairEnd(path: string): number {
   if (!existsSync(path)) return 0;
   const fd = openOwn(path, { flags: constants.O_RDWR | constants.O_APPEND, shared: true });
   try {

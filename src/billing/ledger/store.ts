@@ -113,9 +113,15 @@ export class LedgerStore {
       (open.size === 0 && size > JOURNAL_IDLE_BYTES);
     if (!due) return;
     if (this.#options.sync === "always") for (const file of [...this.#retired, this.#lines]) file.syncNow();
-    if (open.size === 0 && !anew) this.#journal.clear();
+    if (open.size === 0 && !anew) this.anchor();
     else this.#rewriteJournal(open);
     this.#journalStale = false;
+  }
+
+  /** Empties the journal and notes the last line in it. Then verify notices a removed end also without the sums. */
+  anchor(): void {
+    this.#journal.clear();
+    this.#journal.write(encodeStart(this.position));
   }
 
   /** Every line written before the call is on the disk when this resolves. The journal is synced only with `sync: always`.

@@ -5,6 +5,7 @@
 import { GatewayError } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
+import { OutputHistory } from "../expected-output.ts";
 import { LedgerChain } from "./chain.ts";
 import { listLedgerFiles } from "./rotation.ts";
 import type { Intent, OpenRequest } from "./journal.ts";
@@ -38,6 +39,7 @@ interface RecoveredLedger {
   readonly sums: Sums;
   /** The requests of the last minute before the ledger was opened. */
   readonly recent: readonly Recent[];
+  readonly outputs: OutputHistory;
 }
 
 /** Repairs what the last gateway left behind, and opens the ledger for writing. */
@@ -47,14 +49,17 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   if (recovery.cutBytes > 0) report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
   const files = listLedgerFiles(path);
   const sums = new Sums();
-  if (!sums.load(files, `${path}.sums`))
+  if (!sums.load(files, `${path}.sums`) || recovery.isEndMissing)
     report(
       `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
     );
-  const now = options.now ?? Date.now;
-  const recent = readRecent(files, new Date(now() - RECENT_MS).toISOString());
+  const requests = readRecent(files);
+  const outputs = new OutputHistory();
+  for (const { model, output } of requests) if (output !== null) outputs.add(model, output);
+  const since = new Date((options.now ?? Date.now)() - RECENT_MS).toISOString();
+  const recent = requests.filter(({ time }) => time >= since);
   const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
-  const writer = new LedgerWriter(options, { lock, store, sums, recent });
+  const writer = new LedgerWriter(options, { lock, store, sums, recent, outputs });
   const { size } = recovery.unfinished;
   if (size > 0)
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
@@ -74,6 +79,7 @@ export class LedgerWriter {
   readonly #lock: FileLock;
   readonly #store: LedgerStore;
   readonly #recent: readonly Recent[];
+  readonly #outputs: OutputHistory;
   readonly #open = new Map<string, OpenRequest>();
   readonly #chain: LedgerChain;
   #records: (() => string)[] = [];
@@ -96,6 +102,7 @@ export class LedgerWriter {
     this.#now = options.now ?? Date.now;
     this.#store = parts.store;
     this.#recent = parts.recent;
+    this.#outputs = parts.outputs;
     this.#chain = new LedgerChain(parts.sums, parts.store.position.prev);
   }
 
@@ -142,6 +149,8 @@ export class LedgerWriter {
     if (!this.#open.delete(draft.id))
       throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
     this.#chain.addLine(draft);
+    if (draft.basis === "exact" && draft.usage["output"] !== undefined)
+      this.#outputs.add(draft.model, draft.usage["output"]);
     this.#schedule();
   }
 
@@ -159,6 +168,10 @@ export class LedgerWriter {
     return this.#chain.sums.spentOf(holder, window, this.#now());
   }
 
+  estimatedOf(holder: Holder, window: Window): Usd {
+    return this.#chain.sums.estimatedOf(holder, window, this.#now());
+  }
+
   spentTogether(window: Window): Usd {
     return this.#chain.sums.spentTogether(window, this.#now());
   }
@@ -167,6 +180,10 @@ export class LedgerWriter {
     const own = this.#recent.filter((row) => row[holder.kind] === holder.name);
     const times = own.map((row) => Date.parse(row.time)).filter((time) => time > since);
     return times.sort((a, b) => a - b);
+  }
+
+  expectOutput(model: string): number | null {
+    return this.#outputs.expect(model);
   }
 
   lastUsed(key: string): string | null {
@@ -187,9 +204,18 @@ export class LedgerWriter {
       );
     await this.#syncing;
     if (this.#options.sync !== "never") await this.#store.sync();
+    if (left === 0 && this.#problem === null && this.#open.size === 0) this.#anchor();
     if (left === 0) this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
     this.#store.close();
     this.#lock.release();
+  }
+
+  #anchor(): void {
+    try {
+      this.#store.anchor();
+    } catch {
+      // The sums have the last line, too.
+    }
   }
 
   #watch(): void {

@@ -28,6 +28,7 @@ export type Repricing = Omit<CorrectionDraft, "id" | "time">;
 interface CurrentAmounts {
   readonly official_usd: string | null;
   readonly charge_usd: string | null;
+  readonly limit_usd?: string | undefined;
 }
 
 /** One draft for each request whose amounts would change. A priced request never becomes unpriced. */
@@ -94,7 +95,7 @@ function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): Repricin
     official_usd: charge.official,
     multiplier,
     charge_usd: charge.charge,
-    was: { official_usd: was.official_usd, charge_usd: was.charge_usd },
+    was: { official_usd: was.official_usd, charge_usd: was.charge_usd, limit_usd: was.limit_usd },
   };
 }
 

@@ -56,6 +56,12 @@ export const END_MISSING: Problem = {
     "Restore the end from a backup. If a power cut took them, the lines are lost, and the next start of the gateway continues here.",
 };
 
+export const ANCHOR_MISSED: Problem = {
+  problem:
+    "the ledger does not contain the anchor's line at its place: lines were changed, removed or added before it",
+  advice: "Compare the ledger with a backup from the time of the anchor.",
+};
+
 export const TWICE: Problem = { problem: "this request has a line already", advice: REPORT };
 
 export function describeFault(problem: string): Problem {

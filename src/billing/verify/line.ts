@@ -41,6 +41,8 @@ function looksRight(line: ParsedLine): boolean {
     KNOWN_OUTCOMES.has(line["outcome"]) &&
     KNOWN_BASES.has(line["basis"]) &&
     typeof line["stream"] === "boolean" &&
+    line["limit_usd"] === undefined &&
+    line["replaces"] === undefined &&
     Array.isArray(line["attempts"])
   );
 }

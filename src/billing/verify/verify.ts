@@ -3,11 +3,14 @@
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { type Bytes, viewBytes } from "../ledger/scan/bytes.ts";
+import { readJournal } from "../ledger/journal.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { GENESIS, hashLine, parseLine } from "../ledger/line.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
 import { readCheckpoint } from "../ledger/sums.ts";
+import type { Anchor } from "./anchor.ts";
 import {
+  ANCHOR_MISSED,
   describeBreak,
   describeFault,
   END_MISSING,
@@ -34,6 +37,8 @@ export interface VerifyOptions {
   readonly partial: boolean;
   /** A gateway is writing: its last line may not be whole yet. */
   readonly running: boolean;
+  /** The ledger has to contain the lines of this anchor. */
+  readonly anchor?: Anchor | null;
 }
 
 export function verifyLedger(
@@ -41,9 +46,10 @@ export function verifyLedger(
   options: VerifyOptions,
   report: (finding: Finding) => void,
 ): Verdict {
-  const checkpoint = readCheckpoint(`${path}.sums`);
   const verifier = new Verifier(options, report);
-  if (checkpoint !== null) verifier.expect(checkpoint.from.prev);
+  // The gateway notes its last line in two files, so that the deletion of one of them hides nothing.
+  for (const position of [readCheckpoint(`${path}.sums`)?.from, readJournal(`${path}.open`).from])
+    if (position !== undefined && position !== null) verifier.expect(position.prev);
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
     verifier.begin(nameOf(source, path));
@@ -64,8 +70,9 @@ class Verifier {
   readonly #charges = new Map<string, string | null>();
   /** The hash of the last line: the next line's `prev` must be the same. */
   #prev = GENESIS;
-  /** The hash of a line that must be there; null: found, or nothing is expected. */
-  #expectedHash: string | null = null;
+  /** The hashes of lines that must be there and were not found yet. */
+  readonly #expected = new Set<string>();
+  #isAnchored: boolean;
   #file = "";
   #line = 0;
   /** Where the last line of the earlier files is. */
@@ -77,6 +84,8 @@ class Verifier {
   constructor(options: VerifyOptions, report: (finding: Finding) => void) {
     this.#options = options;
     this.#report = report;
+    this.#isAnchored = options.anchor === undefined || options.anchor === null;
+    this.#meetExpected();
   }
 
   get verdict(): Omit<Verdict, "files"> {
@@ -91,12 +100,15 @@ class Verifier {
 
   /** A line of this hash must be there: the gateway noted that it had written it. */
   expect(hash: string): void {
-    this.#expectedHash = hash;
+    this.#expected.add(hash);
     this.#meetExpected();
   }
 
   #meetExpected(): void {
-    if (this.#expectedHash === this.#prev) this.#expectedHash = null;
+    this.#expected.delete(this.#prev);
+    const { anchor, partial } = this.#options;
+    // Without the oldest files, nobody knows the number of a line.
+    if (anchor?.hash === this.#prev && (partial || anchor.lines === this.#lines)) this.#isAnchored = true;
   }
 
   check(bytes: Bytes, from: number, to: number): void {
@@ -136,7 +148,8 @@ class Verifier {
   }
 
   end(): void {
-    if (this.#expectedHash !== null) this.#find(null, END_MISSING);
+    if (this.#expected.size > 0) this.#find(null, END_MISSING);
+    if (!this.#isAnchored) this.#find(null, ANCHOR_MISSED);
   }
 
   #nameBreak(): Problem {

@@ -69,8 +69,8 @@ interface ChannelLists {
 function askEachChannelOnce(lists: ModelLists): ChannelLists {
   const problems = new Map<string, string>();
   const pending = new Map<string, ReturnType<ModelLists["ofChannel"]>>();
-  const ask: ModelLists["ofChannel"] = async (channel, vendor) => {
-    const list = await lists.ofChannel(channel, vendor);
+  const ask: ModelLists["ofChannel"] = async (channel) => {
+    const list = await lists.ofChannel(channel);
     if (list.problem !== null)
       problems.set(channel.name, `The models of channel "${channel.name}" are unknown: ${list.problem}`);
     return list;
@@ -78,8 +78,8 @@ function askEachChannelOnce(lists: ModelLists): ChannelLists {
   return {
     problems,
     lists: {
-      ofChannel: (channel, vendor) => {
-        const list = pending.get(channel.name) ?? ask(channel, vendor);
+      ofChannel: (channel) => {
+        const list = pending.get(channel.name) ?? ask(channel);
         pending.set(channel.name, list);
         return list;
       },
@@ -99,7 +99,7 @@ async function listModels(
 ): Promise<PricedModel[]> {
   const now = new Date();
   try {
-    const models = await listGroup(group, lists, catalog.vendor);
+    const models = await listGroup(group, lists);
     return models.map((model) => {
       const first = group.channels.find(({ name }) => name === model.channels[0]);
       const sources = { book, overrides: catalog.prices, seller: first && sellerOf(first) };

@@ -7,7 +7,7 @@ import { actOnChannel, type ChannelAction, showChannels } from "../channels/run.
 import { listSelectable } from "../keys/group-choice.ts";
 import { addKeys } from "../keys/add.ts";
 import { moveKey, removeKeys, rotateKey, switchKeys } from "../keys/change.ts";
-import { listKeys, showKey } from "../keys/list.ts";
+import { showKey } from "../keys/list.ts";
 import { verify } from "../money/ledger-run.ts";
 import { chooseEntry, type Entry } from "./menu.ts";
 import { showModels } from "../catalog/models-run.ts";
@@ -19,7 +19,7 @@ import {
   openConfig,
   readFuture,
 } from "../config-access.ts";
-import { activatePlan, deactivatePlan, listPlans } from "../catalog/plans-run.ts";
+import { activatePlan, deactivatePlan } from "../catalog/plans-run.ts";
 import { askOne, askText, askYes, type Choice } from "../terminal.ts";
 import { showUsage } from "../money/usage-run.ts";
 
@@ -39,9 +39,8 @@ export function keyEntries(flags: ConfigFlags): Entry[] {
     await entry?.run();
   };
   return [
-    { label: "List keys", run: () => listKeys(flags) },
-    { label: "Create a key", run: () => addKeys(flags) },
-    ...(keys.size === 0 ? [] : [{ label: "Change a key", run: change }]),
+    { label: "Create a key", run: () => addKeys(flags), changes: true },
+    ...(keys.size === 0 ? [] : [{ label: "Change a key", run: change, changes: true } as const]),
   ];
 }
 
@@ -92,12 +91,10 @@ export function planEntries(flags: ConfigFlags): Entry[] {
     const initial = until !== null && until > now ? formatMoment(until) : "never";
     await activatePlan(name, { ...flags, until: await askWhen("Active until when?", initial) });
   };
+  const deactivate = async (): Promise<void> => deactivatePlan(await choosePlan(active), flags);
   return [
-    { label: "List plans", run: () => listPlans(flags) },
-    ...(plans.length === 0 ? [] : [{ label: "Activate a plan", run: activate }]),
-    ...(active.length === 0
-      ? []
-      : [{ label: "Deactivate a plan", run: async () => deactivatePlan(await choosePlan(active), flags) }]),
+    ...(plans.length === 0 ? [] : [{ label: "Activate a plan", run: activate, changes: true } as const]),
+    ...(active.length === 0 ? [] : [{ label: "Deactivate a plan", run: deactivate, changes: true } as const]),
   ];
 }
 

@@ -6,18 +6,27 @@ import { askOne, Cancelled, tell } from "../terminal.ts";
 export interface Entry {
   readonly label: string;
   readonly run: () => void | Promise<void>;
+  /** The entry can change what the menu lists, which is then shown again. */
+  readonly changes?: true;
 }
 
-/** Calls `entries` each time. The last entry or Escape ends the menu, Ctrl-C throws. */
-export async function runMenu(
-  message: string,
-  entries: () => readonly Entry[],
-  last = "Back",
-): Promise<void> {
+export interface Menu {
+  readonly message: string;
+  /** Called anew each time. */
+  readonly entries: () => readonly Entry[];
+  /** The label of the entry that ends the menu. */
+  readonly last?: string;
+  /** Prints the list that the menu is about. */
+  readonly show?: () => void | Promise<void>;
+}
+
+/** Ends with the last entry or Escape. Ctrl-C throws. */
+export async function runMenu({ message, entries, last = "Back", show = () => {} }: Menu): Promise<void> {
+  await show();
   for (;;) {
     const entry = await chooseEntry(message, entries(), last);
     if (entry === null) return;
-    await runEntry(entry.run);
+    if ((await runEntry(entry)) && entry.changes === true) await show();
   }
 }
 
@@ -43,12 +52,14 @@ async function askOrBack<T>(ask: () => Promise<T>): Promise<T | null> {
   }
 }
 
-async function runEntry(run: Entry["run"]): Promise<void> {
+/** False if the user went back, or the entry failed. */
+async function runEntry({ run }: Entry): Promise<boolean> {
   try {
     await run();
+    return true;
   } catch (error) {
-    if (error instanceof Cancelled && error.interrupted) throw error;
-    if (error instanceof Cancelled) tell(error.message);
-    else tell(describe(error), "yellow");
+    if (!(error instanceof Cancelled)) tell(describe(error), "yellow");
+    else if (error.interrupted) throw error;
+    return false;
   }
 }

@@ -5,7 +5,7 @@ import { channelEntries, keyEntries, planEntries, showSomeModels, spendingEntrie
 import { showChannels } from "../channels/run.ts";
 import { listGroups } from "../catalog/groups-list.ts";
 import { listKeys } from "../keys/list.ts";
-import { type Entry, runMenu } from "./menu.ts";
+import { type Entry, type Menu, runMenu } from "./menu.ts";
 import { locateConfig } from "../setup/ask-init.ts";
 import { type ConfigFlags, openConfig } from "../config-access.ts";
 import { listPlans } from "../catalog/plans-run.ts";
@@ -21,7 +21,7 @@ export async function runConsole({ config }: ConfigFlags): Promise<void> {
   try {
     const flags = { config: await locateConfig(config) };
     openConfig(flags);
-    await runMenu("What do you want to do?", () => listEntries(flags), "Leave");
+    await runMenu({ message: "What do you want to do?", entries: () => listEntries(flags), last: "Leave" });
   } catch (error) {
     if (!(error instanceof Cancelled)) throw error;
   } finally {
@@ -36,26 +36,30 @@ function listEntries(flags: ConfigFlags): Entry[] {
     listGroups({ ...flags, all: true });
     listPlans(flags);
   };
+  const openMenu = (menu: Menu) => (): Promise<void> => runMenu(menu);
   return [
     {
       label: "API keys",
-      run: openMenu(
-        () => listKeys(flags),
-        "API keys",
-        () => keyEntries(flags),
-      ),
+      run: openMenu({
+        message: "API keys",
+        show: () => listKeys(flags),
+        entries: () => keyEntries(flags),
+      }),
     },
-    { label: "Groups and plans", run: openMenu(showPlans, "Plans", () => planEntries(flags)) },
+    {
+      label: "Groups and plans",
+      run: openMenu({ message: "Plans", show: showPlans, entries: () => planEntries(flags) }),
+    },
     {
       label: "Channels",
-      run: openMenu(
-        () => showChannels(flags),
-        "Channels",
-        () => channelEntries(flags),
-      ),
+      run: openMenu({
+        message: "Channels",
+        show: () => showChannels(flags),
+        entries: () => channelEntries(flags),
+      }),
     },
     { label: "Models", run: () => showSomeModels(flags) },
-    { label: "Spending", run: () => runMenu("Spending", () => spendingEntries(flags)) },
+    { label: "Spending", run: openMenu({ message: "Spending", entries: () => spendingEntries(flags) }) },
     {
       label: "Live view of the running gateway",
       run: async () => {
@@ -63,16 +67,4 @@ function listEntries(flags: ConfigFlags): Entry[] {
       },
     },
   ];
-}
-
-/** Shows the list first, then the menu. */
-function openMenu(
-  show: () => void | Promise<void>,
-  message: string,
-  entries: () => readonly Entry[],
-): () => Promise<void> {
-  return async () => {
-    await show();
-    await runMenu(message, entries);
-  };
 }

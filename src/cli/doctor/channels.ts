@@ -12,11 +12,9 @@ import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "../config-access.ts";
 import { formatCount } from "../text.ts";
 
-export async function checkChannels({ channels, vendor }: Catalog): Promise<Finding[]> {
+export async function checkChannels({ channels }: Catalog): Promise<Finding[]> {
   const client = createClient();
-  const visits = await Promise.all(
-    [...channels.values()].map((channel) => checkChannel(channel, vendor, client)),
-  );
+  const visits = await Promise.all([...channels.values()].map((channel) => checkChannel(channel, client)));
   client.close();
   const skews = visits.flatMap(({ skewMs }) => skewMs ?? []);
   return [...visits.map(({ finding }) => finding), checkClock(skews)];
@@ -28,7 +26,7 @@ interface ChannelCheck {
   readonly skewMs: number | null;
 }
 
-async function checkChannel(channel: Channel, vendor: string, client: Client): Promise<ChannelCheck> {
+async function checkChannel(channel: Channel, client: Client): Promise<ChannelCheck> {
   const check = `channel ${channel.name}`;
   if (channel.disabled === true) return { finding: note(check, "disabled in the config"), skewMs: null };
   const [, unset] = /\$\{(\w+)/.exec(channel.credential) ?? [];
@@ -39,7 +37,7 @@ async function checkChannel(channel: Channel, vendor: string, client: Client): P
     };
   const began = Date.now();
   try {
-    const answer = await askPage(client, channel, vendor, "");
+    const answer = await askPage(client, channel, "");
     const took = Date.now() - began;
     return { finding: judgeAnswer(channel, answer, took), skewMs: readSkew(answer.date, began + took / 2) };
   } catch (error) {

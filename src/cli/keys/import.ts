@@ -3,6 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import type { Catalog } from "../../config/catalog.ts";
+import { parseEnvFile } from "../../config/env-file.ts";
 import { editConfig } from "../../config/replace.ts";
 import { readMoment } from "../../config/scalars.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
@@ -122,29 +123,4 @@ function checkImportedKey(entry: ImportedKey, before: readonly ImportedKey[], ca
     before.find((each) => each["secret_sha256"] === digest)?.["name"];
   if (other !== undefined) fail(`The key "${other}" already has the secret of "${name}".`);
   if (before.some((each) => each["name"] === name)) fail(`Two keys have the name "${name}".`);
-}
-
-interface Assignment {
-  readonly name: string;
-  readonly value: string;
-}
-
-const ASSIGNMENT = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/;
-const QUOTED = /^(["'])(.*)\1\s*(?:#.*)?$/;
-
-/** Reads `NAME=value` lines as shells and dotenv do, without expanding variables. Null when a line is no assignment: then the text has another format. */
-function parseEnvFile(text: string): Assignment[] | null {
-  const lines = text.split(/\r?\n/).map((line) => line.trim());
-  const content = lines.filter((line) => line !== "" && !line.startsWith("#"));
-  const assignments = content.map((line) => {
-    const [, name, raw] = ASSIGNMENT.exec(line) ?? [];
-    return name === undefined || raw === undefined ? null : { name, value: unquote(raw) };
-  });
-  const found = assignments.filter((assignment) => assignment !== null);
-  return found.length === content.length && found.length > 0 ? found : null;
-}
-
-function unquote(raw: string): string {
-  const quoted = QUOTED.exec(raw)?.[2];
-  return quoted ?? raw.replace(/\s+#.*$/, "").trim();
 }

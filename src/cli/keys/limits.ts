@@ -60,7 +60,7 @@ export function limitGroup(name: string, words: readonly string[], flags: Config
 
 interface Holder {
   readonly path: ReadonlyArray<string | number>;
-  readonly limits: Readonly<Record<string, string | number>>;
+  readonly limits: Readonly<Record<string, string | number | boolean>>;
 }
 
 async function changeLimits(

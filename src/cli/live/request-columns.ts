@@ -5,7 +5,7 @@ import type { RequestRecord } from "../../gateway/observe/observer.ts";
 import { escapeUnprintable } from "../../lib/printable.ts";
 import { type Column, createTable } from "../table.ts";
 import { paint } from "../terminal.ts";
-import { formatAmount } from "../text.ts";
+import { formatAmount, shortenId } from "../text.ts";
 
 interface RequestColumn extends Column {
   /** `today`: the spending of the day including this request, a decimal in USD. */
@@ -14,29 +14,54 @@ interface RequestColumn extends Column {
 
 const COLUMNS: readonly RequestColumn[] = [
   { title: "TIME", spare: 3, firm: true, read: ({ time }) => formatTime(time) },
+  { title: "ID", spare: 5, least: 9, read: ({ id }) => shortenId(id) },
   { title: "KEY", name: true, spare: 6, firm: true, least: 8, most: 16, read: ({ key }) => key ?? "-" },
   { title: "MODEL", name: true, least: 14, most: 32, read: ({ model, endpoint }) => model ?? endpoint },
   { title: "CHANNEL", spare: 10, least: 20, most: 20, read: ({ channel }) => channel ?? "-" },
-  { title: "STATUS", least: 3, read: ({ status }) => String(status) },
+  { title: "STATUS", read: ({ status }) => String(status) },
   number("FIRST", 11, ({ firstByteMs }) => formatMs(firstByteMs)),
   { ...number("TOOK", 4, ({ durationMs }) => formatMs(durationMs)), firm: true },
-  tokens("IN", 8, ["input", "input_audio", "input_image", "input_video", "tool_prompt"]),
-  tokens("READ", 12, ["cache_read", "cache_read_audio", "cache_read_image", "cache_read_video"]),
-  tokens("WRITE", 13, ["cache_write", "cache_write_5m", "cache_write_1h"]),
-  tokens("OUT", 7, ["output", "output_audio", "output_image", "output_video"]),
+  number("IN", 8, ({ usage }) => formatCell(countInput(usage))),
+  number("CACHED", 9, ({ usage }) => describeCachedShare(usage)),
+  number("OUT", 7, ({ usage }) => formatCell(sumKinds(usage, OUTPUT_KINDS))),
   { title: "CHARGE", align: "right", read: describeCharge },
-  number("TODAY", 9, (_, today) => `$${formatAmount(today)}`),
+  number("TODAY", 12, (_, today) => `$${formatAmount(today)}`),
 ];
 
 function number(title: string, spare: number, read: RequestColumn["read"]): RequestColumn {
   return { title, spare, align: "right", read };
 }
 
-function tokens(title: string, spare: number, kinds: ReadonlyArray<keyof Usage>): RequestColumn {
-  return number(title, spare, ({ usage }) => {
-    const count = kinds.reduce((sum, kind) => sum + (usage?.[kind] ?? 0), 0);
-    return count === 0 ? "" : String(count);
-  });
+const CACHE_READ_KINDS = ["cache_read", "cache_read_audio", "cache_read_image", "cache_read_video"] as const;
+const INPUT_KINDS = [
+  "input",
+  "input_audio",
+  "input_image",
+  "input_video",
+  "tool_prompt",
+  "cache_write",
+  "cache_write_5m",
+  "cache_write_1h",
+  ...CACHE_READ_KINDS,
+] as const;
+const OUTPUT_KINDS = ["output", "output_audio", "output_image", "output_video"] as const;
+
+function sumKinds(usage: Usage | null, kinds: ReadonlyArray<keyof Usage>): number {
+  return kinds.reduce((sum, kind) => sum + (usage?.[kind] ?? 0), 0);
+}
+
+function countInput(usage: Usage | null): number {
+  return sumKinds(usage, INPUT_KINDS);
+}
+
+function formatCell(count: number): string {
+  return count === 0 ? "" : String(count);
+}
+
+/** The share of the input that was read from the cache. Rounded down: 100% means all of it. */
+function describeCachedShare(usage: Usage | null): string {
+  const cached = sumKinds(usage, CACHE_READ_KINDS);
+  return cached === 0 ? "" : `${Math.floor((cached / countInput(usage)) * 100)}%`;
 }
 
 function describeCharge({ chargeUsd, usage }: RequestRecord): string {
@@ -78,11 +103,11 @@ export function createRequestTable(
 /** Cells of usual width, so that the first lines align with later ones. */
 const USUAL_CELLS = {
   TIME: "12:00:00",
+  ID: "0mi9x2k3a",
   MODEL: "claude-sonnet-4-5",
   FIRST: "999ms",
   TOOK: "999ms",
   IN: "99999",
-  READ: "99999",
   OUT: "99999",
   CHARGE: "$0.000000",
   TODAY: "$0.000000",

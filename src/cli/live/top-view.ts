@@ -8,7 +8,7 @@ import { createRequestTable, describeProblem } from "./request-columns.ts";
 import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";
 import { paint } from "../terminal.ts";
 import { escapeUnprintable } from "../../lib/printable.ts";
-import { cutText, formatAmount, formatCount, measure } from "../text.ts";
+import { cutText, formatAmount, formatCount, measure, shortenId } from "../text.ts";
 import { createTraffic, describeStatus } from "./traffic.ts";
 
 export interface TopView {
@@ -85,18 +85,20 @@ function createStreamSection(): Draw {
       { title: "KEY", name: true, spare: 2, firm: true, least: 6, most: 20 },
       { title: "MODEL", name: true, least: 9, most: 36 },
       { title: "CHANNEL", spare: 4, most: 24 },
+      { title: "ID", spare: 5, least: 9 },
       { title: "AGE", align: "right", spare: 3, firm: true },
       { title: "TOKENS", align: "right", spare: 1, firm: true },
     ],
-    ["", "claude-sonnet-4-5", "", "10m 00s", "99999"],
+    ["", "claude-sonnet-4-5", "", "", "10m 00s", "99999"],
   );
   return ({ streams }, columns, now) => {
     const cells = [...streams]
       .sort((a, b) => a.since - b.since)
-      .map(({ key, model, channel, since, tokens }) => [
+      .map(({ id, key, model, channel, since, tokens }) => [
         key,
         model ?? "-",
         channel,
+        shortenId(id),
         formatAge(now - since),
         String(tokens),
       ]);

@@ -3,6 +3,8 @@
 import { followLedger, readLastLines } from "../../billing/ledger/follow.ts";
 import { isLedgerHeld } from "../../billing/ledger/ledger.ts";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
+import { findLastRequestId, listRequestIds } from "../../billing/report/find.ts";
+import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billing/verify/anchor.ts";
 import type { Finding } from "../../billing/verify/finding.ts";
 import { verifyLedger } from "../../billing/verify/verify.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
@@ -11,15 +13,20 @@ import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.
 import { fail, paint, print, printJson, refuseUsage, tell } from "../terminal.ts";
 import { formatCount } from "../text.ts";
 
-export interface ShowFlags extends LedgerFlags {
+interface JsonFlags extends LedgerFlags {
   readonly json?: true;
 }
 
-export interface VerifyFlags extends ShowFlags {
-  readonly partial?: true;
+export interface ShowFlags extends JsonFlags {
+  readonly key?: string;
 }
 
-export interface TailFlags extends ShowFlags {
+export interface VerifyFlags extends JsonFlags {
+  readonly partial?: true;
+  readonly anchor?: string;
+}
+
+export interface TailFlags extends JsonFlags {
   readonly lines: string;
   readonly follow?: boolean;
 }
@@ -31,7 +38,8 @@ export function verify(flags: VerifyFlags): void {
   const path = findLedger(flags);
   const findings: Finding[] = [];
   const start = performance.now();
-  const options = { partial: flags.partial === true, running: isLedgerHeld(path) };
+  const anchored = flags.anchor === undefined ? null : readAnchor(flags.anchor);
+  const options = { partial: flags.partial === true, running: isLedgerHeld(path), anchor: anchored };
   const verdict = verifyLedger(path, options, (finding) => {
     if (findings.length < MAX_FINDINGS_SHOWN) findings.push(finding);
   });
@@ -53,8 +61,23 @@ export function verify(flags: VerifyFlags): void {
   if (verdict.findings > 0) fail(`The ledger ${path} has ${formatCount(verdict.findings, "problem")}.`);
 }
 
-export function show(id: string, flags: ShowFlags): void {
+function readAnchor(text: string): Anchor {
+  return (
+    parseAnchor(text) ??
+    refuseUsage("--anchor: expected what `gateway ledger anchor` printed, such as 12:9f86….")
+  );
+}
+
+export function anchor(flags: JsonFlags): void {
+  const taken = takeAnchor(findLedger(flags));
+  if (flags.json === true) printJson({ ...taken, anchor: formatAnchor(taken) });
+  else print(formatAnchor(taken));
+}
+
+export function show(words: string, flags: ShowFlags): void {
+  if (flags.key !== undefined && words !== "last") refuseUsage("--key needs `last` in place of an id.");
   const path = findLedger(flags);
+  const id = words === "last" ? findLast(path, flags.key) : findId(path, words);
   const found = findRequest(path, id);
   if (found === null) return fail(`There is no request ${id} in ${path}.`);
   if (flags.json === true) {
@@ -68,6 +91,21 @@ export function show(id: string, flags: ShowFlags): void {
     return;
   }
   for (const line of explainRequest(found)) print(escapeUnprintable(line));
+}
+
+function findLast(path: string, key: string | undefined): string {
+  const whose = key === undefined ? "" : ` of the key "${key}"`;
+  return findLastRequestId(path, key ?? null) ?? fail(`There is no request${whose} in ${path} yet.`);
+}
+
+const MAX_CANDIDATES = 10;
+
+function findId(path: string, start: string): string {
+  const [id, ...others] = listRequestIds(path, start, MAX_CANDIDATES);
+  if (id === undefined)
+    return fail(`There is no request ${start} in ${path}. A refused request has no line in the ledger.`);
+  if (others.length === 0) return id;
+  return fail(`Several requests begin with ${start}. Use more of the id:\n  ${[id, ...others].join("\n  ")}`);
 }
 
 export async function tail(flags: TailFlags): Promise<void> {

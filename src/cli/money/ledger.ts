@@ -9,6 +9,7 @@ export function ledgerCommand(): Command {
   const command = new Command("ledger")
     .description("verify, explain and follow the ledger of charges")
     .addCommand(verifyCommand())
+    .addCommand(anchorCommand())
     .addCommand(showCommand())
     .addCommand(tailCommand())
     .addCommand(repriceCommand());
@@ -30,6 +31,7 @@ function verifyCommand(): Command {
   const command = openCommand("verify")
     .description("recompute every amount and check the chain of hashes through all files")
     .option("--partial", "accept that the oldest files are missing")
+    .option("--anchor <anchor>", "check that the ledger still has the lines of an anchor")
     .action(async (flags: VerifyFlags) => {
       const { verify } = await import("./ledger-run.ts");
       verify(flags);
@@ -40,15 +42,32 @@ function verifyCommand(): Command {
   ]);
 }
 
+function anchorCommand(): Command {
+  const command = openCommand("anchor")
+    .description("print an anchor to keep elsewhere: it proves later that no line was changed or removed")
+    .action(async (flags: ShowFlags) => {
+      const { anchor } = await import("./ledger-run.ts");
+      anchor(flags);
+    });
+  return addExamples(command, [
+    ["gateway ledger anchor", "the number of lines and the hash of the last one"],
+    ["gateway ledger verify --anchor 1204:9f86…", "are these lines still there, unchanged?"],
+  ]);
+}
+
 function showCommand(): Command {
   const command = openCommand("show")
     .description("explain one request: usage × price, multiplier, rounding, attempts")
-    .argument("<id>", "the x-request-id of the response")
+    .argument("<id>", "the x-request-id of the response, the beginning of it as in the log, or `last`")
+    .option("--key <name>", "with `last`: the last request of this key")
     .action(async (id: string, flags: ShowFlags) => {
       const { show } = await import("./ledger-run.ts");
       show(id, flags);
     });
-  return addExamples(command, [["gateway ledger show req_01k…", "explain its charge"]]);
+  return addExamples(command, [
+    ["gateway ledger show req_01k…", "explain its charge"],
+    ["gateway ledger show last --key laptop", "explain the key's last request"],
+  ]);
 }
 
 function tailCommand(): Command {

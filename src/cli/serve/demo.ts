@@ -9,6 +9,8 @@ import { checkConfigText } from "../../config/file.ts";
 import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { startDemoUpstream } from "../../demo/upstream.ts";
 import { newSecret } from "../../lib/secret.ts";
+import { quoteWord } from "../../lib/shell-word.ts";
+import { paint } from "../terminal.ts";
 
 export interface Demo {
   readonly catalog: Catalog;
@@ -55,6 +57,48 @@ export function startDemo(): Demo {
     return null;
   };
   return { catalog, secrets, stop };
+}
+
+export interface DemoFacts {
+  readonly base: string;
+  readonly secrets: Demo["secrets"];
+  readonly ledgerPath: string;
+  /** How the user starts this program. */
+  readonly command: string;
+}
+
+/** What a newcomer needs, on a screen of 80 × 24: the address, one key, and one command to paste. */
+export function introduceDemo({ base, secrets, ledgerPath, command }: DemoFacts): string[] {
+  const dim = (text: string): string => paint("dim", text);
+  return [
+    `${paint("bold", "The demo is ready.")} Its models are simulated. Ctrl-C stops it.`,
+    "",
+    `  ${dim("address")}  ${paint("cyan", base)}`,
+    `  ${dim("key")}      ${paint("cyan", secrets.messages)}`,
+    "",
+    dim("Paste this into another terminal:"),
+    ...writeFirstRequest(base, secrets.messages),
+    "",
+    dim("Let a tool use it:"),
+    `GATEWAY_KEY=${secrets.messages} \\`,
+    `  ${command} run claude --url ${base}`,
+    "",
+    dim("Watch it live:"),
+    `${command} top \\`,
+    `  --ledger ${quoteWord(ledgerPath)}`,
+    "",
+    dim("Keys and requests for all four platforms: start it with --curl"),
+  ];
+}
+
+/** One command in lines of less than 80 characters, for every shell. */
+export function writeFirstRequest(base: string, secret: string): string[] {
+  return [
+    `curl -N ${base}/v1/messages -H 'content-type: application/json' \\`,
+    `  -H 'x-api-key: ${secret}' \\`,
+    `  -d '{"model":"claude-haiku-4-5","max_tokens":256,"stream":true,`,
+    `    "messages":[{"role":"user","content":"Hello"}]}'`,
+  ];
 }
 
 /** One line to paste for each endpoint. */

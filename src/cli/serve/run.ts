@@ -13,9 +13,10 @@ import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
 import { type RunningGateway, startGateway } from "../../gateway/start.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/shell-word.ts";
-import { type Demo, startDemo, writeCurlLines } from "./demo.ts";
+import { type Demo, introduceDemo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";
+import { nameOwnCommand } from "../own-command.ts";
 import { locateConfig } from "../setup/ask-init.ts";
 import { describe } from "../config-access.ts";
 import { openServeScreen, type ServeScreen } from "./screen.ts";
@@ -35,6 +36,7 @@ export interface ServeFlags {
   readonly port?: number;
   readonly host?: string;
   readonly demo?: true;
+  readonly curl?: true;
   readonly log: LogForm;
 }
 
@@ -61,7 +63,8 @@ export async function serve(flags: ServeFlags): Promise<void> {
   } finally {
     screen.close();
     const ledgerPath = source.kind === "demo" ? source.demo.stop() : null;
-    if (ledgerPath !== null) tell(`show the charges: gateway usage --ledger ${quoteWord(ledgerPath)}`);
+    if (ledgerPath !== null)
+      tell(`show the charges: ${nameOwnCommand()} usage --ledger ${quoteWord(ledgerPath)}`);
   }
 }
 
@@ -88,19 +91,37 @@ function announce(running: RunningGateway, source: Source, flags: ServeFlags, sc
   if (!isLoopbackHost(host))
     screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
   const say = flags.log === "json" ? screen.warn : screen.print;
-  say(`gateway is ready on ${base}`);
-  say(`config: ${source.kind === "file" ? source.loaded.path : "demo"}   ledger: ${catalog.ledger.path}`);
-  describeEndpoints(catalog).forEach(say);
-  if (source.kind === "demo") {
-    const { secrets } = source.demo;
-    for (const [platform, secret] of Object.entries(secrets)) say(`key of the ${platform} group: ${secret}`);
-    writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
-    say(`connect a tool: GATEWAY_KEY=${secrets.messages} gateway run claude --url ${base}`);
-    say(`watch it live: gateway top --ledger ${quoteWord(catalog.ledger.path)}`);
+  if (source.kind === "demo") announceDemo(source.demo, base, flags, say);
+  else {
+    say(`gateway is ready on ${base}`);
+    say(`config: ${source.loaded.path}   ledger: ${catalog.ledger.path}`);
+    describeEndpoints(catalog).forEach(say);
   }
   if (catalog.keys.size === 0)
     screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
   screen.head();
+}
+
+/** A script, or a person with --curl, gets everything. */
+function announceDemo(
+  { catalog, secrets }: Demo,
+  base: string,
+  flags: ServeFlags,
+  say: (line: string) => void,
+): void {
+  const { path } = catalog.ledger;
+  const command = nameOwnCommand();
+  if (process.stdout.isTTY && flags.curl !== true && flags.log !== "json") {
+    introduceDemo({ base, secrets, ledgerPath: path, command }).forEach(say);
+    return;
+  }
+  say(`gateway is ready on ${base}`);
+  say(`config: demo   ledger: ${path}`);
+  describeEndpoints(catalog).forEach(say);
+  for (const [platform, secret] of Object.entries(secrets)) say(`key of the ${platform} group: ${secret}`);
+  writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
+  say(`connect a tool: GATEWAY_KEY=${secrets.messages} ${command} run claude --url ${base}`);
+  say(`watch it live: ${command} top --ledger ${quoteWord(path)}`);
 }
 
 function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {

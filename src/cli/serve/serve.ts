@@ -12,6 +12,7 @@ export function serveCommand(): Command {
     .option("--port <n>", "listen on this port instead of the config's (0: any free one)", readPort)
     .option("--host <host>", "listen on this address instead of the config's", readHost)
     .option("--demo", "use simulated upstreams: no config, account or network needed")
+    .option("--curl", "with --demo: print every key, and a curl line for each endpoint")
     .addOption(
       new Option("--log <form>", "print a line for each request")
         .choices(["text", "json", "off"])
@@ -23,6 +24,7 @@ export function serveCommand(): Command {
     });
   return addExamples(command, [
     ["gateway serve --demo", "try it without config, account or network"],
+    ["gateway serve --demo --curl", "with a request to paste for each endpoint"],
     ["gateway serve", "use the default config"],
     [
       "gateway serve --config ~/gateway.yaml --log json > requests.jsonl",

@@ -9,6 +9,7 @@ export interface Start {
   readonly baseUrl: string;
   /** A reference such as `${NAME}`, or the secret itself. */
   readonly credential: string;
+  readonly bearer?: true;
   readonly group: string;
   readonly description: string;
   readonly key: { readonly name: string; readonly sha256: string; readonly created: string };
@@ -19,10 +20,10 @@ export function writeConfig(starts: readonly Start[], offers: readonly Start[]):
   const lines = [
     "# The gateway's configuration. A running gateway applies changes by itself.",
     "# `gateway keys`, `gateway plans` and your editor can all change this file: comments stay.",
-    "# ${NAME} is an environment variable, ${NAME:-default} one that may be unset.",
+    "# ${NAME} is an environment variable or a line of gateway.env beside this file, ${NAME:-default} one that may be unset.",
     "",
     "listen: { host: 127.0.0.1, port: 4141 } # loopback: this machine only",
-    "ledger: { path: ledger.jsonl } # the cost of every request",
+    "ledger: { path: ledger.jsonl } # the cost of every request; beside this file, so that a backup of the folder has both",
     "",
     "# Where requests go: one upstream per channel, with its own credential.",
     ...writeSection("channels", starts, offers, writeChannel),
@@ -51,12 +52,13 @@ function writeSection(
   ];
 }
 
-function writeChannel({ channel, platform, baseUrl, credential }: Start): string[] {
+function writeChannel({ channel, platform, baseUrl, credential, bearer }: Start): string[] {
   return [
     `${channel}:`,
     `  platform: ${platform}`,
     `  base_url: ${quote(baseUrl)}`,
     `  credential: ${quote(credential)}`,
+    ...(bearer === true ? [`  headers: { authorization: ${quote(`Bearer ${credential}`)} }`] : []),
   ];
 }
 

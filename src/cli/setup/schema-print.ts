@@ -18,6 +18,8 @@ const limits = z.looseObject({
   usd_total: decimal.optional(),
   requests_per_minute: z.int().optional(),
   concurrent_requests: z.int().optional(),
+  strict: z.boolean().optional(),
+  unpriced: z.literal("allow").optional(),
 });
 
 const key = z.looseObject({

@@ -148,6 +148,8 @@ export function showStatus(flags: StatusFlags): void {
   const installed = existsSync(system.path);
   const enabled = installed && system.isEnabled();
   const running = installed && system.isRunning();
+  // As systemctl does.
+  if (!running) process.exitCode = 3;
   if (flags.json === true) {
     printJson({ installed, enabled, running, path: system.path });
     return;

@@ -44,7 +44,7 @@ function uninstallCommand(): Command {
 
 function statusCommand(): Command {
   const command = new Command("status")
-    .description("show whether it is installed, enabled and running")
+    .description("show whether it is installed, enabled and running; exit status 3 if it is not running")
     .option("--config <file>", "accepted like everywhere, but not read")
     .option("--json", "one JSON document on stdout")
     .action(async (flags: StatusFlags) => {

@@ -6,6 +6,16 @@ import type { Environment } from "../../config/expand.ts";
 /** Some tools read only one spelling. Those that read both disagree which has precedence. */
 export const NO_PROXY_NAMES = ["NO_PROXY", "no_proxy"] as const;
 
+/** What a tool that ignores NO_PROXY must not see. */
+export const PROXY_NAMES = [
+  "HTTPS_PROXY",
+  "HTTP_PROXY",
+  "ALL_PROXY",
+  "https_proxy",
+  "http_proxy",
+  "all_proxy",
+];
+
 const LOOPBACK = ["localhost", "127.0.0.1", "::1"];
 
 /**

@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Platform } from "../../config/schema.ts";
 import { createFile } from "../../lib/own-file.ts";
+import { MISLEADING } from "./misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
 import { type Connection, listModelsOf, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
@@ -25,7 +26,7 @@ export const pi: Tool = {
   title: "pi",
   program: { name: "pi", install: "npm install -g @mariozechner/pi-coding-agent" },
   platforms: listPlatforms("pi"),
-  misleading: [],
+  misleading: MISLEADING.pi,
   needsModels: true,
   overlay: (connection) => ({
     find: (env) => {

@@ -10,6 +10,7 @@ export const qwen: Tool = {
   program: { name: "qwen", install: "npm install -g @qwen-code/qwen-code" },
   platforms: listPlatforms("qwen"),
   misleading: MISLEADING.qwen,
+  ignoresNoProxy: true,
   needsModels: true,
   connect: (connection) => {
     const [kind, prefix, base] =

@@ -22,6 +22,8 @@ export interface Tool {
   readonly platforms: readonly Platform[];
   /** Variables that make the tool bypass the gateway, or give it another credential. */
   readonly misleading: readonly string[];
+  /** It sends requests for the gateway to a proxy, whatever NO_PROXY says: it gets no proxy at all. */
+  readonly ignoresNoProxy?: true;
   /** Whether its settings must name the models. */
   readonly needsModels?: true;
   /** For tools that need files as well as variables. */

@@ -3,6 +3,7 @@
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type UsageReader } from "./meter.ts";
+import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openChatMeter(contentType: string): Meter {
@@ -63,11 +64,13 @@ class ChatReader implements UsageReader {
   }
 
   report(): Omit<Reading, "estimatedOutput"> {
-    const usage = readOpenaiUsage(this.#raw, "prompt", "completion");
+    const counts = new CountReader();
+    const usage = readOpenaiUsage(this.#raw, "chat", counts);
     const done = this.#end === "complete" || (this.#finished && usage !== null);
     return {
       model: this.#model,
       parts: usage === null ? [] : [{ model: null, pass: "message", usage }],
+      faults: counts.faults,
       raw: this.#raw,
       tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
       end: this.#end === "error" ? "error" : done ? "complete" : "open",

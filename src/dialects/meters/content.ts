@@ -2,9 +2,9 @@
 // that may also shrink.
 
 import type { Meter, Reading, Tariff, Usage } from "../../billing/usage.ts";
-import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
+import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type UsageReader } from "./meter.ts";
-import { dropZeros } from "./openai.ts";
+import { CountReader, dropZeros } from "./counts.ts";
 
 export function openContentMeter(contentType: string): Meter {
   return openMeter(contentType, new ContentReader());
@@ -67,12 +67,14 @@ class ContentReader implements UsageReader {
   }
 
   report(): Omit<Reading, "estimatedOutput"> {
-    const tokens = readUsage(this.#raw);
+    const counts = new CountReader();
+    const tokens = readUsage(this.#raw, counts);
     const calls = this.#countCalls();
     const counted = tokens !== null || Object.keys(calls).length > 0;
     return {
       model: this.#model,
       parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
+      faults: counts.faults,
       raw: this.#raw,
       tariff: readTariff(this.#raw),
       end: this.#failed ? "error" : this.#finished ? "complete" : "open",
@@ -113,22 +115,26 @@ const MEDIA = [
   { modality: "VIDEO", fresh: "input_video", cached: "cache_read_video" },
 ] as const;
 
+const TOTALS = ["promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"];
+
 /** Null if nothing was counted. */
-function readUsage(snapshot: unknown): Usage | null {
-  const prompt = countOf(fieldOf(snapshot, "promptTokenCount"));
-  const candidates = countOf(fieldOf(snapshot, "candidatesTokenCount"));
-  const thoughts = countOf(fieldOf(snapshot, "thoughtsTokenCount"));
-  const tools = countOf(fieldOf(snapshot, "toolUsePromptTokenCount"));
-  if ((prompt ?? candidates ?? thoughts ?? tools) === undefined) return null;
+function readUsage(snapshot: unknown, counts: CountReader): Usage | null {
+  if (!TOTALS.some((name) => (fieldOf(snapshot, name) ?? null) !== null)) return null;
+  // A count of zero is left out, but no prompt is of zero tokens.
+  const [prompt, candidates, thoughts, tools] = TOTALS.map((name) => counts.readTotal(snapshot, name));
+  if ((fieldOf(snapshot, "promptTokenCount") ?? null) === null)
+    counts.note("total_missing", "promptTokenCount");
   const produced = fieldOf(snapshot, "candidatesTokensDetails");
   const outputs = {
-    output_image: countModality(produced, "IMAGE"),
-    output_audio: countModality(produced, "AUDIO"),
-    output_video: countModality(produced, "VIDEO"),
+    output_image: countModality(produced, "IMAGE", counts),
+    output_audio: countModality(produced, "AUDIO", counts),
+    output_video: countModality(produced, "VIDEO", counts),
   };
   const special = outputs.output_image + outputs.output_audio + outputs.output_video;
+  if (candidates !== undefined && special > candidates)
+    counts.note("detail_too_large", "candidatesTokensDetails");
   return dropZeros({
-    ...readInputs(snapshot, prompt ?? 0),
+    ...readInputs(snapshot, prompt ?? 0, counts),
     tool_prompt: tools ?? 0,
     output: Math.max(0, (candidates ?? 0) - special) + (thoughts ?? 0),
     ...outputs,
@@ -140,16 +146,18 @@ function readUsage(snapshot: unknown): Usage | null {
  * The details only list special modalities. Everything else is text, and so are documents, which cost the same. Cached
  * tokens without a modality count as text first.
  */
-function readInputs(snapshot: unknown, prompt: number): Usage {
-  const cached = countOf(fieldOf(snapshot, "cachedContentTokenCount")) ?? 0;
+function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usage {
+  const cached = counts.readDetail(snapshot, "cachedContentTokenCount");
+  if (cached > prompt) counts.note("detail_too_large", "cachedContentTokenCount");
   // Embeddings use the second name.
   const details = fieldOf(snapshot, "promptTokensDetails") ?? fieldOf(snapshot, "promptTokenDetails");
+  const cacheDetails = fieldOf(snapshot, "cacheTokensDetails");
   const usage: Usage = {};
   let text = prompt;
   let textCached = cached;
   for (const { modality, fresh, cached: cachedKind } of MEDIA) {
-    const all = Math.min(text, countModality(details, modality));
-    const hit = Math.min(all, textCached, countModality(fieldOf(snapshot, "cacheTokensDetails"), modality));
+    const all = Math.min(text, countModality(details, modality, counts));
+    const hit = Math.min(all, textCached, countModality(cacheDetails, modality, counts));
     usage[fresh] = all - hit;
     usage[cachedKind] = hit;
     text -= all;
@@ -164,12 +172,12 @@ function readInputs(snapshot: unknown, prompt: number): Usage {
   return { input: Math.max(0, text - textCached), cache_read: textCached, ...usage };
 }
 
-function countModality(details: unknown, modality: keyof typeof NUMBER_OF): number {
+function countModality(details: unknown, modality: keyof typeof NUMBER_OF, counts: CountReader): number {
   let count = 0;
   for (const detail of listOf(details)) {
     const listed = fieldOf(detail, "modality");
     if (listed === modality || listed === NUMBER_OF[modality])
-      count += countOf(fieldOf(detail, "tokenCount")) ?? 0;
+      count += counts.readDetail(detail, "tokenCount");
   }
   return count;
 }

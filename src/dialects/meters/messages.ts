@@ -11,7 +11,7 @@ import {
 } from "../../billing/usage.ts";
 import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type UsageReader } from "./meter.ts";
-import { dropZeros } from "./openai.ts";
+import { CountReader, dropZeros } from "./counts.ts";
 
 export function openMessagesMeter(contentType: string): Meter {
   return openMeter(contentType, new MessagesReader());
@@ -66,9 +66,11 @@ class MessagesReader implements UsageReader {
   }
 
   report(): Omit<Reading, "estimatedOutput"> {
+    const counts = new CountReader();
     return {
       model: this.#model,
-      parts: readParts(this.#usage),
+      parts: readParts(this.#usage, counts),
+      faults: counts.faults,
       raw: Object.keys(this.#usage).length > 0 ? this.#usage : null,
       tariff: readTariff(this.#usage),
       end: this.#end,
@@ -121,17 +123,17 @@ function readLifetimes(counters: Counters): { short: number; long: number } {
  * `iterations` lists the passes. The totals leave out compaction, advisor and fallback passes: if there is one, each
  * iteration becomes a part. Otherwise the totals are the only part.
  */
-function readParts(counters: Counters): readonly Part[] {
-  const whole = readUsage(counters);
+function readParts(counters: Counters, counts: CountReader): readonly Part[] {
+  const whole = readUsage(counters, counts);
   if (whole === null) return [];
   const iterations = listOf(counters["iterations"]).filter(isObject);
   const apart = iterations.some((pass) => pass["type"] !== "message" || nameOf(pass["model"]) !== undefined);
-  const extras = readExtras(counters);
+  const extras = readExtras(counters, counts);
   if (!apart) return [formOnePart(whole, iterations, extras)];
   const parts = iterations.map((pass): Part => ({
     model: nameOf(pass["model"]) ?? null,
     pass: nameOf(pass["type"]) ?? "message",
-    usage: readUsage(pass) ?? {},
+    usage: readUsage(pass, counts) ?? {},
   }));
   // Counts of the whole answer go to its own largest pass.
   const own = parts.filter((part) => part.pass === "message");
@@ -144,20 +146,24 @@ function readParts(counters: Counters): readonly Part[] {
 /** The calls of a server tool's loop are listed if they add up to the whole: each has its own prompt. */
 function formOnePart(whole: Usage, iterations: readonly Counters[], extras: Usage): Part {
   const part: Part = { model: null, pass: "message", usage: { ...whole, ...extras } };
-  const calls = iterations.map((call) => readUsage(call) ?? {});
+  const calls = iterations.map((call) => readUsage(call, new CountReader()) ?? {});
   const [first = {}, ...others] = calls;
   const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
   if (others.length === 0 || !Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return part;
   return { ...part, calls: [{ ...first, ...extras }, ...others] };
 }
 
-function readUsage(counters: Counters): Usage | null {
-  const input = countOf(counters["input_tokens"]);
-  const output = countOf(counters["output_tokens"]);
-  const read = countOf(counters["cache_read_input_tokens"]);
-  const written = countOf(counters["cache_creation_input_tokens"]);
-  if ((input ?? output ?? read ?? written) === undefined) return null;
-  const { short, long } = readLifetimes(counters);
+const TOTALS = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+
+function readUsage(counters: Counters, counts: CountReader): Usage | null {
+  if (!TOTALS.some((name) => name in counters)) return null;
+  const [input, output, read, written] = TOTALS.map((name) => counts.readTotal(counters, name));
+  if (!("input_tokens" in counters)) counts.note("total_missing", "input_tokens");
+  else if (!("output_tokens" in counters)) counts.note("output_missing", "output_tokens");
+  const split = counters["cache_creation"];
+  const short = counts.readDetail(split, "ephemeral_5m_input_tokens");
+  const long = counts.readDetail(split, "ephemeral_1h_input_tokens");
+  if (written !== undefined && short + long > written) counts.note("detail_too_large", "cache_creation");
   // Writes without a lifetime (of server tools, of old API versions) last five minutes.
   const other = Math.max(0, (written ?? 0) - short - long);
   return {
@@ -170,9 +176,9 @@ function readUsage(counters: Counters): Usage | null {
 }
 
 /** Thinking, and tool calls with a fee. Web fetches are free. */
-function readExtras(counters: Counters): Usage {
-  const reasoning = countOf(fieldOf(counters["output_tokens_details"], "thinking_tokens"));
-  const searches = countOf(fieldOf(counters["server_tool_use"], "web_search_requests"));
+function readExtras(counters: Counters, counts: CountReader): Usage {
+  const reasoning = counts.readDetail(counters["output_tokens_details"], "thinking_tokens");
+  const searches = counts.readDetail(counters["server_tool_use"], "web_search_requests");
   return { ...(reasoning ? { reasoning } : {}), ...(searches ? { web_search: searches } : {}) };
 }
 

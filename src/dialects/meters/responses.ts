@@ -3,6 +3,7 @@
 import type { CallKind, Meter, Reading, Usage } from "../../billing/usage.ts";
 import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
 import { openMeter, type UsageReader } from "./meter.ts";
+import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openResponsesMeter(contentType: string): Meter {
@@ -61,8 +62,12 @@ class ResponsesReader implements UsageReader {
   learn(event: unknown): void {
     const type = nameOf(fieldOf(event, "type"));
     const response = fieldOf(event, "response");
-    if (isObject(response)) this.#learnResponse(response);
-    else if (nameOf(fieldOf(event, "object"))?.startsWith("response") === true) this.#learnResponse(event);
+    if (isObject(response)) {
+      // Some relays report the usage beside the response instead of inside.
+      const beside = fieldOf(event, "usage");
+      if (isObject(beside)) this.#raw = beside;
+      this.#learnResponse(response);
+    } else if (nameOf(fieldOf(event, "object"))?.startsWith("response") === true) this.#learnResponse(event);
     else if (isObject(fieldOf(event, "error"))) this.#end = "error";
     if (type === "response.output_item.done")
       this.#learnItem(fieldOf(event, "item"), fieldOf(event, "output_index"));
@@ -77,12 +82,14 @@ class ResponsesReader implements UsageReader {
   }
 
   report(): Omit<Reading, "estimatedOutput"> {
-    const tokens = readOpenaiUsage(this.#raw, "input", "output");
+    const counts = new CountReader();
+    const tokens = readOpenaiUsage(this.#raw, "responses", counts);
     const calls = this.#countCalls();
     const counted = tokens !== null || Object.keys(calls).length > 0;
     return {
       model: this.#model,
       parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
+      faults: counts.faults,
       raw: this.#raw,
       tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
       end: this.#end,

@@ -29,7 +29,7 @@ type FailedAttempt =
       /** The upstream's response, if there is one that a client can get. */
       readonly answer: ChannelResponse | null;
     }
-  /** The channel works, but another one may have stored what the client refers to. */
+  /** The channel works, but another one may have the model, or what the client refers to. */
   | { readonly failure: null; readonly answer: ChannelResponse };
 
 /** One request to one channel, and its circumstances. */
@@ -160,7 +160,7 @@ async function readRefusal(
     response: keepResponse(attempt, response, whole),
   };
   const refusal = { ...answer, whole };
-  return failure !== null || mayBeStoredElsewhere(attempt, refusal) ? { failure, answer: refusal } : refusal;
+  return failure !== null || mayBeElsewhere(attempt, refusal) ? { failure, answer: refusal } : refusal;
 }
 
 /** Clients decide about retries by these, by the status and by the body. */
@@ -182,12 +182,13 @@ function keepResponse(
   };
 }
 
-/** Stored responses are known only to the channel that made them. */
-function mayBeStoredElsewhere({ job, isLast }: Attempt, { response, whole }: ChannelResponse): boolean {
+/** Stored responses are known only to the channel that made them, and not every channel has every model. */
+function mayBeElsewhere({ job, isLast }: Attempt, { response, whole }: ChannelResponse): boolean {
   if (isLast || whole === null) return false;
   const { purpose } = job.call.target.endpoint;
-  if (purpose === "resource") return response.status === 404;
-  return Buffer.from(whole).includes('"previous_response_not_found"');
+  if (response.status === 404) return purpose === "resource" || GENERATING.has(purpose);
+  const body = Buffer.from(whole);
+  return body.includes('"previous_response_not_found"') || body.includes('"model_not_found"');
 }
 
 /** If the first real event of a stream is an error, another channel may succeed. */

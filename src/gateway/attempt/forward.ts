@@ -30,7 +30,7 @@ export async function forward(
   { leftMs, onResend }: ForwardOptions,
 ): Promise<UpstreamResponse> {
   if (job.call.exchange.gone) throw new ClientGone("The client disconnected.");
-  const request = buildRequest(job, candidate, gateway, onResend);
+  const request = buildRequest(job, candidate, onResend);
   const sending = gateway.client.send(shorten(request, leftMs));
   job.cancel = () => sending.cancel();
   const response = decodeResponse(await sending.head);
@@ -38,20 +38,14 @@ export async function forward(
   return response;
 }
 
-function buildRequest(
-  job: Job,
-  candidate: Candidate,
-  gateway: Gateway,
-  onResend: () => void,
-): UpstreamRequest {
+function buildRequest(job: Job, candidate: Candidate, onResend: () => void): UpstreamRequest {
   const { call, body: request, dialect } = job;
   const { channel } = candidate;
   const { origin, basePath, deadlines } = addressOf(channel);
-  const { vendor } = gateway.catalog;
   const body = renameModel(job, candidate);
   const keepEncoding = request.encoded && body === request.bytes;
   const fields = requestFields(call.exchange.fields, keepEncoding);
-  fields.push(dialect.sign(channel.credential, vendor), ...markHop(call.exchange, origin));
+  fields.push(dialect.sign(channel.credential), ...markHop(call.exchange, origin));
   return {
     origin,
     method: call.exchange.method,

@@ -2,14 +2,14 @@
 
 import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
-import type { Admission } from "../../billing/limits.ts";
+import { computeCharge } from "../../billing/charge.ts";
+import { type Admission, type Cost, FREE } from "../../billing/limits.ts";
 import { type Overrides, sellerOf } from "../../billing/prices.ts";
-import { reserve } from "../../billing/reserve.ts";
+import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/reserve.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Match } from "../intake/match.ts";
-import { hasUsdLimit } from "../intake/one-model.ts";
+import type { Candidate, Match } from "../intake/match.ts";
 
 /** A type and not an interface, so that it is assignable to a ledger line's record. */
 export type AttemptRecord = {
@@ -38,11 +38,13 @@ export interface Bill {
   settled: boolean;
   /** Milliseconds from arrival to the first byte of the response. */
   firstByteMs: number | null;
-  /** Releases the amount that is reserved for this request. */
-  readonly release: () => void;
+  /** What the limits reserve for this request. It is released when its line is written. */
+  readonly admission: Admission;
 }
 
 const BILLED = new Set(["generate", "embed"]);
+/** Requests that cost nothing but work: only limits on their number count them. */
+const COUNTED = new Set(["count"]);
 
 export async function openBill(
   job: Job,
@@ -55,7 +57,7 @@ export async function openBill(
   try {
     await gateway.ledger.open(describeIntent(bill));
   } catch (error) {
-    bill.release();
+    bill.admission.release();
     throw error;
   }
   return bill;
@@ -64,29 +66,31 @@ export async function openBill(
 /** Checks the limits and reserves the amount. This is not part of the async function above, because `release` would keep
  *  that function's variables alive, and with them the request's body. */
 function createBill({ call, body }: Job, match: Match, overrides: Overrides, gateway: Gateway): Bill {
-  const open = BILLED.has(call.target.endpoint.purpose);
+  const { purpose } = call.target.endpoint;
+  const open = BILLED.has(purpose);
   const { plain, stream } = body;
   const estimatedInput = open && plain !== null ? estimateInputTokens(plain) : 0;
-  const requested = match.candidates[0]?.model ?? null;
-  const admission = open ? admit({ match, plain, requested, estimatedInput, overrides }, gateway) : null;
+  const hasOutput = purpose === "generate";
+  const cost = open ? describeCost({ match, plain, estimatedInput, overrides, hasOutput }, gateway) : null;
+  const isCounted = open || COUNTED.has(purpose);
   return {
     call,
     match,
     time: new Date(call.time).toISOString(),
     stream,
     estimatedInput,
-    requested,
+    requested: match.candidates[0]?.model ?? null,
     attempts: [],
     overrides,
     open,
     settled: false,
     firstByteMs: null,
-    release: () => admission?.release(),
+    admission: isCounted ? gateway.gate.admit(match.key, gateway.now(), cost) : FREE,
   };
 }
 
 /** What the ledger's journal records before anything goes upstream. */
-export function describeIntent({ call, match, time, requested, stream }: Bill): Intent {
+export function describeIntent({ call, match, time, requested, stream, admission }: Bill): Intent {
   const { key, group, model, candidates } = match;
   return {
     id: call.id,
@@ -100,35 +104,53 @@ export function describeIntent({ call, match, time, requested, stream }: Bill): 
     upstream_model: requested,
     stream,
     multiplier: group.multiplier,
+    ...(admission.reservedUsd !== null && { limit_usd: admission.reservedUsd }),
   };
 }
 
-interface AdmissionRequest {
+interface Demand {
   readonly match: Match;
+  /** Null: the gateway does not know the body's encoding, so nothing bounds the cost. */
   readonly plain: Uint8Array | null;
-  readonly requested: string | null;
   readonly estimatedInput: number;
   readonly overrides: Overrides;
+  readonly hasOutput: boolean;
 }
 
-function admit(
-  { match, plain, requested, estimatedInput, overrides }: AdmissionRequest,
+function describeCost(demand: Demand, gateway: Gateway): Cost {
+  const { match, plain, estimatedInput, overrides, hasOutput } = demand;
+  const model = match.model ?? "";
+  const describe = (): ReservedRequest => ({
+    body: plain ?? new Uint8Array(),
+    estimatedInput,
+    expectedOutput: gateway.ledger.expectOutput(model),
+    hasOutput,
+    quotes: match.candidates.map((candidate) => quoteAt(candidate, match, overrides, gateway)),
+  });
+  return {
+    model,
+    expect: () => expectCost(describe()),
+    bound: () => (plain === null ? { unbounded: "its body cannot be read" } : boundCost(describe())),
+  };
+}
+
+/** What a usage costs at one of the request's channels. */
+export function quoteAt(
+  { channel, model }: Candidate,
+  { group }: Match,
+  overrides: Overrides,
   gateway: Gateway,
-): Admission {
-  const { key, group } = match;
-  const now = gateway.now();
-  const worst =
-    plain === null || !(hasUsdLimit(key.limits) || hasUsdLimit(group.limits))
-      ? null
-      : reserve({
-          body: plain,
-          estimatedInput,
-          model: requested,
-          multiplier: group.multiplier,
-          book: gateway.prices,
-          overrides,
-          seller: match.candidates[0] && sellerOf(match.candidates[0].channel),
-          at: new Date(now),
-        });
-  return gateway.gate.admit(key, now, worst);
+): Quote {
+  return (usage, tariff) =>
+    computeCharge({
+      parts: [{ model, pass: "message", usage }],
+      tariff,
+      model,
+      requested: model,
+      book: gateway.prices,
+      overrides,
+      seller: sellerOf(channel),
+      at: new Date(gateway.now()),
+      multiplier: group.multiplier,
+    }).charge;
 }

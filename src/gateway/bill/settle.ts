@@ -5,10 +5,11 @@ import { assess, type Assessment, describePaidTwice } from "../../billing/assess
 import { type Charge, computeCharge } from "../../billing/charge.ts";
 import { type Seller, sellerOf } from "../../billing/prices.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
-import type { Reading, Tariff } from "../../billing/usage.ts";
+import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import { type AttemptRecord, type Bill, describeIntent } from "./bill.ts";
+import { type AttemptRecord, type Bill, describeIntent, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
+import type { ChargeTerms } from "../upstream/background.ts";
 import { describeLeaving } from "./ending.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
 
@@ -50,10 +51,18 @@ export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway
   if (draft !== null) gateway.ledger.append(draft);
   else if (bill.open) gateway.ledger.discard(bill.call.id);
   const line = ending.reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
-  bill.release();
+  bill.admission.release();
   const usage = line?.usage ?? null;
   const chargeUsd = line?.charge_usd ?? null;
-  reportFinished(bill, { status, outcome, problem, usage, chargeUsd }, gateway);
+  const shown = problem ?? (bill.admission.unpriced ? UNPRICED_ALLOWED : null);
+  reportFinished(bill, { status, outcome, problem: shown, usage, chargeUsd }, gateway);
+}
+
+/** Limits count the estimate in `line` until the real cost is known. */
+function describeTerms({ match, requested, overrides }: Bill, line: LineDraft): ChargeTerms {
+  const { limit_usd } = line;
+  const replaces = limit_usd === undefined ? undefined : { id: line.id, time: line.time, limit_usd };
+  return { match, requested, overrides, replaces };
 }
 
 /** A background response is billed to the first request that fetches it finished. */
@@ -65,11 +74,11 @@ function billBackground(
 ): LineDraft | null {
   const { ledger, background } = gateway;
   const { id = "", goesOn = true } = ending.reading?.stored ?? {};
-  if (draft?.basis === "unknown" && goesOn) background.keep(id, bill);
+  if (draft?.basis === "unknown" && goesOn) background.keep(id, describeTerms(bill, draft));
   const terms = draft === null && !goesOn ? background.take(id) : null;
   if (terms === null) return draft;
   const billed: Bill = { ...bill, ...terms, open: true };
-  const line = draftLine(billed, ending, gateway);
+  const line = { ...draftLine(billed, ending, gateway), replaces: terms.replaces };
   if (line.basis === "unknown") return null;
   const keepAgain = (): void => background.keep(id, terms);
   ledger.open(describeIntent(billed)).then(() => ledger.append(line), keepAgain);
@@ -118,6 +127,7 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     estimatedInput: bill.estimatedInput,
   });
   const charge = chargeFor(bill, assessment, reading, gateway);
+  const basis = chooseBasis(assessment, charge);
   return {
     id: call.id,
     time: bill.time,
@@ -131,7 +141,7 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     stream: bill.stream,
     status,
     outcome,
-    basis: chooseBasis(assessment, charge),
+    basis,
     usage: charge.usage,
     parts: charge.parts.length > 1 ? [...charge.parts] : undefined,
     raw_usage: reading?.raw ?? null,
@@ -145,6 +155,7 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     duration_ms: durationOf(call),
     attempts: bill.attempts,
     suspect: explainSuspicion(bill, assessment),
+    limit_usd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway) ?? undefined,
     extra: describeExtra(bill, assessment, charge, reading),
   };
 }
@@ -183,6 +194,34 @@ function tariffOf(reading: Reading | null, seller: Seller | undefined): Tariff {
   return seller?.region === undefined || seller.region === null
     ? tariff
     : { ...tariff, region: seller.region };
+}
+
+const UNPRICED_ALLOWED = "the model has no price, so no limit counts this request";
+
+interface KnownUsage {
+  readonly basis: Basis;
+  readonly usage: Usage;
+  readonly reading: Reading | null;
+}
+
+/** What limits count while the cost of a request is not known: its prompt and the output seen. */
+function estimateForLimits(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
+  const { basis, usage, reading } = known;
+  const { admission, estimatedInput } = bill;
+  if (basis === "exact" || (basis === "partial" && !admission.strict)) return null;
+  // The response continues, or a strict limit needs the most that it can cost.
+  const isOpen = admission.strict || reading?.stored?.goesOn === true;
+  if (isOpen && admission.reservedUsd !== null) return admission.reservedUsd;
+  const seen = { input: estimatedInput, output: reading?.estimatedOutput ?? 0 };
+  return quoteLast(bill, basis === "unpriced" ? usage : seen, gateway);
+}
+
+/** What a usage costs at the channel that was tried last. */
+function quoteLast({ attempts, match, overrides }: Bill, usage: Usage, gateway: Gateway): string | null {
+  const name = attempts.at(-1)?.channel;
+  const [first] = match.candidates;
+  const candidate = match.candidates.find(({ channel }) => channel.name === name) ?? first;
+  return candidate === undefined ? null : quoteAt(candidate, match, overrides, gateway)(usage, {});
 }
 
 function explainSuspicion({ attempts, call }: Bill, { suspect }: Assessment): string | undefined {

@@ -2,20 +2,26 @@
 
 import type { Channel, Group } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
-import type { ModelEntry } from "../../dialects/dialect.ts";
+import type { Dialect, ModelEntry } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
 import { joinChunks, readUpTo } from "../upstream/answer.ts";
 import { decodeResponse } from "../upstream/decode.ts";
 import { overrideFields } from "../upstream/headers.ts";
-import { resolveModel } from "../intake/match.ts";
+import { type Candidate, type Match, resolveModel } from "../intake/match.ts";
 import { redactBody, redactText } from "../upstream/redact.ts";
 import { addressOf } from "../upstream/origin.ts";
 
 export interface ModelLists {
-  /** The list that the channel's upstream gives now. If it gives none: its last known list, or the names in the config. */
-  ofChannel(channel: Channel, vendor: string): Promise<ChannelModels>;
+  /** The list that the channel's upstream gives now to clients of this dialect. If it gives none, or `models` filters out
+   *  all of it: its last known list, or the names in the config. */
+  ofChannel(channel: Channel, dialect?: Dialect): Promise<ChannelModels>;
+}
+
+export interface KnownLists extends ModelLists {
+  /** Marks the candidates whose upstream lists the model, as far as lists have been fetched. */
+  markListed(match: Match): Match;
 }
 
 export interface ChannelModels {
@@ -35,53 +41,108 @@ export interface ServedModel {
 const MAX_PAGES = 20;
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 
-export function createModelLists(client: Client): ModelLists {
-  /** By name and address, because a changed config can give a name to another upstream. */
+export function createModelLists(client: Client): KnownLists {
   const lastKnown = new Map<string, readonly ModelEntry[]>();
-  const pendingLists = new Map<Channel, Promise<ChannelModels>>();
-  const fetchOrRecall = async (channel: Channel, vendor: string): Promise<ChannelModels> => {
-    const id = `${channel.name} ${channel.baseUrl.href}`;
+  const listedIds = new Map<string, ReadonlySet<string>>();
+  const pendingLists = new Map<string, Promise<ChannelModels>>();
+  const fetchOrRecall = async (source: ListSource): Promise<ChannelModels> => {
+    const { channel } = source;
+    const id = identifyList(source);
+    const recall = (): readonly ModelEntry[] => lastKnown.get(id) ?? namesInConfig(channel);
     try {
-      const models = await fetchModels(client, channel, vendor);
+      const models = await fetchModels(client, source);
+      const isFilteredOut = channel.models !== null && !models.some((entry) => isServed(channel, entry));
+      if (isFilteredOut) return { models: recall(), problem: null, short: false };
       lastKnown.set(id, models);
+      const known = listedIds.get(identifyUpstream(channel));
+      const ids = models.map((entry) => entry.id);
+      listedIds.set(identifyUpstream(channel), new Set(source.isWhole ? ids : [...ids, ...(known ?? [])]));
       return { models, problem: null, short: false };
     } catch (error) {
-      const known = lastKnown.get(id) ?? namesInConfig(channel);
+      if (!source.isWhole) return await fetchOrRecall(wholeListOf(source));
       const problem = redactText(error instanceof Error ? error.message : String(error), channel);
-      return { models: known, problem, short: error instanceof UpstreamFault && error.kind === "shortage" };
+      const short = error instanceof UpstreamFault && error.kind === "shortage";
+      return { models: recall(), problem, short };
     }
   };
   return {
-    ofChannel(channel, vendor) {
-      const pending =
-        pendingLists.get(channel) ??
-        fetchOrRecall(channel, vendor).finally(() => pendingLists.delete(channel));
-      pendingLists.set(channel, pending);
+    ofChannel(channel, dialect = dialectOf(channel.platform)) {
+      const source = { channel, dialect, isWhole: dialect === dialectOf(channel.platform) };
+      const id = identifyList(source);
+      const pending = pendingLists.get(id) ?? fetchOrRecall(source).finally(() => pendingLists.delete(id));
+      pendingLists.set(id, pending);
       return pending;
     },
+    markListed(match) {
+      const candidates = match.candidates.map((candidate): Candidate => {
+        const ids = listedIds.get(identifyUpstream(candidate.channel));
+        return ids?.has(candidate.model ?? "") === true ? { ...candidate, isListed: true } : candidate;
+      });
+      return { ...match, candidates };
+    },
   };
+}
+
+/** One list of a channel: as clients of this dialect get it. */
+interface ListSource {
+  readonly channel: Channel;
+  readonly dialect: Dialect;
+  /** It has all models of the channel. */
+  readonly isWhole: boolean;
+}
+
+function wholeListOf(source: ListSource): ListSource {
+  return { ...source, dialect: dialectOf(source.channel.platform), isWhole: true };
+}
+
+/** With the address, because a changed config can give a name to another upstream. */
+function identifyUpstream({ name, baseUrl }: Channel): string {
+  return `${name} ${baseUrl.href}`;
+}
+
+function identifyList({ channel, dialect }: ListSource): string {
+  return `${identifyUpstream(channel)} ${dialect.listPath}`;
+}
+
+function isServed(channel: Channel, entry: ModelEntry): boolean {
+  return resolveModel(channel, entry.id) !== undefined || [...channel.aliases.values()].includes(entry.id);
 }
 
 function namesInConfig(channel: Channel): ModelEntry[] {
   return (channel.models ?? []).filter((glob) => !glob.includes("*")).map((id) => ({ id, raw: null }));
 }
 
-async function fetchModels(client: Client, channel: Channel, vendor: string): Promise<ModelEntry[]> {
-  const dialect = dialectOf(channel.platform);
+/** If an upstream has no list of its own, the lists of the dialects that it serves are requested, each as that dialect's
+ *  own client does. Throws if it gives none of them. */
+async function fetchModels(client: Client, source: ListSource): Promise<ModelEntry[]> {
+  const { listFallbacks } = source.dialect;
+  if (listFallbacks.length === 0) return await fetchPages(client, source);
+  try {
+    const models = await fetchPages(client, source);
+    if (models.length > 0) return models;
+  } catch (error) {
+    if (error instanceof UpstreamFault) throw error;
+  }
+  const lists = await Promise.allSettled(
+    listFallbacks.map((dialect) => fetchPages(client, { ...source, dialect })),
+  );
+  const models = lists.flatMap((list) => (list.status === "fulfilled" ? list.value : []));
+  const failed = lists.find((list) => list.status === "rejected");
+  if (models.length === 0 && failed !== undefined) throw failed.reason;
+  return [...new Map(models.map((entry) => [entry.id, entry])).values()];
+}
+
+async function fetchPages(client: Client, source: ListSource): Promise<ModelEntry[]> {
   const models: ModelEntry[] = [];
   let query: string | null = "";
   for (let page = 0; query !== null && page < MAX_PAGES; page += 1) {
-    const read = dialect.readList(await fetchPage(client, channel, vendor, query));
+    const { status, body } = await requestPage(client, source, query);
+    if (status !== 200) throw new GatewayError("upstream_failed", `its model list has the status ${status}`);
+    const read = source.dialect.readList(body);
     models.push(...read.models);
     query = read.nextQuery;
   }
   return models;
-}
-
-async function fetchPage(client: Client, channel: Channel, vendor: string, query: string): Promise<string> {
-  const { status, body } = await askPage(client, channel, vendor, query);
-  if (status !== 200) throw new GatewayError("upstream_failed", `its model list has the status ${status}`);
-  return body;
 }
 
 export interface ListAnswer {
@@ -92,19 +153,21 @@ export interface ListAnswer {
 }
 
 /** Fetches a page of an upstream's own list. The body can be anything if the status is not 200. */
-export async function askPage(
+export async function askPage(client: Client, channel: Channel, query: string): Promise<ListAnswer> {
+  return requestPage(client, { channel, dialect: dialectOf(channel.platform), isWhole: true }, query);
+}
+
+async function requestPage(
   client: Client,
-  channel: Channel,
-  vendor: string,
+  { channel, dialect }: ListSource,
   query: string,
 ): Promise<ListAnswer> {
   const { origin, basePath, deadlines } = addressOf(channel);
-  const dialect = dialectOf(channel.platform);
   const fields = [
     ["accept", "application/json"],
     ["accept-encoding", "identity"],
     ...dialect.askFields,
-    dialect.sign(channel.credential, vendor),
+    dialect.sign(channel.credential),
   ] as const;
   const { head } = client.send({
     origin,
@@ -135,9 +198,9 @@ const MAX_LIST_WAIT_MS = 10_000;
 export async function listGroup(
   group: Group,
   modelLists: ModelLists,
-  vendor: string,
+  dialect: Dialect = dialectOf(group.platform),
 ): Promise<ServedModel[]> {
-  const lists = await Promise.all(group.channels.map((channel) => modelLists.ofChannel(channel, vendor)));
+  const lists = await Promise.all(group.channels.map((channel) => modelLists.ofChannel(channel, dialect)));
   const merged = new Map<string, ServedModel>();
   group.channels.forEach((channel, index) => {
     for (const entry of servedBy(channel, lists[index]?.models ?? [])) {

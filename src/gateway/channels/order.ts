@@ -1,10 +1,22 @@
-// The order in which channels are tried: first the conversation's current channel, then by priority. Channels of equal
-// priority come in random order by weight. Pure.
+// The order in which channels are tried: first those that list the model, if any are known to. Among these, first the
+// conversation's current channel, then by priority. Channels of equal priority come in random order by weight. Pure.
 
 import type { Candidate } from "../intake/match.ts";
 
 /** `candidates` are sorted by priority. `current` is the name of the conversation's channel. */
 export function orderCandidates(
+  candidates: readonly Candidate[],
+  current: string | null,
+  random: () => number,
+): readonly Candidate[] {
+  const listed = candidates.filter(({ isListed }) => isListed === true);
+  if (listed.length === 0 || listed.length === candidates.length)
+    return orderEqual(candidates, current, random);
+  const others = candidates.filter(({ isListed }) => isListed !== true);
+  return [...orderEqual(listed, current, random), ...orderEqual(others, current, random)];
+}
+
+function orderEqual(
   candidates: readonly Candidate[],
   current: string | null,
   random: () => number,

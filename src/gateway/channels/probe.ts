@@ -12,7 +12,6 @@ import { askPage } from "./model-list.ts";
 
 /** The parts of the gateway that a probe uses. */
 export interface ProbeContext {
-  readonly catalog: Catalog;
   readonly client: Client;
   readonly channels: Channels;
   readonly observer: Observer;
@@ -25,10 +24,10 @@ export async function probeChannel(channel: Channel, context: ProbeContext): Pro
 }
 
 /** A response that only says that there is no such list comes from an upstream that works. */
-async function probe(channel: Channel, { client, catalog }: ProbeContext): Promise<Failure | null> {
+async function probe(channel: Channel, { client }: ProbeContext): Promise<Failure | null> {
   const { name } = channel;
   try {
-    const { status, body } = await askPage(client, channel, catalog.vendor, "");
+    const { status, body } = await askPage(client, channel, "");
     const failure = judgeRefusal(name, status, redactText(body, channel));
     return failure && redactFailure(failure, channel);
   } catch (fault) {

@@ -11,7 +11,7 @@ import type { ClientCall } from "../intake/call.ts";
 export async function answerModels(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
   const { endpoint, model } = call.target;
   const dialect = listDialect(endpoint, key.group.platform);
-  const served = await listGroup(key.group, gateway.lists, gateway.catalog.vendor);
+  const served = await listGroup(key.group, gateway.lists, dialect);
   const fields = [
     ["content-type", "application/json"],
     ["x-request-id", call.id],

@@ -8,6 +8,7 @@ import { readKeyParameter } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ClientCall } from "./call.ts";
+import { isCrossSite } from "./cors.ts";
 
 export function authenticate(call: ClientCall, catalog: Catalog, now: number): Key {
   const sources = call.target.endpoint.keySources;
@@ -15,6 +16,7 @@ export function authenticate(call: ClientCall, catalog: Catalog, now: number): K
   for (const source of sources) {
     const secret = readSecret(call, source, catalog.vendor);
     if (secret === null) continue;
+    if (source === "query" && isCrossSite(call.exchange, catalog)) throw refuseQueryKey();
     found += 1;
     const key = catalog.keysBySha256.get(sha256Hex(secret));
     if (key !== undefined) return requireUsable(key, now);
@@ -29,6 +31,13 @@ export function authenticate(call: ClientCall, catalog: Catalog, now: number): K
     "key_missing",
     `The request has no key. Send it as ${describeSources(sources, catalog.vendor)}.`,
   );
+}
+
+/** Any web page can make a browser send such a request, without asking first as it must for a header. */
+function refuseQueryKey(): GatewayError {
+  const text =
+    "A web page of another origin may not send the key in the URL. Send it in a header, or add the origin to cors_origins in the config file.";
+  return new GatewayError("origin_refused", text);
 }
 
 function requireUsable(key: Key, now: number): Key {

@@ -22,6 +22,14 @@ function corsFields(exchange: Exchange, { corsOrigins }: Catalog): Field[] {
   ];
 }
 
+/** True if a browser says that a page of another origin sent the request, and the config does not allow that origin. */
+export function isCrossSite(exchange: Exchange, catalog: Catalog): boolean {
+  if (corsFields(exchange, catalog).length > 0) return false;
+  const origin = exchange.field("origin");
+  const isForeign = origin !== undefined && origin !== `http://${exchange.field("host") ?? ""}`;
+  return isForeign || exchange.field("sec-fetch-site") === "cross-site";
+}
+
 function addFields(to: Exchange, added: readonly Field[]): Exchange {
   return {
     method: to.method,

@@ -13,6 +13,8 @@ import { matchesGlob } from "../../lib/glob.ts";
 export interface Candidate {
   readonly channel: Channel;
   readonly model: string | null;
+  /** The channel's upstream lists this model, as far as its list is known. */
+  readonly isListed?: boolean;
 }
 
 export interface Match {

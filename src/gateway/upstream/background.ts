@@ -2,6 +2,7 @@
 // only to a later request that fetches them finished: that request's line carries the charge, on the terms kept here.
 // In memory only, and bounded.
 
+import type { LineDraft } from "../../billing/ledger/line.ts";
 import type { Overrides } from "../../billing/prices.ts";
 import type { Match } from "../intake/match.ts";
 
@@ -12,6 +13,8 @@ export interface ChargeTerms {
   readonly requested: string | null;
   /** The config's prices at that time. */
   readonly overrides: Overrides;
+  /** The estimate that limits count until then. */
+  readonly replaces: LineDraft["replaces"];
 }
 
 const MAX_RESPONSES = 10_000;
@@ -20,8 +23,8 @@ export class BackgroundResponses {
   /** By the response's id, oldest first. */
   readonly #terms = new Map<string, ChargeTerms>();
 
-  keep(id: string, { match, requested, overrides }: ChargeTerms): void {
-    this.#terms.set(id, { match, requested, overrides });
+  keep(id: string, terms: ChargeTerms): void {
+    this.#terms.set(id, terms);
     const [oldest = id] = this.#terms.keys();
     if (this.#terms.size > MAX_RESPONSES) this.#terms.delete(oldest);
   }

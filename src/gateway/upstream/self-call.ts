@@ -1,6 +1,10 @@
 // Prevents endless loops. A channel whose base URL is the gateway itself is refused. If a request comes back another way
-// (through another gateway, for example), a header on upstream requests shows it. Requests over TLS do not carry the
-// header, so the platforms never see it.
+// (through another gateway, for example), a header on upstream requests shows it. Only upstreams whose address belongs to
+// this machine get the header, because only those can be this gateway.
+
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { hostname, networkInterfaces } from "node:os";
 
 import type { Catalog } from "../../config/catalog.ts";
 import { ConfigError } from "../../config/problems.ts";
@@ -16,9 +20,53 @@ const MAX_HOPS = 8;
 
 /** The header for an upstream request: the marks that the request came with, and this gateway's own. */
 export function markHop(exchange: Exchange, origin: Origin): Field[] {
-  if (origin.tls) return [];
+  if (!leadsHere(origin)) return [];
   const before = exchange.field(HOP_HEADER);
   return [[HOP_HEADER, before === undefined ? OWN_MARK : `${before}, ${OWN_MARK}`]];
+}
+
+interface Locality {
+  isHere: boolean;
+  checkedAt: number;
+}
+
+/** Addresses change, for example with a VPN. */
+const LOCALITY_TTL_MS = 60_000;
+const localities = new WeakMap<Origin, Locality>();
+
+/** True if the upstream's address belongs to this machine. A name is looked up in the background: until its addresses are
+ *  known, only names of this machine count. A loop comes by again. */
+function leadsHere(origin: Origin): boolean {
+  const known = localities.get(origin);
+  const now = performance.now();
+  if (known !== undefined && now - known.checkedAt < LOCALITY_TTL_MS) return known.isHere;
+  const host = origin.host.replace(/^\[|\]$/g, "").toLowerCase();
+  const isLiteral = isIP(host) !== 0;
+  const isNamed = isLoopbackHost(host) || EVERYWHERE.has(host) || host === hostname().toLowerCase();
+  const locality = {
+    isHere: isNamed || (isLiteral ? isOwnAddress(host) : known?.isHere === true),
+    checkedAt: now,
+  };
+  localities.set(origin, locality);
+  // Behind a proxy, the proxy looks names up.
+  if (!isNamed && !isLiteral && origin.proxy === undefined) void resolveLocality(host, locality);
+  return locality.isHere;
+}
+
+async function resolveLocality(host: string, locality: Locality): Promise<void> {
+  try {
+    const addresses = await lookup(host, { all: true });
+    locality.isHere = addresses.some(({ address }) => isOwnAddress(address));
+  } catch {
+    // The request itself reports a name that cannot be resolved.
+  }
+}
+
+/** Link-local addresses may carry a zone: `fe80::1%eth0`. */
+function isOwnAddress(address: string): boolean {
+  const plain = address.replace(/%.*$/, "");
+  if (isLoopbackHost(plain) || EVERYWHERE.has(plain)) return true;
+  return Object.values(networkInterfaces()).some((list) => list?.some((each) => each.address === plain));
 }
 
 export function refuseOwnCall(exchange: Exchange): void {

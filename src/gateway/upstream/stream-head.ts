@@ -4,6 +4,7 @@
 import { asBuffer } from "../../lib/bytes.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
+import { joinChunks } from "./answer.ts";
 import { openSseSplitter } from "../../lib/sse/sse-parser.ts";
 import { blamesChannel } from "./failure-rules.ts";
 
@@ -42,27 +43,32 @@ export async function readBodyStart(
 ): Promise<{ response: UpstreamResponse; start: BodyStart }> {
   const held: Uint8Array[] = [];
   let text = "";
+  let heldBytes = 0;
   for (;;) {
     const pending = readQuietly(response);
     const chunk = await pending.catch(() => "fault" as const);
     if (chunk === "fault") return { response: new PeekedResponse(response, held, pending), start: "unknown" };
     if (chunk !== null) {
       held.push(chunk);
+      heldBytes += chunk.length;
       text = text.trimStart() + asBuffer(chunk).toString("latin1", 0, MAX_START_BYTES);
     }
-    const start = judgeBodyStart(text, chunk === null || held.length > MAX_SCANS);
-    if (start !== "unknown") return { response: new PeekedResponse(response, held, null), start };
+    const start = judgeBodyStart(text, chunk === null);
+    const isEnough = heldBytes > MAX_BLANK_BYTES || held.length > MAX_SCANS;
+    if (start !== "unknown" || isEnough) return { response: new PeekedResponse(response, held, null), start };
   }
 }
 
 const MAX_START_BYTES = 64;
+/** A body with more blanks before its beginning is passed on. */
+const MAX_BLANK_BYTES = 64 * 1024;
 /** A byte order mark, as latin-1 or decoded. */
 const BYTE_ORDER_MARK = /^(?:\u00ef\u00bb\u00bf|\ufeff)/;
 /** JSON begins with a bracket, and an event stream with a field or a comment. */
 const STARTS = ["{", "[", "data:", "event:", "id:", "retry:", ":"];
 
-/** `isAll`: nothing more of the body will be looked at. */
-export function judgeBodyStart(beginning: string, isAll: boolean): BodyStart {
+/** `isAll`: the body has ended. */
+function judgeBodyStart(beginning: string, isAll: boolean): BodyStart {
   const text = beginning.trimStart().replace(BYTE_ORDER_MARK, "").trimStart();
   if (STARTS.some((start) => text.startsWith(start))) return "response";
   if (!isAll && STARTS.some((start) => start.startsWith(text))) return "unknown";
@@ -137,6 +143,8 @@ function readQuietly(response: UpstreamResponse): Promise<Uint8Array | null> {
   return pending;
 }
 
+const NOTHING = new Uint8Array(0);
+
 class PeekedResponse implements UpstreamResponse {
   readonly status: number;
   readonly fields: UpstreamResponse["fields"];
@@ -179,7 +187,9 @@ class PeekedResponse implements UpstreamResponse {
   }
 
   takeRest(): Uint8Array | null {
-    return this.#held.length > 0 || this.#pending !== null ? null : this.#response.takeRest();
+    if (this.#pending !== null) return null;
+    const rest = this.#response.finished ? NOTHING : this.#response.takeRest();
+    return rest === null ? null : joinChunks([...this.#held.splice(0), rest]);
   }
 
   cancel(): void {

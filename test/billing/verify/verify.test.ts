@@ -14,6 +14,7 @@ import {
 import { Sums } from "../../../src/billing/ledger/sums.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
+import { formatAnchor, parseAnchor, takeAnchor } from "../../../src/billing/verify/anchor.ts";
 import { verifyLedger, type VerifyOptions } from "../../../src/billing/verify/verify.ts";
 import { formatUsd, usdOfPico } from "../../../src/lib/money.ts";
 import { draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
@@ -142,7 +143,44 @@ describe("the chain", () => {
     ]);
   });
 
-  test("removed last lines are found, because the gateway noted how far it had written", async () => {
+  const END_MISSING =
+    "the gateway wrote after a line that is missing: lines at the end are missing or changed";
+  const noted: readonly (readonly [string, readonly string[]])[] = [
+    ["both files that note it are there", []],
+    ["the sums were deleted", [".sums"]],
+    ["the journal was deleted", [".open"]],
+  ];
+
+  test.each(noted)("removed or changed last lines are found if %s", async (_, deleted) => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path));
+    for (const id of ["req_1", "req_2", "req_3"]) {
+      await ledger.open(intentOf(id));
+      ledger.append(draftOf(id));
+    }
+    await ledger.close();
+    for (const tail of deleted) rmSync(`${path}${tail}`);
+    const bytes = readFileSync(path);
+    expect(findingsOf(path)).toEqual([]);
+    const second = bytes.indexOf("\n") + 1;
+    for (const end of [second, bytes.indexOf("\n", second) + 1]) {
+      writeFileSync(path, bytes.subarray(0, end));
+      expect(findingsOf(path).at(-1)).toContain(END_MISSING);
+    }
+    // In the last line nothing after it would notice a change.
+    writeFileSync(path, Buffer.from(bytes.toString().replace('"id":"req_3"', '"id":"req_4"')));
+    expect(findingsOf(path).at(-1)).toContain(END_MISSING);
+    writeFileSync(path, bytes);
+    // A start goes on from what is there, and a running gateway has the notes, too.
+    const again = openLedger(optionsFor(path));
+    await again.open(intentOf("req_4"));
+    expect(findingsOf(path)).toEqual([]);
+    again.append(draftOf("req_4"));
+    await again.close();
+    expect(findingsOf(path)).toEqual([]);
+  });
+
+  test("a start reports a removed end also without the sums", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     for (const id of ["req_1", "req_2"]) {
@@ -150,13 +188,38 @@ describe("the chain", () => {
       ledger.append(draftOf(id));
     }
     await ledger.close();
-    const bytes = readFileSync(path);
-    truncateSync(path, bytes.indexOf("\n") + 1);
-    expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:1 the gateway wrote after a line that is missing: lines at the end are missing or changed",
-    ]);
     rmSync(`${path}.sums`);
-    expect(findingsOf(path)).toEqual([]);
+    truncateSync(path, readFileSync(path).indexOf("\n") + 1);
+    const messages: string[] = [];
+    await openLedger(optionsFor(path, { report: (message) => messages.push(message) })).close();
+    expect(messages.join("\n")).toContain(`lines at the end of ${path} are gone or changed`);
+  });
+
+  test("an anchor finds what was changed, removed or added before it, and allows what came later", () => {
+    const path = writeChain(THREE);
+    const anchor = takeAnchor(path);
+    expect(parseAnchor(formatAnchor(anchor))).toEqual(anchor);
+    expect(anchor.lines).toBe(3);
+    const check = (of: string, partial = false): string[] => {
+      const found: string[] = [];
+      verifyLedger(of, { partial, running: false, anchor }, ({ problem }) => found.push(problem));
+      return found;
+    };
+    expect(check(path)).toEqual([]);
+    expect(check(writeChain([...THREE, draftOf("req_later")]))).toEqual([]);
+    // Whole chains, right in themselves: only the anchor shows that they are not the same.
+    for (const other of [THREE.slice(0, 2), [...THREE.slice(0, 2), draftOf("req_other")], []])
+      expect(check(writeChain(other))).toEqual([
+        expect.stringContaining("does not contain the anchor's line"),
+      ]);
+    // A part of the ledger still has the line.
+    const lines = readFileSync(path, "utf8").split("\n");
+    writeFileSync(path, lines.slice(1).join("\n"));
+    expect(check(path, true)).toEqual([]);
+  });
+
+  test.each(["", "12", "x:9f86", `1:${"g".repeat(64)}`])("%j is not an anchor", (text) => {
+    expect(parseAnchor(text)).toBe(null);
   });
 
   test("continues across rotated files, and a missing one is found", () => {

@@ -47,13 +47,13 @@ async function openConsole(...args: string[]): Promise<TerminalRun> {
 async function openKeys(): Promise<TerminalRun> {
   const screen = await openConsole("console");
   await pick(screen, 0, "API keys");
-  await screen.shows("● List keys");
+  await screen.shows("● Create a key");
   return screen;
 }
 
 async function openLaptop(): Promise<TerminalRun> {
   const screen = await openKeys();
-  await pick(screen, 2, "Change a key");
+  await pick(screen, 1, "Change a key");
   await screen.shows("● laptop · claude (messages, ×1)");
   screen.press(KEYS.enter);
   await screen.shows("○ Remove");
@@ -78,6 +78,17 @@ test("plain gateway on a terminal is the console, and its last entry ends it", a
   expect(text()).toBe(CONFIG);
 });
 
+test.each(["--config FILE", "--config=FILE"])("%s alone opens the console with that config", async (line) => {
+  const other = folder.join("other.yaml");
+  writeFileSync(other, CONFIG, { mode: 0o600 });
+  const env = { GATEWAY_CONFIG: folder.join("missing.yaml") };
+  const words = line.replace("FILE", other).split(" ");
+  const screen = runOnTerminal({ folder: folder.path, env }, ...words);
+  await screen.shows(MAIN_MENU);
+  await leave(screen);
+  expect((await run({ folder: folder.path, env }, ...words)).stdout).toContain("Usage: gateway");
+});
+
 test("without a terminal plain gateway prints help, and the console says what it needs", async () => {
   const plain = await run({ folder: folder.path });
   expect(plain.status).toBe(0);
@@ -91,13 +102,13 @@ describe("keys", () => {
   test("are listed, and created in a group chosen from a dropdown", async () => {
     const screen = await openKeys();
     expect(Bun.stripANSI(screen.raw())).toMatch(/laptop +claude +messages +active/);
-    await pick(screen, 1, "Create a key");
+    await pick(screen, 0, "Create a key");
     await screen.shows("Name of the key");
     screen.press(`ci${KEYS.enter}`);
     await screen.shows("○ codex   responses  ×0.8  OpenAI, 20% off");
     await pick(screen, 1, "codex");
     await screen.shows('"ci" is bound to codex (responses, ×0.8)');
-    await screen.shows("● List keys");
+    await screen.shows("● Create a key");
     expect(screen.raw()).toMatch(/sk-[0-9A-Za-z]{43}/);
     await leave(screen);
     expect(keyNamed("ci")?.group.name).toBe("codex");
@@ -109,12 +120,12 @@ describe("keys", () => {
       ["Enable", false],
     ] as const) {
       const screen = await openKeys();
-      await pick(screen, 2, "Change a key");
+      await pick(screen, 1, "Change a key");
       await screen.shows("● laptop");
       screen.press(KEYS.enter);
       await screen.shows(`○ ${label}`);
       await pick(screen, 1, label);
-      await screen.shows("● List keys");
+      await screen.shows("● Create a key");
       await leave(screen);
       expect(keyNamed("laptop")?.disabled).toBe(disabled);
     }
@@ -126,9 +137,9 @@ describe("keys", () => {
     await pick(screen, 2, "Create a new secret");
     await screen.shows('Create a new secret for "laptop"?');
     screen.press(KEYS.enter);
-    await screen.shows("● List keys");
+    await screen.shows("● Create a key");
     expect(keyNamed("laptop")?.secretSha256).toBe(before ?? "");
-    await pick(screen, 2, "Change a key");
+    await pick(screen, 1, "Change a key");
     await screen.shows("● laptop");
     screen.press(KEYS.enter);
     await screen.shows("○ Remove");
@@ -163,8 +174,8 @@ test("a plan is activated, with an end, and deactivated", async () => {
   const screen = await openConsole("console");
   await pick(screen, 1, "Groups and plans");
   await screen.shows("plan inactive");
-  await screen.shows("● List plans");
-  await pick(screen, 1, "Activate a plan");
+  await screen.shows("● Activate a plan");
+  await pick(screen, 0, "Activate a plan");
   await screen.shows("● gold · max");
   screen.press(KEYS.enter);
   await screen.shows("Active until when?");
@@ -173,7 +184,7 @@ test("a plan is activated, with an end, and deactivated", async () => {
   screen.press(`${"\u007F".repeat(10)}30d${KEYS.enter}`);
   await screen.shows('The plan "gold" is active');
   await screen.shows("○ Deactivate a plan");
-  await pick(screen, 2, "Deactivate a plan");
+  await pick(screen, 1, "Deactivate a plan");
   await screen.shows("● gold · max");
   screen.press(KEYS.enter);
   await screen.shows("is no longer active");
@@ -202,7 +213,7 @@ describe("the session", () => {
     await screen.shows(MAIN_MENU);
     writeFileSync(folder.join("gateway.yaml"), CONFIG);
     screen.press(KEYS.enter);
-    await screen.shows("● List keys");
+    await screen.shows("● Create a key");
     await leave(screen);
   });
 
@@ -211,7 +222,9 @@ describe("the session", () => {
     await pick(screen, 3, "Move to another group");
     await screen.shows("● claude");
     screen.press(ESCAPE);
-    await screen.shows("● List keys");
+    await screen.shows("● Create a key");
+    expect(screen.raw()).not.toContain("Cancelled");
+    expect(screen.raw().match(/NAME +GROUP/g)).toHaveLength(1);
     screen.press(ESCAPE);
     await screen.shows(MAIN_MENU);
     screen.press(ESCAPE);
@@ -227,7 +240,7 @@ describe("the session", () => {
       "while a name is typed",
       async () => {
         const screen = await openKeys();
-        await pick(screen, 1, "Create a key");
+        await pick(screen, 0, "Create a key");
         await screen.shows("Name of the key");
         return screen;
       },

@@ -210,6 +210,11 @@ describe("keys add", () => {
     expect(text()).toBe(CONFIG);
   });
 
+  test("lists the groups where the name is like none of them", async () => {
+    const { stderr } = await gateway("keys", "add", "--name", "x", "--group", "nope");
+    expect(stderr).toBe('gateway: There is no group "nope". Known groups: claude, codex, max.\n');
+  });
+
   test.each([
     ["another key's", LAPTOP, 1, 'The key "laptop" already has that secret'],
     ["an empty one", "\n", 2, "The secret cannot be used: is empty."],
@@ -289,7 +294,10 @@ describe("keys list and show", () => {
       multiplier: "1",
     });
     const { status, stderr } = await gateway("keys", "show", "latop");
-    expect([status, stderr]).toEqual([1, 'gateway: There is no key "latop" (did you mean "laptop"?).\n']);
+    expect([status, stderr]).toEqual([
+      1,
+      'gateway: There is no key "latop" (did you mean "laptop"?). Known keys: laptop, old.\n',
+    ]);
   });
 });
 

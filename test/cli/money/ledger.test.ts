@@ -33,6 +33,23 @@ test("verify accepts a valid ledger", async () => {
   });
 });
 
+test("anchor prints the lines so far and the last hash, and verify --anchor finds that they are gone", async () => {
+  const path = writeLedger([{ id: "req_1" }, { id: "req_2" }]);
+  const { status, stdout } = await run("ledger", "anchor", "--ledger", path);
+  const [, last = ""] = readFileSync(path, "utf8").split("\n");
+  expect([status, stdout]).toEqual([0, `2:${hashLine(last)}\n`]);
+  const anchor = stdout.trim();
+  expect((await run("ledger", "verify", "--ledger", path, "--anchor", anchor)).status).toBe(0);
+  const shorter = writeLedger([{ id: "req_1" }]);
+  const checked = await run("ledger", "verify", "--ledger", shorter, "--anchor", anchor);
+  expect([checked.status, checked.stdout]).toEqual([
+    1,
+    expect.stringContaining("the ledger does not contain the anchor's line at its place"),
+  ]);
+  const wrong = await run("ledger", "verify", "--ledger", path, "--anchor", "9f86");
+  expect([wrong.status, wrong.stderr]).toEqual([2, expect.stringContaining("--anchor: expected what")]);
+});
+
 test("verify names file, line and request of each problem, says what to do, and fails", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
   writeFileSync(
@@ -162,4 +179,35 @@ test("reprice shows changes, appends corrections, then finds nothing; it refuses
   const again = await run(...args);
   expect(again).toMatchObject({ status: 0, stdout: "" });
   expect(again.stderr).toContain("Nothing to do");
+});
+
+test("show finds a request by the beginning of its id, with or without req_", async () => {
+  const ids = ["req_0mi9x2k3a000001aaaaaaaa", "req_0mi9x2k3a000002aaaaaaaa", "req_0mi9x2k3b000003aaaaaaaa"];
+  const ledger = writeLedger(ids.map((id) => ({ id })));
+  for (const words of ["0mi9x2k3b", "req_0mi9x2k3b", ids[2]!])
+    expect((await run("ledger", "show", words, "--ledger", ledger)).stdout).toContain(`Request ${ids[2]}\n`);
+  const several = await run("ledger", "show", "0mi9x2k3a", "--ledger", ledger);
+  expect([several.status, several.stdout]).toEqual([1, ""]);
+  expect(several.stderr).toBe(
+    `gateway: Several requests begin with 0mi9x2k3a. Use more of the id:\n  ${ids[0]}\n  ${ids[1]}\n`,
+  );
+  expect((await run("ledger", "show", "0zz", "--ledger", ledger)).stderr).toContain(
+    "There is no request 0zz in",
+  );
+});
+
+test("show last is the last request, of a key if one is named, corrections aside", async () => {
+  const drafts = Array.from({ length: 200 }, (_, index) => ({
+    id: `req_${String(index).padStart(4, "0")}`,
+    key: index === 3 ? "laptop" : "ci",
+  }));
+  const ledger = writeLedger(drafts);
+  const lastOf = async (...more: string[]): Promise<string | undefined> =>
+    /^Request (\S+)/.exec((await run("ledger", "show", "last", "--ledger", ledger, ...more)).stdout)?.[1];
+  expect(await lastOf()).toBe("req_0199");
+  expect(await lastOf("--key", "laptop")).toBe("req_0003");
+  expect((await run("ledger", "show", "last", "--key", "x", "--ledger", ledger)).stderr).toContain(
+    'There is no request of the key "x" in',
+  );
+  expect((await run("ledger", "show", "req_0001", "--key", "x", "--ledger", ledger)).status).toBe(2);
 });

@@ -59,9 +59,9 @@ describe("gateway serve on a terminal", () => {
     const rows = program.screen.rows().filter((row) => row !== "");
     const [head = "", first = "", second = "", status = ""] = rows.slice(-4);
     expect(head).toMatch(
-      /^TIME +KEY +MODEL +CHANNEL +STATUS +FIRST +TOOK +IN +READ +WRITE +OUT +CHARGE +TODAY$/,
+      /^TIME +ID +KEY +MODEL +CHANNEL +STATUS +FIRST +TOOK +IN +CACHED +OUT +CHARGE +TODAY$/,
     );
-    expect(first).toMatch(/^\d\d:\d\d:\d\d +messages +claude-haiku-4-5 +messages +200 /);
+    expect(first).toMatch(/^\d\d:\d\d:\d\d +\w{9} +messages +claude-haiku-4-5 +messages +200 /);
     expect(status).toMatch(/^\d open streams? · \d+ tokens\/s · \$[\d.]+ today$/);
     for (const title of ["KEY", "MODEL", "CHANNEL", "STATUS"]) {
       const at = head.indexOf(title);
@@ -117,11 +117,11 @@ describe("gateway serve on a terminal", () => {
     await finish(ask(address, { model: "claude-sonnet-4-5" }));
     await program.until("claude-sonn");
     const [line = ""] = program.screen.rows().filter((row) => row.includes("claude-sonn"));
-    expect(line).toMatch(/^\d\d:\d\d:\d\d {2}claude-sonnet… +200 +\$0\.\d+$/);
+    expect(line).toMatch(/^claude-sonnet-4-5 +200 +\$0\.\d{6}$/);
     program.resize(120, 20);
     await program.until("open streams");
     await finish(ask(address));
-    await program.until((rows) => rows.some((row) => /claude-haiku-4-5 .*\$.*\$/.test(row)));
+    await program.until((rows) => rows.some((row) => /claude-haiku-4-5 +messages .*\$/.test(row)));
     const states = program.screen.history().filter((row) => /\d open/.test(row));
     expect(states).toHaveLength(1);
     expect(program.screen.history().filter((row) => row.includes("claude-"))).toHaveLength(3);
@@ -221,7 +221,7 @@ describe("gateway serve into a pipe", () => {
     expect(stdout + stderr).not.toContain("\u001B");
     expect(stdout + stderr).not.toContain("open stream");
     const [head = "", ...lines] = stdout.slice(stdout.indexOf("TIME ")).trimEnd().split("\n");
-    expect(head).toMatch(/^TIME .* FIRST +TOOK +IN +READ +WRITE +OUT +CHARGE +TODAY$/);
+    expect(head).toMatch(/^TIME +ID .* FIRST +TOOK +IN +CACHED +OUT +CHARGE +TODAY$/);
     expect(lines).toHaveLength(2);
     expect(lines[1]).toContain("401");
     expect(lines[1]).toContain("refused: This gateway does not know this key.");
@@ -298,6 +298,35 @@ async function untilAnswers(ledger: string): Promise<unknown> {
     if (state !== null) return state;
   }
 }
+
+test("a line of the log leads to its request, and counts all input with the cached share", async () => {
+  const { program, address } = await serve({ columns: 160 });
+  const messages = [
+    {
+      role: "user",
+      content: [{ type: "text", text: "Hello ".repeat(500), cache_control: { type: "ephemeral" } }],
+    },
+  ];
+  for (let count = 1; count <= 2; count += 1) {
+    await finish(
+      ask(address, { body: JSON.stringify({ model: "claude-haiku-4-5", max_tokens: 64, messages }) }),
+    );
+    await program.until((rows) => rows.filter((row) => row.includes("claude-haiku")).length === count);
+  }
+  const lines = readLedger(folder.join("ledger.jsonl"));
+  for (const [index, row] of program.screen
+    .rows()
+    .filter((each) => each.includes("claude-haiku"))
+    .entries()) {
+    const [, short = ""] = /^\S+ +(\w+) /.exec(row) ?? [];
+    const shown = await run({ folder: folder.path }, "ledger", "show", short, "--json");
+    expect(JSON.parse(shown.stdout).line.id).toBe(lines[index]?.["id"]);
+    const { input = 0, cache_read = 0, cache_write_5m = 0 } = JSON.parse(shown.stdout).line.usage;
+    const all = input + cache_read + cache_write_5m;
+    const share = cache_read === 0 ? "" : ` +${Math.floor((cache_read / all) * 100)}%`;
+    expect(row).toMatch(new RegExp(` ${all}${share} `));
+  }
+});
 
 test("gateway serve warns if there are no keys", async () => {
   using folder = makeTempFolder();

@@ -282,7 +282,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     writeFileSync(adopted(), "vendor: mine\n", { mode: 0o600 });
     const there = await run(inProject(), "init", "--adopt", "gateway.yaml", "--yes");
     expect([there.status, readFileSync(adopted(), "utf8")]).toEqual([1, "vendor: mine\n"]);
-    expect(there.stderr).toContain("exists already and stays as it is");
+    expect(there.stderr).toContain("already exists and was not changed");
     // Not even where a link leads nowhere.
     const link = home.join("link.yaml");
     symlinkSync("gone", link);

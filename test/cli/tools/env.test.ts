@@ -4,6 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { sample, string } from "fast-check";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { MISLEADING } from "../../../src/cli/tools/misleading.ts";
+import { PROXY_NAMES } from "../../../src/cli/tools/no-proxy.ts";
 import { SHELLS, type Shell, writeSetting } from "../../../src/cli/tools/shells.ts";
 import type { Connection } from "../../../src/cli/tools/tool.ts";
 import { TOOLS } from "../../../src/cli/tools/tools.ts";
@@ -174,7 +175,7 @@ const HOSTILE = Object.fromEntries(
 );
 
 describe("variables that make a tool bypass the gateway", () => {
-  for (const [name, { misleading }] of TOOLS) {
+  for (const [name, { misleading, ignoresNoProxy }] of TOOLS) {
     test(`are unset by the lines for ${name}, which are safe to evaluate`, async () => {
       using folder = makeTempFolder();
       const words = ["env", name, "--url", "http://127.0.0.1:1", "--secret", "sk-s"];
@@ -190,7 +191,7 @@ describe("variables that make a tool bypass the gateway", () => {
       for (const each of misleading) expect(stderr).toContain(each);
       expect(stderr).not.toContain("sk-theirs");
       const { unset } = JSON.parse((await run(around, ...words, "--json")).stdout);
-      expect(unset).toEqual([...misleading]);
+      expect(unset).toEqual([...misleading, ...(ignoresNoProxy === true ? PROXY_NAMES : [])]);
     });
   }
 

@@ -881,28 +881,6 @@ describe("the content dialect", () => {
 });
 
 describe("hostile bytes", () => {
-  test("counts that cannot be read are not counted", () => {
-    for (const bad of [-1, 1.5, 1e300, "12", null, {}, [], true, 2 ** 53]) {
-      expect(usage(read(openMessagesMeter, events(start({ input_tokens: bad, output_tokens: 3 }))))).toEqual([
-        { input: 0, output: 3 },
-      ]);
-      expect(
-        usage(
-          read(
-            openResponsesMeter,
-            events(
-              completed({
-                usage: { input_tokens: 2, output_tokens: 3, input_tokens_details: { cached_tokens: bad } },
-              }),
-            ),
-          ),
-        ),
-      ).toEqual([{ input: 2, output: 3 }]);
-      expect(usage(read(openChatMeter, events({ usage: { prompt_tokens: bad } })))).toEqual([]);
-      expect(usage(read(openContentMeter, events({ usageMetadata: { promptTokenCount: bad } })))).toEqual([]);
-    }
-  });
-
   test("text and arguments that look like usage are text", () => {
     const fake =
       'x","usage":{"input_tokens":9,"output_tokens":9,"prompt_tokens":9},"usageMetadata":{"promptTokenCount":9},"type":"message_stop","y":"';
@@ -1161,5 +1139,139 @@ describe("estimated output", () => {
       { type: "content_block_delta", delta: { type: "signature_delta", signature: long } },
     );
     expect(read(openMessagesMeter, hidden).estimatedOutput).toBe(1);
+  });
+});
+
+describe("a count that cannot be trusted is never taken for zero and exact:", () => {
+  const UNREADABLE = [-1, 1.5, 1e300, "12", {}, [], true, 2 ** 53].map((bad) => [bad] as const);
+  const faults = (open: Open, ...list: readonly unknown[]) =>
+    (read(open, events(...list)).faults ?? []).map(({ basis, text }) => `${basis}: ${text}`);
+  const message = (usage: object) => faults(openMessagesMeter, start(usage), { type: "message_stop" });
+  const response = (usage: object) => faults(openResponsesMeter, completed({ usage }));
+  const chunk = (usage: object) => faults(openChatMeter, { usage }, "[DONE]");
+  const snapshot = (usageMetadata: object) => faults(openContentMeter, { usageMetadata });
+
+  test.each(UNREADABLE)("%j as the input or the output makes the line unknown", (bad) => {
+    const unknown = (name: string) => [`unknown: the upstream's ${name} cannot be read`];
+    expect(message({ input_tokens: bad, output_tokens: 3 })).toEqual(unknown("input_tokens"));
+    expect(message({ input_tokens: 3, output_tokens: bad })).toEqual(unknown("output_tokens"));
+    expect(message({ input_tokens: 3, cache_read_input_tokens: bad, output_tokens: 1 })).toEqual(
+      unknown("cache_read_input_tokens"),
+    );
+    expect(response({ input_tokens: bad, output_tokens: 3 })).toEqual(unknown("input_tokens"));
+    expect(response({ input_tokens: 3, output_tokens: bad })).toEqual(unknown("output_tokens"));
+    expect(chunk({ prompt_tokens: bad, completion_tokens: 3 })).toEqual(unknown("prompt_tokens"));
+    expect(snapshot({ promptTokenCount: bad })).toEqual(unknown("promptTokenCount"));
+    expect(snapshot({ promptTokenCount: 1, candidatesTokenCount: bad })).toEqual(
+      unknown("candidatesTokenCount"),
+    );
+    expect(snapshot({ promptTokenCount: 1, thoughtsTokenCount: bad })).toEqual(unknown("thoughtsTokenCount"));
+  });
+
+  test.each(UNREADABLE)("%j as a part of a total makes the line suspect", (bad) => {
+    const suspect = (name: string) => [`suspect: the upstream's ${name} cannot be read`];
+    const inside = { cached_tokens: bad };
+    expect(
+      message({ input_tokens: 1, output_tokens: 1, cache_creation: { ephemeral_1h_input_tokens: bad } }),
+    ).toEqual(suspect("ephemeral_1h_input_tokens"));
+    expect(response({ input_tokens: 2, output_tokens: 3, input_tokens_details: inside })).toEqual(
+      suspect("cached_tokens"),
+    );
+    expect(chunk({ prompt_tokens: 2, completion_tokens: 3, prompt_tokens_details: inside })).toEqual(
+      suspect("cached_tokens"),
+    );
+    expect(snapshot({ promptTokenCount: 9, cachedContentTokenCount: bad })).toEqual(
+      suspect("cachedContentTokenCount"),
+    );
+    expect(
+      snapshot({ promptTokenCount: 9, promptTokensDetails: [{ modality: "AUDIO", tokenCount: bad }] }),
+    ).toEqual(suspect("tokenCount"));
+  });
+
+  test("a missing input beside an output makes the line unknown, null means missing", () => {
+    const missing = (name: string) => [`unknown: the upstream's ${name} is missing beside the other counts`];
+    for (const absent of [{}, { input_tokens: null, prompt_tokens: null, promptTokenCount: null }]) {
+      expect(message({ ...absent, output_tokens: 3 })).toEqual(missing("input_tokens"));
+      expect(response({ ...absent, output_tokens: 3 })).toEqual(missing("input_tokens"));
+      expect(chunk({ ...absent, completion_tokens: 3 })).toEqual(missing("prompt_tokens"));
+      expect(snapshot({ ...absent, candidatesTokenCount: 3 })).toEqual(missing("promptTokenCount"));
+    }
+  });
+
+  test("a missing output makes the line suspect, but not for embeddings and not in the content dialect", () => {
+    const missing = (name: string) => [`suspect: the upstream's ${name} is missing beside the other counts`];
+    expect(message({ input_tokens: 3 })).toEqual(missing("output_tokens"));
+    expect(response({ input_tokens: 3 })).toEqual(missing("output_tokens"));
+    expect(chunk({ prompt_tokens: 3, total_tokens: 9 })).toEqual(missing("completion_tokens"));
+    expect(chunk({ prompt_tokens: 3, total_tokens: 3 })).toEqual([]);
+    expect(snapshot({ promptTokenCount: 3 })).toEqual([]);
+  });
+
+  test("a part that is larger than its total makes the line suspect", () => {
+    const larger = (name: string) => [
+      `suspect: the upstream's ${name} is more than the total that includes it`,
+    ];
+    const cached = { cached_tokens: 1500 };
+    expect(response({ input_tokens: 1000, output_tokens: 1, input_tokens_details: cached })).toEqual(
+      larger("input_tokens_details"),
+    );
+    expect(
+      chunk({ prompt_tokens: 1, completion_tokens: 2, completion_tokens_details: { reasoning_tokens: 5 } }),
+    ).toEqual(larger("completion_tokens_details"));
+    expect(snapshot({ promptTokenCount: 1000, cachedContentTokenCount: 1500 })).toEqual(
+      larger("cachedContentTokenCount"),
+    );
+    const split = { cache_creation_input_tokens: 5, cache_creation: { ephemeral_1h_input_tokens: 9 } };
+    expect(message({ input_tokens: 1, output_tokens: 1, ...split })).toEqual(larger("cache_creation"));
+  });
+
+  test("ordinary usage has no faults, and neither have nulls in details", () => {
+    const none = { input_tokens_details: null, output_tokens_details: { reasoning_tokens: null } };
+    expect(response({ input_tokens: 2, output_tokens: 3, total_tokens: 5, ...none })).toEqual([]);
+    expect(message({ input_tokens: 2, output_tokens: 3, cache_read_input_tokens: null })).toEqual([]);
+    expect(
+      read(openMessagesMeter, events(start({ input_tokens: 1, output_tokens: 1 }))).faults,
+    ).toBeUndefined();
+  });
+});
+
+describe("usage in the wrong place of a Responses answer is read if it can mean one thing only:", () => {
+  const plain = { input_tokens: 24, output_tokens: 18 };
+  const chatUsage = {
+    prompt_tokens: 24,
+    completion_tokens: 18,
+    total_tokens: 42,
+    prompt_tokens_details: { cached_tokens: 4 },
+  };
+  const inEvent = (event: object) =>
+    read(openResponsesMeter, events({ type: "response.completed", ...event }));
+  const inBody = (usage: object) =>
+    read(openResponsesMeter, JSON.stringify({ object: "response", usage }), "application/json");
+
+  test("under the names of chat", () => {
+    const expected = [{ input: 20, cache_read: 4, output: 18 }];
+    expect(usage(inEvent({ response: { usage: chatUsage } }))).toEqual(expected);
+    expect(usage(inBody(chatUsage))).toEqual(expected);
+    expect(inBody(chatUsage).faults).toBeUndefined();
+  });
+
+  test("beside the response instead of inside", () => {
+    expect(usage(inEvent({ response: { id: "r" }, usage: plain }))).toEqual([{ input: 24, output: 18 }]);
+    expect(usage(inEvent({ response: { usage: null }, usage: plain }))).toEqual([{ input: 24, output: 18 }]);
+  });
+
+  test("the response's own usage and the dialect's own names win", () => {
+    const other = { input_tokens: 1, output_tokens: 1 };
+    expect(usage(inEvent({ response: { usage: plain }, usage: other }))).toEqual([{ input: 24, output: 18 }]);
+    expect(usage(inBody({ ...plain, prompt_tokens: 1, completion_tokens: 1 }))).toEqual([
+      { input: 24, output: 18 },
+    ]);
+  });
+
+  test("in an event that is too long to keep, too", () => {
+    const long = { output: [{ type: "message", text: "x".repeat(100 * 1024) }] };
+    expect(usage(inEvent({ response: long, usage: chatUsage }))).toEqual([
+      { input: 20, cache_read: 4, output: 18 },
+    ]);
   });
 });

@@ -48,6 +48,8 @@ describe("the next channel is tried", () => {
     ["a rate limit", refuse(429)],
     ["a server error", refuse(500)],
     ["an overloaded server", refuse(529)],
+    ["a 404, because another channel may have the model", refuse(404)],
+    ["a 400 that says so", { status: 400, chunks: ['{"error":{"code":"model_not_found"}}'] }],
     ["an HTML page with 200", { fields: HTML, chunks: ["<!DOCTYPE html><html>"] }],
     ["an HTML page that says it is JSON", { chunks: ["\r\n <html>"] }],
     ["a plain text with 200", TEXT],
@@ -80,7 +82,7 @@ describe("the next channel is tried", () => {
 });
 
 describe("no other channel is tried", () => {
-  test.each([400, 403, 404, 409, 413, 422])("after a %d, which is about the request", async (status) => {
+  test.each([400, 403, 409, 413, 422])("after a %d, which is about the request", async (status) => {
     const { error, exchange, called } = await run({ a: [refuse(status)], b: [OK] });
     expect([error, exchange.status, exchange.text, called]).toEqual([null, status, bodyOf(status), "a"]);
   });
@@ -97,6 +99,11 @@ describe("no other channel is tried", () => {
 });
 
 describe("the last channel's own error reaches the client", () => {
+  test("404, if no channel has the model", async () => {
+    const { error, exchange, called } = await run({ a: [refuse(404)], b: [refuse(404)] });
+    expect([error, exchange.status, exchange.text, called]).toEqual([null, 404, bodyOf(404), "a b"]);
+  });
+
   test.each([402, 408, 429, 500, 502, 503, 504, 529])("%d with status, code and wording", async (status) => {
     const last = refuse(status, [
       ["retry-after", "7"],

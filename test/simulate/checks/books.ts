@@ -66,7 +66,8 @@ function readLedger(world: World): string[] | null {
   }
   const torn = texts.find((text) => !isObject(text));
   if (torn === undefined) return texts;
-  world.accuse("torn line", `A line of the ledger is no line: ${JSON.stringify(torn.slice(0, 200))}`);
+  const what = torn.includes("\0") ? "has bytes that were never written" : "is no line";
+  world.accuse("torn line", `A line of the ledger ${what}: ${JSON.stringify(torn.slice(0, 200))}`);
   return null;
 }
 

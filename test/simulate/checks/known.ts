@@ -22,7 +22,7 @@ const KNOWN: readonly Known[] = [
   },
   {
     check: "torn line",
-    seen: /\\u0000|ledger-\d{4}-\d{2}\S* does not end with a whole line|is no line/,
+    seen: /has bytes that were never written|ledger-\d{4}-\d{2}\S* does not end with a whole line/,
     why: "after a power cut only the last lines of the growing file are mended, not one in the middle of what was not synced, nor the end of the file before",
   },
   {

@@ -12,7 +12,7 @@ export interface Regression {
   /** What was wrong, in a sentence. */
   readonly why: string;
   /** Not fixed yet: that it fails is told, and is no failure. */
-  readonly open?: true;
+  readonly open?: boolean;
   readonly plan: Plan;
 }
 

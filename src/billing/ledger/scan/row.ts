@@ -30,6 +30,10 @@ export interface Row extends Amounts {
   readonly basis: string;
   /** The amounts that this correction replaces; null in the request's own line. */
   readonly was: Amounts | null;
+  /** What limits count instead of the charge; null: the charge. */
+  readonly limit: Usd | null;
+  /** What limits counted for a request whose cost this line gives; null: it gives no other cost. */
+  readonly replaced: { readonly time: string; readonly limit: Usd } | null;
 }
 
 /** Reads the line from `from` to its newline at `to`; null if it is neither a line nor a correction. */
@@ -43,9 +47,30 @@ function readJsonRow(text: string): Row | null {
   const names = readNames(line);
   const amounts = readAmounts(line);
   if (names === null || amounts === null) return null;
-  if (fieldOf(line, "corrects") === undefined) return { ...names, ...amounts, was: null };
+  const limit = readLimit(line);
+  if (fieldOf(line, "corrects") === undefined) {
+    const replaces = fieldOf(line, "replaces");
+    return {
+      ...names,
+      ...amounts,
+      was: null,
+      limit,
+      replaced: readReplaced(replaces, fieldOf(replaces, "time")),
+    };
+  }
   const was = readAmounts(fieldOf(line, "was"));
-  return was === null ? null : { ...names, ...amounts, was };
+  const replaced = readReplaced(fieldOf(line, "was"), names.time);
+  return was === null ? null : { ...names, ...amounts, was, limit: null, replaced };
+}
+
+function readReplaced(value: unknown, time: unknown): Row["replaced"] {
+  const limit = readLimit(value);
+  return limit === null || !isText(time) ? null : { time, limit };
+}
+
+function readLimit(value: unknown): Usd | null {
+  const limit = fieldOf(value, "limit_usd");
+  return isText(limit) ? (parseAmounts(null, limit)?.charge ?? null) : null;
 }
 
 function readScanned(line: ScannedLine): Row {
@@ -62,10 +87,13 @@ function readScanned(line: ScannedLine): Row {
     official: official === null ? null : decimalOfPico(official),
     charge: charge === null ? null : usdOfPico(charge),
     was: null,
+    // Lines with estimates have no form: they are parsed as JSON.
+    limit: null,
+    replaced: null,
   };
 }
 
-function readNames(line: unknown): Omit<Row, keyof Amounts | "was"> | null {
+function readNames(line: unknown): Omit<Row, keyof Amounts | "was" | "limit" | "replaced"> | null {
   if (!isObject(line)) return null;
   const { key, group, channel, model, usage, basis } = line;
   const isCorrection = line["corrects"] !== undefined;
@@ -104,14 +132,16 @@ function isAmount(value: unknown): value is string | null {
 /** How much of the ledger's end is read. One person makes less in a minute. */
 const RECENT_BYTES = 1 << 20;
 
-export type Recent = Pick<Row, "time" | "key" | "group">;
+export type Recent = Pick<Row, "time" | "key" | "group" | "model"> & {
+  /** Its output tokens; null: they are not known exactly. */
+  readonly output: number | null;
+};
 
-/** The requests since a moment that are in the end of the last file. */
-export function readRecent(files: readonly string[], since: string): Recent[] {
+/** The requests in the end of the last file. */
+export function readRecent(files: readonly string[]): Recent[] {
   const last = files.at(-1);
   if (last === undefined) return [];
-  const { size, mtime } = statSync(last);
-  if (mtime.toISOString() < since) return [];
+  const { size } = statSync(last);
   const from = Math.max(0, size - RECENT_BYTES);
   const recent: Recent[] = [];
   const scanner = new LineScanner();
@@ -119,8 +149,10 @@ export function readRecent(files: readonly string[], since: string): Recent[] {
     if (!whole) continue;
     eachLine(bytes, (start, end) => {
       const row = readRow(bytes, start, end, scanner);
-      if (row === null || row.was !== null || row.time < since) return;
-      recent.push({ time: row.time, key: row.key, group: row.group });
+      if (row === null || row.was !== null) return;
+      const { time, key, group, model, basis, kinds, counts } = row;
+      const output = basis === "exact" ? (counts[kinds.indexOf("output")] ?? null) : null;
+      recent.push({ time, key, group, model, output });
     });
   }
   return recent;
