@@ -143,7 +143,8 @@ export async function askProvider(preset: Preset, path: string): Promise<Provide
     if (provider.credential.startsWith("${") && !isKnown(provider)) return provider;
     const result = await checkProvider(provider, path);
     tell(`${preset.title}: ${describeCheck(result)}`);
-    if (result.kind === "accepted") return provider;
+    // Offline, the credential may be right: `gateway doctor` checks it later.
+    if (result.kind !== "refused") return provider;
     const next = await askOne(`${preset.title} ${describeCheck(result)}. What next?`, [
       { value: "again", label: "try again" },
       { value: "keep", label: "use it anyway" },
