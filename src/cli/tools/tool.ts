@@ -1,7 +1,7 @@
 // What a tool is: its program, its platforms, and its settings for a connection.
 
 import type { Platform } from "../../config/schema.ts";
-import type { Overlay, ToolSettings } from "./overlay.ts";
+import type { Overlay, ToolSettings } from "./programs/overlay.ts";
 
 export interface Connection {
   /** Without a trailing slash. */

@@ -1,9 +1,9 @@
 // opencode: a config in a variable, with the gateway as its only providers.
 
-import type { Platform } from "../../config/schema.ts";
-import { MISLEADING } from "./misleading.ts";
+import type { Platform } from "../../../config/schema.ts";
+import { MISLEADING } from "../misleading.ts";
 import { chooseMainModel, chooseSmallModel } from "./model-choice.ts";
-import { type Connection, rootOf, type Tool } from "./tool.ts";
+import { type Connection, rootOf, type Tool } from "../tool.ts";
 
 /** Its own names for providers, so that it knows their models. */
 const PROVIDERS: Readonly<Record<Platform, ReadonlyArray<readonly [id: string, version: string]>>> = {
