@@ -153,8 +153,8 @@ const PLACES: Readonly<Record<string, string>> = {
   "config/scalars.ts": "path segments that a relay prefix would hide",
   "cli/setup/init-run.ts": "the preset of each platform",
   "gateway/intake/conversation.ts": "names of fields in request bodies",
-  "cli/tools/copilot.ts": "Copilot's name of a wire format",
-  "cli/tools/continue.ts": "Continue's names of a model's roles",
+  "cli/tools/programs/copilot.ts": "Copilot's name of a wire format",
+  "cli/tools/programs/continue.ts": "Continue's names of a model's roles",
 };
 
 test("code asks a platform's row, and compares no platform's or dialect's name", () => {

@@ -15,7 +15,7 @@ const NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
 export type LimitChanges = Readonly<Record<string, string | null>>;
 
 /** `usd_per_day=5`, or `usd_per_day=none`. */
-export function readLimits(words: readonly string[]): LimitChanges {
+function readLimits(words: readonly string[]): LimitChanges {
   return Object.fromEntries(words.map(readLimit));
 }
 

@@ -30,10 +30,7 @@ export async function offerStart({ path, catalog }: Loaded): Promise<Address | n
 
 const START_WAIT_MS = 30_000;
 
-export async function startInBackground({
-  path,
-  catalog,
-}: Pick<Loaded, "path" | "catalog">): Promise<Address> {
+async function startInBackground({ path, catalog }: Pick<Loaded, "path" | "catalog">): Promise<Address> {
   const log = join(stateFolder(process.env), "gateway.log");
   const { pid, hasEnded } = spawnDetached(path, log);
   const deadline = performance.now() + START_WAIT_MS;

@@ -9,7 +9,7 @@ import type { Environment } from "../../config/expand.ts";
 import { fieldOf, isObject, parseJson } from "../../lib/json/json.ts";
 import { readOwn, replaceFile } from "../../lib/own-file.ts";
 import { askYes, canAsk, fail, refuseUsage } from "../terminal.ts";
-import { readSettings } from "./overlay.ts";
+import { readSettings } from "./programs/overlay.ts";
 import { stateFolder } from "./state-folder.ts";
 import type { Tool } from "./tool.ts";
 
@@ -44,7 +44,7 @@ const FINDERS: Readonly<Record<string, FindLogin>> = {
 };
 
 /** What the tool is signed in to with a subscription; null when it is not. */
-export function findSubscriptionLogin({ name }: Tool, env: Environment): string | null {
+function findSubscriptionLogin({ name }: Tool, env: Environment): string | null {
   return FINDERS[name]?.(env, env["HOME"] || homedir()) ?? null;
 }
 

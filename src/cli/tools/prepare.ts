@@ -3,7 +3,7 @@
 import type { Environment } from "../../config/expand.ts";
 import { listUnset } from "./misleading.ts";
 import { exemptGateway, PROXY_NAMES } from "./no-proxy.ts";
-import type { ToolEnvironment } from "./overlay.ts";
+import type { ToolEnvironment } from "./programs/overlay.ts";
 import type { Connection, Tool } from "./tool.ts";
 
 export function prepare(tool: Tool, connection: Connection, env: Environment): ToolEnvironment {

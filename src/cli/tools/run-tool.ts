@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { offerStart } from "./background.ts";
 import { connect, findTool, type ToolFlags } from "./connection.ts";
 import { agreeToMeteredBilling } from "./logins.ts";
-import type { Overlay, ToolEnvironment } from "./overlay.ts";
+import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
 import { prepare } from "./prepare.ts";
 import { printTable } from "../table.ts";
 import { fail, printJson, refuseUsage } from "../terminal.ts";

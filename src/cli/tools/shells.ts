@@ -1,6 +1,6 @@
 // Settings as lines for a shell to evaluate, quoted so that every value arrives unchanged.
 
-import type { ToolEnvironment } from "./overlay.ts";
+import type { ToolEnvironment } from "./programs/overlay.ts";
 
 export const SHELLS = ["bash", "zsh", "fish", "powershell"] as const;
 export type Shell = (typeof SHELLS)[number];

@@ -2,7 +2,7 @@
 
 import { type Platform, PLATFORMS } from "../../config/schema.ts";
 import { PLATFORM_ROWS, readPathPrefix, type ToolName } from "../../dialects/platforms.ts";
-import type { Overlay, ToolSettings } from "./overlay.ts";
+import type { Overlay, ToolSettings } from "./programs/overlay.ts";
 
 export interface Connection {
   /** Without a trailing slash. */

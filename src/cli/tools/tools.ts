@@ -1,14 +1,14 @@
 // The tools that can use the gateway, and the settings that each needs, tested with the released tools. connection.ts
 // finds the key and the address; env and run pass the settings to the tool.
 
-import { claudeOverlay } from "./claude.ts";
-import { continueCli } from "./continue.ts";
-import { copilot } from "./copilot.ts";
-import { geminiOverlay } from "./gemini.ts";
+import { claudeOverlay } from "./programs/claude.ts";
+import { continueCli } from "./programs/continue.ts";
+import { copilot } from "./programs/copilot.ts";
+import { geminiOverlay } from "./programs/gemini.ts";
 import { MISLEADING } from "./misleading.ts";
-import { opencode } from "./opencode.ts";
-import { pi } from "./pi.ts";
-import { qwen } from "./qwen.ts";
+import { opencode } from "./programs/opencode.ts";
+import { pi } from "./programs/pi.ts";
+import { qwen } from "./programs/qwen.ts";
 import { listPlatforms, rootOf, type Tool } from "./tool.ts";
 
 const claude: Tool = {

@@ -5,9 +5,9 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { Environment } from "../../config/expand.ts";
-import { fieldOf, isObject } from "../../lib/json/json.ts";
-import { createFile } from "../../lib/own-file.ts";
+import type { Environment } from "../../../config/expand.ts";
+import { fieldOf, isObject } from "../../../lib/json/json.ts";
+import { createFile } from "../../../lib/own-file.ts";
 import { type Overlay, readSettings } from "./overlay.ts";
 
 const API_KEY = "gemini-api-key";
