@@ -6,7 +6,7 @@ import { readLastLines } from "../ledger/follow.ts";
 import { readLines } from "../ledger/reader.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
 
-export const ID_PREFIX = "req_";
+const ID_PREFIX = "req_";
 
 /** The ids that begin with `start`, which may lack `req_`. At most `most`. An id that equals it is the only one. */
 export function listRequestIds(path: string, start: string, most: number): string[] {
