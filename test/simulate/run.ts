@@ -11,7 +11,15 @@ import { numberOf, secretOf } from "./clients/requests.ts";
 import { type ClientPlan, type Plan, platformOf, type RequestPlan } from "./plan/plan.ts";
 import type { Served } from "./program.ts";
 import { type Arrival, GOOD_ANSWER, Upstream } from "./upstreams/upstream.ts";
-import { BROKEN_CONFIG, type Changes, CONFIG, NO_CHANGES, PORT, writeConfig } from "./world/config.ts";
+import {
+  BROKEN_CONFIG,
+  type Changes,
+  CONFIG,
+  LEDGER,
+  NO_CHANGES,
+  PORT,
+  writeConfig,
+} from "./world/config.ts";
 import { Disk, type Inode } from "./world/disk.ts";
 import { Network } from "./world/network.ts";
 import { Killed, type Machine, type Program, type ProgramExports, SimProcess } from "./world/process.ts";
@@ -356,6 +364,11 @@ export class World implements Machine {
     this.removed.push({ at: this.scheduler.now, inode });
     if (to === null) this.disk.remove(path);
     else this.disk.rename(path, to);
+  }
+
+  /** `gateway ledger verify`, in a process of its own. */
+  verifyLedger(): string[] {
+    return new SimProcess(this, "verify", 6000).load(this.#make).verify(LEDGER);
   }
 
   /** It must be told who holds the ledger, and change nothing. */

@@ -101,8 +101,8 @@ function checkChain(world: World, texts: readonly string[]): void {
 }
 
 function checkVerify(world: World): void {
-  if (world.program === null || world.removed.length > 0) return;
-  const findings = world.program.verify(LEDGER);
+  if (world.removed.length > 0) return;
+  const findings = world.verifyLedger();
   const lost = world.deaths.some(({ how }) => how === "without power") && world.plan.sync !== "always";
   const bad = findings.filter((finding) => !(lost && finding.includes("end")));
   if (bad.length > 0) world.accuse("verify", `\`gateway ledger verify\` finds: ${bad.join("; ")}`);
