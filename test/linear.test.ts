@@ -10,7 +10,7 @@ import { readNames } from "../src/gateway/intake/body.ts";
 import { requestFields, responseFields } from "../src/gateway/upstream/headers.ts";
 import { redactBody, redactError, redactFields, StreamRedactor } from "../src/gateway/upstream/redact.ts";
 import { readFirstEvent } from "../src/gateway/upstream/stream-head.ts";
-import { matchesGlob } from "../src/lib/glob.ts";
+import { matchesGlob } from "../src/lib/text/glob.ts";
 import { openDecoder } from "../src/lib/http1/framing.ts";
 import { HeadSearch, parseRequest, parseResponse, skipEmptyLines } from "../src/lib/http1/head.ts";
 import { guessRequest } from "../src/lib/http1/server/refusal.ts";

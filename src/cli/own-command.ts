@@ -4,7 +4,7 @@
 
 import { realpathSync } from "node:fs";
 import { basename, delimiter, dirname, join, relative, resolve } from "node:path";
-import { quoteWord } from "../lib/shell-word.ts";
+import { quoteWord } from "../lib/text/shell-word.ts";
 
 export interface Start {
   /** The main module. In an executable, a path that no disk has. */

@@ -1,7 +1,7 @@
 // Runs the command tree. A failure becomes a sentence on stderr and an exit status.
 
 import { type Command, CommanderError } from "commander";
-import { escapeLines } from "../lib/printable.ts";
+import { escapeLines } from "../lib/text/printable.ts";
 import { canAsk } from "./terminal.ts";
 import { suggestNearest } from "../config/nearest.ts";
 

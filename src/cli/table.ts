@@ -2,7 +2,7 @@
 // other. Where the terminal is narrow, columns are left out before a name is cut,
 // and digits are never cut. Pure but for the widths that a table remembers.
 
-import { escapeUnprintable } from "../lib/printable.ts";
+import { escapeUnprintable } from "../lib/text/printable.ts";
 import { paint as paintText, print, readRoom } from "./terminal.ts";
 import { alignText, measure } from "./text.ts";
 

@@ -3,7 +3,7 @@
 // it loads them only when there is something to ask.
 
 import type * as Prompts from "@clack/prompts";
-import { escapeLines, escapeUnprintable } from "../lib/printable.ts";
+import { escapeLines, escapeUnprintable } from "../lib/text/printable.ts";
 
 /** Ends the command with one sentence on stderr and this exit status. */
 class CommandError extends Error {

@@ -13,9 +13,9 @@ import {
 } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { codeOf } from "../lib/errors.ts";
-import { followLinks } from "../lib/links.ts";
+import { followLinks } from "../lib/files/links.ts";
 import { sha256Hex } from "../lib/secret.ts";
-import { quoteWord } from "../lib/shell-word.ts";
+import { quoteWord } from "../lib/text/shell-word.ts";
 import { buildCatalog, type Catalog } from "./catalog.ts";
 import { readEnvFile } from "./env-file.ts";
 import { type Environment, expandTree } from "./expand.ts";

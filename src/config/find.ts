@@ -5,7 +5,7 @@ import { lstatSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { codeOf } from "../lib/errors.ts";
-import { quoteWord } from "../lib/shell-word.ts";
+import { quoteWord } from "../lib/text/shell-word.ts";
 import type { Environment } from "./expand.ts";
 import { ConfigError } from "./problems.ts";
 

@@ -4,8 +4,8 @@
 import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { codeOf } from "../lib/errors.ts";
-import { type FileLock, LockHeld, takeLock } from "../lib/file-lock.ts";
-import { removeDrafts, replaceFile, requireOwn } from "../lib/own-file.ts";
+import { type FileLock, LockHeld, takeLock } from "../lib/files/file-lock.ts";
+import { removeDrafts, replaceFile, requireOwn } from "../lib/files/own-file.ts";
 import type { Catalog } from "./catalog.ts";
 import { applyEdits, type Edit } from "./edit.ts";
 import type { Environment } from "./expand.ts";

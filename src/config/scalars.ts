@@ -3,7 +3,7 @@
 // message repeats the value: it may be a secret in the wrong place.
 
 import { formatDecimal, parseDecimal } from "../lib/money.ts";
-import { createZone, nameSystemZone } from "../lib/zone.ts";
+import { createZone, nameSystemZone } from "../lib/text/zone.ts";
 
 /** Names of channels, groups, plans and keys. */
 export function readName(text: string): string {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { editConfig, nameLock, waitForLock } from "../../src/config/replace.ts";
-import { LockHeld, takeLock } from "../../src/lib/file-lock.ts";
+import { LockHeld, takeLock } from "../../src/lib/files/file-lock.ts";
 import { makeTempFolder } from "../harness/temp.ts";
 
 const CONFIG = `channels:

@@ -14,7 +14,7 @@ import {
   writeSync,
 } from "node:fs";
 
-import { CREATE_NEW, nameDraft, openOwn } from "../../lib/own-file.ts";
+import { CREATE_NEW, nameDraft, openOwn } from "../../lib/files/own-file.ts";
 
 const SCRATCH_BYTES = 256 * 1024;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);

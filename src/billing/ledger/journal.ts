@@ -5,7 +5,7 @@
 import { z } from "zod";
 
 import { parseJson } from "../../lib/json/json.ts";
-import { readOwn } from "../../lib/own-file.ts";
+import { readOwn } from "../../lib/files/own-file.ts";
 import { describePaidTwice } from "../assess.ts";
 import type { Position } from "./rotation.ts";
 import type { LineDraft } from "./line.ts";

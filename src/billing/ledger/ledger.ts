@@ -6,8 +6,8 @@ import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 import { GatewayError } from "../../lib/errors.ts";
-import type { FileLock } from "../../lib/file-lock.ts";
-import { LockHeld, takeLock } from "../../lib/file-lock.ts";
+import type { FileLock } from "../../lib/files/file-lock.ts";
+import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
 import type { Intent } from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";

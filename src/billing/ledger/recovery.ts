@@ -4,7 +4,7 @@
 
 import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
 
-import { appendOwn, ForeignFile, openOwn } from "../../lib/own-file.ts";
+import { appendOwn, ForeignFile, openOwn } from "../../lib/files/own-file.ts";
 import { hashLast, listLedgerFiles, locate, readLinesFrom } from "./rotation.ts";
 import { readJournal, type OpenRequest } from "./journal.ts";
 import { parseLine } from "./line.ts";

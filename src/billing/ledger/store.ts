@@ -4,7 +4,7 @@
 
 import { renameSync } from "node:fs";
 
-import { removeDrafts } from "../../lib/own-file.ts";
+import { removeDrafts } from "../../lib/files/own-file.ts";
 import { AppendFile } from "./append-file.ts";
 import { nameRotated } from "./rotation.ts";
 import type { OpenRequest } from "./journal.ts";

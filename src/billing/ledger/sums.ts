@@ -9,7 +9,7 @@ import { z } from "zod";
 import { parseJson } from "../../lib/json/json.ts";
 import type { Usd } from "../../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
-import { readOwn, replaceFile } from "../../lib/own-file.ts";
+import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import type { Position } from "./rotation.ts";
 import { holdLedgerFiles, locate, readChunksFrom } from "./rotation.ts";
 import { hashLine } from "./line.ts";

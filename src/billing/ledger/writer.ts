@@ -3,7 +3,7 @@
 // event loop is written together. The event loop never waits for the disk.
 
 import { GatewayError } from "../../lib/errors.ts";
-import type { FileLock } from "../../lib/file-lock.ts";
+import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
 import { OutputHistory } from "../expected-output.ts";
 import { LedgerChain } from "./chain.ts";

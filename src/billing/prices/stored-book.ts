@@ -4,7 +4,7 @@
 import { basename, dirname, extname, join } from "node:path";
 import { codeOf } from "../../lib/errors.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
-import { ForeignFile, readOwn, replaceFile, requireOwn } from "../../lib/own-file.ts";
+import { ForeignFile, readOwn, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { loadBuiltInBook, openBook, type PriceBook } from "./book.ts";
 

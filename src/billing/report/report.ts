@@ -13,7 +13,7 @@ import {
   type Usd,
   ZERO_USD,
 } from "../../lib/money.ts";
-import { createZone, nameSpan, type Span, SPANS, type Zone } from "../../lib/zone.ts";
+import { createZone, nameSpan, type Span, SPANS, type Zone } from "../../lib/text/zone.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
 import { readRow, type Row } from "../ledger/scan/row.ts";

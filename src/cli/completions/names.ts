@@ -4,7 +4,7 @@
 import { listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { Loaded } from "../../config/file.ts";
-import { matchesGlob } from "../../lib/glob.ts";
+import { matchesGlob } from "../../lib/text/glob.ts";
 import type { NameKind, Suggestion } from "./complete.ts";
 import { listSelectable } from "../keys/group-choice.ts";
 import { describeGroup, openConfig } from "../config-access.ts";

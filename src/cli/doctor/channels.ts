@@ -2,7 +2,7 @@
 // upstream can be reached, whether TLS works, whether the credential is valid, and what time it is there.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
-import { matchesGlob } from "../../lib/glob.ts";
+import { matchesGlob } from "../../lib/text/glob.ts";
 import { type Client, createClient } from "../../lib/http1/client/client.ts";
 import { type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
 import { dialectOf } from "../../dialects/index.ts";

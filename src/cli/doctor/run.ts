@@ -10,7 +10,7 @@ import { checkPort, type GatewayFacts } from "./port.ts";
 import { checkTools } from "./tools.ts";
 import { type Finding, note } from "./finding.ts";
 import type { ConfigFlags } from "../config-access.ts";
-import { escapeLines, escapeUnprintable } from "../../lib/printable.ts";
+import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint, print, printJson } from "../terminal.ts";
 import { formatCount } from "../text.ts";
 

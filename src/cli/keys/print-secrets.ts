@@ -1,6 +1,6 @@
 // Prints new secrets on stdout. They are shown only this once, so a failed write is a failure of the command.
 
-import { quoteWord } from "../../lib/shell-word.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
 import { fail, print } from "../terminal.ts";
 
 export interface NewSecrets {

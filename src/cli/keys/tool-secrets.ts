@@ -6,7 +6,7 @@ import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import type { Catalog, Key } from "../../config/catalog.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { readOwn, replaceFile } from "../../lib/own-file.ts";
+import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 
 const entrySchema = z.object({ tool: z.string(), key: z.string(), secret: z.string() });

@@ -2,7 +2,7 @@
 
 import type { Usage } from "../../billing/usage.ts";
 import type { RequestRecord } from "../../gateway/observe/observer.ts";
-import { escapeUnprintable } from "../../lib/printable.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { type Column, createTable } from "../table.ts";
 import { paint } from "../terminal.ts";
 import { formatAmount, shortenId } from "../text.ts";

@@ -5,7 +5,7 @@ import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts"
 import type { LogScreen } from "./log-screen.ts";
 import { createRequestTable, describeProblem, type RequestTable } from "./request-columns.ts";
 import { encodeJson, paint } from "../terminal.ts";
-import { escapeUnprintable } from "../../lib/printable.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { measure } from "../text.ts";
 
 export type LogForm = "text" | "json" | "off";

@@ -7,7 +7,7 @@ import { createTable } from "../table.ts";
 import { createRequestTable, describeProblem } from "./request-columns.ts";
 import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";
 import { paint } from "../terminal.ts";
-import { escapeUnprintable } from "../../lib/printable.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { cutText, formatAmount, formatCount, measure, shortenId } from "../text.ts";
 import { createTraffic, describeStatus } from "./traffic.ts";
 

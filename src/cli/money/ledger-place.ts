@@ -4,7 +4,7 @@ import { statSync } from "node:fs";
 import { resolve } from "node:path";
 
 import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
-import { followLinks } from "../../lib/links.ts";
+import { followLinks } from "../../lib/files/links.ts";
 import { type ConfigFlags, openConfig } from "../config-access.ts";
 import { fail, tell } from "../terminal.ts";
 

@@ -8,7 +8,7 @@ import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billin
 import type { Finding } from "../../billing/verify/finding.ts";
 import { verifyLedger } from "../../billing/verify/verify.ts";
 import { fieldOf, parseJson } from "../../lib/json/json.ts";
-import { escapeUnprintable } from "../../lib/printable.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
 import { fail, paint, print, printJson, refuseUsage, tell } from "../terminal.ts";
 import { formatCount } from "../text.ts";

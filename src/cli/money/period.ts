@@ -2,7 +2,7 @@
 // Days begin at midnight in the config's time zone.
 
 import { readMoment } from "../../config/scalars.ts";
-import { startOfNextSpan, startOfSpan, type Zone } from "../../lib/zone.ts";
+import { startOfNextSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
 import { refuseUsage } from "../terminal.ts";
 
 const HOUR_MS = 3_600_000;

@@ -3,7 +3,7 @@
 import { findCorrections, type Repricing } from "../../billing/report/reprice.ts";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
 import { loadPriceBook, sellerOf } from "../../billing/prices.ts";
-import { createZone } from "../../lib/zone.ts";
+import { createZone } from "../../lib/text/zone.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";

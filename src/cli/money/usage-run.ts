@@ -18,7 +18,7 @@ import {
 import { CALL_KINDS, USAGE_KINDS } from "../../billing/usage.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { formatDecimal, formatUsd } from "../../lib/money.ts";
-import { escapeUnprintable } from "../../lib/printable.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
 import {
   createZone,
   nameSpan,
@@ -27,7 +27,7 @@ import {
   startOfNextSpan,
   startOfSpan,
   type Zone,
-} from "../../lib/zone.ts";
+} from "../../lib/text/zone.ts";
 import { openConfig } from "../config-access.ts";
 import { appendBars } from "./bars.ts";
 import { findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";

@@ -9,7 +9,7 @@ import { checkConfigText } from "../../config/file.ts";
 import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { startDemoUpstream } from "../../demo/upstream.ts";
 import { newSecret } from "../../lib/secret.ts";
-import { quoteWord } from "../../lib/shell-word.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
 import { paint } from "../terminal.ts";
 
 export interface Demo {

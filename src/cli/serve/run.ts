@@ -12,7 +12,7 @@ import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
 import { type RunningGateway, startGateway } from "../../gateway/start.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
-import { quoteWord } from "../../lib/shell-word.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type Demo, introduceDemo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";

@@ -14,7 +14,7 @@ import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
 import { isObject } from "../../lib/json/json.ts";
 import { refuseOverwrite, writeNew } from "./init-run.ts";
 import type { ConfigFlags } from "../config-access.ts";
-import { escapeUnprintable } from "../../lib/printable.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { formatTable } from "../table.ts";
 import { askYes, canAsk, fail, printJson, refuseUsage, tell } from "../terminal.ts";
 import { formatCount } from "../text.ts";

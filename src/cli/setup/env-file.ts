@@ -1,7 +1,7 @@
 // Adds credentials to `gateway.env` next to the config, a file that only the user can read.
 
 import { parseEnvFile, placeEnvFile } from "../../config/env-file.ts";
-import { readOwn, replaceFile } from "../../lib/own-file.ts";
+import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 
 /** Keeps the other lines as they are. */
 export function addVariables(configPath: string, variables: Readonly<Record<string, string>>): void {

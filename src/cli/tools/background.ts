@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { closeSync, constants, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Loaded } from "../../config/file.ts";
-import { openOwn } from "../../lib/own-file.ts";
+import { openOwn } from "../../lib/files/own-file.ts";
 import { askYes, canAsk, fail, tell } from "../terminal.ts";
 import { type Address, findRunningAddress, formatBase } from "./connection.ts";
 import { stateFolder } from "./state-folder.ts";

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import type { Environment } from "../../config/expand.ts";
 import { fieldOf, isObject, parseJson } from "../../lib/json/json.ts";
-import { readOwn, replaceFile } from "../../lib/own-file.ts";
+import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { askYes, canAsk, fail, refuseUsage } from "../terminal.ts";
 import { readSettings } from "./programs/overlay.ts";
 import { stateFolder } from "./state-folder.ts";

@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { formatUsd, parseUsd } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { readOwn, replaceFile } from "../../lib/own-file.ts";
+import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { type ChannelMemory, createMemory, type Cooldown } from "./cooldown.ts";
 
 const cooldownSchema = z.object({

@@ -2,7 +2,7 @@
 
 import { CALL_KINDS, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { escapeUnprintable } from "../../lib/printable.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
 import type { Observer, RequestRecord } from "../observe/observer.ts";
 

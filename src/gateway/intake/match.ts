@@ -7,7 +7,7 @@ import { isGroupOpen } from "../../config/catalog.ts";
 import type { Endpoint, Purpose } from "../../dialects/dialect.ts";
 import { describeAnswerPaths, describeList } from "../../dialects/platforms.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { matchesGlob } from "../../lib/glob.ts";
+import { matchesGlob } from "../../lib/text/glob.ts";
 
 /** A channel that can serve the request, and its name for the model. */
 export interface Candidate {

@@ -13,7 +13,7 @@ import {
   readEscapes,
   skipBackslashes,
   ZERO,
-} from "../../lib/escapes.ts";
+} from "../../lib/text/escapes.ts";
 
 export interface Secret {
   /** Visible ASCII. */

@@ -325,7 +325,7 @@ describe("port and ledger", () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));
-    const script = `const { takeLock } = await import(${JSON.stringify(Bun.fileURLToPath(new URL("../../../src/lib/file-lock.ts", import.meta.url)))});
+    const script = `const { takeLock } = await import(${JSON.stringify(Bun.fileURLToPath(new URL("../../../src/lib/files/file-lock.ts", import.meta.url)))});
       globalThis.held = takeLock(${JSON.stringify(folder.join("ledger.jsonl.lock"))}); console.log("held"); process.stdin.resume();`;
     const holder = Bun.spawn([process.execPath, "-e", script], { stdin: "pipe", stdout: "pipe" });
     for await (const _ of holder.stdout) break;

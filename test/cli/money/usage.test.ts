@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
 import { readPeriodWord, readSince, readUntil } from "../../../src/cli/money/period.ts";
-import { createZone } from "../../../src/lib/zone.ts";
+import { createZone } from "../../../src/lib/text/zone.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { run, writeLedger } from "./ledger-runs.ts";
 

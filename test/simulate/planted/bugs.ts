@@ -159,7 +159,7 @@ const OTHERS: readonly Bug[] = [
     'const read = countIn(inside, "cached_tokens");',
     'const read = 2 * countIn(inside, "cached_tokens");',
   ),
-  plant("lock nothing", "src/lib/file-lock.ts", '    database.run("BEGIN IMMEDIATE");\n', ""),
+  plant("lock nothing", "src/lib/files/file-lock.ts", '    database.run("BEGIN IMMEDIATE");\n', ""),
   plant(
     "lose a pipelined request",
     CLIENT_CONNECTION,

@@ -5,7 +5,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../../../config/expand.ts";
 import { fieldOf, isObject } from "../../../lib/json/json.ts";
-import { createFile } from "../../../lib/own-file.ts";
+import { createFile } from "../../../lib/files/own-file.ts";
 import { isMisleading, listUnset, MISLEADING } from "../misleading.ts";
 import { addEntries, NO_PROXY_NAMES, splitList } from "../no-proxy.ts";
 import { type Overlay, readSettings, type ToolSettings } from "./overlay.ts";

@@ -2,7 +2,7 @@
 
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { createFile } from "../../../lib/own-file.ts";
+import { createFile } from "../../../lib/files/own-file.ts";
 import { chooseMainModel } from "./model-choice.ts";
 import { type Connection, listPlatforms, mainMakerOf, rootOf, type Tool } from "../tool.ts";
 

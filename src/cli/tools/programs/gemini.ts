@@ -7,7 +7,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../../../config/expand.ts";
 import { fieldOf, isObject } from "../../../lib/json/json.ts";
-import { createFile } from "../../../lib/own-file.ts";
+import { createFile } from "../../../lib/files/own-file.ts";
 import { type Overlay, readSettings } from "./overlay.ts";
 
 const API_KEY = "gemini-api-key";

@@ -3,7 +3,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Platform } from "../../../config/schema.ts";
-import { createFile } from "../../../lib/own-file.ts";
+import { createFile } from "../../../lib/files/own-file.ts";
 import { MISLEADING } from "../misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
 import { type Connection, listModelsOf, listPlatforms, mainMakerOf, rootOf, type Tool } from "../tool.ts";

@@ -14,8 +14,8 @@ import {
   realpathSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "./errors.ts";
-import { fieldOf, parseJson } from "./json/json.ts";
+import { codeOf } from "../errors.ts";
+import { fieldOf, parseJson } from "../json/json.ts";
 import {
   CREATE_NEW,
   ForeignFile,

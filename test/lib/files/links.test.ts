@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync } from "node:fs";
 import { expect, test } from "bun:test";
-import { followLinks } from "../../src/lib/links.ts";
-import { makeTempFolder } from "../harness/temp.ts";
+import { followLinks } from "../../../src/lib/files/links.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 
 test("a link leads to its file, over other links and folders that are links, made already or not", () => {
   using folder = makeTempFolder();

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { quoteWord } from "../../src/lib/shell-word.ts";
+import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 
 test("a plain word stays as it is", () => {
   for (const word of ["/home/ünal/gateway.yaml", "gui/501", "a-b_c.d:e=f"])

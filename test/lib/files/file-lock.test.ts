@@ -1,11 +1,11 @@
 import { Database } from "bun:sqlite";
 import { chownSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
-import { editConfig } from "../../src/config/replace.ts";
-import { LockHeld, takeLock } from "../../src/lib/file-lock.ts";
-import { makeTempFolder } from "../harness/temp.ts";
+import { editConfig } from "../../../src/config/replace.ts";
+import { LockHeld, takeLock } from "../../../src/lib/files/file-lock.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 
-const MODULE = `${import.meta.dir}/../../src/lib/file-lock.ts`;
+const MODULE = `${import.meta.dir}/../../../src/lib/files/file-lock.ts`;
 
 /** What another process is told. */
 function takeElsewhere(path: string): string {

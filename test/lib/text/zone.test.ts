@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createZone, nameSpan, SPANS, startOfNextSpan, startOfSpan } from "../../src/lib/zone.ts";
+import { createZone, nameSpan, SPANS, startOfNextSpan, startOfSpan } from "../../../src/lib/text/zone.ts";
 
 const at = (iso: string): number => Date.parse(iso);
 

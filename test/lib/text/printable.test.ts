@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { escapeLines, escapeUnprintable } from "../../src/lib/printable.ts";
+import { escapeLines, escapeUnprintable } from "../../../src/lib/text/printable.ts";
 
 test.each([
   ["an escape sequence", "a\u001B[2Jb", "a\\u001b[2Jb"],

@@ -20,11 +20,11 @@ import {
   readOwn,
   removeDrafts,
   replaceFile,
-} from "../../src/lib/own-file.ts";
-import { makeTempFolder } from "../harness/temp.ts";
+} from "../../../src/lib/files/own-file.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 
 const WINDOWS = process.platform === "win32";
-const MODULE = `${import.meta.dir}/../../src/lib/own-file.ts`;
+const MODULE = `${import.meta.dir}/../../../src/lib/files/own-file.ts`;
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
 describe.skipIf(WINDOWS)("a file that is opened for writing", () => {
@@ -139,7 +139,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
 };
 
 test("nothing but own-file.ts opens files for writing by their names", () => {
-  const source = `${import.meta.dir}/../../src`;
+  const source = `${import.meta.dir}/../../../src`;
   const found = [...new Bun.Glob("**/*.ts").scanSync(source)].filter((name) =>
     readFileSync(`${source}/${name}`, "utf8")
       .split("\n")

@@ -21,8 +21,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "./errors.ts";
-import { quoteWord } from "./shell-word.ts";
+import { codeOf } from "../errors.ts";
+import { quoteWord } from "../text/shell-word.ts";
 
 /** Names what is at the path, and what to do about it. */
 export class ForeignFile extends Error {
