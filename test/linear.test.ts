@@ -17,10 +17,10 @@ import { guessRequest } from "../src/lib/http1/server/refusal.ts";
 import type { Field } from "../src/lib/http1/types.ts";
 import { parseExactJson } from "../src/lib/json/exact-json.ts";
 import { parseJson } from "../src/lib/json/json.ts";
-import { Sieve } from "../src/lib/json/json-pick-stream.ts";
+import { JsonPicker } from "../src/lib/json/json-pick-stream.ts";
 import { scanTopLevel } from "../src/lib/json/json-spans.ts";
-import { LineScanner } from "../src/lib/sse/sse-needles.ts";
-import { openSseSplitter } from "../src/lib/sse/sse-parser.ts";
+import { SseScanner } from "../src/lib/sse/sse-needles.ts";
+import { openSseParser } from "../src/lib/sse/sse-parser.ts";
 
 /** Prepares the input of a size, and returns the work on it. */
 type Case = readonly [name: string, size: number, prepare: (size: number) => () => unknown];
@@ -227,7 +227,7 @@ const BODIES: readonly Case[] = [
     50_000,
     (size) => {
       const body = bytesOf(`{${ESCAPED.repeat(size)}"a":1}`);
-      return () => new Sieve({ model: true }, () => {}).see(body);
+      return () => new JsonPicker({ model: true }, () => {}).see(body);
     },
   ],
   [
@@ -236,7 +236,7 @@ const BODIES: readonly Case[] = [
     (size) => {
       const body = bytesOf(`{"a":"${"\\".repeat(size)}`);
       return () => {
-        const sieve = new Sieve({ model: true }, () => {});
+        const sieve = new JsonPicker({ model: true }, () => {});
         feed(body, (piece) => sieve.see(piece));
       };
     },
@@ -312,10 +312,10 @@ const ERRORS: readonly Case[] = REPEATS.flatMap(([name, text, size]): Case[] => 
 ]);
 
 function scanEvents(bytes: Buffer, cut = false): void {
-  const scanner = new LineScanner({
+  const scanner = new SseScanner({
     needles: ['"usage"', "[DONE]"],
     limit: 64 * 1024,
-    onLine() {},
+    onEvent() {},
     openLong: () => ({ see() {}, end() {} }),
     onSample() {},
   });
@@ -324,7 +324,7 @@ function scanEvents(bytes: Buffer, cut = false): void {
 }
 
 function parseEvents(bytes: Buffer, cut = false): void {
-  const parser = openSseSplitter();
+  const parser = openSseParser();
   if (cut) feed(bytes, (piece) => parser.push(piece));
   else parser.push(bytes);
 }

@@ -9,7 +9,7 @@ import { type DemoUpstream, type ReceivedRequest, startDemoUpstream } from "../s
 import { readUpTo } from "../src/gateway/upstream/answer.ts";
 import { type Client, createClient } from "../src/lib/http1/client/client.ts";
 import type { Field, Origin } from "../src/lib/http1/types.ts";
-import { fieldOf } from "../src/lib/json/json.ts";
+import { getField } from "../src/lib/json/json.ts";
 import { keyOf, type Platform, startGateway } from "./harness/gateway.ts";
 import { makeTempFolder, readLedger } from "./harness/temp.ts";
 import { run } from "./cli/driving.ts";
@@ -226,7 +226,7 @@ function countFiles(pid: number): number {
 const median = (list: readonly number[]): number => list.toSorted((x, y) => x - y)[list.length >> 1] ?? 0;
 
 function isStream({ json, target }: ReceivedRequest): boolean {
-  return fieldOf(json, "stream") === true || target.includes("streamGenerateContent");
+  return getField(json, "stream") === true || target.includes("streamGenerateContent");
 }
 
 /** Faults, outages and new configs, until it is stopped. */

@@ -16,7 +16,7 @@ export interface Assessment {
   readonly unbilled?: string;
 }
 
-export interface Ended {
+export interface EndedResponse {
   readonly outcome: Outcome;
   /** Null: no answer came. */
   readonly status: number | null;
@@ -43,7 +43,7 @@ const UNBILLED_REFUSALS: ReadonlySet<string | null> = new Set(["cyber"]);
 export const UNBILLED_REFUSAL = "unbilled refusal";
 const MAYBE_UNBILLED = "refused before any output: the upstream may not charge it";
 
-export function assess(ended: Ended): Assessment {
+export function assess(ended: EndedResponse): Assessment {
   const assessment = assessEnd(ended);
   const faults = ended.reading?.faults ?? [];
   if (faults.length === 0 || assessment === NOTHING || assessment.unbilled !== undefined) return assessment;
@@ -55,7 +55,7 @@ export function assess(ended: Ended): Assessment {
   return { ...assessment, suspect };
 }
 
-function assessEnd({ outcome, status, reading, streamed, estimatedInput }: Ended): Assessment {
+function assessEnd({ outcome, status, reading, streamed, estimatedInput }: EndedResponse): Assessment {
   // Platforms charge nothing for an error status.
   if (status !== null && status >= 400) return NOTHING;
   if (status === null || reading === null) return UNKNOWN;

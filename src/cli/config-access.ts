@@ -21,13 +21,13 @@ export function findGroup(catalog: Catalog, name: string): Group {
   return catalog.groups.get(name) ?? refuseUnknown("group", name, catalog.groups);
 }
 
-export interface PlacedKey {
+export interface KeyPosition {
   readonly key: Key;
   /** Position in the file's list of keys. */
   readonly index: number;
 }
 
-export function findKey(catalog: Catalog, name: string): PlacedKey {
+export function findKey(catalog: Catalog, name: string): KeyPosition {
   const key = catalog.keys.get(name) ?? refuseUnknown("key", name, catalog.keys);
   return { key, index: [...catalog.keys.keys()].indexOf(name) };
 }

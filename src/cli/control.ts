@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { z } from "zod";
 import { isPrivate, locateControl } from "../gateway/control/socket.ts";
-import { codeOf } from "../lib/errors.ts";
+import { getErrorCode } from "../lib/errors.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { VERSION } from "../lib/version.ts";
 import { fail } from "./terminal.ts";
@@ -101,5 +101,5 @@ const GONE_CODES = new Set([
 ]);
 
 function isGone(error: unknown): boolean {
-  return GONE_CODES.has(codeOf(error));
+  return GONE_CODES.has(getErrorCode(error));
 }

@@ -2,7 +2,7 @@
 
 import { type Command, CommanderError } from "commander";
 import { escapeLines } from "../lib/text/printable.ts";
-import { canAsk } from "./terminal.ts";
+import { canPrompt } from "./terminal.ts";
 import { suggestNearest } from "../config/nearest.ts";
 
 /** Exit status: 0 success; 1 failure; 2 wrong usage or an invalid config file. */
@@ -40,7 +40,7 @@ function normalizeArguments(words: readonly string[]): string[] {
 
 /** For plain `gateway`, or with `--config FILE` alone. */
 function chooseDefault(): string {
-  return canAsk() && process.stdout.isTTY ? "console" : "--help";
+  return canPrompt() && process.stdout.isTTY ? "console" : "--help";
 }
 
 /** Commander's own exit would lose output that is not yet written. */

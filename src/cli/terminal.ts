@@ -31,7 +31,7 @@ export function print(line: string): void {
 }
 
 /** Prints a message for people. */
-export function tell(text: string, style?: Style): void {
+export function printNote(text: string, style?: Style): void {
   const line = escapeLines(text);
   process.stderr.write(`${style === undefined ? line : paint(style, line, process.stderr)}\n`);
 }
@@ -66,7 +66,7 @@ export function readRoom(): number {
 }
 
 /** Whether a person can answer prompts. They go to stderr, so that stdout can be captured. */
-export function canAsk(): boolean {
+export function canPrompt(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY && process.env["TERM"] !== "dumb";
 }
 

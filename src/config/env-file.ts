@@ -3,7 +3,7 @@
 
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { codeOf } from "../lib/errors.ts";
+import { getErrorCode } from "../lib/errors.ts";
 import type { Environment } from "./expand.ts";
 import { requireTrust } from "./find.ts";
 import { ConfigError } from "./problems.ts";
@@ -44,8 +44,8 @@ export function readEnvFile(configPath: string): Environment {
   try {
     handle = openSync(path, "r");
   } catch (error) {
-    if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return {};
-    throw new ConfigError(`${path} cannot be read: ${codeOf(error)}.`);
+    if (getErrorCode(error) === "ENOENT" || getErrorCode(error) === "ENOTDIR") return {};
+    throw new ConfigError(`${path} cannot be read: ${getErrorCode(error)}.`);
   }
   try {
     const stats = fstatSync(handle);

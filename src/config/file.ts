@@ -12,7 +12,7 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { codeOf } from "../lib/errors.ts";
+import { getErrorCode } from "../lib/errors.ts";
 import { followLinks } from "../lib/files/links.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/text/shell-word.ts";
@@ -158,7 +158,7 @@ function describeEmpty(path: string): string {
 }
 
 function describeUnreadable(path: string, error: unknown): string {
-  const code = codeOf(error);
+  const code = getErrorCode(error);
   if (code === "ENOENT" && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
     return `${path} is a link to ${readlinkSync(path)}, which is not there.`;
   if (code === "ENOENT" || code === "ENOTDIR")

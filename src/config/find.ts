@@ -4,7 +4,7 @@
 import { lstatSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
-import { codeOf } from "../lib/errors.ts";
+import { getErrorCode } from "../lib/errors.ts";
 import { quoteWord } from "../lib/text/shell-word.ts";
 import type { Environment } from "./expand.ts";
 import { ConfigError } from "./problems.ts";
@@ -60,7 +60,7 @@ function isThere(path: string): boolean {
     lstatSync(path);
     return true;
   } catch (error) {
-    return !["ENOENT", "ENOTDIR"].includes(codeOf(error));
+    return !["ENOENT", "ENOTDIR"].includes(getErrorCode(error));
   }
 }
 

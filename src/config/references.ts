@@ -2,7 +2,7 @@
 // the tree before the schema has accepted it, so that the user sees all problems
 // at once.
 
-import { fieldOf, isObject, listOf } from "../lib/json/json.ts";
+import { getField, isObject, getList } from "../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../lib/secret.ts";
 import { suggestNearest } from "./nearest.ts";
 import type { Path } from "./source.ts";
@@ -62,12 +62,12 @@ type Quote = (word: string, known: readonly string[]) => string;
 export function findWarnings(tree: unknown): ReferenceProblem[] {
   const bound = new Set(
     namesIn(tree, "plans").flatMap((plan) =>
-      listOf(fieldOf(fieldOf(fieldOf(tree, "plans"), plan), "groups")),
+      getList(getField(getField(getField(tree, "plans"), plan), "groups")),
     ),
   );
-  const groups = fieldOf(tree, "groups");
+  const groups = getField(tree, "groups");
   return namesIn(tree, "groups")
-    .filter((group) => fieldOf(fieldOf(groups, group), "exclusive") === "true" && !bound.has(group))
+    .filter((group) => getField(getField(groups, group), "exclusive") === "true" && !bound.has(group))
     .map((group) => ({
       path: ["groups", group, "exclusive"],
       message: "no plan includes this exclusive group, so nobody can use it",
@@ -75,19 +75,19 @@ export function findWarnings(tree: unknown): ReferenceProblem[] {
 }
 
 function checkGroups(tree: unknown, quote: Quote): ReferenceProblem[] {
-  const channels = fieldOf(tree, "channels");
+  const channels = getField(tree, "channels");
   const known = namesIn(tree, "channels");
   return namesIn(tree, "groups").flatMap((name) => {
-    const group = fieldOf(fieldOf(tree, "groups"), name);
-    const platform = fieldOf(group, "platform");
-    const listed = listOf(fieldOf(group, "channels"));
+    const group = getField(getField(tree, "groups"), name);
+    const platform = getField(group, "platform");
+    const listed = getList(getField(group, "channels"));
     return listed.flatMap((channel, index): ReferenceProblem[] => {
       const path = ["groups", name, "channels", index];
       if (typeof channel !== "string") return [];
       if (!known.includes(channel))
         return [{ path, message: `there is no channel ${quote(channel, known)}` }];
       if (listed.indexOf(channel) !== index) return [{ path, message: "this channel is named twice" }];
-      const other = fieldOf(fieldOf(channels, channel), "platform");
+      const other = getField(getField(channels, channel), "platform");
       if (typeof other !== "string" || typeof platform !== "string" || other === platform) return [];
       return [{ path, message: `the channel "${channel}" is of another platform than its group` }];
     });
@@ -97,7 +97,7 @@ function checkGroups(tree: unknown, quote: Quote): ReferenceProblem[] {
 function checkPlans(tree: unknown, quote: Quote): ReferenceProblem[] {
   const known = namesIn(tree, "groups");
   return namesIn(tree, "plans").flatMap((name) =>
-    listOf(fieldOf(fieldOf(fieldOf(tree, "plans"), name), "groups")).flatMap((group, index) =>
+    getList(getField(getField(getField(tree, "plans"), name), "groups")).flatMap((group, index) =>
       checkGroupName(group, known, ["plans", name, "groups", index], quote),
     ),
   );
@@ -107,9 +107,9 @@ function checkKeys(tree: unknown, quote: Quote): ReferenceProblem[] {
   const known = namesIn(tree, "groups");
   const names = new Map<string, number>();
   const secrets = new Map<string, number>();
-  return listOf(fieldOf(tree, "keys")).flatMap((key, index) => {
-    const findings = checkGroupName(fieldOf(key, "group"), known, ["keys", index, "group"], quote);
-    const name = fieldOf(key, "name");
+  return getList(getField(tree, "keys")).flatMap((key, index) => {
+    const findings = checkGroupName(getField(key, "group"), known, ["keys", index, "group"], quote);
+    const name = getField(key, "name");
     if (typeof name === "string") {
       const first = names.get(name);
       if (first !== undefined) {
@@ -122,7 +122,7 @@ function checkKeys(tree: unknown, quote: Quote): ReferenceProblem[] {
     const digest = digestOf(key);
     if (digest !== null) {
       const first = secrets.get(digest);
-      const setting = typeof fieldOf(key, "secret") === "string" ? "secret" : "secret_sha256";
+      const setting = typeof getField(key, "secret") === "string" ? "secret" : "secret_sha256";
       if (first !== undefined) {
         findings.push({
           path: ["keys", index, setting],
@@ -135,9 +135,9 @@ function checkKeys(tree: unknown, quote: Quote): ReferenceProblem[] {
 }
 
 function digestOf(key: unknown): string | null {
-  const secret = fieldOf(key, "secret");
+  const secret = getField(key, "secret");
   if (typeof secret === "string") return sha256Hex(secret);
-  const digest = fieldOf(key, "secret_sha256");
+  const digest = getField(key, "secret_sha256");
   return typeof digest === "string" ? digest.toLowerCase() : null;
 }
 
@@ -152,6 +152,6 @@ function checkGroupName(
 }
 
 function namesIn(tree: unknown, section: string): string[] {
-  const entries = fieldOf(tree, section);
+  const entries = getField(tree, section);
   return isObject(entries) ? Object.keys(entries) : [];
 }

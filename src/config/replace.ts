@@ -3,7 +3,7 @@
 
 import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "../lib/errors.ts";
+import { getErrorCode } from "../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../lib/files/file-lock.ts";
 import { removeDrafts, replaceFile, requireOwn } from "../lib/files/own-file.ts";
 import type { Catalog } from "./catalog.ts";
@@ -87,7 +87,7 @@ function nameHolder(error: unknown): string | null {
 }
 
 function isBusy(error: unknown): boolean {
-  return error instanceof LockHeld || /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error));
+  return error instanceof LockHeld || /^SQLITE_(BUSY|LOCKED)/.test(getErrorCode(error));
 }
 
 function describe(error: unknown): string {

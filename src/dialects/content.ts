@@ -27,7 +27,7 @@ export const content: Dialect = {
   },
   modelBody: (model) => JSON.stringify(formContentRecord(model)),
   listPath: "/v1beta/models",
-  askFields: [],
+  ownRequestFields: [],
   listFallbacks: [],
   readList: readModelList,
 };

@@ -42,7 +42,7 @@ export interface ModelEntry {
 }
 
 /** What the client has received of a stream that broke, as far as it is known. */
-export interface Break {
+export interface StreamBreak {
   /** The framing of the stream. Default: server-sent events. */
   readonly form?: "sse" | "json-array";
   /** For a JSON array: its `[` and an element have been sent. */
@@ -60,7 +60,7 @@ export interface Dialect {
   /** The body of a gateway error in this dialect's shape. */
   errorBody(error: GatewayError, requestId: string): string;
   /** The event that ends a stream that broke after its first byte. */
-  errorEvent(error: GatewayError, requestId: string, at?: Break): string;
+  errorEvent(error: GatewayError, requestId: string, at?: StreamBreak): string;
   /** Sent before `errorEvent` if the stream broke inside an event. */
   readonly eventCloser: string;
   /** True if clients notice the break only when the connection is reset after the event. */
@@ -73,7 +73,7 @@ export interface Dialect {
   /** The path of an upstream's model list. */
   readonly listPath: string;
   /** Headers without which an upstream refuses the gateway's own requests. */
-  readonly askFields: readonly Field[];
+  readonly ownRequestFields: readonly Field[];
   /** The dialects whose lists together are the same list, for upstreams without this one. */
   readonly listFallbacks: readonly Dialect[];
   /** Reads one page. `nextQuery` is the whole query of the next page, without "?". Throws if the body is not a list. */

@@ -2,7 +2,7 @@
 // is in its file.
 
 import { GatewayError } from "../lib/errors.ts";
-import { fieldOf, isObject, listOf, nameOf, parseJson } from "../lib/json/json.ts";
+import { getField, isObject, getList, getName, parseJson } from "../lib/json/json.ts";
 import type { ModelEntry } from "./dialect.ts";
 
 /** No dialect has more in one page. */
@@ -18,16 +18,16 @@ export interface Page {
 /** Reads a list in the shape of any dialect: relays and local servers mix them. */
 export function readModelList(body: string): { models: ModelEntry[]; nextQuery: string | null } {
   const parsed = parseJson(body);
-  const rows = [fieldOf(parsed, "data"), fieldOf(parsed, "models"), parsed].find(Array.isArray);
+  const rows = [getField(parsed, "data"), getField(parsed, "models"), parsed].find(Array.isArray);
   if (rows === undefined)
     throw new GatewayError("upstream_failed", "The upstream's answer is not a model list.");
-  const models = listOf(rows).flatMap((row) => readRow(row) ?? []);
+  const models = getList(rows).flatMap((row) => readRow(row) ?? []);
   return { models, nextQuery: readNextQuery(parsed) };
 }
 
 function readRow(row: unknown): ModelEntry | null {
   if (!isObject(row)) return null;
-  const id = nameOf(row["id"]) ?? nameOf(row["name"])?.replace(/^models\//, "") ?? nameOf(row["slug"]);
+  const id = getName(row["id"]) ?? getName(row["name"])?.replace(/^models\//, "") ?? getName(row["slug"]);
   return id === undefined ? null : { id, raw: row };
 }
 
@@ -35,13 +35,13 @@ function readNextQuery(parsed: unknown): string | null {
   const token = readNextToken(parsed);
   if (token !== null)
     return String(new URLSearchParams({ pageSize: String(MAX_PAGE_MODELS), pageToken: token }));
-  const last = nameOf(fieldOf(parsed, "last_id"));
-  if (fieldOf(parsed, "has_more") !== true || last === undefined) return null;
+  const last = getName(getField(parsed, "last_id"));
+  if (getField(parsed, "has_more") !== true || last === undefined) return null;
   return String(new URLSearchParams({ limit: String(MAX_PAGE_MODELS), after_id: last }));
 }
 
 function readNextToken(parsed: unknown): string | null {
-  const token = fieldOf(parsed, "nextPageToken");
+  const token = getField(parsed, "nextPageToken");
   return typeof token === "string" && token !== "" ? token : null;
 }
 

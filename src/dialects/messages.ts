@@ -31,7 +31,7 @@ export const messages: Dialect = {
   },
   modelBody: (model) => JSON.stringify(formRecord(model)),
   listPath: "/v1/models",
-  askFields: [["anthropic-version", "2023-06-01"]],
+  ownRequestFields: [["anthropic-version", "2023-06-01"]],
   listFallbacks: [],
   readList: readModelList,
 };

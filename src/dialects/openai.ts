@@ -31,7 +31,7 @@ export const OPENAI_PARTS: SharedParts = {
   },
   modelBody: (model) => JSON.stringify(formRecord(model)),
   listPath: "/v1/models",
-  askFields: [],
+  ownRequestFields: [],
   listFallbacks: [],
   readList: readModelList,
 };

@@ -21,7 +21,7 @@ export const relay: Dialect = {
   modelBody: (model) => JSON.stringify(formRow(model)),
   listPath: "/models",
   // With the header of one dialect, some relays list only the models of that dialect.
-  askFields: [],
+  ownRequestFields: [],
   listFallbacks: [messages, content],
 };
 

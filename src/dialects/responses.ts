@@ -1,6 +1,6 @@
 // The responses dialect.
 
-import type { Break, Dialect } from "./dialect.ts";
+import type { StreamBreak, Dialect } from "./dialect.ts";
 import { openResponsesMeter } from "./meters/responses.ts";
 import { OPENAI_PARTS, type WireError, formWireError } from "./openai.ts";
 
@@ -16,7 +16,7 @@ export const responses: Dialect = {
 
 /** Codex reads `response.error` of this event and ignores a bare `error` event. The official SDK raises an error only for
  *  a top-level `error`. So the event has both. */
-function formFailed(error: WireError, requestId: string, at: Break): unknown {
+function formFailed(error: WireError, requestId: string, at: StreamBreak): unknown {
   return {
     type: "response.failed",
     sequence_number: at.sequence ?? 0,

@@ -5,12 +5,12 @@ import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from "n
 import { BodyTooLarge } from "./http1/types.ts";
 
 /** The gateway does not support this content coding, so it cannot read the model from the body. */
-export class EncodingUnsupported extends Error {
+export class UnsupportedEncoding extends Error {
   override readonly name = "EncodingUnsupported";
 }
 
 /** The body is not encoded as its content-encoding says. */
-export class EncodingBroken extends Error {
+export class InvalidEncoding extends Error {
   override readonly name = "EncodingBroken";
 }
 
@@ -29,7 +29,7 @@ const DECOMPRESSORS: ReadonlyMap<string, Decompress> = new Map<string, Decompres
 ]);
 
 /** No client uses more codings than this on one body, but attackers do. */
-export const MOST_CODINGS = 3;
+export const MAX_CODINGS = 3;
 
 /** Returns the decoded body, or the same bytes if it has no coding. Rejects with BodyTooLarge beyond `limit`. */
 export async function decodeBody(
@@ -38,12 +38,12 @@ export async function decodeBody(
   limit: number,
 ): Promise<Uint8Array> {
   const codings = readCodings(contentEncoding);
-  if (codings.length > MOST_CODINGS)
-    throw new EncodingUnsupported(`more than ${MOST_CODINGS} content codings at once`);
+  if (codings.length > MAX_CODINGS)
+    throw new UnsupportedEncoding(`more than ${MAX_CODINGS} content codings at once`);
   let plain = bytes;
   for (const coding of codings.toReversed()) {
     const undo = DECOMPRESSORS.get(coding);
-    if (undo === undefined) throw new EncodingUnsupported(`content-encoding "${coding.slice(0, 40)}"`);
+    if (undo === undefined) throw new UnsupportedEncoding(`content-encoding "${coding.slice(0, 40)}"`);
     plain = await removeCoding(undo, plain, limit);
   }
   return plain;
@@ -68,7 +68,7 @@ function removeCoding(undo: Decompress, bytes: Uint8Array, limit: number): Promi
       if (error === null) resolve(plain);
       else if ("code" in error && error.code === "ERR_BUFFER_TOO_LARGE") {
         reject(new BodyTooLarge(`the body is more than ${limit} bytes when decompressed`));
-      } else reject(new EncodingBroken(error.message, { cause: error }));
+      } else reject(new InvalidEncoding(error.message, { cause: error }));
     });
   });
 }

@@ -72,6 +72,6 @@ export class GatewayError extends Error {
 }
 
 /** The code that the system or a library gave an error, such as "ENOENT". Empty if it has none. */
-export function codeOf(error: unknown): string {
+export function getErrorCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }

@@ -141,7 +141,7 @@ async function hand(
   see: (chunk: Uint8Array) => void,
   charge: () => Priced | null,
 ): Promise<Priced | null> {
-  const whole = inbound.length === null ? null : inbound.takeRest();
+  const whole = inbound.length === null ? null : inbound.takeBuffered();
   if (whole !== null) {
     see(whole);
     const charged = charge();

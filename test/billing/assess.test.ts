@@ -1,7 +1,7 @@
 // What an answer is billed for, by how it ended and what was read of it.
 
 import { describe, expect, test } from "bun:test";
-import { assess, type Assessment, type Ended } from "../../src/billing/assess.ts";
+import { assess, type Assessment, type EndedResponse } from "../../src/billing/assess.ts";
 import type { Reading, Usage } from "../../src/billing/usage.ts";
 
 const OPEN: Reading = {
@@ -18,7 +18,7 @@ const readingOf = (usage: Usage | null, more: Partial<Reading> = {}): Reading =>
   parts: usage === null ? [] : [{ model: null, pass: "message", usage }],
   ...more,
 });
-const judge = (reading: Reading, more: Partial<Ended> = {}) => {
+const judge = (reading: Reading, more: Partial<EndedResponse> = {}) => {
   const ended = { outcome: "upstream_cut", status: 200, streamed: true, estimatedInput: 70 } as const;
   const { basis, parts, estimated, suspect } = assess({ ...ended, reading, ...more });
   return { basis, usage: parts.map((part) => part.usage), estimated, suspect: suspect !== null };
@@ -207,7 +207,7 @@ describe("an answer that says it failed", () => {
 describe("a count that cannot be trusted", () => {
   const unreadable = { basis: "unknown", text: "the upstream's input_tokens cannot be read" } as const;
   const doubtful = { basis: "suspect", text: "the upstream's cached_tokens cannot be read" } as const;
-  const assessWith = (reading: Reading, more: Partial<Ended> = {}) =>
+  const assessWith = (reading: Reading, more: Partial<EndedResponse> = {}) =>
     assess({ outcome: "complete", status: 200, streamed: true, estimatedInput: 70, reading, ...more });
 
   test("makes a whole answer unknown if the amount depends on it", () => {

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { applyEdits, type Edit } from "../../src/config/edit.ts";
 import { parseYaml, readTree } from "../../src/config/source.ts";
-import { fieldOf, listOf } from "../../src/lib/json/json.ts";
+import { getField, getList } from "../../src/lib/json/json.ts";
 
 // Files in the many styles that people write, each comment and each line of it unique, so that one that is lost or
 // moved shows.
@@ -67,7 +67,7 @@ function writeFile({
 }
 
 const names = (text: string) =>
-  listOf(fieldOf(readTree(parseYaml(text)), "keys")).map((key) => fieldOf(key, "name"));
+  getList(getField(readTree(parseYaml(text)), "keys")).map((key) => getField(key, "name"));
 
 test("a key is added to a file of any style as lines of its own", () => {
   fc.assert(

@@ -200,5 +200,5 @@ test("a channel's credential is in the header that its platform expects", () => 
   expect(content.sign("c")).toEqual(["x-goog-api-key", "c"]);
   expect(relay.sign("c")).toEqual(["authorization", "Bearer c"]);
   // Without its version the messages platform refuses even a list.
-  expect(messages.askFields).toEqual([["anthropic-version", "2023-06-01"]]);
+  expect(messages.ownRequestFields).toEqual([["anthropic-version", "2023-06-01"]]);
 });

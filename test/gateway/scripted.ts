@@ -64,7 +64,7 @@ export class ScriptedResponse implements UpstreamResponse {
     return next === undefined ? null : Buffer.from(next);
   }
 
-  takeRest(): Uint8Array | null {
+  takeBuffered(): Uint8Array | null {
     return null;
   }
 

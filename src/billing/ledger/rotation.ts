@@ -5,7 +5,7 @@
 import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 
-import { fieldOf, isObject, parseJson } from "../../lib/json/json.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Bytes } from "./scan/bytes.ts";
 import { GENESIS, hashLine } from "./line.ts";
 import { readFile, readLineBefore, readLines, type Source } from "./reader.ts";
@@ -76,7 +76,7 @@ function openIfThere(path: string): number | null {
   try {
     return openSync(path, "r");
   } catch (error) {
-    if (fieldOf(error, "code") === "ENOENT") return null;
+    if (getField(error, "code") === "ENOENT") return null;
     throw error;
   }
 }

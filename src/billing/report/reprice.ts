@@ -2,7 +2,7 @@
 // prices: those without a price, and those whose price was wrong. The caller
 // writes the corrections.
 
-import { fieldOf } from "../../lib/json/json.ts";
+import { getField } from "../../lib/json/json.ts";
 import { UNBILLED_REFUSAL } from "../assess.ts";
 import { computeCharge } from "../charge.ts";
 import { holdLedgerFiles, readLinesFrom } from "../ledger/rotation.ts";
@@ -63,7 +63,7 @@ function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): Repricin
   const seller = query.sellerOf(line.channel);
   const parts = readParts(line);
   if (parts === null) return null;
-  const requested = fieldOf(line, "requested_model");
+  const requested = getField(line, "requested_model");
   const charge = computeCharge({
     parts,
     tariff: readTariff(line, seller),
@@ -123,19 +123,19 @@ function readUsage(usage: Readonly<Record<string, number>>): Usage | null {
 
 /** How the response was served: from the line, its factors, or the upstream's own usage. */
 function readTariff(line: Line, seller: Seller | undefined): Tariff {
-  const recorded = fieldOf(line, "tariff");
+  const recorded = getField(line, "tariff");
   const factors = Object.keys(line.prices ?? {}).filter((name) => name.startsWith(FACTOR));
   const served = new Map(factors.map((name) => splitFactor(name.slice(FACTOR.length))));
   const tariff: Record<string, string> = {};
   for (const [name, camel] of TARIFF_FIELDS) {
     const value =
-      fieldOf(recorded, name) ??
+      getField(recorded, name) ??
       served.get(name) ??
-      fieldOf(line.raw_usage, name) ??
-      fieldOf(line.raw_usage, camel);
+      getField(line.raw_usage, name) ??
+      getField(line.raw_usage, camel);
     if (typeof value === "string") tariff[name] = value;
   }
-  const region = fieldOf(recorded, "region") ?? served.get("region") ?? seller?.region;
+  const region = getField(recorded, "region") ?? served.get("region") ?? seller?.region;
   return typeof region === "string" ? { ...tariff, region } : tariff;
 }
 

@@ -14,10 +14,10 @@ import {
   type ServedModel,
 } from "../../gateway/channels/model-list.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
-import { explainNoGroups, listSelectable, requireSelectable } from "../keys/group-choice.ts";
+import { explainNoGroups, listSelectableGroups, requireSelectable } from "../keys/group-choice.ts";
 import { type ConfigFlags, describe, findKey } from "../config-access.ts";
 import { printTable } from "../table.ts";
-import { fail, printJson, refuseUsage, tell } from "../terminal.ts";
+import { fail, printJson, refuseUsage, printNote } from "../terminal.ts";
 
 export interface ModelsFlags extends ConfigFlags {
   readonly group?: string;
@@ -35,13 +35,13 @@ export async function showModels(flags: ModelsFlags): Promise<void> {
   const { catalog, path } = loadConfig(findConfig(flags.config, process.env), process.env);
   const book = loadPriceBook(path);
   const groups = chooseGroups(flags, catalog);
-  if (groups.length === 0) tell(explainNoGroups(catalog));
+  if (groups.length === 0) printNote(explainNoGroups(catalog));
   const client = createClient();
   const lists = askEachChannelOnce(createModelLists(client));
   const listed: PricedModel[] = [];
   for (const group of groups) listed.push(...(await listModels(group, { catalog, book }, lists)));
   client.close();
-  for (const problem of lists.problems.values()) tell(problem);
+  for (const problem of lists.problems.values()) printNote(problem);
   if (flags.json === true) printJson(listed.map(describeForScripts));
   else if (listed.length > 0) printModels(listed);
 }
@@ -51,7 +51,7 @@ function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[
     return refuseUsage("--group and --key-name exclude each other.");
   const now = new Date();
   if (group !== undefined) return [requireSelectable(catalog, group, now)];
-  if (keyName === undefined) return listSelectable(catalog, now);
+  if (keyName === undefined) return listSelectableGroups(catalog, now);
   const { key } = findKey(catalog, keyName);
   if (key.disabled) fail(`The key "${keyName}" is disabled: \`gateway keys enable ${keyName}\`.`);
   if (key.expires !== null && key.expires <= now)
@@ -110,7 +110,7 @@ async function listModels(
   } catch (error) {
     // The error already describes the problem of each channel.
     for (const { name } of group.channels) problems.delete(name);
-    tell(describe(error));
+    printNote(describe(error));
     process.exitCode = 1;
     return [];
   }
@@ -151,5 +151,5 @@ function printModels(listed: readonly PricedModel[]): void {
       model.channels.join(", "),
     ]),
   );
-  tell("Prices are official, in USD per million tokens. A charge is the price times the multiplier.");
+  printNote("Prices are official, in USD per million tokens. A charge is the price times the multiplier.");
 }

@@ -12,7 +12,7 @@ import {
   refuseUnknown,
 } from "../config-access.ts";
 import { printTable } from "../table.ts";
-import { printJson, refuseUsage, tell } from "../terminal.ts";
+import { printJson, refuseUsage, printNote } from "../terminal.ts";
 
 export interface PlansFlags extends ConfigFlags {
   readonly json?: true;
@@ -37,7 +37,7 @@ export function listPlans(flags: PlansFlags): void {
     return;
   }
   if (plans.length === 0) {
-    tell("There are no plans yet. Add one to the `plans` section of the config file.");
+    printNote("There are no plans yet. Add one to the `plans` section of the config file.");
     return;
   }
   printTable(
@@ -64,7 +64,7 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
     if (typeof until === "string") edits.push({ kind: "set", path: ["plans", name, "until"], value: until });
     return edits;
   });
-  tell(`The plan "${name}" is active. Keys can now use ${groups.join(", ")}.`);
+  printNote(`The plan "${name}" is active. Keys can now use ${groups.join(", ")}.`);
 }
 
 export async function deactivatePlan(name: string, flags: PlansFlags): Promise<void> {
@@ -73,7 +73,7 @@ export async function deactivatePlan(name: string, flags: PlansFlags): Promise<v
     findPlan(current, name);
     return [{ kind: "set", path: ["plans", name, "active"], value: "false" }];
   });
-  tell(`The plan "${name}" is no longer active.`);
+  printNote(`The plan "${name}" is no longer active.`);
 }
 
 /** In the file's format. Null: no end. Undefined: unchanged. */

@@ -2,13 +2,13 @@
 // view.ts draws them.
 
 import type { Catalog } from "../../config/catalog.ts";
-import { type ChannelView, channelViewSchema, describeUnasked } from "../../gateway/channels/view.ts";
+import { type ChannelView, channelViewSchema, describeWithoutGateway } from "../../gateway/channels/view.ts";
 import { gatewayStateSchema } from "../../gateway/control/state.ts";
 import { createChannelTable, describeUnservedGroups } from "./view.ts";
 import { askGateway, readReply, tryGateway } from "../control.ts";
 import { openLiveScreen } from "../live/live-screen.ts";
 import { type ConfigFlags, openConfig, refuseUnknown } from "../config-access.ts";
-import { print, printJson, readRoom, refuseUsage, tell } from "../terminal.ts";
+import { print, printJson, readRoom, refuseUsage, printNote } from "../terminal.ts";
 
 export interface ChannelsFlags extends ConfigFlags {
   readonly watch?: true;
@@ -24,11 +24,11 @@ export async function showChannels(flags: ChannelsFlags): Promise<void> {
     return;
   }
   const known = await readViews(catalog);
-  const views = known ?? describeUnasked(catalog, Date.now());
+  const views = known ?? describeWithoutGateway(catalog, Date.now());
   if (flags.json === true) printJson(views);
   else for (const line of drawOnce(views)) print(line);
   for (const problem of known === null ? [NOT_RUNNING] : describeUnservedGroups(views)) {
-    tell(problem);
+    printNote(problem);
     process.exitCode = 1;
   }
 }
@@ -50,7 +50,7 @@ const REFRESH_MS = 500;
 
 async function watchChannels(catalog: Catalog): Promise<void> {
   const table = createChannelTable();
-  let seen: readonly ChannelView[] = describeUnasked(catalog, Date.now());
+  let seen: readonly ChannelView[] = describeWithoutGateway(catalog, Date.now());
   let isRunning = false;
   const draw = (): void => {
     const lines = table.draw(seen, Date.now(), screen.columns());
@@ -88,6 +88,6 @@ export async function actOnChannel(act: ChannelAction, name: string, flags: Acti
   const path = `/channels/${encodeURIComponent(name)}/${act}`;
   const view = readReply(channelViewSchema, await askGateway(catalog.ledger.path, "POST", path));
   if (flags.json === true) printJson(view);
-  else tell(`The channel "${name}" is ${view.state}${view.reason === null ? "" : ` (${view.reason})`}.`);
+  else printNote(`The channel "${name}" is ${view.state}${view.reason === null ? "" : ` (${view.reason})`}.`);
   if (act === "probe" && view.state === "unavailable") process.exitCode = 1;
 }

@@ -6,7 +6,7 @@ import type { Catalog } from "../../config/catalog.ts";
 import type { Loaded } from "../../config/file.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 import type { NameKind, Suggestion } from "./complete.ts";
-import { listSelectable } from "../keys/group-choice.ts";
+import { listSelectableGroups } from "../keys/group-choice.ts";
 import { describeGroup, openConfig } from "../config-access.ts";
 import { TOOLS } from "../tools/tools.ts";
 
@@ -28,7 +28,7 @@ function listNames(what: Exclude<NameKind, "tool">, { catalog, path }: Loaded): 
         description: `${group.name}, ${group.platform}`,
       }));
     case "group":
-      return listSelectable(catalog, new Date()).map((group) => ({
+      return listSelectableGroups(catalog, new Date()).map((group) => ({
         value: group.name,
         description: describeGroup(group),
       }));

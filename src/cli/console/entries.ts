@@ -4,9 +4,9 @@
 import type { Dimension } from "../../billing/report/report.ts";
 import { isPlanInForce, type Key, type Plan } from "../../config/catalog.ts";
 import { actOnChannel, type ChannelAction, showChannels } from "../channels/run.ts";
-import { listSelectable } from "../keys/group-choice.ts";
+import { listSelectableGroups } from "../keys/group-choice.ts";
 import { addKeys } from "../keys/add.ts";
-import { moveKey, removeKeys, rotateKey, switchKeys } from "../keys/change.ts";
+import { moveKey, removeKeys, rotateKey, setKeysDisabled } from "../keys/change.ts";
 import { showKey } from "../keys/list.ts";
 import { verify } from "../money/ledger-run.ts";
 import { chooseEntry, type Entry } from "./menu.ts";
@@ -50,7 +50,7 @@ function listChanges(key: Key, flags: ConfigFlags): Entry[] {
     { label: "Show details", run: () => showKey(name, flags) },
     {
       label: disabled ? "Enable" : "Disable",
-      run: () => switchKeys([name], !disabled, flags),
+      run: () => setKeysDisabled([name], !disabled, flags),
     },
     { label: "Create a new secret", run: () => rotate(key, flags) },
     { label: "Move to another group", run: () => moveKey(name, flags) },
@@ -121,7 +121,7 @@ function chooseName(message: string, named: ReadonlyMap<string, unknown>): Promi
 }
 
 export async function showSomeModels(flags: ConfigFlags): Promise<void> {
-  const groups = listSelectable(openConfig(flags).catalog, new Date());
+  const groups = listSelectableGroups(openConfig(flags).catalog, new Date());
   const each: Choice[] = groups.map((group) => ({
     value: group.name,
     label: `${group.name} (${describeGroup(group)})`,

@@ -1,7 +1,7 @@
 // A menu that returns after each action, and continues after an error.
 
 import { describe } from "../config-access.ts";
-import { askOne, Cancelled, tell } from "../terminal.ts";
+import { askOne, Cancelled, printNote } from "../terminal.ts";
 
 export interface Entry {
   readonly label: string;
@@ -58,7 +58,7 @@ async function runEntry({ run }: Entry): Promise<boolean> {
     await run();
     return true;
   } catch (error) {
-    if (!(error instanceof Cancelled)) tell(describe(error), "yellow");
+    if (!(error instanceof Cancelled)) printNote(describe(error), "yellow");
     else if (error.interrupted) throw error;
     return false;
   }

@@ -6,20 +6,20 @@ import { showChannels } from "../channels/run.ts";
 import { listGroups } from "../catalog/groups-list.ts";
 import { listKeys } from "../keys/list.ts";
 import { type Entry, type Menu, runMenu } from "./menu.ts";
-import { locateConfig } from "../setup/ask-init.ts";
+import { findOrCreateConfig } from "../setup/ask-init.ts";
 import { type ConfigFlags, openConfig } from "../config-access.ts";
 import { listPlans } from "../catalog/plans-run.ts";
-import { canAsk, Cancelled, refuseUsage } from "../terminal.ts";
+import { canPrompt, Cancelled, refuseUsage } from "../terminal.ts";
 import { watchTop } from "../live/top-run.ts";
 
 export async function runConsole({ config }: ConfigFlags): Promise<void> {
-  if (!canAsk() || !process.stdout.isTTY)
+  if (!canPrompt() || !process.stdout.isTTY)
     refuseUsage("The console needs a terminal. `gateway --help` lists the commands that work without one.");
   // Between two prompts, Ctrl-C arrives as a signal.
   const end = (): never => process.exit(0);
   process.on("SIGINT", end);
   try {
-    const flags = { config: await locateConfig(config) };
+    const flags = { config: await findOrCreateConfig(config) };
     openConfig(flags);
     await runMenu({ message: "What do you want to do?", entries: () => listEntries(flags), last: "Leave" });
   } catch (error) {

@@ -6,7 +6,7 @@ import { matchesGlob } from "../../lib/text/glob.ts";
 import { type Client, createClient } from "../../lib/http1/client/client.ts";
 import { type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
 import { dialectOf } from "../../dialects/index.ts";
-import { askPage, type ListAnswer } from "../../gateway/channels/model-list.ts";
+import { fetchListPage, type ListPage } from "../../gateway/channels/model-list.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "../config-access.ts";
@@ -37,7 +37,7 @@ async function checkChannel(channel: Channel, client: Client): Promise<ChannelCh
     };
   const began = Date.now();
   try {
-    const answer = await askPage(client, channel, "");
+    const answer = await fetchListPage(client, channel, "");
     const took = Date.now() - began;
     return { finding: judgeAnswer(channel, answer, took), skewMs: readSkew(answer.date, began + took / 2) };
   } catch (error) {
@@ -45,7 +45,7 @@ async function checkChannel(channel: Channel, client: Client): Promise<ChannelCh
   }
 }
 
-function judgeAnswer(channel: Channel, answer: ListAnswer, took: number): Finding {
+function judgeAnswer(channel: Channel, answer: ListPage, took: number): Finding {
   const check = `channel ${channel.name}`;
   const { host } = channel.baseUrl;
   const { status } = answer;

@@ -2,9 +2,9 @@
 
 import type { Catalog } from "../../config/catalog.ts";
 import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
-import { codeOf } from "../../lib/errors.ts";
+import { getErrorCode } from "../../lib/errors.ts";
 import { VERSION } from "../../lib/version.ts";
-import { formatBase } from "../tools/connection.ts";
+import { formatBaseUrl } from "../tools/connection.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "../config-access.ts";
 
@@ -18,7 +18,7 @@ export interface GatewayFacts {
 export async function checkPort({ listen }: Catalog, running: GatewayFacts | null): Promise<Finding> {
   const check = "port";
   if (running !== null) {
-    const what = `the gateway is running on ${formatBase(running.address)} (process ${running.pid})`;
+    const what = `the gateway is running on ${formatBaseUrl(running.address)} (process ${running.pid})`;
     return running.version === VERSION
       ? good(check, what)
       : note(check, `${what}, version ${running.version}; this is ${VERSION}`, "restart it");
@@ -42,7 +42,7 @@ function tryToListen(hostname: string, port: number): { code: string; text: stri
     Bun.listen({ hostname, port, exclusive: true, socket: { data: () => {} } }).stop(true);
     return null;
   } catch (error) {
-    return { code: codeOf(error), text: describe(error) };
+    return { code: getErrorCode(error), text: describe(error) };
   }
 }
 
@@ -52,7 +52,7 @@ async function explainTaken(host: string, port: number): Promise<Finding> {
   const fix = "gateway serve --port N, or change listen.port";
   const address = `${host}:${port}`;
   try {
-    const response = await fetch(`${formatBase({ host, port })}/api/hello`, {
+    const response = await fetch(`${formatBaseUrl({ host, port })}/api/hello`, {
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     const hello = await response.text();

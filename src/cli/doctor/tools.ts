@@ -3,7 +3,7 @@
 import type { Catalog } from "../../config/catalog.ts";
 import type { Environment } from "../../config/expand.ts";
 import { isExempt } from "../../config/proxy.ts";
-import { formatBase } from "../tools/connection.ts";
+import { formatBaseUrl } from "../tools/connection.ts";
 import type { GatewayFacts } from "./port.ts";
 import { type Finding, note } from "./finding.ts";
 import { describeMisleading } from "../tools/misleading.ts";
@@ -13,7 +13,7 @@ import { TOOLS } from "../tools/tools.ts";
 export function checkTools({ listen }: Catalog, running: GatewayFacts | null, env: Environment): Finding[] {
   const { host, port } = running?.address ?? listen;
   // Port 0 becomes a real port only when the gateway starts. NO_PROXY needs only the host.
-  const base = new URL(formatBase({ host, port: port === 0 ? 1 : port }));
+  const base = new URL(formatBaseUrl({ host, port: port === 0 ? 1 : port }));
   return [...checkProxies(base, env), ...checkVariables(env)];
 }
 

@@ -15,7 +15,7 @@ import {
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import { readNewLimits } from "./limits.ts";
 import { printSecrets } from "./print-secrets.ts";
-import { askText, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
+import { askText, canPrompt, fail, refuseUsage, printNote } from "../terminal.ts";
 
 export interface AddFlags extends ConfigFlags, GivenSecretFlags {
   readonly name?: string;
@@ -78,7 +78,7 @@ export async function addKeys(flags: AddFlags): Promise<void> {
   const [keys, secretIs] = one
     ? [`The key "${names[0]}" is`, "The secret is"]
     : [`${count} keys are`, "The secrets are"];
-  tell(`${keys} bound to ${groupName} (${describeGroup(group)}). ${secretIs} shown only this once.`);
+  printNote(`${keys} bound to ${groupName} (${describeGroup(group)}). ${secretIs} shown only this once.`);
 }
 
 function readCountFlag({ count, secret }: AddFlags): number {
@@ -92,7 +92,7 @@ function readCountFlag({ count, secret }: AddFlags): number {
 
 async function chooseName(flag: string | undefined, catalog: Catalog): Promise<string> {
   if (flag !== undefined) return flag;
-  if (!canAsk()) return refuseUsage("--name is missing.");
+  if (!canPrompt()) return refuseUsage("--name is missing.");
   return askText({ message: "Name of the key", check: (answer) => checkKeyName(answer, catalog) });
 }
 

@@ -16,7 +16,7 @@ import {
 } from "../config-access.ts";
 import { printSecrets } from "./print-secrets.ts";
 import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
-import { askYes, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
+import { askYes, canPrompt, fail, refuseUsage, printNote } from "../terminal.ts";
 
 export type ChangeFlags = ConfigFlags;
 
@@ -39,7 +39,7 @@ export async function removeKeys(names: readonly string[], flags: RemoveFlags): 
   for (const name of unique) findKey(catalog, name);
   const what = listNames(unique);
   if (flags.yes !== true) {
-    if (!canAsk()) refuseUsage(`--yes is missing: removing ${what} cannot be undone.`);
+    if (!canPrompt()) refuseUsage(`--yes is missing: removing ${what} cannot be undone.`);
     if (!(await askYes(`Remove ${what} for good?`))) fail("Nothing was removed.");
   }
   await editConfig(path, process.env, (current) => {
@@ -51,10 +51,10 @@ export async function removeKeys(names: readonly string[], flags: RemoveFlags): 
     removeToolSecrets(unique, path);
     return edits;
   });
-  tell(`Removed ${what}.`);
+  printNote(`Removed ${what}.`);
 }
 
-export async function switchKeys(
+export async function setKeysDisabled(
   names: readonly string[],
   disabled: boolean,
   flags: ChangeFlags,
@@ -68,7 +68,7 @@ export async function switchKeys(
       return [disabled ? { kind: "set", path: setting, value: "true" } : { kind: "remove", path: setting }];
     }),
   );
-  tell(`${disabled ? "Disabled" : "Enabled"} ${listNames(names)}.`);
+  printNote(`${disabled ? "Disabled" : "Enabled"} ${listNames(names)}.`);
 }
 
 export async function rotateKey(name: string, flags: RotateFlags): Promise<void> {
@@ -102,7 +102,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
     names: own === null ? [name] : [],
     done: `The key "${name}" has a new secret`,
   });
-  tell(`The key "${name}" has a new secret, shown only this once. The old one no longer works.`);
+  printNote(`The key "${name}" has a new secret, shown only this once. The old one no longer works.`);
 }
 
 export async function moveKey(name: string, flags: MoveFlags): Promise<void> {
@@ -115,7 +115,9 @@ export async function moveKey(name: string, flags: MoveFlags): Promise<void> {
     const { key, index } = findKey(current, name);
     return key.group.name === group ? [] : [{ kind: "set", path: ["keys", index, "group"], value: group }];
   });
-  tell(`The key "${name}" is bound to ${group} (${describeGroup(requireSelectable(catalog, group, now))}).`);
+  printNote(
+    `The key "${name}" is bound to ${group} (${describeGroup(requireSelectable(catalog, group, now))}).`,
+  );
 }
 
 function listNames(names: readonly string[]): string {

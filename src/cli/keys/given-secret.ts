@@ -2,7 +2,7 @@
 
 import { readSecretText } from "../../config/scalars.ts";
 import { describe } from "../config-access.ts";
-import { askSecret, canAsk, readAll, refuseUsage } from "../terminal.ts";
+import { askSecret, canPrompt, readAll, refuseUsage } from "../terminal.ts";
 
 /** Clients and leak scanners recognise keys by the prefix; shorter secrets can be guessed. */
 const ACCEPTED = /^sk-.{16,}$/;
@@ -33,7 +33,9 @@ export async function readGivenSecret({ secret, force }: GivenSecretFlags): Prom
   if (secret !== "-")
     refuseUsage("--secret accepts only `-` and reads the secret from stdin: other users can see arguments.");
   const check = (answer: string) => checkSecret(answer, force);
-  const text = canAsk() ? await askSecret({ message: "The key's secret", check }) : (await readAll()).trim();
+  const text = canPrompt()
+    ? await askSecret({ message: "The key's secret", check })
+    : (await readAll()).trim();
   const complaint = check(text);
   return complaint === undefined ? text : refuseUsage(complaint);
 }

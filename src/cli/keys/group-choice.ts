@@ -4,9 +4,9 @@ import { adviseActivation } from "../../config/advice.ts";
 import { type Catalog, type Group, isGroupOpen } from "../../config/catalog.ts";
 import { findGroup } from "../config-access.ts";
 import { formatTable } from "../table.ts";
-import { askOne, canAsk, fail, refuseUsage } from "../terminal.ts";
+import { askOne, canPrompt, fail, refuseUsage } from "../terminal.ts";
 
-export function listSelectable(catalog: Catalog, now: Date): Group[] {
+export function listSelectableGroups(catalog: Catalog, now: Date): Group[] {
   return [...catalog.groups.values()].filter((group) => isGroupOpen(group, now));
 }
 
@@ -20,11 +20,11 @@ export function explainNoGroups({ groups }: Catalog): string {
 /** From the flag, otherwise from a prompt. */
 export async function chooseGroup(flag: string | undefined, catalog: Catalog, now: Date): Promise<string> {
   if (flag !== undefined) return requireSelectable(catalog, flag, now).name;
-  const groups = listSelectable(catalog, now);
+  const groups = listSelectableGroups(catalog, now);
   if (groups.length === 0) {
     return fail(explainNoGroups(catalog));
   }
-  if (!canAsk()) {
+  if (!canPrompt()) {
     return refuseUsage(`--group is missing. Groups: ${groups.map((group) => group.name).join(", ")}.`);
   }
   const cells = groups.map((group) => [

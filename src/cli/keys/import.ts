@@ -6,7 +6,7 @@ import type { Catalog } from "../../config/catalog.ts";
 import { parseEnvFile } from "../../config/env-file.ts";
 import { editConfig } from "../../config/replace.ts";
 import { readMoment } from "../../config/scalars.ts";
-import { fieldOf, parseJson } from "../../lib/json/json.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import {
   checkKeyName,
@@ -17,7 +17,7 @@ import {
   openConfig,
 } from "../config-access.ts";
 import { checkSecret } from "./given-secret.ts";
-import { fail, readAll, refuseUsage, tell } from "../terminal.ts";
+import { fail, readAll, refuseUsage, printNote } from "../terminal.ts";
 import { formatCount } from "../text.ts";
 
 export interface ImportFlags extends ConfigFlags {
@@ -43,7 +43,7 @@ export async function importKeys(file: string, flags: ImportFlags): Promise<void
     entries.forEach((entry, index) => checkImportedKey(entry, entries.slice(0, index), current));
     return [{ kind: "append", path: ["keys"], values: entries }];
   });
-  tell(`Imported ${formatCount(entries.length, "key")}.`);
+  printNote(`Imported ${formatCount(entries.length, "key")}.`);
 }
 
 function readFile(file: string): string {
@@ -74,7 +74,7 @@ function parseRecords(text: string): unknown[] {
 
 function readRecord(record: unknown, label: string, force: true | undefined): ImportedKey {
   const read = (field: string) => {
-    const value = fieldOf(record, field);
+    const value = getField(record, field);
     return typeof value === "string" && value !== "" ? value : undefined;
   };
   const need = (field: string) => read(field) ?? refuseUsage(`${label} has no \`${field}\`.`);
@@ -89,7 +89,7 @@ function readRecord(record: unknown, label: string, force: true | undefined): Im
     group: need("group"),
     secret_sha256: readSecret(label, read("secret"), force) ?? readDigest(label, read("secret_sha256")),
     ...Object.fromEntries(moments),
-    ...(fieldOf(record, "disabled") === true && { disabled: "true" }),
+    ...(getField(record, "disabled") === true && { disabled: "true" }),
   };
 }
 

@@ -111,7 +111,7 @@ function switchCommand(name: string, description: string, disabled: boolean): Co
     .argument("<names...>", "the keys' names")
     .option(...CONFIG)
     .action(async (names: string[], flags: ChangeFlags) => {
-      const { switchKeys } = await import("./change.ts");
+      const { setKeysDisabled: switchKeys } = await import("./change.ts");
       await switchKeys(names, disabled, flags);
     });
   return addExamples(command, [

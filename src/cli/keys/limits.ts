@@ -5,7 +5,7 @@ import type { Edit } from "../../config/edit.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { editConfig } from "../../config/replace.ts";
 import { type ConfigFlags, findGroup, findKey, listLimits, openConfig } from "../config-access.ts";
-import { refuseUsage, tell } from "../terminal.ts";
+import { refuseUsage, printNote } from "../terminal.ts";
 
 const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total"] as const;
 const COUNT_LIMITS = ["requests_per_minute", "concurrent_requests"] as const;
@@ -74,7 +74,7 @@ async function changeLimits(
   await editConfig(path, process.env, (current) => planEdits(find(current), changes));
   const left = Object.entries(find(openConfig(flags).catalog).limits);
   const now = left.map(([name, value]) => `${name} ${value}`).join(", ");
-  tell(`${subject} ${now === "" ? "has no limits" : `is limited to ${now}`}.`);
+  printNote(`${subject} ${now === "" ? "has no limits" : `is limited to ${now}`}.`);
 }
 
 /** The whole section at once where it begins or ends, so that no empty `limits` stays behind. */

@@ -11,7 +11,7 @@ import {
   openConfig,
 } from "../config-access.ts";
 import { type Column, printTable } from "../table.ts";
-import { paint, print, printJson, tell } from "../terminal.ts";
+import { paint, print, printJson, printNote } from "../terminal.ts";
 
 export interface ListFlags extends ConfigFlags {
   readonly json?: true;
@@ -40,7 +40,7 @@ export async function listKeys(flags: ListFlags): Promise<void> {
     return;
   }
   if (keys.length === 0) {
-    tell("There are no keys yet. `gateway keys add` creates one.");
+    printNote("There are no keys yet. `gateway keys add` creates one.");
     return;
   }
   const now = new Date();

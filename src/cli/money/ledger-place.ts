@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
 import { followLinks } from "../../lib/files/links.ts";
 import { type ConfigFlags, openConfig } from "../config-access.ts";
-import { fail, tell } from "../terminal.ts";
+import { fail, printNote } from "../terminal.ts";
 
 export interface LedgerFlags extends ConfigFlags {
   readonly ledger?: string;
@@ -29,7 +29,7 @@ export function findLedger(flags: LedgerFlags): string {
 export function findLedgerOrEmpty(flags: LedgerFlags): string {
   if (flags.ledger !== undefined) return findLedger(flags);
   const path = locateLedger(flags);
-  if (!hasFiles(path)) tell(describeMissing(path, flags));
+  if (!hasFiles(path)) printNote(describeMissing(path, flags));
   return path;
 }
 

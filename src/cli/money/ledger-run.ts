@@ -7,10 +7,10 @@ import { findLastRequestId, listRequestIds } from "../../billing/report/find.ts"
 import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billing/verify/anchor.ts";
 import type { Finding } from "../../billing/verify/finding.ts";
 import { verifyLedger } from "../../billing/verify/verify.ts";
-import { fieldOf, parseJson } from "../../lib/json/json.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
-import { fail, paint, print, printJson, refuseUsage, tell } from "../terminal.ts";
+import { fail, paint, print, printJson, refuseUsage, printNote } from "../terminal.ts";
 import { formatCount } from "../text.ts";
 
 interface JsonFlags extends LedgerFlags {
@@ -55,8 +55,8 @@ export function verify(flags: VerifyFlags): void {
     const corrected = corrections === 0 ? "no corrections" : formatCount(corrections, "correction");
     const summary = `${formatCount(lines, "line")} verified in ${formatCount(files, "file")}, ${corrected}, ${seconds} s`;
     if (verdict.findings === 0) print(`${paint("green", "OK")}: ${summary}`);
-    else tell(summary);
-    for (const advice of new Set(findings.map((finding) => finding.advice))) tell(advice);
+    else printNote(summary);
+    for (const advice of new Set(findings.map((finding) => finding.advice))) printNote(advice);
   }
   if (verdict.findings > 0) fail(`The ledger ${path} has ${formatCount(verdict.findings, "problem")}.`);
 }
@@ -126,7 +126,7 @@ function formatLine(text: string): string {
   const line = parseJson(text);
   if (line === undefined) return "(not a line of a ledger)";
   const textOf = (name: string): string => {
-    const value = fieldOf(line, name);
+    const value = getField(line, name);
     return typeof value === "string" || typeof value === "number" ? String(value) : "";
   };
   const charge = textOf("charge_usd");
@@ -139,7 +139,7 @@ function formatLine(text: string): string {
     textOf("model"),
     textOf("channel"),
     what.trim(),
-    formatCounts(fieldOf(line, "usage")),
+    formatCounts(getField(line, "usage")),
     charge === "" ? textOf("basis") : `$${charge}`,
   ]
     .filter((column) => column !== "")

@@ -9,7 +9,7 @@ import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
 import { readPeriod } from "./period.ts";
 import { printTable } from "../table.ts";
-import { fail, printJson, tell } from "../terminal.ts";
+import { fail, printJson, printNote } from "../terminal.ts";
 
 export interface RepriceFlags extends LedgerFlags {
   readonly since: string;
@@ -64,7 +64,7 @@ export async function repriceLedger(flags: RepriceFlags): Promise<void> {
 /** Without rotation, because files must keep their names while they are read. */
 function openForCorrections(path: string): Ledger {
   try {
-    return openLedger({ path, sync: "batch", rotate: { bytes: null, monthly: false }, report: tell });
+    return openLedger({ path, sync: "batch", rotate: { bytes: null, monthly: false }, report: printNote });
   } catch (error) {
     return fail(
       `Corrections cannot be written: ${describe(error)}. Stop the gateway first, or use --dry-run.`,
@@ -98,7 +98,7 @@ function printChanges(changes: ReadonlyMap<string, ModelChange>, { dryRun, json 
     return;
   }
   if (rows.length === 0) {
-    tell("Nothing to do: all amounts match current prices.");
+    printNote("Nothing to do: all amounts match current prices.");
     return;
   }
   printTable(
@@ -111,7 +111,7 @@ function printChanges(changes: ReadonlyMap<string, ModelChange>, { dryRun, json 
     ],
     rows.map((row) => [row.model, String(row.requests), String(row.unpriced), row.was_usd, row.now_usd]),
   );
-  tell(
+  printNote(
     dryRun === true
       ? "Dry run: nothing was written."
       : "A correction was appended for each of these requests.",

@@ -33,7 +33,7 @@ import { appendBars } from "./bars.ts";
 import { findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
 import { type Clock, type Period, type PeriodFlags, readPeriod, readPeriodWord } from "./period.ts";
 import { type Column, formatTable } from "../table.ts";
-import { print, printJson, readRoom, refuseUsage, tell } from "../terminal.ts";
+import { print, printJson, readRoom, refuseUsage, printNote } from "../terminal.ts";
 import { formatAmount, formatCount } from "../text.ts";
 
 export interface UsageFlags extends LedgerFlags, PeriodFlags {
@@ -58,10 +58,12 @@ export function showUsage(flags: UsageFlags): void {
   const report = { ...summed, rows: addEmptySpans(summed.rows, by, { period, clock }) };
   if (flags.json === true) printReportJson(report, { by, period, only, zone: clock.zone });
   else if (flags.csv === true) printCsv(by, report);
-  else if (summed.rows.length === 0) tell("No requests in this period.");
+  else if (summed.rows.length === 0) printNote("No requests in this period.");
   else printUsage(by, report);
   if (report.unreadable > 0 && flags.json !== true)
-    tell(`${formatCount(report.unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`);
+    printNote(
+      `${formatCount(report.unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`,
+    );
 }
 
 function readDimensions(text: string): Dimension[] {
@@ -247,11 +249,12 @@ function countOf(totals: Totals, kinds: readonly string[]): number {
 /** Reports requests that the amounts do not include. */
 function reportGaps({ unpriced, unknown, partial }: Gaps): void {
   if (unpriced > 0)
-    tell(
+    printNote(
       `${formatCount(unpriced, "request")} ${unpriced === 1 ? "has" : "have"} no price and ${unpriced === 1 ? "is" : "are"} not in the amounts. ` +
         "Add the price to the config's `prices`, then run `gateway ledger reprice --since DAY`.",
     );
   if (unknown > 0)
-    tell(`The usage of ${formatCount(unknown, "request")} is not known and not in the amounts.`);
-  if (partial > 0) tell(`${formatCount(partial, "request")} ended early. Part of the usage is estimated.`);
+    printNote(`The usage of ${formatCount(unknown, "request")} is not known and not in the amounts.`);
+  if (partial > 0)
+    printNote(`${formatCount(partial, "request")} ended early. Part of the usage is estimated.`);
 }

@@ -17,10 +17,10 @@ import { type Demo, introduceDemo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { nameOwnCommand } from "../own-command.ts";
-import { locateConfig } from "../setup/ask-init.ts";
+import { findOrCreateConfig } from "../setup/ask-init.ts";
 import { describe } from "../config-access.ts";
 import { openServeScreen, type ServeScreen } from "./screen.ts";
-import { tell } from "../terminal.ts";
+import { printNote } from "../terminal.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
@@ -64,7 +64,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     screen.close();
     const ledgerPath = source.kind === "demo" ? source.demo.stop() : null;
     if (ledgerPath !== null)
-      tell(`show the charges: ${nameOwnCommand()} usage --ledger ${quoteWord(ledgerPath)}`);
+      printNote(`show the charges: ${nameOwnCommand()} usage --ledger ${quoteWord(ledgerPath)}`);
   }
 }
 
@@ -73,8 +73,8 @@ async function readSource(flags: ServeFlags): Promise<Source> {
     const demo = startDemo();
     return { kind: "demo", demo, catalog: demo.catalog };
   }
-  const loaded = loadConfig(await locateConfig(flags.config), process.env);
-  for (const text of loaded.warnings) tell(`warning: ${text}`);
+  const loaded = loadConfig(await findOrCreateConfig(flags.config), process.env);
+  for (const text of loaded.warnings) printNote(`warning: ${text}`);
   return { kind: "file", loaded, catalog: loaded.catalog };
 }
 

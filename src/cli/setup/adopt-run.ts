@@ -16,7 +16,7 @@ import { refuseOverwrite, writeNew } from "./init-run.ts";
 import type { ConfigFlags } from "../config-access.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { formatTable } from "../table.ts";
-import { askYes, canAsk, fail, printJson, refuseUsage, tell } from "../terminal.ts";
+import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../terminal.ts";
 import { formatCount } from "../text.ts";
 
 export interface AdoptFlags extends ConfigFlags {
@@ -35,7 +35,7 @@ export async function adopt(flags: AdoptFlags): Promise<void> {
   const { tree } = parseSource(text);
   const { catalog } = checkConfigText(text, from, process.env, { missing: "keep" });
   const reach = listDestinations(tree);
-  for (const line of describeDestinations(from, reach, catalog)) tell(line);
+  for (const line of describeDestinations(from, reach, catalog)) printNote(line);
   await confirm(flags);
   // Adopt only what the user has seen.
   if (readConfigText(from) !== text) fail(`${from} has just changed. Try again.`);
@@ -46,7 +46,7 @@ export async function adopt(flags: AdoptFlags): Promise<void> {
     throw new Error(`The ledger of ${to} would be ${ledger}, not ${catalog.ledger.path}.`);
   writeNew(to, adopted);
   if (flags.json === true) printJson({ config: to, adopted: from, ledger, channels: reach });
-  for (const line of describeDone(from, to, ledger)) tell(line);
+  for (const line of describeDone(from, to, ledger)) printNote(line);
 }
 
 /** Where a channel sends what, in the file's own words: references are not expanded, so that no secret is shown. */
@@ -96,7 +96,7 @@ function describeDestinations(
 
 async function confirm({ yes }: AdoptFlags): Promise<void> {
   if (yes === true) return;
-  if (!canAsk())
+  if (!canPrompt())
     refuseUsage("--yes is missing: check where the file sends credentials, then repeat with --yes.");
   if (!(await askYes("Make this file your config?"))) fail("Nothing was changed.");
 }

@@ -8,7 +8,7 @@ import { suggestNearest } from "../../config/nearest.ts";
 import { readBaseUrl, readName, readSecretText } from "../../config/scalars.ts";
 import type { Platform } from "../../config/schema.ts";
 import { type ConfigFlags, describe, findGroup, openConfig } from "../config-access.ts";
-import { askOne, canAsk, fail, printJson, readAll, refuseUsage, tell } from "../terminal.ts";
+import { askOne, canPrompt, fail, printJson, readAll, refuseUsage, printNote } from "../terminal.ts";
 import { describeCheck } from "./credential-check.ts";
 import { addVariables } from "./env-file.ts";
 import { askProvider, checkProvider, type Provider, referTo } from "./init-run.ts";
@@ -39,8 +39,8 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   const { channel, platform, baseUrl } = preset;
   const group = flags.group ?? preset.group;
   if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups: [group] });
-  tell(`Added the channel "${channel}" to the group "${group}".`);
-  if (flags.group === undefined) tell(`Use it: gateway run --group ${group} ${preset.tool}`);
+  printNote(`Added the channel "${channel}" to the group "${group}".`);
+  if (flags.group === undefined) printNote(`Use it: gateway run --group ${group} ${preset.tool}`);
 }
 
 async function describeTarget(what: string, flags: AddChannelFlags): Promise<Preset> {
@@ -86,7 +86,7 @@ function readUrl(text: string): URL {
 }
 
 async function askPlatform(): Promise<Platform> {
-  if (!canAsk()) return refuseUsage("--platform is missing: messages, responses, content or relay.");
+  if (!canPrompt()) return refuseUsage("--platform is missing: messages, responses, content or relay.");
   const choices: ReadonlyArray<{ value: Platform; label: string }> = [
     { value: "messages", label: "messages: like Anthropic, POST /v1/messages" },
     { value: "responses", label: "responses: like OpenAI, POST /v1/responses" },
@@ -112,14 +112,14 @@ function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Ca
 }
 
 async function chooseCredential(preset: Preset, path: string, flags: AddChannelFlags): Promise<Provider> {
-  if (flags.credential === undefined && !isGiven(preset) && canAsk())
+  if (flags.credential === undefined && !isGiven(preset) && canPrompt())
     return (await askProvider(preset, path)) ?? fail("Nothing was added.");
   const provider = await readCredential(preset, flags);
   if (!flags.check) return provider;
   const result = await checkProvider(provider, path);
   if (result.kind === "refused")
     fail(`${preset.title} ${describeCheck(result)}. Nothing was added; --no-check adds it anyway.`);
-  tell(`${preset.title} ${describeCheck(result)}`);
+  printNote(`${preset.title} ${describeCheck(result)}`);
   return provider;
 }
 

@@ -4,7 +4,7 @@
 import type { Channel } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
-import { askPage } from "../../gateway/channels/model-list.ts";
+import { fetchListPage } from "../../gateway/channels/model-list.ts";
 import { overrideFields } from "../../gateway/upstream/headers.ts";
 import { addressOf } from "../../gateway/upstream/origin.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
@@ -20,7 +20,7 @@ export type CheckResult =
 export async function checkCredential(channel: Channel): Promise<CheckResult> {
   const client = createClient();
   try {
-    const { status, body } = await askPage(client, channel, "");
+    const { status, body } = await fetchListPage(client, channel, "");
     if (status === 200) return judgeList(channel, body);
     if (status === 404 || status === 405) return judgeStatus(await sendEmpty(client, channel), "");
     return judgeStatus(status, body);
@@ -58,7 +58,7 @@ async function sendEmpty(client: Client, channel: Channel): Promise<number> {
   const fields = [
     ["content-type", "application/json"],
     ["accept-encoding", "identity"],
-    ...dialect.askFields,
+    ...dialect.ownRequestFields,
     dialect.sign(channel.credential),
   ] as const;
   const response = await client.send({

@@ -6,14 +6,14 @@ import { dirname } from "node:path";
 import { checkConfigText } from "../../config/file.ts";
 import { hasLocalConfig, placeConfig } from "../../config/find.ts";
 import { readBaseUrl, readSecretText } from "../../config/scalars.ts";
-import { codeOf } from "../../lib/errors.ts";
+import { getErrorCode } from "../../lib/errors.ts";
 import { createFile } from "../../lib/files/own-file.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type ConfigFlags, describe, formatMoment } from "../config-access.ts";
 import { printSecrets } from "../keys/print-secrets.ts";
 import { storeToolSecret } from "../keys/tool-secrets.ts";
-import { askOne, askSecret, askSome, askText, canAsk, fail, tell } from "../terminal.ts";
+import { askOne, askSecret, askSome, askText, canPrompt, fail, printNote } from "../terminal.ts";
 import { checkCredential, type CheckResult, describeCheck } from "./credential-check.ts";
 import { addVariables } from "./env-file.ts";
 import { type Start, writeConfig } from "./init-text.ts";
@@ -40,7 +40,7 @@ export async function init(flags: InitFlags): Promise<void> {
   if (existsSync(path)) refuseOverwrite(path);
   const local = await findLocalServers();
   const providers =
-    flags.yes !== true && canAsk() ? await askProviders(path, local) : await findProviders(path, local);
+    flags.yes !== true && canPrompt() ? await askProviders(path, local) : await findProviders(path, local);
   if (providers.length === 0) refuseEmpty();
   const created = formatMoment(new Date());
   const keys = providers.map(({ preset }) => ({ preset, secret: newSecret() }));
@@ -65,7 +65,7 @@ export async function init(flags: InitFlags): Promise<void> {
     names,
     done: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
   });
-  for (const line of describeNext(path, providers)) tell(line);
+  for (const line of describeNext(path, providers)) printNote(line);
 }
 
 interface NewKey {
@@ -96,7 +96,7 @@ async function findProviders(path: string, local: readonly Preset[]): Promise<Pr
   for (const preset of found) {
     const provider = referTo(preset);
     const result = await checkProvider(provider, path);
-    tell(`${preset.title}: ${describeCheck(result)}`);
+    printNote(`${preset.title}: ${describeCheck(result)}`);
     if (result.kind !== "refused") providers.push(provider);
   }
   return providers;
@@ -142,7 +142,7 @@ export async function askProvider(preset: Preset, path: string): Promise<Provide
     const provider = { ...(await askCredential(preset)), baseUrl };
     if (provider.credential.startsWith("${") && !isKnown(provider)) return provider;
     const result = await checkProvider(provider, path);
-    tell(`${preset.title}: ${describeCheck(result)}`);
+    printNote(`${preset.title}: ${describeCheck(result)}`);
     // Offline, the credential may be right: `gateway doctor` checks it later.
     if (result.kind !== "refused") return provider;
     const next = await askOne(`${preset.title} ${describeCheck(result)}. What next?`, [
@@ -221,7 +221,7 @@ export function writeNew(path: string, text: string): void {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     createFile(path, text);
   } catch (error) {
-    if (codeOf(error) === "EEXIST") refuseOverwrite(path);
+    if (getErrorCode(error) === "EEXIST") refuseOverwrite(path);
     fail(`${path} cannot be written: ${describe(error)}.`);
   }
 }

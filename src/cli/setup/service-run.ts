@@ -11,7 +11,7 @@ import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type ConfigFlags, describe, openConfig } from "../config-access.ts";
 import { findOwnCommand } from "../tools/background.ts";
 import { LABEL, MARK, UNIT_NAME, type ServiceSpec, writeAgent, writeUnit } from "./service-unit.ts";
-import { fail, print, printJson, tell } from "../terminal.ts";
+import { fail, print, printJson, printNote } from "../terminal.ts";
 
 export interface InstallFlags extends ConfigFlags {
   readonly enable?: true;
@@ -99,14 +99,14 @@ export function installUnit(flags: InstallFlags): void {
   warnOfMissingVariables(spec);
   const commands = [...system.reload, ...system.enable];
   if (flags.enable !== true) {
-    tell(
+    printNote(
       `The service is off. To start it now and at every login: ${commands.map((words) => words.map(quoteWord).join(" ")).join(" && ")}`,
     );
     return;
   }
   commands.forEach(runOrFail);
-  tell(`The service runs now and at every login. Its log: ${system.logs}`);
-  if (process.platform === "linux") tell("To run it without a login as well: loginctl enable-linger");
+  printNote(`The service runs now and at every login. Its log: ${system.logs}`);
+  if (process.platform === "linux") printNote("To run it without a login as well: loginctl enable-linger");
 }
 
 /** Fails when something else than a file of this user is in its place. */
@@ -124,7 +124,7 @@ function warnOfMissingVariables({ configPath, envPath }: ServiceSpec): void {
     (name) => !new RegExp(`^\\s*(export )?${name}=`, "m").test(there),
   );
   if (missing.length === 0) return;
-  tell(
+  printNote(
     `The service does not see your shell's variables. Put ${missing.join(", ")} into ${envPath} ` +
       "as NAME=value lines (chmod 600).",
   );
@@ -140,7 +140,7 @@ export function uninstallUnit(): void {
   for (const words of system.disable) run(words);
   rmSync(system.path);
   for (const words of system.reload) run(words);
-  tell(`Removed ${system.path}. Config and ledger stay.`);
+  printNote(`Removed ${system.path}. Config and ledger stay.`);
 }
 
 export function showStatus(flags: StatusFlags): void {
@@ -157,7 +157,7 @@ export function showStatus(flags: StatusFlags): void {
   if (!installed) print("not installed");
   else
     print(`${running ? "running" : "not running"}, ${enabled ? "starts at login" : "off"}: ${system.path}`);
-  tell(installed ? `Its log: ${system.logs}` : "`gateway service install` installs it.");
+  printNote(installed ? `Its log: ${system.logs}` : "`gateway service install` installs it.");
 }
 
 interface Outcome {

@@ -5,8 +5,8 @@ import { closeSync, constants, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Loaded } from "../../config/file.ts";
 import { openOwn } from "../../lib/files/own-file.ts";
-import { askYes, canAsk, fail, tell } from "../terminal.ts";
-import { type Address, findRunningAddress, formatBase } from "./connection.ts";
+import { askYes, canPrompt, fail, printNote } from "../terminal.ts";
+import { type Address, findRunningAddress, formatBaseUrl } from "./connection.ts";
 import { stateFolder } from "./state-folder.ts";
 
 /** The executable; when running from source, the runtime and the source file. */
@@ -19,7 +19,7 @@ export function findOwnCommand(): string[] {
 export async function offerStart({ path, catalog }: Loaded): Promise<Address | null> {
   if (process.platform === "win32") return null;
   const absent = `No gateway is running with ${path}.`;
-  if (!canAsk())
+  if (!canPrompt())
     return fail(
       `${absent} Start it with \`gateway serve\`, or in the background with \`gateway service install --enable\`.`,
     );
@@ -37,8 +37,8 @@ async function startInBackground({ path, catalog }: Pick<Loaded, "path" | "catal
   while (!hasEnded() && performance.now() < deadline) {
     const address = await findRunningAddress(catalog);
     if (address !== null) {
-      tell(
-        `The gateway runs on ${formatBase(address)} (process ${pid}; \`kill ${pid}\` stops it). Its log: ${log}`,
+      printNote(
+        `The gateway runs on ${formatBaseUrl(address)} (process ${pid}; \`kill ${pid}\` stops it). Its log: ${log}`,
       );
       return address;
     }

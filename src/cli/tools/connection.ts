@@ -12,7 +12,7 @@ import { tryGateway } from "../control.ts";
 import { fetchModelNames, listConfiguredModels } from "./model-names.ts";
 import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
 import { type ConfigFlags, describe, refuseUnknown } from "../config-access.ts";
-import { askSecret, canAsk, fail, readAll, refuseUsage } from "../terminal.ts";
+import { askSecret, canPrompt, fail, readAll, refuseUsage } from "../terminal.ts";
 import type { Connection, Tool } from "./tool.ts";
 import { TOOLS } from "./tools.ts";
 
@@ -62,7 +62,7 @@ export async function connect(
   const { catalog, path } = loaded;
   if (flags.url !== undefined && !isKnown(given, catalog)) return connectElsewhere(tool, given);
   const address = flags.url === undefined ? await findOrStart(loaded, onAbsent) : null;
-  const base = readUrl(flags.url) ?? formatBase(address ?? catalog.listen);
+  const base = readUrl(flags.url) ?? formatBaseUrl(address ?? catalog.listen);
   const key = await chooseKey(tool, given, { catalog, path, now: new Date(), owns });
   if (key.isNew && address !== null) await waitUntilKeyIsKnown(key.name, catalog);
   const { relayPrefix } = catalog;
@@ -119,7 +119,7 @@ function readWord(word: string | null, flags: ToolFlags, catalog: Catalog | unde
 /** `--secret -` reads stdin, because every process of the machine can see the arguments. */
 async function readSecretFromStdin(flags: ToolFlags): Promise<ToolFlags> {
   if (flags.secret !== "-") return flags;
-  const text = canAsk() ? await askSecret({ message: "The key's secret" }) : (await readAll()).trim();
+  const text = canPrompt() ? await askSecret({ message: "The key's secret" }) : (await readAll()).trim();
   return text === "" ? refuseUsage("--secret -: stdin is empty.") : { ...flags, secret: text };
 }
 
@@ -170,7 +170,7 @@ export async function findRunningAddress(catalog: Catalog): Promise<Address | nu
 }
 
 /** The base URL for a client on this machine. */
-export function formatBase({ host, port }: Address): string {
+export function formatBaseUrl({ host, port }: Address): string {
   if (port === 0) {
     return fail(
       "No gateway is running, and the config's port is 0 (any free port). Start the gateway, or give its address with --url.",

@@ -5,7 +5,7 @@ import { describeMisleading } from "./misleading.ts";
 import { prepare } from "./prepare.ts";
 import { guessShell, type Shell, writeSetting } from "./shells.ts";
 import { printSecrets } from "../keys/print-secrets.ts";
-import { tell } from "../terminal.ts";
+import { printNote } from "../terminal.ts";
 
 export interface EnvFlags extends ToolFlags {
   readonly shell?: Shell;
@@ -30,9 +30,9 @@ export async function printEnv(words: readonly string[], flags: EnvFlags): Promi
   });
   if (flags.json === true) return;
   const misleading = describeMisleading(tool.title, tool.misleading, process.env);
-  if (misleading !== null) tell(`${misleading}. The printed lines unset it.`);
+  if (misleading !== null) printNote(`${misleading}. The printed lines unset it.`);
   if (conflict !== null)
-    tell(`${tool.title} ${conflict.advice} (\`gateway run ${tool.name}\` needs no change).`);
+    printNote(`${tool.title} ${conflict.advice} (\`gateway run ${tool.name}\` needs no change).`);
 }
 
 /** The keys whose secret is shown only here. */

@@ -6,11 +6,11 @@ import { type Catalog, type Group, type Key, isGroupOpen } from "../../config/ca
 import type { Edit } from "../../config/edit.ts";
 import { editConfig } from "../../config/replace.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
-import { listSelectable, requireSelectable } from "../keys/group-choice.ts";
+import { listSelectableGroups, requireSelectable } from "../keys/group-choice.ts";
 import { readPlainSecret } from "../keys/plain-secret.ts";
 import { findStoredSecret, listToolKeys, storeToolSecret } from "../keys/tool-secrets.ts";
 import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../config-access.ts";
-import { askOne, askSecret, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
+import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal.ts";
 import type { Tool } from "./tool.ts";
 
 export interface KeyFlags {
@@ -87,7 +87,7 @@ function findOwnKey(tool: Tool, group: string | undefined, context: KeyContext):
 }
 
 async function askForKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
-  if (!canAsk()) return refuseUsage(explainMissing(tool, flags, context));
+  if (!canPrompt()) return refuseUsage(explainMissing(tool, flags, context));
   const way = await askOne(`Key for ${tool.title}`, [
     { value: "new", label: "a new key" },
     {
@@ -169,7 +169,7 @@ function suggestKeys(tool: Tool, { catalog, now }: KeyContext): string {
 }
 
 function listFittingGroups(tool: Tool, catalog: Catalog, now: Date): Group[] {
-  return listSelectable(catalog, now).filter((group) => tool.platforms.includes(group.platform));
+  return listSelectableGroups(catalog, now).filter((group) => tool.platforms.includes(group.platform));
 }
 
 async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
@@ -197,7 +197,7 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
     return [{ kind: "append", path: ["keys"], values: [value] }];
   });
   if (rival !== null) return rival;
-  tell(`Created the key "${created}" in the group ${group.name} (${describeGroup(group)}).`);
+  printNote(`Created the key "${created}" in the group ${group.name} (${describeGroup(group)}).`);
   return { name: created, group, secret, isNew: true };
 }
 
@@ -226,7 +226,7 @@ async function chooseFittingGroup(
   if (only === undefined)
     return fail(`${tool.title} needs ${listPlatforms(tool)}, and the config has no such group.`);
   if (others.length === 0) return only;
-  if (!canAsk()) return refuseUsage(`--group is missing. Groups that fit: ${names}.`);
+  if (!canPrompt()) return refuseUsage(`--group is missing. Groups that fit: ${names}.`);
   const name = await askOne(
     "Group of the key",
     groups.map((group) => ({

@@ -6,9 +6,9 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import type { Environment } from "../../config/expand.ts";
-import { fieldOf, isObject, parseJson } from "../../lib/json/json.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
-import { askYes, canAsk, fail, refuseUsage } from "../terminal.ts";
+import { askYes, canPrompt, fail, refuseUsage } from "../terminal.ts";
 import { readSettings } from "./programs/overlay.ts";
 import { stateFolder } from "./state-folder.ts";
 import type { Tool } from "./tool.ts";
@@ -18,8 +18,8 @@ type FindLogin = (env: Environment, home: string) => string | null;
 const FINDERS: Readonly<Record<string, FindLogin>> = {
   claude: (env, home) => {
     const own = env["CLAUDE_CONFIG_DIR"];
-    const account = fieldOf(readSettings(join(own || home, ".claude.json")), "oauthAccount");
-    const login = fieldOf(
+    const account = getField(readSettings(join(own || home, ".claude.json")), "oauthAccount");
+    const login = getField(
       readSettings(join(own || join(home, ".claude"), ".credentials.json")),
       "claudeAiOauth",
     );
@@ -27,7 +27,7 @@ const FINDERS: Readonly<Record<string, FindLogin>> = {
   },
   codex: (env, home) => {
     const auth = readSettings(join(env["CODEX_HOME"] || join(home, ".codex"), "auth.json"));
-    return isObject(fieldOf(auth, "tokens")) ? "ChatGPT" : null;
+    return isObject(getField(auth, "tokens")) ? "ChatGPT" : null;
   },
   gemini: (env, home) => {
     const folder = join(env["GEMINI_CLI_HOME"] || home, ".gemini");
@@ -37,7 +37,7 @@ const FINDERS: Readonly<Record<string, FindLogin>> = {
     const data = env["XDG_DATA_HOME"] || join(home, ".local/share");
     const auth = readSettings(join(data, "opencode/auth.json"));
     const logins = Object.entries(isObject(auth) ? auth : {}).filter(
-      ([, login]) => fieldOf(login, "type") === "oauth",
+      ([, login]) => getField(login, "type") === "oauth",
     );
     return logins.length === 0 ? null : logins.map(([provider]) => provider).join(" and ");
   },
@@ -59,7 +59,7 @@ export async function agreeToMeteredBilling(tool: Tool, yes: boolean, env: Envir
     `${tool.title} is signed in to ${login} with a subscription. Through the gateway it uses your API credential ` +
     "instead, and every request is billed by its tokens. The login stays as it is.";
   if (!yes) {
-    if (!canAsk()) refuseUsage(`${notice} If that is what you want, add --yes before the tool's name.`);
+    if (!canPrompt()) refuseUsage(`${notice} If that is what you want, add --yes before the tool's name.`);
     if (!(await askYes(`${notice} Go on?`))) fail("Nothing was started.");
   }
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

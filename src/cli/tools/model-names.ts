@@ -4,7 +4,7 @@
 import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import type { Group } from "../../config/catalog.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
-import { fieldOf, parseJson } from "../../lib/json/json.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
 import { joinChunks, readUpTo } from "../../gateway/upstream/answer.ts";
 import type { Connection } from "./tool.ts";
 
@@ -60,9 +60,9 @@ function placeList({ platform, relayPrefix }: Omit<Connection, "models">): strin
 
 /** `{data: [{id}]}`, or `{models: [{name: "models/…"}]}`. */
 function readNames(list: unknown): string[] {
-  const entries = fieldOf(list, "data") ?? fieldOf(list, "models");
+  const entries = getField(list, "data") ?? getField(list, "models");
   if (!Array.isArray(entries)) return [];
-  const names = entries.map((entry) => fieldOf(entry, "id") ?? fieldOf(entry, "name"));
+  const names = entries.map((entry) => getField(entry, "id") ?? getField(entry, "name"));
   return names.filter((name) => typeof name === "string").map((name) => name.replace(/^models\//, ""));
 }
 

@@ -2,7 +2,7 @@
 // that may also shrink.
 
 import type { Meter, Reading, Tariff, Usage } from "../../billing/usage.ts";
-import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
+import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
 import { openMeter, type UsageReader } from "./meter.ts";
 import { CountReader, dropZeros } from "./counts.ts";
 
@@ -43,24 +43,26 @@ class ContentReader implements UsageReader {
   readonly #queries = new Set<string>();
 
   learn(chunk: unknown): void {
-    this.#model = nameOf(fieldOf(chunk, "modelVersion")) ?? this.#model;
-    const usage = fieldOf(chunk, "usageMetadata");
+    this.#model = getName(getField(chunk, "modelVersion")) ?? this.#model;
+    const usage = getField(chunk, "usageMetadata");
     if (isObject(usage)) this.#raw = usage;
-    if (isReason(fieldOf(fieldOf(chunk, "promptFeedback"), "blockReason"))) this.#finished = true;
-    if (isObject(fieldOf(chunk, "error"))) this.#failed = true;
-    for (const candidate of listOf(fieldOf(chunk, "candidates"))) {
-      if (isReason(fieldOf(candidate, "finishReason"))) this.#finished = true;
-      this.#learnGrounding(fieldOf(candidate, "groundingMetadata"));
+    if (isReason(getField(getField(chunk, "promptFeedback"), "blockReason"))) this.#finished = true;
+    if (isObject(getField(chunk, "error"))) this.#failed = true;
+    for (const candidate of getList(getField(chunk, "candidates"))) {
+      if (isReason(getField(candidate, "finishReason"))) this.#finished = true;
+      this.#learnGrounding(getField(candidate, "groundingMetadata"));
     }
   }
 
   measureText(chunk: unknown): number {
-    const contents = listOf(fieldOf(chunk, "candidates")).map((candidate) => fieldOf(candidate, "content"));
+    const contents = getList(getField(chunk, "candidates")).map((candidate) =>
+      getField(candidate, "content"),
+    );
     let bytes = 0;
-    for (const part of contents.flatMap((content) => listOf(fieldOf(content, "parts")))) {
-      const code = fieldOf(fieldOf(part, "executableCode"), "code");
+    for (const part of contents.flatMap((content) => getList(getField(content, "parts")))) {
+      const code = getField(getField(part, "executableCode"), "code");
       const text =
-        fieldOf(part, "text") ?? code ?? JSON.stringify(fieldOf(fieldOf(part, "functionCall"), "args"));
+        getField(part, "text") ?? code ?? JSON.stringify(getField(getField(part, "functionCall"), "args"));
       if (typeof text === "string") bytes += Buffer.byteLength(text);
     }
     return bytes;
@@ -84,11 +86,11 @@ class ContentReader implements UsageReader {
 
   /** The list may hold empty queries, which are free. */
   #learnGrounding(grounding: unknown): void {
-    for (const query of listOf(fieldOf(grounding, "webSearchQueries"))) {
+    for (const query of getList(getField(grounding, "webSearchQueries"))) {
       if (typeof query !== "string" || query.trim() === "") continue;
       if (this.#queries.size < MAX_QUERIES) this.#queries.add(query);
     }
-    if (listOf(fieldOf(grounding, "groundingChunks")).some((piece) => isObject(fieldOf(piece, "maps"))))
+    if (getList(getField(grounding, "groundingChunks")).some((piece) => isObject(getField(piece, "maps"))))
       this.#mapped = true;
   }
 
@@ -104,7 +106,7 @@ class ContentReader implements UsageReader {
 /** Enums are words, or numbers if the client asks for them (`$alt=json;enum-encoding=int`). */
 function isReason(value: unknown): boolean {
   if (typeof value === "number") return value > 0;
-  return nameOf(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
+  return getName(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
 }
 
 const NUMBER_OF = { IMAGE: 2, VIDEO: 3, AUDIO: 4 } as const;
@@ -119,12 +121,12 @@ const TOTALS = ["promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"
 
 /** Null if nothing was counted. */
 function readUsage(snapshot: unknown, counts: CountReader): Usage | null {
-  if (!TOTALS.some((name) => (fieldOf(snapshot, name) ?? null) !== null)) return null;
+  if (!TOTALS.some((name) => (getField(snapshot, name) ?? null) !== null)) return null;
   // A count of zero is left out, but no prompt is of zero tokens.
   const [prompt, candidates, thoughts, tools] = TOTALS.map((name) => counts.readTotal(snapshot, name));
-  if ((fieldOf(snapshot, "promptTokenCount") ?? null) === null)
+  if ((getField(snapshot, "promptTokenCount") ?? null) === null)
     counts.note("total_missing", "promptTokenCount");
-  const produced = fieldOf(snapshot, "candidatesTokensDetails");
+  const produced = getField(snapshot, "candidatesTokensDetails");
   const outputs = {
     output_image: countModality(produced, "IMAGE", counts),
     output_audio: countModality(produced, "AUDIO", counts),
@@ -150,8 +152,8 @@ function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usa
   const cached = counts.readDetail(snapshot, "cachedContentTokenCount");
   if (cached > prompt) counts.note("detail_too_large", "cachedContentTokenCount");
   // Embeddings use the second name.
-  const details = fieldOf(snapshot, "promptTokensDetails") ?? fieldOf(snapshot, "promptTokenDetails");
-  const cacheDetails = fieldOf(snapshot, "cacheTokensDetails");
+  const details = getField(snapshot, "promptTokensDetails") ?? getField(snapshot, "promptTokenDetails");
+  const cacheDetails = getField(snapshot, "cacheTokensDetails");
   const usage: Usage = {};
   let text = prompt;
   let textCached = cached;
@@ -174,8 +176,8 @@ function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usa
 
 function countModality(details: unknown, modality: keyof typeof NUMBER_OF, counts: CountReader): number {
   let count = 0;
-  for (const detail of listOf(details)) {
-    const listed = fieldOf(detail, "modality");
+  for (const detail of getList(details)) {
+    const listed = getField(detail, "modality");
     if (listed === modality || listed === NUMBER_OF[modality])
       count += counts.readDetail(detail, "tokenCount");
   }
@@ -183,8 +185,8 @@ function countModality(details: unknown, modality: keyof typeof NUMBER_OF, count
 }
 
 function readTariff(snapshot: unknown): Tariff {
-  const service_tier = nameOf(fieldOf(snapshot, "serviceTier"));
-  const traffic_type = nameOf(fieldOf(snapshot, "trafficType"));
+  const service_tier = getName(getField(snapshot, "serviceTier"));
+  const traffic_type = getName(getField(snapshot, "trafficType"));
   return {
     ...(service_tier === undefined ? {} : { service_tier }),
     ...(traffic_type === undefined ? {} : { traffic_type }),

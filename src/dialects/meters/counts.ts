@@ -1,7 +1,7 @@
 // Reads token counts, and notes those that cannot be trusted: a count that cannot be read is never taken for zero.
 
 import type { CountFault, Usage } from "../../billing/usage.ts";
-import { countOf, fieldOf } from "../../lib/json/json.ts";
+import { getCount, getField } from "../../lib/json/json.ts";
 
 /** What is wrong with a count, and what that makes of the line. Without a total the amount is unknown. Without a detail the
  *  tokens are still counted, but perhaps at the wrong price. */
@@ -39,8 +39,8 @@ export class CountReader {
 
   /** Null means absent in every dialect. */
   #read(from: unknown, name: string, kind: "total_unreadable" | "detail_unreadable"): number | undefined {
-    const value = fieldOf(from, name) ?? undefined;
-    const count = countOf(value);
+    const value = getField(from, name) ?? undefined;
+    const count = getCount(value);
     if (value !== undefined && count === undefined) this.note(kind, name);
     return count;
   }

@@ -9,7 +9,7 @@ import {
   type Tariff,
   type Usage,
 } from "../../billing/usage.ts";
-import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
+import { getCount, getField, isObject, getList, getName } from "../../lib/json/json.ts";
 import { openMeter, type UsageReader } from "./meter.ts";
 import { CountReader, dropZeros } from "./counts.ts";
 
@@ -43,25 +43,25 @@ class MessagesReader implements UsageReader {
   #hasContent = false;
 
   learn(event: unknown): void {
-    const type = fieldOf(event, "type");
-    if (type === "message_start") this.#start(fieldOf(event, "message"));
+    const type = getField(event, "type");
+    if (type === "message_start") this.#start(getField(event, "message"));
     else if (type === "message_delta") {
-      this.#final = this.#merge(fieldOf(event, "usage")) || this.#final;
-      this.#learnStop(fieldOf(event, "delta"));
+      this.#final = this.#merge(getField(event, "usage")) || this.#final;
+      this.#learnStop(getField(event, "delta"));
     } else if (type === "content_block_start") this.#hasContent = true;
     else if (type === "message_stop") this.#end = "complete";
     else if (type === "message") {
       this.#start(event);
-      this.#hasContent = listOf(fieldOf(event, "content")).length > 0;
+      this.#hasContent = getList(getField(event, "content")).length > 0;
       this.#learnStop(event);
-    } else if (type === "error" || (type === undefined && isObject(fieldOf(event, "error"))))
+    } else if (type === "error" || (type === undefined && isObject(getField(event, "error"))))
       this.#end = "error";
     if (this.#end === "complete") this.#final = true;
   }
 
   measureText(event: unknown): number {
-    const delta = fieldOf(event, "type") === "content_block_delta" ? fieldOf(event, "delta") : undefined;
-    const text = fieldOf(delta, "text") ?? fieldOf(delta, "thinking") ?? fieldOf(delta, "partial_json");
+    const delta = getField(event, "type") === "content_block_delta" ? getField(event, "delta") : undefined;
+    const text = getField(delta, "text") ?? getField(delta, "thinking") ?? getField(delta, "partial_json");
     return typeof text === "string" ? Buffer.byteLength(text) : 0;
   }
 
@@ -80,13 +80,13 @@ class MessagesReader implements UsageReader {
   }
 
   #learnStop(told: unknown): void {
-    if (fieldOf(told, "stop_reason") !== "refusal") return;
-    this.#refusal = { category: nameOf(fieldOf(fieldOf(told, "stop_details"), "category")) ?? null };
+    if (getField(told, "stop_reason") !== "refusal") return;
+    this.#refusal = { category: getName(getField(getField(told, "stop_details"), "category")) ?? null };
   }
 
   #start(message: unknown): void {
-    this.#model = nameOf(fieldOf(message, "model")) ?? this.#model;
-    this.#merge(fieldOf(message, "usage"));
+    this.#model = getName(getField(message, "model")) ?? this.#model;
+    this.#merge(getField(message, "usage"));
   }
 
   /** A later value replaces an earlier one. A field that is absent or null in a later report keeps its value. */
@@ -94,7 +94,7 @@ class MessagesReader implements UsageReader {
     if (!isObject(reported)) return false;
     const earlier = { ...this.#usage };
     // A split by lifetime that contradicts a later total is out of date.
-    const total = countOf(reported["cache_creation_input_tokens"]);
+    const total = getCount(reported["cache_creation_input_tokens"]);
     const split = readLifetimes(earlier);
     if (total !== undefined && total < split.short + split.long) delete earlier["cache_creation"];
     const values = dropNulls(reported);
@@ -114,8 +114,8 @@ function dropNulls(counters: Counters): Counters {
 function readLifetimes(counters: Counters): { short: number; long: number } {
   const split = counters["cache_creation"];
   return {
-    short: countOf(fieldOf(split, "ephemeral_5m_input_tokens")) ?? 0,
-    long: countOf(fieldOf(split, "ephemeral_1h_input_tokens")) ?? 0,
+    short: getCount(getField(split, "ephemeral_5m_input_tokens")) ?? 0,
+    long: getCount(getField(split, "ephemeral_1h_input_tokens")) ?? 0,
   };
 }
 
@@ -126,13 +126,13 @@ function readLifetimes(counters: Counters): { short: number; long: number } {
 function readParts(counters: Counters, counts: CountReader): readonly Part[] {
   const whole = readUsage(counters, counts);
   if (whole === null) return [];
-  const iterations = listOf(counters["iterations"]).filter(isObject);
-  const apart = iterations.some((pass) => pass["type"] !== "message" || nameOf(pass["model"]) !== undefined);
+  const iterations = getList(counters["iterations"]).filter(isObject);
+  const apart = iterations.some((pass) => pass["type"] !== "message" || getName(pass["model"]) !== undefined);
   const extras = readExtras(counters, counts);
   if (!apart) return [formOnePart(whole, iterations, extras)];
   const parts = iterations.map((pass): Part => ({
-    model: nameOf(pass["model"]) ?? null,
-    pass: nameOf(pass["type"]) ?? "message",
+    model: getName(pass["model"]) ?? null,
+    pass: getName(pass["type"]) ?? "message",
     usage: readUsage(pass, counts) ?? {},
   }));
   // Counts of the whole answer go to its own largest pass.
@@ -183,9 +183,9 @@ function readExtras(counters: Counters, counts: CountReader): Usage {
 }
 
 function readTariff(counters: Counters): Tariff {
-  const service_tier = nameOf(counters["service_tier"]);
-  const inference_geo = nameOf(counters["inference_geo"]);
-  const speed = nameOf(counters["speed"]);
+  const service_tier = getName(counters["service_tier"]);
+  const inference_geo = getName(counters["inference_geo"]);
+  const speed = getName(counters["speed"]);
   return {
     ...(service_tier === undefined ? {} : { service_tier }),
     ...(inference_geo === undefined ? {} : { inference_geo }),

@@ -4,8 +4,8 @@
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { asBuffer } from "../../lib/bytes.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { Sieve, type Shape } from "../../lib/json/json-pick-stream.ts";
-import { LineScanner, readDataLine, type LineSink } from "../../lib/sse/sse-needles.ts";
+import { JsonPicker, type Shape } from "../../lib/json/json-pick-stream.ts";
+import { SseScanner, readDataLine, type LongEventSink } from "../../lib/sse/sse-needles.ts";
 
 /** Reads the events of one dialect. */
 export interface UsageReader {
@@ -62,7 +62,7 @@ function startsJson(chunk: Uint8Array): boolean {
  */
 class StreamMeter implements Meter {
   readonly #reader: UsageReader;
-  readonly #lines: LineScanner;
+  readonly #lines: SseScanner;
   /** Text bytes in the events that were read. */
   #textBytes = 0;
   #sampledBytes = 0;
@@ -70,10 +70,10 @@ class StreamMeter implements Meter {
 
   constructor(reader: UsageReader) {
     this.#reader = reader;
-    this.#lines = new LineScanner({
+    this.#lines = new SseScanner({
       needles: reader.needles,
       limit: MAX_LINE_BYTES,
-      onLine: (line) => {
+      onEvent: (line) => {
         this.#textBytes += this.#take(line);
       },
       openLong: () => this.#openLong(),
@@ -126,8 +126,8 @@ class StreamMeter implements Meter {
     }
   }
 
-  #openLong(): LineSink {
-    const sieve = new Sieve(this.#reader.shape, (event) => this.#reader.learn(event));
+  #openLong(): LongEventSink {
+    const sieve = new JsonPicker(this.#reader.shape, (event) => this.#reader.learn(event));
     const joiner = new DataLineJoiner((piece) => sieve.see(piece));
     return { see: (piece) => joiner.see(piece), end: () => joiner.end() };
   }
@@ -169,7 +169,7 @@ class DataLineJoiner {
 class BodyMeter implements Meter {
   readonly #reader: UsageReader;
   /** Null before the first bytes, and if the body came in one piece. */
-  #sieve: Sieve | null = null;
+  #sieve: JsonPicker | null = null;
   #bytes = 0;
   /** Bytes of text in the values of a list. */
   #textBytes = 0;
@@ -181,7 +181,7 @@ class BodyMeter implements Meter {
   see(chunk: Uint8Array): void {
     const bytes = asBuffer(chunk);
     if (this.#bytes === 0 && !this.#learnWhole(bytes)) {
-      this.#sieve = new Sieve(this.#reader.shape, (value) => {
+      this.#sieve = new JsonPicker(this.#reader.shape, (value) => {
         this.#reader.learn(value);
         this.#textBytes += this.#reader.measureText(value);
       });

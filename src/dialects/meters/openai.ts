@@ -1,7 +1,7 @@
 // The usage object of the responses and chat dialects. Only its names differ.
 
 import type { Usage } from "../../billing/usage.ts";
-import { fieldOf } from "../../lib/json/json.ts";
+import { getField } from "../../lib/json/json.ts";
 import { type CountReader, dropZeros } from "./counts.ts";
 
 interface Names {
@@ -27,7 +27,7 @@ export function readOpenaiUsage(
 }
 
 function isCounted(usage: unknown, ...names: string[]): boolean {
-  return names.some((name) => (fieldOf(usage, name) ?? null) !== null);
+  return names.some((name) => (getField(usage, name) ?? null) !== null);
 }
 
 /** The totals include cached, written and special tokens: they are subtracted here. */
@@ -35,12 +35,12 @@ function readCounts(usage: unknown, { input, output }: Names, counts: CountReade
   const total = counts.readTotal(usage, input);
   const produced = counts.readTotal(usage, output);
   noteMissing(usage, { input, output }, counts);
-  const inside = fieldOf(usage, `${input}_details`);
-  const outside = fieldOf(usage, `${output}_details`);
+  const inside = getField(usage, `${input}_details`);
+  const outside = getField(usage, `${output}_details`);
   const read = counts.readDetail(inside, "cached_tokens");
   const written = counts.readDetail(inside, "cache_write_tokens");
   // A part of those that were written; the others are kept for half an hour.
-  const lifetimes = fieldOf(inside, "cache_write_tokens_details");
+  const lifetimes = getField(inside, "cache_write_tokens_details");
   const kept = Math.min(written, counts.readDetail(lifetimes, "ttl_12h_tokens"));
   const audioIn = counts.readDetail(inside, "audio_tokens");
   const imageIn = counts.readDetail(inside, "image_tokens");
@@ -69,7 +69,7 @@ function readCounts(usage: unknown, { input, output }: Names, counts: CountReade
 /** Embeddings have no output, and then the total is the input. */
 function noteMissing(usage: unknown, { input, output }: Names, counts: CountReader): void {
   if (!isCounted(usage, input)) counts.note("total_missing", input);
-  else if (!isCounted(usage, output) && fieldOf(usage, "total_tokens") !== fieldOf(usage, input)) {
+  else if (!isCounted(usage, output) && getField(usage, "total_tokens") !== getField(usage, input)) {
     counts.note("output_missing", output);
   }
 }

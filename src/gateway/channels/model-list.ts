@@ -145,7 +145,7 @@ async function fetchPages(client: Client, source: ListSource): Promise<ModelEntr
   return models;
 }
 
-export interface ListAnswer {
+export interface ListPage {
   readonly status: number;
   /** The time of the upstream's clock. */
   readonly date: string | null;
@@ -153,7 +153,7 @@ export interface ListAnswer {
 }
 
 /** Fetches a page of an upstream's own list. The body can be anything if the status is not 200. */
-export async function askPage(client: Client, channel: Channel, query: string): Promise<ListAnswer> {
+export async function fetchListPage(client: Client, channel: Channel, query: string): Promise<ListPage> {
   return requestPage(client, { channel, dialect: dialectOf(channel.platform), isWhole: true }, query);
 }
 
@@ -161,12 +161,12 @@ async function requestPage(
   client: Client,
   { channel, dialect }: ListSource,
   query: string,
-): Promise<ListAnswer> {
+): Promise<ListPage> {
   const { origin, basePath, deadlines } = addressOf(channel);
   const fields = [
     ["accept", "application/json"],
     ["accept-encoding", "identity"],
-    ...dialect.askFields,
+    ...dialect.ownRequestFields,
     dialect.sign(channel.credential),
   ] as const;
   const { head } = client.send({

@@ -8,7 +8,7 @@ import { type Observer, reportFault } from "../observe/observer.ts";
 import { type Failure, isShortage, judgeRefusal } from "../upstream/failure-rules.ts";
 import { redactFailure, redactText } from "../upstream/redact.ts";
 import type { Channels } from "./channels.ts";
-import { askPage } from "./model-list.ts";
+import { fetchListPage } from "./model-list.ts";
 
 /** The parts of the gateway that a probe uses. */
 export interface ProbeContext {
@@ -27,7 +27,7 @@ export async function probeChannel(channel: Channel, context: ProbeContext): Pro
 async function probe(channel: Channel, { client }: ProbeContext): Promise<Failure | null> {
   const { name } = channel;
   try {
-    const { status, body } = await askPage(client, channel, "");
+    const { status, body } = await fetchListPage(client, channel, "");
     const failure = judgeRefusal(name, status, redactText(body, channel));
     return failure && redactFailure(failure, channel);
   } catch (fault) {

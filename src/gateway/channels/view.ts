@@ -54,7 +54,7 @@ interface Condition {
 }
 
 /** The view if no gateway is running. */
-export function describeUnasked({ channels }: Catalog, now: number): ChannelView[] {
+export function describeWithoutGateway({ channels }: Catalog, now: number): ChannelView[] {
   return [...channels.values()].map((channel) =>
     describeChannel(channel, createMemory(channel.name, ""), now),
   );

@@ -1,7 +1,7 @@
 // Relays a stream through a bridge: each upstream event is converted to the client's dialect as it comes. The status is
 // held until the bridge knows that there is a response.
 
-import type { ChatStream, Emitted } from "../../bridges/responses-to-chat/response/stream.ts";
+import type { ChatStream, ChatOutput } from "../../bridges/responses-to-chat/response/stream.ts";
 import { blameUpstream } from "../../bridges/responses-to-chat/errors.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { MAX_CONVERTED_BYTES, joinChunks, readUpTo, isJsonResponse } from "../upstream/answer.ts";
@@ -91,12 +91,12 @@ async function readNext(response: UpstreamResponse, redactor: StreamRedactor): P
   return held.length > 0 ? held : null;
 }
 
-function isFinal({ phase }: Emitted): boolean {
+function isFinal({ phase }: ChatOutput): boolean {
   return phase === "done" || phase === "broken" || phase === "refused";
 }
 
 /** Returns false if the client reads slowly. */
-function write(delivery: Delivery, { text, phase, refusal }: Emitted): boolean {
+function write(delivery: Delivery, { text, phase, refusal }: ChatOutput): boolean {
   const { exchange } = delivery.job.call;
   if (exchange.gone || phase === "held") return true;
   noteFirstByte(delivery.bill);

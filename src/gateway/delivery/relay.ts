@@ -1,7 +1,7 @@
 // Sends an upstream's response to the client and shows it to the meter. A short response is sent whole, with its charge
 // in a header. A stream is sent chunk by chunk, as it comes.
 
-import type { Break } from "../../dialects/dialect.ts";
+import type { StreamBreak } from "../../dialects/dialect.ts";
 import { asBuffer } from "../../lib/bytes.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
@@ -39,7 +39,7 @@ export async function relay(delivery: Delivery): Promise<void> {
 
 async function relayWhole(delivery: Delivery): Promise<void> {
   const { from: answer, bill, meter, job, gateway } = delivery;
-  const whole = answer.whole ?? answer.response.takeRest();
+  const whole = answer.whole ?? answer.response.takeBuffered();
   const read = whole === null ? await readWhole(delivery) : { chunks: [whole], hasMore: false };
   noteFirstByte(bill);
   if (read.hasMore) return await relayStream(delivery, read.chunks);
@@ -177,7 +177,7 @@ function breakStream(delivery: Delivery, error: GatewayError | null, last: reado
 }
 
 /** `end`: the last bytes that were sent, as latin-1. */
-function describePlace({ from: answer, meter }: Delivery, end: string): Break {
+function describePlace({ from: answer, meter }: Delivery, end: string): StreamBreak {
   const { model = null, stored = null } = meter?.read() ?? {};
   return {
     form: isJsonResponse(answer.response) ? "json-array" : "sse",

@@ -1,7 +1,7 @@
 // Reads a request's body once and finds the model and the stream flag in it.
 
 import type { Catalog } from "../../config/catalog.ts";
-import { decodeBody, EncodingBroken, EncodingUnsupported } from "../../lib/encoding.ts";
+import { decodeBody, InvalidEncoding, UnsupportedEncoding } from "../../lib/encoding.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import {
   type ModelReading,
@@ -87,9 +87,9 @@ async function decode(body: Uint8Array, coding: string, limit: number): Promise<
     return await decodeBody(body, coding, limit);
   } catch (error) {
     const refuse = (text: string) => new GatewayError("bad_request", text, { cause: error });
-    if (error instanceof EncodingUnsupported)
+    if (error instanceof UnsupportedEncoding)
       throw refuse(`The gateway cannot read the body: it does not know ${error.message}.`);
-    if (error instanceof EncodingBroken)
+    if (error instanceof InvalidEncoding)
       throw refuse(`The body does not match its content-encoding: ${error.message}.`);
     throw error;
   }

@@ -2,7 +2,7 @@
 // conversation. A conversation stays on its channel because its prompt cache is there. Memory is bounded.
 
 import { findFirstElements, readString, scanTopLevel, type Span } from "../../lib/json/json-spans.ts";
-import { fieldOf, parseJson } from "../../lib/json/json.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
 
 const HEADERS = [
   "x-claude-code-session-id",
@@ -48,9 +48,9 @@ const MAX_METADATA_BYTES = 16 * 1024;
 /** Claude Code writes JSON into `user_id`, with the session in a field of its own. */
 function readUserId(body: Uint8Array, span: Span): string | null {
   if (span.end - span.start > MAX_METADATA_BYTES) return null;
-  const id = fieldOf(parseJson(decode(body, span)), "user_id");
+  const id = getField(parseJson(decode(body, span)), "user_id");
   if (typeof id !== "string") return null;
-  const session = id.startsWith("{") ? fieldOf(parseJson(id), "session_id") : undefined;
+  const session = id.startsWith("{") ? getField(parseJson(id), "session_id") : undefined;
   return typeof session === "string" ? session : id;
 }
 

@@ -5,13 +5,13 @@ import { errorFields } from "../../dialects/errors.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import type { Refusal } from "../../lib/http1/server/refusal.ts";
 import { Shortage } from "../../lib/http1/shortage.ts";
-import { BodyBroken, BodyTooLarge, ClientGone, type Exchange, type Field } from "../../lib/http1/types.ts";
+import { InvalidBody, BodyTooLarge, ClientGone, type Exchange, type Field } from "../../lib/http1/types.ts";
 
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof ClientGone) return new GatewayError("client_gone", "The client disconnected.");
   if (error instanceof BodyTooLarge) return describeTooLarge(error.message);
-  if (error instanceof BodyBroken) return describeMalformed("bad_request", error.message);
+  if (error instanceof InvalidBody) return describeMalformed("bad_request", error.message);
   return new GatewayError(
     "internal",
     "The gateway failed because of a fault of its own. Its log has the details.",

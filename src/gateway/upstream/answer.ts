@@ -79,7 +79,7 @@ export function repeatResponse(
     reused: false,
     finished: true,
     read: () => Promise.resolve(null),
-    takeRest: () => null,
+    takeBuffered: () => null,
     cancel: () => {},
   };
   return { response, candidate, whole: body };

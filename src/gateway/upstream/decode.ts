@@ -9,7 +9,7 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
-import { MOST_CODINGS, readCodings } from "../../lib/encoding.ts";
+import { MAX_CODINGS, readCodings } from "../../lib/encoding.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 
 /** With Z_SYNC_FLUSH, decoded bytes come out at once, and a missing end is still an error. */
@@ -37,7 +37,7 @@ const MAX_CODING_LENGTH = 11;
 
 function openDecoders(response: UpstreamResponse, codings: readonly string[]): Transform[] {
   // A decoder takes tens of kilobytes of memory, and its name only five bytes of a response head.
-  if (codings.length > MOST_CODINGS) throw refuse(response, `${codings.length} times`);
+  if (codings.length > MAX_CODINGS) throw refuse(response, `${codings.length} times`);
   return codings.toReversed().map((coding) => {
     const open = DECODERS.get(coding);
     if (open === undefined) throw refuse(response, `as "${coding.slice(0, MAX_CODING_LENGTH)}"`);
@@ -94,7 +94,7 @@ class DecodedResponse implements UpstreamResponse {
     }
   }
 
-  takeRest(): null {
+  takeBuffered(): null {
     return null;
   }
 

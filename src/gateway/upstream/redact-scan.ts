@@ -6,7 +6,7 @@ import {
   AMPERSAND,
   HASH,
   isLetter,
-  LEADS,
+  ESCAPE_STARTS,
   LOWER_U,
   PERCENT,
   readDigit,
@@ -114,14 +114,14 @@ function findOpenings(forms: readonly Form[], distance: number): Uint8Array {
     const bit = 1 << (index % OPENING_BITS);
     for (const code of spell(form.text.charAt(distance), form)) openings[code] = (openings[code] ?? 0) | bit;
   });
-  for (const lead of LEADS) openings[lead] = ANY;
+  for (const lead of ESCAPE_STARTS) openings[lead] = ANY;
   return openings;
 }
 
 /** A piece can begin with any character of the forms. */
 function findAny(places: readonly (readonly number[])[]): Uint8Array {
   const openings = Uint8Array.from(places, (indexes) => (indexes.length > 0 ? ANY : 0));
-  for (const lead of LEADS) openings[lead] = ANY;
+  for (const lead of ESCAPE_STARTS) openings[lead] = ANY;
   return openings;
 }
 
@@ -205,7 +205,7 @@ class Walk {
   #leave(offset: number, row: Row | null): void {
     const code = this.#bytes[offset] ?? 0;
     this.#read(row, code, offset, offset + 1);
-    if (!LEADS.has(code)) return;
+    if (!ESCAPE_STARTS.has(code)) return;
     const cut = readEscapes(this.#bytes, offset, (read, end) => this.#read(row, read, offset, end));
     if (cut) this.#hold(offset, row);
   }

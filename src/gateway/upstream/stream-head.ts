@@ -3,9 +3,9 @@
 
 import { asBuffer } from "../../lib/bytes.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
-import { fieldOf, parseJson } from "../../lib/json/json.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
 import { joinChunks } from "./answer.ts";
-import { openSseSplitter } from "../../lib/sse/sse-parser.ts";
+import { openSseParser } from "../../lib/sse/sse-parser.ts";
 import { blamesChannel } from "./failure-rules.ts";
 
 /** Stop holding a stream of which nothing has come after this. */
@@ -186,9 +186,9 @@ class PeekedResponse implements UpstreamResponse {
     return pending ?? this.#response.read();
   }
 
-  takeRest(): Uint8Array | null {
+  takeBuffered(): Uint8Array | null {
     if (this.#pending !== null) return null;
-    const rest = this.#response.finished ? NOTHING : this.#response.takeRest();
+    const rest = this.#response.finished ? NOTHING : this.#response.takeBuffered();
     return rest === null ? null : joinChunks([...this.#held.splice(0), rest]);
   }
 
@@ -236,9 +236,9 @@ export function readFirstEvent(text: string): FirstEvent {
 }
 
 function readEvents(text: string): FirstEvent {
-  for (const { data } of openSseSplitter().push(Buffer.from(text))) {
+  for (const { data } of openSseParser().push(Buffer.from(text))) {
     const value = parseJson(data);
-    if (!PRELUDES.has(fieldOf(value, "type"))) return judgeEvent(value);
+    if (!PRELUDES.has(getField(value, "type"))) return judgeEvent(value);
   }
   return "open";
 }
@@ -255,21 +255,21 @@ function judgeEvent(value: unknown): FirstEvent {
   const error = findError(value);
   if (error === null) return "good";
   // Usage is billed, so a response that reports it is passed on.
-  const usage = fieldOf(fieldOf(value, "response"), "usage") ?? fieldOf(value, "usage");
+  const usage = getField(getField(value, "response"), "usage") ?? getField(value, "usage");
   if (usage !== undefined && usage !== null) return "good";
   const status = readStatus(error);
   if (status === null || !blamesChannel(status)) return "good";
-  const message = fieldOf(error, "message");
+  const message = getField(error, "message");
   return { status, message: typeof message === "string" ? message : "" };
 }
 
 function findError(value: unknown): unknown {
-  const error = fieldOf(value, "error") ?? fieldOf(fieldOf(value, "response"), "error") ?? null;
-  return error === null && fieldOf(value, "type") === "error" ? value : error;
+  const error = getField(value, "error") ?? getField(getField(value, "response"), "error") ?? null;
+  return error === null && getField(value, "type") === "error" ? value : error;
 }
 
 function readStatus(error: unknown): number | null {
-  const code = fieldOf(error, "code");
+  const code = getField(error, "code");
   if (typeof code === "number") return code;
-  return STATUS_OF_NAME.get(code) ?? STATUS_OF_NAME.get(fieldOf(error, "type")) ?? null;
+  return STATUS_OF_NAME.get(code) ?? STATUS_OF_NAME.get(getField(error, "type")) ?? null;
 }

@@ -14,8 +14,8 @@ import {
   realpathSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "../errors.ts";
-import { fieldOf, parseJson } from "../json/json.ts";
+import { getErrorCode } from "../errors.ts";
+import { getField, parseJson } from "../json/json.ts";
 import {
   CREATE_NEW,
   ForeignFile,
@@ -105,7 +105,7 @@ function openLock(place: string, owner: Owner | undefined): number {
     if (owner !== undefined) keepOwner(fd, owner);
     return fd;
   } catch (error) {
-    if (codeOf(error) !== "EEXIST") throw error;
+    if (getErrorCode(error) !== "EEXIST") throw error;
     return openOwn(place, { flags: constants.O_RDWR });
   }
 }
@@ -185,8 +185,8 @@ function writeHolder(place: string, owner: Owner | undefined): void {
 function readHolder(place: string): LockHolder | null {
   try {
     const found = parseJson(readOwn(holderPath(place)) ?? "");
-    const pid = fieldOf(found, "pid");
-    const since = fieldOf(found, "since");
+    const pid = getField(found, "pid");
+    const since = getField(found, "since");
     if (typeof pid !== "number" || typeof since !== "string" || !ISO_TIME.test(since)) return null;
     return { pid, since };
   } catch {
@@ -197,9 +197,9 @@ function readHolder(place: string): LockHolder | null {
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 function isBusy(error: unknown): boolean {
-  return codeOf(error) === "SQLITE_BUSY";
+  return getErrorCode(error) === "SQLITE_BUSY";
 }
 
 function isDamaged(error: unknown): boolean {
-  return /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
+  return /^SQLITE_(NOTADB|CORRUPT)/.test(getErrorCode(error));
 }

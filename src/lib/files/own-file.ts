@@ -21,7 +21,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "../errors.ts";
+import { getErrorCode } from "../errors.ts";
 import { quoteWord } from "../text/shell-word.ts";
 
 /** Names what is at the path, and what to do about it. */
@@ -55,7 +55,7 @@ export function openOwn(path: string, { flags, mode = 0o600, shared = false }: O
     fd = openSync(path, flags | NO_FOLLOW | NO_BLOCK, mode);
   } catch (error) {
     // Someone may have created it since the check.
-    if (codeOf(error) !== "EEXIST") requireOwn(path, shared);
+    if (getErrorCode(error) !== "EEXIST") requireOwn(path, shared);
     throw error;
   }
   try {
@@ -117,7 +117,7 @@ export function readOwn(path: string): string | null {
   try {
     fd = openOwn(path, { flags: constants.O_RDONLY });
   } catch (error) {
-    if (error instanceof ForeignFile || codeOf(error) === "ENOENT") return null;
+    if (error instanceof ForeignFile || getErrorCode(error) === "ENOENT") return null;
     throw error;
   }
   try {

@@ -4,7 +4,7 @@
 
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
-import { codeOf } from "../errors.ts";
+import { getErrorCode } from "../errors.ts";
 
 /** A temporary condition. The same request may work later. */
 export class Shortage extends Error {
@@ -30,7 +30,7 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
 
 /** Null if the connection failed for another reason. */
 export function explainShortage(error: unknown): string | null {
-  const known = EXPLANATIONS.get(codeOf(error));
+  const known = EXPLANATIONS.get(getErrorCode(error));
   if (known !== undefined) return known;
   // Without free descriptors the runtime reports "connection refused".
   return openFilesUpTo(0) < 0 ? TOO_MANY_FILES : null;

@@ -89,7 +89,7 @@ export interface UpstreamResponse {
    *  Not reading pauses the upstream. Only one read at a time. */
   read(): Promise<Uint8Array | null>;
   /** Everything that is left of the body if its end has arrived. Null if reading it may wait or fail. */
-  takeRest(): Uint8Array | null;
+  takeBuffered(): Uint8Array | null;
   /** True once `read` has returned the last byte. The next `read` returns null. */
   readonly finished: boolean;
   /** Closes the connection. A pending read rejects with kind `cancelled`. Does nothing after the end. */
@@ -132,7 +132,7 @@ export class BodyTooLarge extends Error {
 }
 
 /** The framing of the request's body is invalid. */
-export class BodyBroken extends Error {
+export class InvalidBody extends Error {
   override readonly name = "BodyBroken";
 }
 

@@ -31,7 +31,7 @@ type Frame =
 
 /** Emits the picked members of each document. A document is the top-level object or, if the top level is a list, each
  *  object in it. */
-export class Sieve {
+export class JsonPicker {
   readonly #shape: Readonly<Record<string, Shape>>;
   readonly #emit: (picked: unknown) => void;
   readonly #frames: Frame[] = [];

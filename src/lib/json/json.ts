@@ -5,21 +5,21 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 }
 
 /** A member of an object. Undefined for everything else. */
-export function fieldOf(value: unknown, name: string): unknown {
+export function getField(value: unknown, name: string): unknown {
   return isObject(value) ? value[name] : undefined;
 }
 
-export function listOf(value: unknown): readonly unknown[] {
+export function getList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
 /** A string that is short enough to be a name. Undefined for everything else. */
-export function nameOf(value: unknown): string | undefined {
+export function getName(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" && value.length <= 200 ? value : undefined;
 }
 
 /** A whole number from 0 to 2^53. Anything else is not a count. */
-export function countOf(value: unknown): number | undefined {
+export function getCount(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 

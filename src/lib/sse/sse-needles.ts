@@ -15,37 +15,37 @@ const SAMPLE_BYTES = 32 * 1024;
 const SAMPLE_SHARE = 64;
 
 /** Receives the bytes of one long event. A piece is valid only during the call. */
-export interface LineSink {
+export interface LongEventSink {
   see(piece: Buffer): void;
   end(): void;
 }
 
-export interface LineListener {
+export interface SseListener {
   /** An event matters if it contains one of these texts. */
   readonly needles: readonly string[];
   /** A longer event is never held. The sink of `openLong` gets it piece by piece, whether it matters or not. */
   readonly limit: number;
   /** An event that matters, as one line without its line end: `data:` and the value. Several `data` lines are joined
    *  with LF, as the standard says. Valid only during the call. */
-  onLine(line: Buffer): void;
-  openLong(): LineSink;
+  onEvent(line: Buffer): void;
+  openLong(): LongEventSink;
   /** Samples of the events that do not matter, with LF as line ends: the first ones, then one byte in 64. */
   onSample(lines: Buffer): void;
 }
 
-export class LineScanner {
-  readonly #listener: LineListener;
+export class SseScanner {
+  readonly #listener: SseListener;
   readonly #needles: readonly Buffer[];
   /** The start of an event that has not ended, while it is within the limit. */
   #held: Buffer[] = [];
   #heldBytes = 0;
   #lastByte = 0;
   #endedInCr = false;
-  #long: LineSink | null = null;
+  #long: LongEventSink | null = null;
   #plainBytes = 0;
   #sampledBytes = 0;
 
-  constructor(listener: LineListener) {
+  constructor(listener: SseListener) {
     this.#listener = listener;
     this.#needles = listener.needles.map((text) => Buffer.from(text));
   }
@@ -137,7 +137,7 @@ export class LineScanner {
 
   #seeEvent(event: Buffer): void {
     if (event.length <= this.#listener.limit) {
-      this.#listener.onLine(joinLines(event));
+      this.#listener.onEvent(joinLines(event));
       return;
     }
     const sink = this.#listener.openLong();

@@ -11,7 +11,7 @@ export interface SseEvent {
   readonly data: string;
 }
 
-export interface SseSplitter {
+export interface SseParser {
   /** Returns the events that these bytes complete. Throws if an event grows over the limit. */
   push(chunk: Uint8Array): SseEvent[];
   /** Returns an event whose closing blank line is missing. Its data may be cut. */
@@ -31,7 +31,7 @@ interface Draft {
   size: number;
 }
 
-export function openSseSplitter(maxSize = MAX_EVENT_SIZE): SseSplitter {
+export function openSseParser(maxSize = MAX_EVENT_SIZE): SseParser {
   const decoder = new TextDecoder(); // removes a byte order mark at the start
   const draft: Draft = { name: "", data: null, size: 0 };
   // The start of a line that has not ended. Joined once, at its end, so that a line in many chunks takes linear time.

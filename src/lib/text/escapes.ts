@@ -9,7 +9,7 @@ export const ZERO = 0x30;
 export const LOWER_U = 0x75;
 const LOWER_X = 0x78;
 /** Every escape starts with one of these bytes. */
-export const LEADS: ReadonlySet<number> = new Set([BACKSLASH, PERCENT, AMPERSAND]);
+export const ESCAPE_STARTS: ReadonlySet<number> = new Set([BACKSLASH, PERCENT, AMPERSAND]);
 
 export function isLetter(code: number): boolean {
   return (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a;
@@ -37,7 +37,7 @@ const MAX_LAYERS = 3;
 /** Decodes the escape at `at`, layer by layer, and passes each layer's character to `found`. True: the bytes end inside it. */
 export function readEscapes(bytes: Buffer, at: number, found: (code: number, end: number) => void): boolean {
   let unit: Unit = { code: bytes[at] ?? 0, end: at + 1 };
-  for (let layer = 1; layer <= MAX_LAYERS && LEADS.has(unit.code); layer += 1) {
+  for (let layer = 1; layer <= MAX_LAYERS && ESCAPE_STARTS.has(unit.code); layer += 1) {
     if (unit.code === BACKSLASH) {
       const escaped = skipBackslashes(bytes, unit.end);
       if (escaped !== null && escaped < bytes.length) found(bytes[escaped] ?? 0, escaped + 1);
@@ -55,7 +55,7 @@ export function readEscapes(bytes: Buffer, at: number, found: (code: number, end
 function readUnit(bytes: Buffer, at: number, layers: number): Unit | "cut" {
   if (at >= bytes.length) return "cut";
   let unit: Unit = { code: bytes[at] ?? 0, end: at + 1 };
-  for (let layer = 1; layer <= layers && LEADS.has(unit.code); layer += 1) {
+  for (let layer = 1; layer <= layers && ESCAPE_STARTS.has(unit.code); layer += 1) {
     const escape = readEscape(bytes, unit, layer);
     if (escape === "cut") return "cut";
     if (escape === null) return unit;

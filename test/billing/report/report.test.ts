@@ -21,7 +21,7 @@ import { describeTotals, type ReportQuery, sumLedger } from "../../../src/billin
 import { explainRequest, findRequest } from "../../../src/billing/report/explain.ts";
 import { findCorrections } from "../../../src/billing/report/reprice.ts";
 import type { Price, PriceBook } from "../../../src/billing/prices.ts";
-import { fieldOf, parseJson } from "../../../src/lib/json/json.ts";
+import { getField, parseJson } from "../../../src/lib/json/json.ts";
 import { formatDecimal, formatUsd, usdOfPico } from "../../../src/lib/money.ts";
 import { draftOf, newLedgerPath } from "../ledger/ledger-samples.ts";
 
@@ -198,7 +198,7 @@ describe("sums", () => {
 });
 
 function idIn(text: string): unknown {
-  return fieldOf(parseJson(text), "id");
+  return getField(parseJson(text), "id");
 }
 
 function scan(text: string, scanner = new LineScanner()): ScannedLine | null {
@@ -236,7 +236,7 @@ function tellScanned(line: ScannedLine): Record<string, unknown> {
 }
 
 function pickTold(text: string, names: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(names.map((name) => [name, fieldOf(parseJson(text), name)]));
+  return Object.fromEntries(names.map((name) => [name, getField(parseJson(text), name)]));
 }
 
 describe("the fast reader of lines", () => {

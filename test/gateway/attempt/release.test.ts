@@ -40,7 +40,7 @@ test("the bodies of requests are released while their streams still run", async 
       reused: false,
       finished: false,
       read,
-      takeRest: () => null,
+      takeBuffered: () => null,
       cancel: () => {},
     };
     return { head: Promise.resolve(response), cancel: () => {} };

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { checkConfigText } from "../../../src/config/file.ts";
-import { askPage } from "../../../src/gateway/channels/model-list.ts";
+import { fetchListPage } from "../../../src/gateway/channels/model-list.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
 import type { Deadlines } from "../../../src/lib/http1/types.ts";
 
@@ -18,7 +18,7 @@ test("a model list that stalls is given up as soon as one that never begins", as
       return client.send(request);
     },
   };
-  await askPage(watched, catalog.channels.get("a")!, "").catch(() => {});
+  await fetchListPage(watched, catalog.channels.get("a")!, "").catch(() => {});
   client.close();
   expect(asked).toMatchObject([{ firstByteMs: 10_000, idleMs: 10_000 }]);
 });

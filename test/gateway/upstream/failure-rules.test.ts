@@ -190,7 +190,7 @@ const NO_BODY = {
   buffered: true,
   reused: false,
   read: () => Promise.resolve(null),
-  takeRest: () => null,
+  takeBuffered: () => null,
   finished: true,
   cancel: () => {},
 };

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { isObject } from "../../../src/lib/json/json.ts";
-import { Sieve, type Shape } from "../../../src/lib/json/json-pick-stream.ts";
+import { JsonPicker, type Shape } from "../../../src/lib/json/json-pick-stream.ts";
 
 const SHAPE = { a: true, b: { c: true, d: [{ e: true }] }, list: [{ a: true }] } as const;
 
 function sift(
   chunks: readonly Buffer[],
   shape: Readonly<Record<string, Shape>> = SHAPE,
-): { picked: unknown[]; sieve: Sieve } {
+): { picked: unknown[]; sieve: JsonPicker } {
   const picked: unknown[] = [];
-  const sieve = new Sieve(shape, (value) => picked.push(value));
+  const sieve = new JsonPicker(shape, (value) => picked.push(value));
   for (const chunk of chunks) sieve.see(chunk);
   return { picked, sieve };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { LineScanner, readDataLine } from "../../../src/lib/sse/sse-needles.ts";
+import { SseScanner, readDataLine } from "../../../src/lib/sse/sse-needles.ts";
 import { cutAt, cuts, readByStandard, streams } from "./streams.ts";
 
 interface Seen {
@@ -12,10 +12,10 @@ interface Seen {
 
 function scan(chunks: readonly Uint8Array[], limit = 1024): Seen {
   const seen: Seen = { lines: [], long: [], samples: "", plainBytes: 0 };
-  const scanner = new LineScanner({
+  const scanner = new SseScanner({
     needles: ['"usage"', "[DONE]"],
     limit,
-    onLine: (line) => seen.lines.push(line.toString()),
+    onEvent: (line) => seen.lines.push(line.toString()),
     openLong() {
       const pieces: Buffer[] = [];
       return {
@@ -84,10 +84,10 @@ describe("the scanner of event streams", () => {
 
   test("does not hold an event of 50 MB", () => {
     let longest = 0;
-    const scanner = new LineScanner({
+    const scanner = new SseScanner({
       needles: ['"usage"'],
       limit: 1024,
-      onLine() {},
+      onEvent() {},
       openLong: () => ({ see: (piece) => void (longest = Math.max(longest, piece.length)), end() {} }),
       onSample() {},
     });
@@ -98,10 +98,10 @@ describe("the scanner of event streams", () => {
   });
 
   test("shows the event that has not ended", () => {
-    const scanner = new LineScanner({
+    const scanner = new SseScanner({
       needles: [],
       limit: 1024,
-      onLine() {},
+      onEvent() {},
       openLong: () => ({ see() {}, end() {} }),
       onSample() {},
     });
@@ -114,10 +114,10 @@ describe("the scanner of event streams", () => {
 
   test("keeps no reference to a chunk", () => {
     const lines: string[] = [];
-    const scanner = new LineScanner({
+    const scanner = new SseScanner({
       needles: ['"usage"'],
       limit: 1024,
-      onLine: (line) => lines.push(line.toString()),
+      onEvent: (line) => lines.push(line.toString()),
       openLong: () => ({ see() {}, end() {} }),
       onSample() {},
     });

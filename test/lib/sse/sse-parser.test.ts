@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { GatewayError } from "../../../src/lib/errors.ts";
-import { endsWithWholeEvent, openSseSplitter, type SseEvent } from "../../../src/lib/sse/sse-parser.ts";
+import { endsWithWholeEvent, openSseParser, type SseEvent } from "../../../src/lib/sse/sse-parser.ts";
 import { cutAt, cuts, readByStandard, streams } from "./streams.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 function parse(...chunks: readonly Uint8Array[]): SseEvent[] {
-  const parser = openSseSplitter();
+  const parser = openSseParser();
   return chunks.flatMap((chunk) => parser.push(chunk));
 }
 
@@ -37,23 +37,23 @@ describe("the parser of event streams", () => {
   });
 
   test("gives an event as soon as its last CR has arrived, and ignores the LF that follows", () => {
-    const parser = openSseSplitter();
+    const parser = openSseParser();
     expect(parser.push(encode("data: a\r\n\r"))).toEqual([{ name: "", data: "a" }]);
     expect(parser.push(encode("\ndata: b\r\r"))).toEqual([{ name: "", data: "b" }]);
   });
 
   test("gives an event without its closing blank line at the end", () => {
-    const parser = openSseSplitter();
+    const parser = openSseParser();
     expect(parser.push(encode("data: a\n\ndata: b"))).toEqual([{ name: "", data: "a" }]);
     expect(parser.end()).toEqual([{ name: "", data: "b" }]);
     expect(parser.end()).toEqual([]);
   });
 
   test("accepts an event up to its size limit, on one line or many, and no larger one", () => {
-    const parser = openSseSplitter(100);
+    const parser = openSseParser(100);
     for (let count = 0; count < 50; count += 1) parser.push(encode(`data: ${"x".repeat(50)}\n\n`));
     for (const piece of ["xxxxx", "data: x\n", ": comment\r", "data: x\r\n"]) {
-      const small = openSseSplitter(100);
+      const small = openSseParser(100);
       expect(() => {
         for (let count = 0; count < 30; count += 1) small.push(encode(piece));
       }).toThrow(GatewayError);

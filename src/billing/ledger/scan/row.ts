@@ -3,7 +3,7 @@
 
 import { statSync } from "node:fs";
 
-import { fieldOf, isObject, parseJson } from "../../../lib/json/json.ts";
+import { getField, isObject, parseJson } from "../../../lib/json/json.ts";
 import type { Decimal, Usd } from "../../../lib/money.ts";
 import { decimalOfPico, parseDecimal, parseUsd, usdOfPico } from "../../../lib/money.ts";
 import type { Bytes } from "./bytes.ts";
@@ -48,18 +48,18 @@ function readJsonRow(text: string): Row | null {
   const amounts = readAmounts(line);
   if (names === null || amounts === null) return null;
   const limit = readLimit(line);
-  if (fieldOf(line, "corrects") === undefined) {
-    const replaces = fieldOf(line, "replaces");
+  if (getField(line, "corrects") === undefined) {
+    const replaces = getField(line, "replaces");
     return {
       ...names,
       ...amounts,
       was: null,
       limit,
-      replaced: readReplaced(replaces, fieldOf(replaces, "time")),
+      replaced: readReplaced(replaces, getField(replaces, "time")),
     };
   }
-  const was = readAmounts(fieldOf(line, "was"));
-  const replaced = readReplaced(fieldOf(line, "was"), names.time);
+  const was = readAmounts(getField(line, "was"));
+  const replaced = readReplaced(getField(line, "was"), names.time);
   return was === null ? null : { ...names, ...amounts, was, limit: null, replaced };
 }
 
@@ -69,7 +69,7 @@ function readReplaced(value: unknown, time: unknown): Row["replaced"] {
 }
 
 function readLimit(value: unknown): Usd | null {
-  const limit = fieldOf(value, "limit_usd");
+  const limit = getField(value, "limit_usd");
   return isText(limit) ? (parseAmounts(null, limit)?.charge ?? null) : null;
 }
 
@@ -109,8 +109,8 @@ function readNames(line: unknown): Omit<Row, keyof Amounts | "was" | "limit" | "
 }
 
 function readAmounts(line: unknown): Amounts | null {
-  const official = fieldOf(line, "official_usd");
-  const charge = fieldOf(line, "charge_usd");
+  const official = getField(line, "official_usd");
+  const charge = getField(line, "charge_usd");
   return isAmount(official) && isAmount(charge) ? parseAmounts(official, charge) : null;
 }
 

@@ -1,8 +1,8 @@
 // A stream of Responses events → the whole reply, and a whole reply → one event. Some upstreams always stream, or never
 // do, whatever the request says.
 
-import { openSseSplitter } from "../../../lib/sse/sse-parser.ts";
-import { fieldOf, isObject, listOf, parseJson } from "../../../lib/json/json.ts";
+import { openSseParser } from "../../../lib/sse/sse-parser.ts";
+import { getField, isObject, getList, parseJson } from "../../../lib/json/json.ts";
 import type { Json } from "../strict-json.ts";
 
 const TERMINAL_TYPES = new Set<unknown>([
@@ -15,7 +15,7 @@ const TERMINAL_TYPES = new Set<unknown>([
 
 /** Undefined if no event ends the answer. */
 export function collectReply(body: Uint8Array): Json | undefined {
-  const splitter = openSseSplitter();
+  const splitter = openSseParser();
   const events = [...splitter.push(body), ...splitter.end()]
     .map(({ data }) => parseJson(data))
     .filter((event) => isObject(event));
@@ -23,9 +23,9 @@ export function collectReply(body: Uint8Array): Json | undefined {
   if (last === undefined) return undefined;
   const { response, error } = last;
   if (!isObject(response)) return { error: isObject(error) ? error : { ...last, type: "" } };
-  if (listOf(response["output"]).length > 0) return response;
+  if (getList(response["output"]).length > 0) return response;
   const done = events.filter(({ type }) => type === "response.output_item.done");
-  return { ...response, output: done.map((event) => fieldOf(event, "item")) };
+  return { ...response, output: done.map((event) => getField(event, "item")) };
 }
 
 /** A body that is not JSON stays as it is: it may be a stream with the wrong content type. */

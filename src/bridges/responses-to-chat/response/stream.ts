@@ -2,7 +2,7 @@
 // express. Other events are skipped.
 
 import { GatewayError } from "../../../lib/errors.ts";
-import { openSseSplitter, type SseEvent } from "../../../lib/sse/sse-parser.ts";
+import { openSseParser, type SseEvent } from "../../../lib/sse/sse-parser.ts";
 import { isObject, parseJson } from "../../../lib/json/json.ts";
 import { readAnswer, readCall } from "./chat-answer.ts";
 import { DONE, writeDelta, writeFinish, writeUsage } from "./chunks.ts";
@@ -31,7 +31,7 @@ import {
   type StreamState,
 } from "./state.ts";
 
-export interface Emitted {
+export interface ChatOutput {
   /** To send now. Empty while `held`, if refused, and if the event has no counterpart in chat. */
   readonly text: string;
   /** held: do not send the response head yet. open: the head may be sent. done: the text ends with [DONE]. broken: the
@@ -42,9 +42,9 @@ export interface Emitted {
 }
 
 export interface ChatStream {
-  push(chunk: Uint8Array): Emitted;
+  push(chunk: Uint8Array): ChatOutput;
   /** The upstream's response has ended. `fault` is the reason, if the gateway knows one. */
-  end(fault?: ChatError): Emitted;
+  end(fault?: ChatError): ChatOutput;
 }
 
 type EventHandler = (stream: StreamState, event: Json) => string;
@@ -82,7 +82,7 @@ const HELD_TYPES = new Set([
 
 export function openChatStream(context: BridgeContext): ChatStream {
   const stream = openState(context);
-  const splitter = openSseSplitter();
+  const splitter = openSseParser();
   const convertEnd = (fault: ChatError | undefined): string => {
     const text = fault === undefined ? convertEvents(stream, splitter.end().filter(isWhole)) : "";
     return isOver(stream) ? text : text + fail(stream, fault ?? CLOSED);
@@ -100,7 +100,7 @@ const CLOSED = blameUpstream(
 );
 const MALFORMED = blameUpstream(502, "upstream_invalid", "The upstream sent an event that is not JSON.");
 
-function emit(stream: StreamState, convert: () => string): Emitted {
+function emit(stream: StreamState, convert: () => string): ChatOutput {
   let text = "";
   if (!isOver(stream)) {
     try {

@@ -4,7 +4,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../../../config/expand.ts";
-import { fieldOf, isObject } from "../../../lib/json/json.ts";
+import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { isMisleading, listUnset, MISLEADING } from "../misleading.ts";
 import { addEntries, NO_PROXY_NAMES, splitList } from "../no-proxy.ts";
@@ -17,7 +17,7 @@ function listFiles(env: Environment): string[] {
 }
 
 function readVariables(path: string): Environment {
-  const env = fieldOf(readSettings(path), "env");
+  const env = getField(readSettings(path), "env");
   if (!isObject(env)) return {};
   const texts = Object.entries(env).map(([name, value]) => [
     name,

@@ -6,7 +6,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync } fro
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../../../config/expand.ts";
-import { fieldOf, isObject } from "../../../lib/json/json.ts";
+import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { type Overlay, readSettings } from "./overlay.ts";
 
@@ -21,8 +21,8 @@ function findOwnFolder(env: Environment): string {
 export const geminiOverlay: Overlay = {
   find(env) {
     const path = join(findOwnFolder(env), FILE);
-    const auth = fieldOf(fieldOf(readSettings(path), "security"), "auth");
-    if (fieldOf(auth, "selectedType") === API_KEY) return null;
+    const auth = getField(getField(readSettings(path), "security"), "auth");
+    if (getField(auth, "selectedType") === API_KEY) return null;
     const content = { security: { auth: { selectedType: API_KEY } } };
     return { path, content, advice: `also needs this in ${path}: ${JSON.stringify(content)}` };
   },
@@ -47,8 +47,8 @@ function link(from: string, to: string): void {
 
 function addApiKey(settings: unknown): Record<string, unknown> {
   const own = isObject(settings) ? settings : {};
-  const security = fieldOf(own, "security");
-  const auth = fieldOf(security, "auth");
+  const security = getField(own, "security");
+  const auth = getField(security, "auth");
   return {
     ...own,
     security: {

@@ -1,7 +1,7 @@
 // Checks an idle connection for what the event loop has not reported yet: its end, or unexpected bytes.
 
 import { readSync } from "node:fs";
-import { codeOf } from "../../errors.ts";
+import { getErrorCode } from "../../errors.ts";
 
 const byte = Buffer.allocUnsafeSlow(1);
 
@@ -13,7 +13,7 @@ export function hasUnreadBytesOrEnd(socket: object): boolean {
     readSync(socket.fd, byte);
     return true;
   } catch (error) {
-    const code = codeOf(error);
+    const code = getErrorCode(error);
     return code !== "EAGAIN" && code !== "EWOULDBLOCK";
   }
 }

@@ -93,7 +93,7 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     return this.#reading.promise;
   }
 
-  takeRest(): Uint8Array | null {
+  takeBuffered(): Uint8Array | null {
     if (!this.#ended) return null;
     const rest = this.#unread.length === 1 ? this.#unread[0] : Buffer.concat(this.#unread);
     this.#unread = [];

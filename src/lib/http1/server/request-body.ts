@@ -2,7 +2,7 @@
 
 import { ByteCollector } from "../packets.ts";
 import { openDecoder, type BodyDecoder, type BodyLength } from "../framing.ts";
-import { BodyBroken, BodyTooLarge } from "../types.ts";
+import { InvalidBody, BodyTooLarge } from "../types.ts";
 
 /** This much of a body may arrive before anyone reads it. */
 const MAX_UNREQUESTED_BYTES = 64 * 1024;
@@ -71,7 +71,7 @@ export class IncomingBody {
   /** Rejects a pending read. Everything that still arrives is dropped. */
   break(why: string): void {
     this.#decoder = openDecoder("unknown");
-    this.fail(new BodyBroken(why));
+    this.fail(new InvalidBody(why));
   }
 
   fail(error: Error): void {

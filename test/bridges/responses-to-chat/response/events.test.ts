@@ -6,7 +6,7 @@ import { blameUpstream } from "../../../../src/bridges/responses-to-chat/errors.
 import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
 import {
   type ChatStream,
-  type Emitted,
+  type ChatOutput,
   openChatStream,
 } from "../../../../src/bridges/responses-to-chat/response/stream.ts";
 import { accumulate, type Json } from "../accumulate.ts";
@@ -73,7 +73,7 @@ function call(id: string, name: string, input: string): Json {
 const TEXT = "response.output_text.delta";
 const ARGUMENTS = "response.function_call_arguments.delta";
 
-function run(events: Json[], context = PLAIN): Emitted {
+function run(events: Json[], context = PLAIN): ChatOutput {
   const chat = openChatStream(context);
   const first = chat.push(encode(events.map(frame).join("")));
   const last = chat.end();
@@ -561,7 +561,7 @@ describe("failures", () => {
     item: { type: "message", id: "a", content: [] },
   };
 
-  const push = (chat: ChatStream, ...events: Json[]): Emitted =>
+  const push = (chat: ChatStream, ...events: Json[]): ChatOutput =>
     chat.push(encode(events.map(frame).join("")));
 
   test("the head is held until the model begins to answer", () => {

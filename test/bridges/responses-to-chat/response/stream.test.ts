@@ -3,7 +3,10 @@
 import { describe, expect, test } from "bun:test";
 import type { BridgeContext } from "../../../../src/bridges/responses-to-chat/context.ts";
 import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
-import { type Emitted, openChatStream } from "../../../../src/bridges/responses-to-chat/response/stream.ts";
+import {
+  type ChatOutput,
+  openChatStream,
+} from "../../../../src/bridges/responses-to-chat/response/stream.ts";
 import { accumulate, type Json, listCalls } from "../accumulate.ts";
 import {
   absent,
@@ -21,7 +24,7 @@ import { findFaults, schemasAbsent } from "../schemas.ts";
 
 const streams = listRecordings("openai-responses").filter((each) => each.stream && each.status === 200);
 
-function run(pieces: Iterable<Uint8Array>, context: BridgeContext): Emitted {
+function run(pieces: Iterable<Uint8Array>, context: BridgeContext): ChatOutput {
   const stream = openChatStream(context);
   let text = "";
   for (const piece of pieces) text += stream.push(piece).text;

@@ -260,11 +260,11 @@ describe("an answer", () => {
     const whole = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
     const client = openClient();
     const inbound = await client.send(outbound(whole.origin)).head;
-    expect(Buffer.from(inbound.takeRest() ?? []).toString()).toBe("ok");
+    expect(Buffer.from(inbound.takeBuffered() ?? []).toString()).toBe("ok");
     expect([inbound.finished, await inbound.read()]).toEqual([true, null]);
     const part = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok"));
     const begun = await client.send(outbound(part.origin)).head;
-    expect(begun.takeRest()).toBe(null);
+    expect(begun.takeBuffered()).toBe(null);
     for (const socket of part.sockets) socket.write("!");
     expect((await readAll(begun)).toString()).toBe("ok!");
   });

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { listen, type ListenOptions, type Server } from "../../../../src/lib/http1/server/server.ts";
-import { BodyBroken, BodyTooLarge, ClientGone, type Exchange } from "../../../../src/lib/http1/types.ts";
+import { InvalidBody, BodyTooLarge, ClientGone, type Exchange } from "../../../../src/lib/http1/types.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { openClient } from "../peers.ts";
 
@@ -272,7 +272,7 @@ describe("hostile requests", () => {
     await reading.promise;
     client.socket.write(`5\r\nhello!\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n${HOST}\r\n`);
     client.socket.write(`GET /smuggled HTTP/1.1\r\n${HOST}\r\n`);
-    expect(await outcome.promise).toBeInstanceOf(BodyBroken);
+    expect(await outcome.promise).toBeInstanceOf(InvalidBody);
     await client.ended;
     expect(client.text()).toMatch(/^HTTP\/1.1 400 [^]*\r\nconnection: close\r\n\r\nbroken$/);
     expect(count).toBe(1);
