@@ -8,7 +8,13 @@ import { join, resolve } from "node:path";
 
 const gateway = resolve(process.argv[2] ?? "dist/gateway");
 const folder = mkdtempSync(join(tmpdir(), "gateway-smoke-"));
-const env = { PATH: process.env.PATH, HOME: folder, ANTHROPIC_API_KEY: "not-a-real-credential" };
+// Nobody listens at the proxy: `init` notes that it cannot check the credential, and no request leaves the machine.
+const env = {
+  PATH: process.env.PATH,
+  HOME: folder,
+  ANTHROPIC_API_KEY: "not-a-real-credential",
+  HTTPS_PROXY: "http://127.0.0.1:9",
+};
 const run = (...args) => execFileSync(gateway, args, { cwd: folder, env, encoding: "utf8", timeout: 20_000 });
 
 let passed = 0;

@@ -25,6 +25,9 @@ function cleanEnv(folder: string, more: Readonly<Record<string, string>> = {}): 
 }
 
 /** Without a terminal. */
+/** For commands that would check a credential: nobody listens at this proxy, so nothing leaves the machine. */
+export const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:9" };
+
 export async function run({ folder, env, stdin }: Circumstances, ...args: string[]): Promise<Outcome> {
   const child = Bun.spawn([process.execPath, ENTRY, ...args], {
     cwd: folder,

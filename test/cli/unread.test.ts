@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../src/config/file.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
-import { ENTRY, type Outcome, run } from "./driving.ts";
+import { OFFLINE, ENTRY, type Outcome, run } from "./driving.ts";
 
 const CONFIG = `channels:
   a: { platform: messages, base_url: https://a.example, credential: \${UNSET_HERE} }
@@ -30,6 +30,7 @@ async function runInto(way: string, ...words: string[]): Promise<Omit<Outcome, "
     env: {
       PATH: process.env["PATH"] ?? "",
       GATEWAY_CONFIG: folder.join("gateway.yaml"),
+      ...OFFLINE,
       ANTHROPIC_API_KEY: "sk-ant-of-a-test",
     },
     stderr: "pipe",

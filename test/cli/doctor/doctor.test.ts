@@ -1,7 +1,7 @@
 // `gateway doctor` against real upstreams that are well, ill, or not there.
 
 import { describe, expect, test } from "bun:test";
-import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { TOOLS } from "../../../src/cli/tools/tools.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
@@ -395,22 +395,28 @@ describe("port and ledger", () => {
     using folder = makeTempFolder();
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     const gateway = await startGateway({ config: makeConfig(upstream), folder });
-    const answer = await fetch(`${gateway.url}/v1/messages`, {
-      method: "POST",
-      headers: { "x-api-key": keyOf("messages") },
-      body: JSON.stringify({ model: "claude-sonnet-4-5", max_tokens: 8, messages: [] }),
-    });
-    await answer.text();
-    expect(await gateway.stop()).toBe(0);
+    const send = (model: string): Promise<Response> =>
+      fetch(`${gateway.url}/v1/messages`, {
+        method: "POST",
+        headers: { "x-api-key": keyOf("messages") },
+        body: JSON.stringify({ model, stream: true, max_tokens: 8, messages: [] }),
+      });
     const notes = async (): Promise<string[]> => {
       const { checks } = await examine(folder);
       return checks.filter(({ check }) => check === "ledger").map(({ detail }) => detail);
     };
-    expect((await notes()).filter((detail) => detail.includes("unfinished"))).toEqual([]);
-    rmSync(folder.join("ledger.jsonl"));
+    await (await send("claude-sonnet-4-5")).text();
+    // Its head has come, so the request is at the upstream when the gateway is killed.
+    const stalled = await send("demo-fault-stall");
+    gateway.signal("SIGKILL");
+    await stalled.text().catch(() => "");
+    await gateway.stop();
     expect(await notes()).toContain(
       "1 unfinished from before: the next start writes a line for each request",
     );
+    const next = await startGateway({ config: makeConfig(upstream), folder });
+    expect(await next.stop()).toBe(0);
+    expect((await notes()).filter((detail) => detail.includes("unfinished"))).toEqual([]);
     upstream.stop();
   });
 

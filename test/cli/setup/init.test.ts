@@ -5,7 +5,7 @@ import { loadConfig } from "../../../src/config/file.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { KEYS, run, runOnTerminal } from "../driving.ts";
+import { OFFLINE, KEYS, run, runOnTerminal } from "../driving.ts";
 
 let folder: TempFolder;
 beforeEach(() => {
@@ -16,7 +16,7 @@ const path = () => folder.join("gateway.yaml");
 
 describe("gateway init", () => {
   test("sets up what the environment has credentials for, by reference", async () => {
-    const env = { ANTHROPIC_API_KEY: "sk-ant-hush", GEMINI_API_KEY: "AIza-hush" };
+    const env = { ...OFFLINE, ANTHROPIC_API_KEY: "sk-ant-hush", GEMINI_API_KEY: "AIza-hush" };
     const { status, stdout, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
     const secrets = stdout
@@ -44,7 +44,11 @@ describe("gateway init", () => {
   });
 
   test("--json prints the keys as one document", async () => {
-    const { stdout } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init", "--json");
+    const { stdout } = await run(
+      { folder: folder.path, env: { ...OFFLINE, OPENAI_API_KEY: "x" } },
+      "init",
+      "--json",
+    );
     expect(JSON.parse(stdout)).toEqual({
       config: path(),
       keys: [{ name: "codex", group: "codex", platform: "responses", secret: expect.stringMatching(/^sk-/) }],
@@ -63,7 +67,7 @@ describe("gateway init", () => {
   });
 
   test("offers the other providers as comments that work", async () => {
-    await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init");
+    await run({ folder: folder.path, env: { ...OFFLINE, OPENAI_API_KEY: "x" } }, "init");
     const filledIn = readFileSync(path(), "utf8").replaceAll(/^ {2}# /gm, "  ");
     writeFileSync(path(), filledIn);
     const { catalog } = loadConfig(path(), {}, { missing: "keep" });
@@ -83,7 +87,7 @@ describe("gateway init", () => {
   );
 
   test("gives the tool of each group its key, so that run needs no secret", async () => {
-    const env = { OPENAI_API_KEY: "x", DEEPSEEK_API_KEY: "y", ANTHROPIC_API_KEY: "z" };
+    const env = { ...OFFLINE, OPENAI_API_KEY: "x", DEEPSEEK_API_KEY: "y", ANTHROPIC_API_KEY: "z" };
     const { stdout } = await run({ folder: folder.path, env }, "init");
     const secretOf = (name: string) => new RegExp(`^${name} +(\\S+)$`, "m").exec(stdout)?.[1];
     for (const [tool, key] of [
@@ -98,7 +102,10 @@ describe("gateway init", () => {
 
   test("never overwrites", async () => {
     writeFileSync(path(), "# mine\n");
-    const { status, stderr } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init");
+    const { status, stderr } = await run(
+      { folder: folder.path, env: { ...OFFLINE, OPENAI_API_KEY: "x" } },
+      "init",
+    );
     expect([status, readFileSync(path(), "utf8")]).toEqual([1, "# mine\n"]);
     expect(stderr).toContain("already exists and was not changed");
   });
@@ -108,7 +115,7 @@ describe("gateway init", () => {
     const words = [process.execPath, `${import.meta.dir}/../../../src/main.ts`, "init"];
     const child = Bun.spawn(["sh", "-c", none, "sh", ...words], {
       cwd: folder.path,
-      env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: path(), OPENAI_API_KEY: "x" },
+      env: { ...OFFLINE, PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: path(), OPENAI_API_KEY: "x" },
       stdout: "ignore",
       stderr: "pipe",
     });
@@ -118,7 +125,7 @@ describe("gateway init", () => {
 
   test("ends with one line to paste, which works as printed", async () => {
     const place = folder.join("my own.yaml");
-    const env = { OPENAI_API_KEY: "x" };
+    const env = { ...OFFLINE, OPENAI_API_KEY: "x" };
     const { stderr } = await run({ folder: folder.path, env }, "init", "--config", place);
     const line = stderr.trimEnd().split("\n").at(-1) ?? "";
     expect(line).toBe(`  gateway run --config '${place}' codex`);
@@ -135,7 +142,7 @@ describe("gateway init", () => {
   });
 
   test("writes to the user's configuration folder, which nobody else can read", async () => {
-    const env = { GATEWAY_CONFIG: "", HOME: folder.path, OPENAI_API_KEY: "x" };
+    const env = { ...OFFLINE, GATEWAY_CONFIG: "", HOME: folder.path, OPENAI_API_KEY: "x" };
     const { status, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
     const place = folder.join(".config", "gateway", "gateway.yaml");
@@ -150,7 +157,7 @@ describe("gateway init", () => {
 
   test("--config and GATEWAY_CONFIG choose the place, and missing folders are created", async () => {
     const place = folder.join("new", "folder", "g.yaml");
-    const env = { OPENAI_API_KEY: "x" };
+    const env = { ...OFFLINE, OPENAI_API_KEY: "x" };
     expect((await run({ folder: folder.path, env }, "init", "--config", place)).status).toBe(0);
     expect(existsSync(place)).toBe(true);
     const other = folder.join("other.yaml");
@@ -224,7 +231,11 @@ describe("gateway init on a terminal", () => {
   });
 
   test("--yes asks nothing", async () => {
-    const screen = runOnTerminal({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init", "--yes");
+    const screen = runOnTerminal(
+      { folder: folder.path, env: { ...OFFLINE, OPENAI_API_KEY: "x" } },
+      "init",
+      "--yes",
+    );
     expect(await screen.status).toBe(0);
     expect([...loadConfig(path(), {}, { missing: "keep" }).catalog.keys.keys()]).toEqual(["codex"]);
   });
