@@ -81,6 +81,13 @@ const NAMED: readonly Bug[] = [
 ];
 
 const OTHERS: readonly Bug[] = [
+  // As it was until the simulator found it.
+  plant(
+    "watch no silence after bytes that only frame a body",
+    CONNECTION,
+    "    else if (call.reading) this.awaitBytes();\n",
+    "",
+  ),
   plant(
     "write a line twice",
     WRITER,

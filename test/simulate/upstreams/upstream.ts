@@ -5,7 +5,7 @@ import { brotliCompressSync, gunzipSync, gzipSync, zstdCompressSync, zstdDecompr
 import type { AnswerPlan, ChannelPlan, Plan, RequestPlan } from "../plan/plan.ts";
 import type { End, Network } from "../world/network.ts";
 import { NATURE, type Scheduler } from "../world/scheduler.ts";
-import { type Counts, type Wire, writeAnswer, writeError } from "./answers.ts";
+import { type AnswerText, type Counts, type Wire, writeAnswer, writeError } from "./answers.ts";
 
 /** A request as an upstream saw it. */
 export interface Arrival {
@@ -291,14 +291,9 @@ class Line {
     const { model, counts, stream } = arrival;
     const text = failed
       ? writeError(wire, answer.status, mark, answer.status === 400 ? "nothing" : secret)
-      : writeAnswer({
-          wire,
-          stream,
-          mark,
-          model,
-          counts,
-          failsAfter: answer.kind === "error event" && stream ? Math.floor(answer.output / 2) : null,
-        });
+      : answer.kind === "bodiless with body"
+        ? writeSmuggled(mark)
+        : writeAnswer({ wire, stream, mark, model, counts, failsAfter: failsAfter(arrival, answer) });
     const whole = Buffer.from(text.pieces.join(""));
     if (!failed) arrival.body = whole;
     const pieces = frame(
@@ -436,6 +431,17 @@ class Line {
 function decode(body: Buffer, coding: string | undefined): Buffer {
   if (coding === "gzip") return gunzipSync(body);
   return coding === "zstd" ? zstdDecompressSync(body) : body;
+}
+
+/** A body where there must be none, that looks like the answer to the next request. */
+function writeSmuggled(mark: string): AnswerText {
+  const body = JSON.stringify({ smuggled: mark });
+  const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+  return { type: "application/json", pieces: [head + body] };
+}
+
+function failsAfter({ stream }: Arrival, { kind, output }: AnswerPlan): number | null {
+  return kind === "error event" && stream ? Math.floor(output / 2) : null;
 }
 
 function wireOf(target: string): Wire {
