@@ -151,7 +151,8 @@ describe("every platform", () => {
 const PLACES: Readonly<Record<string, string>> = {
   "config/schema.ts": "the list of platforms",
   "config/scalars.ts": "path segments that a relay prefix would hide",
-  "cli/setup/init-run.ts": "the preset of each platform",
+  "cli/setup/presets.ts": "the platform of each provider that `gateway init` knows",
+  "cli/serve/demo.ts": "a field of a request body",
   "gateway/intake/conversation.ts": "names of fields in request bodies",
   "cli/tools/programs/copilot.ts": "Copilot's name of a wire format",
   "cli/tools/programs/continue.ts": "Continue's names of a model's roles",

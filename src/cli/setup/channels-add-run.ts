@@ -6,7 +6,8 @@ import type { Edit } from "../../config/edit.ts";
 import { editConfig } from "../../config/replace.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { readBaseUrl, readName, readSecretText } from "../../config/scalars.ts";
-import type { Platform } from "../../config/schema.ts";
+import { type Platform, PLATFORMS } from "../../config/schema.ts";
+import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { type ConfigFlags, describe, findGroup, openConfig } from "../config-access.ts";
 import { askOne, canPrompt, fail, printJson, readAll, refuseUsage, printNote } from "../terminal.ts";
 import { describeCheck } from "./credential-check.ts";
@@ -16,7 +17,7 @@ import { needsAddress, type Preset, PRESETS } from "./presets.ts";
 
 export interface AddChannelFlags extends ConfigFlags {
   readonly name?: string;
-  readonly platform?: Platform;
+  readonly platform?: string;
   readonly group?: string;
   readonly credential?: string;
   /** False with --no-check. */
@@ -59,7 +60,7 @@ async function describeTarget(what: string, flags: AddChannelFlags): Promise<Pre
       `There is no preset "${what}"${suggestNearest(what, ids)}. Presets: ${ids.join(", ")}; or a URL.`,
     );
   const { hostname, href } = readUrl(what);
-  const platform = flags.platform ?? (await askPlatform());
+  const platform = flags.platform === undefined ? await askPlatform() : requirePlatform(flags.platform);
   const name = flags.name ?? hostname.replace(/^(www|api)\./, "").replaceAll(/[^a-z0-9]+/gi, "-");
   return {
     id: name,
@@ -73,7 +74,7 @@ async function describeTarget(what: string, flags: AddChannelFlags): Promise<Pre
       .toUpperCase()
       .replaceAll(/[^A-Z0-9]+/g, "_")
       .replace(/^(\d)/, "_$1")}_API_KEY`,
-    tool: platform === "responses" ? "codex" : platform === "content" ? "gemini" : "claude",
+    tool: PLATFORM_ROWS[platform].tools[0] ?? "",
   };
 }
 
@@ -86,15 +87,18 @@ function readUrl(text: string): URL {
 }
 
 async function askPlatform(): Promise<Platform> {
-  if (!canPrompt()) return refuseUsage("--platform is missing: messages, responses, content or relay.");
-  const choices: ReadonlyArray<{ value: Platform; label: string }> = [
-    { value: "messages", label: "messages: like Anthropic, POST /v1/messages" },
-    { value: "responses", label: "responses: like OpenAI, POST /v1/responses" },
-    { value: "content", label: "content: like Gemini, POST /v1beta/models/…:generateContent" },
-    { value: "relay", label: "relay: messages and content under one address" },
-  ];
-  const chosen = await askOne("What does it speak?", choices);
-  return choices.find(({ value }) => value === chosen)?.value ?? "messages";
+  if (!canPrompt()) return refuseUsage(`--platform is missing: ${PLATFORMS.join(", ")}.`);
+  const choices = PLATFORMS.map((platform) => ({
+    value: platform,
+    label: `${platform}: ${PLATFORM_ROWS[platform].answerPaths.join(", ")}`,
+  }));
+  const chosen = await askOne("Which platform is it?", choices);
+  return requirePlatform(chosen);
+}
+
+function requirePlatform(text: string): Platform {
+  const found = PLATFORMS.find((platform) => platform === text);
+  return found ?? refuseUsage(`--platform: expected ${PLATFORMS.join(", ")}.`);
 }
 
 function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Catalog): Preset {

@@ -1,10 +1,8 @@
 // `gateway channels add`: the flags. The action is in channels-add-run.ts, which loads only when it runs.
 
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import { addExamples } from "../examples.ts";
 import type { AddChannelFlags } from "./channels-add-run.ts";
-
-const PLATFORMS = ["messages", "responses", "content", "relay"];
 
 export function addChannelCommand(): Command {
   const command = new Command("add")
@@ -14,7 +12,7 @@ export function addChannelCommand(): Command {
       "anthropic, openai, google, openrouter, deepseek, moonshot, zai, xai, ollama, lmstudio, or a base URL",
     )
     .option("--name <name>", "the channel's name")
-    .addOption(new Option("--platform <platform>", "for a URL: what it speaks").choices(PLATFORMS))
+    .option("--platform <platform>", "for a URL: its platform")
     .option("--group <group>", "add it to this group (default: a new group)")
     .option("--credential <->", "read the credential from stdin")
     .option("--no-check", "do not check the credential")

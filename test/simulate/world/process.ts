@@ -208,6 +208,8 @@ export class SimProcess implements FileHost, SocketHost {
           homedir: () => "/home/user",
           userInfo: () => ({ uid: USER }),
           devNull: "/dev/null",
+          hostname: () => "simulated",
+          networkInterfaces: () => ({ lo: [{ address: "127.0.0.1" }] }),
         },
         "node:os",
       ),
@@ -215,6 +217,11 @@ export class SimProcess implements FileHost, SocketHost {
       crypto: refuseOthers(
         { createHash, randomBytes: (count: number) => this.#randomBytes(Buffer.alloc(count)) },
         "node:crypto",
+      ),
+      // No name belongs to the simulated machine.
+      "dns/promises": refuseOthers(
+        { lookup: () => Promise.resolve([{ address: "192.0.2.1", family: 4 }]) },
+        "node:dns/promises",
       ),
       // It only looks at text.
       net: refuseOthers({ isIP }, "node:net"),
