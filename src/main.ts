@@ -1,6 +1,6 @@
 #!/usr/bin/env -S bun --no-env-file --config=/dev/null
-// The flags keep out the .env and the bunfig.toml of the current folder, which may be a stranger's.
-// The command tree, one line a command. What goes wrong becomes a sentence and an exit status (cli/program.ts).
+// The flags ignore the .env and bunfig.toml of the current folder: it may be a stranger's repository.
+// The command tree, one line per command. Errors become a sentence and an exit status in cli/program.ts.
 
 import { Command } from "commander";
 import { channelsCommand } from "./cli/channels/channels.ts";
@@ -10,6 +10,7 @@ import { doctorCommand } from "./cli/doctor/doctor.ts";
 import { envCommand } from "./cli/tools/env.ts";
 import { addExamples } from "./cli/examples.ts";
 import { groupsCommand } from "./cli/catalog/groups.ts";
+import { addChannelCommand } from "./cli/setup/channels-add.ts";
 import { initCommand } from "./cli/setup/init.ts";
 import { keysCommand } from "./cli/keys/keys.ts";
 import { ledgerCommand } from "./cli/money/ledger.ts";
@@ -28,7 +29,7 @@ import { VERSION } from "./lib/version.ts";
 const program = new Command("gateway")
   .version(VERSION)
   .description("One local gateway between your AI tools and the platforms that serve models.")
-  .option("--config <file>", "the config file, for whichever command")
+  .option("--config <file>", "the config file, for any command")
   .enablePositionalOptions()
   .hook("preAction", (_, command) => {
     const { config } = program.opts();
@@ -44,7 +45,7 @@ program.addCommand(keysCommand());
 program.addCommand(groupsCommand());
 program.addCommand(plansCommand());
 program.addCommand(modelsCommand());
-program.addCommand(channelsCommand());
+program.addCommand(channelsCommand().addCommand(addChannelCommand()));
 program.addCommand(pricesCommand());
 program.addCommand(usageCommand());
 program.addCommand(ledgerCommand());
@@ -57,9 +58,9 @@ program.addCommand(completionsCommand());
 program.addCommand(completeCommand(program), { hidden: true });
 
 addExamples(program, [
-  ["gateway serve --demo", "try it: no config, no account, no network"],
-  ["gateway init && gateway serve", "with your own accounts"],
-  ["gateway run claude --new", "a tool that uses it"],
+  ["gateway serve --demo", "try it without a config, an account or a network"],
+  ["gateway init && gateway serve", "use your own accounts"],
+  ["gateway run claude --new", "start a tool that uses the gateway"],
 ]);
 
 await runProgram(program);

@@ -37,6 +37,49 @@ test("a folder imports itself and what is left of it", () => {
   expect(strays).toEqual([]);
 });
 
+/** Inside these folders, a subfolder or file imports itself and what is left of it. `(base)`: all other files. */
+const INNER_ORDER: Readonly<Record<string, string>> = {
+  gateway:
+    "observe intake upstream channels gateway.ts bill attempt delivery control pipeline.ts server.ts start.ts",
+  cli: "(base) keys tools catalog money live channels setup doctor serve console completions",
+};
+
+test.each(Object.entries(INNER_ORDER))("inside %s, imports follow the order: %s", (folder, order) => {
+  const places = order.split(" ");
+  const rankOf = (file: string): number => {
+    const [, place = "", ...rest] = file.split("/");
+    const rank = places.indexOf(place);
+    return rank < 0 && rest.length === 0 ? places.indexOf("(base)") : rank;
+  };
+  const inside = files.filter((file) => folderOf(file) === folder);
+  expect(inside.filter((file) => rankOf(file) < 0)).toEqual([]);
+  const strays = inside.flatMap((file) =>
+    importsOf(file)
+      .filter((imported) => folderOf(imported) === folder && rankOf(imported) > rankOf(file))
+      .map((imported) => `${file} imports ${imported}`),
+  );
+  expect(strays).toEqual([]);
+});
+
+test("no files import each other in a circle, type imports included", () => {
+  expect(findCycles()).toEqual([]);
+});
+
+/** One circle of each file that closes one: "a.ts → b.ts → a.ts". */
+function findCycles(): string[] {
+  const cycles: string[] = [];
+  const done = new Set<string>();
+  const visit = (file: string, path: readonly string[]): void => {
+    const start = path.indexOf(file);
+    if (start >= 0) cycles.push([...path.slice(start), file].join(" → "));
+    if (start >= 0 || done.has(file)) return;
+    for (const imported of importsOf(file)) visit(imported, [...path, file]);
+    done.add(file);
+  };
+  for (const file of files) visit(file, []);
+  return cycles;
+}
+
 test("only terminal.ts imports the prompts, and only main.ts imports the command tree", () => {
   const importers = files.filter((file) =>
     readFileSync(join(SRC, file), "utf8").includes('"@clack/prompts"'),

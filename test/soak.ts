@@ -5,11 +5,11 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import type { FaultName } from "../src/demo/faults.ts";
-import { type DemoUpstream, type Received, startDemoUpstream } from "../src/demo/upstream.ts";
+import { type DemoUpstream, type ReceivedRequest, startDemoUpstream } from "../src/demo/upstream.ts";
 import { readUpTo } from "../src/gateway/upstream/answer.ts";
 import { type Client, createClient } from "../src/lib/http1/client/client.ts";
 import type { Field, Origin } from "../src/lib/http1/types.ts";
-import { fieldOf } from "../src/lib/json/json.ts";
+import { getField } from "../src/lib/json/json.ts";
 import { keyOf, type Platform, startGateway } from "./harness/gateway.ts";
 import { makeTempFolder, readLedger } from "./harness/temp.ts";
 import { run } from "./cli/driving.ts";
@@ -174,7 +174,7 @@ function judgeAnswer(kind: Kind, { text, stream, word }: Answered): string {
   if (!stream) return text.includes(word) ? "complete" : "not the answer";
   if (/"error":\s*\{/.test(text))
     return kind.ending.test(text) && !text.includes("finishReason") ? "both" : "told";
-  if (!kind.ending.test(text)) return "a clean end without an ending";
+  if (!kind.ending.test(text)) return "a clean end without a terminal event";
   return text.includes(word) ? "complete" : "not the answer";
 }
 
@@ -225,8 +225,8 @@ function countFiles(pid: number): number {
 
 const median = (list: readonly number[]): number => list.toSorted((x, y) => x - y)[list.length >> 1] ?? 0;
 
-function isStream({ json, target }: Received): boolean {
-  return fieldOf(json, "stream") === true || target.includes("streamGenerateContent");
+function isStream({ json, target }: ReceivedRequest): boolean {
+  return getField(json, "stream") === true || target.includes("streamGenerateContent");
 }
 
 /** Faults, outages and new configs, until it is stopped. */

@@ -16,7 +16,7 @@ export interface Assessment {
   readonly unbilled?: string;
 }
 
-export interface Ended {
+export interface EndedResponse {
   readonly outcome: Outcome;
   /** Null: no answer came. */
   readonly status: number | null;
@@ -43,7 +43,19 @@ const UNBILLED_REFUSALS: ReadonlySet<string | null> = new Set(["cyber"]);
 export const UNBILLED_REFUSAL = "unbilled refusal";
 const MAYBE_UNBILLED = "refused before any output: the upstream may not charge it";
 
-export function assess({ outcome, status, reading, streamed, estimatedInput }: Ended): Assessment {
+export function assess(ended: EndedResponse): Assessment {
+  const assessment = assessEnd(ended);
+  const faults = ended.reading?.faults ?? [];
+  if (faults.length === 0 || assessment === NOTHING || assessment.unbilled !== undefined) return assessment;
+  const texts = faults.map(({ text }) => text);
+  // An amount that rests on a count that nobody can read is no amount.
+  if (assessment.basis !== "partial" && faults.some(({ basis }) => basis === "unknown"))
+    return { ...UNKNOWN, suspect: texts.join("; ") };
+  const suspect = [assessment.suspect, ...texts].filter((text) => text !== null).join("; ");
+  return { ...assessment, suspect };
+}
+
+function assessEnd({ outcome, status, reading, streamed, estimatedInput }: EndedResponse): Assessment {
   // Platforms charge nothing for an error status.
   if (status !== null && status >= 400) return NOTHING;
   if (status === null || reading === null) return UNKNOWN;

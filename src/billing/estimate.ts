@@ -1,10 +1,10 @@
-// Tokens of a prompt, estimated from its bytes: used only where an answer broke off before
-// its upstream told the truth, and to reserve what a request may cost. Never for a complete answer.
+// Tokens of a prompt, estimated from its bytes. Used only if a response broke off before the upstream
+// reported its usage, and to reserve what a request may cost. Never for a complete response.
 
 import { asBuffer } from "../lib/bytes.ts";
 
 const BYTES_PER_TOKEN = 4;
-/** What a picture or a document in base64 is taken for, whatever its size. */
+/** A picture or document in base64 counts as this much, whatever its size. */
 const TOKENS_PER_ATTACHMENT = 1500;
 const ATTACHMENT = Buffer.from(";base64,");
 const QUOTE = 0x22;

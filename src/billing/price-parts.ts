@@ -1,7 +1,7 @@
 // Which prices each part of an answer pays, and whose they are. What that comes to is charge.ts.
 
 import { findPrice, type Overrides, type Price, type PriceBook, type Seller } from "./prices.ts";
-import { type Chosen, chooseNothing, chooseTariff } from "./tariff.ts";
+import { type TariffChoice, chooseNothing, chooseTariff } from "./tariff.ts";
 import type { Part, Tariff, Usage } from "./usage.ts";
 
 export interface Billed {
@@ -27,7 +27,7 @@ export interface PricedPart {
   readonly pass: string;
   readonly usage: Usage;
   /** Null where no price is known. */
-  readonly chosen: Chosen | null;
+  readonly chosen: TariffChoice | null;
   readonly source: string | null;
   /** The asked-for model's name, where its price was taken because the answer's own has none. */
   readonly pricedAs: string | null;
@@ -64,7 +64,7 @@ function pricePart(part: Part, billed: Billed): PricedPart[] {
 interface Paid {
   readonly source: string;
   readonly pricedAs: string | null;
-  readonly chosen: Chosen;
+  readonly chosen: TariffChoice;
 }
 
 function payFor({ pass, usage }: Part, model: string, paid: Paid): PricedPart {

@@ -7,7 +7,7 @@ import type { Price, Rates } from "./prices.ts";
 import { CALL_KINDS, type Tariff, type Usage } from "./usage.ts";
 
 /** What a part pays. `factor:service_tier=flex` multiplies the price of every token. */
-export interface Chosen {
+export interface TariffChoice {
   readonly prices: Readonly<Record<string, string>>;
   /** `standard`, or what differs from it: `flex`, `fast+us`, `standard+over_272000`. */
   readonly tier: string;
@@ -23,7 +23,7 @@ interface Missing {
   readonly missing: string;
 }
 
-export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Chosen | Missing {
+export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): TariffChoice | Missing {
   const tier = price.tiers.findLast(({ over }) => countInput(usage) > over);
   const { chosen: prices, unpriced } = chooseRates(tier?.rates ?? price.rates, usage);
   const factors = chooseFactors(price.factors, tariff);
@@ -37,7 +37,7 @@ export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Chosen
 }
 
 /** What a channel pays that costs nothing: every kind that was used is free. */
-export function chooseNothing(usage: Readonly<Record<string, number | undefined>>): Chosen {
+export function chooseNothing(usage: Readonly<Record<string, number | undefined>>): TariffChoice {
   const kinds = Object.keys(usage).filter((kind) => kind !== "reasoning");
   return {
     prices: Object.fromEntries(kinds.map((kind) => [nameOf(kind), "0"])),

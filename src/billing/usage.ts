@@ -64,12 +64,21 @@ export interface Tariff {
   readonly region?: string;
 }
 
+/** A count that cannot be trusted, and what that makes of the ledger line. */
+export interface CountFault {
+  readonly basis: "unknown" | "suspect";
+  /** For people: `the upstream's input_tokens cannot be read`. */
+  readonly text: string;
+}
+
 /** What a meter knows of an answer, at any moment of its passing. */
 export interface Reading {
   /** The model that the answer names. */
   readonly model: string | null;
   /** Empty while no usage has been reported. */
   readonly parts: readonly Part[];
+  /** Counts that could not be read, were missing, or contradict each other. */
+  readonly faults?: readonly CountFault[] | undefined;
   /** The upstream's usage object(s), merged as the dialect says, for the ledger. */
   readonly raw: unknown;
   readonly tariff: Tariff;

@@ -1,5 +1,5 @@
-// What the commands that look at the config, or change it, have in common. It
-// loads zod and yaml: import it from what runs, not from what declares flags.
+// What commands need that read or change the config. This module loads zod and yaml,
+// which costs start-up time: do not import it from the files that declare flags.
 
 import type { Catalog, Group, Key, Limits } from "../config/catalog.ts";
 import { type Loaded, loadConfig } from "../config/file.ts";
@@ -12,7 +12,7 @@ export interface ConfigFlags {
   readonly config?: string;
 }
 
-/** Credentials need not be set: these commands send nothing upstream. */
+/** Accepts unset variables, because these commands send nothing upstream. */
 export function openConfig(flags: ConfigFlags): Loaded {
   return loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
 }
@@ -21,24 +21,34 @@ export function findGroup(catalog: Catalog, name: string): Group {
   return catalog.groups.get(name) ?? refuseUnknown("group", name, catalog.groups);
 }
 
-export interface PlacedKey {
+export interface KeyPosition {
   readonly key: Key;
-  /** In the file's list. */
+  /** Position in the file's list of keys. */
   readonly index: number;
 }
 
-export function findKey(catalog: Catalog, name: string): PlacedKey {
+export function findKey(catalog: Catalog, name: string): KeyPosition {
   const key = catalog.keys.get(name) ?? refuseUnknown("key", name, catalog.keys);
   return { key, index: [...catalog.keys.keys()].indexOf(name) };
 }
 
-export function refuseUnknown(what: string, name: string, known: ReadonlyMap<string, unknown>): never {
-  return fail(`There is no ${what} "${name}"${suggestNearest(name, known.keys())}.`);
+const MAX_NAMES_SHOWN = 12;
+
+function listKnown(what: string, known: ReadonlyMap<string, unknown>): string {
+  if (known.size === 0) return `There are no ${what}s yet.`;
+  const more = known.size > MAX_NAMES_SHOWN ? ` and ${known.size - MAX_NAMES_SHOWN} more` : "";
+  return `Known ${what}s: ${[...known.keys()].slice(0, MAX_NAMES_SHOWN).join(", ")}${more}.`;
 }
 
-/** What is wrong with a new key's name; undefined: nothing. */
+export function refuseUnknown(what: string, name: string, known: ReadonlyMap<string, unknown>): never {
+  return fail(
+    `There is no ${what} "${name}"${suggestNearest(name, known.keys())}. ${listKnown(what, known)}`,
+  );
+}
+
+/** Returns what is wrong with the name of a new key, or undefined. */
 export function checkKeyName(name: string, catalog: Catalog): string | undefined {
-  if (catalog.keys.has(name)) return `There is a key "${name}" already.`;
+  if (catalog.keys.has(name)) return `There is already a key "${name}".`;
   try {
     readName(name);
     return undefined;
@@ -57,7 +67,7 @@ export function readExpiry(text: string | undefined, now: Date): Date | null {
   return moment;
 }
 
-/** Null also where the file's dates, which have years of four digits, cannot tell it. */
+/** Returns null for a moment beyond the year 9999 too: dates in the file have years of four digits. */
 export function readFuture(text: string, now: Date): Date | null {
   try {
     if (!/^\d+(\.\d+)?[a-z]+$/.test(text)) return readMoment(text);
@@ -71,12 +81,12 @@ export function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** As in the ISO standard, without a fraction that says nothing. */
+/** ISO 8601 without a fraction of a second. */
 export function formatMoment(moment: Date): string {
   return moment.toISOString().replace(/\.\d+Z$/, "Z");
 }
 
-/** For people: in UTC, as the file has it. */
+/** For people. In UTC, like the dates in the file. */
 export function formatDay(moment: Date | null): string {
   if (moment === null) return "";
   return formatMoment(moment).replace("T00:00:00Z", "").replace("T", " ").replace("Z", " UTC");
@@ -86,16 +96,18 @@ export function describeGroup({ platform, multiplier }: Group): string {
   return `${platform}, ×${multiplier}`;
 }
 
-/** As the config file names them; those that are not set are left out. */
-export function listLimits(limits: Limits): Record<string, string | number> {
+/** The limits that are set, under their names in the config file. */
+export function listLimits(limits: Limits): Record<string, string | number | boolean> {
   const all = {
     usd_per_day: limits.usdPerDay,
     usd_per_month: limits.usdPerMonth,
     usd_total: limits.usdTotal,
     requests_per_minute: limits.requestsPerMinute,
     concurrent_requests: limits.concurrentRequests,
+    strict: limits.strict ? true : null,
+    unpriced: limits.allowUnpriced ? "allow" : null,
   };
-  const set: Record<string, string | number> = {};
+  const set: Record<string, string | number | boolean> = {};
   for (const [name, limit] of Object.entries(all)) if (limit !== null) set[name] = limit;
   return set;
 }

@@ -1,23 +1,25 @@
-// Asks the running gateway, over the control path that only this user can use.
+// Sends commands to the running gateway, through a socket that only this user can open.
 
 import { existsSync } from "node:fs";
 import { z } from "zod";
 import { isPrivate, locateControl } from "../gateway/control/socket.ts";
-import { codeOf } from "../lib/error-code.ts";
+import { getErrorCode } from "../lib/errors.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { VERSION } from "../lib/version.ts";
 import { fail } from "./terminal.ts";
 
 const Refusal = z.object({ error: z.string() });
 
-export interface Asked {
+export interface ControlCall {
   readonly ledgerPath: string;
   readonly signal?: AbortSignal;
+  /** How long to wait for the reply. */
+  readonly timeoutMs?: number;
 }
 
-/** The JSON document that it answers with; null when no gateway runs on this ledger. */
-export async function tryGateway(asked: Asked, method: Method, path: string): Promise<unknown> {
-  const response = await reach(asked, method, path);
+/** Returns the JSON document of the reply, or null if no gateway runs on this ledger. */
+export async function tryGateway(call: ControlCall, method: Method, path: string): Promise<unknown> {
+  const response = await sendToGateway(call, method, path);
   if (response === null) return null;
   const body = parseJson(await response.text());
   if (response.ok) return body;
@@ -25,39 +27,39 @@ export async function tryGateway(asked: Asked, method: Method, path: string): Pr
   return fail(refusal.success ? refusal.data.error : `The gateway answered ${response.status} to ${path}.`);
 }
 
-const NONE_RUNS = "No gateway is running for this config: `gateway serve` starts one.";
+const NOT_RUNNING = "No gateway is running for this config. Start it with `gateway serve`.";
 
 export async function askGateway(
   ledgerPath: string,
   method: Method,
   path: string,
-  absent = NONE_RUNS,
+  absent = NOT_RUNNING,
 ): Promise<unknown> {
   return (await tryGateway({ ledgerPath }, method, path)) ?? fail(absent);
 }
 
-const Versioned = z.object({ version: z.string() });
+const VersionReply = z.object({ version: z.string() });
 
-/** What it told, which another version tells otherwise. */
-export function readTold<T>(schema: z.ZodType<T>, told: unknown): T {
-  const read = schema.safeParse(told);
+/** Another version may reply in another form. */
+export function readReply<T>(schema: z.ZodType<T>, reply: unknown): T {
+  const read = schema.safeParse(reply);
   if (read.success) return read.data;
-  const { data } = Versioned.safeParse(told);
+  const { data } = VersionReply.safeParse(reply);
   const named = data === undefined ? "" : ` (version ${data.version})`;
   return fail(
-    `The running gateway${named} is not of this command's version (${VERSION}), and is not understood: ` +
-      "stop it, and start it again with this one.",
+    `The running gateway${named} has another version than this command (${VERSION}), which does not understand its reply. ` +
+      "Stop the gateway and start it again with this version.",
   );
 }
 
 type Method = "GET" | "POST";
 
-async function reach({ ledgerPath, signal }: Asked, method: Method, path: string): Promise<Response | null> {
-  if (process.platform === "win32") return fail("A running gateway cannot be asked on Windows.");
-  for (const { folder, path: unix } of locateControl(ledgerPath)) {
+async function sendToGateway(call: ControlCall, method: Method, path: string): Promise<Response | null> {
+  if (process.platform === "win32") return fail("Commands cannot reach a running gateway on Windows.");
+  for (const { folder, path: unix } of locateControl(call.ledgerPath)) {
     if (!isPrivate(folder) || !existsSync(unix)) continue;
     try {
-      return await ask(unix, method, path, signal);
+      return await fetchReply(unix, method, path, call);
     } catch (error) {
       if (!isGone(error)) throw error;
     }
@@ -65,28 +67,39 @@ async function reach({ ledgerPath, signal }: Asked, method: Method, path: string
   return null;
 }
 
-/** It answers at once; but a probe asks an upstream first. */
-const PATIENCE_MS = { GET: 3000, POST: 60_000 } as const;
+/** A suspended gateway never replies. A gateway on a busy machine does, after seconds. A POST may probe an upstream first. */
+const TIMEOUT_MS = { GET: 20_000, POST: 60_000 } as const;
 
-/** Its head is waited for with patience; the rest comes with it. */
-async function ask(unix: string, method: Method, path: string, signal?: AbortSignal): Promise<Response> {
+/** The time limit is for the head of the reply; the body comes with it. */
+async function fetchReply(
+  unix: string,
+  method: Method,
+  path: string,
+  { signal, timeoutMs = TIMEOUT_MS[method] }: ControlCall,
+): Promise<Response> {
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), PATIENCE_MS[method]);
+  const timer = setTimeout(() => late.abort(), timeoutMs);
   try {
     const either = AbortSignal.any(signal === undefined ? [late.signal] : [late.signal, signal]);
     return await fetch(`http://gateway${path}`, { unix, method, signal: either });
   } catch (error) {
     if (!late.signal.aborted) throw error;
     return fail(
-      "The running gateway does not answer: it may be suspended (`fg` in its shell, or kill -CONT, lets it go on), or stuck.",
+      "The running gateway does not answer. It may be suspended: `fg` in its shell, or kill -CONT, resumes it.",
     );
   } finally {
     clearTimeout(timer);
   }
 }
 
-const GONE = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "ConnectionRefused", "FailedToOpenSocket"]);
+const GONE_CODES = new Set([
+  "ENOENT",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ConnectionRefused",
+  "FailedToOpenSocket",
+]);
 
 function isGone(error: unknown): boolean {
-  return GONE.has(codeOf(error));
+  return GONE_CODES.has(getErrorCode(error));
 }

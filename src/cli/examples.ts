@@ -1,4 +1,4 @@
-// What `--help` ends with: lines to copy.
+// Examples to copy, at the end of `--help`.
 
 import type { Command } from "commander";
 

@@ -1,48 +1,53 @@
-// Runs the command tree: what goes wrong becomes a sentence on stderr and an exit status.
+// Runs the command tree. A failure becomes a sentence on stderr and an exit status.
 
 import { type Command, CommanderError } from "commander";
-import { canAsk } from "./terminal.ts";
+import { escapeLines } from "../lib/text/printable.ts";
+import { canPrompt } from "./terminal.ts";
 import { suggestNearest } from "../config/nearest.ts";
 
-/** 0 done; 1 it failed; 2 wrong usage or a bad config file. */
+/** Exit status: 0 success; 1 failure; 2 wrong usage or an invalid config file. */
 export async function runProgram(program: Command): Promise<void> {
   prepare(program);
-  process.stdout.once("error", endUnread);
-  // What was to be told is lost; what was asked for need not be.
+  process.stdout.once("error", stopWithoutReader);
+  // A closed stderr loses messages, but the command can still do its work.
   process.stderr.on("error", () => {});
   try {
-    await program.parseAsync(readWords(process.argv.slice(2)), { from: "user" });
+    await program.parseAsync(normalizeArguments(process.argv.slice(2)), { from: "user" });
   } catch (error) {
     process.exitCode = reportFailure(error);
   }
 }
 
-/** Whoever read the output has left, as `head` does, or it has no room. A command that goes on all the same listens itself. */
-function endUnread(error: Error & { readonly code?: string }): void {
+/** The reader of the output has gone, as `head` does, or the disk is full. Commands that continue anyway have
+ *  their own listener. */
+function stopWithoutReader(error: Error & { readonly code?: string }): void {
   const hasLeft = error.code === "EPIPE";
-  if (!hasLeft) process.stderr.write(`gateway: stdout cannot be written: ${error.message}.\n`);
+  if (!hasLeft) process.stderr.write(`gateway: cannot write to stdout: ${error.message}.\n`);
   if (process.stdout.listenerCount("error") > 0) return;
   process.stdout.on("error", () => {});
-  // What has come out by now, a ledger that is not right perhaps, still becomes the exit status.
+  // The command may have set an exit status already, for a damaged ledger for example: keep it.
   setImmediate(() => process.exit(hasLeft ? undefined : 1));
 }
 
-/** Commander knows neither `-v` nor help on a command of a command. */
-function readWords([first = chooseBare(), ...rest]: readonly string[]): string[] {
+/** Adds what Commander lacks: `-v`, and `help` for subcommands. */
+function normalizeArguments(words: readonly string[]): string[] {
+  const [first = "", ...rest] = words;
+  const configWords = first === "--config" ? 2 : first.startsWith("--config=") ? 1 : 0;
+  if (words.length === configWords) return [...words, chooseDefault()];
   if (first === "help") return [...rest.filter((word) => word !== "help"), "--help"];
   return [first === "-v" ? "--version" : first, ...rest];
 }
 
-/** Nothing was typed after the program's name. */
-function chooseBare(): string {
-  return canAsk() && process.stdout.isTTY ? "console" : "--help";
+/** For plain `gateway`, or with `--config FILE` alone. */
+function chooseDefault(): string {
+  return canPrompt() && process.stdout.isTTY ? "console" : "--help";
 }
 
-/** Commander's own exits would cut off what is still to be written. */
+/** Commander's own exit would lose output that is not yet written. */
 function prepare(command: Command): void {
   command.exitOverride().showSuggestionAfterError();
-  command.showHelpAfterError(`\`${nameCommand(command)} --help\` tells more.`);
-  command.configureOutput({ outputError: (text, write) => write(reword(text, command)) });
+  command.showHelpAfterError(`See \`${nameCommand(command)} --help\`.`);
+  command.configureOutput({ outputError: (text, write) => write(escapeLines(reword(text, command))) });
   if (command.commands.length > 0) command.addHelpText("before", () => refuseOtherHelp(command));
   command.commands.forEach(prepare);
 }
@@ -51,7 +56,7 @@ function nameCommand(command: Command): string {
   return command.parent === null ? command.name() : `${nameCommand(command.parent)} ${command.name()}`;
 }
 
-/** Commander shows the help of `keys` to whoever asks for that of `keys lsit`. */
+/** Commander shows the help of `keys` for `keys lsit --help`. This makes it an error. */
 function refuseOtherHelp(command: Command): string {
   const word = command.args.find((arg) => arg !== "help");
   if (word === undefined || word.startsWith("-")) return "";
@@ -67,9 +72,9 @@ function listNames(command: Command): string[] {
 
 const TOO_MANY = "error: too many arguments";
 
-/** As the other messages are worded, and with the choice that was probably meant. */
+/** Commander's errors in the words of our own, with the nearest valid choice. */
 function reword(text: string, command: Command): string {
-  // It does something without a command of its own, and takes none that it does not know.
+  // The command runs without a subcommand, so Commander takes an unknown one for an argument.
   const [word] = command.commands.length > 0 && text.startsWith(TOO_MANY) ? command.args : [];
   if (word !== undefined)
     return `gateway: unknown command '${word}'${suggestNearest(word, listNames(command))}\n`;
@@ -82,10 +87,10 @@ function reword(text: string, command: Command): string {
 }
 
 function reportFailure(error: unknown): number {
-  // Commander has told it already.
+  // Commander has printed it already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   const message = error instanceof Error ? error.message : String(error);
-  process.stderr.write(`gateway: ${message}\n`);
+  process.stderr.write(`gateway: ${escapeLines(message)}\n`);
   const named = error instanceof Error && "exitStatus" in error ? error.exitStatus : 1;
   return typeof named === "number" ? named : 1;
 }

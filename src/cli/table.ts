@@ -1,44 +1,52 @@
-// Rows that come one after the other and still stand in columns: a column grows
-// with what it has shown, and on a narrow terminal the least important give way. Pure but for that memory.
+// The table engine: rows in aligned columns, printed all at once or one after the
+// other. Where the terminal is narrow, columns are left out before a name is cut,
+// and digits are never cut. Pure but for the widths that a table remembers.
 
-import { alignText, measure, stripControls } from "./text.ts";
+import { escapeUnprintable } from "../lib/text/printable.ts";
+import { paint as paintText, print, readRoom } from "./terminal.ts";
+import { alignText, measure } from "./text.ts";
 
-export interface FlexColumn {
+export interface Column {
   readonly title: string;
+  /** Numbers stand on the right. They are never cut: without room for all digits, the column is left out. */
   readonly align?: "right";
-  /** The lowest stays longest when there is no room for all. */
-  readonly rank: number;
-  /** Cells that it needs to say anything, and the most that it may take where room has an end. */
-  readonly least: number;
-  readonly most: number;
-  /** It comes only where nothing has to be cut for it. */
-  readonly extra?: true;
+  /** This column tells the rows apart: it is cut last. Without any such column, the first one is the name. */
+  readonly name?: true;
+  /** May be left out where there is no room: of these columns, the highest number goes first. */
+  readonly spare?: number;
+  /** Stays even if a name must be cut for it. */
+  readonly firm?: true;
+  /** Cells below which text is not cut while anything else can give way. */
+  readonly least?: number;
+  /** Text is cut to this on a terminal. */
+  readonly most?: number;
 }
 
-/** Draws a cell's text, which is cut and aligned by then. */
-type PaintCell = (column: FlexColumn, text: string) => string;
+/** Adds colour to a cell's text, which is already cut and aligned. `row` counts from 0. */
+type PaintCell = (title: string, text: string, row: number) => string;
 
-export interface FlexTable {
+export interface Table {
   /** `room` is the width of a terminal, or infinite. */
   head(room: number): string;
-  row(cells: readonly string[], room: number, paint?: PaintCell): string;
+  /** Columns become as wide as the widest cell so far, so that later rows stand below earlier ones. */
+  rows(rows: ReadonlyArray<readonly string[]>, room: number, paint?: PaintCell): string[];
 }
 
 const GAP = 2;
+const DEFAULT_LEAST = 8;
 
 /** `expected`: a cell for each column, as wide as cells will usually be. */
-export function createFlexTable(columns: readonly FlexColumn[], expected: readonly string[] = []): FlexTable {
+export function createTable(columns: readonly Column[], expected: readonly string[] = []): Table {
   const widths = columns.map(({ title }, index) => Math.max(measure(title), measure(expected[index] ?? "")));
-  const write = (cells: readonly string[], room: number, paint: PaintCell): string => {
+  const write = (cells: readonly string[], room: number, paint: (title: string, text: string) => string) => {
     const fitted = fitColumns(columns, widths, room);
-    const last = fitted.findLastIndex((width) => width > 0);
-    const shown = columns.flatMap((column, index) => {
+    const shown = columns.flatMap(({ title, align }, index) => {
       const width = fitted[index] ?? 0;
-      if (width === 0) return [];
-      const text = alignText(cells[index] ?? "", width, column.align);
-      return [paint(column, index === last ? text.trimEnd() : text)];
+      return width === 0 ? [] : [{ title, text: alignText(cells[index] ?? "", width, align) }];
     });
-    return shown.join(" ".repeat(GAP)).trimEnd();
+    const last = shown.length - 1;
+    const painted = shown.map(({ title, text }, at) => paint(title, at === last ? text.trimEnd() : text));
+    return painted.join(" ".repeat(GAP)).trimEnd();
   };
   return {
     head: (room) =>
@@ -47,43 +55,95 @@ export function createFlexTable(columns: readonly FlexColumn[], expected: readon
         room,
         (_, text) => text,
       ),
-    row: (cells, room, paint = (_, text) => text) => {
-      const clean = cells.map(stripControls);
-      clean.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, measure(cell))));
-      return write(clean, room, paint);
+    rows: (rows, room, paint = (_, text) => text) => {
+      const clean = rows.map((row) => columns.map((_, index) => escapeUnprintable(row[index] ?? "")));
+      for (const row of clean)
+        row.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, measure(cell))));
+      return clean.map((row, at) => write(row, room, (title, text) => paint(title, text, at)));
     },
   };
 }
 
+/** The titles and all rows at once. */
+export function formatTable(
+  columns: readonly Column[],
+  rows: ReadonlyArray<readonly string[]>,
+  room = readRoom(),
+): string[] {
+  const table = createTable(columns);
+  const lines = table.rows(rows, room);
+  return [paintText("dim", table.head(room)), ...lines];
+}
+
+export function printTable(columns: readonly Column[], rows: ReadonlyArray<readonly string[]>): void {
+  for (const line of formatTable(columns, rows)) print(line);
+}
+
 /** The width of each column; 0: it is left out. */
-function fitColumns(columns: readonly FlexColumn[], widths: readonly number[], room: number): number[] {
+function fitColumns(columns: readonly Column[], widths: readonly number[], room: number): number[] {
   if (room === Number.POSITIVE_INFINITY) return [...widths];
-  const wanted = columns.map(({ least, most }, index) => Math.min(most, Math.max(least, widths[index] ?? 0)));
-  const kept = keepColumns(columns, wanted, room);
-  const fitted = wanted.map((width, index) => (kept.has(index) ? width : 0));
-  let excess = fitted.reduce((sum, width) => sum + width, GAP * (kept.size - 1)) - room;
-  while (excess > 0) {
-    const slack = fitted.map((width, index) => width - (columns[index]?.least ?? 0));
-    const loosest = slack.indexOf(Math.max(...slack));
-    if ((slack[loosest] ?? 0) <= 0) break;
-    fitted[loosest] = (fitted[loosest] ?? 0) - 1;
-    excess -= 1;
-  }
+  const hasNames = columns.some(({ name }) => name === true);
+  const isName = (index: number): boolean => (hasNames ? columns[index]?.name === true : index === 0);
+  const isNumber = (index: number): boolean => columns[index]?.align === "right";
+  const full = columns.map(({ most = Number.POSITIVE_INFINITY }, index) =>
+    isNumber(index) ? (widths[index] ?? 0) : Math.min(most, widths[index] ?? 0),
+  );
+  const least = columns.map((column, index) => {
+    const whole = full[index] ?? 0;
+    return isNumber(index) ? whole : Math.min(whole, column.least ?? DEFAULT_LEAST);
+  });
+  const fitted = [...full];
+  const leaveOut = (order: readonly number[], needed: (index: number) => number): void => {
+    for (const index of order) {
+      const needs = fitted.map((width, each) => (width === 0 ? 0 : needed(each)));
+      if (sumWidths(needs) <= room || countShown(fitted) === 1) return;
+      fitted[index] = 0;
+    }
+  };
+  const spared = orderSpared(columns);
+  leaveOut(
+    spared.filter((index) => columns[index]?.firm !== true),
+    (index) => (isName(index) ? full : least)[index] ?? 0,
+  );
+  leaveOut([...spared, ...orderLastResort(columns, isName)], (index) => least[index] ?? 0);
+  const isText = (index: number): boolean => !isNumber(index);
+  shrink(fitted, room, (index) => (isText(index) && !isName(index) ? (least[index] ?? 0) : null));
+  shrink(fitted, room, (index) => (isText(index) ? (least[index] ?? 0) : null));
+  shrink(fitted, room, (index) => (isText(index) ? 1 : null));
   return fitted;
 }
 
-/** By rank, as many as have room. */
-function keepColumns(columns: readonly FlexColumn[], wanted: readonly number[], room: number): Set<number> {
-  const kept = new Set<number>();
-  let least = -GAP;
-  let whole = -GAP;
-  const byRank = [...columns.entries()].sort(([, a], [, b]) => a.rank - b.rank);
-  for (const [index, column] of byRank) {
-    least += GAP + column.least;
-    whole += GAP + (wanted[index] ?? 0);
-    const isOver = (column.extra === true ? whole : least) > room;
-    if (isOver && kept.size > 0) break;
-    kept.add(index);
+/** The highest first. */
+function orderSpared(columns: readonly Column[]): number[] {
+  const spared = columns.flatMap(({ spare }, index) => (spare === undefined ? [] : [{ spare, index }]));
+  return spared.sort((a, b) => b.spare - a.spare).map(({ index }) => index);
+}
+
+/** The narrowest terminal shows the names alone. */
+function orderLastResort(columns: readonly Column[], isName: (index: number) => boolean): number[] {
+  const others = columns.map((_, index) => index).toReversed();
+  return [...others.filter((index) => !isName(index)), ...others.filter(isName)];
+}
+
+/** Takes from the widest column of which `floor` is not null, down to that. */
+function shrink(widths: number[], room: number, floor: (index: number) => number | null): void {
+  let excess = sumWidths(widths) - room;
+  while (excess > 0) {
+    const loose = widths.map((width, index) => {
+      const least = floor(index);
+      return least !== null && width > least ? width : 0;
+    });
+    const widest = Math.max(...loose);
+    if (widest === 0) return;
+    widths[loose.indexOf(widest)] = widest - 1;
+    excess -= 1;
   }
-  return kept;
+}
+
+function sumWidths(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + width, GAP * (countShown(widths) - 1));
+}
+
+function countShown(widths: readonly number[]): number {
+  return widths.filter((width) => width > 0).length;
 }

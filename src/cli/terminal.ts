@@ -1,11 +1,11 @@
-// What a command shows to people and scripts: results on stdout, words for
-// people on stderr, colours and prompts on a terminal only. The only importer of
-// @clack/prompts, and only once something has to be asked.
+// Output and prompts: results go to stdout, messages for people to stderr, colours
+// and prompts only to a terminal. This is the only importer of @clack/prompts, and
+// it loads them only when there is something to ask.
 
 import type * as Prompts from "@clack/prompts";
-import { alignText, measure, stripControls } from "./text.ts";
+import { escapeLines, escapeUnprintable } from "../lib/text/printable.ts";
 
-/** Ends the command: one sentence on stderr, and this exit status. */
+/** Ends the command with one sentence on stderr and this exit status. */
 class CommandError extends Error {
   override readonly name = "CommandError";
   readonly exitStatus: number;
@@ -15,141 +15,83 @@ class CommandError extends Error {
   }
 }
 
-/** It was asked rightly and did not work. */
+/** For a valid command that failed. */
 export function fail(message: string): never {
   throw new CommandError(message, 1);
 }
 
-/** It was asked wrongly. */
+/** For wrong usage. */
 export function refuseUsage(message: string): never {
   throw new CommandError(message, 2);
 }
 
-/** A line of the result. */
+/** Prints a line of the result. */
 export function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** A line for people. */
-export function tell(line: string): void {
-  process.stderr.write(`${line}\n`);
+/** Prints a message for people. */
+export function printNote(text: string, style?: Style): void {
+  const line = escapeLines(text);
+  process.stderr.write(`${style === undefined ? line : paint(style, line, process.stderr)}\n`);
 }
 
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value));
+  print(encodeJson(value));
+}
+
+/** JSON that is harmless on a terminal. */
+export function encodeJson(value: unknown): string {
+  return escapeUnprintable(JSON.stringify(value));
 }
 
 const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
 
-export function paint(
-  style: keyof typeof STYLES,
-  text: string,
-  stream: NodeJS.WriteStream = process.stdout,
-): string {
+type Style = keyof typeof STYLES;
+
+export function paint(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
   const isPlain = !stream.isTTY || (process.env["NO_COLOR"] ?? "") !== "" || process.env["TERM"] === "dumb";
   return isPlain || text === "" ? text : `\u001B[${STYLES[style]}m${text}\u001B[0m`;
 }
 
-/** In cells; some terminals do not say. */
+/** In cells. Some terminals do not report their size. */
 export function readSize(): { readonly columns: number; readonly rows: number } {
   const { columns, rows } = process.stdout;
   return { columns: columns || 80, rows: rows || 24 };
 }
 
-export interface Column {
-  readonly title: string;
-  readonly align?: "left" | "right";
-  /** It is not cut below this for the sake of others. Numbers, which stand on the right, are never cut. */
-  readonly least?: number;
-  /** It is left out where there is no room for all: of such, the highest goes first. */
-  readonly spare?: number;
+/** Cells in a line of stdout. Infinite for a file or a pipe, where nothing is cut. */
+export function readRoom(): number {
+  return process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY;
 }
 
-const GAP = "  ";
-const NARROWEST = 8;
-
-/** Rows in aligned columns. Cells wider than the terminal allows are cut with an ellipsis; elsewhere nothing is. */
-export function formatTable(
-  columns: readonly Column[],
-  rows: ReadonlyArray<readonly string[]>,
-  width = process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY,
-): string[] {
-  const clean = rows.map((row) => columns.map((_, index) => stripControls(row[index] ?? "")));
-  const widths = fitWidths(
-    columns,
-    columns.map(({ title }, index) =>
-      Math.max(...[title, ...clean.map((row) => row[index] ?? "")].map(measure)),
-    ),
-    width,
-  );
-  const align = (cells: readonly string[]) =>
-    cells
-      .flatMap((cell, index) => {
-        const width = widths[index] ?? 0;
-        return width === 0 ? [] : [alignText(cell, width, columns[index]?.align)];
-      })
-      .join(GAP)
-      .trimEnd();
-  const head = paint("dim", align(columns.map(({ title }) => title)));
-  return [head, ...clean.map(align)];
-}
-
-export function printTable(columns: readonly Column[], rows: ReadonlyArray<readonly string[]>): void {
-  for (const line of formatTable(columns, rows)) print(line);
-}
-
-/** 0: the column is left out. */
-function fitWidths(columns: readonly Column[], wanted: readonly number[], room: number): number[] {
-  const least = columns.map((column, index) => {
-    const full = wanted[index] ?? 0;
-    return column.align === "right" ? full : Math.min(full, column.least ?? NARROWEST);
-  });
-  const spared = columns.flatMap(({ spare }, index) => (spare === undefined ? [] : [{ spare, index }]));
-  for (const { index } of spared.sort((a, b) => b.spare - a.spare)) {
-    if (sumWidths(least) > room) least[index] = 0;
-  }
-  const widths = wanted.map((width, index) => (least[index] === 0 ? 0 : width));
-  while (sumWidths(widths) > room) {
-    const loose = widths.map((width, index) => (width > (least[index] ?? 0) ? width : 0));
-    const widest = Math.max(...loose);
-    if (widest === 0) break;
-    widths[loose.indexOf(widest)] = widest - 1;
-  }
-  return widths;
-}
-
-function sumWidths(widths: readonly number[]): number {
-  const shown = widths.filter((width) => width > 0);
-  return shown.reduce((sum, width) => sum + width, GAP.length * (shown.length - 1));
-}
-
-/** Somebody can be asked. Prompts go to stderr, so that stdout may be captured meanwhile. */
-export function canAsk(): boolean {
+/** Whether a person can answer prompts. They go to stderr, so that stdout can be captured. */
+export function canPrompt(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY && process.env["TERM"] !== "dumb";
 }
 
-const PLACE = { output: process.stderr, withGuide: false };
+const PROMPT_OPTIONS = { output: process.stderr, withGuide: false };
 
 export interface Question {
   readonly message: string;
   readonly initial?: string;
-  /** What is wrong with the answer; undefined: nothing. */
+  /** Returns what is wrong with the answer, or undefined. */
   readonly check?: (answer: string) => string | undefined;
 }
 
 export function askText({ message, initial, check }: Question): Promise<string> {
   const validate = (answer: string | undefined) => check?.(answer ?? "");
   const start = initial === undefined ? {} : { initialValue: initial };
-  return ask<string>((prompts) => prompts.text({ message, validate, ...start, ...PLACE }));
+  return ask<string>((prompts) => prompts.text({ message, validate, ...start, ...PROMPT_OPTIONS }));
 }
 
 export function askSecret({ message, check }: Question): Promise<string> {
   const validate = (answer: string | undefined) => check?.(answer ?? "");
-  return ask<string>((prompts) => prompts.password({ message, validate, ...PLACE }));
+  return ask<string>((prompts) => prompts.password({ message, validate, ...PROMPT_OPTIONS }));
 }
 
 export function askYes(message: string, initialValue = false): Promise<boolean> {
-  return ask<boolean>((prompts) => prompts.confirm({ message, initialValue, ...PLACE }));
+  return ask<boolean>((prompts) => prompts.confirm({ message, initialValue, ...PROMPT_OPTIONS }));
 }
 
 export interface Choice {
@@ -157,10 +99,12 @@ export interface Choice {
   readonly label: string;
 }
 
-/** A dropdown. */
+/** Shows a dropdown. */
 export function askOne(message: string, choices: readonly Choice[]): Promise<string> {
   const options = [...choices];
-  return ask<string>((prompts) => prompts.select<string>({ message, options, maxItems: 12, ...PLACE }));
+  return ask<string>((prompts) =>
+    prompts.select<string>({ message, options, maxItems: 12, ...PROMPT_OPTIONS }),
+  );
 }
 
 export function askSome(
@@ -170,13 +114,13 @@ export function askSome(
 ): Promise<string[]> {
   const lists = { options: [...choices], initialValues: [...initial] };
   return ask<string[]>((prompts) =>
-    prompts.multiselect<string>({ message, ...lists, required: true, ...PLACE }),
+    prompts.multiselect<string>({ message, ...lists, required: true, ...PROMPT_OPTIONS }),
   );
 }
 
-/** Nothing has been changed by then. */
+/** The user has cancelled a prompt, before anything was changed. */
 export class Cancelled extends CommandError {
-  /** By Ctrl-C, which ends all; else by Escape, which takes back one question. */
+  /** True for Ctrl-C, which ends the program. False for Escape, which goes back one question. */
   readonly interrupted: boolean;
   constructor(interrupted: boolean) {
     super("Cancelled: nothing was changed.", 130);
@@ -197,7 +141,7 @@ async function ask<T>(put: (prompts: typeof Prompts) => Promise<T | symbol>): Pr
   return answer;
 }
 
-/** All of stdin. */
+/** Reads all of stdin. */
 export async function readAll(): Promise<string> {
   let text = "";
   process.stdin.setEncoding("utf8");

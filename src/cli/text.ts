@@ -1,10 +1,12 @@
-// Text in cells of a terminal: how wide it is, cut and aligned to a width. Pure.
+// Text for a terminal: measured in cells, cut, and aligned. Pure.
+
+import { formatRounded, parseDecimal } from "../lib/money.ts";
 
 export function measure(text: string): number {
   return Bun.stringWidth(text);
 }
 
-/** Whole characters only; an ellipsis says that something is missing. */
+/** Cuts between whole characters, and ends with an ellipsis if anything is missing. */
 export function cutText(text: string, room: number): string {
   if (measure(text) <= room) return text;
   let cut = "";
@@ -28,7 +30,14 @@ export function formatCount(count: number, word: string): string {
   return `${count.toLocaleString("en-US")} ${word}${count === 1 ? "" : "s"}`;
 }
 
-/** A name from elsewhere must not move the cursor. */
-export function stripControls(text: string): string {
-  return text.replaceAll(/\p{Cc}+/gu, " ");
+/** The part of a request's id that people need: its time. `gateway ledger show` accepts it. */
+export function shortenId(id: string): string {
+  return id.replace(/^req_/, "").slice(0, 9);
+}
+
+const AMOUNT_PLACES = 6;
+
+/** An amount in USD for people. The number of decimals is always the same, so that amounts in a column compare. */
+export function formatAmount(usd: string): string {
+  return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
 }

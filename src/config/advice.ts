@@ -1,8 +1,8 @@
-// Commands that refusals advise, with the flag without which they would be refused themselves. Words only.
+// The commands that error messages suggest, with the flags that they need to succeed.
 
 import type { Key, Plan } from "./catalog.ts";
 
-/** For a plan that is not in force. */
+/** For a plan that is not active. */
 export function adviseActivation({ name, until }: Plan, now: Date): string {
   return `gateway plans activate ${name}${until !== null && until <= now ? " --until DATE" : ""}`;
 }

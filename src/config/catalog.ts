@@ -1,5 +1,5 @@
 // Config → Catalog: names resolved to objects, ready to serve. A Catalog never
-// changes: a reload makes a new one and swaps it in whole.
+// changes: a reload makes a new one and replaces the old one as a whole.
 
 import { sha256Hex } from "../lib/secret.ts";
 import type { Environment } from "./expand.ts";
@@ -13,6 +13,10 @@ export interface Limits {
   readonly usdTotal: string | null;
   readonly requestsPerMinute: number | null;
   readonly concurrentRequests: number | null;
+  /** A request reserves the most that it can cost, and has to fit. */
+  readonly strict: boolean;
+  /** Requests to models without a price are let in, in spite of a limit in USD. */
+  readonly allowUnpriced: boolean;
 }
 
 export interface Timeouts {
@@ -29,14 +33,14 @@ export interface Channel {
   readonly credential: string;
   readonly priority: number;
   readonly weight: number;
-  /** Switched off by the user: no group lists it among its channels. */
+  /** Disabled by the user: no group lists it among its channels. */
   readonly disabled?: boolean;
-  /** Allow-list of globs; null: whatever the upstream's own list says. */
+  /** Allow-list of globs; null: the models of the upstream's own list. */
   readonly models: readonly string[] | null;
   /** A client's name → the upstream's name. */
   readonly aliases: ReadonlyMap<string, string>;
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
-  /** The channel's own, else the environment's. */
+  /** The channel's own, or the environment's. */
   readonly proxy: URL | null;
   /** PEM text, read from the file that `ca` names. */
   readonly ca: string | null;
@@ -55,7 +59,7 @@ export interface Plan {
   readonly name: string;
   readonly groups: readonly string[];
   readonly active: boolean;
-  /** The first moment at which the plan is over; null: open-ended. */
+  /** The plan ends at this moment; null: it does not end. */
   readonly until: Date | null;
 }
 
@@ -68,7 +72,7 @@ export interface Group {
   /** By priority, then as written. */
   readonly channels: readonly Channel[];
   readonly exclusive: boolean;
-  /** The plans that bind this group; only for exclusive groups does it matter whether one is active. */
+  /** The plans that include this group. Only an exclusive group needs an active one. */
   readonly plans: readonly Plan[];
   readonly limits: Limits;
 }
@@ -76,7 +80,7 @@ export interface Group {
 export interface Key {
   readonly name: string;
   readonly group: Group;
-  /** Lower-case hex of the secret's SHA-256, whichever way the file gives the secret. */
+  /** Lower-case hex of the secret's SHA-256, in whichever form the file has the secret. */
   readonly secretSha256: string;
   readonly created: Date | null;
   readonly disabled: boolean;
@@ -87,11 +91,13 @@ export interface Key {
 export interface Catalog {
   readonly listen: { readonly host: string; readonly port: number };
   readonly relayPrefix: string;
+  /** Days and months of reports and limits are those of this zone. */
+  readonly timezone: string;
   readonly vendor: string;
   readonly maxBodyBytes: number;
   /** Origins that browsers may call from; empty: none. */
   readonly corsOrigins: readonly string[];
-  /** Host names, besides loopback's, that requests may bear. */
+  /** Accepted `Host` headers besides loopback names. */
   readonly allowedHosts: readonly string[];
   readonly onDisconnect: { readonly drainMs: number };
   readonly failover: { readonly attempts: number; readonly totalMs: number };
@@ -105,32 +111,32 @@ export interface Catalog {
   readonly plans: ReadonlyMap<string, Plan>;
   readonly keys: ReadonlyMap<string, Key>;
   readonly keysBySha256: ReadonlyMap<string, Key>;
-  /** Price overrides as the file gives them, validated: model id → price kinds → decimal string. */
+  /** Price overrides from the file, validated: model id → price kind → decimal string. */
   readonly prices: ReadonlyMap<string, Readonly<Record<string, string>>>;
 }
 
-/** A plan is in force at `now`. */
+/** Whether a plan is active at `now`. */
 export function isPlanInForce(plan: Plan, now: Date): boolean {
   return plan.active && (plan.until === null || now < plan.until);
 }
 
-/** A group may be listed, bound and used at `now`: open to all, or unlocked by a plan in force. */
+/** Whether a group may be listed, bound and used at `now`: it is open to all, or an active plan includes it. */
 export function isGroupOpen(group: Group, now: Date): boolean {
   return !group.exclusive || group.plans.some((plan) => isPlanInForce(plan, now));
 }
 
-/** What a config file alone does not hold. */
-export interface Surroundings {
-  /** `ledger.path`, made absolute, and the file itself where that is a link: all that stands beside it, its lock above
-   *  all, is then the same for everyone. */
+/** What a catalog needs and the config file does not contain. */
+export interface CatalogContext {
+  /** `ledger.path`, made absolute and with links resolved, so that the files beside it, above all its lock, are the same
+   *  for every process. */
   readonly ledgerPath: string;
-  /** PEM text of each channel that names a `ca`. */
+  /** PEM text by channel, for channels with a `ca`. */
   readonly authorities: ReadonlyMap<string, string>;
   readonly env: Environment;
 }
 
-/** The config has been checked: every name refers to something. */
-export function buildCatalog(config: Config, around: Surroundings): Catalog {
+/** Expects a checked config, in which every name refers to something. */
+export function buildCatalog(config: Config, around: CatalogContext): Catalog {
   const plans = new Map(
     Object.entries(config.plans).map(([name, plan]): [string, Plan] => [
       name,
@@ -150,6 +156,7 @@ export function buildCatalog(config: Config, around: Surroundings): Catalog {
   return {
     listen: config.listen,
     relayPrefix: config.relay_prefix,
+    timezone: config.timezone,
     vendor: config.vendor,
     maxBodyBytes: config.max_body,
     corsOrigins: config.cors_origins,
@@ -170,7 +177,7 @@ export function buildCatalog(config: Config, around: Surroundings): Catalog {
   };
 }
 
-function buildChannel(name: string, config: Config, around: Surroundings): Channel {
+function buildChannel(name: string, config: Config, around: CatalogContext): Channel {
   const channel = required(config.channels[name], name);
   return {
     name,
@@ -199,12 +206,12 @@ function buildChannel(name: string, config: Config, around: Surroundings): Chann
   };
 }
 
-interface Known {
+interface ResolvedNames {
   readonly channels: ReadonlyMap<string, Channel>;
   readonly plans: ReadonlyMap<string, Plan>;
 }
 
-function buildGroup(name: string, config: Config, known: Known): Group {
+function buildGroup(name: string, config: Config, known: ResolvedNames): Group {
   const group = required(config.groups[name], name);
   return {
     name,
@@ -240,6 +247,8 @@ function buildLimits(limits: Config["keys"][number]["limits"]): Limits {
     usdTotal: limits.usd_total ?? null,
     requestsPerMinute: limits.requests_per_minute ?? null,
     concurrentRequests: limits.concurrent_requests ?? null,
+    strict: limits.strict,
+    allowUnpriced: limits.unpriced === "allow",
   };
 }
 

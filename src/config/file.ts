@@ -1,5 +1,5 @@
-// The config file as it lies on the disk, and how its text becomes a Catalog.
-// Where it is looked for is find.ts, changing it is edit.ts.
+// Reads the config file and makes a Catalog of its text. find.ts decides which
+// file it is; edit.ts and replace.ts change it.
 
 import {
   closeSync,
@@ -12,15 +12,16 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { codeOf } from "../lib/error-code.ts";
-import { followLinks } from "../lib/links.ts";
+import { getErrorCode } from "../lib/errors.ts";
+import { followLinks } from "../lib/files/links.ts";
 import { sha256Hex } from "../lib/secret.ts";
-import { quoteWord } from "../lib/shell-word.ts";
+import { quoteWord } from "../lib/text/shell-word.ts";
 import { buildCatalog, type Catalog } from "./catalog.ts";
+import { readEnvFile } from "./env-file.ts";
 import { type Environment, expandTree } from "./expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
 import { ConfigError, explainIssues, refuseProblems } from "./problems.ts";
-import { findDangling, findOddities } from "./references.ts";
+import { findDangling, findWarnings } from "./references.ts";
 import { type Config, configSchema } from "./schema.ts";
 import { type Path, parseSource, type Problem } from "./source.ts";
 
@@ -28,14 +29,14 @@ export interface Loaded {
   readonly catalog: Catalog;
   /** Absolute. */
   readonly path: string;
-  /** Of the text, to tell whether the file has changed. */
+  /** The hash of the text: it shows whether the file has changed. */
   readonly sha256: string;
-  /** For people; the file can be used all the same. */
+  /** For people. The file can be used in spite of them. */
   readonly warnings: readonly string[];
 }
 
 export interface LoadOptions {
-  /** `keep`: an unset environment variable stays as written where any text will do. For commands that send nothing upstream. */
+  /** `keep`: the reference to an unset environment variable stays as text. For commands that send nothing upstream. */
   readonly missing?: "refuse" | "keep";
 }
 
@@ -53,7 +54,7 @@ export function readConfigText(path: string): string {
     throw error instanceof ConfigError ? error : new ConfigError(describeUnreadable(path, error));
   }
   try {
-    // Strict, and with its mark if it has one, so that what is edited can be written back byte for byte.
+    // Strict, and with its byte order mark, so that an edit can write all other bytes back unchanged.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw new ConfigError(`The config file ${path} is not UTF-8 text.`);
@@ -64,7 +65,7 @@ function readTrusted(path: string): Buffer {
   const handle = openSync(path, "r");
   try {
     const stats = fstatSync(handle);
-    // A folder is refused as such when it is read, and what comes from a device, /dev/null say, is nobody's file.
+    // A folder causes an error of its own when it is read. A device, such as /dev/null, belongs to no user.
     if (isConfigFile(stats)) requireTrust(path, stats);
     return readFileSync(handle);
   } finally {
@@ -76,7 +77,7 @@ function isConfigFile(stats: Stats): boolean {
   return stats.isFile() || stats.isFIFO();
 }
 
-/** `file` says where the text lies, or will lie: messages and relative paths start from it. */
+/** `file` is where the text is, or will be: messages name it, and relative paths start from its folder. */
 export function checkConfigText(
   text: string,
   file: string,
@@ -85,7 +86,8 @@ export function checkConfigText(
 ): { catalog: Catalog; warnings: string[] } {
   const source = parseSource(text);
   if (!source.readable) throw refuseProblems(file, source.problems);
-  const { tree, problems: unset, taken } = expandTree(source.tree ?? {}, env, options.missing ?? "refuse");
+  if (source.tree === null) throw new ConfigError(describeEmpty(file));
+  const { tree, unset, fromEnvironment } = expandTree(source.tree, { ...readEnvFile(file), ...env });
   const place = ({ path, message }: { path: Path; message: string }): Problem => ({
     ...source.locate(path),
     path,
@@ -94,12 +96,20 @@ export function checkConfigText(
   const parsed = configSchema.safeParse(tree);
   const issues = parsed.success ? [] : explainIssues(parsed.error.issues, tree, source);
   const authorities = readAuthorities(parsed.data, dirname(file));
-  const found = [...unset, ...findDangling(tree, taken), ...authorities.problems].map(place);
-  const problems = [...source.problems, ...found, ...issues.filter((issue) => !isTold(issue, found))];
+  const isFatal = (problem: Problem) =>
+    options.missing !== "keep" ||
+    isNeeded(problem.path) ||
+    // A reference that was kept is no number, for instance: say that it is not set, not that it is no number.
+    issues.some((issue) => isReported(issue, [problem]));
+  const found = [
+    ...unset.map(place).filter(isFatal),
+    ...[...findDangling(tree, fromEnvironment), ...authorities.problems].map(place),
+  ];
+  const problems = [...source.problems, ...found, ...issues.filter((issue) => !isReported(issue, found))];
   if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
   const ledgerPath = followLinks(resolve(dirname(file), parsed.data.ledger.path));
   const catalog = buildCatalog(parsed.data, { ledgerPath, authorities: authorities.texts, env });
-  const oddities = findOddities(tree)
+  const oddities = findWarnings(tree)
     .map(place)
     .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
   const stats = statSync(file, { throwIfNoEntry: false });
@@ -107,8 +117,13 @@ export function checkConfigText(
   return { catalog, warnings: [...warnings, ...oddities] };
 }
 
-/** An unset variable is told as such, not also as a bad value. */
-function isTold(issue: Problem, found: readonly Problem[]): boolean {
+/** Every command needs to know which ledger belongs to the config: another one would give wrong answers. */
+function isNeeded(path: Path): boolean {
+  return path.length === 2 && path[0] === "ledger" && path[1] === "path";
+}
+
+/** An unset variable is reported once, not also as a bad value. */
+function isReported(issue: Problem, found: readonly Problem[]): boolean {
   return found.some(
     ({ path }) =>
       path.length === issue.path.length && path.every((step, depth) => step === issue.path[depth]),
@@ -137,8 +152,13 @@ function readAuthorities(config: Config | undefined, folder: string): Authoritie
   return { texts, problems };
 }
 
+function describeEmpty(path: string): string {
+  const file = quoteWord(path);
+  return `The config file ${path} is empty. To write a new one: rm ${file} && gateway init --config ${file}`;
+}
+
 function describeUnreadable(path: string, error: unknown): string {
-  const code = codeOf(error);
+  const code = getErrorCode(error);
   if (code === "ENOENT" && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
     return `${path} is a link to ${readlinkSync(path)}, which is not there.`;
   if (code === "ENOENT" || code === "ENOTDIR")

@@ -1,18 +1,18 @@
-// Where the config file is looked for, and whose file may be trusted. Whoever can write it decides where the
-// credentials of the environment are sent.
+// Finds the config file and checks whose it is. A person who can write it decides where the credentials of the
+// environment are sent.
 
 import { lstatSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
-import { codeOf } from "../lib/error-code.ts";
-import { quoteWord } from "../lib/shell-word.ts";
+import { getErrorCode } from "../lib/errors.ts";
+import { quoteWord } from "../lib/text/shell-word.ts";
 import type { Environment } from "./expand.ts";
 import { ConfigError } from "./problems.ts";
 
 const FILE_NAME = "gateway.yaml";
 
-/** The folder for the configuration of the user's programs. Relative paths count for nothing in XDG_CONFIG_HOME: they
- *  would depend on the current folder. */
+/** The folder for the configuration of the user's programs. A relative path in XDG_CONFIG_HOME is ignored: it would
+ *  depend on the current folder. */
 export function configHome(env: Environment): string {
   const named = env["XDG_CONFIG_HOME"] ?? "";
   return isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".config");
@@ -29,7 +29,7 @@ function readNamed(flag: string | undefined, env: Environment): string {
   return flag ?? env["GATEWAY_CONFIG"] ?? "";
 }
 
-/** Throws when no file is named and there is none in the default place. */
+/** Throws if no file is named and there is none in the default place. */
 export function findConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
   const place = placeConfig(flag, env, folder);
   if (readNamed(flag, env) !== "" || isThere(place)) return place;
@@ -48,30 +48,30 @@ function adviseAdoption(): string {
   );
 }
 
-/** Whether the current folder has a file that 0.1.0 would have read and that is not the config. */
+/** Whether the current folder has a file that 0.1.0 would have loaded and that is not the config. */
 export function hasLocalConfig(place: string, folder = process.cwd()): boolean {
   const local = join(folder, FILE_NAME);
   return local !== place && isThere(local);
 }
 
-/** Also a link that leads nowhere, or a file in a folder that cannot be read: opening it explains what is wrong. */
+/** True also for a broken link, and for a file in a folder that cannot be read: opening it explains what is wrong. */
 function isThere(path: string): boolean {
   try {
     lstatSync(path);
     return true;
   } catch (error) {
-    return !["ENOENT", "ENOTDIR"].includes(codeOf(error));
+    return !["ENOENT", "ENOTDIR"].includes(getErrorCode(error));
   }
 }
 
-/** Of the open file, so that nobody can put another in its place after the check. */
+/** To be read from the open file, so that nobody can replace the file after the check. */
 export type Ownership = Pick<Stats, "uid" | "mode">;
 
 const OTHERS_WRITE = 0o002;
 const GROUP_WRITES = 0o020;
 const NOT_OWNER = 0o077;
 
-/** The ids of the user. Who calls through sudo is the user too, and so is the owner of that user's file. */
+/** The ids that count as the user's own: the process's, and with sudo also the caller's. */
 export function listOwnIds(env: Environment = process.env): number[] {
   const own = process.getuid?.();
   if (own === undefined) return [];
@@ -97,7 +97,7 @@ function refuse(what: string, fix: string): ConfigError {
   return new ConfigError(`${what}: ${fix}`, [], fix);
 }
 
-/** Of a file that may be read all the same. */
+/** A warning about a file that is loaded nevertheless. */
 export function warnOfMode(path: string, { mode }: Ownership): string[] {
   if (process.platform === "win32" || (mode & NOT_OWNER) === 0) return [];
   const what =

@@ -1,5 +1,5 @@
-// The config file's JSON schema, for editors: the zod schema, with the words that config.example.yaml has for each
-// setting. Looser than the loader, never stricter.
+// The config file's JSON schema, for editors: the zod schema, with the comments of config.example.yaml as descriptions.
+// It may be looser than the loader, never stricter.
 
 import { z } from "zod";
 import example from "../../config.example.yaml" with { type: "text" };
@@ -19,7 +19,7 @@ export function describeConfig(): Node {
   return schema;
 }
 
-/** `${NAME}` may stand for a choice, and a section may be there without anything in it. */
+/** A choice may be written as `${NAME}`, and a section may be empty. */
 function loosen(node: unknown): void {
   if (!isNode(node)) return;
   const { properties, required, items, additionalProperties } = node;
@@ -44,7 +44,8 @@ function isNode(value: unknown): value is Node {
   return isObject(value);
 }
 
-/** Names of channels, groups and the like lead to what all of them have; what is said of one of them is not of all. */
+/** The schema node of a setting. A name of a channel, group and so on leads to the schema of all of them; a comment on one
+ *  of them describes only that one, so it yields null. */
 function findNode(root: Node, path: readonly string[]): Node | null {
   let node: unknown = root;
   let isSetting = true;
@@ -64,7 +65,7 @@ interface Comment {
   readonly text: string;
 }
 
-/** The lines of comment right above a setting, or above one that is itself commented out. */
+/** The comment lines directly above a setting, or above a setting that is commented out. */
 function readComments(text: string): Comment[] {
   const comments: Comment[] = [];
   const open: Setting[] = [];
@@ -81,7 +82,7 @@ function readComments(text: string): Comment[] {
     if (above.length > 0) comments.push({ path: open.map(({ name }) => name), text: above.join(" ") });
     above = [];
   }
-  // "… or as": the rest of a sentence about something else.
+  // "… or as" continues a sentence about another setting.
   return comments.filter((comment) => !comment.text.startsWith("…"));
 }
 
@@ -90,7 +91,7 @@ interface Setting {
   readonly name: string;
 }
 
-/** `name:`, `- name:` as an item's first, or `# name: value`. */
+/** `name:`, or `- name:` as the first of an item, or `# name: value`. */
 function readSetting(line: string): Setting | null {
   const [, indent = "", item = "", name] =
     /^( *)(- )?(\w[\w-]*):(?: |$)/.exec(line) ?? /^( *)# ()(\w+): \S+$/.exec(line) ?? [];

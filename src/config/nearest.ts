@@ -1,14 +1,14 @@
-// "Did you mean …?": the known name that is nearest to what somebody typed.
+// "Did you mean …?": the known name that is nearest to a typed one.
 
-/** Nobody types longer names, and comparing them is quadratic. */
-const LONGEST = 128;
+/** Nobody types longer names, and the comparison takes quadratic time. */
+const MAX_TYPED_LENGTH = 128;
 
-/** Null when nothing is near enough to be worth suggesting. */
+/** Null if no name is near enough. */
 export function findNearest(typed: string, known: Iterable<string>): string | null {
   let best: string | null = null;
   let least = Math.max(2, Math.floor(typed.length / 3)) + 1;
   for (const name of known) {
-    if (typed.length > LONGEST) break;
+    if (typed.length > MAX_TYPED_LENGTH) break;
     const distance = countEdits(typed.toLowerCase(), name.toLowerCase());
     if (distance < least) {
       least = distance;

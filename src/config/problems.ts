@@ -1,5 +1,5 @@
-// What is wrong with a config file, told so that it can be put right: where,
-// what, and the name that was probably meant. Never a value of a secret.
+// Describes what is wrong with a config file so that the user can fix it: where,
+// what, and the name that was probably meant. A message never contains a secret.
 
 import { type core, z } from "zod";
 import { isObject } from "../lib/json/json.ts";
@@ -8,12 +8,12 @@ import { suggestNearest } from "./nearest.ts";
 import { configSchema } from "./schema.ts";
 import type { Path, Problem, Source } from "./source.ts";
 
-/** The file cannot be used: `gateway` ends with status 2. */
+/** The file cannot be used: `gateway` exits with status 2. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly exitStatus = 2;
   readonly problems: readonly Problem[];
-  /** The command that puts it right, if there is one; the message contains it too. */
+  /** The command that fixes it, if there is one. The message contains it too. */
   readonly fix: string | null;
   constructor(message: string, problems: readonly Problem[] = [], fix: string | null = null) {
     super(message);
@@ -33,15 +33,15 @@ export function refuseProblems(file: string, problems: readonly Problem[]): Conf
   return new ConfigError(lines.join("\n"), sorted);
 }
 
-/** Of one group that is missing, a thousand keys complain: none of them may hide why. */
-const MOST_ALIKE = 10;
+/** A thousand keys may refer to one missing group. Their messages must not hide the other problems. */
+const MAX_ALIKE = 10;
 
 function leaveOutAlike(problems: readonly Problem[]): Problem[] {
   const counts = new Map<string, number>();
   return problems.filter(({ message }) => {
     const count = (counts.get(message) ?? 0) + 1;
     counts.set(message, count);
-    return count <= MOST_ALIKE;
+    return count <= MAX_ALIKE;
   });
 }
 
@@ -54,7 +54,7 @@ function formatPath(path: Path): string {
     .join("");
 }
 
-/** The problems that the schema finds, located; `tree` is what it was shown. */
+/** The problems that the schema found, with their positions. `tree` is what it checked. */
 export function explainIssues(issues: readonly core.$ZodIssue[], tree: unknown, source: Source): Problem[] {
   return issues.flatMap((issue) => {
     if (issue.code === "unrecognized_keys") return explainUnknown(issue, source);
@@ -90,13 +90,14 @@ function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, source: Source): 
   });
 }
 
-/** The settings that the schema knows at a path, names of channels and the like aside. */
+/** The settings that the schema knows at a path. Names that the user chooses, such as a channel's, are not settings. */
 export function listSettings(path: Path): string[] {
   let node: unknown = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
   for (const step of path) {
     if (!isObject(node)) return [];
     const properties = node["properties"];
-    const named = isObject(properties) ? properties[String(step)] : undefined;
+    const named =
+      isObject(properties) && Object.hasOwn(properties, step) ? properties[String(step)] : undefined;
     node = named ?? (typeof step === "number" ? node["items"] : node["additionalProperties"]);
   }
   if (!isObject(node)) return [];

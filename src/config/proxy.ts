@@ -1,13 +1,14 @@
-// Which proxy the environment asks for: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and
-// NO_PROXY, in capitals or not, as curl reads them. Loopback never needs one.
+// The proxy that the environment sets for a target: HTTPS_PROXY, HTTP_PROXY,
+// ALL_PROXY and NO_PROXY, in upper or lower case, as curl reads them. Loopback
+// addresses never use one.
 
 import type { Environment } from "./expand.ts";
 
 export function findProxy(target: URL, env: Environment): URL | null {
   const read = (name: string) => env[name.toLowerCase()] || env[name] || "";
-  const asked = read(target.protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY") || read("ALL_PROXY");
-  if (asked === "" || isLoopback(target.hostname) || isExempt(target, read("NO_PROXY"))) return null;
-  const proxy = URL.parse(asked.includes("://") ? asked : `http://${asked}`);
+  const address = read(target.protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY") || read("ALL_PROXY");
+  if (address === "" || isLoopback(target.hostname) || isExempt(target, read("NO_PROXY"))) return null;
+  const proxy = URL.parse(address.includes("://") ? address : `http://${address}`);
   return proxy !== null && /^https?:$/.test(proxy.protocol) ? proxy : null;
 }
 

@@ -1,80 +1,115 @@
-// Whether the names in a config file refer to something that fits. It reads the
-// tree before the schema has accepted it, so that all problems are told at once.
+// Checks that the names in a config file refer to something that fits. It reads
+// the tree before the schema has accepted it, so that the user sees all problems
+// at once.
 
-import { fieldOf, isObject, listOf } from "../lib/json/json.ts";
+import { getField, isObject, getList } from "../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../lib/secret.ts";
 import { suggestNearest } from "./nearest.ts";
 import type { Path } from "./source.ts";
 
-export interface Finding {
+export interface ReferenceProblem {
   readonly path: Path;
   readonly message: string;
 }
 
-/** `hidden`: words that no message may repeat, for they came from the environment. */
-export function findDangling(tree: unknown, hidden: ReadonlySet<string>): Finding[] {
+/** `hidden`: values that no message may repeat, because they come from the environment. */
+export function findDangling(tree: unknown, hidden: ReadonlySet<string>): ReferenceProblem[] {
   const quote: Quote = (word, known) => {
     const shown =
       looksSecret(word) || hidden.has(word) || !/^[\w.-]{1,40}$/.test(word) ? "of that name" : `"${word}"`;
     return `${shown}${suggestNearest(word, known)}`;
   };
-  return [...checkGroups(tree, quote), ...checkPlans(tree, quote), ...checkKeys(tree, quote)];
+  return [
+    ...checkGroups(tree, quote),
+    ...checkPlans(tree, quote),
+    ...checkKeys(tree, quote),
+    ...findProtos(tree),
+  ];
+}
+
+/** zod leaves this name out of maps without a word, because it is dangerous in plain objects. */
+const PROTO = "__proto__";
+
+/** Strict maps of settings report it as unknown themselves. */
+const OPEN_MAPS = [
+  ["channels"],
+  ["channels", "*", "aliases"],
+  ["channels", "*", "headers"],
+  ["groups"],
+  ["plans"],
+  ["prices"],
+  ["prices", "*"],
+];
+
+function findProtos(tree: unknown): ReferenceProblem[] {
+  return OPEN_MAPS.flatMap((pattern) => listPaths(tree, pattern))
+    .filter((path) => path.at(-1) === PROTO)
+    .map((path) => ({ path, message: "no entry can have this name" }));
+}
+
+/** The paths of the entries of every map that fits the pattern. */
+function listPaths(node: unknown, pattern: readonly string[]): Path[] {
+  if (!isObject(node)) return [];
+  const [step, ...below] = pattern;
+  if (step === undefined) return Object.keys(node).map((name) => [name]);
+  const names = step === "*" ? Object.keys(node) : Object.hasOwn(node, step) ? [step] : [];
+  return names.flatMap((name) => listPaths(node[name], below).map((path) => [name, ...path]));
 }
 
 type Quote = (word: string, known: readonly string[]) => string;
 
-/** What is allowed and yet hardly meant. */
-export function findOddities(tree: unknown): Finding[] {
+/** Things that are allowed but probably not intended. */
+export function findWarnings(tree: unknown): ReferenceProblem[] {
   const bound = new Set(
     namesIn(tree, "plans").flatMap((plan) =>
-      listOf(fieldOf(fieldOf(fieldOf(tree, "plans"), plan), "groups")),
+      getList(getField(getField(getField(tree, "plans"), plan), "groups")),
     ),
   );
-  const groups = fieldOf(tree, "groups");
+  const groups = getField(tree, "groups");
   return namesIn(tree, "groups")
-    .filter((group) => fieldOf(fieldOf(groups, group), "exclusive") === "true" && !bound.has(group))
+    .filter((group) => getField(getField(groups, group), "exclusive") === "true" && !bound.has(group))
     .map((group) => ({
       path: ["groups", group, "exclusive"],
-      message: "no plan binds this exclusive group, so that nobody can use it",
+      message: "no plan includes this exclusive group, so nobody can use it",
     }));
 }
 
-function checkGroups(tree: unknown, quote: Quote): Finding[] {
-  const channels = fieldOf(tree, "channels");
+function checkGroups(tree: unknown, quote: Quote): ReferenceProblem[] {
+  const channels = getField(tree, "channels");
   const known = namesIn(tree, "channels");
   return namesIn(tree, "groups").flatMap((name) => {
-    const group = fieldOf(fieldOf(tree, "groups"), name);
-    const platform = fieldOf(group, "platform");
-    const listed = listOf(fieldOf(group, "channels"));
-    return listed.flatMap((channel, index): Finding[] => {
+    const group = getField(getField(tree, "groups"), name);
+    const platform = getField(group, "platform");
+    const listed = getList(getField(group, "channels"));
+    return listed.flatMap((channel, index): ReferenceProblem[] => {
       const path = ["groups", name, "channels", index];
       if (typeof channel !== "string") return [];
       if (!known.includes(channel))
         return [{ path, message: `there is no channel ${quote(channel, known)}` }];
       if (listed.indexOf(channel) !== index) return [{ path, message: "this channel is named twice" }];
-      const other = fieldOf(fieldOf(channels, channel), "platform");
+      const other = getField(getField(channels, channel), "platform");
       if (typeof other !== "string" || typeof platform !== "string" || other === platform) return [];
       return [{ path, message: `the channel "${channel}" is of another platform than its group` }];
     });
   });
 }
 
-function checkPlans(tree: unknown, quote: Quote): Finding[] {
+function checkPlans(tree: unknown, quote: Quote): ReferenceProblem[] {
   const known = namesIn(tree, "groups");
   return namesIn(tree, "plans").flatMap((name) =>
-    listOf(fieldOf(fieldOf(fieldOf(tree, "plans"), name), "groups")).flatMap((group, index) =>
+    getList(getField(getField(getField(tree, "plans"), name), "groups")).flatMap((group, index) =>
       checkGroupName(group, known, ["plans", name, "groups", index], quote),
     ),
   );
 }
 
-function checkKeys(tree: unknown, quote: Quote): Finding[] {
+function checkKeys(tree: unknown, quote: Quote): ReferenceProblem[] {
   const known = namesIn(tree, "groups");
   const names = new Map<string, number>();
   const secrets = new Map<string, number>();
-  return listOf(fieldOf(tree, "keys")).flatMap((key, index) => {
-    const findings = checkGroupName(fieldOf(key, "group"), known, ["keys", index, "group"], quote);
-    const name = fieldOf(key, "name");
+  return getList(getField(tree, "keys")).flatMap((key, index) => {
+    const findings = checkGroupName(getField(key, "group"), known, ["keys", index, "group"], quote);
+    const name = getField(key, "name");
     if (typeof name === "string") {
       const first = names.get(name);
       if (first !== undefined) {
@@ -87,7 +122,7 @@ function checkKeys(tree: unknown, quote: Quote): Finding[] {
     const digest = digestOf(key);
     if (digest !== null) {
       const first = secrets.get(digest);
-      const setting = typeof fieldOf(key, "secret") === "string" ? "secret" : "secret_sha256";
+      const setting = typeof getField(key, "secret") === "string" ? "secret" : "secret_sha256";
       if (first !== undefined) {
         findings.push({
           path: ["keys", index, setting],
@@ -100,18 +135,23 @@ function checkKeys(tree: unknown, quote: Quote): Finding[] {
 }
 
 function digestOf(key: unknown): string | null {
-  const secret = fieldOf(key, "secret");
+  const secret = getField(key, "secret");
   if (typeof secret === "string") return sha256Hex(secret);
-  const digest = fieldOf(key, "secret_sha256");
+  const digest = getField(key, "secret_sha256");
   return typeof digest === "string" ? digest.toLowerCase() : null;
 }
 
-function checkGroupName(group: unknown, known: readonly string[], path: Path, quote: Quote): Finding[] {
+function checkGroupName(
+  group: unknown,
+  known: readonly string[],
+  path: Path,
+  quote: Quote,
+): ReferenceProblem[] {
   if (typeof group !== "string" || known.includes(group)) return [];
   return [{ path, message: `there is no group ${quote(group, known)}` }];
 }
 
 function namesIn(tree: unknown, section: string): string[] {
-  const entries = fieldOf(tree, section);
+  const entries = getField(tree, section);
   return isObject(entries) ? Object.keys(entries) : [];
 }

@@ -1,8 +1,9 @@
-// How a scalar of the config file is read. The YAML reader hands every scalar
-// over as its source text, so that decimals are exact however YAML would read
-// them. No message repeats the value: it may be a secret in the wrong place.
+// Reads the scalars of the config file. The YAML reader passes every scalar on as
+// its source text, so that decimals are exact however YAML would read them. No
+// message repeats the value: it may be a secret in the wrong place.
 
 import { formatDecimal, parseDecimal } from "../lib/money.ts";
+import { createZone, nameSystemZone } from "../lib/text/zone.ts";
 
 /** Names of channels, groups, plans and keys. */
 export function readName(text: string): string {
@@ -34,62 +35,62 @@ export function readFlag(text: string): boolean {
   throw new RangeError("expected true or false");
 }
 
-const MS_PER_UNIT: Readonly<Record<string, number>> = {
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-};
+const MS_PER_UNIT: ReadonlyMap<string, number> = new Map([
+  ["ms", 1],
+  ["s", 1000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+  ["d", 86_400_000],
+]);
 
 /** Milliseconds. */
 export function readDuration(text: string): number {
   const [, count = "", unit = ""] = /^(\d{1,15}(?:\.\d+)?)\s*([a-z]*)$/.exec(text.trim()) ?? [];
   if (count !== "" && unit === "") throw new RangeError('a duration needs a unit: "300s", "5m", "500ms"');
-  const factor = MS_PER_UNIT[unit];
+  const factor = MS_PER_UNIT.get(unit);
   if (factor === undefined) throw new RangeError('expected a duration, such as "300s", "5m" or "500ms"');
   return Math.round(Number(count) * factor);
 }
 
-/** The runtime's timers fire at once beyond this. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** The runtime's timers fire at once if they are set to more than this. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** A duration that something waits for. */
+/** A duration for a timer. */
 export function readTimerDuration(text: string): number {
   const ms = readDuration(text);
-  if (ms > LONGEST_TIMER_MS) throw new RangeError("must be shorter than 24 days");
+  if (ms > MAX_TIMER_MS) throw new RangeError("must be shorter than 24 days");
   return ms;
 }
 
-/** Zero would leave no time to do anything in. */
+/** A duration that is not zero: zero would leave no time at all. */
 export function readTimeLimit(text: string): number {
   const ms = readTimerDuration(text);
   if (ms === 0) throw new RangeError("must be more than nothing");
   return ms;
 }
 
-/** How often an upstream is asked. */
+/** The time between two probes of an upstream. */
 export function readProbeInterval(text: string): number {
   const ms = readTimerDuration(text);
   if (ms < 1000) throw new RangeError("must be 1s or more: leave it out for no probes");
   return ms;
 }
 
-const BYTES_PER_UNIT: Readonly<Record<string, number>> = {
-  "": 1,
-  b: 1,
-  kb: 1000,
-  mb: 1000 ** 2,
-  gb: 1000 ** 3,
-  kib: 1024,
-  mib: 1024 ** 2,
-  gib: 1024 ** 3,
-};
+const BYTES_PER_UNIT: ReadonlyMap<string, number> = new Map([
+  ["", 1],
+  ["b", 1],
+  ["kb", 1000],
+  ["mb", 1000 ** 2],
+  ["gb", 1000 ** 3],
+  ["kib", 1024],
+  ["mib", 1024 ** 2],
+  ["gib", 1024 ** 3],
+]);
 
 /** Bytes. */
 export function readSize(text: string): number {
   const [, count = "", unit = ""] = /^(\d{1,12}(?:\.\d+)?)\s*([A-Za-z]*)$/.exec(text.trim()) ?? [];
-  const factor = BYTES_PER_UNIT[unit.toLowerCase()];
+  const factor = BYTES_PER_UNIT.get(unit.toLowerCase());
   if (count === "" || factor === undefined)
     throw new RangeError('expected a size, such as "64MiB" or "1GiB"');
   const bytes = Math.round(Number(count) * factor);
@@ -109,7 +110,7 @@ export function readMoment(text: string): Date {
   throw new RangeError('expected a date, such as 2027-01-31 or "2027-01-31T12:00:00Z"');
 }
 
-/** Anything visible that a header can carry. */
+/** Any visible characters that a header can carry. */
 export function readSecretText(text: string): string {
   if (text === "") throw new RangeError("is empty");
   if (/^[\x21-\x7e]+$/.test(text)) return text;
@@ -124,7 +125,7 @@ export function readHttpUrl(text: string): URL {
   return url;
 }
 
-/** Where a channel's requests go; a version segment at its end is taken off, for the paths bear it. */
+/** The URL of an upstream. A version segment at its end is removed, because the request paths have it. */
 export function readBaseUrl(text: string): URL {
   const url = readHttpUrl(text);
   if (url.username !== "" || url.password !== "") {
@@ -154,7 +155,7 @@ export function readHostName(text: string): string {
   throw new RangeError("expected a host name without scheme and port");
 }
 
-/** As it is bound: without the brackets that URLs put around an address. */
+/** The address to bind: without the brackets that a URL has around an IPv6 address. */
 export function readListenHost(text: string): string {
   return readHostName(text).replace(/^\[(.*)\]$/, "$1");
 }
@@ -202,6 +203,15 @@ const OWN_PATHS = new Set([
   "embeddings",
   "models",
 ]);
+
+/** The name of a time zone, as in the IANA database. `system` is the zone of this machine. */
+export function readZone(text: string): string {
+  try {
+    return text === "system" ? nameSystemZone() : createZone(text).name;
+  } catch {
+    throw new RangeError("the name of a time zone such as Europe/Berlin, or system");
+  }
+}
 
 export function readRelayPrefix(text: string): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) {

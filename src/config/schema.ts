@@ -1,6 +1,5 @@
-// The only definition of the config file (zod, strict). Types by z.infer. What
-// a scalar may look like is scalars.ts; whether names refer to something is
-// references.ts.
+// The only definition of the config file (zod, strict); the types come from it.
+// scalars.ts reads the scalars, references.ts checks that names refer to something.
 
 import { z } from "zod";
 import { SHAPES } from "./shapes.ts";
@@ -19,6 +18,7 @@ import {
   readOrigin,
   readProbeInterval,
   readRelayPrefix,
+  readZone,
   readSecretText,
   readSize,
   readTimeLimit,
@@ -28,6 +28,8 @@ import {
 
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
+
+export const DEFAULT_RELAY_PREFIX = "relay";
 
 /** USD per million tokens; with `_per_1k`, USD per thousand calls. */
 export const PRICE_KINDS = [
@@ -102,6 +104,8 @@ const limits = z.strictObject({
   usd_total: decimal.optional(),
   requests_per_minute: positive.optional(),
   concurrent_requests: positive.optional(),
+  strict: flag.default(false),
+  unpriced: z.enum(["refuse", "allow"]).default("refuse"),
 });
 
 const channel = z.strictObject({
@@ -120,7 +124,7 @@ const channel = z.strictObject({
     .strictObject({
       connect: timer.prefault("10s"),
       first_byte: timer.prefault("300s"),
-      // Streams that think in silence for ten minutes are real.
+      // Some models think for ten minutes before the stream sends anything.
       idle: timer.prefault("900s"),
     })
     .prefault({}),
@@ -161,7 +165,7 @@ const key = z
   })
   .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {
     message: "needs exactly one of `secret` and `secret_sha256`",
-    // Told together with whatever else is wrong with the key.
+    // Reported together with other problems of the key.
     when: ({ value }) => typeof value === "object" && value !== null,
   })
   .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] });
@@ -175,7 +179,8 @@ export const configSchema = z.strictObject({
       port: scalar(readFrom(0, 65_535)).meta(SHAPES.count).default(4141),
     })
     .prefault({}),
-  relay_prefix: scalar(readRelayPrefix).default("relay"),
+  timezone: scalar(readZone).prefault("system"),
+  relay_prefix: scalar(readRelayPrefix).default(DEFAULT_RELAY_PREFIX),
   vendor: scalar(readVendor).default("goog"),
   max_body: size.prefault("64MiB"),
   cors_origins: z.array(scalar(readOrigin)).default([]),

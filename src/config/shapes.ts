@@ -1,7 +1,7 @@
-// How the scalars of the config file look to an editor, which sees them as YAML reads them: numbers, flags and
-// texts, where the gateway takes the source text. Whether a value is right is decided by scalars.ts alone.
+// The JSON schemas of the config file's scalars, for editors. An editor sees scalars as YAML reads them: numbers, flags
+// and texts. The gateway reads the source text instead, and only scalars.ts decides whether a value is valid.
 
-/** `${NAME}` may stand anywhere in a value. */
+/** `${NAME}` may be anywhere in a value. */
 const REFERENCE = "\\$\\{";
 
 function textLike(pattern: string) {

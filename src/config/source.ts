@@ -1,5 +1,5 @@
-// The config file's text as a tree of source texts, and where in the text each
-// value stands. Every scalar stays a string: what it means is for the schema.
+// Parses the config file's text into a tree, and finds the position of each value
+// in the text. Every scalar stays a string; the schema gives it its meaning.
 
 import {
   type Document,
@@ -14,6 +14,9 @@ import {
   visit,
   type YAMLError,
 } from "yaml";
+
+import { isObject } from "../lib/json/json.ts";
+import { extractPlainKeys, locatePlainKey, type PlainKeys } from "./plain-keys.ts";
 
 export type Path = readonly PropertyKey[];
 
@@ -31,13 +34,13 @@ export interface Source {
   /** Maps, lists, strings and nulls. */
   readonly tree: unknown;
   readonly problems: readonly Problem[];
-  /** A repeated key leaves the tree readable, other faults of syntax do not. */
+  /** False after a syntax error. A repeated key is a problem, but the tree can still be read. */
   readonly readable: boolean;
-  /** Of the value at a path, of its key, or of the nearest thing around it. */
+  /** The position of the value at a path, or of its key; if there is none, of the nearest node around it. */
   locate(path: Path, part?: "key" | "value"): Position;
 }
 
-/** Stand for the braces of `${NAME}` while YAML is parsed, for in `{ secret: ${NAME} }` they would end the map. */
+/** They replace the braces of `${NAME}` while YAML is parsed: in `{ secret: ${NAME} }` the brace would end the map. */
 const OPEN = "\uFDD0";
 const CLOSE = "\uFDD1";
 
@@ -60,13 +63,49 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
   return document;
 }
 
-/** Aliases that would blow the tree up throw. */
+/** Throws if aliases would make the tree too large. */
 export function readTree(document: Document.Parsed): unknown {
   const tree: unknown = document.toJS({ maxAliasCount: 1000 });
   return tree;
 }
 
-export function parseSource(text: string): Source {
+export function parseSource(text: string, plain = extractPlainKeys(text)): Source {
+  if (plain !== null) {
+    const source = addPlainKeys(text, plain);
+    if (source !== null) return source;
+  }
+  return readSource(text).source;
+}
+
+/** Null where the plain keys are not the list that they look like, inside a quoted text for example. */
+function addPlainKeys(text: string, plain: PlainKeys): Source | null {
+  const { source, document } = readSource(plain.rest);
+  const { tree } = source;
+  if (!hasKeysAt(document, plain.firstLeft) || !isObject(tree) || !Array.isArray(tree["keys"])) return null;
+  const { length: count } = plain.entries;
+  const keys = [...plain.entries, ...tree["keys"]];
+  return {
+    ...source,
+    tree: { ...tree, keys },
+    locate: (path, part = "value") => {
+      const [section, step, name] = path;
+      if (section !== "keys" || (step === undefined && part === "key")) return source.locate(path, part);
+      // The list begins at the dash of its first key.
+      if (step === undefined || Number(step) >= keys.length)
+        return locatePlainKey(text, (plain.starts[0] ?? 2) - 2, null, part);
+      const start = plain.starts[Number(step)];
+      if (start === undefined) return source.locate([section, Number(step) - count, ...path.slice(2)], part);
+      return locatePlainKey(text, start, name === undefined ? null : String(name), part);
+    },
+  };
+}
+
+export function hasKeysAt(document: Document.Parsed, firstItem: number): boolean {
+  const list = isMap(document.contents) ? document.contents.get("keys", true) : undefined;
+  return isSeq(list) && list.flow !== true && startOf(list.items[0]) === firstItem;
+}
+
+function readSource(text: string) {
   const lines = new LineCounter();
   const document = parseYaml(text, lines);
   const place = (offset: number): Position => {
@@ -92,21 +131,22 @@ export function parseSource(text: string): Source {
       message: "an alias refers to nothing, or to far too much",
     });
   }
-  return { tree, problems, readable, locate };
+  const source: Source = { tree, problems, readable, locate };
+  return { source, document };
 }
 
 const FAULTS: Partial<Record<ErrorCode, string>> = {
-  DUPLICATE_KEY: "this name stands twice in the same map",
+  DUPLICATE_KEY: "this name is there twice in the same map",
   TAB_AS_INDENT: "YAML is indented with spaces, not with tabs",
   BAD_INDENT: "the indentation does not fit the lines above",
   MULTIPLE_DOCS: "only one YAML document is allowed in the file",
-  BLOCK_AS_IMPLICIT_KEY: 'not valid YAML: a value that holds ": " needs quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'not valid YAML: a value that contains ": " needs quotes',
   BAD_ALIAS: "not valid YAML: a value that begins with * or & needs quotes",
   BAD_SCALAR_START: "not valid YAML: this value needs quotes",
   BAD_DQ_ESCAPE: "not valid YAML: unknown escape in a double-quoted text",
 };
 
-/** In own words, for the parser's may repeat the text, and the text may be a secret. */
+/** In our own words: the parser's message may repeat the text, which may be a secret. */
 function describeFault({ code, message }: YAMLError): string {
   if (code === "MISSING_CHAR" && message.startsWith("Missing")) return `not valid YAML: ${message}`;
   if (code === "BAD_INDENT" && message.startsWith("Flow"))
@@ -115,7 +155,7 @@ function describeFault({ code, message }: YAMLError): string {
 }
 
 function describeUnclosed([open, close]: string): string {
-  return `a ${open} that began before is not closed: its ${close} is missing, or indented too little`;
+  return `an earlier ${open} is not closed: its ${close} is missing or not indented enough`;
 }
 
 function findOffset(document: Document.Parsed, path: Path, part: "key" | "value"): number {

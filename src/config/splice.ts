@@ -1,6 +1,6 @@
-// One change to the config file's text, as a splice, so that every byte which
-// the change does not concern stays as the user wrote it. A splice is a guess
-// at the user's style: edit.ts checks that the text then says what it should.
+// Turns one edit of the config file into a splice of its text, so that all other
+// bytes stay as the user wrote them. A splice is a guess at the user's style:
+// edit.ts checks that the new text means what it should.
 
 import {
   type Document,
@@ -16,12 +16,12 @@ import {
 import { isObject } from "../lib/json/json.ts";
 import type { Path } from "./source.ts";
 
-/** Scalars are source texts, as everywhere before the schema. */
-type Entry = Readonly<Record<string, string>>;
+/** Scalars, lists and maps of them. Scalars are source texts, as everywhere before the schema reads them. */
+export type Value = string | readonly string[] | { readonly [name: string]: Value };
 
 export type Edit =
-  | { readonly kind: "set"; readonly path: Path; readonly value: string }
-  | { readonly kind: "append"; readonly path: Path; readonly values: readonly Entry[] }
+  | { readonly kind: "set"; readonly path: Path; readonly value: Value }
+  | { readonly kind: "append"; readonly path: Path; readonly values: readonly Value[] }
   | { readonly kind: "remove"; readonly path: Path };
 
 interface Splice {
@@ -30,7 +30,7 @@ interface Splice {
   readonly text: string;
 }
 
-/** Null where the file's style is beyond this. */
+/** Null if this file does not know the user's style. */
 export function findSplice(text: string, document: Document.Parsed, edit: Edit): Splice | null {
   const last = edit.path.at(-1);
   const parent: unknown =
@@ -46,11 +46,7 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
     : appendItems(text, parent, { name, items: edit.values });
 }
 
-function setPair(
-  text: string,
-  map: YAMLMap,
-  { name, value }: { name: string; value: string },
-): Splice | null {
+function setPair(text: string, map: YAMLMap, { name, value }: { name: string; value: Value }): Splice | null {
   const scalar = render(value);
   const pair = findPair(map, name);
   if (pair === undefined) return insertPair(text, map, `${name}: ${scalar}`);
@@ -74,7 +70,7 @@ function insertPair(text: string, map: YAMLMap, line: string): Splice | null {
 
 interface Addition {
   readonly name: string;
-  readonly items: readonly Entry[];
+  readonly items: readonly Value[];
 }
 
 function appendItems(text: string, map: YAMLMap, addition: Addition): Splice | null {
@@ -98,7 +94,7 @@ function appendSection(text: string, map: YAMLMap, { name, items }: Addition): S
   return insertAt(text.length, `${gap}${name}:${beginLines(text, "  ", items)}${eol}`);
 }
 
-function appendToList(text: string, list: YAMLSeq, items: readonly Entry[]): Splice {
+function appendToList(text: string, list: YAMLSeq, items: readonly Value[]): Splice {
   const eol = eolOf(text);
   const last = list.items.at(-1);
   const first = spanOf(last).start;
@@ -108,11 +104,11 @@ function appendToList(text: string, list: YAMLSeq, items: readonly Entry[]): Spl
     const isAlone = indent.trim() === "" && indent.length < first;
     const gap = isAlone ? eol + indent : " ";
     const end = lineEnd(text, start);
-    const rest = text.slice(start, end);
-    // A comment behind the last item is that item's.
-    const [, comma] = (isAlone ? /^[ \t]*(,?)[ \t]*(?:#.*)?$/.exec(rest) : null) ?? [];
+    const tail = text.slice(start, end);
+    // A comment after the last item belongs to that item.
+    const [, comma] = (isAlone ? /^[ \t]*(,?)[ \t]*(?:#.*)?$/.exec(tail) : null) ?? [];
     if (comma === undefined) return insertAt(start, `,${gap}${renderAll(items, `,${gap}`)}`);
-    const own = comma === "" ? `,${rest}` : rest;
+    const own = comma === "" ? `,${tail}` : tail;
     return { start, end, text: `${own}${gap}${renderAll(items, `,${gap}`)}${comma}` };
   }
   const dash = text.lastIndexOf("-", first - 1);
@@ -122,17 +118,19 @@ function appendToList(text: string, list: YAMLSeq, items: readonly Entry[]): Spl
   return insertAt(lineEnd(text, contentEnd(text, last)), lines);
 }
 
-/** A line for each, begun by its end mark. */
-function beginLines(text: string, margin: string, items: readonly Entry[]): string {
+/** One line for each item. A line begins with its line break. */
+function beginLines(text: string, margin: string, items: readonly Value[]): string {
   return items.map((item) => `${eolOf(text)}${margin}- ${render(item)}`).join("");
 }
 
-function beginBlocks(text: string, margin: string, items: readonly Entry[]): string {
+function beginBlocks(text: string, margin: string, items: readonly Value[]): string {
   const eol = eolOf(text);
-  const writeBlock = (item: Entry) =>
-    Object.entries(item)
-      .map(([name, value]) => `${name}: ${render(value)}`)
-      .join(`${eol}${margin}  `);
+  const writeBlock = (item: Value) =>
+    isObject(item)
+      ? Object.entries(item)
+          .map(([name, value]) => `${name}: ${render(value)}`)
+          .join(`${eol}${margin}  `)
+      : render(item);
   return items.map((item) => `${eol}${margin}- ${writeBlock(item)}`).join("");
 }
 
@@ -165,11 +163,11 @@ function removeLines(text: string, { start, end }: Span): Splice | null {
   if (text.slice(from, start).trim() !== "") return null;
   const upTo = text.indexOf("\n", end);
   if (upTo >= 0) return { start: from, end: upTo + 1, text: "" };
-  // The last line, without a newline of its own: then the one before it goes.
+  // The last line has no newline: remove the one before it.
   return { start: Math.max(from - eolOf(text).length, 0), end: text.length, text: "" };
 }
 
-/** The element and one comma. */
+/** Removes the element and one comma. */
 function removeFromFlow(text: string, { start, end }: Span): Splice {
   const after = /^\s*,[ \t]*/.exec(text.slice(end))?.[0].length;
   if (after !== undefined) return { start, end: end + after, text: "" };
@@ -182,26 +180,26 @@ function findPair(map: YAMLMap, name: string): Pair | undefined {
 }
 
 /** One line of YAML. */
-function render(value: string | Entry): string {
+function render(value: Value): string {
   return stringify(value, {
     schema: "failsafe",
     customTags: ["null"],
-    collectionStyle: isObject(value) ? "flow" : "any",
+    collectionStyle: typeof value === "string" ? "any" : "flow",
     lineWidth: 0,
   }).trimEnd();
 }
 
-function renderAll(items: readonly Entry[], gap: string): string {
+function renderAll(items: readonly Value[], gap: string): string {
   return items.map(render).join(gap);
 }
 
 function spanOf(node: unknown): Span {
   const range = isScalar(node) || isCollection(node) ? node.range : null;
-  // An offset that is nowhere makes a text that does not pass edit.ts's check.
+  // A wrong offset makes a text that does not pass the check in edit.ts.
   return { start: range?.[0] ?? 0, end: range?.[1] ?? 0 };
 }
 
-/** Where the last character of a node or pair stands, without the comments and blank lines behind it. */
+/** The end of a node or pair, without the comments and blank lines after it. */
 function contentEnd(text: string, node: unknown): number {
   if (isObject(node) && "key" in node) {
     const value = node["value"];
@@ -235,7 +233,7 @@ function lineStart(text: string, offset: number): number {
   return text.lastIndexOf("\n", offset - 1) + 1;
 }
 
-/** Before the line's end mark, whichever it is. */
+/** The offset of the line break, which may be CR LF. */
 function lineEnd(text: string, offset: number): number {
   const end = text.indexOf("\n", offset);
   if (end < 0) return text.length;

@@ -1,6 +1,6 @@
-// Notices that the config file says something else than before, however it was
-// changed: written in place, replaced by a rename, reached through another link.
-// What is done with the new Catalog is for the caller.
+// Notices when the content of the config file changes, however it was changed:
+// written in place, replaced by a rename, or a link that now leads elsewhere. The
+// caller decides what to do with the new Catalog.
 
 import { statSync } from "node:fs";
 import { sha256Hex } from "../lib/secret.ts";
@@ -9,22 +9,22 @@ import { checkConfigText, type Loaded, readConfigText } from "./file.ts";
 import { ConfigError } from "./problems.ts";
 
 export interface ConfigListener {
-  /** May throw, which makes it a problem. */
+  /** If it throws, the error is passed to `onProblem`. */
   onChange(loaded: Loaded): void;
-  /** Once for each distinct bad content. What runs goes on as it is. */
+  /** Called once for each different bad content. The running configuration stays. */
   onProblem(error: ConfigError): void;
 }
 
-/** The file is looked at, not listened to. Events come only for a folder where files are replaced, and this one often
- *  holds the ledger too, whose every write would be told; network file systems send none. */
+/** The file is polled (docs/decisions/0010-config-is-polled.md). To notice a replaced file, events must be watched on its
+ *  folder, which often holds the ledger too, so that every line would cause one. Network file systems send none. */
 const POLL_MS = 250;
-/** A file counts as written when it reads the same twice, so long apart. */
+/** A change counts when two reads, this far apart, give the same content: then no editor is still writing. */
 const SETTLE_MS = 50;
 
-/** `loaded`: what runs now. Keeps no process alive. Returns what ends the watch. */
+/** `loaded`: the running configuration. Returns a function that ends the watch. The watch does not keep the process alive. */
 export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigListener): () => void {
   const { path } = loaded;
-  // It has been read, as secrets' tools like it; another look would wait for somebody to write.
+  // Tools for secrets pass the config through a pipe, which was read already. Reading again would wait for a writer.
   if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true) return () => {};
   let seen = loaded.sha256;
   let candidate: string | null = null;
@@ -39,7 +39,7 @@ export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigLi
     } else if (reading.sha256 === candidate) {
       seen = reading.sha256;
       candidate = null;
-      tell(reading, path, env, listener);
+      report(reading, path, env, listener);
     } else {
       candidate = reading.sha256;
       schedule();
@@ -62,9 +62,6 @@ export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigLi
   };
 }
 
-/** Of a line: files begin with what explains them. */
-const SAYS_NOTHING = /^\s*(?:#|$)/;
-
 interface Reading {
   readonly sha256: string;
   readonly text: string | null;
@@ -81,11 +78,9 @@ function readConfig(path: string): Reading {
   }
 }
 
-function tell(reading: Reading, path: string, env: Environment, listener: ConfigListener): void {
+function report(reading: Reading, path: string, env: Environment, listener: ConfigListener): void {
   try {
     if (reading.text === null) throw reading.error;
-    if (reading.text.split("\n").every((line) => SAYS_NOTHING.test(line)))
-      throw new ConfigError(`${path} is empty: an editor may not have ended its work.`);
     listener.onChange({ ...checkConfigText(reading.text, path, env), path, sha256: reading.sha256 });
   } catch (error) {
     listener.onProblem(asConfigError(error));

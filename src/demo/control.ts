@@ -1,6 +1,5 @@
-// What a request itself asks of the simulated upstream: by the headers
-// `x-demo-fault`, `x-demo-pace` (ms) and `x-demo-words`, or, where headers don't
-// come through, by a model's name: `demo-fault-stall`, `demo-words-500_pace-20`.
+// What a request can ask the simulated upstream to do: with the headers `x-demo-fault`, `x-demo-pace` (ms) and
+// `x-demo-words`, or with the model's name if headers do not pass: `demo-fault-stall`, `demo-words-500_pace-20`.
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { isFault, type FaultName } from "./faults.ts";
@@ -13,18 +12,18 @@ export interface Control {
   readonly words?: number;
 }
 
-interface Asked {
+interface ControlledRequest {
   field(name: string): string | undefined;
   readonly json: unknown;
 }
 
-export function readControl(request: Asked, path: string): Control {
+export function readControl(request: ControlledRequest, path: string): Control {
   const [, inPath = ""] = /\/models\/(.+):[a-zA-Z]+$/.exec(path) ?? [];
   const model = pickText(request.json, "model") || decodeName(inPath);
-  const wishes = new Map(
-    model.startsWith("demo-") ? model.slice("demo-".length).split("_").map(splitWish) : [],
+  const settings = new Map(
+    model.startsWith("demo-") ? model.slice("demo-".length).split("_").map(splitSetting) : [],
   );
-  const read = (name: string): string => request.field(`x-demo-${name}`) ?? wishes.get(name) ?? "";
+  const read = (name: string): string => request.field(`x-demo-${name}`) ?? settings.get(name) ?? "";
   const [fault, pace, words] = [read("fault"), readCount(read("pace")), readCount(read("words"))];
   return {
     ...(isFault(fault) ? { fault } : {}),
@@ -33,17 +32,17 @@ export function readControl(request: Asked, path: string): Control {
   };
 }
 
-/** At most a million: nobody shall run a demo out of memory. */
+/** At most a million, so that no request uses up the memory of a demo. */
 function readCount(text: string): number | null {
   return /^\d{1,6}$/.test(text) ? Number(text) : null;
 }
 
-function splitWish(wish: string): [string, string] {
-  const dash = wish.indexOf("-");
-  return [wish.slice(0, dash), wish.slice(dash + 1)];
+function splitSetting(setting: string): [string, string] {
+  const dash = setting.indexOf("-");
+  return [setting.slice(0, dash), setting.slice(dash + 1)];
 }
 
-/** No body reads as null, a broken one as undefined. */
+/** An empty body reads as null, an invalid one as undefined. */
 export function readBody(body: Uint8Array, encoding: string | undefined): unknown {
   if (body.length === 0) return null;
   try {

@@ -1,18 +1,18 @@
-// The ways in which an upstream can fail, by name. A fault either changes the
-// answer before it is framed, or rearranges what is done on the wire.
+// The ways in which an upstream can fail, by name. A fault changes either the answer before it is framed, or the steps on
+// the wire.
 
 import { gzipSync } from "node:zlib";
 import { encode, replaceFields, type Answer } from "./answers/answer.ts";
 import { isObject, parseJson } from "../lib/json/json.ts";
 import type { Json } from "./json.ts";
-import { refuse, writeBreak } from "./answers/refusal.ts";
-import { countBytes, listSteps, writeHead, type Script, type Step } from "./script.ts";
+import { answerError, writeErrorEvents } from "./answers/errors.ts";
+import { countBytes, listSteps, writeHead, type WirePlan, type Step } from "./script.ts";
 
 const HUGE_BYTES = 200 * 1024 * 1024;
 const HUGE_PIECE = 64 * 1024;
 
-/** Faults of the answer: what is sent is rightly framed HTTP. */
-const ANSWERS = {
+/** Faults of the answer. The HTTP framing is correct. */
+const ANSWER_FAULTS = {
   html: (answer) => ({
     ...replaceFields(answer, [["content-type", "text/html"]]),
     status: 502,
@@ -21,30 +21,30 @@ const ANSWERS = {
   }),
   "not-json": (answer) => ({ ...answer, framing: "length", pieces: [encode("{ this is not JSON")] }),
   empty: (answer) => ({ ...answer, pieces: [] }),
-  /** 200, but the first event is an error. */
-  "error-first": (answer) => ({ ...answer, pieces: writeBreak(answer.family).map(encode) }),
+  /** Status 200, but the first event is an error. */
+  "error-first": (answer) => ({ ...answer, pieces: writeErrorEvents(answer.family).map(encode) }),
   "error-event": (answer) => ({
     ...answer,
-    pieces: [...answer.pieces.slice(0, half(answer.pieces)), ...writeBreak(answer.family).map(encode)],
+    pieces: [...answer.pieces.slice(0, half(answer.pieces)), ...writeErrorEvents(answer.family).map(encode)],
   }),
-  /** A clean end, but of half an answer. */
+  /** A clean end after half of the answer. */
   truncated: (answer) => ({ ...answer, pieces: answer.pieces.slice(0, half(answer.pieces)) }),
-  /** A clean end, only the terminal event is missing. */
+  /** A clean end, but without the terminal event. */
   "no-terminal": (answer) => ({ ...answer, pieces: answer.pieces.slice(0, -1) }),
   "no-usage": (answer) => mapUsage(answer, () => undefined),
   "zero-usage": (answer) => mapUsage(answer, zero),
-  /** Compressed, though identity was asked for. */
+  /** Compressed, although the request asked for identity. */
   gzip: (answer) => ({
     ...replaceFields(answer, [["content-encoding", "gzip"]]),
     pieces: [gzipSync(Buffer.concat(answer.pieces))],
   }),
-  /** Whole, but only the end of the connection ends it. */
+  /** Complete, but only the end of the connection ends it. */
   "close-delimited": (answer) => ({ ...answer, framing: "close" }),
   redirect: (answer) => ({ ...replaceFields(answer, [["location", "https://example.com/"]]), status: 307 }),
 } as const satisfies Readonly<Record<string, (answer: Answer) => Answer>>;
 
 /** Faults on the wire. */
-const CUTS = {
+const WIRE_FAULTS = {
   "never-answer": () => ["stall"],
   "reset-before-head": () => ["reset"],
   "close-before-head": () => ["fin"],
@@ -56,15 +56,15 @@ const CUTS = {
   "reset-mid-stream": ({ head, body }) => [head, ...firstHalf(body), "reset"],
   "reset-mid-chunk": ({ head, body }) => [head, ...insideChunk(body), "reset"],
   "close-mid-chunk": ({ head, body }) => [head, ...insideChunk(body), "fin"],
-  /** The connection ends, without the last chunk or before the length is reached. */
+  /** The connection ends without the last chunk, or before the announced length. */
   "close-mid-stream": ({ head, body }) => [head, ...firstHalf(body), "fin"],
-  /** A length that is never reached. */
+  /** An announced length that is never reached. */
   "short-length": ({ answer }) => [
     writeHead(answer, [["content-length", String(countBytes(answer) + 100)]]),
     ...answer.pieces,
     "fin",
   ],
-  /** Half an answer where only the end of the connection ends it: it looks complete. */
+  /** Half an answer that looks complete, because only the end of the connection ends it. */
   "close-delimited-cut": ({ answer }) => [
     writeHead(answer, [["connection", "close"]]),
     ...firstHalf(answer.pieces),
@@ -75,7 +75,7 @@ const CUTS = {
     encode("HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n"),
     ...listSteps(script),
   ],
-  /** Whole, but the connection ends right after it without having said so. */
+  /** Complete, but the connection ends right after it without an announcement. */
   "close-after": (script) => [...listSteps(script), "close"],
   "reset-after": (script) => [...listSteps(script), "reset"],
   "extra-bytes": (script) => [
@@ -94,27 +94,29 @@ const CUTS = {
     ...tail,
   ],
   "endless-head": () => [encode("HTTP/1.1 200 OK\r\n"), ...Array.from({ length: 64 }, endlessField), "stall"],
-  /** 200 MB, as fast as it is read. */
+  /** 200 MB, as fast as the peer reads. */
   huge: ({ answer }) => writeHuge(answer),
-} as const satisfies Readonly<Record<string, (script: Script) => Iterable<Step>>>;
+} as const satisfies Readonly<Record<string, (script: WirePlan) => Iterable<Step>>>;
 
-export type FaultName = keyof typeof ANSWERS | keyof typeof CUTS | `status-${number}`;
+export type FaultName = keyof typeof ANSWER_FAULTS | keyof typeof WIRE_FAULTS | `status-${number}`;
 
-const answers: Readonly<Record<string, (answer: Answer) => Answer>> = ANSWERS;
-const cuts: Readonly<Record<string, (script: Script) => Iterable<Step>>> = CUTS;
+const answerFaults: Readonly<Record<string, (answer: Answer) => Answer>> = ANSWER_FAULTS;
+const wireFaults: Readonly<Record<string, (script: WirePlan) => Iterable<Step>>> = WIRE_FAULTS;
 
 export function isFault(name: string): name is FaultName {
-  return Object.hasOwn(answers, name) || Object.hasOwn(cuts, name) || /^status-[1-9]\d\d$/.test(name);
+  return (
+    Object.hasOwn(answerFaults, name) || Object.hasOwn(wireFaults, name) || /^status-[1-9]\d\d$/.test(name)
+  );
 }
 
-export function spoilAnswer(answer: Answer, fault: FaultName | undefined): Answer {
+export function applyAnswerFault(answer: Answer, fault: FaultName | undefined): Answer {
   if (fault === undefined) return answer;
-  if (fault.startsWith("status-")) return refuse(answer.family, Number(fault.slice("status-".length)));
-  return answers[fault]?.(answer) ?? answer;
+  if (fault.startsWith("status-")) return answerError(answer.family, Number(fault.slice("status-".length)));
+  return answerFaults[fault]?.(answer) ?? answer;
 }
 
-export function spoilScript(script: Script, fault: FaultName | undefined): Iterable<Step> {
-  const cut = fault === undefined ? undefined : cuts[fault];
+export function applyWireFault(script: WirePlan, fault: FaultName | undefined): Iterable<Step> {
+  const cut = fault === undefined ? undefined : wireFaults[fault];
   return cut === undefined ? listSteps(script) : cut(script);
 }
 
@@ -122,7 +124,7 @@ function half(list: readonly unknown[]): number {
   return Math.ceil(list.length / 2);
 }
 
-/** Half of the steps; of a single piece, half of its bytes. */
+/** The first half of the steps. Of a single piece, the first half of its bytes. */
 function firstHalf(steps: readonly Step[]): readonly Step[] {
   const [only] = steps;
   if (steps.length === 1 && only instanceof Uint8Array) return [only.subarray(0, only.length >> 1)];

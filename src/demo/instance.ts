@@ -1,6 +1,5 @@
-// A value that satisfies a JSON schema: what a simulated model answers when
-// structure is asked of it, and the arguments of its tool calls. It knows the
-// keywords that clients use; `pattern` and exotic combinations it does not.
+// Makes a value that satisfies a JSON schema, for structured answers and the arguments of tool calls. It supports the
+// keywords that clients use, but not `pattern` and unusual combinations.
 
 import { isObject } from "../lib/json/json.ts";
 import { decodeName, pick, pickList, pickNumber, pickText, type Json } from "./json.ts";
@@ -19,9 +18,9 @@ const FORMATS: Readonly<Record<string, string>> = {
   uuid: "00000000-0000-4000-8000-000000000000",
 };
 
-/** Deeper than this only what a schema requires is filled in, so that recursive schemas end. */
-const ROOMY_DEPTH = 4;
-const DEEPEST = 16;
+/** Below this depth only required members are filled in, so that recursive schemas end. */
+const FULL_DEPTH = 4;
+const MAX_DEPTH = 16;
 
 interface Place {
   readonly root: unknown;
@@ -34,7 +33,7 @@ export function makeInstance(schema: unknown, name = "answer"): unknown {
 }
 
 function fill(schema: unknown, place: Place): unknown {
-  if (!isObject(schema) || place.depth > DEEPEST) return null;
+  if (!isObject(schema) || place.depth > MAX_DEPTH) return null;
   const target = pickText(schema, "$ref");
   const deeper = { ...place, depth: place.depth + 1 };
   if (target !== "") return fill(pick(place.root, ...target.split("/").slice(1).map(unescape)), deeper);
@@ -80,7 +79,7 @@ function fillObject(schema: Json, place: Place): Json {
   const properties = pick(schema, "properties");
   const required = pickList(schema, "required");
   const wanted = Object.entries(isObject(properties) ? properties : {}).filter(
-    ([name]) => place.depth < ROOMY_DEPTH || required.includes(name),
+    ([name]) => place.depth < FULL_DEPTH || required.includes(name),
   );
   return Object.fromEntries(
     wanted.map(([name, property]) => [name, fill(property, { ...place, name, depth: place.depth + 1 })]),
@@ -89,7 +88,7 @@ function fillObject(schema: Json, place: Place): Json {
 
 function fillArray(schema: Json, place: Place): readonly unknown[] {
   const least = pickNumber(schema, "minItems") ?? 1;
-  const length = place.depth < ROOMY_DEPTH ? Math.max(1, least) : least;
+  const length = place.depth < FULL_DEPTH ? Math.max(1, least) : least;
   const fixed = pickList(schema, "prefixItems");
   return Array.from({ length: Math.max(length, fixed.length) }, (_, index) =>
     fill(fixed[index] ?? schema["items"] ?? {}, { ...place, depth: place.depth + 1 }),

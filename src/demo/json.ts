@@ -1,4 +1,4 @@
-// Lenient reading of untyped JSON: what is absent, or of another type, reads as empty.
+// Reads untyped JSON leniently. A missing value, or one of the wrong type, reads as empty.
 
 import { isObject } from "../lib/json/json.ts";
 
@@ -23,14 +23,14 @@ export function pickNumber(value: unknown, ...path: readonly string[]): number |
   return typeof found === "number" ? found : null;
 }
 
-/** Content as the wire formats have it: a string, or a list of parts with a `text`. */
+/** Content in the wire formats is a string, or a list of parts with a `text`. */
 export function readText(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
   return content.map((part) => pickText(part, "text")).join("\n");
 }
 
-/** A name as it stands in a path; one that is wrongly escaped stays as it is. */
+/** Decodes a name in a path. A name with invalid escapes stays as it is. */
 export function decodeName(text: string): string {
   try {
     return decodeURIComponent(text);

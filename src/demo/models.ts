@@ -1,12 +1,11 @@
-// The models of the simulated upstream, and the lists in which each platform
-// tells of them, page by page.
+// The models of the simulated upstream, and their lists in the format of each platform, with paging.
 
 import type { Json } from "./json.ts";
 
-/** What kind of upstream this one plays. */
+/** The kind of upstream that is simulated. */
 export type DemoPlatform = "messages" | "responses" | "content" | "relay";
 
-/** In whose manners a list is told. */
+/** The format of a model list. */
 export type ListShape = "messages" | "openai" | "content" | "relay";
 
 const CREATED_AT = "2026-01-01T00:00:00Z";
@@ -24,13 +23,17 @@ const IDS = {
   ],
 } as const;
 
+const IDS_OF: Readonly<Record<DemoPlatform, readonly string[]>> = {
+  ...IDS,
+  relay: [...IDS.messages, ...IDS.content],
+};
+
 export function listIds(platform: DemoPlatform | null): readonly string[] {
-  if (platform === "relay") return [...IDS.messages, ...IDS.content];
-  return platform === null ? [...IDS.messages, ...IDS.responses, ...IDS.content] : IDS[platform];
+  return platform === null ? [...IDS.messages, ...IDS.responses, ...IDS.content] : IDS_OF[platform];
 }
 
-/** The ids that a list of this shape holds: all where the upstream plays one platform, else the shape's own. */
-export function keepIds(ids: readonly string[], shape: ListShape): readonly string[] {
+/** The ids in a list of this shape: all of them if the upstream simulates one platform, otherwise the shape's own. */
+export function filterIds(ids: readonly string[], shape: ListShape): readonly string[] {
   const marks = { messages: /^claude/, content: /^gemini/, openai: /^(gpt|o\d)/, relay: /^(claude|gemini)/ };
   const own = ids.filter((id) => marks[shape].test(id));
   return own.length > 0 ? own : ids;

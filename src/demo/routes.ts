@@ -1,5 +1,4 @@
-// Which path of the simulated upstream does what. Any prefix before the version
-// is accepted, so that a base URL may hold one.
+// The paths of the simulated upstream. Any prefix before the version is accepted, because a base URL may have one.
 
 import { answerJson, answerStream, type Answer } from "./answers/answer.ts";
 import { chat } from "./answers/chat.ts";
@@ -7,25 +6,25 @@ import { content } from "./answers/content.ts";
 import type { Family, FamilyName } from "./answers/family.ts";
 import { decodeName, pick, pickList, pickNumber, readText, type Json } from "./json.ts";
 import { messages } from "./answers/messages.ts";
-import { keepIds, writeList, writeModel, type DemoPlatform, type ListShape } from "./models.ts";
-import { refuse } from "./answers/refusal.ts";
+import { filterIds, writeList, writeModel, type DemoPlatform, type ListShape } from "./models.ts";
+import { answerError } from "./answers/errors.ts";
 import { responses } from "./answers/responses.ts";
-import { answerStored, compact, keepStored, type Stored } from "./answers/stored.ts";
-import { composeTurn, countTokens, type Ask, type Memory } from "./answers/turn.ts";
+import { answerStored, compact, storeResponse, type Stored } from "./answers/stored.ts";
+import { composeCompletion, countTokens, type ModelRequest, type Memory } from "./answers/completion.ts";
 
-/** A request as the routes see it. */
-export interface Question {
+/** A request as the routes receive it. */
+export interface DemoRequest {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
   field(name: string): string | undefined;
-  /** The body's JSON; undefined where it isn't any. */
+  /** The body's JSON. Undefined if it is not valid. */
   readonly body: unknown;
-  /** How many words the answer shall have; undefined: as many as it needs. */
+  /** The number of words in the answer. Undefined: as many as it needs. */
   readonly words: number | undefined;
 }
 
-export interface World {
+export interface DemoState {
   readonly platform: DemoPlatform | null;
   readonly models: readonly string[];
   readonly credential: string | null;
@@ -33,11 +32,11 @@ export interface World {
   readonly stored: Map<string, Stored>;
 }
 
-interface Route {
+interface DemoRoute {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: RegExp;
   readonly family: FamilyName;
-  act(question: Question, world: World, match: RegExpExecArray): Answer;
+  act(request: DemoRequest, state: DemoState, match: RegExpExecArray): Answer;
 }
 
 const FAMILIES: Readonly<Record<DemoPlatform, readonly FamilyName[]>> = {
@@ -47,11 +46,19 @@ const FAMILIES: Readonly<Record<DemoPlatform, readonly FamilyName[]>> = {
   relay: ["messages", "content"],
 };
 
-const ROUTES: readonly Route[] = [
-  { method: "POST", path: /\/v1\/messages$/, family: "messages", act: (q, w) => generate(messages, q, w) },
+/** The shape of `/v1/models`, or null if the client's own headers decide. */
+const SHAPE_OF: Readonly<Record<DemoPlatform, ListShape | null>> = {
+  messages: "messages",
+  responses: "openai",
+  content: "content",
+  relay: null,
+};
+
+const ROUTES: readonly DemoRoute[] = [
+  { method: "POST", path: /\/v1\/messages$/, family: "messages", act: (r, s) => generate(messages, r, s) },
   { method: "POST", path: /\/v1\/messages\/count_tokens$/, family: "messages", act: countMessages },
-  { method: "POST", path: /\/v1\/chat\/completions$/, family: "chat", act: (q, w) => generate(chat, q, w) },
-  { method: "POST", path: /\/v1\/responses$/, family: "responses", act: (q, w) => generate(responses, q, w) },
+  { method: "POST", path: /\/v1\/chat\/completions$/, family: "chat", act: (r, s) => generate(chat, r, s) },
+  { method: "POST", path: /\/v1\/responses$/, family: "responses", act: (r, s) => generate(responses, r, s) },
   { method: "POST", path: /\/v1\/responses\/compact$/, family: "responses", act: compactInput },
   { method: "POST", path: /\/v1\/responses\/input_tokens$/, family: "responses", act: countInput },
   { method: "POST", path: /\/v1\/responses\/([^/]+)\/(cancel)$/, family: "responses", act: readStored },
@@ -65,87 +72,96 @@ const ROUTES: readonly Route[] = [
   { method: "POST", path: /\/v1(?:beta)?\/models\/(.+):([a-zA-Z]+)$/, family: "content", act: actOnModel },
 ];
 
-export function answerQuestion(question: Question, world: World): Answer {
-  const allowed = world.platform === null ? null : FAMILIES[world.platform];
-  if (question.method === "GET" && isModelPath(question.path)) return answerModels(question, world);
+export function answerRequest(request: DemoRequest, state: DemoState): Answer {
+  const allowed = state.platform === null ? null : FAMILIES[state.platform];
+  if (request.method === "GET" && isModelPath(request.path)) return answerModels(request, state);
   for (const route of ROUTES) {
-    const match = route.method === question.method ? route.path.exec(question.path) : null;
+    const match = route.method === request.method ? route.path.exec(request.path) : null;
     if (match === null || allowed?.includes(route.family) === false) continue;
-    if (!isWelcome(question, world)) return refuse(route.family, 401);
-    if (question.method === "POST" && question.body === undefined)
-      return refuse(route.family, 400, "The body is not JSON.");
-    return route.act(question, world, match);
+    if (!hasCredential(request, state)) return answerError(route.family, 401);
+    if (request.method === "POST" && request.body === undefined)
+      return answerError(route.family, 400, "The body is not JSON.");
+    return route.act(request, state, match);
   }
-  return refuse(guessFamily(question.path), 404, `There is no ${question.method} ${question.path} here.`);
+  return answerError(findFamily(request.path), 404, `There is no ${request.method} ${request.path} here.`);
 }
 
 export function isModelPath(path: string): boolean {
   return /\/models(\/[^:]*)?$/.test(path);
 }
 
-/** The native shape for a path, known or not. */
-function guessFamily(path: string): FamilyName {
+/** The format of errors for a path, known or not. */
+function findFamily(path: string): FamilyName {
   const found = ROUTES.find((route) => route.path.test(path))?.family;
   return (
     found ?? (path.includes("/v1beta/") ? "content" : path.includes("/messages") ? "messages" : "responses")
   );
 }
 
-function isWelcome(question: Question, { credential }: World): boolean {
+function hasCredential(request: DemoRequest, { credential }: DemoState): boolean {
   if (credential === null) return true;
-  const bearer = question.field("authorization")?.replace(/^bearer /i, "");
+  const bearer = request.field("authorization")?.replace(/^bearer /i, "");
   const shown = [
     bearer,
-    question.field("x-api-key"),
-    question.field("x-goog-api-key"),
-    question.query.get("key"),
+    request.field("x-api-key"),
+    request.field("x-goog-api-key"),
+    request.query.get("key"),
   ];
   return shown.includes(credential);
 }
 
-function generate(family: Family, question: Question, world: World, known: Partial<Ask> = {}): Answer {
-  const { body } = question;
-  const ask = { ...family.readAsk(body), ...known };
-  if (ask.model === "") return refuse(family.name, 400, "The model is missing.");
-  const turn = composeTurn(ask, world.memory, question.words);
-  const reply = family.writeReply(turn, body);
-  if (family.name === "responses" && reply["store"] === true) keepStored(world.stored, { reply, body });
-  return ask.stream
-    ? answerStream(family.name, family.writeEvents(turn, body))
+function generate(
+  family: Family,
+  request: DemoRequest,
+  state: DemoState,
+  known: Partial<ModelRequest> = {},
+): Answer {
+  const { body } = request;
+  const modelRequest = { ...family.readRequest(body), ...known };
+  if (modelRequest.model === "") return answerError(family.name, 400, "The model is missing.");
+  const completion = composeCompletion(modelRequest, state.memory, request.words);
+  const reply = family.writeReply(completion, body);
+  if (family.name === "responses" && reply["store"] === true) storeResponse(state.stored, { reply, body });
+  return modelRequest.stream
+    ? answerStream(family.name, family.writeEvents(completion, body))
     : answerJson(family.name, reply);
 }
 
-function countMessages({ body }: Question): Answer {
-  return answerJson("messages", { input_tokens: messages.readAsk(body).inputTokens });
+function countMessages({ body }: DemoRequest): Answer {
+  return answerJson("messages", { input_tokens: messages.readRequest(body).inputTokens });
 }
 
-function countInput({ body }: Question): Answer {
+function countInput({ body }: DemoRequest): Answer {
   return answerJson("responses", {
     object: "response.input_tokens",
-    input_tokens: responses.readAsk(body).inputTokens,
+    input_tokens: responses.readRequest(body).inputTokens,
   });
 }
 
-function compactInput({ body }: Question, world: World): Answer {
-  return answerJson("responses", compact(composeTurn(responses.readAsk(body), world.memory), body));
+function compactInput({ body }: DemoRequest, state: DemoState): Answer {
+  return answerJson("responses", compact(composeCompletion(responses.readRequest(body), state.memory), body));
 }
 
-function readStored({ method }: Question, world: World, [, id = "", part]: RegExpExecArray): Answer {
-  return answerStored(world.stored, id, method === "DELETE" ? "delete" : part);
+function readStored({ method }: DemoRequest, state: DemoState, [, id = "", part]: RegExpExecArray): Answer {
+  return answerStored(state.stored, id, method === "DELETE" ? "delete" : part);
 }
 
-function actOnModel(question: Question, world: World, [, encoded = "", verb = ""]: RegExpExecArray): Answer {
+function actOnModel(
+  request: DemoRequest,
+  state: DemoState,
+  [, encoded = "", verb = ""]: RegExpExecArray,
+): Answer {
   const model = decodeName(encoded);
-  const { body } = question;
+  const { body } = request;
   switch (verb) {
     case "generateContent":
-      return generate(content, question, world, { model });
+      return generate(content, request, state, { model });
     case "streamGenerateContent": {
-      const stream = generate(content, question, world, { model, stream: true });
-      return question.query.get("alt") === "sse" ? stream : joinArray(stream);
+      const stream = generate(content, request, state, { model, stream: true });
+      return request.query.get("alt") === "sse" ? stream : joinArray(stream);
     }
     case "countTokens": {
-      const tokens = content.readAsk(pick(body, "generateContentRequest") ?? body).inputTokens;
+      const tokens = content.readRequest(pick(body, "generateContentRequest") ?? body).inputTokens;
       return answerJson("content", {
         totalTokens: tokens,
         promptTokensDetails: [{ modality: "TEXT", tokenCount: tokens }],
@@ -158,11 +174,11 @@ function actOnModel(question: Question, world: World, [, encoded = "", verb = ""
     case "batchEmbedContents":
       return answerJson("content", { embeddings: pickList(body, "requests").map(embed) });
     default:
-      return refuse("content", 404);
+      return answerError("content", 404);
   }
 }
 
-/** Without `alt=sse` a stream is one JSON array, a chunk an element. */
+/** Without `alt=sse`, a stream is one JSON array with one chunk for each element. */
 function joinArray(stream: Answer): Answer {
   const chunks = stream.pieces.map((piece) =>
     new TextDecoder().decode(piece).slice("data: ".length).trimEnd(),
@@ -177,23 +193,25 @@ function embed(request: unknown): Json {
   return { values: Array.from({ length: size }, (_, index) => ((seed + index) % 10) / 10) };
 }
 
-function answerModels(question: Question, world: World): Answer {
-  const shape = readShape(question, world.platform);
+function answerModels(request: DemoRequest, state: DemoState): Answer {
+  const shape = readShape(request, state.platform);
   const family = shape === "messages" || shape === "content" ? shape : "responses";
-  if (!isWelcome(question, world)) return refuse(family, 401);
-  const ids = keepIds(world.models, shape);
-  const [, encoded] = /\/models\/(.+)$/.exec(question.path) ?? [];
-  if (encoded === undefined) return answerJson(family, writeList(ids, shape, question.query));
+  if (!hasCredential(request, state)) return answerError(family, 401);
+  const ids = filterIds(state.models, shape);
+  const [, encoded] = /\/models\/(.+)$/.exec(request.path) ?? [];
+  if (encoded === undefined) return answerJson(family, writeList(ids, shape, request.query));
   const id = decodeName(encoded);
-  return ids.includes(id) ? answerJson(family, writeModel(id, shape)) : refuse(family, 404, `model: ${id}`);
+  return ids.includes(id)
+    ? answerJson(family, writeModel(id, shape))
+    : answerError(family, 404, `model: ${id}`);
 }
 
-function readShape(question: Question, platform: DemoPlatform | null): ListShape {
-  const { path, query } = question;
+function readShape(request: DemoRequest, platform: DemoPlatform | null): ListShape {
+  const { path, query } = request;
   if (path.includes("/v1beta/")) return "content";
   if (!path.includes("/v1/")) return "relay";
-  if (platform === "messages" || platform === "content") return platform;
-  if (platform === "responses") return "openai";
-  if (question.field("x-goog-api-key") !== undefined || query.has("key")) return "content";
-  return question.field("anthropic-version") === undefined ? "openai" : "messages";
+  const shape = platform === null ? null : SHAPE_OF[platform];
+  if (shape !== null) return shape;
+  if (request.field("x-goog-api-key") !== undefined || query.has("key")) return "content";
+  return request.field("anthropic-version") === undefined ? "openai" : "messages";
 }

@@ -1,39 +1,38 @@
-// What is done on the wire to answer one request: an answer turned into steps,
-// framed, paced, and held at gates.
+// Turns an answer into steps on the wire: framed, with pauses and gates.
 
 import { STATUS_CODES } from "node:http";
 import type { Field } from "../lib/http1/types.ts";
 import { encode, type Answer } from "./answers/answer.ts";
 
-/** Holds a stream at one place until a test opens it. */
+/** Stops a stream at one place until a test opens it. */
 export interface Gate {
-  /** Resolves when the stream has come to the gate. */
+  /** Resolves when the stream has arrived at the gate. */
   readonly reached: Promise<void>;
   open(): void;
-  /** For the wire: says that the gate is reached, resolves when it is open. */
+  /** Called on the wire. Marks the gate as reached and resolves when it is open. */
   pass(): Promise<void>;
 }
 
-/** Bytes are written; `stall` waits until the peer leaves; `fin` and `close` end the connection, `close` rightly. */
+/** Bytes are written. `stall` waits until the peer leaves. `fin` cuts the connection, and `close` ends it as announced. */
 export type Step = Uint8Array | Gate | { readonly waitMs: number } | "stall" | "reset" | "fin" | "close";
 
-export interface Tempo {
-  /** Before the head. */
+export interface Timing {
+  /** Pause before the head. */
   readonly firstByteMs?: number;
-  /** Between two pieces. */
+  /** Pause between two pieces. */
   readonly paceMs?: number;
-  /** Before the piece of this number: 0 stands between the head and the first piece, -1 before the head. */
+  /** The gate before the piece of this number. 0 is after the head, -1 is before the head. */
   readonly gates?: Readonly<Record<number, Gate>>;
 }
 
-/** An answer ready to be sent; cuts rearrange its parts. */
-export interface Script {
+/** An answer that is ready to be sent. Faults rearrange its parts. */
+export interface WirePlan {
   readonly answer: Answer;
   readonly before: readonly Step[];
   readonly head: Uint8Array;
-  /** Framed pieces with their waits and gates. */
+  /** Framed pieces with their pauses and gates. */
   readonly body: readonly Step[];
-  /** What ends the body rightly. */
+  /** The regular end of the body. */
   readonly tail: readonly Step[];
 }
 
@@ -50,7 +49,7 @@ export function makeGate(): Gate {
   };
 }
 
-export function writeScript(answer: Answer, tempo: Tempo): Script {
+export function planSteps(answer: Answer, tempo: Timing): WirePlan {
   const body = answer.pieces.flatMap((piece, index): Step[] => {
     const gate = tempo.gates?.[index];
     const wait = index > 0 && tempo.paceMs !== undefined ? [{ waitMs: tempo.paceMs }] : [];
@@ -70,7 +69,7 @@ export function writeScript(answer: Answer, tempo: Tempo): Script {
   };
 }
 
-export function listSteps({ before, head, body, tail }: Script): Step[] {
+export function listSteps({ before, head, body, tail }: WirePlan): Step[] {
   return [...before, head, ...body, ...tail];
 }
 

@@ -1,66 +1,65 @@
-// The simulated upstream: listens, remembers what it was asked, and answers in
-// the dialect of the path, or as it was told to. `serve --demo`, the tests and
-// the benchmark use it.
+// The simulated upstream. It listens, records requests, and answers in the dialect of the path or as a test configured it.
+// `serve --demo`, the tests and the benchmark use it.
 
 import type { Answer } from "./answers/answer.ts";
-import { spoilAnswer, spoilScript, type FaultName } from "./faults.ts";
+import { applyAnswerFault, applyWireFault, type FaultName } from "./faults.ts";
 import { listIds, type DemoPlatform } from "./models.ts";
 import { readBody, readControl } from "./control.ts";
-import { answerQuestion, isModelPath, type World } from "./routes.ts";
-import { writeScript, type Step, type Tempo } from "./script.ts";
-import { listenOnWire, type Ending, type Reply, type Wire, type WireRequest } from "./wire.ts";
+import { answerRequest, isModelPath, type DemoState } from "./routes.ts";
+import { planSteps, type Step, type Timing } from "./script.ts";
+import { listenOnWire, type ReplyOutcome, type Reply, type WireServer, type WireRequest } from "./wire.ts";
 
 export interface DemoOptions {
   readonly port?: number;
-  /** Plays one platform only; without it every path is served and lists follow the asker's headers. */
+  /** Simulates one platform only. Without it, every path is served, and the format of lists follows the client's headers. */
   readonly platform?: DemoPlatform;
-  /** The ids that the lists tell. Any model is answered for, listed or not. */
+  /** The ids in model lists. Requests for other models are answered too. */
   readonly models?: readonly string[];
-  /** The only credential that is let in; without it any, or none, will do. */
+  /** The only accepted credential. Without it, any credential is accepted, or none. */
   readonly credential?: string;
   readonly firstByteMs?: number;
   /** Between two events of a stream. */
   readonly paceMs?: number;
-  /** False: requests are not remembered (a server that runs for days). */
+  /** False: requests are not recorded (a server that runs for days). */
   readonly records?: boolean;
 }
 
-/** What shall happen to a request instead of the usual. */
-export interface Behaviour extends Tempo {
+/** What happens to a request instead of the default. */
+export interface Behaviour extends Timing {
   readonly fault?: FaultName;
-  /** How many words the answer has, one event each. */
+  /** The number of words in the answer, one event each. */
   readonly words?: number;
-  readonly answer?: Answer | ((request: Received) => Answer);
-  /** Full control: what is done on the wire. */
-  readonly steps?: (request: Received) => Iterable<Step>;
-  /** Which request; without it the next one that isn't for a model list. */
-  readonly when?: (request: Received) => boolean;
+  readonly answer?: Answer | ((request: ReceivedRequest) => Answer);
+  /** Full control over the steps on the wire. */
+  readonly steps?: (request: ReceivedRequest) => Iterable<Step>;
+  /** Which request. The default is the next one that is not for a model list. */
+  readonly when?: (request: ReceivedRequest) => boolean;
 }
 
-export interface Received extends WireRequest {
+export interface ReceivedRequest extends WireRequest {
   field(name: string): string | undefined;
-  /** The body as JSON (decompressed), undefined where it isn't. */
+  /** The decompressed body as JSON. Undefined if it is not valid. */
   readonly json: unknown;
   /** Bytes of the answer that the kernel has taken so far. */
   sentBytes(): number;
-  readonly ended: Promise<Ending>;
+  readonly ended: Promise<ReplyOutcome>;
 }
 
 export interface DemoUpstream {
   readonly port: number;
   readonly url: string;
-  /** In order of arrival; requests for model lists apart. */
-  readonly requests: readonly Received[];
-  readonly listRequests: readonly Received[];
-  /** Behaviours are used up in order, each by the first request that it is for. */
+  /** In order of arrival. Requests for model lists are separate. */
+  readonly requests: readonly ReceivedRequest[];
+  readonly listRequests: readonly ReceivedRequest[];
+  /** Each behaviour is used once, in order, by the first request that it applies to. */
   next(...behaviours: readonly (Behaviour | FaultName)[]): void;
-  /** For every request that no `next` is for; undefined goes back to the usual. */
+  /** For every request without a `next`. Undefined restores the default. */
   always(behaviour: Behaviour | FaultName | undefined): void;
-  /** Resolves with the request of this index (0 is the first) as soon as it has come. */
-  received(index: number): Promise<Received>;
-  /** How the answer to the request of this index ended; `left`: the peer went away before its end. */
-  ended(index: number): Promise<Ending>;
-  /** From now on connections are refused, and those that exist are reset. */
+  /** Resolves with the request of this index (0 is the first) as soon as it has arrived. */
+  received(index: number): Promise<ReceivedRequest>;
+  /** How the answer to the request of this index ended. `left`: the peer closed before its end. */
+  ended(index: number): Promise<ReplyOutcome>;
+  /** Refuses connections from now on, and resets the existing ones. */
   refuse(): void;
   /** Listens again on the same port. */
   accept(): void;
@@ -69,7 +68,7 @@ export interface DemoUpstream {
 
 export function startDemoUpstream(options: DemoOptions = {}): DemoUpstream {
   const state = openState(options);
-  let wire: Wire | null = listenOnWire(options.port ?? 0, state.respond);
+  let wire: WireServer | null = listenOnWire(options.port ?? 0, state.respond);
   const { port } = wire;
   const close = (): void => {
     wire?.stop();
@@ -94,19 +93,19 @@ function nameBehaviour(behaviour: Behaviour | FaultName): Behaviour {
   return typeof behaviour === "string" ? { fault: behaviour } : behaviour;
 }
 
-interface State {
-  readonly requests: Received[];
-  readonly listRequests: Received[];
+interface UpstreamState {
+  readonly requests: ReceivedRequest[];
+  readonly listRequests: ReceivedRequest[];
   readonly queue: Behaviour[];
   usual: Behaviour;
-  readonly received: (index: number) => Promise<Received>;
+  readonly received: (index: number) => Promise<ReceivedRequest>;
   readonly respond: (request: WireRequest) => Promise<Reply>;
 }
 
-function openState(options: DemoOptions): State {
-  const arrivals = new Map<number, PromiseWithResolvers<Received>>();
-  const world = openWorld(options);
-  const state: State = {
+function openState(options: DemoOptions): UpstreamState {
+  const arrivals = new Map<number, PromiseWithResolvers<ReceivedRequest>>();
+  const demo = openDemoState(options);
+  const state: UpstreamState = {
     requests: [],
     listRequests: [],
     queue: [],
@@ -114,7 +113,7 @@ function openState(options: DemoOptions): State {
     received(index) {
       const come = state.requests[index];
       if (come !== undefined) return Promise.resolve(come);
-      const arrival = arrivals.get(index) ?? Promise.withResolvers<Received>();
+      const arrival = arrivals.get(index) ?? Promise.withResolvers<ReceivedRequest>();
       arrivals.set(index, arrival);
       return arrival.promise;
     },
@@ -124,13 +123,13 @@ function openState(options: DemoOptions): State {
         (isList(request) ? state.listRequests : state.requests).push(request);
         if (!isList(request)) arrivals.get(state.requests.length - 1)?.resolve(request);
       }
-      return { ...reply, steps: plan(request, takeBehaviour(state, request), { world, options }) };
+      return { ...reply, steps: planReply(request, takeBehaviour(state, request), { demo, options }) };
     },
   };
   return state;
 }
 
-function openWorld({ platform, models, credential }: DemoOptions): World {
+function openDemoState({ platform, models, credential }: DemoOptions): DemoState {
   let serial = 0;
   return {
     platform: platform ?? null,
@@ -149,9 +148,9 @@ function isList({ method, target }: WireRequest): boolean {
   return method === "GET" && isModelPath(readUrl(target).pathname);
 }
 
-function receive(wireRequest: WireRequest): { request: Received; reply: Omit<Reply, "steps"> } {
+function receive(wireRequest: WireRequest): { request: ReceivedRequest; reply: Omit<Reply, "steps"> } {
   let sent = 0;
-  const ending = Promise.withResolvers<Ending>();
+  const ending = Promise.withResolvers<ReplyOutcome>();
   const { fields } = wireRequest;
   const field = (name: string): string | undefined => fields.find(([other]) => other === name)?.[1];
   return {
@@ -166,23 +165,23 @@ function receive(wireRequest: WireRequest): { request: Received; reply: Omit<Rep
   };
 }
 
-function takeBehaviour({ queue, usual }: State, request: Received): Behaviour {
+function takeBehaviour({ queue, usual }: UpstreamState, request: ReceivedRequest): Behaviour {
   const list = isList(request);
   const index = queue.findIndex(({ when }) => (when === undefined ? !list : when(request)));
   const [taken] = index < 0 ? [] : queue.splice(index, 1);
   return taken ?? ((usual.when?.(request) ?? !list) ? usual : {});
 }
 
-function plan(
-  request: Received,
-  told: Behaviour,
-  place: { world: World; options: DemoOptions },
+function planReply(
+  request: ReceivedRequest,
+  chosen: Behaviour,
+  place: { demo: DemoState; options: DemoOptions },
 ): Iterable<Step> {
   const url = readUrl(request.target);
   const control = readControl(request, url.pathname);
-  const behaviour = { ...place.options, ...control, ...told };
+  const behaviour = { ...place.options, ...control, ...chosen };
   if (behaviour.steps !== undefined) return behaviour.steps(request);
-  const question = {
+  const routed = {
     method: request.method,
     path: url.pathname,
     query: url.searchParams,
@@ -191,6 +190,6 @@ function plan(
     words: behaviour.words,
   };
   const given = typeof behaviour.answer === "function" ? behaviour.answer(request) : behaviour.answer;
-  const answer = spoilAnswer(given ?? answerQuestion(question, place.world), behaviour.fault);
-  return spoilScript(writeScript(answer, behaviour), behaviour.fault);
+  const answer = applyAnswerFault(given ?? answerRequest(routed, place.demo), behaviour.fault);
+  return applyWireFault(planSteps(answer, behaviour), behaviour.fault);
 }

@@ -1,6 +1,5 @@
-// HTTP/1.1 on a raw socket, as little of it as a simulated upstream needs: it
-// reads whole requests (with a content-length) and does the steps of a script, one
-// write after another. Raw, because the steps include what no server does.
+// A minimal HTTP/1.1 server on a raw socket for the simulated upstream. It reads whole requests (with a content-length)
+// and performs the steps of a plan, one write after another. Raw, because the steps include what no server does.
 
 import type { Socket, TCPSocketListener } from "bun";
 import type { Field } from "../lib/http1/types.ts";
@@ -16,25 +15,25 @@ export interface WireRequest {
   readonly turn: number;
 }
 
-/** How the answer to a request ended: sent, cut by us, or the peer left first. */
-export type Ending = "answered" | "broken" | "left";
+/** How the answer to a request ended: complete, cut by us, or the peer left first. */
+export type ReplyOutcome = "answered" | "broken" | "left";
 
 export interface Reply {
   readonly steps: Iterable<Step>;
   /** Bytes that the kernel has taken. */
   took(bytes: number): void;
-  /** Called once or twice; the first call is the truth. */
-  ended(how: Ending): void;
+  /** Called once or twice. Only the first call counts. */
+  ended(how: ReplyOutcome): void;
 }
 
 type Respond = (request: WireRequest) => Promise<Reply>;
 
-/** So long a reset waits, that the peer has read what was written before it. */
-const SETTLE_MS = 10;
+/** A reset waits this long, so that the peer can read what was written before. */
+const RESET_DELAY_MS = 10;
 
-interface Peer {
+interface WireConnection {
   readonly connection: number;
-  /** What has come and is not yet taken; nothing can be taken before `needed` bytes are there. */
+  /** Bytes that were received and not parsed yet. Parsing waits until `needed` bytes are there. */
   parts: Uint8Array[];
   size: number;
   needed: number;
@@ -42,20 +41,20 @@ interface Peer {
   busy: boolean;
   gone: boolean;
   readonly left: PromiseWithResolvers<void>;
-  /** Resolves a write that waits for the peer to read. */
+  /** Resolves a write that waits until the peer reads. */
   drained(): void;
   reply: Reply | null;
 }
 
-export interface Wire {
+export interface WireServer {
   readonly port: number;
   stop(): void;
 }
 
-export function listenOnWire(port: number, respond: Respond): Wire {
+export function listenOnWire(port: number, respond: Respond): WireServer {
   let connections = 0;
-  const sockets = new Set<Socket<Peer>>();
-  const leave = (socket: Socket<Peer>): void => {
+  const sockets = new Set<Socket<WireConnection>>();
+  const leave = (socket: Socket<WireConnection>): void => {
     sockets.delete(socket);
     const peer = socket.data;
     peer.gone = true;
@@ -63,20 +62,20 @@ export function listenOnWire(port: number, respond: Respond): Wire {
     peer.left.resolve();
     peer.drained();
   };
-  const listener: TCPSocketListener<Peer> = Bun.listen<Peer>({
+  const listener: TCPSocketListener<WireConnection> = Bun.listen<WireConnection>({
     hostname: "127.0.0.1",
     port,
     socket: {
       open(socket) {
         connections += 1;
-        socket.data = openPeer(connections);
+        socket.data = openConnection(connections);
         sockets.add(socket);
       },
       data(socket, bytes) {
         const peer = socket.data;
         peer.parts.push(Uint8Array.from(bytes));
         peer.size += bytes.length;
-        if (!peer.busy) void converse(socket, respond);
+        if (!peer.busy) void serveRequests(socket, respond);
       },
       drain: (socket) => socket.data.drained(),
       end: leave,
@@ -93,7 +92,7 @@ export function listenOnWire(port: number, respond: Respond): Wire {
   };
 }
 
-function openPeer(connection: number): Peer {
+function openConnection(connection: number): WireConnection {
   const left = Promise.withResolvers<void>();
   return {
     connection,
@@ -109,23 +108,24 @@ function openPeer(connection: number): Peer {
   };
 }
 
-async function converse(socket: Socket<Peer>, respond: Respond): Promise<void> {
+async function serveRequests(socket: Socket<WireConnection>, respond: Respond): Promise<void> {
   const peer = socket.data;
   peer.busy = true;
   for (let request = takeRequest(peer); request !== null && !peer.gone; request = takeRequest(peer)) {
     peer.reply = await respond(request);
-    peer.reply.ended(await perform(socket, peer.reply));
+    peer.reply.ended(await runSteps(socket, peer.reply));
     peer.reply = null;
   }
   peer.busy = false;
 }
 
-async function perform(socket: Socket<Peer>, reply: Reply): Promise<Ending> {
+async function runSteps(socket: Socket<WireConnection>, reply: Reply): Promise<ReplyOutcome> {
   const { data: peer } = socket;
   for (const step of reply.steps) {
     if (peer.gone) return "left";
     if (step instanceof Uint8Array) await write(socket, step, reply);
-    else if (step === "reset" || step === "fin" || step === "close") return breakOff(socket, step, reply);
+    else if (step === "reset" || step === "fin" || step === "close")
+      return endConnection(socket, step, reply);
     else if (step === "stall") await peer.left.promise;
     else if ("waitMs" in step) await Bun.sleep(step.waitMs);
     else await Promise.race([step.pass(), peer.left.promise]);
@@ -133,17 +133,21 @@ async function perform(socket: Socket<Peer>, reply: Reply): Promise<Ending> {
   return peer.gone ? "left" : "answered";
 }
 
-async function breakOff(socket: Socket<Peer>, how: "reset" | "fin" | "close", reply: Reply): Promise<Ending> {
+async function endConnection(
+  socket: Socket<WireConnection>,
+  how: "reset" | "fin" | "close",
+  reply: Reply,
+): Promise<ReplyOutcome> {
   const ending = how === "close" ? "answered" : "broken";
-  if (how === "reset") await Bun.sleep(SETTLE_MS);
-  reply.ended(ending); // before the socket tells that it is closed
+  if (how === "reset") await Bun.sleep(RESET_DELAY_MS);
+  reply.ended(ending); // before the socket reports that it is closed
   if (how === "reset") socket.terminate();
   else socket.end();
   return ending;
 }
 
-/** Writes all of it, however slowly the peer reads, and gives the peer a turn before the next. */
-async function write(socket: Socket<Peer>, bytes: Uint8Array, reply: Reply): Promise<void> {
+/** Writes all of it, however slowly the peer reads. Then the event loop turns once before the next write. */
+async function write(socket: Socket<WireConnection>, bytes: Uint8Array, reply: Reply): Promise<void> {
   const { data: peer } = socket;
   for (let rest = bytes; rest.length > 0 && !peer.gone;) {
     const drained = new Promise<void>((resolve) => (peer.drained = resolve));
@@ -155,7 +159,7 @@ async function write(socket: Socket<Peer>, bytes: Uint8Array, reply: Reply): Pro
   await new Promise(setImmediate);
 }
 
-function takeRequest(peer: Peer): WireRequest | null {
+function takeRequest(peer: WireConnection): WireRequest | null {
   if (peer.size === 0 || peer.size < peer.needed) return null;
   const all = Buffer.concat(peer.parts);
   peer.parts = [all];

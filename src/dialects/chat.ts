@@ -1,13 +1,13 @@
-// The chat dialect. No channel speaks it to us today: it is how clients of the responses platform may ask.
+// The chat dialect. Clients of the responses platform may use it. No channel uses it today.
 
 import type { Dialect } from "./dialect.ts";
 import { openChatMeter } from "./meters/chat.ts";
-import { shared, wordError } from "./openai.ts";
+import { OPENAI_PARTS, formWireError } from "./openai.ts";
 
 export const chat: Dialect = {
-  ...shared,
+  ...OPENAI_PARTS,
   name: "chat",
-  /** No `[DONE]` follows: it would make the answer a finished one. */
-  errorEvent: (error) => `data: ${JSON.stringify({ error: wordError(error) })}\n\n`,
+  /** Without `[DONE]`, which would mark the answer as complete. */
+  errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
   openMeter: openChatMeter,
 };

@@ -2,13 +2,14 @@
 
 import type { GatewayError } from "../lib/errors.ts";
 import type { Dialect, ModelEntry } from "./dialect.ts";
-import { WORDS } from "./errors.ts";
+import { ERROR_NAMES } from "./errors.ts";
 import { fillRecord, readModelList, readPageSize, takeAfter } from "./listing.ts";
 import { openContentMeter } from "./meters/content.ts";
 
 export const content: Dialect = {
   name: "content",
-  sign: (credential, vendor) => [`x-${vendor}-api-key`, credential],
+  // Not the config's `vendor`, which names the header of clients. A channel with another header sets it in `headers`.
+  sign: (credential) => ["x-goog-api-key", credential],
   errorBody: formError,
   errorEvent(error, requestId, at = {}) {
     const body = formError(error, requestId);
@@ -16,7 +17,7 @@ export const content: Dialect = {
     return `${at.begun === true ? ",\r\n" : "["}${body}\r\n]`;
   },
   eventCloser: "\r\n\r\n",
-  // Its clients read the event as one more chunk, and a clean end after it as success.
+  // Clients read the error event as one more chunk, and a clean end after it as success.
   resetAfterErrorEvent: true,
   openMeter: openContentMeter,
   listBody(models, query) {
@@ -26,7 +27,8 @@ export const content: Dialect = {
   },
   modelBody: (model) => JSON.stringify(formContentRecord(model)),
   listPath: "/v1beta/models",
-  askFields: [],
+  ownRequestFields: [],
+  listFallbacks: [],
   readList: readModelList,
 };
 
@@ -41,7 +43,9 @@ function formError(error: GatewayError, requestId: string): string {
     details.push({ "@type": `${RPC}.RetryInfo`, retryDelay: `${Math.ceil(error.retryAfterSeconds)}s` });
   }
   const { status, message } = error;
-  return JSON.stringify({ error: { code: status, message, status: WORDS[error.code].content, details } });
+  return JSON.stringify({
+    error: { code: status, message, status: ERROR_NAMES[error.code].content, details },
+  });
 }
 
 export function formContentRecord(model: ModelEntry): Readonly<Record<string, unknown>> {

@@ -1,47 +1,48 @@
-// What each error of the gateway is called in each dialect: the one table, and
-// the header fields that go with an error. How the words are put on the wire is
-// each dialect's own file.
+// The name of each gateway error in each dialect, and the headers of an error. The body's shape is in each dialect's file.
 
 import type { ErrorCode, GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http1/types.ts";
 
-interface Words {
+interface ErrorNames {
   readonly messages: string;
-  /** For responses and chat: type and code. An error's own wire code wins over the code. */
+  /** For responses and chat. A `wireCode` of the error itself replaces the code. */
   readonly openai: readonly [type: string, code: string | null];
   /** A google.rpc code. */
   readonly content: string;
 }
 
-const UNAUTHENTICATED: Words = {
+const UNAUTHENTICATED: ErrorNames = {
   messages: "authentication_error",
   openai: ["invalid_request_error", "invalid_api_key"],
   content: "UNAUTHENTICATED",
 };
 
-/** Claude Code hides the text of an overloaded_error: only a true 529 is called so. */
-const FAILED: Words = {
+/** Not overloaded_error: Claude Code hides the text of that one, so only a real 529 gets that name. */
+const FAILED: ErrorNames = {
   messages: "api_error",
   openai: ["server_error", "server_error"],
   content: "UNAVAILABLE",
 };
 
-function refuseAs(messages: string, code: string | null, content: string): Words {
+function refuseAs(messages: string, code: string | null, content: string): ErrorNames {
   return { messages, openai: ["invalid_request_error", code], content };
 }
 
-export const WORDS: Readonly<Record<ErrorCode, Words>> = {
+export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   key_missing: UNAUTHENTICATED,
   key_unknown: UNAUTHENTICATED,
   key_disabled: UNAUTHENTICATED,
   key_expired: UNAUTHENTICATED,
-  // With model_not_found Codex stops at once and shows the message; with others it retries.
+  // On model_not_found Codex stops at once and shows the message. On other codes it retries.
   wrong_platform: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
+  // The same code: nothing that the client can repeat makes the channel's credential valid.
+  credential_refused: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   plan_inactive: refuseAs("permission_error", "plan_inactive", "PERMISSION_DENIED"),
   host_refused: refuseAs("permission_error", "host_refused", "PERMISSION_DENIED"),
   origin_refused: refuseAs("permission_error", "origin_refused", "PERMISSION_DENIED"),
   unknown_path: refuseAs("not_found_error", "model_not_found", "NOT_FOUND"),
   unknown_model: refuseAs("not_found_error", "model_not_found", "NOT_FOUND"),
+  method_not_allowed: refuseAs("invalid_request_error", "model_not_found", "UNIMPLEMENTED"),
   bad_request: refuseAs("invalid_request_error", null, "INVALID_ARGUMENT"),
   unsupported: refuseAs("invalid_request_error", "unsupported_parameter", "INVALID_ARGUMENT"),
   body_too_large: refuseAs("request_too_large", null, "INVALID_ARGUMENT"),
@@ -60,6 +61,11 @@ export const WORDS: Readonly<Record<ErrorCode, Words>> = {
     openai: ["insufficient_quota", "insufficient_quota"],
     content: "RESOURCE_EXHAUSTED",
   },
+  limit_unenforceable: {
+    messages: "rate_limit_error",
+    openai: ["insufficient_quota", "insufficient_quota"],
+    content: "RESOURCE_EXHAUSTED",
+  },
   internal: { ...FAILED, content: "INTERNAL" },
   upstream_failed: FAILED,
   unavailable: FAILED,
@@ -69,19 +75,23 @@ export const WORDS: Readonly<Record<ErrorCode, Words>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
-/** Official SDKs sleep for as long as it says, hours too, before they show the error; Claude Code shows it at once from
- *  here on. The error's words say when a limit resets. */
-const LONGEST_RETRY_AFTER = 90;
+/** Official SDKs sleep for the whole time, even for hours, before they show the error. Claude Code shows the error at once
+ *  from this value on. The message says when a limit resets. */
+const MAX_RETRY_AFTER_SECONDS = 90;
+/** A 429 whose limit frees up later than this is not worth a retry. */
+const MAX_RETRY_SECONDS = 60;
 
-/** The fields of an error's answer, whatever its dialect. */
+/** The headers of an error in every dialect. */
 export function errorFields(error: GatewayError): Field[] {
   const { status, retryAfterSeconds } = error;
   const fields: Field[] = [["content-type", "application/json"]];
   if (retryAfterSeconds !== null) {
-    fields.push(["retry-after", String(Math.min(LONGEST_RETRY_AFTER, Math.ceil(retryAfterSeconds)))]);
+    fields.push(["retry-after", String(Math.min(MAX_RETRY_AFTER_SECONDS, Math.ceil(retryAfterSeconds)))]);
   }
+  if (error.allow.length > 0) fields.push(["allow", error.allow.join(", ")]);
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
-  // Without it Claude Code goes on retrying a 401 for most of a minute.
-  if (status >= 400 && status < 500 && status !== 429) fields.push(["x-should-retry", "false"]);
+  // Without this header, Claude Code retries a 401 for most of a minute. A limit that frees up soon is worth a retry.
+  const isWorthRetry = status === 429 && retryAfterSeconds !== null && retryAfterSeconds <= MAX_RETRY_SECONDS;
+  if (status >= 400 && status < 500 && !isWorthRetry) fields.push(["x-should-retry", "false"]);
   return fields;
 }

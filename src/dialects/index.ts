@@ -1,5 +1,5 @@
-// A request's method and target → what it asks for. Nothing is decided here
-// about keys or channels, and nothing beyond this folder reads a path.
+// A request's method and target → the endpoint that it calls. Keys and channels are not decided here. No other folder
+// reads a path.
 
 import type { Platform } from "../config/schema.ts";
 import { GatewayError } from "../lib/errors.ts";
@@ -8,75 +8,76 @@ import { content } from "./content.ts";
 import type { Dialect, Endpoint, Target } from "./dialect.ts";
 import {
   buildTable,
+  type ByClient,
   type Choice,
-  MANNERS,
+  type ClientKind,
+  DIALECT_PATHS,
+  DIALECTS,
+  type EndpointTable,
   type ModelPaths,
   type OwnPage,
-  type Owner,
-  OWNERS,
-  RELAY_OWNERS,
-  STORED,
-  type Table,
+  SHARED_DIALECTS,
+  STORED_RESPONSE,
 } from "./endpoints.ts";
-import { messages } from "./messages.ts";
-import { dropKey, findVerb, forgivePath, isResponseId, readModelId } from "./path.ts";
-import { relay } from "./relay.ts";
+import { dropKey, findVerb, correctPath, isResponseId, readModelId } from "./path.ts";
+import { PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./responses.ts";
 
-/** The parts of a catalog that paths and headers depend on. */
+/** The parts of the config that paths and headers depend on. */
 export interface Naming {
   readonly relayPrefix: string;
   readonly vendor: string;
 }
 
-/** `dialect` is whose manners an answer has, before anything is known of the key. */
-export type Recognised = { readonly dialect: Dialect } & (
+/** `dialect` is the one for errors: it follows from the path, before the key is known. */
+export type Recognition = { readonly dialect: Dialect } & (
   | { readonly kind: "target"; readonly target: Target; readonly query: string }
   | { readonly kind: "own"; readonly page: OwnPage }
-  /** No endpoint, or another protocol on one: the error says so. */
+  /** No endpoint, or an endpoint with another protocol. The error says which. */
   | { readonly kind: "unknown" | "upgrade"; readonly error: GatewayError }
 );
 
 type Request = Pick<Exchange, "method" | "target" | "field">;
 
 const STORED_PATH = "/v1/responses/";
-/** As much of an unknown path as an error repeats. */
-const LONGEST_SHOWN = 200;
+/** An error repeats this much of an unknown path. */
+const MAX_SHOWN_CHARACTERS = 200;
 
-interface Asked {
+interface Lookup {
   readonly request: Request;
-  readonly table: Table;
+  /** The request's own, or another one to see whether the path accepts it. */
+  readonly method: string;
+  readonly table: EndpointTable;
   readonly query: string;
 }
 
-/** Kept with the catalog that it was built for. */
-const tables = new WeakMap<Naming, Table>();
+/** One table for each config. */
+const tables = new WeakMap<Naming, EndpointTable>();
 
-const DIALECT_OF: Readonly<Record<Platform, Dialect>> = { messages, responses, content, relay };
-
-/** The dialect in which a platform's channels are asked for their models. */
+/** The dialect in which the gateway asks a platform's channels for their models. */
 export function dialectOf(platform: Platform): Dialect {
-  return DIALECT_OF[platform];
+  return PLATFORM_ROWS[platform].dialect;
 }
 
-/** The shape of a model list: where several platforms share a path, it follows the key's group. */
+/** The shape of a model list. On a path that several platforms share, it follows the key's group. */
 export function listDialect(endpoint: Endpoint, platform: Platform): Dialect {
-  return endpoint.platforms.length > 1 ? DIALECT_OF[platform] : endpoint.dialect;
+  return endpoint.platforms.length > 1 ? PLATFORM_ROWS[platform].dialect : endpoint.dialect;
 }
 
-/** What a request asks for. `naming` is best the same object each time: its table is built once. */
-export function recognise(request: Request, naming: Naming): Recognised {
+/** Pass the same `naming` object for each request: its table is built once. */
+export function recognise(request: Request, naming: Naming): Recognition {
   const { target } = request;
   const mark = target.indexOf("?");
   const path = mark < 0 ? target : target.slice(0, mark);
-  const asked: Asked = { request, table: takeTable(naming), query: mark < 0 ? "" : target.slice(mark) };
-  const found = find(path, asked);
+  const query = mark < 0 ? "" : target.slice(mark);
+  const lookup: Lookup = { request, method: request.method, table: getTable(naming), query };
+  const found = find(path, lookup);
   if (found !== null) return found;
-  const meant = forgivePath(path, asked.table.relayPath);
-  return (meant === path ? null : find(meant, asked)) ?? refusePath(meant, asked);
+  const corrected = correctPath(path, lookup.table.relayPath);
+  return (corrected === path ? null : find(corrected, lookup)) ?? refusePath(corrected, lookup);
 }
 
-function takeTable(naming: Naming): Table {
+function getTable(naming: Naming): EndpointTable {
   const known = tables.get(naming);
   if (known !== undefined) return known;
   const table = buildTable(naming.relayPrefix, naming.vendor);
@@ -84,43 +85,80 @@ function takeTable(naming: Naming): Table {
   return table;
 }
 
-function find(path: string, asked: Asked): Recognised | null {
-  const rows = asked.table.exact.get(path);
-  if (rows === undefined) return findModel(path, asked) ?? findStored(path, asked);
-  const row = rows.get(asked.request.method);
+/** A list, and a page of the gateway itself, answer HEAD like GET, without the body. */
+function find(path: string, lookup: Lookup): Recognition | null {
+  if (lookup.method !== "HEAD") return findRow(path, lookup);
+  const found = findRow(path, { ...lookup, method: "GET" });
+  return found !== null && answersHead(found) ? found : null;
+}
+
+function answersHead(found: Recognition): boolean {
+  if (found.kind !== "target") return found.kind === "own";
+  const { purpose } = found.target.endpoint;
+  return purpose === "list" || purpose === "model";
+}
+
+function findRow(path: string, lookup: Lookup): Recognition | null {
+  const rows = lookup.table.exact.get(path);
+  if (rows === undefined) return findModel(path, lookup) ?? findStored(path, lookup);
+  const row = rows.get(lookup.method);
   if (row === undefined) return null;
-  if (row.kind === "target") return aim(choose(row.targets, asked), asked);
-  return row.kind === "own" ? { kind: "own", page: row.page, dialect: responses } : refuseUpgrade(asked);
+  if (row.kind === "target") return formTarget(choose(row.targets, lookup), lookup);
+  return row.kind === "own" ? { kind: "own", page: row.page, dialect: responses } : refuseUpgrade(lookup);
 }
 
-function aim(target: Target, asked: Asked): Recognised {
-  return { kind: "target", target, query: dropKey(asked.query), dialect: target.endpoint.dialect };
+function formTarget(target: Target, lookup: Lookup): Recognition {
+  return { kind: "target", target, query: dropKey(lookup.query), dialect: target.endpoint.dialect };
 }
 
-function choose<T>(choice: Choice<T>, asked: Asked): T {
-  return "one" in choice ? choice.one : choice.by[readOwner(asked)];
+function choose<T>(choice: Choice<T>, lookup: Lookup): T {
+  return "one" in choice ? choice.one : choice.by[findClientKind(lookup) ?? "responses"];
 }
 
-/** Whose client asks, by the header fields that only it sends. */
-function readOwner({ request, table, query }: Asked): Owner {
-  if (request.field(table.vendorHeader) !== undefined || dropKey(query) !== query) return "content";
-  const isMessages = request.field("anthropic-version") ?? request.field("x-api-key");
-  return isMessages === undefined ? "responses" : "messages";
+interface ClientSign {
+  readonly kind: ClientKind;
+  isSeen(lookup: Lookup): boolean;
 }
 
-function findModel(path: string, asked: Asked): Recognised | null {
+/** What clients of one dialect send and others do not. The first sign that is seen decides. */
+const CLIENT_SIGNS: ByClient<ClientSign> = {
+  content: {
+    kind: "content",
+    isSeen: ({ request, table, query }) =>
+      request.field(table.vendorHeader) !== undefined || dropKey(query) !== query,
+  },
+  messages: {
+    kind: "messages",
+    isSeen: ({ request }) => (request.field("anthropic-version") ?? request.field("x-api-key")) !== undefined,
+  },
+  responses: {
+    kind: "responses",
+    isSeen: ({ request }) =>
+      request.field("originator") !== undefined || /codex|openai/i.test(request.field("user-agent") ?? ""),
+  },
+};
+
+/** Null if nothing in the request shows whose client sent it. */
+function findClientKind(lookup: Lookup): ClientKind | null {
+  return Object.values(CLIENT_SIGNS).find((sign) => sign.isSeen(lookup))?.kind ?? null;
+}
+
+function findModel(path: string, lookup: Lookup): Recognition | null {
   const start = path.indexOf("/models/") + "/models/".length;
-  const paths = asked.table.models.get(path.slice(0, start));
+  const paths = lookup.table.models.get(path.slice(0, start));
   if (paths === undefined) return null;
-  const named = readModelPath(path.slice(start), asked, paths);
+  const named = readModelPath(path.slice(start), lookup, paths);
   const id = named === null ? null : readModelId(named.raw);
   if (named === null || id === null) return null;
   const { upstream } = paths;
   const { endpoint, raw, verb } = named;
   const model = { id, start: upstream.length, end: upstream.length + raw.length };
-  // A verb's colon may come escaped; upstreams differ in whether they would understand it.
+  // A client may escape the verb's colon. Not every upstream would understand that.
   const upstreamPath = verb === "" ? upstream + raw : `${upstream}${raw}:${verb}`;
-  return aim({ endpoint, path: upstreamPath, model, stream: verb === "streamGenerateContent" }, asked);
+  return formTarget(
+    { endpoint, path: upstreamPath, model, stream: verb === "streamGenerateContent" },
+    lookup,
+  );
 }
 
 interface NamedModel {
@@ -129,55 +167,75 @@ interface NamedModel {
   readonly verb: string;
 }
 
-function readModelPath(rest: string, asked: Asked, paths: ModelPaths): NamedModel | null {
-  const { method } = asked.request;
-  if (method === "GET") return { endpoint: choose(paths.single, asked), raw: rest, verb: "" };
-  const colon = method === "POST" ? findVerb(rest) : null;
-  if (colon === null) return null;
-  const verb = rest.slice(colon.end);
+function readModelPath(tail: string, lookup: Lookup, paths: ModelPaths): NamedModel | null {
+  const { method } = lookup;
+  const colon = findVerb(tail);
+  const verb = colon === null ? "" : tail.slice(colon.end);
   const endpoint = paths.verbs.get(verb);
-  return endpoint === undefined ? null : { endpoint, raw: rest.slice(0, colon.start), verb };
+  if (method === "POST" && endpoint !== undefined)
+    return { endpoint, raw: tail.slice(0, colon?.start), verb };
+  if (method !== "GET" || endpoint !== undefined) return null;
+  return { endpoint: choose(paths.single, lookup), raw: tail, verb: "" };
 }
 
-function findStored(path: string, asked: Asked): Recognised | null {
+function findStored(path: string, lookup: Lookup): Recognition | null {
   if (!path.startsWith(STORED_PATH)) return null;
   const slash = path.indexOf("/", STORED_PATH.length);
   const end = slash < 0 ? path.length : slash;
   if (!isResponseId(path.slice(STORED_PATH.length, end))) return null;
   const tail = path.slice(end);
-  const stored = STORED.find((row) => row[0] === asked.request.method && row[1] === tail);
-  return stored === undefined ? null : aim({ endpoint: stored[2], path, model: null, stream: null }, asked);
+  const stored = STORED_RESPONSE.find((row) => row[0] === lookup.method && row[1] === tail);
+  return stored === undefined
+    ? null
+    : formTarget({ endpoint: stored[2], path, model: null, stream: null }, lookup);
 }
 
-function refuseUpgrade(asked: Asked): Recognised | null {
-  if (asked.request.field("upgrade")?.toLowerCase() !== "websocket") return null;
+/** Codex tries a WebSocket first. Only after this status it sends the request itself at once. */
+function refuseUpgrade(lookup: Lookup): Recognition | null {
+  if (lookup.request.field("upgrade")?.toLowerCase() !== "websocket") return null;
   const text = "This gateway speaks HTTP here, not WebSocket.";
   return { kind: "upgrade", error: new GatewayError("upgrade_required", text), dialect: responses };
 }
 
-function refusePath(path: string, asked: Asked): Recognised {
-  const { method } = asked.request;
-  const rows = [...(asked.table.exact.get(path) ?? [])];
-  const methods = rows.flatMap(([name, row]) => (row.kind === "upgrade" ? [] : [name]));
-  const shown = path.slice(0, LONGEST_SHOWN);
-  const text =
-    methods.length === 0
-      ? `This gateway has no endpoint ${method} ${shown}.`
-      : `This gateway has no endpoint ${method} ${shown}: it takes ${methods.join(" and ")}.`;
-  return {
-    kind: "unknown",
-    error: new GatewayError("unknown_path", text),
-    dialect: pickManners(path, asked),
-  };
+const METHODS = ["GET", "HEAD", "POST", "DELETE"];
+
+function refusePath(path: string, lookup: Lookup): Recognition {
+  const { method } = lookup;
+  // Under a wrong prefix, too: the request that follows gets the error that stops Codex.
+  const upgrade = path.endsWith("/responses") ? refuseUpgrade(lookup) : null;
+  if (upgrade !== null) return upgrade;
+  const allow = METHODS.filter((other) => {
+    const kind = find(path, { ...lookup, method: other })?.kind;
+    return kind === "target" || kind === "own";
+  });
+  const shown = path.slice(0, MAX_SHOWN_CHARACTERS);
+  const error =
+    allow.length === 0 || isUnknownVerb(path, lookup)
+      ? new GatewayError(
+          "unknown_path",
+          `Unknown path: this gateway has no endpoint ${method} ${shown}. Check the base URL in the client's settings.`,
+        )
+      : new GatewayError(
+          "method_not_allowed",
+          `${shown} does not accept ${method}. Use ${allow.join(" or ")}.`,
+          {
+            allow,
+          },
+        );
+  return { kind: "unknown", error, dialect: chooseErrorDialect(path, lookup) };
 }
 
-function pickManners(path: string, asked: Asked): Dialect {
-  const { relayPath } = asked.table;
+/** `…/models/m:unheardOf` is also a valid model id, but nobody posts to a model. */
+function isUnknownVerb(path: string, { method }: Lookup): boolean {
+  return method === "POST" && /\/models\/.*:/.test(path);
+}
+
+/** The dialect whose path this is, else the one of the client. */
+function chooseErrorDialect(path: string, lookup: Lookup): Dialect {
+  const { relayPath } = lookup.table;
   const relayed = path === relayPath || path.startsWith(`${relayPath}/`);
-  const rest = relayed ? path.slice(relayPath.length) : path;
-  const owner =
-    asked.request.method === "POST" && rest.startsWith("/v1/models/") ? "content" : readOwner(asked);
-  const manners = MANNERS.find(([start]) => rest.startsWith(start))?.[1];
-  if (!relayed) return manners ?? OWNERS[owner];
-  return manners === content ? content : RELAY_OWNERS[owner];
+  const tail = relayed ? path.slice(relayPath.length) : path;
+  if (lookup.method === "POST" && tail.startsWith("/v1/models/")) return content;
+  const dialect = Object.values(DIALECTS).find(({ name }) => tail.includes(DIALECT_PATHS[name]));
+  return dialect ?? SHARED_DIALECTS[findClientKind(lookup) ?? (relayed ? "messages" : "responses")];
 }

@@ -2,7 +2,7 @@
 
 import type { GatewayError } from "../lib/errors.ts";
 import type { Dialect, ModelEntry } from "./dialect.ts";
-import { WORDS } from "./errors.ts";
+import { ERROR_NAMES } from "./errors.ts";
 import { fillRecord, readModelList, readPageSize, takeAfter, takeBefore } from "./listing.ts";
 import { openMessagesMeter } from "./meters/messages.ts";
 
@@ -10,9 +10,10 @@ export const messages: Dialect = {
   name: "messages",
   sign: (credential) => ["x-api-key", credential],
   errorBody: formError,
-  // Clients pass over an event without an `event:` line.
+  // Clients ignore an event without an `event:` line.
   errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
-  // The error takes the broken event over: clients who saw it as one of its own would fail at its JSON, not at the error.
+  // One newline: the error becomes part of the broken event. After a blank line, clients would first fail at the JSON of
+  // the broken event, and not show the error.
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,
@@ -30,16 +31,17 @@ export const messages: Dialect = {
   },
   modelBody: (model) => JSON.stringify(formRecord(model)),
   listPath: "/v1/models",
-  askFields: [["anthropic-version", "2023-06-01"]],
+  ownRequestFields: [["anthropic-version", "2023-06-01"]],
+  listFallbacks: [],
   readList: readModelList,
 };
 
 function formError(error: GatewayError, requestId: string): string {
-  const type = WORDS[error.code].messages;
+  const type = ERROR_NAMES[error.code].messages;
   return JSON.stringify({ type: "error", error: { type, message: error.message }, request_id: requestId });
 }
 
-/** The epoch is how this dialect says that a date is not known. */
+/** In this dialect the epoch means that the date is unknown. */
 const DATE_UNKNOWN = "1970-01-01T00:00:00Z";
 
 function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {

@@ -1,9 +1,9 @@
-// What the responses and chat dialects share: how a call is signed, errors, model lists.
+// What the responses and chat dialects share: the credential's header, errors, model lists.
 
 import type { GatewayError } from "../lib/errors.ts";
 import { isObject } from "../lib/json/json.ts";
 import type { Dialect, ModelEntry } from "./dialect.ts";
-import { WORDS } from "./errors.ts";
+import { ERROR_NAMES } from "./errors.ts";
 import { fillRecord, readModelList } from "./listing.ts";
 
 export interface WireError {
@@ -13,16 +13,16 @@ export interface WireError {
   readonly code: string | null;
 }
 
-export function wordError(error: GatewayError): WireError {
-  const [type, code] = WORDS[error.code].openai;
+export function formWireError(error: GatewayError): WireError {
+  const [type, code] = ERROR_NAMES[error.code].openai;
   return { message: error.message, type, param: error.param, code: error.wireCode ?? code };
 }
 
-type Shared = Omit<Dialect, "name" | "errorEvent" | "openMeter">;
+type SharedParts = Omit<Dialect, "name" | "errorEvent" | "openMeter">;
 
-export const shared: Shared = {
+export const OPENAI_PARTS: SharedParts = {
   sign: (credential) => ["authorization", `Bearer ${credential}`],
-  errorBody: (error) => JSON.stringify({ error: wordError(error) }),
+  errorBody: (error) => JSON.stringify({ error: formWireError(error) }),
   eventCloser: "\n\n",
   resetAfterErrorEvent: false,
   listBody(models, query) {
@@ -31,7 +31,8 @@ export const shared: Shared = {
   },
   modelBody: (model) => JSON.stringify(formRecord(model)),
   listPath: "/v1/models",
-  askFields: [],
+  ownRequestFields: [],
+  listFallbacks: [],
   readList: readModelList,
 };
 
@@ -39,8 +40,8 @@ function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {
   return fillRecord(model, { id: model.id, object: "model" }, { created: 0, owned_by: "gateway" });
 }
 
-/** Codex asks with its version and wants `models`, records that hold its instructions for each model. Only an
- *  upstream can know those: what it doesn't list, Codex runs on its own defaults, better than on invented ones. */
+/** Codex sends its version and expects `models`, with its instructions for each model. Only an upstream knows those. For
+ *  other models Codex uses its own defaults, which is better than invented instructions. */
 function pickCodexRecords(models: readonly ModelEntry[]): unknown[] {
   return models.flatMap(({ raw }) =>
     isObject(raw) && "slug" in raw && "base_instructions" in raw ? [raw] : [],

@@ -1,8 +1,8 @@
-// The relay platform's model list, read by clients of both of its dialects: the
-// messages dialect but for a list that both understand, in one page.
+// The relay platform: the messages dialect, with a model list that clients of both of its dialects understand. The list
+// is one page.
 
 import type { Dialect, ModelEntry } from "./dialect.ts";
-import { formContentRecord } from "./content.ts";
+import { content, formContentRecord } from "./content.ts";
 import { messages } from "./messages.ts";
 import { fillRecord } from "./listing.ts";
 
@@ -20,6 +20,9 @@ export const relay: Dialect = {
     }),
   modelBody: (model) => JSON.stringify(formRow(model)),
   listPath: "/models",
+  // With the header of one dialect, some relays list only the models of that dialect.
+  ownRequestFields: [],
+  listFallbacks: [messages, content],
 };
 
 function formRow(model: ModelEntry): Readonly<Record<string, unknown>> {

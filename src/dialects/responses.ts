@@ -1,22 +1,22 @@
 // The responses dialect.
 
-import type { Break, Dialect } from "./dialect.ts";
+import type { StreamBreak, Dialect } from "./dialect.ts";
 import { openResponsesMeter } from "./meters/responses.ts";
-import { shared, type WireError, wordError } from "./openai.ts";
+import { OPENAI_PARTS, type WireError, formWireError } from "./openai.ts";
 
 export const responses: Dialect = {
-  ...shared,
+  ...OPENAI_PARTS,
   name: "responses",
   errorEvent(error, requestId, at = {}) {
-    const failed = formFailed(wordError(error), requestId, at);
+    const failed = formFailed(formWireError(error), requestId, at);
     return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`;
   },
   openMeter: openResponsesMeter,
 };
 
-/** Codex reads `response.error` of this event and passes over a bare `error` event; the official SDK
- *  raises an error for a top-level `error` and for nothing else. So it bears both. */
-function formFailed(error: WireError, requestId: string, at: Break): unknown {
+/** Codex reads `response.error` of this event and ignores a bare `error` event. The official SDK raises an error only for
+ *  a top-level `error`. So the event has both. */
+function formFailed(error: WireError, requestId: string, at: StreamBreak): unknown {
   return {
     type: "response.failed",
     sequence_number: at.sequence ?? 0,

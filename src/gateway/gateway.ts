@@ -1,4 +1,4 @@
-// What a running gateway is made of. This record is all the injection there is.
+// The parts of a running gateway. This record is the only injection.
 
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import type { Gate } from "../billing/limits.ts";
@@ -6,13 +6,12 @@ import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
 import type { Channels } from "./channels/channels.ts";
-import type { BackgroundResponses } from "./bill/background.ts";
-import type { ModelLists } from "./channels/model-list.ts";
-import type { Observer } from "./observe/observer.ts";
-import type { ShortageAlarm } from "./observe/shortage-alarm.ts";
+import type { BackgroundResponses } from "./upstream/background.ts";
+import type { KnownLists } from "./channels/model-list.ts";
+import type { Observer, ShortageAlarm } from "./observe/observer.ts";
 
 export interface Gateway {
-  /** Replaced whole by a reload; a request keeps the one that it began with. */
+  /** A reload replaces it whole. A request keeps the one that it started with. */
   catalog: Catalog;
   readonly client: Client;
   readonly ledger: Ledger;
@@ -21,15 +20,15 @@ export interface Gateway {
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;
   readonly channels: Channels;
-  readonly lists: ModelLists;
-  /** Answers that go on in the background, and are yet to be paid for. */
+  readonly lists: KnownLists;
+  /** Responses that continue in the background and are not charged yet. */
   readonly background: BackgroundResponses;
   readonly observer: Observer;
   readonly raiseShortage: ShortageAlarm;
-  /** Aborted when the gateway itself ends what still runs. */
+  /** Aborted when the gateway stops and ends the requests that are still running. */
   readonly halt: AbortSignal;
   /** Wall clock, in milliseconds. */
   readonly now: () => number;
-  /** What the running gateway counts, in Prometheus' text form. */
+  /** The text of GET /metrics, in the Prometheus format. */
   readonly metrics: () => string;
 }

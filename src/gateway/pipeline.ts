@@ -1,4 +1,4 @@
-// THE REQUEST, read from top to bottom.
+// The path of one request, from top to bottom. README.md in this folder has it in words.
 
 import type { Key } from "../config/catalog.ts";
 import type { GatewayError } from "../lib/errors.ts";
@@ -11,10 +11,11 @@ import type { Gateway } from "./gateway.ts";
 import { watchClient } from "./delivery/client-left.ts";
 import { refuseOwnCall } from "./upstream/self-call.ts";
 import { LISTS, findMatch, requireAccess } from "./intake/match.ts";
-import { answerModels } from "./channels/model-list.ts";
+import { answerModels } from "./delivery/answer-models.ts";
 import { createDelivery } from "./delivery/delivery.ts";
 import { reportFault } from "./observe/observer.ts";
 import { reportOwnAnswer, reportRefusal } from "./bill/request-record.ts";
+import { requireOneModel } from "./intake/one-model.ts";
 import { refuse, toGatewayError } from "./intake/refuse.ts";
 import { relay } from "./delivery/relay.ts";
 import { readRequestBody } from "./intake/body.ts";
@@ -30,30 +31,31 @@ export async function handle(call: ClientCall, gateway: Gateway): Promise<void> 
     await answerModels(call, key, gateway);
     reportOwnAnswer(call, key, gateway);
   } catch (thrown) {
-    reportRefusal(call, key, turnAway(call, thrown, gateway), gateway);
+    reportRefusal(call, key, answerError(call, thrown, gateway), gateway);
   }
 }
 
 async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
-  // The key and the prices are of one config, however long the body takes.
+  // Key and prices come from one config, even if a reload happens while the body arrives.
   const { prices } = gateway.catalog;
-  const request = await readRequestBody(call, gateway.catalog);
-  const route = findMatch(key, request.model);
-  const job = createJob(call, request);
-  const bill = await openBill(job, route, prices, gateway);
+  const body = await readRequestBody(call, gateway.catalog);
+  const match = gateway.lists.markListed(findMatch(key, body.model));
+  requireOneModel(body, match);
+  const job = createJob(call, body, match.group.platform);
+  const bill = await openBill(job, match, prices, gateway);
   const stopWatching = watchClient(job, bill, gateway);
   try {
-    const answer = await failover(job, bill, gateway);
+    const response = await failover(job, bill, gateway);
     releaseBody(job);
-    await relay(createDelivery(answer, job, bill, gateway));
+    await relay(createDelivery(response, job, bill, gateway));
   } catch (thrown) {
-    settleFailure(bill, turnAway(call, thrown, gateway), gateway);
+    settleFailure(bill, answerError(call, thrown, gateway), gateway);
   } finally {
     stopWatching();
   }
 }
 
-function turnAway(call: ClientCall, thrown: unknown, gateway: Gateway): GatewayError {
+function answerError(call: ClientCall, thrown: unknown, gateway: Gateway): GatewayError {
   const error = toGatewayError(thrown);
   if (error.code === "internal") reportFault(thrown, gateway.observer);
   refuse(call.exchange, error, call.target.endpoint.dialect, call.id);

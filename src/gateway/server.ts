@@ -1,10 +1,9 @@
-// The gateway on its address: hostile requests are turned away, the gateway's own
-// pages answered, everything else is a call for pipeline.ts. Owns starting and draining.
+// Listens on the gateway's address. Refuses foreign hosts and origins, answers the gateway's own pages, and passes
+// everything else to pipeline.ts. Owns starting and draining.
 
 import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
-import { codeOf } from "../lib/error-code.ts";
-import { GatewayError } from "../lib/errors.ts";
+import { getErrorCode, GatewayError } from "../lib/errors.ts";
 import { listen, type Server, type ServerOptions } from "../lib/http1/server/server.ts";
 import type { Refusal } from "../lib/http1/server/refusal.ts";
 import { Shortage } from "../lib/http1/shortage.ts";
@@ -21,9 +20,9 @@ import { refuse, toRefusalError } from "./intake/refuse.ts";
 
 export interface RunningServer {
   readonly port: number;
-  /** Stops accepting; resolves when every call has been answered and settled. */
+  /** Stops accepting. Resolves when every call is answered and its bill is closed. */
   drain(): Promise<void>;
-  /** Breaks what is still running: `drain` resolves soon after. */
+  /** Breaks the calls that are still running, so that `drain` resolves soon. */
   stopNow(): void;
 }
 
@@ -34,21 +33,21 @@ interface Address {
 
 export function startServer(gateway: Gateway, address: Address): RunningServer {
   const newId = createIdSource(gateway.now);
-  const running = new Running();
+  const running = new RunningCalls();
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
-  const greet = (exchange: Exchange): UnroutedCall => {
+  const admit = (exchange: Exchange): UnroutedCall => {
     const admitted = admitOrigin(exchange, gateway.catalog);
     return { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
   };
   const onExchange = (exchange: Exchange): void => {
-    const call = receive(greet(exchange), gateway, address.host);
+    const call = receive(admit(exchange), gateway, address.host);
     if (call === null) return;
     running.add(call, onError);
   };
   const onRefusal = (exchange: Exchange, refusal: Refusal): void => {
     const { dialect } = recognise(exchange, gateway.catalog);
     if (refusal instanceof Shortage) gateway.raiseShortage(refusal.message);
-    turnAway(greet(exchange), toRefusalError(refusal), dialect, gateway);
+    answerError(admit(exchange), toRefusalError(refusal), dialect, gateway);
   };
   const listener = listenOn(address, { onExchange, onRefusal, onError });
   return {
@@ -61,10 +60,10 @@ export function startServer(gateway: Gateway, address: Address): RunningServer {
   };
 }
 
-/** The calls that are being answered. */
-class Running {
+/** Counts the calls that are being answered. */
+class RunningCalls {
   #count = 0;
-  #asked: PromiseWithResolvers<void> | null = null;
+  #drained: PromiseWithResolvers<void> | null = null;
 
   add(call: Promise<void>, onError: (error: unknown) => void): void {
     this.#count += 1;
@@ -74,22 +73,22 @@ class Running {
     });
   }
 
-  /** Resolves when the last of them has ended. */
+  /** Resolves when no call is left. */
   ended(): Promise<void> {
-    this.#asked ??= Promise.withResolvers<void>();
-    if (this.#count === 0) this.#asked.resolve();
-    return this.#asked.promise;
+    this.#drained ??= Promise.withResolvers<void>();
+    if (this.#count === 0) this.#drained.resolve();
+    return this.#drained.promise;
   }
 
   readonly #leave = (): void => {
     this.#count -= 1;
-    if (this.#count === 0) this.#asked?.resolve();
+    if (this.#count === 0) this.#drained?.resolve();
   };
 }
 
-function listenOn({ host, port }: Address, told: ServerOptions): Server {
+function listenOn({ host, port }: Address, handlers: ServerOptions): Server {
   try {
-    return listen({ hostname: host, port, ...told });
+    return listen({ hostname: host, port, ...handlers });
   } catch (error) {
     throw explainListening(host, port, error);
   }
@@ -97,49 +96,49 @@ function listenOn({ host, port }: Address, told: ServerOptions): Server {
 
 function explainListening(host: string, port: number, cause: unknown): Error {
   const why =
-    codeOf(cause) === "EADDRINUSE"
-      ? `port ${port} is in use: stop what listens there, or choose another with --port or listen.port.`
+    getErrorCode(cause) === "EADDRINUSE"
+      ? `port ${port} is in use: stop the program that uses it, or choose another port with --port or listen.port.`
       : `${cause instanceof Error ? cause.message : String(cause)}.`;
   return new Error(`The gateway cannot listen on ${host}: ${why}`, { cause });
 }
 
-/** Answers at once where no call comes of it. */
-function receive(arrival: UnroutedCall, gateway: Gateway, boundHost: string): Promise<void> | null {
-  const { exchange } = arrival;
+/** Returns null if the request was answered at once. */
+function receive(call: UnroutedCall, gateway: Gateway, boundHost: string): Promise<void> | null {
+  const { exchange } = call;
   const { catalog } = gateway;
   const recognised = recognise(exchange, catalog);
   const { dialect } = recognised;
   if (!isOwnHost(exchange.field("host"), catalog, boundHost)) {
-    return turnAway(arrival, refuseHost(exchange), dialect, gateway);
+    return answerError(call, refuseHost(exchange), dialect, gateway);
   }
   if (isPreflight(exchange)) {
     const refusal = refuseOrigin(exchange, catalog);
-    if (refusal !== null) return turnAway(arrival, refusal, dialect, gateway);
-    answerPreflight(arrival);
+    if (refusal !== null) return answerError(call, refusal, dialect, gateway);
+    answerPreflight(call);
     return null;
   }
   switch (recognised.kind) {
     case "own":
-      answerOwnPage(recognised.page, arrival, gateway);
+      answerOwnPage(recognised.page, call, gateway);
       return null;
     case "unknown":
     case "upgrade":
-      return turnAway(arrival, recognised.error, dialect, gateway);
+      return answerError(call, recognised.error, dialect, gateway);
     case "target": {
       const { target, query } = recognised;
-      return handle({ ...arrival, target, query }, gateway);
+      return handle({ ...call, target, query }, gateway);
     }
   }
 }
 
-function turnAway(arrival: UnroutedCall, error: GatewayError, dialect: Dialect, gateway: Gateway): null {
-  refuse(arrival.exchange, error, dialect, arrival.id);
-  reportStray(arrival, error, gateway);
+function answerError(call: UnroutedCall, error: GatewayError, dialect: Dialect, gateway: Gateway): null {
+  refuse(call.exchange, error, dialect, call.id);
+  reportStray(call, error, gateway);
   return null;
 }
 
 function refuseHost(exchange: Exchange): GatewayError {
   const name = exchange.field("host") ?? "";
-  const text = `The Host "${name}" is not this gateway's. If it should be, add it to allowed_hosts in the config file.`;
+  const text = `The Host "${name}" is not a name of this gateway. If it should be, add it to allowed_hosts in the config file.`;
   return new GatewayError("host_refused", text);
 }

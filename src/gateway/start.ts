@@ -1,4 +1,4 @@
-// A Catalog → a running gateway, and back down again.
+// Starts a gateway from a Catalog, reloads it, and stops it.
 
 import { openLedger } from "../billing/ledger/ledger.ts";
 import { createGate } from "../billing/limits.ts";
@@ -10,29 +10,28 @@ import { createChannels } from "./channels/channels.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import type { Gateway } from "./gateway.ts";
-import { BackgroundResponses } from "./bill/background.ts";
+import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";
-import { joinObservers, type Observer } from "./observe/observer.ts";
+import { createShortageAlarm, joinObservers, type Observer } from "./observe/observer.ts";
 import { type RunningServer, startServer } from "./server.ts";
-import { createShortageAlarm } from "./observe/shortage-alarm.ts";
 
 export interface RunningGateway {
   readonly gateway: Gateway;
   readonly port: number;
-  /** Takes up a changed config file, or throws what is wrong with it. What is running goes on with what it began with,
-   *  and so do the address and the ledger. Returns the names of settings that wait for the next start. */
+  /** Applies a changed config, or throws its first problem. Running requests keep the config that they started with.
+   *  The address and the ledger do not change. Returns the names of the settings that need a restart. */
   reload(catalog: Catalog): string[];
-  /** Reads the price book beside the config again, or throws what is wrong with it. Returns what it is called. */
+  /** Reads the price book beside the config again, or throws what is wrong with it. Returns the book's name. */
   reloadPrices(): string;
-  /** Stops accepting, waits for running streams, at most `graceMs`, then ends what is left. */
+  /** Stops accepting, waits up to `graceMs` for running requests, then ends those that are left. */
   stop(graceMs: number): Promise<void>;
-  /** Ends everything now; each request gets its line. */
+  /** Ends everything now. Each request still gets its ledger line. */
   stopNow(): void;
 }
 
-/** `configPath` is told to who asks the running gateway; null: there is no file. */
+/** `configPath` is shown on the control path. It is null if there is no file (a demo). */
 export function startGateway(
   catalog: Catalog,
   observers: readonly Observer[],

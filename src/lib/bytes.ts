@@ -1,17 +1,17 @@
-// Bytes as the runtime likes them. To make a view of a buffer that came from a socket,
-// or to ask it for its ArrayBuffer, costs more than most of what is then done with it.
+// Helpers that avoid slow operations of the runtime: making a view of a buffer that came from a socket, or asking it for
+// its ArrayBuffer, takes longer than most of the work on the bytes.
 
-/** The same bytes, with a Buffer's words. */
+/** The same bytes as a Buffer. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
-/** A copy of so few bytes takes less time than a view of them. */
-const SHORT_BYTES = 1000;
+/** Up to this size, a copy takes less time than a view. */
+const MAX_COPIED_BYTES = 1000;
 
-/** The bytes from `from` to `to`, which may be a copy. */
+/** The bytes from `from` to `to`: a view or a copy. */
 export function cutBytes(bytes: Buffer, from: number, to: number): Buffer {
-  if (to - from > SHORT_BYTES) return bytes.subarray(from, to);
+  if (to - from > MAX_COPIED_BYTES) return bytes.subarray(from, to);
   const copy = Buffer.allocUnsafe(to - from);
   bytes.copy(copy, 0, from, to);
   return copy;

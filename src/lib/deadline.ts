@@ -1,19 +1,17 @@
-// Time limits that are armed and disarmed with every request: moving one is an
-// assignment, and a single timer serves them all. Coarse on purpose: a limit is
-// never early, and late by RESOLUTION_MS plus the load of the event loop. A process
-// that stood still (Ctrl-Z, a suspended machine) hears first what came meanwhile.
-// What this file does not own: what happens when time is up.
+// Time limits that start and stop with every request. Moving one is an assignment, and one timer serves them all.
+// They are coarse: a limit never expires early, but up to RESOLUTION_MS plus the delay of the event loop late. If the
+// process stood still (Ctrl-Z, a suspended machine), everything that arrived meanwhile is processed before limits expire.
 
 const RESOLUTION_MS = 25;
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-/** Timers that are this late tell of a standstill: sockets have not been heard since. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+/** A timer this late means that the process stood still, and no socket event was delivered meanwhile. */
 const STANDSTILL_MS = 100;
 
 const armed: Deadline[] = [];
 let timer: ReturnType<typeof setTimeout> | null = null;
 let wakeAt = Infinity;
-/** A sweep was put off for a standstill: once, lest a loop that is always late knows no limits. */
-let putOff = false;
+/** The last sweep was postponed because of a standstill. It happens once in a row, or a slow loop would disable all limits. */
+let postponed = false;
 
 export class Deadline {
   readonly #expire: () => void;
@@ -24,7 +22,7 @@ export class Deadline {
     this.#expire = expire;
   }
 
-  /** (Re)starts the limit. Zero, less and Infinity switch it off. */
+  /** Starts or restarts the limit. Zero, negative values and Infinity switch it off. */
   arm(ms: number): void {
     if (ms <= 0 || ms === Infinity) {
       this.disarm();
@@ -49,9 +47,9 @@ export class Deadline {
   static sweep(this: void): void {
     timer = null;
     const now = performance.now();
-    putOff = !putOff && now - wakeAt > RESOLUTION_MS + STANDSTILL_MS;
+    postponed = !postponed && now - wakeAt > RESOLUTION_MS + STANDSTILL_MS;
     wakeAt = Infinity;
-    if (putOff) {
+    if (postponed) {
       wakeBy(now);
       return;
     }
@@ -63,18 +61,18 @@ export class Deadline {
     }
     if (next < Infinity) wakeBy(next);
     for (const deadline of due) {
-      if (deadline.#at > now) continue; // one that expired before it disarmed or moved this one
+      if (deadline.#at > now) continue; // an earlier one moved or disarmed this one
       deadline.disarm();
       deadline.#expire();
     }
   }
 }
 
-/** The timer never keeps the process alive: what a deadline guards does. */
+/** The timer does not keep the process alive. What it guards does. */
 function wakeBy(at: number): void {
   if (timer !== null) clearTimeout(timer);
   wakeAt = at;
   const wait = Math.max(RESOLUTION_MS, at - performance.now());
-  timer = setTimeout(Deadline.sweep, Math.min(wait, LONGEST_TIMER_MS));
+  timer = setTimeout(Deadline.sweep, Math.min(wait, MAX_TIMER_MS));
   timer.unref();
 }

@@ -1,6 +1,5 @@
-// The one error that the gateway throws on purpose. Its code is closed: every
-// code has exactly one status here and one wording per dialect (dialects/).
-// What this file does not own: how an error looks on the wire.
+// The error that the gateway throws on purpose. The set of codes is closed. Each has one status here, and one wording for
+// each dialect in dialects/.
 
 export const STATUS_OF = {
   key_missing: 401,
@@ -9,9 +8,11 @@ export const STATUS_OF = {
   key_expired: 401,
   wrong_platform: 403,
   plan_inactive: 403,
+  credential_refused: 403,
   host_refused: 403,
   origin_refused: 403,
   unknown_path: 404,
+  method_not_allowed: 405,
   unknown_model: 404,
   bad_request: 400,
   unsupported: 400,
@@ -23,24 +24,28 @@ export const STATUS_OF = {
   upgrade_required: 426,
   rate_limited: 429,
   limit_spent: 429,
+  /** A limit in USD could not be kept: waiting does not help, a price or a cap does. */
+  limit_unenforceable: 403,
   internal: 500,
   upstream_failed: 502,
   unavailable: 503,
   ledger_unwritable: 503,
   upstream_timeout: 504,
   overloaded: 529,
-  /** The client left: nobody reads the answer, it is only logged. */
+  /** The client has left. Nobody reads the response, it is only logged. */
   client_gone: 499,
 } as const;
 
 export type ErrorCode = keyof typeof STATUS_OF;
 
 export interface ErrorDetails {
-  /** The field at fault, as a path in the caller's own body. */
+  /** The field at fault, as a path in the request's body. */
   readonly param?: string;
-  /** The wire code of the responses and chat dialects, where it is finer than the gateway's code. */
+  /** The code in responses and chat errors, if it is more specific than the gateway's code. */
   readonly wireCode?: string;
   readonly retryAfterSeconds?: number;
+  /** The methods that the path accepts. */
+  readonly allow?: readonly string[];
   readonly cause?: unknown;
 }
 
@@ -49,6 +54,7 @@ export class GatewayError extends Error {
   readonly param: string | null;
   readonly wireCode: string | null;
   readonly retryAfterSeconds: number | null;
+  readonly allow: readonly string[];
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, { cause: details.cause });
@@ -57,9 +63,15 @@ export class GatewayError extends Error {
     this.param = details.param ?? null;
     this.wireCode = details.wireCode ?? null;
     this.retryAfterSeconds = details.retryAfterSeconds ?? null;
+    this.allow = details.allow ?? [];
   }
 
   get status(): number {
     return STATUS_OF[this.code];
   }
+}
+
+/** The code that the system or a library gave an error, such as "ENOENT". Empty if it has none. */
+export function getErrorCode(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
 }

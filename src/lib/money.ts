@@ -1,8 +1,7 @@
-// Exact decimal amounts: the only module that knows how an amount is stored,
-// added, multiplied, rounded and written. Which amounts are multiplied, and
-// when they are rounded, is billing/charge.ts.
+// Exact decimal amounts. The only module that stores, adds, multiplies, rounds and writes amounts. Which amounts are
+// multiplied, and when they are rounded, is in billing/charge.ts.
 
-/** An exact decimal, units ÷ 10^scale. Prices, factors, multipliers and official amounts; any number of places. */
+/** An exact decimal, units ÷ 10^scale, with any number of places: prices, factors, multipliers, official amounts. */
 export interface Decimal {
   readonly units: bigint;
   readonly scale: number;
@@ -12,14 +11,14 @@ declare const pico: unique symbol;
 /** US dollars in whole pico-dollars (12 decimals): charges, sums of charges, limits. Compare with <, > and ===. */
 export type Usd = bigint & { readonly [pico]: true };
 
-/** The decimals that a charge is rounded to. */
+/** Charges are rounded to this many decimals. */
 export const CHARGE_PLACES = 12;
 
 const PLAIN = /^-?\d+(?:\.\d+)?$/;
-/** Longer texts are no amounts, and cubic work for whoever multiplies them. */
+/** Multiplying long numbers takes more than linear time, and no amount has this many digits. */
 const MAX_DIGITS = 64;
 
-/** Throws on anything but plain digits with at most one point: no exponent, no sign but a leading minus. */
+/** Accepts digits with at most one point and a leading minus. Throws on everything else, exponents included. */
 export function parseDecimal(text: string): Decimal {
   if (!isDecimal(text)) {
     throw new RangeError(`not a decimal: ${JSON.stringify(text.slice(0, MAX_DIGITS))}`);
@@ -35,7 +34,7 @@ function isDecimal(text: string): boolean {
   return text.length <= MAX_DIGITS && PLAIN.test(text);
 }
 
-/** What a number holds exactly: reading a bigint from digits takes several times as long. */
+/** A number holds this many digits exactly. Reading a bigint from text takes several times as long. */
 const EXACT_DIGITS = 15;
 
 function readDigits(digits: string): bigint {
@@ -46,7 +45,7 @@ export function decimalOf(count: number): Decimal {
   return { units: BigInt(count), scale: 0 };
 }
 
-/** No exponent, no trailing zeros, no negative zero: "0.011106", "0". */
+/** Without exponent, trailing zeros or negative zero: "0.011106", "0". */
 export function formatDecimal({ units, scale }: Decimal): string {
   const minus = units < 0n ? "-" : "";
   const digits = (units < 0n ? -units : units).toString();
@@ -85,7 +84,7 @@ export function shiftDecimal(value: Decimal, places: number): Decimal {
   return { units: value.units, scale: value.scale + places };
 }
 
-/** Half away from zero, as people round. */
+/** Rounds half away from zero. */
 export function roundDecimal(value: Decimal, places: number): Decimal {
   if (value.scale <= places) return value;
   const unit = raise(value.scale - places);
@@ -94,7 +93,7 @@ export function roundDecimal(value: Decimal, places: number): Decimal {
   return { units: (units < 0n ? units - half : units + half) / unit, scale: places };
 }
 
-/** For people's eyes only: always so many places, so that points stand below each other. */
+/** For display only. Always has this many places, so that points align in a column. */
 export function formatRounded(value: Decimal, places: number): string {
   const [whole = "", fraction = ""] = formatDecimal(roundDecimal(value, places)).split(".");
   return `${whole}.${fraction.padEnd(places, "0")}`;
@@ -111,7 +110,7 @@ const usd = (units: bigint): Usd => units as Usd;
 
 export const ZERO_USD = usd(0n);
 
-/** Rounds to pico-dollars, half away from zero: exact for what the ledger holds as a charge. */
+/** Rounds to pico-dollars, half away from zero. Exact for the charges in the ledger. */
 export function parseUsd(text: string): Usd {
   const { units, scale } = roundDecimal(parseDecimal(text), CHARGE_PLACES);
   return usd(units * raise(CHARGE_PLACES - scale));

@@ -1,2 +1,2 @@
-// The one place where the version stands for the program; package.json bears the same (a test compares them).
+// The version of the program. A test compares it with package.json.
 export const VERSION = "0.1.1";

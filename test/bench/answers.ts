@@ -5,8 +5,8 @@ import { chat } from "../../src/demo/answers/chat.ts";
 import type { Family } from "../../src/demo/answers/family.ts";
 import { messages } from "../../src/demo/answers/messages.ts";
 import { responses } from "../../src/demo/answers/responses.ts";
-import { listSteps, writeScript } from "../../src/demo/script.ts";
-import { composeTurn, type Ask } from "../../src/demo/answers/turn.ts";
+import { listSteps, planSteps } from "../../src/demo/script.ts";
+import { composeCompletion, type ModelRequest } from "../../src/demo/answers/completion.ts";
 import { NO_STAMP, type Shape } from "./requests.ts";
 
 const FAMILIES: Readonly<Record<Shape, Family>> = { messages, responses, chat };
@@ -17,7 +17,7 @@ const MODELS: Readonly<Record<Shape, string>> = {
 };
 
 function compose(shape: Shape, words: number) {
-  const ask: Ask = {
+  const ask: ModelRequest = {
     model: MODELS[shape],
     stream: true,
     prompt: "Measure",
@@ -30,11 +30,11 @@ function compose(shape: Shape, words: number) {
     inputTokens: 100,
     cachePoints: [],
   };
-  return composeTurn(ask, { next: () => 1, cached: new Set<string>() }, words);
+  return composeCompletion(ask, { next: () => 1, cached: new Set<string>() }, words);
 }
 
 function frame(answer: Answer): Uint8Array[] {
-  return listSteps(writeScript(answer, {})).filter((step) => step instanceof Uint8Array);
+  return listSteps(planSteps(answer, {})).filter((step) => step instanceof Uint8Array);
 }
 
 /** About 1 KB of body. */

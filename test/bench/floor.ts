@@ -104,7 +104,7 @@ function send({ method, target, fields }: Exchange, body: Uint8Array): Promise<U
 }
 
 function sign(came: readonly Field[]): Field[] {
-  const fields = requestFields(came, { vendor: naming.vendor, keepEncoding: false });
+  const fields = requestFields(came, false);
   fields.push(["x-api-key", "credential"]);
   return fields;
 }
@@ -141,7 +141,7 @@ async function hand(
   see: (chunk: Uint8Array) => void,
   charge: () => Priced | null,
 ): Promise<Priced | null> {
-  const whole = inbound.length === null ? null : inbound.takeRest();
+  const whole = inbound.length === null ? null : inbound.takeBuffered();
   if (whole !== null) {
     see(whole);
     const charged = charge();

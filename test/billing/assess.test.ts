@@ -1,7 +1,7 @@
 // What an answer is billed for, by how it ended and what was read of it.
 
 import { describe, expect, test } from "bun:test";
-import { assess, type Assessment, type Ended } from "../../src/billing/assess.ts";
+import { assess, type Assessment, type EndedResponse } from "../../src/billing/assess.ts";
 import type { Reading, Usage } from "../../src/billing/usage.ts";
 
 const OPEN: Reading = {
@@ -18,7 +18,7 @@ const readingOf = (usage: Usage | null, more: Partial<Reading> = {}): Reading =>
   parts: usage === null ? [] : [{ model: null, pass: "message", usage }],
   ...more,
 });
-const judge = (reading: Reading, more: Partial<Ended> = {}) => {
+const judge = (reading: Reading, more: Partial<EndedResponse> = {}) => {
   const ended = { outcome: "upstream_cut", status: 200, streamed: true, estimatedInput: 70 } as const;
   const { basis, parts, estimated, suspect } = assess({ ...ended, reading, ...more });
   return { basis, usage: parts.map((part) => part.usage), estimated, suspect: suspect !== null };
@@ -201,5 +201,39 @@ describe("an answer that says it failed", () => {
   ])("costs what it reported: %s", (basis, final) => {
     const told = judge(readingOf({ input: 5, output: 1 }, { end: "error", final }), failed);
     expect(told).toMatchObject({ basis, usage: [{ input: 5, output: 1 }] });
+  });
+});
+
+describe("a count that cannot be trusted", () => {
+  const unreadable = { basis: "unknown", text: "the upstream's input_tokens cannot be read" } as const;
+  const doubtful = { basis: "suspect", text: "the upstream's cached_tokens cannot be read" } as const;
+  const assessWith = (reading: Reading, more: Partial<EndedResponse> = {}) =>
+    assess({ outcome: "complete", status: 200, streamed: true, estimatedInput: 70, reading, ...more });
+
+  test("makes a whole answer unknown if the amount depends on it", () => {
+    const reading = readingOf({ input: 0, output: 3 }, { ...FINAL, faults: [doubtful, unreadable] });
+    expect(assessWith(reading)).toEqual({
+      basis: "unknown",
+      parts: [],
+      estimated: [],
+      suspect: "the upstream's cached_tokens cannot be read; the upstream's input_tokens cannot be read",
+    });
+    expect(assessWith(readingOf(null, { ...FINAL, faults: [unreadable] })).suspect).toBe(unreadable.text);
+  });
+
+  test("makes it suspect if it only divides a total", () => {
+    const reading = readingOf({ input: 9, output: 3 }, { ...FINAL, faults: [doubtful] });
+    expect(assessWith(reading)).toMatchObject({ basis: "exact", suspect: doubtful.text });
+  });
+
+  test("makes a broken answer suspect, whose prompt is estimated anyway", () => {
+    const reading = readingOf({ input: 0, output: 3 }, { faults: [unreadable] });
+    const assessment = assessWith(reading, { outcome: "upstream_cut" });
+    expect(assessment).toMatchObject({ basis: "partial", estimated: ["input"], suspect: unreadable.text });
+  });
+
+  test("means nothing for an error status, which costs nothing", () => {
+    const reading = readingOf(null, { ...FINAL, faults: [unreadable] });
+    expect(assessWith(reading, { status: 400 })).toMatchObject({ basis: "exact", suspect: null });
   });
 });

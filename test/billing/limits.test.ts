@@ -1,9 +1,12 @@
 import { describe, expect, test } from "bun:test";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 
 import { openLedger, type Ledger } from "../../src/billing/ledger/ledger.ts";
-import { createGate, type Gate } from "../../src/billing/limits.ts";
+import { type Cost, createGate, type Gate } from "../../src/billing/limits.ts";
+import type { Unbounded } from "../../src/billing/reserve.ts";
 import type { Group, Key, Limits } from "../../src/config/catalog.ts";
 import { GatewayError } from "../../src/lib/errors.ts";
+import { formatUsd } from "../../src/lib/money.ts";
 import { draftOf, intentOf, newLedgerPath, optionsFor } from "./ledger/ledger-samples.ts";
 
 const NONE: Limits = {
@@ -12,7 +15,14 @@ const NONE: Limits = {
   usdTotal: null,
   requestsPerMinute: null,
   concurrentRequests: null,
+  strict: false,
+  allowUnpriced: false,
 };
+
+/** A request that will probably cost this, and at most `bound`. */
+function costing(expected: string | null, bound: string | Unbounded = expected ?? "0"): Cost {
+  return { model: "some-model", expect: () => expected, bound: () => bound };
+}
 
 const NOON = Date.parse("2026-11-20T12:00:00Z");
 
@@ -64,14 +74,14 @@ function refusalOf(act: () => unknown): GatewayError {
   throw new Error("it was let in");
 }
 
-describe("spent", () => {
-  test("per day: told with the limit, the sum and the reset, and open again after UTC midnight", async () => {
+describe("a USD limit", () => {
+  test("per day: the refusal names the limit, the sum and the reset, and it ends at UTC midnight", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("4.999999999999");
       const key = keyWith({ usdPerDay: "5" });
-      gate.admit(key, NOON, null).release();
+      gate.admit(key, NOON, costing("0")).release();
       await spend("0.000000000001");
-      const refusal = refusalOf(() => gate.admit(key, NOON, null));
+      const refusal = refusalOf(() => gate.admit(key, NOON, costing("0")));
       expect(refusal.code).toBe("limit_spent");
       expect(refusal.message).toBe(
         'The key "laptop" may spend $5 (usd_per_day) and has spent $5. It resets at 2026-11-21T00:00:00Z.',
@@ -84,40 +94,40 @@ describe("spent", () => {
     }, Date.parse("2026-11-21T00:00:00Z"));
   });
 
-  test("per day, told in its last second: there is no sooner than in one second", async () => {
+  test("per day, in its last second: retry-after is never less than one second", async () => {
     const late = Date.parse("2026-12-31T23:59:59.500Z");
     await withLedger(async (_, gate, spend) => {
       await spend("5");
-      const day = refusalOf(() => gate.admit(keyWith({ usdPerDay: "5" }), late, null));
-      const month = refusalOf(() => gate.admit(keyWith({ usdPerMonth: "5" }), late, null));
+      const day = refusalOf(() => gate.admit(keyWith({ usdPerDay: "5" }), late, costing("0")));
+      const month = refusalOf(() => gate.admit(keyWith({ usdPerMonth: "5" }), late, costing("0")));
       expect([day.retryAfterSeconds, month.retryAfterSeconds]).toEqual([1, 1]);
       for (const { message } of [day, month]) expect(message).toContain("It resets at 2027-01-01T00:00:00Z.");
     }, late);
   });
 
-  test("per day, of a key that has limits of every kind", async () => {
+  test("per day, for a key that has limits of every kind", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("5");
       const many = { requestsPerMinute: 99, concurrentRequests: 99, usdPerMonth: "99", usdTotal: "99" };
-      const refusal = refusalOf(() => gate.admit(keyWith({ ...many, usdPerDay: "5" }), NOON, null));
+      const refusal = refusalOf(() => gate.admit(keyWith({ ...many, usdPerDay: "5" }), NOON, costing("0")));
       expect(refusal.message).toContain("(usd_per_day)");
     });
   });
 
-  test("per month and in all, of the group as of the key", async () => {
+  test("per month and in total, for the group as for the key", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("3", "2026-11-01T00:00:00.000Z");
       await spend("4", "2026-10-31T00:00:00.000Z");
-      gate.admit(keyWith({ usdPerMonth: "3.01", usdTotal: "7.01" }), NOON, null);
-      const month = refusalOf(() => gate.admit(keyWith({}, { usdPerMonth: "3" }), NOON, null));
+      gate.admit(keyWith({ usdPerMonth: "3.01", usdTotal: "7.01" }), NOON, costing("0"));
+      const month = refusalOf(() => gate.admit(keyWith({}, { usdPerMonth: "3" }), NOON, costing("0")));
       expect(month.message).toContain(
         'The group "claude" may spend $3 (usd_per_month) and has spent $3. It resets at 2026-12-01T00:00:00Z.',
       );
-      const total = refusalOf(() => gate.admit(keyWith({ usdTotal: "7" }), NOON, null));
+      const total = refusalOf(() => gate.admit(keyWith({ usdTotal: "7" }), NOON, costing("0")));
       expect(total.message).toContain("(usd_total) and has spent $7. This limit does not reset.");
       expect(total.retryAfterSeconds).toBe(86_400);
       // Another key of the group has spent nothing itself.
-      gate.admit(keyWith({ usdTotal: "7" }, {}, "other"), NOON, null);
+      gate.admit(keyWith({ usdTotal: "7" }, {}, "other"), NOON, costing("0"));
     });
   });
 
@@ -129,17 +139,17 @@ describe("spent", () => {
     first.append(draftOf("req_1", { charge_usd: "5" }));
     await first.close();
     const second = openLedger(options);
-    expect(refusalOf(() => createGate(second).admit(keyWith({ usdPerDay: "5" }), NOON, null)).code).toBe(
-      "limit_spent",
-    );
+    expect(
+      refusalOf(() => createGate(second).admit(keyWith({ usdPerDay: "5" }), NOON, costing("0"))).code,
+    ).toBe("limit_spent");
     await second.close();
   });
 
-  test("parallel requests overshoot by no more than the last one let in", async () => {
+  test("parallel requests exceed it by at most the last one let in", async () => {
     await withLedger(async (_, gate, spend) => {
       const key = keyWith({ usdPerDay: "5" });
-      const running = Array.from({ length: 4 }, () => gate.admit(key, NOON, "1.5"));
-      const refusal = refusalOf(() => gate.admit(key, NOON, "1.5"));
+      const running = Array.from({ length: 4 }, () => gate.admit(key, NOON, costing("1.5")));
+      const refusal = refusalOf(() => gate.admit(key, NOON, costing("1.5")));
       expect(refusal.code).toBe("rate_limited");
       expect(refusal.message).toContain("has spent $0; up to $6 more is reserved by 4 requests in flight");
       expect(refusal.retryAfterSeconds).toBe(2);
@@ -149,14 +159,125 @@ describe("spent", () => {
         admission.release();
       }
       // 1.5 is spent and 1.5 reserved by the one that still runs.
-      gate.admit(key, NOON, "1.5");
-      gate.admit(key, NOON, "1.5");
-      expect(refusalOf(() => gate.admit(key, NOON, "1.5")).message).toContain("has spent $1.5; up to $4.5");
+      gate.admit(key, NOON, costing("1.5"));
+      gate.admit(key, NOON, costing("1.5"));
+      expect(refusalOf(() => gate.admit(key, NOON, costing("1.5"))).message).toContain(
+        "has spent $1.5; up to $4.5",
+      );
     });
   });
 });
 
-describe("rates", () => {
+describe("a model without a price", () => {
+  test("is refused by a limit in USD, and the refusal says what would help", async () => {
+    await withLedger(async (_, gate) => {
+      const refusal = refusalOf(() => gate.admit(keyWith({}, { usdTotal: "5" }), NOON, costing(null)));
+      expect([refusal.code, refusal.status]).toEqual(["limit_unenforceable", 403]);
+      expect(refusal.message).toBe(
+        'The group "claude" has a limit in USD, and "some-model" has no price, so the limit could not be kept. ' +
+          "Add its price under `prices:` in the config, or `unpriced: allow` to the limits.",
+      );
+    });
+  });
+
+  test("is let in with unpriced: allow, and where no limit is in USD", async () => {
+    await withLedger(async (_, gate) => {
+      const allowed = keyWith({ usdTotal: "5", allowUnpriced: true });
+      expect(gate.admit(allowed, NOON, costing(null)).unpriced).toBe(true);
+      expect(gate.admit(keyWith({ requestsPerMinute: 5 }, {}, "other"), NOON, costing(null)).unpriced).toBe(
+        false,
+      );
+    });
+  });
+
+  test("is refused if only one of key and group allows it", async () => {
+    await withLedger(async (_, gate) => {
+      const key = keyWith({ usdTotal: "5", allowUnpriced: true }, { usdTotal: "50" });
+      expect(refusalOf(() => gate.admit(key, NOON, costing(null))).message).toStartWith('The group "claude"');
+    });
+  });
+});
+
+describe("a strict limit", () => {
+  const strict = keyWith({ usdPerDay: "5", strict: true });
+
+  test("lets a request in only if the most that it can cost fits", async () => {
+    await withLedger(async (_, gate, spend) => {
+      await spend("1");
+      const first = gate.admit(strict, NOON, costing("0.1", "3"));
+      expect([first.reservedUsd, first.strict]).toEqual(["3", true]);
+      const crowded = refusalOf(() => gate.admit(strict, NOON, costing("0.1", "1.5")));
+      expect(crowded.code).toBe("rate_limited");
+      gate.admit(strict, NOON, costing("0.1", "1")).release();
+      first.release();
+      const tooLarge = refusalOf(() => gate.admit(strict, NOON, costing("0.1", "4.000000000001")));
+      expect(tooLarge.code).toBe("limit_spent");
+      expect(tooLarge.message).toContain(
+        "This request may cost up to $4.000000000001, and the limit is strict. A smaller max_tokens or prompt may fit.",
+      );
+    });
+  });
+
+  test("refuses a request that nothing bounds, and says why", async () => {
+    await withLedger(async (_, gate) => {
+      const refusal = refusalOf(() => gate.admit(strict, NOON, costing("0.1", { unbounded: "no cap" })));
+      expect(refusal.code).toBe("limit_unenforceable");
+      expect(refusal.message).toContain('nothing bounds the cost of this request to "some-model": no cap.');
+    });
+  });
+});
+
+test("a request whose cost is not known counts with its estimate until a later line has the cost", async () => {
+  const path = newLedgerPath();
+  const options = optionsFor(path, { now: () => NOON });
+  const time = new Date(NOON).toISOString();
+  const unknown = { basis: "unknown", time, prices: null, official_usd: null, charge_usd: null } as const;
+  const key = keyWith({ usdPerDay: "5" });
+  const first = openLedger(options);
+  await first.open(intentOf("req_1"));
+  first.append(draftOf("req_1", { ...unknown, usage: {}, limit_usd: "5" }));
+  const refusal = refusalOf(() => createGate(first).admit(key, NOON, costing("0")));
+  expect(refusal.message).toContain(
+    "has spent $0 and $5 estimated for requests without known usage. It resets at",
+  );
+  await first.close();
+  // From the checkpoint, and from the lines alone.
+  for (const isChecked of [true, false]) {
+    if (!isChecked) rmSync(`${path}.sums`);
+    const again = openLedger(options);
+    expect(refusalOf(() => createGate(again).admit(key, NOON, costing("0"))).code).toBe("limit_spent");
+    await again.close();
+  }
+  const later = openLedger(options);
+  await later.open(intentOf("req_2"));
+  const replaces = { id: "req_1", time, limit_usd: "5" };
+  later.append(draftOf("req_2", { time, charge_usd: "1", replaces }));
+  createGate(later).admit(key, NOON, costing("0"));
+  await later.close();
+  rmSync(`${path}.sums`);
+  const last = openLedger(options);
+  const holder = { kind: "key", name: "laptop" } as const;
+  expect(formatUsd(last.spentOf(holder, "day"))).toBe("1");
+  expect(formatUsd(last.estimatedOf(holder, "day"))).toBe("0");
+  await last.close();
+});
+
+test("a request that the gateway's death cut short counts with what it had reserved", async () => {
+  const path = newLedgerPath();
+  const options = optionsFor(path, { now: () => NOON });
+  const ledger = openLedger(options);
+  await ledger.open(intentOf("req_1", { time: new Date(NOON).toISOString(), limit_usd: "5" }));
+  const journal = readFileSync(`${path}.open`);
+  await ledger.close();
+  writeFileSync(`${path}.open`, journal);
+  const again = openLedger(options);
+  expect(refusalOf(() => createGate(again).admit(keyWith({ usdPerDay: "5" }), NOON, costing("0"))).code).toBe(
+    "limit_spent",
+  );
+  await again.close();
+});
+
+describe("a rate limit", () => {
   test("requests per minute: a sliding minute, with the seconds until the next is free", async () => {
     await withLedger(async (_, gate) => {
       const key = keyWith({ requestsPerMinute: 3 });
@@ -176,7 +297,7 @@ describe("rates", () => {
     });
   });
 
-  test("requests per minute: all at one instant are counted, and one a minute is one a minute", async () => {
+  test("requests per minute: requests at one instant all count, and one a minute means one a minute", async () => {
     await withLedger(async (_, gate) => {
       const key = keyWith({ requestsPerMinute: 3 });
       for (const _each of [1, 2, 3]) gate.admit(key, NOON, null).release();
@@ -187,7 +308,7 @@ describe("rates", () => {
     });
   });
 
-  test("requests per minute: a clock that is set back keeps nobody out for longer than that minute", async () => {
+  test("requests per minute: a clock that is set back refuses nobody for longer than a minute", async () => {
     await withLedger(async (_, gate) => {
       const key = keyWith({ requestsPerMinute: 2 });
       for (const second of [0, 1]) gate.admit(key, NOON + second * 1000, null).release();
@@ -197,7 +318,7 @@ describe("rates", () => {
     });
   });
 
-  test("requests per minute that the ledger has from before a restart count", async () => {
+  test("requests per minute: those before a restart count", async () => {
     const path = newLedgerPath();
     const now = Date.now();
     const first = openLedger(optionsFor(path));
@@ -219,7 +340,7 @@ describe("rates", () => {
     await second.close();
   });
 
-  test("concurrent requests: one comes in when another has ended", async () => {
+  test("concurrent requests: the next one is let in when another has ended", async () => {
     await withLedger(async (_, gate) => {
       const key = keyWith({}, { concurrentRequests: 2 });
       const first = gate.admit(key, NOON, null);
@@ -236,7 +357,7 @@ describe("rates", () => {
     });
   });
 
-  test("a request that one limit refuses takes nothing from the others", async () => {
+  test("a request that one limit refuses does not count for the others", async () => {
     await withLedger(async (_, gate) => {
       const key = keyWith({ requestsPerMinute: 2 }, { concurrentRequests: 1 });
       const admission = gate.admit(key, NOON, null);

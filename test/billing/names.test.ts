@@ -18,6 +18,11 @@ describe("names of the same model", () => {
     ["eu.anthropic.claude-opus-5", "5"],
     ["global.anthropic.claude-opus-5", "5"],
     ["anthropic.claude-sonnet-4-5-20250929-v1:0", "3"],
+    ["us.anthropic.claude-opus-4-6-v1", "5"],
+    ["anthropic.claude-3-5-sonnet-20241022-v2:0", "3"],
+    ["anthropic/claude-haiku-5.5", "0.1"],
+    ["anthropic/claude-fable-5.2", "8"],
+    ["gpt-6-2-sol", "2"],
     ["anthropic/claude-sonnet-4-5", "3"],
     ["anthropic/claude-sonnet-4.5", "3"],
     ["openai/gpt-5", "1.25"],
@@ -57,6 +62,7 @@ describe("names of the same model", () => {
     "claude-opus-5:online",
     "claude-opus-5[2m]",
     "claude-opus-5@2025",
+    "claude-opus-5-v1",
     "models/",
     "anthropic/",
     ":free",
@@ -66,6 +72,11 @@ describe("names of the same model", () => {
     "",
   ])("%p is no name of a model that is known", (model) => {
     expect(inputOf(model)).toBeNull();
+  });
+
+  test("a name is never taken off whole", () => {
+    for (const name of ["models/", "anthropic/", ":free", "-latest", "[1m]"])
+      expect(listNames(name, null).names).toEqual([name]);
   });
 
   test("every rule says where it is from", () => {

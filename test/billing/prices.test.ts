@@ -5,7 +5,7 @@ import { computeCharge } from "../../src/billing/charge.ts";
 import { ANY_SELLER, findPrice, loadPriceBook } from "../../src/billing/prices.ts";
 import { buildBook } from "../../src/billing/prices/build.ts";
 import type { Usage } from "../../src/billing/usage.ts";
-import { fieldOf, listOf } from "../../src/lib/json/json.ts";
+import { getField, getList } from "../../src/lib/json/json.ts";
 import { parseDecimal } from "../../src/lib/money.ts";
 
 const book = loadPriceBook();
@@ -83,7 +83,7 @@ describe("a model's price is found", () => {
  * - it knows no service tiers, regions, speeds, previews of search, containers and searches of Google.
  */
 describe("the book agrees with the package that it is made from", () => {
-  const lists = entries.filter((entry) => fieldOf(entry, "source") === undefined);
+  const lists = entries.filter((entry) => getField(entry, "source") === undefined);
   const usages: Usage[] = [
     { input: 1234, output: 567 },
     { input: 100, cache_read: 50_000, output: 1 },
@@ -95,8 +95,8 @@ describe("the book agrees with the package that it is made from", () => {
   test.each([new Date("2026-03-01"), AT, new Date("2027-06-01")])("on %p", (at) => {
     let compared = 0;
     for (const entry of lists) {
-      const model = String(listOf(fieldOf(entry, "ids"))[0]);
-      const provider = String(fieldOf(entry, "provider"));
+      const model = String(getList(getField(entry, "ids"))[0]);
+      const provider = String(getField(entry, "provider"));
       const seller = { ...ANY_SELLER, provider };
       for (const usage of usages) {
         const own = findPrice({ book, overrides: none, seller }, model, at);

@@ -2,6 +2,7 @@ import { findProvider as packageProvider } from "@pydantic/genai-prices";
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { ANY_SELLER, findPrice, loadPriceBook, type Seller } from "../../src/billing/prices.ts";
+import { openBook } from "../../src/billing/prices/book.ts";
 import { findProvider, KNOWN_PROVIDERS, sellerOf } from "../../src/billing/prices/sellers.ts";
 import { checkConfigText } from "../../src/config/file.ts";
 
@@ -131,6 +132,33 @@ describe("the same name has the price of who sells it", () => {
     expect(priceOf("openai/gpt-5", {})?.source).toContain("openai (by name)");
     expect(priceOf("anthropic/gpt-5", {})).toBeNull();
     expect(priceOf("qwen/gpt-5", {})).toBeNull();
+  });
+
+  test("at an unknown address a name that two makers have is nobody's", () => {
+    const line = (provider: string, id: string) =>
+      JSON.stringify({ provider, ids: [id], periods: [{ rates: { input: "1" } }] });
+    const twoMakers = openBook(
+      [
+        JSON.stringify({
+          date: "2026-01-01",
+          source: "test",
+          providers: { deepseek: [], mistral: [], openai: [] },
+        }),
+        line("deepseek", "twin"),
+        line("deepseek", "own"),
+        line("mistral", "twin"),
+        line("openai", "both"),
+        line("mistral", "both"),
+      ].join("\n"),
+    );
+    const find = (model: string, makers: readonly string[]) => {
+      const seller = { ...ANY_SELLER, makers };
+      return findPrice({ book: twoMakers, overrides: new Map(), seller }, model, AT)?.source ?? null;
+    };
+    expect(find("twin", ["openai"])).toBeNull();
+    expect(find("own", ["openai"])).toBe("book 2026-01-01 deepseek (by name)");
+    // The platform's own maker comes first.
+    expect(find("both", ["openai"])).toBe("book 2026-01-01 openai (by name)");
   });
 
   test("changes by the hour and at weekends, where it does", () => {

@@ -55,7 +55,7 @@ describe("help", () => {
     expect(bare.map(({ words }) => words.join(" "))).toEqual([]);
   });
 
-  test("has no example with a command or a flag that there is not", () => {
+  test("has no example with an unknown command or flag", () => {
     const wrong = pages.flatMap((page) => listExamples(page)).filter((line) => !isKnown(line, pages));
     expect(wrong).toEqual([]);
   });
@@ -118,7 +118,7 @@ describe("did you mean", () => {
   }
 });
 
-test("help on a command of a command is that command's", async () => {
+test("help on a subcommand is that subcommand's help", async () => {
   const asked = await run({ folder: "/" }, "help", "keys", "add");
   expect(asked).toEqual(await run({ folder: "/" }, "keys", "add", "--help"));
   expect(asked.stdout).toStartWith("Usage: gateway keys add ");
@@ -134,13 +134,13 @@ test("-v, --version and -V are the same", async () => {
   expect(told).toEqual(told.map(() => ({ status: 0, stdout: `${VERSION}\n`, stderr: "" })));
 });
 
-test("whoever types wrongly is told where to look", async () => {
+test("a usage error names the help to read", async () => {
   const lines = ["keys rm x", "channels list", "env", "serve --port x"];
   const told = await Promise.all(lines.map((line) => run({ folder: "/" }, ...line.split(" "))));
   expect(told.map(({ stderr }) => stderr.trimEnd().split("\n").at(-1))).toEqual([
-    "`gateway keys --help` tells more.",
-    "`gateway channels --help` tells more.",
-    "`gateway env --help` tells more.",
-    "`gateway serve --help` tells more.",
+    "See `gateway keys --help`.",
+    "See `gateway channels --help`.",
+    "See `gateway env --help`.",
+    "See `gateway serve --help`.",
   ]);
 });

@@ -84,7 +84,7 @@ describe("prices show", () => {
     write(folder);
     const { stdout, status } = await run({ folder: folder.path }, "prices", "show", "claude-sonnet-5-5");
     expect(status).toBe(0);
-    expect(stdout).toContain("anthropic  claude-sonnet-5-5  (channels: claude)");
+    expect(stdout).toContain("anthropic  claude-sonnet-5-5, claude-sonnet-5.5  (channels: claude)");
     expect(stdout).toContain("from 2026-10-07: input 2, output 10, cache_read 0.1");
     expect(stdout).toContain("source: https://platform.claude.com/");
     const json = await run({ folder: folder.path }, "prices", "show", "deepseek-v4-pro", "--json");
@@ -317,7 +317,7 @@ describe("doctor", () => {
     expect(describeBook(book, new Date("2026-12-22T00:00:00Z"))).toMatchObject({
       state: "note",
       detail: "book 2026-11-21 is 31 days old: newer models have no price",
-      mend: "gateway prices update",
+      fix: "gateway prices update",
     });
     using folder = makeTempFolder();
     write(folder);

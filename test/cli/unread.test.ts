@@ -47,18 +47,18 @@ async function runUnread(...words: string[]): Promise<Omit<Outcome, "stdout">> {
 }
 
 const WAYS = [
-  ["a full disk", (...words: string[]) => runInto(">/dev/full", ...words), "stdout cannot be written"],
+  ["a full disk", (...words: string[]) => runInto(">/dev/full", ...words), "cannot write to stdout"],
   ["a reader that has left", runUnread, ""],
 ] as const;
 
 describe.skipIf(!existsSync("/dev/full")).each(WAYS)("into %s", (_, runBadly, reason) => {
-  test("a key that was made is told, and what to do", async () => {
+  test("the error says that a key was created, and what to do", async () => {
     const words = ["keys", "add", "--name", "ci", "--group", "claude"];
     for (const flags of [[], ["--json"]]) {
       const { stderr, status } = await runBadly(...words, ...flags);
       expect(stderr).toContain(reason);
       expect(stderr).toEndWith(
-        'gateway: The key "ci" was made, but the secret could not be shown: `gateway keys rotate ci` makes another.\n',
+        'gateway: The key "ci" was created, but the secret could not be printed: `gateway keys rotate ci` prints a new one.\n',
       );
       expect(status).toBe(1);
       expect(keys().has("ci")).toBe(true);
@@ -66,47 +66,52 @@ describe.skipIf(!existsSync("/dev/full")).each(WAYS)("into %s", (_, runBadly, re
     }
   });
 
-  test("so are several", async () => {
+  test("the same for several keys", async () => {
     const { stderr, status } = await runBadly("keys", "add", "--name=g", "--group=claude", "--count=2");
     expect(stderr).toEndWith(
-      "gateway: 2 keys were made, g-1 to g-2, but the secrets could not be shown: " +
-        "`gateway keys rotate g-1` makes another, and so on.\n",
+      "gateway: 2 keys were created, g-1 to g-2, but the secrets could not be printed: " +
+        "`gateway keys rotate g-1` prints a new one, and so on for each key.\n",
     );
     expect(status).toBe(1);
   });
 
-  test("so is a key that was rotated", async () => {
+  test("the same for a rotated key", async () => {
     const { stderr, status } = await runBadly("keys", "rotate", "laptop");
     expect(stderr).toEndWith(
-      'gateway: The key "laptop" was rotated, but the secret could not be shown: `gateway keys rotate laptop` makes another.\n',
+      'gateway: The key "laptop" has a new secret, but the secret could not be printed: `gateway keys rotate laptop` prints a new one.\n',
     );
     expect(status).toBe(1);
   });
 
-  test("so is one made for a tool", async () => {
+  test("the same for a key that was created for a tool", async () => {
     const { stderr, status } = await runBadly("env", "claude", "--new");
     expect(stderr).toEndWith(
-      'gateway: The key "claude" was made, but the secret could not be shown: `gateway keys rotate claude` makes another.\n',
+      'gateway: The key "claude" was created, but the secret could not be printed: `gateway keys rotate claude` prints a new one.\n',
     );
     expect(status).toBe(1);
   });
 
-  test("so are those of a new config", async () => {
+  test("the same for the keys of a new config", async () => {
     const { stderr, status } = await runBadly("init", "--yes", "--config", "new.yaml");
-    expect(stderr).toContain("new.yaml was written with the key claude, but the secret could not be shown: ");
-    expect(stderr).toEndWith("`gateway keys rotate claude` makes another.\n");
+    expect(stderr).toContain(
+      "new.yaml was written with the key claude, but the secret could not be printed: ",
+    );
+    expect(stderr).toEndWith("`gateway keys rotate claude` prints a new one.\n");
     expect(status).toBe(1);
   });
 });
 
-test.skipIf(!existsSync("/dev/full"))("what is wrong keeps its exit status, also unread", async () => {
-  writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n', { mode: 0o600 });
-  const proof = await runUnread("ledger", "verify");
-  expect(proof.stderr).toEndWith("is not right: 2 problems.\n");
-  expect(proof.status).toBe(1);
-  expect(await runUnread("doctor")).toEqual({ stderr: "", status: 1 });
-});
+test.skipIf(!existsSync("/dev/full"))(
+  "a failure keeps its exit status when nobody reads the output",
+  async () => {
+    writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n', { mode: 0o600 });
+    const proof = await runUnread("ledger", "verify");
+    expect(proof.stderr).toEndWith("has 2 problems.\n");
+    expect(proof.status).toBe(1);
+    expect(await runUnread("doctor")).toEqual({ stderr: "", status: 1 });
+  },
+);
 
-test.skipIf(!existsSync("/dev/full"))("a list that nobody reads ends in silence", async () => {
+test.skipIf(!existsSync("/dev/full"))("a list that nobody reads ends without an error", async () => {
   expect(await runUnread("keys", "list")).toEqual({ stderr: "", status: 0 });
 });

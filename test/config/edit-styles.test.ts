@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { applyEdit, type Edit } from "../../src/config/edit.ts";
+import { applyEdits, type Edit } from "../../src/config/edit.ts";
 import { parseYaml, readTree } from "../../src/config/source.ts";
-import { fieldOf, listOf } from "../../src/lib/json/json.ts";
+import { getField, getList } from "../../src/lib/json/json.ts";
 
 // Files in the many styles that people write, each comment and each line of it unique, so that one that is lost or
 // moved shows.
@@ -67,14 +67,14 @@ function writeFile({
 }
 
 const names = (text: string) =>
-  listOf(fieldOf(readTree(parseYaml(text)), "keys")).map((key) => fieldOf(key, "name"));
+  getList(getField(readTree(parseYaml(text)), "keys")).map((key) => getField(key, "name"));
 
 test("a key is added to a file of any style as lines of its own", () => {
   fc.assert(
     fc.property(file, (made) => {
       const text = writeFile(made);
       const edit: Edit = { kind: "append", path: ["keys"], values: [{ name: "new", group: "g" }] };
-      const edited = applyEdit(text, edit);
+      const edited = applyEdits(text, [edit]);
       expect(names(edited)).toEqual([...names(text), "new"]);
       const added = edited.split(made.eol).filter((line) => /name: new|^ *group: g$/.test(line));
       expect(edited.split(made.eol).filter((line) => !added.includes(line))).toEqual(text.split(made.eol));
@@ -90,10 +90,10 @@ test("a setting is written and taken away again, and the file is as it was", () 
       if (made.items.length === 0) return;
       const index = chosen % made.items.length;
       const path = ["keys", index, "expires"];
-      const set = applyEdit(text, { kind: "set", path, value: "2099-01-01" });
+      const set = applyEdits(text, [{ kind: "set", path, value: "2099-01-01" }]);
       expect(set.split(made.eol).length - text.split(made.eol).length).toBeLessThanOrEqual(1);
-      expect(applyEdit(set, { kind: "set", path, value: "2099-01-01" })).toBe(set);
-      expect(applyEdit(set, { kind: "remove", path })).toBe(text);
+      expect(applyEdits(set, [{ kind: "set", path, value: "2099-01-01" }])).toBe(set);
+      expect(applyEdits(set, [{ kind: "remove", path }])).toBe(text);
     }),
     { numRuns: 300 },
   );
@@ -105,7 +105,7 @@ test("a key is removed with its own lines and no other", () => {
       const text = writeFile(made);
       if (made.items.length === 0) return;
       const index = chosen % made.items.length;
-      const edited = applyEdit(text, { kind: "remove", path: ["keys", index] });
+      const edited = applyEdits(text, [{ kind: "remove", path: ["keys", index] }]);
       expect(names(edited)).toEqual(names(text).toSpliced(index, 1));
       const each = made.items[index];
       const own = each === undefined ? [] : writeItem(index, { ...each, before: false }, made.indent);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { applyEdit, applyEdits, type Edit } from "../../src/config/edit.ts";
+import { applyEdits, type Edit } from "../../src/config/edit.ts";
 
 const item = { name: "ci", group: "codex" };
 const add: Edit = { kind: "append", path: ["keys"], values: [item] };
@@ -84,7 +84,7 @@ const CASES: Case[] = [
     after: "keys: [\n  { name: a },\n  { name: b },\n  { name: ci, group: codex }] # two\n",
   },
   {
-    name: "a file of Windows lines gets a Windows line",
+    name: "a file with Windows line ends gets a Windows line",
     edit: add,
     before: "keys:\r\n  - { name: a } # x\r\nprices: {}\r\n",
     after: "keys:\r\n  - { name: a } # x\r\n  - { name: ci, group: codex }\r\nprices: {}\r\n",
@@ -96,7 +96,7 @@ const CASES: Case[] = [
     after: "\uFEFFkeys:\n  - { name: a }\n  - { name: ci, group: codex }\n",
   },
   {
-    name: "a key that holds a block of text is followed by the next",
+    name: "a key is added after one that contains a block of text",
     edit: add,
     before: "keys:\n  - name: a\n    note: |\n      one\n      two\n\n# end\n",
     after: "keys:\n  - name: a\n    note: |\n      one\n      two\n  - name: ci\n    group: codex\n\n# end\n",
@@ -120,7 +120,7 @@ const CASES: Case[] = [
     after: "keys:\n  - name: a # it\n    disabled: true\n    limits:\n      usd_total: 1\n  - name: b\n",
   },
   {
-    name: "a setting that is there is replaced, its comment kept",
+    name: "an existing setting is replaced and keeps its comment",
     edit: disable(0),
     before: "keys:\n  - name: a\n    disabled:   false # for now\n",
     after: "keys:\n  - name: a\n    disabled:   true # for now\n",
@@ -132,25 +132,25 @@ const CASES: Case[] = [
     after: "keys:\n  - name: a\n    disabled: true # tbd\n",
   },
   {
-    name: "a setting is taken out of the middle of a flow map",
+    name: "a setting is removed from the middle of a flow map",
     edit: lift(0),
     before: "keys:\n  - { name: a, disabled: true, group: g }\n",
     after: "keys:\n  - { name: a, group: g }\n",
   },
   {
-    name: "a setting is taken off the end of a flow map",
+    name: "a setting is removed from the end of a flow map",
     edit: lift(0),
     before: "keys:\n  - { name: a, disabled: true }\n",
     after: "keys:\n  - { name: a }\n",
   },
   {
-    name: "a setting is taken out of a block map with its line",
+    name: "a setting is removed from a block map with its line",
     edit: lift(0),
     before: "keys:\n  - name: a\n    disabled: true # why\n    # about group\n    group: g\n",
     after: "keys:\n  - name: a\n    # about group\n    group: g\n",
   },
   {
-    name: "a setting is taken off the dash's line",
+    name: "a setting is removed from the line of the dash",
     edit: lift(0),
     before: "keys:\n  - disabled: true\n    name: a\n  - name: b\n",
     after: "keys:\n  - name: a\n  - name: b\n",
@@ -174,7 +174,7 @@ const CASES: Case[] = [
     after: "keys: [{ name: a }]\n",
   },
   {
-    name: "a key is removed from a bracketed list over many lines, the others' comments kept",
+    name: "a key is removed from a bracketed list over many lines; the others keep their comments",
     edit: remove(1),
     before: "keys: [\n  { name: a }, # one\n  { name: b }\n]\n",
     after: "keys: [\n  { name: a }, # one\n  \n]\n",
@@ -222,13 +222,13 @@ const CASES: Case[] = [
     after: "plans:\n  max:   { active: true } # mine\n",
   },
   {
-    name: "a setting is added before what takes several lines",
+    name: "a setting is added before one of several lines",
     edit: { kind: "set", path: ["plans", "max", "active"], value: "true" },
     before: "plans:\n  max:\n    groups:\n      -   a # only\n",
     after: "plans:\n  max:\n    active: true\n    groups:\n      -   a # only\n",
   },
   {
-    name: "a setting is added before what takes several lines of a file of Windows lines",
+    name: "a setting is added before one of several lines, in a file with Windows line ends",
     edit: { kind: "set", path: ["plans", "max", "active"], value: "true" },
     before: "plans:\r\n  max:\r\n    groups:\r\n      -   a # only\r\n",
     after: "plans:\r\n  max:\r\n    active: true\r\n    groups:\r\n      -   a # only\r\n",
@@ -240,7 +240,7 @@ const CASES: Case[] = [
     after: "keys:\n  - { name: ci, group: codex }\n  - { name: cd, group: g }",
   },
   {
-    name: "a key behind one with a dash in its name is removed",
+    name: "a key after one with a dash in its name is removed",
     edit: remove(1),
     before: "keys:\n  -   { name: a-b } # A\n  -   { name: c-d } # C\n",
     after: "keys:\n  -   { name: a-b } # A\n",
@@ -262,12 +262,12 @@ function writeOddly(text: string): string {
 
 describe("an edit changes its own lines and leaves every other byte", () => {
   test.each(CASES.map((each) => [each.name, each] as const))("%s", (_, { edit, before, after }) => {
-    expect(applyEdit(before, edit)).toBe(after);
-    expect(applyEdit(writeOddly(before), edit)).toBe(writeOddly(after));
+    expect(applyEdits(before, [edit])).toBe(after);
+    expect(applyEdits(writeOddly(before), [edit])).toBe(writeOddly(after));
   });
 });
 
-describe("several edits at once are what they are one after the other", () => {
+describe("several edits at once give the same as one after the other", () => {
   const texts = [
     "keys:\n  # a\n  - { name: a } # A\n  - { name: b, disabled: true }\n  # c\n  - { name: c } # C\n  - { name: d }\n",
     "keys:\n- name: a # A\n  disabled: true\n\n# b\n- name: b\n  disabled: true\n- name: c\n- name: d\n# end\n",
@@ -283,19 +283,22 @@ describe("several edits at once are what they are one after the other", () => {
     [remove(0), add],
   ];
   test.each(texts.map((text) => [text]))("%j", (text) => {
-    for (const edits of batches) expect(applyEdits(text, edits)).toBe(edits.reduce(applyEdit, text));
+    for (const edits of batches)
+      expect(applyEdits(text, edits)).toBe(
+        edits.reduce((changed, edit) => applyEdits(changed, [edit]), text),
+      );
   });
 });
 
-describe("a style that no splice fits", () => {
-  test("a list behind an anchor is left for people to edit", () => {
+describe("a style that no splice can edit", () => {
+  test("a list behind an anchor is left to the user", () => {
     const before = "# top\nbase: &all\n  # inner\n  - { name: a }\nkeys: *all\n";
-    expect(() => applyEdit(before, add)).toThrow("too unusual");
+    expect(() => applyEdits(before, [add])).toThrow("too unusual");
   });
 
-  test("an anchor that others refer to is not taken away", () => {
+  test("an anchor that others refer to is not removed", () => {
     const before = "keys:\n  - { name: a, limits: &few { usd_per_day: 5 } }\n  - { name: b, limits: *few }\n";
-    expect(() => applyEdit(before, remove(0))).toThrow("too unusual");
+    expect(() => applyEdits(before, [remove(0)])).toThrow("too unusual");
     expect(() => applyEdits(before, [remove(0), add])).toThrow("too unusual");
   });
 });

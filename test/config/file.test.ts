@@ -22,7 +22,7 @@ function complaints(text: string, env: Record<string, string> = {}): string[] {
 const CHANNELS = "channels:\n  a: { platform: messages, base_url: https://a.example, credential: x }\n";
 const GROUPS = "groups:\n  g: { platform: messages, channels: [a] }\n";
 
-test("one mistake that a thousand keys stumble over hides no other", () => {
+test("one mistake that affects a thousand keys hides no other", () => {
   const keys = Array.from(
     { length: 1000 },
     (_, index) => `  - { name: k${index}, group: g, secret: s${index} }\n`,
@@ -36,7 +36,7 @@ test("one mistake that a thousand keys stumble over hides no other", () => {
   ]);
 });
 
-describe("a mistake is told with its place and what was meant", () => {
+describe("a mistake is reported with its place and what was probably meant", () => {
   const cases: Array<readonly [string, string, string]> = [
     [
       "an unknown setting",
@@ -81,7 +81,7 @@ describe("a mistake is told with its place and what was meant", () => {
     [
       "a name that stands twice",
       `${CHANNELS}  a: { platform: relay, base_url: https://a.example, credential: x }`,
-      "3:3: this name stands twice in the same map",
+      "3:3: this name is there twice in the same map",
     ],
     [
       "a name that is none",
@@ -172,18 +172,18 @@ describe("a mistake is told with its place and what was meant", () => {
     [
       "a brace that is not closed",
       "groups:\n  g: { platform: messages\n  h: { platform: relay }",
-      "3:3: a { that began before is not closed: its } is missing, or indented too little",
+      "3:3: an earlier { is not closed: its } is missing or not indented enough",
     ],
     [
       "a bracket that is not closed",
       "keys: [\n  { name: a }\n",
-      "3:1: a [ that began before is not closed: its ] is missing, or indented too little",
+      "3:1: an earlier [ is not closed: its ] is missing or not indented enough",
     ],
     ["indentation by tabs", "listen:\n\tport: 1", "2:1: YAML is indented with spaces, not with tabs"],
     [
       "a value that needs quotes",
       "vendor: a: b",
-      '1:9: not valid YAML: a value that holds ": " needs quotes',
+      '1:9: not valid YAML: a value that contains ": " needs quotes',
     ],
     ["two documents", "vendor: a\n---\nvendor: b", "2:1: only one YAML document is allowed in the file"],
   ];
@@ -218,7 +218,7 @@ describe("a mistake is told with its place and what was meant", () => {
   );
 });
 
-test("all mistakes are told at once, by line, those of names among those of values", () => {
+test("all mistakes are reported at once, in order of their lines", () => {
   const lines = complaints(
     "keys:\n  - { name: k, group: nope, secret: s, secret_sha256: zz }\n  - { name: k, group: g, secret: s }\nlisten: { port: x }\n" +
       `vendor: \${NOPE}\n${CHANNELS}groups:\n  g: { platform: relay, channels: [a], colour: red }\n`,
@@ -253,7 +253,7 @@ describe("no message repeats a secret", () => {
     expect(told.join("\n")).not.toContain(SECRET);
   });
 
-  test("nor a value that came from the environment, wherever it was put", () => {
+  test("nor a value from the environment, in whichever setting it is", () => {
     const text =
       "vendor: ${S} x\nkeys: [{ name: ${S}, group: ${S}, secret: ${S} }, { name: b, group: ${S}, secret: ${S} }]";
     const told = complaints(text, { S: SECRET });
@@ -261,7 +261,7 @@ describe("no message repeats a secret", () => {
     expect(told.join("\n")).not.toContain(SECRET);
   });
 
-  test("nor a secret that stands where a setting's name belongs", () => {
+  test("nor a secret in place of a setting's name", () => {
     expect(complaints("keys:\n  - sk-abcdefghijkl: codex").join("\n")).not.toContain("abcdefghijkl");
   });
 });
@@ -273,29 +273,44 @@ describe("environment variables", () => {
       env,
     ).catalog.groups.get("g")?.description;
 
-  test("stand anywhere in a value, several in one", () =>
+  test("may be anywhere in a value, also several in one", () =>
     expect(expand('"a ${X} b ${Y}"', { X: "1", Y: "2" })).toBe("a 1 b 2"));
   test("need no quotes inside a map in braces", () => expect(expand("${X}", { X: "1" })).toBe("1"));
-  test("have a default for when they are unset or empty", () => {
+  test("may have a default, used if they are unset or empty", () => {
     expect(expand('"${X:-a b}"')).toBe("a b");
     expect(expand('"${X:-a b}"', { X: "" })).toBe("a b");
     expect(expand('"${X:-}"')).toBe("");
     expect(expand('"${X:-no}"', { X: "yes" })).toBe("yes");
   });
-  test("are not looked for in what they hold", () => expect(expand("${X}", { X: "${Y}" })).toBe("${Y}"));
-  test("are written plainly with $$", () => expect(expand('"$${X} $X $5"')).toBe("${X} $X $5"));
+  test("are not expanded inside their own values", () => expect(expand("${X}", { X: "${Y}" })).toBe("${Y}"));
+  test("are not expanded after $$", () => expect(expand('"$${X} $X $5"')).toBe("${X} $X $5"));
   test("may give a number, a flag or a date", () => {
     const text = `listen: { port: "\${P}" }\nplans: { p: { groups: [g], active: \${A}, until: \${U} } }\n${CHANNELS}${GROUPS}`;
     const { catalog } = check(text, { P: "80", A: "true", U: "2027-01-31" });
     expect(catalog.listen.port).toBe(80);
     expect(catalog.plans.get("p")).toMatchObject({ active: true, until: new Date("2027-01-31") });
   });
-  test("that are unset stay as they are for commands that send nothing upstream", () => {
+  test("that are unset stay as text for commands that send nothing upstream", () => {
     const text = "channels: { a: { platform: relay, base_url: https://a.example, credential: ${NOPE} } }";
     expect(() => check(text)).toThrow("NOPE is not set");
     const { catalog } = checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
     expect(catalog.channels.get("a")?.credential).toBe("${NOPE}");
   });
+  test.each([
+    ["listen: { port: ${NOPE} }\n", "1:17: listen.port: "],
+    ["ledger: { path: ${NOPE}/ledger.jsonl }\n", "1:17: ledger.path: "],
+  ])("that such a command needs are an error all the same: %j", (text, place) => {
+    const load = () => checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
+    expect(load).toThrow(`/etc/g.yaml:${place}the environment variable NOPE is not set`);
+    expect(load).not.toThrow("\n");
+  });
+  test.each(["constructor", "toString", "__proto__"])(
+    "named %s are not found in an empty environment",
+    (name) => {
+      expect(() => expand(`"\${${name}}"`)).toThrow(`the environment variable ${name} is not set`);
+      expect(expand(`"\${${name}:-no}"`)).toBe("no");
+    },
+  );
 });
 
 describe("decimals are exact, as they were written", () => {
@@ -316,9 +331,9 @@ describe("decimals are exact, as they were written", () => {
   ])("%s is %s", (text, value) => expect(multiplier(text)).toBe(value));
 });
 
-describe("what is ready to serve", () => {
-  test("an empty file has all defaults", () => {
-    const { catalog } = check("# nothing yet\n");
+describe("the catalog", () => {
+  test("a file without sections has all defaults", () => {
+    const { catalog } = check("keys:\n");
     expect(catalog.listen).toEqual({ host: "127.0.0.1", port: 4141 });
     expect(catalog.ledger).toEqual({
       path: "/etc/ledger.jsonl",
@@ -326,6 +341,12 @@ describe("what is ready to serve", () => {
       rotate: { bytes: null, monthly: false },
     });
     expect(catalog.keys.size).toBe(0);
+  });
+
+  test.each(["", "\n\n", "# nothing yet\n", "---\n", "~\n"])("an empty file is an error: %j", (text) => {
+    expect(() => check(text)).toThrow(
+      "The config file /etc/g.yaml is empty. To write a new one: rm /etc/g.yaml && gateway init --config /etc/g.yaml",
+    );
   });
 
   test("sections whose entries are all commented out are empty", () => {
@@ -368,6 +389,8 @@ keys:
       usdTotal: null,
       requestsPerMinute: 60,
       concurrentRequests: null,
+      strict: false,
+      allowUnpriced: false,
     });
     expect(catalog.channels.get("fast")?.groups).toEqual(["g", "e"]);
     expect(catalog.channels.get("off")?.disabled).toBe(true);
@@ -412,7 +435,7 @@ keys:
       `${CHANNELS}groups: { g: { platform: messages, channels: [a], exclusive: true } }`,
     );
     expect(warnings).toEqual([
-      "/etc/g.yaml:3:62: no plan binds this exclusive group, so that nobody can use it",
+      "/etc/g.yaml:3:62: no plan includes this exclusive group, so nobody can use it",
     ]);
   });
 });
@@ -421,7 +444,7 @@ describe("the file on the disk", () => {
   test("is warned of while others can read it", () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");
-    writeFileSync(path, "", { mode: 0o600 });
+    writeFileSync(path, "keys:\n", { mode: 0o600 });
     expect(loadConfig(path, {}).warnings).toEqual([]);
     chmodSync(path, 0o640);
     expect(loadConfig(path, {}).warnings[0]).toContain(`chmod 600 ${path}`);

@@ -32,7 +32,7 @@ describe("the config file", () => {
     expect(configHome({ XDG_CONFIG_HOME: "/x", HOME: "/home/me" })).toBe("/x");
   });
 
-  test("in the default place that is a link to nothing is explained, not taken for missing", () => {
+  test("in the default place that is a broken link is explained, not treated as missing", () => {
     using folder = makeTempFolder();
     mkdirSync(folder.join("gateway"));
     symlinkSync("gone.yaml", folder.join("gateway", "gateway.yaml"));
@@ -83,16 +83,16 @@ describe.skipIf(process.platform === "win32")("owner and mode", () => {
     }
   });
 
-  test("who calls through sudo is still the user; for others SUDO_UID means nothing", () => {
+  test("a user who calls through sudo is still the user; without sudo, SUDO_UID has no effect", () => {
     const own = process.getuid?.() ?? 0;
     const expected = own === 0 ? [0, 1000] : [own, own];
     expect(listOwnIds({ SUDO_UID: "1000" })).toEqual(expected);
     expect(new Set(listOwnIds({}))).toEqual(new Set([own]));
   });
 
-  test("count for the file at the end of a link, whatever way it is opened", () => {
+  test("are those of the file at the end of a link, however it is opened", () => {
     using folder = makeTempFolder();
-    writeFileSync(folder.join("real.yaml"), "");
+    writeFileSync(folder.join("real.yaml"), "keys:\n");
     chmodSync(folder.join("real.yaml"), 0o666);
     symlinkSync("real.yaml", folder.join("link.yaml"));
     expect(() => loadConfig(folder.join("link.yaml"), {})).toThrow(`chmod 600 ${folder.join("link.yaml")}`);
@@ -111,7 +111,7 @@ describe.skipIf(process.platform === "win32")("owner and mode", () => {
   });
 });
 
-test("every variable that values would read is found, whatever its form", () => {
+test("every variable that values read is found, in any form", () => {
   const tree = { a: "${ONE} $${NOT}", b: ["x${TWO:-y}", { c: "$${NOT} ${THREE}" }], d: null, "${NOR}": "" };
   expect(listVariables(tree)).toEqual(["ONE", "TWO", "THREE"]);
 });

@@ -6,7 +6,7 @@ import { findProxy } from "../../src/config/proxy.ts";
 import { readDecimal, readDuration, readListenHost, readMoment, readSize } from "../../src/config/scalars.ts";
 import { PRICE_KINDS } from "../../src/config/schema.ts";
 
-test("every kind of usage that is priced has a price, every kind of call one per thousand", () => {
+test("every priced kind of usage has a price setting, every kind of call one per thousand", () => {
   const tokens = USAGE_KINDS.filter((kind) => kind !== "reasoning");
   expect<string[]>([...PRICE_KINDS]).toEqual([
     ...tokens,
@@ -123,7 +123,7 @@ describe("the environment's proxy", () => {
     ["http://[::1]:99", null],
   ])("of %s is %p", (url, proxy) => expect(proxyOf(url, env)).toBe(proxy));
 
-  test("is none where NO_PROXY says so of all, or where none is set, or where it is of another kind", () => {
+  test("is not used if NO_PROXY names all hosts, if none is set, or if it is not an HTTP proxy", () => {
     expect(proxyOf("https://a.example", { ...env, NO_PROXY: "*" })).toBeNull();
     expect(proxyOf("https://a.example", {})).toBeNull();
     expect(proxyOf("https://a.example", { ALL_PROXY: "socks5://s:1" })).toBeNull();

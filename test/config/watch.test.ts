@@ -57,7 +57,7 @@ describe("a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(2);
   });
 
-  test("but not one that was emptied: its keys would all be unknown", async () => {
+  test("but refuses one that was emptied: all of its keys would be unknown", async () => {
     const { path } = setUp();
     const watch = start(path);
     for (const nothing of ["\n", "# yet to come\n\n  # this too"]) {
@@ -76,7 +76,7 @@ describe("a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(3);
   });
 
-  test("that is a link into a folder which was swapped", async () => {
+  test("that is a link into a folder that was swapped", async () => {
     const { folder } = setUp();
     for (const version of ["one", "two"]) {
       const place = mkdtempSync(join(folder, version));
@@ -92,7 +92,7 @@ describe("a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(12);
   });
 
-  test("of which an editor first moved the old one away", async () => {
+  test("of which an editor first moved the old version away", async () => {
     const { folder, path } = setUp();
     const watch = start(path);
     renameSync(path, join(folder, "gateway.yaml~"));
@@ -100,7 +100,7 @@ describe("a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(4);
   });
 
-  test("again and again, and the content it began with counts as a change too", async () => {
+  test("again and again, and a change back to the first content counts too", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, write(5));
@@ -111,7 +111,7 @@ describe("a running gateway notices a changed file", () => {
 });
 
 describe("a bad file", () => {
-  test("is reported once for each content, and the watch goes on", async () => {
+  test("is reported once for each content, and the watch continues", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, write("many"));
@@ -124,7 +124,7 @@ describe("a bad file", () => {
     expect(watch.told).toEqual([]);
   });
 
-  test("that is gone is reported, and taken up when it is back", async () => {
+  test("that is gone is reported, and applied when it is back", async () => {
     const { path } = setUp();
     const watch = start(path);
     unlinkSync(path);
@@ -134,7 +134,7 @@ describe("a bad file", () => {
   });
 });
 
-test("a watch keeps no process alive", async () => {
+test("a watch does not keep a process alive", async () => {
   const { folder, path } = setUp();
   const source = join(import.meta.dir, "../../src/config");
   const code = `import { loadConfig } from "${source}/file.ts"; import { watchConfig } from "${source}/watch.ts";

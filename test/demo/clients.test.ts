@@ -84,7 +84,7 @@ describe("@anthropic-ai/sdk", () => {
     expect(JSON.stringify(second.content)).toContain("The tool said: sunny");
   });
 
-  test("counts tokens as the answer's usage says them", async () => {
+  test("counts the same tokens as the usage of the answer", async () => {
     const { max_tokens: _, ...question } = ask("How many?");
     const counted = await open().messages.countTokens(question);
     const answered = await open().messages.create(ask("How many?"));
@@ -165,13 +165,13 @@ describe("openai, responses", () => {
     expect(second.input).toBe("demo input");
   });
 
-  test("gets JSON of the schema it asks for", async () => {
+  test("gets JSON for the schema in its request", async () => {
     const format = { type: "json_schema" as const, name: "weather", schema: WEATHER };
     const response = await open().responses.create({ model, input: "JSON", text: { format } });
     expect(JSON.parse(response.output_text)).toEqual(WEATHER_INPUT);
   });
 
-  test("stops at the asked number of tokens and says so", async () => {
+  test("stops at the requested number of tokens and reports it", async () => {
     const response = await open().responses.create({ model, input: "Long", max_output_tokens: 16 });
     expect(response.status).toBe("incomplete");
     expect(response.incomplete_details?.reason).toBe("max_output_tokens");
@@ -195,7 +195,7 @@ describe("openai, responses", () => {
     expect(counted.input_tokens).toBe(compacted.usage.input_tokens);
   });
 
-  test("reads the model list and one of it", async () => {
+  test("reads the model list and one model", async () => {
     const ids: string[] = [];
     for await (const each of open().models.list()) ids.push(each.id);
     expect(ids).toContain(model);

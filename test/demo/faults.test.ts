@@ -53,19 +53,19 @@ describe("a connection that breaks", () => {
     expect(await upstream.ended(upstream.requests.length - 1)).toBe("broken");
   });
 
-  test("half of a stream has come when it breaks, and the terminal event has not", async () => {
+  test("half of a stream has arrived when it breaks, and the terminal event has not", async () => {
     const answer = await tell("reset-mid-stream");
     expect(answer.text).toStartWith("event: message_start");
     expect(answer.text).not.toContain("message_stop");
   });
 
-  test("half of a whole answer has come when it breaks", async () => {
+  test("half of a whole answer has arrived when it breaks", async () => {
     const answer = await tell("close-mid-stream", WHOLE);
     expect(answer.body.length).toBe(Number(answer.field("content-length")) >> 1);
   });
 });
 
-describe("an upstream that says nothing more", () => {
+describe("an upstream that goes silent", () => {
   const silences: [FaultName, string][] = [
     ["never-answer", ""],
     ["silent-after-head", "\r\n\r\n"],
@@ -86,7 +86,7 @@ describe("an upstream that says nothing more", () => {
   });
 });
 
-describe("an answer that is well framed and wrong", () => {
+describe("an answer with correct framing and wrong content", () => {
   test.each([400, 401, 402, 403, 404, 408, 413, 429, 500, 502, 503, 529])(
     "status %d in the native shape",
     async (status) => {
@@ -159,7 +159,7 @@ describe("an answer that is well framed and wrong", () => {
   });
 });
 
-describe("an answer that comes in odd ways", () => {
+describe("an answer that arrives in unusual ways", () => {
   test("byte by byte, it is the same answer", async () => {
     const answer = await tell("dribble");
     expect(answer.text).toEndWith('event: message_stop\ndata: {"type":"message_stop"}\n\n');
@@ -199,8 +199,8 @@ describe("an answer that comes in odd ways", () => {
   });
 });
 
-describe("what tests can steer", () => {
-  test("behaviours are used up in order, by the requests that they are for", async () => {
+describe("what tests can control", () => {
+  test("behaviours are used in order, by the requests that they are for", async () => {
     upstream.next({ fault: "status-500", when: ({ json }) => JSON.stringify(json).includes("second") });
     upstream.next("status-503");
     const ask = (content: string) =>
@@ -213,7 +213,7 @@ describe("what tests can steer", () => {
     ]);
   });
 
-  test("a model list uses up no behaviour that wasn't meant for it", async () => {
+  test("a model list uses no behaviour that is for other requests", async () => {
     upstream.next("status-500");
     expect((await rawRequest(upstream.port, { target: "/v1/models" })).status).toBe(200);
     expect((await rawRequest(upstream.port, WHOLE)).status).toBe(500);
@@ -250,7 +250,7 @@ describe("what tests can steer", () => {
     connection.close();
   });
 
-  test("a gate tells when the peer leaves while it is closed", async () => {
+  test("a closed gate reports that the peer left", async () => {
     const gate = makeGate();
     upstream.next({ gates: { [-1]: gate } });
     const index = upstream.requests.length;
@@ -261,7 +261,7 @@ describe("what tests can steer", () => {
     expect(await upstream.ended(index)).toBe("left");
   });
 
-  test("a connection is kept and told apart", async () => {
+  test("a connection is kept, and connections are numbered", async () => {
     const connection = await openRaw(upstream.port);
     const index = upstream.requests.length;
     connection.send(Buffer.concat([writeRequest(WHOLE), writeRequest(WHOLE)]));
@@ -277,7 +277,7 @@ describe("what tests can steer", () => {
     expect((await rawRequest(upstream.port, WHOLE)).status).toBe(200);
   });
 
-  test("only its credential is let in, wherever it stands", async () => {
+  test("only its credential is accepted, wherever it stands", async () => {
     const strict = startDemoUpstream({ credential: "secret" });
     const shown = [
       { authorization: "Bearer secret" },

@@ -24,7 +24,7 @@ test.each(CASES)("%s", (_, schema, expected) => {
   expect(makeInstance(schema)).toEqual(expected);
 });
 
-test("a schema that holds itself ends", () => {
+test("a recursive schema ends", () => {
   const node = {
     type: "object",
     properties: { next: { $ref: "#" }, name: { type: "string" } },

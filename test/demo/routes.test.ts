@@ -43,7 +43,7 @@ test("a base URL may have a path of its own, and a model's name slashes, colons 
   expect(answer.modelVersion).toBe("tuned/mine:v2");
 });
 
-test("GET /v1/models takes the shape of whoever asks", async () => {
+test("GET /v1/models has the shape that the client expects", async () => {
   const ask = async (fields: Record<string, string>, target = "/v1/models") =>
     JSON.parse((await rawRequest(upstream.port, { target, fields })).text);
   expect((await ask({ "anthropic-version": "2023-06-01" })).data[0].type).toBe("model");
@@ -52,7 +52,7 @@ test("GET /v1/models takes the shape of whoever asks", async () => {
   expect((await ask({})).data[0].object).toBe("model");
 });
 
-test("a path that nobody would write is answered too", async () => {
+test("a very unusual path is answered too", async () => {
   for (const target of ["//", "http://[", "/v1beta/models/%ff:generateContent", "/v1/models/%", "*"]) {
     expect((await rawRequest(upstream.port, { target, body: CONTENT })).complete).toBe(true);
   }

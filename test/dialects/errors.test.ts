@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { chat } from "../../src/dialects/chat.ts";
 import { content } from "../../src/dialects/content.ts";
-import { errorFields, WORDS } from "../../src/dialects/errors.ts";
+import { errorFields, ERROR_NAMES } from "../../src/dialects/errors.ts";
 import { messages } from "../../src/dialects/messages.ts";
 import { relay } from "../../src/dialects/relay.ts";
 import { responses } from "../../src/dialects/responses.ts";
@@ -34,7 +34,7 @@ describe("an error in each dialect's shape", () => {
     });
   });
 
-  test("content, with what went wrong, where, and when to come back", () => {
+  test("content, with the reason, the field and the time to retry", () => {
     expect(parse(content.errorBody(MODEL_GONE, "req_1"))).toEqual({
       error: {
         code: 404,
@@ -60,7 +60,7 @@ describe("an error in each dialect's shape", () => {
     });
   });
 
-  test("an error's own wire code wins over the table's", () => {
+  test("an error's own wire code replaces the one of the table", () => {
     const error = new GatewayError("unsupported", "x", { param: "n", wireCode: "unsupported_value" });
     expect(parse(chat.errorBody(error, "r"))).toEqual({
       error: { message: "x", type: "invalid_request_error", param: "n", code: "unsupported_value" },
@@ -68,7 +68,7 @@ describe("an error in each dialect's shape", () => {
   });
 });
 
-describe("the contract's words", () => {
+describe("the names of errors in the contract", () => {
   test.each<[ErrorCode, number, string, string | null, string]>([
     ["key_missing", 401, "authentication_error", "invalid_api_key", "UNAUTHENTICATED"],
     ["key_unknown", 401, "authentication_error", "invalid_api_key", "UNAUTHENTICATED"],
@@ -79,6 +79,7 @@ describe("the contract's words", () => {
     ["rate_limited", 429, "rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"],
     ["limit_spent", 429, "rate_limit_error", "insufficient_quota", "RESOURCE_EXHAUSTED"],
     ["unknown_path", 404, "not_found_error", "model_not_found", "NOT_FOUND"],
+    ["method_not_allowed", 405, "invalid_request_error", "model_not_found", "UNIMPLEMENTED"],
     ["unknown_model", 404, "not_found_error", "model_not_found", "NOT_FOUND"],
     ["bad_request", 400, "invalid_request_error", null, "INVALID_ARGUMENT"],
     ["body_too_large", 413, "request_too_large", null, "INVALID_ARGUMENT"],
@@ -89,19 +90,19 @@ describe("the contract's words", () => {
     ["overloaded", 529, "overloaded_error", "server_error", "UNAVAILABLE"],
   ])("%s", (code, status, type, wireCode, rpc) => {
     expect<number>(STATUS_OF[code]).toBe(status);
-    expect(WORDS[code].messages).toBe(type);
-    expect(WORDS[code].openai[1]).toBe(wireCode);
-    expect(WORDS[code].content).toBe(rpc);
+    expect(ERROR_NAMES[code].messages).toBe(type);
+    expect(ERROR_NAMES[code].openai[1]).toBe(wireCode);
+    expect(ERROR_NAMES[code].content).toBe(rpc);
   });
 });
 
-describe("the fields of an error", () => {
+describe("the headers of an error", () => {
   const fields = (code: ErrorCode, retryAfterSeconds?: number) =>
     Object.fromEntries(
       errorFields(new GatewayError(code, "x", retryAfterSeconds === undefined ? {} : { retryAfterSeconds })),
     );
 
-  test("tell clients not to repeat what cannot succeed", () => {
+  test("stop clients from retrying what cannot succeed", () => {
     const json = { "content-type": "application/json" };
     expect(fields("unknown_model")).toEqual({ ...json, "x-should-retry": "false" });
     expect(fields("key_unknown")).toEqual({
@@ -111,7 +112,11 @@ describe("the fields of an error", () => {
     });
     expect(fields("limit_spent", 30)).toEqual({ ...json, "retry-after": "30" });
     // A client that did as it says would be silent for the rest of the day.
-    expect(fields("limit_spent", 58_282)).toEqual({ ...json, "retry-after": "90" });
+    expect(fields("limit_spent", 58_282)).toEqual({
+      ...json,
+      "retry-after": "90",
+      "x-should-retry": "false",
+    });
     expect(fields("unavailable", 0.5)).toEqual({ ...json, "retry-after": "1" });
     expect(fields("upstream_failed")).toEqual(json);
     expect(fields("overloaded")).toEqual(json);
@@ -122,7 +127,7 @@ describe("a stream that breaks", () => {
   const broken = new GatewayError("upstream_failed", "The channel broke off.\n");
   const dataOf = (event: string) => parse(/^data: (.*)$/m.exec(event)?.[1] ?? "");
 
-  test("messages: an error event by name", () => {
+  test("messages: an event named error", () => {
     const event = messages.errorEvent(broken, "req_1");
     expect(event).toStartWith("event: error\ndata: {");
     expect(event).toEndWith("}\n\n");
@@ -163,7 +168,7 @@ describe("a stream that breaks", () => {
     expect(event).not.toContain("DONE");
   });
 
-  test("content: an error, then a reset, since clients take it for one more chunk", () => {
+  test("content: an error, then a reset, because clients read the error as one more chunk", () => {
     const event = content.errorEvent(broken, "req_1");
     expect(event).toEndWith("}\r\n\r\n");
     expect(dataOf(event.trim())).toMatchObject({ error: { code: 502, status: "UNAVAILABLE" } });
@@ -175,7 +180,7 @@ describe("a stream that breaks", () => {
     ]);
   });
 
-  test("content as a JSON array: one more element, and the array is whole", () => {
+  test("content as a JSON array: the error is the last element, and the array is closed", () => {
     const first = content.errorEvent(broken, "r", { form: "json-array" });
     const later = content.errorEvent(broken, "r", { form: "json-array", begun: true });
     expect(parse(first)).toMatchObject([{ error: { code: 502 } }]);

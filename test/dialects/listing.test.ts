@@ -24,7 +24,7 @@ const list = (dialect: Dialect, query = "", models = MODELS): Listed =>
 const ids = (listed: Listed) => listed.data?.map(({ id }) => id).join("") ?? "";
 
 describe("messages lists", () => {
-  test("come in one page when no page is asked for", () => {
+  test("have one page if the query asks for no page", () => {
     expect(list(messages)).toMatchObject({ has_more: false, first_id: "a", last_id: "e" });
     expect(list(messages, "", [])).toEqual({ data: [], has_more: false, first_id: null, last_id: null });
     expect(list(messages, "limit=0").data).toHaveLength(5);
@@ -47,12 +47,12 @@ describe("messages lists", () => {
     expect(page.has_more).toBe(hasMore);
   });
 
-  test("refuse to go on from a model that is gone", () => {
+  test("refuse to continue from a model that is gone", () => {
     expect(() => list(messages, "after_id=x")).toThrow(GatewayError);
     expect(() => list(messages, "before_id=x")).toThrow(GatewayError);
   });
 
-  test("complete a record and keep the upstream's own", () => {
+  test("add missing fields to a record and keep the upstream's own", () => {
     expect(JSON.parse(messages.modelBody({ id: "m", raw: null }))).toEqual({
       type: "model",
       id: "m",
@@ -72,7 +72,7 @@ describe("messages lists", () => {
 });
 
 describe("responses and chat lists", () => {
-  test("are one page", () => {
+  test("have one page", () => {
     expect(JSON.parse(responses.listBody(MODELS.slice(0, 1), new URLSearchParams("limit=1")))).toEqual({
       object: "list",
       data: [{ id: "a", object: "model", created: 0, owned_by: "gateway" }],
@@ -84,7 +84,7 @@ describe("responses and chat lists", () => {
     expect(responses.modelBody({ id: "m", raw })).toBe(JSON.stringify(raw));
   });
 
-  test("tell Codex, which asks with its version, what the upstream told of instructions and no more", () => {
+  test("give Codex, which sends its version, only the instructions that the upstream sent", () => {
     const told = { slug: "b", base_instructions: "…" };
     const listed = list(responses, "client_version=0.169.0", [
       { id: "a", raw: null },
@@ -108,7 +108,7 @@ describe("content lists", () => {
     expect(page.nextPageToken).toBe(next);
   });
 
-  test("complete a record and keep the upstream's own", () => {
+  test("add missing fields to a record and keep the upstream's own", () => {
     expect(JSON.parse(content.modelBody({ id: "m", raw: null }))).toEqual({
       name: "models/m",
       displayName: "m",
@@ -125,7 +125,7 @@ describe("content lists", () => {
   });
 });
 
-test("the relay's list is one that clients of every dialect read", () => {
+test("clients of every dialect can read the relay's list", () => {
   const listed = list(relay, "limit=1");
   expect(listed).toMatchObject({ object: "list", has_more: false, first_id: "a", last_id: "e" });
   expect(listed.data?.[0]).toEqual(
@@ -162,7 +162,7 @@ describe("an upstream's list", () => {
     expect(read(responses, { object: "list", data: [{ id: "a", object: "model" }] })).toEqual(["a", null]);
   });
 
-  test("is read in whichever shape it comes, records that name nothing left out", () => {
+  test("is read in the shape of any dialect, without records that have no name", () => {
     expect(read(relay, { models: [{ slug: "a" }, {}, null, "x", { id: "" }, { id: 7 }] })).toEqual([
       "a",
       null,
@@ -185,7 +185,7 @@ describe("an upstream's list", () => {
     },
   );
 
-  test("that our own lists are can be read again", () => {
+  test("can be one of the gateway's own lists", () => {
     for (const dialect of [messages, responses, content, relay]) {
       const { models, nextQuery } = dialect.readList(dialect.listBody(MODELS, new URLSearchParams()));
       expect([models.map(({ id }) => id).join(""), nextQuery]).toEqual(["abcde", null]);
@@ -193,13 +193,12 @@ describe("an upstream's list", () => {
   });
 });
 
-test("a channel's credential stands where its platform wants it", () => {
-  expect(messages.sign("c", "goog")).toEqual(["x-api-key", "c"]);
-  expect(responses.sign("c", "goog")).toEqual(["authorization", "Bearer c"]);
-  expect(chat.sign("c", "goog")).toEqual(["authorization", "Bearer c"]);
-  expect(content.sign("c", "goog")).toEqual(["x-goog-api-key", "c"]);
-  expect(content.sign("c", "acme")).toEqual(["x-acme-api-key", "c"]);
-  expect(relay.sign("c", "goog")).toEqual(["authorization", "Bearer c"]);
+test("a channel's credential is in the header that its platform expects", () => {
+  expect(messages.sign("c")).toEqual(["x-api-key", "c"]);
+  expect(responses.sign("c")).toEqual(["authorization", "Bearer c"]);
+  expect(chat.sign("c")).toEqual(["authorization", "Bearer c"]);
+  expect(content.sign("c")).toEqual(["x-goog-api-key", "c"]);
+  expect(relay.sign("c")).toEqual(["authorization", "Bearer c"]);
   // Without its version the messages platform refuses even a list.
-  expect(messages.askFields).toEqual([["anthropic-version", "2023-06-01"]]);
+  expect(messages.ownRequestFields).toEqual([["anthropic-version", "2023-06-01"]]);
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { listDialect, recognise, type Recognised } from "../../src/dialects/index.ts";
+import { errorFields } from "../../src/dialects/errors.ts";
+import { listDialect, recognise, type Recognition } from "../../src/dialects/index.ts";
 
 const NAMING = { relayPrefix: "relay", vendor: "goog" };
 
@@ -9,7 +10,7 @@ function ask(
   target: string,
   fields: Readonly<Record<string, string>> = {},
   naming = NAMING,
-): Recognised {
+): Recognition {
   return recognise({ method, target, field: (name) => fields[name] }, naming);
 }
 
@@ -91,7 +92,7 @@ describe("every endpoint of the contract", () => {
   ])("%s %s is the gateway's own", (method, target, page) => expect(see(method, target)).toBe(page));
 });
 
-test("whether an answer streams is for the path to say where it can, else for the body", () => {
+test("content paths say whether the answer streams; otherwise the body says it", () => {
   const stream = (method: string, target: string) => {
     const found = ask(method, target);
     return found.kind === "target" ? found.target.stream : undefined;
@@ -103,7 +104,7 @@ test("whether an answer streams is for the path to say where it can, else for th
   expect(stream("GET", "/v1/models")).toBe(false);
 });
 
-describe("where a key may stand", () => {
+describe("where a key can be", () => {
   test.each([
     ["POST", "/v1/messages", "bearer,x-api-key"],
     ["POST", "/v1/responses", "bearer"],
@@ -120,7 +121,7 @@ describe("where a key may stand", () => {
   });
 });
 
-describe("paths that clients build by mistake mean what they can only mean", () => {
+describe("a path that a client built by mistake is corrected if it can mean one thing only", () => {
   test.each([
     ["POST", "/v1/messages/", "/v1/messages"],
     ["POST", "/v1/v1/messages", "/v1/messages"],
@@ -142,6 +143,13 @@ describe("paths that clients build by mistake mean what they can only mean", () 
     ["POST", "/relay/messages", "/v1/messages"],
     ["POST", "/relay/v1/v1/messages/", "/v1/messages"],
     ["GET", "/relay/models/", "/v1/models"],
+    ["POST", "//v1/messages", "/v1/messages"],
+    ["POST", "///v1/messages", "/v1/messages"],
+    ["POST", "//v1/v1/messages", "/v1/messages"],
+    ["POST", "//messages", "/v1/messages"],
+    ["POST", "//v1beta/models/m:generateContent", "/v1beta/models/m:generateContent"],
+    ["POST", "/relay//v1/messages", "/v1/messages"],
+    ["POST", "//relay//v1beta/models/m:generateContent", "/v1beta/models/m:generateContent"],
   ])("%s %s", (method, target, path) => {
     const found = ask(method, target);
     expect(found.kind === "target" && found.target.path).toBe(path);
@@ -164,11 +172,13 @@ describe("a model's id in a path", () => {
     expect(model.id).toBe(id);
     expect(path.slice(model.start, model.end)).toBe(raw);
     expect(path).toBe(`/v1beta/models/${raw}:countTokens`);
-    const single = ask("GET", `/relay/v1/models/${raw}`);
-    expect(single.kind === "target" && single.target.model?.id).toBe(id);
+    const single = see("GET", `/relay/v1/models/${raw}`);
+    expect(single).toBe(
+      id.endsWith(":generateContent") ? "405 messages" : `messages model relay /v1/models/${raw} ${id}`,
+    );
   });
 
-  test("its verb may come with an escaped colon", () => {
+  test("may be followed by a verb with an escaped colon", () => {
     for (const colon of ["%3A", "%3a"]) {
       const found = ask("POST", `/v1beta/models/a:b${colon}generateContent`);
       expect(found.kind === "target" && found.target.path).toBe("/v1beta/models/a:b:generateContent");
@@ -220,7 +230,6 @@ describe("hostile paths reach no upstream", () => {
     ["GET", "/v1/responses//input_items"],
     ["GET", "/v1/responses/compact"],
     ["POST", "/v1/responses/a/cancel/.."],
-    ["POST", "//v1/messages"],
     ["POST", "/v1//messages"],
     ["POST", "/v1/messages//"],
     ["POST", "/v1/./messages"],
@@ -240,7 +249,7 @@ describe("hostile paths reach no upstream", () => {
     ["POST", "*"],
   ])("%s %s", (method, target) => expect(ask(method, target).kind).toBe("unknown"));
 
-  test("whatever is asked, the path that goes upstream is one of the table's", () => {
+  test("whatever the request, the path that goes upstream is one of the table", () => {
     const known =
       /^\/(v1\/(messages(\/count_tokens)?|responses(\/[\w-]+(\/input_items|\/cancel)?)?|chat\/completions|models)|v1beta\/models|models)$|^\/v1(beta)?\/models\/[^?#\\;\s]+$/;
     const piece = fc.constantFrom(
@@ -287,14 +296,10 @@ describe("hostile paths reach no upstream", () => {
   });
 });
 
-describe("what is no endpoint is refused in the manners of its platform", () => {
+describe("a path that is no endpoint gets an error in the dialect of its platform", () => {
   test.each([
     ["POST", "/v1/messages/batches", {}, "404 messages"],
-    ["GET", "/v1/messages", {}, "404 messages"],
-    ["DELETE", "/v1/responses", {}, "404 responses"],
-    ["GET", "/v1/responses", {}, "404 responses"],
     ["POST", "/v1/chat/other", {}, "404 chat"],
-    ["GET", "/v1/chat/completions", {}, "404 chat"],
     ["POST", "/v1beta/files", {}, "404 content"],
     ["POST", "/v1beta1/publishers/x", {}, "404 content"],
     ["POST", "/v1/models/m:unheardOf", {}, "404 content"],
@@ -305,17 +310,84 @@ describe("what is no endpoint is refused in the manners of its platform", () => 
     ["GET", "/v1/files", { "anthropic-version": "2023-06-01" }, "404 messages"],
     ["GET", "/v1/files", { "x-goog-api-key": "k" }, "404 content"],
     ["GET", "/x", { "x-api-key": "k" }, "404 messages"],
-    ["HEAD", "/v1/models", {}, "404 responses"],
-    ["PUT", "/healthz", {}, "404 responses"],
   ])("%s %s %j: %s", (method, target, fields, expected) =>
     expect(see(method, target, fields)).toBe(expected),
   );
 
-  test("and told what the path does take", () => {
-    const found = ask("GET", "/v1/messages");
+  test("and the error says that the path is unknown, and what to check", () => {
+    const found = ask("GET", "/nope");
     expect(found.kind === "unknown" && found.error.message).toBe(
-      "This gateway has no endpoint GET /v1/messages: it takes POST.",
+      "Unknown path: this gateway has no endpoint GET /nope. Check the base URL in the client's settings.",
     );
+  });
+});
+
+describe("clients with a wrong base URL get an error in their own dialect, whatever the prefix", () => {
+  test.each([
+    ["POST", "/relay/v1/responses", {}, "404 responses"],
+    ["POST", "/relay/responses", {}, "404 responses"],
+    ["POST", "/relay/v1/responses/compact", {}, "404 responses"],
+    ["GET", "/relay/v1/responses/resp_1", {}, "404 responses"],
+    ["POST", "/relay/v1/chat/completions", {}, "404 chat"],
+    ["POST", "/relay/chat/completions", {}, "404 chat"],
+    ["POST", "/relay/v1/embeddings", { "user-agent": "OpenAI/JS 6.1.0" }, "404 responses"],
+    ["POST", "/elsewhere/v1/responses", {}, "404 responses"],
+    ["POST", "/elsewhere/v1/messages", {}, "404 messages"],
+    ["POST", "/elsewhere/v1beta/models/m:generateContent", {}, "404 content"],
+  ])("%s %s %j: %s", (method, target, fields, expected) =>
+    expect(see(method, target, fields)).toBe(expected),
+  );
+
+  test("Codex, which tries a WebSocket first, goes on to the request that gets the error", () => {
+    const fields = { upgrade: "websocket", connection: "Upgrade", originator: "codex_exec" };
+    expect(see("GET", "/relay/v1/responses", fields)).toBe("426 responses");
+    expect(see("GET", "/relay/responses", fields)).toBe("426 responses");
+    expect(see("GET", "/elsewhere/v1/responses", fields)).toBe("426 responses");
+  });
+});
+
+describe("a path with another method gets 405 in its dialect, and the methods that it accepts", () => {
+  test.each([
+    ["GET", "/v1/messages", "messages", "POST"],
+    ["HEAD", "/v1/messages", "messages", "POST"],
+    ["PUT", "/messages", "messages", "POST"],
+    ["OPTIONS", "/v1/messages/count_tokens", "messages", "POST"],
+    ["DELETE", "/v1/responses", "responses", "POST"],
+    ["GET", "/v1/responses", "responses", "POST"],
+    ["GET", "/v1/chat/completions", "chat", "POST"],
+    ["POST", "/v1/responses/resp_1", "responses", "GET, DELETE"],
+    ["HEAD", "/v1/responses/resp_1", "responses", "GET, DELETE"],
+    ["GET", "/v1/responses/resp_1/cancel", "responses", "POST"],
+    ["POST", "/v1/models", "responses", "GET, HEAD"],
+    ["DELETE", "/v1/models/m", "responses", "GET, HEAD"],
+    ["POST", "/v1beta/models/m", "content", "GET, HEAD"],
+    ["GET", "/v1beta/models/m:generateContent", "content", "POST"],
+    ["PATCH", "/v1beta/models/m:streamGenerateContent", "content", "POST"],
+    ["POST", "/relay/models", "messages", "GET, HEAD"],
+    ["GET", "/relay/v1/messages", "messages", "POST"],
+    ["PUT", "/healthz", "responses", "GET, HEAD"],
+    ["POST", "/", "responses", "GET, HEAD"],
+  ])("%s %s: %s, %s", (method, target, dialect, allow) => {
+    const found = ask(method, target);
+    if (found.kind !== "unknown") throw new Error(found.kind);
+    const { error } = found;
+    expect([error.status, found.dialect.name, error.allow.join(", ")]).toEqual([405, dialect, allow]);
+    expect(error.message).toContain(`does not accept ${method}. Use ${allow.replaceAll(", ", " or ")}.`);
+    expect(errorFields(error)).toContainEqual(["allow", allow]);
+  });
+
+  test("but lists and the gateway's own pages answer HEAD like GET", () => {
+    for (const path of [
+      "/v1/models",
+      "/v1/models/m",
+      "/v1beta/models",
+      "/relay/models",
+      "/relay/v1/models",
+    ]) {
+      expect(see("HEAD", path)).toBe(see("GET", path));
+    }
+    for (const path of ["/", "/api/hello", "/healthz", "/metrics"])
+      expect(ask("HEAD", path).kind).toBe("own");
   });
 });
 
@@ -324,10 +396,10 @@ test("a WebSocket on /v1/responses is answered 426, with or without the version"
   expect(see("GET", "/v1/responses", fields)).toBe("426 responses");
   expect(see("GET", "/responses", fields)).toBe("426 responses");
   expect(see("GET", "/v1/responses?x=1", fields)).toBe("426 responses");
-  expect(see("GET", "/v1/messages", fields)).toBe("404 messages");
+  expect(see("GET", "/v1/messages", fields)).toBe("405 messages");
 });
 
-describe("/v1/models has three owners", () => {
+describe("three platforms share /v1/models", () => {
   test.each<[Record<string, string>, string, string]>([
     [{}, "", "responses"],
     [{ authorization: "Bearer k" }, "", "responses"],
@@ -343,7 +415,7 @@ describe("/v1/models has three owners", () => {
     expect<string>(ask("GET", `/v1/models/m${query}`, fields).dialect.name).toBe(name);
   });
 
-  test("and its list takes the shape of the key's group, other lists that of their path", () => {
+  test("its list has the shape of the key's group, other lists have the shape of their path", () => {
     const shape = (target: string, platform: "messages" | "content" | "relay") => {
       const found = ask("GET", target);
       return found.kind === "target" ? listDialect(found.target.endpoint, platform).name : null;
@@ -356,7 +428,7 @@ describe("/v1/models has three owners", () => {
   });
 });
 
-describe("the query goes on as it came, less the key", () => {
+describe("the query is forwarded without the key and otherwise unchanged", () => {
   test.each([
     ["", ""],
     ["?", "?"],
@@ -379,7 +451,7 @@ describe("the query goes on as it came, less the key", () => {
   });
 });
 
-test("the relay's prefix and the vendor's word are the config's", () => {
+test("the relay's prefix and the vendor come from the config", () => {
   const naming = { relayPrefix: "anti", vendor: "acme" };
   expect(ask("POST", "/anti/v1/messages", {}, naming).kind).toBe("target");
   expect(ask("POST", "/relay/v1/messages", {}, naming).kind).toBe("unknown");

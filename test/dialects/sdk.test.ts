@@ -233,7 +233,7 @@ describe("the Google SDK", () => {
   });
 });
 
-describe("lists are read, page by page where there are pages", () => {
+describe("SDKs read the lists, page by page where there are pages", () => {
   const models = Array.from({ length: 5 }, (_, index) => ({ id: `m${index}`, raw: null }));
   const wanted = models.map(({ id }) => id);
   const serve = (dialect: Dialect) => {

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Answer } from "../../src/demo/answers/answer.ts";
-import { writeScript } from "../../src/demo/script.ts";
+import { planSteps } from "../../src/demo/script.ts";
 import { makeRequest, openWorld, type World } from "./world.ts";
 
 let world: World;
@@ -68,7 +68,7 @@ function whole(body: object): Answer {
   };
 }
 
-test("who asked for a stream gets one, of an upstream that answers whole", async () => {
+test("a client that asked for a stream gets one from an upstream that answers whole", async () => {
   world.upstream.next({ answer: whole({ ...response, status: "completed", usage, output: [item] }) });
   const { answer, lines } = await world.trace(makeRequest("chat", true));
   expect(answer.field("content-type")).toStartWith("text/event-stream");
@@ -79,7 +79,7 @@ test("who asked for a stream gets one, of an upstream that answers whole", async
   expect(lines).toMatchObject([{ outcome: "complete", basis: "exact", charge_usd: "0.000011" }]);
 });
 
-test("and of one that calls its stream JSON", async () => {
+test("a stream that the upstream labels as JSON is read as a stream", async () => {
   const last = event("response.completed", { response: { ...response, status: "completed", usage } });
   world.upstream.next({
     answer: { ...streamed(...BEGUN, last), fields: [["content-type", "application/json"]] },
@@ -89,7 +89,7 @@ test("and of one that calls its stream JSON", async () => {
   expect(answer.body.toString()).toEndWith("data: [DONE]\n\n");
 });
 
-test("and an error as an error", async () => {
+test("an error stays an error", async () => {
   const error = { code: "context_length_exceeded", message: "too long" };
   for (const body of [{ error }, { ...response, status: "failed", error }, { ...response, error }]) {
     world.upstream.next({ answer: whole(body) });
@@ -101,7 +101,7 @@ test("and an error as an error", async () => {
   }
 });
 
-test("what ends such a stream early, or as a failure, is an error", async () => {
+test("a stream that ends early or as a failure ends with an error", async () => {
   world.upstream.next({ answer: streamed(...BEGUN) });
   const cut = await world.trace(makeRequest("chat"));
   expect(cut.answer.status).toBe(502);
@@ -129,7 +129,7 @@ test.each(["chat", "responses"] as const)(
       response: { ...response, status: "failed", error, usage: null },
     });
     for (const events of [[...BEGUN, last], BEGUN.slice(0, 1).concat(last)]) {
-      const { before, head, body } = writeScript(streamed(...events), {});
+      const { before, head, body } = planSteps(streamed(...events), {});
       world.upstream.next({ steps: () => [...before, head, ...body, "fin"] });
       const { answer, lines, record } = await world.trace(makeRequest(dialect, true));
       expect(answer.body.toString()).toContain("too long");
@@ -139,7 +139,7 @@ test.each(["chat", "responses"] as const)(
   },
 );
 
-test("what cannot be converted breaks the stream, and the ledger says so, however well the upstream ends", async () => {
+test("an event that cannot be converted breaks the stream, and the ledger records it", async () => {
   const last = event("response.completed", {
     response: { ...response, status: "completed", usage, output: [item] },
   });
@@ -150,10 +150,10 @@ test("what cannot be converted breaks the stream, and the ledger says so, howeve
   expect(lines).toMatchObject([{ outcome: "upstream_error", basis: "exact", charge_usd: "0.000011" }]);
 });
 
-test("nor does it when the client leaves as soon as it has heard of it", async () => {
+test("the ledger records it too if the client leaves right after the error", async () => {
   const error = { code: "context_length_exceeded", message: "too long" };
   const last = event("response.failed", { response: { ...response, status: "failed", error, usage: null } });
-  const { before, head, body } = writeScript(streamed(...BEGUN, last), {});
+  const { before, head, body } = planSteps(streamed(...BEGUN, last), {});
   world.upstream.next({ steps: () => [...before, head, ...body, "stall"] });
   const { client, over } = await world.begin(makeRequest("responses", true));
   await client.until("too long");

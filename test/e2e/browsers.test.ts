@@ -5,7 +5,7 @@ import { describe, expect, test } from "bun:test";
 import type { RequestLines } from "../harness/raw.ts";
 import { bearer, inWorld, makeRequest } from "./world.ts";
 
-describe("a Host that is not this gateway's", () => {
+describe("a Host header that is not the gateway's", () => {
   test.each([
     "evil.example",
     "evil.example:80",
@@ -45,7 +45,7 @@ describe("a Host that is not this gateway's", () => {
     });
   });
 
-  test("is one of its own when the config allows it", async () => {
+  test("is accepted if the config allows it", async () => {
     await inWorld(
       async (world) => {
         const hello = (host: string) => world.ask({ target: "/", fields: { host } });
@@ -69,12 +69,12 @@ const PREFLIGHT = {
 };
 
 describe("a page in a browser", () => {
-  test("gets no permission by itself", async () => {
+  test("gets no permission by default", async () => {
     await inWorld(async (world) => {
       const preflight = await world.ask(PREFLIGHT);
       expect(preflight.status).toBe(403);
       expect(preflight.field("x-request-id")).toStartWith("req_");
-      expect(JSON.parse(preflight.text).error.message).toContain("add it to cors_origins");
+      expect(JSON.parse(preflight.text).error.message).toContain("add the origin to cors_origins");
       expect(world.gateway.records.at(-1)).toMatchObject({ status: 403, outcome: "refused" });
       const request = makeRequest("messages");
       const answer = await world.ask({ ...request, fields: { ...request.fields, origin: PAGE } });
@@ -82,7 +82,7 @@ describe("a page in a browser", () => {
     });
   });
 
-  test.each([[PAGE], ["*"]])("gets it when the config names its origin: %s", async (allowed) => {
+  test.each([[PAGE], ["*"]])("gets permission if the config names its origin: %s", async (allowed) => {
     await inWorld(
       async (world) => {
         const preflight = await world.ask({
@@ -144,9 +144,9 @@ describe("a WebSocket", () => {
     },
   );
 
-  test("is no reason to answer a plain GET so", async () => {
+  test("does not change the answer to a plain GET", async () => {
     await inWorld(async (world) => {
-      expect((await world.ask({ target: "/v1/responses", fields: bearer("responses") })).status).toBe(404);
+      expect((await world.ask({ target: "/v1/responses", fields: bearer("responses") })).status).toBe(405);
     });
   });
 });

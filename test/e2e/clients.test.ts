@@ -74,7 +74,7 @@ describe.each([
     expect((await open().messages.countTokens(hello)).input_tokens).toBeGreaterThan(0);
   });
 
-  test("a tool is called and its result told", async () => {
+  test("a tool is called and its result sent", async () => {
     const before = world.gateway.records.length;
     const tools = [{ name: "weather", description: "the weather", input_schema: SCHEMA }];
     const question = { role: "user" as const, content: ASK_TOOL };
@@ -135,7 +135,7 @@ describe("openai on the responses platform", () => {
     expect(await failure(() => open().responses.retrieve(id))).toBeInstanceOf(OpenAiSdk.NotFoundError);
   });
 
-  test("a tool is called and its result told", async () => {
+  test("a tool is called and its result sent", async () => {
     const before = world.gateway.records.length;
     const tools = [{ type: "function" as const, name: "weather", strict: false, parameters: SCHEMA }];
     const asked = await open().responses.stream({ model: "gpt-5.4", tools, input: ASK_TOOL }).finalResponse();
@@ -214,7 +214,7 @@ describe.each([
     expect(embedded.embeddings).toHaveLength(1);
   });
 
-  test("a tool is called and its result told", async () => {
+  test("a tool is called and its result sent", async () => {
     const before = world.gateway.records.length;
     const parameters = { type: Type.OBJECT, properties: { city: { type: Type.STRING } }, required: ["city"] };
     const config = { tools: [{ functionDeclarations: [{ name: "weather", parameters }] }] };
@@ -247,7 +247,7 @@ describe.each([
   });
 });
 
-describe.each(["chat", "responses"] as const)("@ai-sdk/openai by way of %s", (way) => {
+describe.each(["chat", "responses"] as const)("@ai-sdk/openai through %s", (way) => {
   const model = () => {
     const provider = createOpenAI({ apiKey: keyOf("responses"), baseURL: `${world.gateway.url}/v1` });
     return way === "chat" ? provider.chat("gpt-5.4") : provider.responses("gpt-5.4");

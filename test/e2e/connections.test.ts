@@ -19,7 +19,7 @@ function splitAnswers(bytes: Buffer): { status: number; text: string }[] {
 }
 
 describe("a client's connection", () => {
-  test("carries one request after the other, refused ones among them", async () => {
+  test("carries one request after the other, including refused ones", async () => {
     await inWorld(async ({ gateway }) => {
       const client = await openRaw(gateway.port);
       const asked = [
@@ -41,7 +41,7 @@ describe("a client's connection", () => {
     });
   });
 
-  test("that is refused before its body has come gets the whole refusal, and then its end", async () => {
+  test("gets the whole refusal before its body has arrived, and is then closed", async () => {
     await inWorld(async ({ gateway }) => {
       const body = { ...MESSAGE, x: "x".repeat(5_000_000) };
       const answer = await rawRequest(gateway.port, {
@@ -54,7 +54,7 @@ describe("a client's connection", () => {
     });
   });
 
-  test("may carry requests that were sent at once: each gets its own answer, in order", async () => {
+  test("may carry pipelined requests, and answers each in order", async () => {
     await inWorld(async ({ gateway }) => {
       const client = await openRaw(gateway.port);
       const words = ["first", "second", "third"];
@@ -68,7 +68,7 @@ describe("a client's connection", () => {
     });
   });
 
-  test("of HTTP/1.0 gets its answer ended by the connection", async () => {
+  test("of HTTP/1.0 is closed to end the answer", async () => {
     await inWorld(async ({ gateway }) => {
       for (const stream of [false, true]) {
         const text = writeRequest(makeRequest("messages", stream)).toString().replace("HTTP/1.1", "HTTP/1.0");
@@ -80,7 +80,7 @@ describe("a client's connection", () => {
     });
   });
 
-  test("may send its body in chunks, or ask first whether to send it", async () => {
+  test("may send its body in chunks, or wait for 100-continue first", async () => {
     await inWorld(async (world) => {
       const body = JSON.stringify(MESSAGE);
       const head = `POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nx-api-key: ${keyOf("messages")}\r\n`;
@@ -104,14 +104,14 @@ describe("a client's connection", () => {
 });
 
 describe("an upstream's connection", () => {
-  test.each(DIALECTS)("is used again, whole or streamed: %s", async (dialect) => {
+  test.each(DIALECTS)("is reused after whole and streamed answers: %s", async (dialect) => {
     await inWorld(async (world) => {
       for (const stream of [false, true, true, false]) await world.trace(makeRequest(dialect, stream));
       expect(new Set(world.upstream.requests.map(({ connection }) => connection)).size).toBe(1);
     });
   });
 
-  test("is not used again after a break, and a break does not leave it open", async () => {
+  test("is closed after a break and not reused", async () => {
     await inWorld(
       async (world) => {
         world.upstream.next("stall");
@@ -125,7 +125,7 @@ describe("an upstream's connection", () => {
   });
 });
 
-test("a storm of clients that leave at any moment leaves nothing behind", async () => {
+test("many clients that leave at random moments leave nothing open", async () => {
   const COUNT = 300;
   await inWorld(async (world) => {
     const gate = makeGate();

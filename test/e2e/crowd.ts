@@ -2,7 +2,7 @@
 // request under a model name of its own, so that what the upstream has seen, what the
 // client was told and what the ledger says can be laid side by side.
 
-import type { DemoUpstream, Received } from "../../src/demo/upstream.ts";
+import type { DemoUpstream, ReceivedRequest } from "../../src/demo/upstream.ts";
 import type { FaultName } from "../../src/demo/faults.ts";
 import { keyOf, type Platform } from "../harness/gateway.ts";
 import { openRaw, parseAnswer, type RequestLines, writeRequest } from "../harness/raw.ts";
@@ -74,7 +74,7 @@ const KINDS: readonly Kind[] = [
 const FAULTS: readonly FaultName[] = ["reset-mid-stream", "error-event", "status-422", "reset-before-head"];
 
 /** The name under which the upstream was asked. */
-export function readModel({ target, json }: Received): string {
+export function readModel({ target, json }: ReceivedRequest): string {
   const [, inPath] = /\/models\/([^:]+):/.exec(target) ?? [];
   if (inPath !== undefined) return inPath;
   return typeof json === "object" && json !== null && "model" in json ? String(json.model) : "";

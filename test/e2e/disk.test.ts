@@ -151,7 +151,7 @@ for (const [name, possible, openDisk] of DISKS) {
         expect([refusal.status, refusal.field("retry-after")]).toEqual([503, "5"]);
         expect(refusal.field("x-request-id")).toStartWith("req_");
         expect(refusal.field("content-type")).toStartWith("application/json");
-        expect(refusal.text).toContain("can't write its ledger");
+        expect(refusal.text).toContain("cannot write its ledger");
       }
       expect(refusals.map(({ text }) => JSON.parse(text))).toMatchObject([
         { type: "error", error: { type: "api_error" } },
@@ -230,7 +230,7 @@ test.skipIf(!hasPrlimit).each(["SIGKILL", "SIGTERM"] as const)(
   },
 );
 
-test("the ledger's file is taken away and something else stands there: refused until it is back", async () => {
+test("while another file has replaced the ledger, requests are refused", async () => {
   using folder = makeTempFolder();
   const [path, aside] = [folder.join("ledger.jsonl"), folder.join("aside")];
   const upstream = openUpstream();
@@ -239,7 +239,7 @@ test("the ledger's file is taken away and something else stands there: refused u
   renameSync(path, aside);
   mkdirSync(path);
   await askUntil(gateway, 503, (id) => billed.push(id));
-  expect(notices(gateway).join("\n")).toContain("ledger.jsonl is no regular file: move it away");
+  expect(notices(gateway).join("\n")).toContain("was moved, removed or changed by another program");
   rmdirSync(path);
   renameSync(aside, path);
   await askUntil(gateway, 200, (id) => billed.push(id));
@@ -248,7 +248,7 @@ test("the ledger's file is taken away and something else stands there: refused u
   expect(findFaults(path)).toEqual([]);
 });
 
-test("the ledger's folder goes away, as of a disk that was unplugged: refused until it is back", async () => {
+test("while the ledger's folder is missing, requests are refused", async () => {
   using folder = makeTempFolder();
   const [books, aside] = [folder.join("books"), folder.join("aside")];
   mkdirSync(books);
@@ -258,7 +258,7 @@ test("the ledger's folder goes away, as of a disk that was unplugged: refused un
   const billed: string[] = [(await rawRequest(gateway.port, makeRequest("messages"))).field("x-request-id")!];
   renameSync(books, aside);
   await askUntil(gateway, 503, (id) => billed.push(id));
-  expect(notices(gateway).join("\n")).toContain("ENOENT");
+  expect(notices(gateway).join("\n")).toContain("was moved, removed or changed by another program");
   renameSync(aside, books);
   await askUntil(gateway, 200, (id) => billed.push(id));
   await gateway.stop();
@@ -267,12 +267,12 @@ test("the ledger's folder goes away, as of a disk that was unplugged: refused un
   expect(findFaults(path)).toEqual([]);
 });
 
-test("a ledger that can't be opened keeps the gateway from starting, in a sentence", async () => {
+test("a ledger that cannot be opened stops the start with a clear message", async () => {
   using folder = makeTempFolder();
   mkdirSync(folder.join("ledger.jsonl"));
   const started = startGateway({ config: makeConfig(openUpstream()), folder });
   const said = await started.then(() => "it started", String);
-  expect(said).toContain(`the ledger ${folder.join("ledger.jsonl")} can't be opened`);
+  expect(said).toContain(`the ledger ${folder.join("ledger.jsonl")} cannot be opened`);
   expect(said).not.toContain("    at ");
 });
 

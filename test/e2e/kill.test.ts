@@ -117,7 +117,7 @@ async function prove(path: string): Promise<Pick<Lane, "findings" | "spent">> {
   return { findings, spent };
 }
 
-test(`killed at ${KILLS} random instants under load, every request that reached an upstream has exactly one line`, async () => {
+test(`after ${KILLS} kills at random moments under load, every request that reached an upstream has exactly one line`, async () => {
   using built = makeTempFolder();
   const executable = await build(built.join("gateway"));
   const share = Math.ceil(KILLS / LEDGERS.length);

@@ -85,7 +85,7 @@ describe.each(WAYS)("a client that leaves (%s)", (way) => {
     });
   });
 
-  test.each(DIALECTS)("in the middle of a stream pays for what has come: %s", async (dialect) => {
+  test.each(DIALECTS)("in the middle of a stream is charged for what has arrived: %s", async (dialect) => {
     await inWorld(async (world) => {
       const { list, gates } = makeGates();
       world.upstream.next({ gates });
@@ -100,22 +100,25 @@ describe.each(WAYS)("a client that leaves (%s)", (way) => {
     });
   });
 
-  test.each(DIALECTS)("right after the terminal event has had a whole answer: %s", async (dialect) => {
-    await inWorld(async (world) => {
-      const { list, gates } = makeGates();
-      world.upstream.next({ gates });
-      const running = await world.begin(makeRequest(dialect, true));
-      await openUntil(list, running, TERMINAL[dialect]);
-      leave(running.client);
-      for (const gate of list) gate.open();
-      const { record, lines } = await running.over();
-      expect(record.outcome).toBe("complete");
-      expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatchObject({ outcome: "complete", basis: "exact", status: 200 });
-    });
-  });
+  test.each(DIALECTS)(
+    "right after the terminal event has received a complete answer: %s",
+    async (dialect) => {
+      await inWorld(async (world) => {
+        const { list, gates } = makeGates();
+        world.upstream.next({ gates });
+        const running = await world.begin(makeRequest(dialect, true));
+        await openUntil(list, running, TERMINAL[dialect]);
+        leave(running.client);
+        for (const gate of list) gate.open();
+        const { record, lines } = await running.over();
+        expect(record.outcome).toBe("complete");
+        expect(lines).toHaveLength(1);
+        expect(lines[0]).toMatchObject({ outcome: "complete", basis: "exact", status: 200 });
+      });
+    },
+  );
 
-  test("while it still sends its request leaves no trace upstream and none in the ledger", async () => {
+  test("while still sending its request leaves no trace upstream or in the ledger", async () => {
     await inWorld(async (world) => {
       const client = await openRaw(world.gateway.port);
       const bytes = writeRequest(makeRequest("messages"));
@@ -149,7 +152,7 @@ describe("with on_disconnect.drain", () => {
     }, draining("60s"));
   });
 
-  test("not for longer than that", async () => {
+  test("but not for longer than configured", async () => {
     await inWorld(async (world) => {
       world.upstream.next("stall");
       const running = await world.begin(makeRequest("messages", true));
@@ -160,7 +163,7 @@ describe("with on_disconnect.drain", () => {
     }, draining("20ms"));
   });
 
-  test("a gateway that is ended does not wait for it", async () => {
+  test("a gateway that is stopped does not wait for it", async () => {
     await inWorld(async (world) => {
       world.upstream.next("stall");
       const running = await world.begin(makeRequest("messages", true));
@@ -272,7 +275,7 @@ describe("a client that stops reading", () => {
 describe("a thousand clients at once", () => {
   const COUNT = 1000;
 
-  test("stream side by side, each to its end, with a line each", async () => {
+  test("stream in parallel, each to its end, with one line each", async () => {
     await using served = await serve();
     const { upstream, gateway } = served;
     const gate = makeGate();

@@ -52,7 +52,7 @@ const ask = (model: string) => ({
   body: { model, input: "Hello" },
 });
 
-test("rotation while it serves: the chain goes on, across a restart too, and every line is there", async () => {
+test("rotation while serving keeps the chain and every line, across a restart too", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const config = makeConfig(upstream, { ledger: { rotate: { size: "8KiB" } } });
@@ -107,7 +107,7 @@ async function repriceAfter(
   };
 }
 
-test("what had no price gets one: as it was served, under the name it was asked for", async () => {
+test("reprice adds missing amounts, with the tier of the answer and the requested name", async () => {
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const config = withMultiplier(makeConfig(upstream), "0.5");
   config.channels["responses"] = { ...config.channels["responses"], aliases: { mine: "served-here" } };
@@ -151,7 +151,7 @@ test("what had no price gets one: as it was served, under the name it was asked 
   expect(findings).toEqual([]);
 });
 
-test("a price of one's own wins over the book's, for the answer's model or the asked one's snapshot", async () => {
+test("a price in the config takes precedence over the price book", async () => {
   const prices = { "gpt-5.4": { input: "0.000001", output: "0.000003" } };
   await inWorld(
     async (world) => {
@@ -206,7 +206,7 @@ test.each([...MULTIPLIERS])("a multiplier of %s is exact, and rounded once", asy
   );
 });
 
-test("a second gateway on the same ledger is told who holds it; the first goes on, and the next may have it", async () => {
+test("a second gateway on the same ledger reports who holds it, and may start when the first has stopped", async () => {
   using folder = makeTempFolder();
   using other = makeTempFolder();
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
@@ -225,7 +225,7 @@ test("a second gateway on the same ledger is told who holds it; the first goes o
   expect(readWholeLedger(folder.join("ledger.jsonl")).lines).toHaveLength(2);
 });
 
-test("a ledger that is reached through a link is the one that the link leads to", async () => {
+test("a link to a ledger is resolved", async () => {
   using folder = makeTempFolder();
   using other = makeTempFolder();
   const upstream = startDemoUpstream({ credential: CREDENTIAL });

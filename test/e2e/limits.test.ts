@@ -83,7 +83,7 @@ async function withGateway(
   }
 }
 
-test("a spent key gets 429 that says which limit, how much and when it resets; the upstream hears nothing of it", async () => {
+test("a key over its limit gets a 429 with the limit, the amount and the reset, and nothing goes upstream", async () => {
   await passMidnight();
   await withGateway(limitKeys({ usd_per_day: "0.000001" }), async (gateway, upstream) => {
     expect((await rawRequest(gateway.port, message())).status).toBe(200);
@@ -100,7 +100,7 @@ test("a spent key gets 429 that says which limit, how much and when it resets; t
   });
 });
 
-test.each(PLATFORMS)("a spent key of the %s platform is told so in its dialect", async (platform) => {
+test.each(PLATFORMS)("a key over its limit gets the error of its dialect: %s", async (platform) => {
   await withGateway(limitKeys({ usd_total: "0.000000000001" }), async (gateway) => {
     expect((await rawRequest(gateway.port, callOf(platform))).status).toBe(200);
     const { status, body } = await rawRequest(gateway.port, callOf(platform));
@@ -111,7 +111,7 @@ test.each(PLATFORMS)("a spent key of the %s platform is told so in its dialect",
   });
 });
 
-test("a limit of the group binds all of its keys", async () => {
+test("a group's limit applies to all of its keys", async () => {
   await withGateway(limitGroups({ requests_per_minute: 1 }), async (gateway) => {
     expect((await rawRequest(gateway.port, message())).status).toBe(200);
     const refused = await rawRequest(gateway.port, message());
@@ -120,7 +120,7 @@ test("a limit of the group binds all of its keys", async () => {
   });
 });
 
-test("what is in flight counts: a second stream waits its turn, and may begin when the first has ended", async () => {
+test("requests in flight count: a second stream is refused until the first has ended", async () => {
   await withGateway(limitKeys({ concurrent_requests: 1 }), async (gateway, upstream) => {
     const gate = makeGate();
     upstream.next({ gates: { 2: gate } });
@@ -135,8 +135,8 @@ test("what is in flight counts: a second stream waits its turn, and may begin wh
   });
 });
 
-test("a request in flight reserves its worst case, so that a second one cannot overshoot with it", async () => {
-  await withGateway(limitKeys({ usd_per_day: "1" }), async (gateway, upstream) => {
+test("a request in flight reserves what it will probably cost, 32,000 tokens if nothing is known", async () => {
+  await withGateway(limitKeys({ usd_per_day: "0.16" }), async (gateway, upstream) => {
     const gate = makeGate();
     upstream.next({ gates: { 2: gate } });
     const first = await openRaw(gateway.port);
@@ -152,7 +152,7 @@ test("a request in flight reserves its worst case, so that a second one cannot o
   });
 });
 
-test("a restart forgets nothing of what was spent", async () => {
+test("a restart keeps the amounts spent", async () => {
   await passMidnight();
   using folder = makeTempFolder();
   const upstream = startDemoUpstream();

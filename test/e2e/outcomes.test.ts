@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Answer } from "../../src/demo/answers/answer.ts";
 import type { FamilyName } from "../../src/demo/answers/family.ts";
-import { type Gate, makeGate, type Step, writeScript } from "../../src/demo/script.ts";
+import { type Gate, makeGate, type Step, planSteps } from "../../src/demo/script.ts";
 import { keyOf, makeConfig } from "../harness/gateway.ts";
 import type { RequestLines } from "../harness/raw.ts";
 import { bearer, type DialectName, DIALECTS, inWorld, type Line, type Running, type World } from "./world.ts";
@@ -309,7 +309,7 @@ describe.each([...DIALECTS])("%s", (dialect) => {
     }, withPrices());
   });
 
-  test.each([...FORMS])("a client that leaves before the head (%s): nobody knows", async (form) => {
+  test.each([...FORMS])("a client that leaves before the head (%s): the usage is unknown", async (form) => {
     await inWorld(async (world) => {
       const gate = makeGate();
       world.upstream.next({ answer: full[form], gates: { [-1]: gate } });
@@ -320,7 +320,7 @@ describe.each([...DIALECTS])("%s", (dialect) => {
     }, withPrices());
   });
 
-  test("a client that leaves before the first event: nobody knows", async () => {
+  test("a client that leaves before the first event: the usage is unknown", async () => {
     await inWorld(async (world) => {
       const gate = makeGate();
       world.upstream.next({ answer: full.stream, gates: { 0: gate } });
@@ -331,7 +331,7 @@ describe.each([...DIALECTS])("%s", (dialect) => {
     }, withPrices());
   });
 
-  test("a client that leaves in the midst pays for what was reported and what was seen", async () => {
+  test("a client that leaves in the middle is charged for reported usage and an estimate of the text seen", async () => {
     await inWorld(async (world) => {
       const { running } = await beginMiddle(world, dialect);
       running.client.reset();
@@ -340,25 +340,25 @@ describe.each([...DIALECTS])("%s", (dialect) => {
     }, withPrices());
   });
 
-  test.each(["reset", "fin"] as const)("an upstream that is cut in the midst (%s)", async (how) => {
+  test.each(["reset", "fin"] as const)("an upstream that breaks in the middle (%s)", async (how) => {
     await inWorld(async (world) => {
-      const { head, body } = writeScript(streamOf(speech, []), {});
+      const { head, body } = planSteps(streamOf(speech, []), {});
       const steps: Step[] = [head, ...body, how];
       world.upstream.next({ steps: () => steps });
       expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_cut", BROKEN[dialect]);
     }, withPrices());
   });
 
-  test("a body that is cut: its usage would have come at its end", async () => {
+  test("a body that breaks before its usage", async () => {
     await inWorld(async (world) => {
-      const { head, body } = writeScript(full.body, {});
+      const { head, body } = planSteps(full.body, {});
       const [whole = new Uint8Array()] = body.filter((step) => step instanceof Uint8Array);
       world.upstream.next({ steps: () => [head, whole.subarray(0, whole.length >> 1), "fin"] });
       expectLine((await world.trace(ask(dialect, "body"))).lines, "upstream_cut", UNKNOWN);
     }, withPrices());
   });
 
-  test("an error in the midst of a stream costs what was reported before it", async () => {
+  test("an error in the middle of a stream costs what was reported before it", async () => {
     await inWorld(async (world) => {
       world.upstream.next({ answer: full.stream, fault: "error-event" });
       expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_error", FAILED[dialect]);
@@ -381,7 +381,7 @@ describe.each([...DIALECTS])("%s", (dialect) => {
     }
   });
 
-  test("a gateway that is stopped before the answer's end", async () => {
+  test("a gateway that is stopped before the end of an answer", async () => {
     await inWorld(async (world) => {
       const { running } = await beginMiddle(world, dialect);
       await world.gateway.running.stop(0);
@@ -405,7 +405,7 @@ describe.each([...DIALECTS])("on_disconnect.drain: %s", (dialect) => {
   const speech = SPEECHES[dialect];
   const drain = (time: string) => withPrices({ on_disconnect: { drain: time } });
 
-  test("a client that leaves in the midst pays the exact figure", async () => {
+  test("a client that leaves in the middle is charged the exact amount", async () => {
     await inWorld(async (world) => {
       const { running, gate } = await beginMiddle(world, dialect);
       running.client.reset();
@@ -415,23 +415,26 @@ describe.each([...DIALECTS])("on_disconnect.drain: %s", (dialect) => {
     }, drain("5s"));
   });
 
-  test.each([...FORMS])("so does one that leaves before the head (%s)", async (form) => {
-    await inWorld(async (world) => {
-      const gate = makeGate();
-      world.upstream.next({
-        answer: form === "body" ? bodyOf(speech) : streamOf(speech),
-        gates: { [-1]: gate },
-      });
-      const running = await world.begin(ask(dialect, form));
-      await gate.reached;
-      running.client.reset();
-      await settleSockets();
-      gate.open();
-      expectLine((await running.over()).lines, "client_closed", EXACT[dialect]);
-    }, drain("5s"));
-  });
+  test.each([...FORMS])(
+    "a client that leaves before the head is charged the exact amount (%s)",
+    async (form) => {
+      await inWorld(async (world) => {
+        const gate = makeGate();
+        world.upstream.next({
+          answer: form === "body" ? bodyOf(speech) : streamOf(speech),
+          gates: { [-1]: gate },
+        });
+        const running = await world.begin(ask(dialect, form));
+        await gate.reached;
+        running.client.reset();
+        await settleSockets();
+        gate.open();
+        expectLine((await running.over()).lines, "client_closed", EXACT[dialect]);
+      }, drain("5s"));
+    },
+  );
 
-  test("when it is over, the upstream is left and the rest estimated", async () => {
+  test("after the configured time, the upstream is left and the remaining usage is estimated", async () => {
     await inWorld(async (world) => {
       const { running } = await beginMiddle(world, dialect);
       running.client.reset();
@@ -454,7 +457,7 @@ describe("several channels", () => {
     };
   };
 
-  test("the one that answers is the one that is paid", async () => {
+  test("only the channel that answers is charged", async () => {
     await inWorld(async (world) => {
       world.upstream.next("status-529", { answer: streamOf(MESSAGES) });
       const { lines } = await world.trace(ask("messages", "stream"));
@@ -480,7 +483,7 @@ describe("several channels", () => {
     }, two);
   });
 
-  test("that can't be reached leave no line", async () => {
+  test("that cannot be reached leave no line", async () => {
     await inWorld(async (world) => {
       world.upstream.refuse();
       const { answer: told, lines } = await world.trace(ask("messages", "stream"));
@@ -489,7 +492,7 @@ describe("several channels", () => {
   });
 });
 
-describe("an answer that goes on in the background", () => {
+describe("a background response", () => {
   const usage = RESPONSES_USAGE;
   const told = (status: string, more: object = {}): Answer => ({
     family: "responses",
@@ -509,7 +512,7 @@ describe("an answer that goes on in the background", () => {
     charge_usd: "0.00096",
   };
 
-  test("is paid for by whoever first asks for it when it is over", async () => {
+  test("is billed to the first request that fetches it finished", async () => {
     await inWorld(async (world) => {
       const trace = async (request: RequestLines, answer: Answer) => {
         world.upstream.next({ answer });
@@ -526,7 +529,7 @@ describe("an answer that goes on in the background", () => {
     }, withPrices());
   });
 
-  test("also where it is streamed then, and where it was given up", async () => {
+  test("is billed the same way if it is streamed or was cancelled", async () => {
     for (const [type, status] of [
       ["response.completed", "completed"],
       ["response.failed", "failed"],
@@ -546,7 +549,7 @@ describe("an answer that goes on in the background", () => {
     }
   });
 
-  test("may be fetched again on a new connection, which the line shows and which makes nobody suspect", async () => {
+  test("may be fetched again on a new connection, which the line records without `suspect`", async () => {
     await inWorld(async (world) => {
       world.upstream.next({ answer: told("queued") }, "close-before-head", {
         answer: told("completed", { usage }),
@@ -562,7 +565,7 @@ describe("an answer that goes on in the background", () => {
     }, withPrices());
   });
 
-  test("costs nobody anything who asks for an answer that was paid for", async () => {
+  test("is billed once, even if it is fetched again", async () => {
     await inWorld(async (world) => {
       world.upstream.next({ answer: told("completed", { usage }) }, { answer: told("completed", { usage }) });
       expect((await world.trace(ask)).lines).toMatchObject([charged]);

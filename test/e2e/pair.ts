@@ -2,7 +2,7 @@
 // upstream of its own, so that what each was sent can be told apart.
 
 import { startDemoUpstream, type DemoUpstream } from "../../src/demo/upstream.ts";
-import type { ChannelView } from "../../src/gateway/control/state.ts";
+import type { ChannelView } from "../../src/gateway/channels/view.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import { type InsideGateway, makeConfig, type Platform, startGatewayHere } from "../harness/gateway.ts";
 import { type Exchanged, rawRequest, type RequestLines } from "../harness/raw.ts";

@@ -19,7 +19,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { editConfig } from "../../src/config/edit.ts";
+import { editConfig } from "../../src/config/replace.ts";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
 import { makeControlFolder } from "../../src/gateway/control/socket.ts";
 import { ENTRY, run } from "../cli/driving.ts";
@@ -113,7 +113,7 @@ const FORMER = ["open.new", "sums.new", "channels.json.new", "lock-journal", "lo
 );
 
 describe.skipIf(WINDOWS)("whatever is planted", () => {
-  test("at any name that the gateway uses: what it leads to stays as it was", async () => {
+  test("at any name that the gateway uses: its target stays unchanged", async () => {
     using folder = makeTempFolder();
     const seen = await watchNames(folder, () => live(folder));
     const names = seen.filter((name) => name !== "gateway.yaml" && !DRAFT.test(name));
@@ -145,7 +145,7 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
   }, 120_000);
 
   test.each(["lock", "open", "torn", "lock-journal"])(
-    "at ledger.jsonl.%s keeps the gateway from starting, which says what to do",
+    "at ledger.jsonl.%s stops the start, with advice",
     async (tail) => {
       for (const kind of KINDS) {
         using planted = plant(kind, `ledger.jsonl.${tail}`);
@@ -157,7 +157,7 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
     },
   );
 
-  test("at files that are only replaced is put out of the way, and they work", async () => {
+  test("at files that are only replaced is moved aside, and everything works", async () => {
     for (const tail of ["sums", "channels.json", "lock.holder"]) {
       using planted = plant("symbolic link", `ledger.jsonl.${tail}`);
       expect(await live(planted.folder)).toEqual([]);
@@ -167,14 +167,14 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
     }
   });
 
-  test("as an empty ledger with another name is not written to", async () => {
+  test("to an empty ledger under another name is not written to", async () => {
     using planted = plant("hard link", "ledger.jsonl", "");
     const [failure] = await live(planted.folder);
     expect(failure).toContain("ledger.jsonl is empty and a hard link");
     expect(planted.victim()).toBe("");
   });
 
-  test("while the gateway runs is not written to either", async () => {
+  test("planted while the gateway is running is not written to either", async () => {
     using planted = plant("symbolic link", "elsewhere");
     const { folder } = planted;
     const gateway = startGatewayHere({ config: CONFIG, folder });
@@ -218,7 +218,7 @@ describe.skipIf(WINDOWS)("the commands, with a link to a key file planted", () =
     }
   });
 
-  test("reading commands change nothing, wherever it is", async () => {
+  test("commands that only read change nothing", async () => {
     for (const tail of ["lock", "open", "sums", "channels.json"]) {
       using planted = plant("symbolic link", `ledger.jsonl.${tail}`);
       const { folder } = planted;
@@ -233,7 +233,7 @@ describe.skipIf(WINDOWS)("the commands, with a link to a key file planted", () =
     }
   });
 
-  test("init makes no file at the end of a link", async () => {
+  test("init creates no file through a link", async () => {
     using planted = plant("link to nothing", "new.yaml");
     const outcome = await run({ folder: planted.folder.path }, "init", "--yes", "--config", "new.yaml");
     expect(outcome.status).toBe(1);
@@ -277,7 +277,7 @@ test.skipIf(WINDOWS)("the control socket's folder is not followed, nor is its mo
 
 describe.skipIf(WINDOWS)("a config that is a link", () => {
   test.skipIf(process.getuid?.() !== 0 || Bun.which("setpriv") === null)(
-    "to somebody else's file is read, and not edited",
+    "to another user's file is read, but not edited",
     () => {
       using folder = makeTempFolder();
       using other = makeTempFolder();
@@ -298,7 +298,7 @@ describe.skipIf(WINDOWS)("a config that is a link", () => {
     },
   );
 
-  test("stays one: what it leads to is replaced, and its mode is kept", async () => {
+  test("stays a link: its target is replaced, with the same mode", async () => {
     using folder = makeTempFolder();
     mkdirSync(folder.join("dotfiles"));
     const real = folder.join("dotfiles/mine.yaml");
@@ -316,7 +316,7 @@ describe.skipIf(WINDOWS)("a config that is a link", () => {
     expect(readdirSync(folder.join("dotfiles")).sort()).toEqual([".mine.yaml.lock", "mine.yaml"]);
   });
 
-  test("has one lock with the file itself: twenty writers on both ways lose nothing", async () => {
+  test("shares the file's lock: twenty writers through both names lose nothing", async () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("real.yaml"), JSON.stringify({ ...CONFIG, keys: [] }), { mode: 0o600 });
     symlinkSync("real.yaml", folder.join("gateway.yaml"));

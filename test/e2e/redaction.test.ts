@@ -104,7 +104,7 @@ describe("a client never gets it", () => {
       }
     });
 
-    test("in a successful answer, whole or streamed, or in an error inside of a stream", async () => {
+    test("in a successful answer, whole or streamed, or in an error inside a stream", async () => {
       const bodies = [WHOLE[dialect], EVENTS[dialect], writeErrorEvent];
       for (const [index, write] of bodies.entries()) {
         for (const carrier of Object.values(CARRIERS)) {
@@ -134,20 +134,17 @@ describe("a client never gets it", () => {
     });
   });
 
-  test.each(DIALECTS)(
-    "in an error that is read out, with a layer more than is searched in bytes: %s",
-    async (dialect) => {
-      const layers = every((character) => `\\u00252525${ESCAPES["URL"]!(character).slice(1)}`);
-      for (const status of [401, 500]) {
-        const answer = answerWith(status, "application/json", writeError(layers), false);
-        const shown = await answerTo(dialect, false, answer);
-        expect(shown).toContain("[credential removed]");
-        expectSafe(shown, HIDDEN);
-      }
-    },
-  );
+  test.each(DIALECTS)("in an error that is decoded, with one more layer of encoding: %s", async (dialect) => {
+    const layers = every((character) => `\\u00252525${ESCAPES["URL"]!(character).slice(1)}`);
+    for (const status of [401, 500]) {
+      const answer = answerWith(status, "application/json", writeError(layers), false);
+      const shown = await answerTo(dialect, false, answer);
+      expect(shown).toContain("[credential removed]");
+      expectSafe(shown, HIDDEN);
+    }
+  });
 
-  test("as the name of a content coding", async () => {
+  test("as the name of a content encoding", async () => {
     const { fields, ...answer } = answerWith(200, "application/json", WHOLE.messages("x"), false);
     const coded = { ...answer, fields: [...fields, ["content-encoding", SECRET] as const] };
     const shown = await answerTo("messages", false, coded);
@@ -155,7 +152,7 @@ describe("a client never gets it", () => {
     expectSafe(shown.toLowerCase(), SECRET.toLowerCase());
   });
 
-  test("a converted answer does not join what came apart", async () => {
+  test("a converted answer does not join the parts of a cut credential", async () => {
     const parts = `${SECRET.slice(0, 20)}","annotations":[]},{"type":"output_text","text":"${SECRET.slice(20)}`;
     const shown = await answerTo(
       "chat",
@@ -166,7 +163,7 @@ describe("a client never gets it", () => {
   });
 });
 
-test("nor do the log, the ledger, what is remembered of channels, metrics, commands and the control socket", async () => {
+test("nor do the log, the ledger, the channel store, metrics, commands and the control socket", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream();
   const platforms = ["messages", "responses", "content"] as const;

@@ -47,7 +47,7 @@ async function refused(wire: string, status: number, shape: Shape): Promise<stri
 const post = (target: string): string => `POST ${target} HTTP/1.1\r\n`;
 const LONG = `a: ${"b".repeat(70_000)}\r\n`;
 
-describe("what is no HTTP is refused in the manners of its path", () => {
+describe("invalid HTTP is refused in the dialect of its path", () => {
   test.each<[string, Shape]>([
     [post("/v1/messages"), "messages"],
     [post("/messages"), "messages"],
@@ -91,7 +91,7 @@ describe("what is no HTTP is refused in the manners of its path", () => {
     );
   });
 
-  test("where nothing can be read, as unknown paths are, and none of it comes back", async () => {
+  test("without a readable path, as for unknown paths, and without an echo", async () => {
     for (const wire of [
       "\u0016\u0003\u0001\u0002\u0000\u0001",
       "<script>",
@@ -104,7 +104,7 @@ describe("what is no HTTP is refused in the manners of its path", () => {
     expect(await refused("\u0016\u0003\u0001", 400, "openai")).toContain("http://");
   });
 
-  test("chunks that break later are refused by whoever waits for the body: one answer, one record", async () => {
+  test("chunks that break later cause one answer and one record", async () => {
     const fields = Object.entries(bearer("messages")).map(([name, value]) => `${name}: ${value}\r\n`);
     const count = world.gateway.records.length;
     const client = await openRaw(world.gateway.port);
@@ -131,7 +131,7 @@ describe("what is no HTTP is refused in the manners of its path", () => {
     expect(world.upstream.requests).toHaveLength(0);
   });
 
-  test("whatever bytes come: each error is JSON, has an id, and repeats none of them raw", async () => {
+  test("any bytes: each error is JSON, has an id, and repeats none of them raw", async () => {
     const request = `POST /v1/messages HTTP/1.1\r\n${HOST}x-a: b\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`;
     const change = fc.record({
       at: fc.nat(request.length),

@@ -30,13 +30,14 @@ async function withGateway(use: (served: Served) => Promise<void>): Promise<void
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const config = makeConfig(upstream);
   const gateway = await startGateway({ config });
-  const told = (): number => gateway.stderr().split(/is in force|not taken up/).length;
+  const reports = (): number =>
+    gateway.stderr().split(/changes are applied|the changed file is invalid/).length;
   const change = async (next: object | string): Promise<void> => {
-    const before = told();
+    const before = reports();
     const text = typeof next === "string" ? next : JSON.stringify({ listen: { port: 0 }, ...next });
     writeFileSync(`${gateway.configPath}.new`, text, { mode: 0o600 });
     renameSync(`${gateway.configPath}.new`, gateway.configPath);
-    while (told() === before) await new Promise(setImmediate);
+    while (reports() === before) await new Promise(setImmediate);
   };
   try {
     await use({ upstream, gateway, config, change });
@@ -52,7 +53,7 @@ function changeKey(config: TestConfig, name: string, more: object): object {
 }
 
 describe("a changed file", () => {
-  test("counts for the next request and lets a running stream be", async () => {
+  test("applies to the next request and leaves running streams alone", async () => {
     await withGateway(async ({ upstream, gateway, config, change }) => {
       const gate = makeGate();
       upstream.next({ gates: { 6: gate } });
@@ -85,7 +86,7 @@ describe("a changed file", () => {
     });
   });
 
-  test("changes no price of what is still being sent", async () => {
+  test("does not change the price of a request that is still being sent", async () => {
     await withGateway(async ({ gateway, config, change }) => {
       const priced = (output: string) => ({
         ...config,
@@ -105,7 +106,7 @@ describe("a changed file", () => {
     });
   });
 
-  test("changes no price of what runs", async () => {
+  test("does not change the price of a running request", async () => {
     await withGateway(async ({ upstream, gateway, config, change }) => {
       const priced = (output: string) => ({
         ...config,
@@ -154,7 +155,7 @@ describe("a changed file", () => {
     });
   });
 
-  test("that is bad is told once and changes nothing", async () => {
+  test("that is invalid is reported once and changes nothing", async () => {
     await withGateway(async ({ gateway, config, change }) => {
       const bad = JSON.stringify({ ...config, grups: {} }, null, 2);
       await change(bad);
@@ -163,22 +164,24 @@ describe("a changed file", () => {
       expect((await rawRequest(gateway.port, makeRequest("messages"))).status).toBe(200);
       writeFileSync(gateway.configPath, bad); // touched, with nothing new in it
       await change(changeKey(config, "messages", { disabled: true }));
-      expect(gateway.stderr().split("not taken up")).toHaveLength(2);
+      expect(gateway.stderr().split("the changed file is invalid")).toHaveLength(2);
       expect((await rawRequest(gateway.port, makeRequest("messages"))).status).toBe(401);
     });
   });
 
-  test("with another address or ledger says that these wait for the next start, and keeps them", async () => {
+  test("with another address or ledger reports that a restart is needed, and keeps the old ones", async () => {
     await withGateway(async ({ gateway, config, change }) => {
       await change({ ...config, listen: { host: "127.0.0.1", port: 1 }, ledger: { path: "other.jsonl" } });
-      expect(gateway.stderr()).toContain("is in force; only at the next start: listen and ledger\n");
+      expect(gateway.stderr()).toContain(
+        "config: the changes are applied; a restart is needed for listen and ledger\n",
+      );
       const state = await askGateway(join(dirname(gateway.configPath), "ledger.jsonl"), "GET", "/state");
       expect(state).toMatchObject({
         address: { port: gateway.port },
         ledger: { path: join(dirname(gateway.configPath), "ledger.jsonl") },
       });
       await change(changeKey(config, "messages", { disabled: true }));
-      expect(gateway.stderr()).toEndWith("config: the changed file is in force\n");
+      expect(gateway.stderr()).toEndWith("config: the changes are applied\n");
     });
   });
 });

@@ -34,7 +34,7 @@ async function before(
   );
 }
 
-describe("an upstream that takes a whole POST on a kept-alive connection", () => {
+describe("an upstream that receives a whole POST on a kept-alive connection", () => {
   const cases = [0, 50, 300].flatMap((ms) => [["closes", ms] as const, ["resets", ms] as const]);
   test.each(cases)("and %s it %p ms later gets it once, and the line says so", async (how, ms) => {
     const script = (socket: Socket, { turn }: SeenRequest): void => {
@@ -58,7 +58,7 @@ describe("an upstream that takes a whole POST on a kept-alive connection", () =>
   });
 });
 
-test("a 204 whose body comes late spoils nobody else's answer", async () => {
+test("a 204 with a late body does not affect another answer", async () => {
   const WORKERS = 24;
   const TURNS = 120;
   const FOREIGN = answerWith("foreign");

@@ -212,10 +212,10 @@ describe("every endpoint", () => {
     const [platform] = row.platforms;
     const send = (secret: string): Record<string, string> => ({ authorization: `Bearer ${secret}` });
     return [
-      ["missing", {}, 401, "No key came"],
-      ["malformed", { authorization: SECRETS.malformed }, 401, "No key came"],
-      ["empty", { authorization: "Bearer " }, 401, "No key came"],
-      ["unknown", send(SECRETS.unknown), 401, "does not know that key"],
+      ["missing", {}, 401, "The request has no key"],
+      ["malformed", { authorization: SECRETS.malformed }, 401, "The request has no key"],
+      ["empty", { authorization: "Bearer " }, 401, "The request has no key"],
+      ["unknown", send(SECRETS.unknown), 401, "does not know this key"],
       ["disabled", send(`${SECRETS.disabled}-${platform}`), 401, `"${platform}-off" is disabled`],
       ["expired", send(`${SECRETS.expired}-${platform}`), 401, "expired at 2020-01-01"],
       ["inactive", send(`${SECRETS.inactive}-${platform}`), 403, "plan"],
@@ -239,7 +239,7 @@ describe("every endpoint", () => {
   });
 
   test.each(ROWS.map((row) => [row.name, row] as const))(
-    "%s reads the key where it may stand",
+    "%s reads the key from every header that it accepts",
     async (_, row) => {
       const [platform] = row.platforms;
       const secret = keyOf(platform!);
@@ -262,14 +262,14 @@ describe("several keys at once", () => {
   const ask = (fields: Record<string, string>) =>
     world.trace({ target: "/v1/messages", fields, body: MESSAGE });
 
-  test("the first that is known counts, Authorization before the others", async () => {
+  test("the first known key is used, Authorization before the others", async () => {
     const other = { authorization: `Bearer ${SECRETS.disabled}-messages`, "x-api-key": keyOf("messages") };
     expect((await ask(other)).answer.status).toBe(401);
     const both = { "x-api-key": keyOf("relay"), authorization: `Bearer ${keyOf("messages")}` };
     expect((await ask(both)).record.key).toBe("messages");
   });
 
-  test("one that nobody knows does not stand in the way of one that is known", async () => {
+  test("an unknown key beside a known one does no harm", async () => {
     const traced = await ask({
       authorization: "Bearer sk-of-another-service",
       "x-api-key": keyOf("messages"),
@@ -279,7 +279,7 @@ describe("several keys at once", () => {
     expect(JSON.stringify(traced.received!.fields)).not.toContain(keyOf("messages"));
   });
 
-  test("a known key in a place that the endpoint does not read counts for nothing", async () => {
+  test("a known key in a header that the endpoint does not read is ignored", async () => {
     const traced = await ask({ authorization: "Bearer sk-x", "x-goog-api-key": keyOf("messages") });
     expect(traced.answer.status).toBe(401);
   });
@@ -288,13 +288,13 @@ describe("several keys at once", () => {
 describe("paths", () => {
   const shapeOf: readonly (readonly [string, string, DialectName])[] = [
     ["POST", "/v1/messages/batches", "messages"],
-    ["GET", "/v1/messages", "messages"],
     ["POST", "/v1/responses/a/b/c", "responses"],
     ["POST", "/v1/chat/nothing", "chat"],
     ["POST", "/v1/embeddings", "responses"],
     ["POST", "/v1beta/files", "content"],
     ["POST", "/v1beta/models/m:unknownVerb", "content"],
-    ["PUT", "/relay/v1/messages", "messages"],
+    ["POST", "/relay/v1/responses", "responses"],
+    ["POST", "/relay/v1/chat/completions", "chat"],
     ["POST", "/relay/v1beta/models/m:unknownVerb", "content"],
     ["DELETE", "/nothing/here", "responses"],
   ];
@@ -319,7 +319,10 @@ describe("paths", () => {
     ["/chat/completions", "responses", CHAT, "/v1/responses"],
     ["/relay/v1/v1/messages", "relay", MESSAGE, "/v1/messages"],
     ["/relay/messages", "relay", MESSAGE, "/v1/messages"],
-  ] as const)("%s is forgiven", async (target, platform, body, upstreamTarget) => {
+    ["//v1/messages", "messages", MESSAGE, "/v1/messages"],
+    ["//v1/chat/completions", "responses", CHAT, "/v1/responses"],
+    ["/relay//v1/messages", "relay", MESSAGE, "/v1/messages"],
+  ] as const)("%s is corrected", async (target, platform, body, upstreamTarget) => {
     const traced = await world.trace({ target, fields: bearer(platform), body });
     expect(traced.answer.status).toBe(200);
     expect(traced.received!.target).toBe(upstreamTarget);
@@ -339,7 +342,44 @@ describe("paths", () => {
     expect(JSON.parse(traced.answer.text).modelVersion).toBe(model);
   });
 
-  test("the gateway's own pages need no key and tell none", async () => {
+  test("another method is a 405 that names the accepted ones, with or without a key", async () => {
+    const cases = [
+      ["GET", "/v1/messages", "messages", "POST"],
+      ["PUT", "/relay/v1/messages", "messages", "POST"],
+      ["DELETE", "/v1/models", "responses", "GET, HEAD"],
+      ["PATCH", "/v1beta/models/m:generateContent", "content", "POST"],
+      ["PUT", "/healthz", "responses", "GET, HEAD"],
+    ] as const;
+    for (const [method, target, shape, allow] of cases) {
+      for (const fields of [{}, bearer("messages")]) {
+        const answer = await world.ask({ method, target, fields });
+        expect([target, answer.status, answer.field("allow")]).toEqual([target, 405, allow]);
+        expect(answer.field("x-should-retry")).toBe("false");
+        expect(readRefusal(answer, shape).message).toContain(`does not accept ${method}`);
+      }
+    }
+  });
+
+  test("a list answers HEAD like GET, without the body, and costs nothing", async () => {
+    for (const [platform, target] of [
+      ["messages", "/v1/models"],
+      ["responses", "/v1/models/gpt-5.4"],
+      ["content", "/v1beta/models"],
+      ["relay", "/relay/models"],
+    ] as const) {
+      const full = await world.ask({ target, fields: bearer(platform) });
+      const request = { method: "HEAD", target, fields: { ...bearer(platform), connection: "close" } };
+      const { answer, lines } = await world.trace(request);
+      expect([target, answer.status, answer.text]).toEqual([target, 200, ""]);
+      expect(answer.field("content-length")).toBe(String(Buffer.byteLength(full.text)));
+      expect(answer.field("content-type")).toBe(full.field("content-type"));
+      expect(lines).toEqual([]);
+      const refused = await world.ask({ method: "HEAD", target, fields: { connection: "close" } });
+      expect([refused.status, refused.text]).toEqual([401, ""]);
+    }
+  });
+
+  test("the gateway's own pages need no key and show no secret", async () => {
     for (const target of ["/", "/api/hello", "/healthz", "/metrics", "/relay", "/relay/api/hello"]) {
       const answer = await world.ask({ target });
       expect([target, answer.status]).toEqual([target, 200]);
@@ -352,7 +392,7 @@ describe("paths", () => {
 });
 
 describe("naming", () => {
-  test("the relay's prefix and the vendor's word are what the config says", async () => {
+  test("the relay's prefix and the vendor of the config are those of clients, not of upstreams", async () => {
     const own = openWorld(() => ({ relay_prefix: "far-away", vendor: "acme" }), { anyCredential: true });
     const content = { target: "/v1beta/models/m:generateContent", body: CONTENTS };
     const relayed = { target: "/far-away/v1/messages", fields: bearer("relay"), body: MESSAGE };
@@ -361,7 +401,12 @@ describe("naming", () => {
     expect((await own.ask({ target: "/far-away/models", fields: bearer("relay") })).status).toBe(200);
     const traced = await own.trace({ ...content, fields: { "x-acme-api-key": keyOf("content") } });
     expect(traced.answer.status).toBe(200);
-    expect(traced.received!.field("x-acme-api-key")).toBe("credential-of-the-channel");
+    expect(traced.received!.field("x-goog-api-key")).toBe("credential-of-the-channel");
+    expect(traced.received!.field("x-acme-api-key")).toBeUndefined();
+    await own.ask({ target: "/v1beta/models", fields: { "x-acme-api-key": keyOf("content") } });
+    const list = own.upstream.listRequests.at(-1)!;
+    expect(list.field("x-goog-api-key")).toBe("credential-of-the-channel");
+    expect(list.field("x-acme-api-key")).toBeUndefined();
     const refused = await own.ask({ ...content, fields: { "x-goog-api-key": keyOf("content") } });
     expect(refused.status).toBe(401);
     expect(refused.text).toContain("x-acme-api-key");

@@ -83,7 +83,7 @@ test.skipIf(process.platform === "win32")(
       // Nobody is left waiting unaccepted: there would be no end to it, and no rest for the processor.
       await Promise.all(Array.from({ length: 3 * FILES }, () => knock(gateway)));
 
-      const isShort = (client: RawConnection): boolean => client.bytes().includes("was not asked");
+      const isShort = (client: RawConnection): boolean => client.bytes().includes("was not called");
       for (const client of clients) {
         const [seen, length] = [waiting.length, client.bytes().length];
         client.send(writeRequest(makeRequest("messages")));
@@ -98,7 +98,7 @@ test.skipIf(process.platform === "win32")(
       const answer = parseAnswer(short.bytes().subarray(short.bytes().indexOf("HTTP/1.1 503")))!;
       expect([answer.status, answer.field("retry-after")]).toEqual([503, "5"]);
       expect(JSON.parse(answer.text).error.message).toMatch(
-        /^The channel "messages" was not asked: .* raise its limit \(ulimit -n\)$/,
+        /^The channel "messages" was not called: .* raise its limit \(ulimit -n\)$/,
       );
       expect(gateway.ledger()).toEqual([]);
 

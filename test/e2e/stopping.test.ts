@@ -39,7 +39,7 @@ async function signal(gateway: ChildGateway, name: "SIGINT" | "SIGTERM"): Promis
 }
 
 describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
-  test("lets what runs come to its end, takes nobody in any more, and leaves with 0", async () => {
+  test("lets running requests finish, accepts no new ones, and exits with 0", async () => {
     await withGateway(async (served) => {
       const { upstream, gateway } = served;
       const [early, middle] = [makeGate(), makeGate()];
@@ -74,7 +74,7 @@ describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
     });
   });
 
-  test("a second one ends at once, and every request has its line", async () => {
+  test("a second signal ends at once, and every request has its line", async () => {
     await withGateway(async (served) => {
       const { upstream, gateway } = served;
       const clients = [];
@@ -104,7 +104,7 @@ describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
   });
 });
 
-test("what does not end within the grace is ended", async () => {
+test("streams that outlast the grace period are ended", async () => {
   await inWorld(async (world) => {
     world.upstream.next("stall", "never-answer");
     const streaming = await world.begin(makeRequest("messages", true));
@@ -121,7 +121,7 @@ test("what does not end within the grace is ended", async () => {
   });
 });
 
-describe("when nobody takes what it says,", () => {
+describe("when nobody reads its output,", () => {
   test.skipIf(!existsSync("/dev/full"))("be it for a full disk, it still ends well", async () => {
     using folder = makeTempFolder();
     const child = serveTo(folder, "pipe", Bun.file("/dev/full"));
@@ -201,7 +201,7 @@ function expectSentence({ stderr }: Ended): void {
   expect(stderr).not.toMatch(/\bE[A-Z]{4,}\b/);
 }
 
-describe("a gateway that cannot begin says why in a sentence", () => {
+describe("a gateway that cannot start says why", () => {
   const EMPTY = JSON.stringify({ listen: { port: 0 } });
 
   test("when its port is in use", async () => {
@@ -226,7 +226,7 @@ describe("a gateway that cannot begin says why in a sentence", () => {
     });
   });
 
-  test("when its config is not there, or cannot be read", async () => {
+  test("when its config is missing or unreadable", async () => {
     using folder = makeTempFolder();
     const missing = await serve(["--config", folder.join("none.yaml")]);
     expect(missing.status).toBe(2);
@@ -264,14 +264,14 @@ describe("a gateway that cannot begin says why in a sentence", () => {
     expect(ended.stderr).toContain("NOT_SET_ANYWHERE");
   });
 
-  test("when a flag makes no sense", async () => {
+  test("when a flag is invalid", async () => {
     const ended = await serve(["--port", "70000"]);
     expect(ended.status).toBe(2);
     expect(ended.stderr).toContain("from 0 to 65535");
   });
 });
 
-test("another address than loopback is warned of", async () => {
+test("listening beyond loopback prints a warning", async () => {
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const config = { ...makeConfig(upstream), listen: { host: "0.0.0.0", port: 0 } };
   const gateway = await startGateway({ config });

@@ -5,8 +5,10 @@ import {
   startDemoUpstream,
   type DemoOptions,
   type DemoUpstream,
-  type Received,
+  type ReceivedRequest,
 } from "../../src/demo/upstream.ts";
+import { PLATFORMS } from "../../src/config/schema.ts";
+import type { DialectName } from "../../src/dialects/dialect.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import {
   CREDENTIAL,
@@ -29,10 +31,10 @@ export type Line = Record<string, unknown>;
 type Section = Record<string, unknown>;
 
 /** A request, seen from all sides once it is over. */
-interface Trace {
+export interface Trace {
   readonly answer: Exchanged;
   /** As the upstream got it; undefined when it never did. */
-  readonly received: Received | undefined;
+  readonly received: ReceivedRequest | undefined;
   readonly record: RequestRecord;
   /** The ledger lines with the request's id: one, or none. */
   readonly lines: readonly Line[];
@@ -41,7 +43,7 @@ interface Trace {
 /** A request that is under way: its client is a bare connection. */
 export interface Running {
   readonly client: RawConnection;
-  readonly received: Promise<Received>;
+  readonly received: Promise<ReceivedRequest>;
   /** Resolves when the gateway has settled it. */
   readonly over: () => Promise<Pick<Trace, "record" | "lines">>;
 }
@@ -99,9 +101,14 @@ export async function flushLedger(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
 }
 
-export const DIALECTS = ["messages", "responses", "chat", "content"] as const;
-export type DialectName = (typeof DIALECTS)[number];
-export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
+export const DIALECTS = [
+  "messages",
+  "responses",
+  "chat",
+  "content",
+] as const satisfies readonly DialectName[];
+export type { DialectName };
+export { PLATFORMS };
 
 export const bearer = (platform: Platform): Record<string, string> => ({
   authorization: `Bearer ${keyOf(platform)}`,

@@ -9,7 +9,7 @@ import { rawRequest } from "./raw.ts";
 const BODY = { model: "claude-haiku-4-5", max_tokens: 50, messages: [{ role: "user", content: "Hello" }] };
 const ASK = { target: "/v1/messages", fields: { "x-api-key": keyOf("messages") }, body: BODY };
 
-test("a child process serves, tells of its requests, and leaves nothing behind", async () => {
+test("a child process serves, reports its requests, and leaves nothing behind", async () => {
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const gateway = await startGateway({ config: makeConfig(upstream) });
   const answer = await rawRequest(gateway.port, ASK);

@@ -5,6 +5,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../../src/config/file.ts";
+import { type Platform, PLATFORMS } from "../../src/config/schema.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import { startGateway as startInside, type RunningGateway } from "../../src/gateway/start.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "./temp.ts";
@@ -12,8 +13,7 @@ import { makeTempFolder, readLedger, type TempFolder } from "./temp.ts";
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const COMMAND = [process.execPath, MAIN] as const;
 
-const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
-export type Platform = (typeof PLATFORMS)[number];
+export type { Platform };
 
 /** The secret of the key that `makeConfig` binds to the group of this platform. */
 export const keyOf = (platform: Platform): string => `sk-test-${platform}`;

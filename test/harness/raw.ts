@@ -147,6 +147,41 @@ export interface RawAnswer {
   readonly complete: boolean;
 }
 
+/** Tells when an answer is complete. It reads each byte once: an answer may have 30 MB, and the machine may be busy. */
+function seekEnd(): (bytes: Buffer) => boolean {
+  let head: { readonly start: number; readonly chunked: boolean; readonly length: number } | null = null;
+  let chunk = 0;
+  return (bytes) => {
+    head ??= readFraming(bytes);
+    if (head === null) return false;
+    if (!head.chunked) return bytes.length - head.start >= head.length;
+    chunk = Math.max(chunk, head.start);
+    for (;;) {
+      const line = bytes.indexOf("\r\n", chunk);
+      if (line < 0) return false;
+      const size = Number.parseInt(bytes.toString("latin1", chunk, line), 16);
+      if (size === 0) return bytes.includes("\r\n\r\n", line);
+      if (Number.isNaN(size) || bytes.length < line + size + 4) return false;
+      chunk = line + size + 4;
+    }
+  };
+}
+
+/** Null while the head is not complete. A body that only the connection ends has an infinite length. */
+function readFraming(bytes: Buffer): { start: number; chunked: boolean; length: number } | null {
+  const end = bytes.indexOf("\r\n\r\n");
+  if (end < 0) return null;
+  const status = Number(bytes.toString("latin1", 9, 12));
+  if (status >= 100 && status < 200 && status !== 101) {
+    const next = readFraming(bytes.subarray(end + 4));
+    return next === null ? null : { ...next, start: next.start + end + 4 };
+  }
+  const answer = parseAnswer(bytes.subarray(0, end + 4));
+  const chunked = answer?.field("transfer-encoding")?.includes("chunked") === true;
+  const length = status === 204 || status === 304 ? 0 : Number(answer?.field("content-length") ?? Infinity);
+  return { start: end + 4, chunked, length };
+}
+
 /** Reads an answer, whole or cut; interim (1xx) heads are skipped. Null: not even a head. */
 export function parseAnswer(bytes: Buffer): RawAnswer | null {
   const end = bytes.indexOf("\r\n\r\n");
@@ -200,7 +235,7 @@ export async function rawRequest(
   const lines =
     typeof request === "string" || request instanceof Uint8Array ? request : writeRequest(request);
   connection.send(lines);
-  const whole = connection.until((all) => parseAnswer(all)?.complete === true).then(() => "open" as const);
+  const whole = connection.until(seekEnd()).then(() => "open" as const);
   const ending = await Promise.race([whole.catch(() => connection.ended), connection.ended]);
   const bytes = connection.bytes();
   connection.close();

@@ -28,7 +28,7 @@ describe("a deadline", () => {
     expect(times).toBe(1);
   });
 
-  test("says nothing once it is disarmed, and can be armed again", () => {
+  test("does not expire once it is disarmed, and can be armed again", () => {
     let times = 0;
     const deadline = new Deadline(() => times++);
     deadline.arm(1);
@@ -41,7 +41,7 @@ describe("a deadline", () => {
     expect(times).toBe(1);
   });
 
-  test("moves when it is armed again, later or earlier", () => {
+  test("starts again when it is armed again, later or earlier", () => {
     const order: string[] = [];
     const moved = new Deadline(() => order.push("moved later"));
     moved.arm(1);

@@ -52,7 +52,7 @@ describe("a decimal", () => {
     "1,5",
     "--1",
     "1".repeat(65),
-  ])("%p is none", (text) => {
+  ])("%p is not a decimal", (text) => {
     expect(() => parseDecimal(text)).toThrow(RangeError);
   });
 

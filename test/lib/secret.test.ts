@@ -14,11 +14,11 @@ test("every digit of a secret varies, the first but little, as 256 bits need 42.
   }
 });
 
-test("a hash is that of the known vector", () => {
+test("a hash equals the known test vector", () => {
   expect(sha256Hex("abc")).toBe("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 });
 
-test("a word that begins as secrets do is taken for one", () => {
+test("a word that begins like a secret counts as one", () => {
   expect(["sk-ant-api03-x", "AIzaSyD4iE2xVSpkLLOXoyqT", "gsk_0123456789"].every(looksSecret)).toBe(true);
   expect(["sketch", "codex", "claude-max", "sk-1"].some(looksSecret)).toBe(false);
 });

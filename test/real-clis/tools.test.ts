@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { MISLEADING } from "../../src/cli/tools/misleading.ts";
+import { TOOLS } from "../../src/cli/tools/tools.ts";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
@@ -14,7 +15,16 @@ const WANTED = process.env["REAL_CLIS"] ?? "";
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const PATIENCE_MS = 120_000;
 
-const PACKAGES = ["@anthropic-ai/claude-code", "@openai/codex", "@google/gemini-cli", "opencode-ai"];
+const PACKAGES = [
+  "@anthropic-ai/claude-code",
+  "@openai/codex",
+  "@google/gemini-cli",
+  "opencode-ai",
+  "@qwen-code/qwen-code",
+  "@github/copilot",
+  "@mariozechner/pi-coding-agent",
+  "@continuedev/cli",
+];
 /** They fetch the program for this machine; npm does not run them unasked. */
 const SCRIPTS = ["@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs"];
 
@@ -24,7 +34,7 @@ let upstream: ReturnType<typeof startDemoUpstream>;
 let gateway: ChildGateway;
 
 function runWords(tool: string, platform: Platform, args: readonly string[]): string[] {
-  return ["run", tool, "--config", gateway.configPath, "--secret", keyOf(platform), "--", ...args];
+  return ["run", "--config", gateway.configPath, "--secret", keyOf(platform), tool, ...args];
 }
 
 describe.skipIf(WANTED === "")("real tools", () => {
@@ -55,11 +65,27 @@ describe.skipIf(WANTED === "")("real tools", () => {
     ["opencode", "content", ["run", "hello"]],
     ["opencode", "relay", ["run", "hello"]],
     ["opencode", "relay", ["run", "-m", "google/gemini-2.5-pro", "hello"]],
+    ["qwen", "responses", ["-p", "hello"]],
+    ["qwen", "messages", ["-p", "hello"]],
+    ["qwen", "relay", ["-p", "hello"]],
+    ["copilot", "messages", ["-p", "hello"]],
+    ["copilot", "responses", ["-p", "hello"]],
+    ["copilot", "relay", ["-p", "hello"]],
+    ["pi", "messages", ["-p", "hello"]],
+    ["pi", "responses", ["-p", "hello"]],
+    ["pi", "content", ["-p", "hello"]],
+    ["pi", "relay", ["-p", "hello"]],
+    ["continue", "messages", ["-p", "hello"]],
+    ["continue", "responses", ["-p", "hello"]],
+    ["continue", "relay", ["-p", "hello"]],
   ];
+
+  /** `gateway env` alone is not enough for these: they need the file that it describes. */
+  const needsFile = (tool: string): boolean => tool === "pi" || tool === "continue";
 
   for (const [tool, platform, args] of prompts) {
     test(
-      `gateway run ${tool} (${platform}) -- ${args.join(" ")}`,
+      `gateway run ${tool} (${platform}) ${args.join(" ")}`,
       async () => {
         const before = gateway.ledger().length;
         const words = runWords(tool, platform, args);
@@ -76,7 +102,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   }
 
   test(
-    "settings files that lead elsewhere are overruled",
+    "settings files with another address are overridden",
     async () => {
       const elsewhere = "http://127.0.0.1:9";
       const home = folder.join("elsewhere");
@@ -106,13 +132,13 @@ describe.skipIf(WANTED === "")("real tools", () => {
     expect(existsSync(folder.join("home/.gemini/settings.json"))).toBe(false);
   });
 
-  for (const [tool, platform, args] of prompts.filter(([tool]) => tool !== "gemini").slice(0, 5)) {
+  for (const [tool, platform, args] of prompts.filter(([tool]) => tool !== "gemini" && !needsFile(tool))) {
     test(
       `eval "$(gateway env ${tool})" (${platform}); ${tool} ${args.join(" ")}`,
       async () => {
         const words = `env ${tool} ${keyOf(platform)} --shell bash --config '${gateway.configPath}'`;
         const quoted = args.map((arg) => `'${arg}'`).join(" ");
-        const script = `eval "$('${process.execPath}' '${MAIN}' ${words})"; ${tool} ${quoted}`;
+        const script = `eval "$('${process.execPath}' '${MAIN}' ${words})"; ${TOOLS.get(tool)?.program?.name} ${quoted}`;
         const { stdout } = await start(["bash", "--norc", "-c", script]);
         expect(stdout).toContain("a simulated model, and I have counted every word");
       },
@@ -121,7 +147,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   }
 
   test(
-    "Gemini CLI works by `gateway env` once its file says what env told",
+    "Gemini CLI works with `gateway env` once its file has the advised setting",
     async () => {
       const words = ["env", "gemini", keyOf("content"), "--json", "--config", gateway.configPath];
       const { stdout } = await start([process.execPath, MAIN, ...words]);
@@ -133,7 +159,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     PATIENCE_MS,
   );
 
-  describe("in an environment that leads elsewhere", () => {
+  describe("in an environment with other addresses, credentials and proxies", () => {
     let proxy: ReturnType<typeof startRecorder>;
     let front: ReturnType<typeof startFront>;
     let hostile: Record<string, string>;
@@ -169,20 +195,20 @@ describe.skipIf(WANTED === "")("real tools", () => {
       test(
         `every request of gateway run ${tool} (${platform}) arrives at the gateway`,
         async () => {
-          const where = ["run", tool, "--url", front.url, "--config", gateway.configPath];
-          const words = [...where, "--secret", keyOf(platform), "--", ...args];
+          const where = ["run", "--yes", "--url", front.url, "--config", gateway.configPath];
+          const words = [...where, "--secret", keyOf(platform), tool, ...args];
           expectAllAtGateway(await start([process.execPath, MAIN, ...words], hostile), platform);
         },
         PATIENCE_MS,
       );
 
-      test(
+      test.skipIf(needsFile(tool))(
         `every request of eval "$(gateway env ${tool})" (${platform}) arrives at the gateway`,
         async () => {
           const where = `--shell bash --url ${front.url} --config '${gateway.configPath}'`;
           const quoted = args.map((arg) => `'${arg}'`).join(" ");
           const lines = `"$('${process.execPath}' '${MAIN}' env ${tool} ${keyOf(platform)} ${where})"`;
-          const script = `eval ${lines}; ${tool} ${quoted}`;
+          const script = `eval ${lines}; ${TOOLS.get(tool)?.program?.name} ${quoted}`;
           expectAllAtGateway(await start(["bash", "--norc", "-c", script], hostile), platform);
         },
         PATIENCE_MS,
@@ -273,7 +299,8 @@ function inventValue(name: string): string {
 }
 
 async function installTools(): Promise<void> {
-  if (existsSync(join(tools, "node_modules/.bin/opencode"))) return;
+  const programs = [...TOOLS.values()].flatMap(({ program }) => program?.name ?? []);
+  if (programs.every((name) => existsSync(join(tools, "node_modules/.bin", name)))) return;
   mkdirSync(tools, { recursive: true });
   await Bun.write(join(tools, "package.json"), "{}");
   await finish(["npm", "install", "--no-audit", "--no-fund", ...PACKAGES]);

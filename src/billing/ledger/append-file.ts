@@ -1,5 +1,5 @@
-// A file that only grows, by whole records: what a failed write left behind is
-// taken away again. Knows nothing of what the records mean.
+// A file that only grows, by whole records. If a write fails, what it left
+// behind is removed. This file does not know what the records mean.
 
 import {
   closeSync,
@@ -14,12 +14,12 @@ import {
   writeSync,
 } from "node:fs";
 
-import { CREATE_NEW, nameDraft, openOwn } from "../../lib/own-file.ts";
+import { CREATE_NEW, nameDraft, openOwn } from "../../lib/files/own-file.ts";
 
 const SCRATCH_BYTES = 256 * 1024;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 
-/** Good until the next call: what is written often needs no memory of its own. */
+/** The result is valid until the next call: frequent writes then need no memory of their own. */
 function encode(text: string): Buffer {
   // No character takes more than three bytes.
   if (text.length > SCRATCH_BYTES / 3) return Buffer.from(text);
@@ -32,7 +32,7 @@ export class AppendFile {
   #path: string;
   readonly #fd: number;
   #size: number;
-  /** Bytes of a failed write may stand behind `size`. */
+  /** There may be bytes of a failed write after `size`. */
   #torn = false;
   #syncing = 0;
   #closed = false;
@@ -43,40 +43,47 @@ export class AppendFile {
     this.#size = fstatSync(this.#fd).size;
   }
 
-  /** `shared`: it may have other hard links. */
+  /** `shared`: the file may have other hard links. */
   static open(path: string, shared: boolean): AppendFile {
     return new AppendFile(path, openOwn(path, { flags: APPEND_OR_CREATE, shared }));
   }
 
-  /** A new one under a name of its own, until `moveTo` gives it its place. */
+  /** A new file under a temporary name, until `moveTo` puts it in place. */
   static createDraft(path: string): AppendFile {
     const draft = nameDraft(path);
     return new AppendFile(draft, openOwn(draft, { flags: CREATE_NEW | constants.O_APPEND }));
   }
 
-  /** Bytes of whole records. */
+  /** In bytes; whole records only. */
   get size(): number {
     return this.#size;
   }
 
-  /** All of it or, when this throws, nothing of it. */
+  /** Writes all of it or throws: then nothing of it stays. */
   write(text: string): void {
-    // The descriptor's number may be another file's by now.
+    // The descriptor's number may belong to another file by now.
     if (this.#closed) throw new Error("the file is closed");
     const bytes = encode(text);
-    this.#mend();
+    this.#repair();
     try {
       for (let at = 0; at < bytes.length;) at += writeSync(this.#fd, bytes, at, bytes.length - at);
     } catch (error) {
       this.#torn = true;
       try {
-        this.#mend();
+        this.#repair();
       } catch {
-        // Tried again before the next write.
+        // The next write tries again.
       }
       throw error;
     }
     this.#size += bytes.length;
+  }
+
+  /** Removes the text that was written last. */
+  takeBack(text: string): void {
+    this.#size -= Buffer.byteLength(text);
+    this.#torn = true;
+    this.#repair();
   }
 
   clear(): void {
@@ -85,7 +92,7 @@ export class AppendFile {
     this.#torn = false;
   }
 
-  /** What had been written before the call is on the disk when this resolves. */
+  /** Everything written before the call is on the disk when this resolves. */
   sync(): Promise<void> {
     this.#syncing += 1;
     return new Promise((resolve, reject) => {
@@ -107,17 +114,18 @@ export class AppendFile {
     this.#path = path;
   }
 
-  /** Of a draft that will have no place. */
+  /** For a draft that is not needed. */
   discard(): void {
     this.close();
     rmSync(this.#path, { force: true });
   }
 
-  /** False when somebody has moved, removed or changed the file. */
+  /** False if another program has moved, removed or changed the file. */
   isInPlace(): boolean {
     const there = statSync(this.#path, { throwIfNoEntry: false });
     const here = fstatSync(this.#fd);
-    return there?.ino === here.ino && there.dev === here.dev && here.size === this.#size;
+    const isSameFile = there?.ino === here.ino && there.dev === here.dev;
+    return isSameFile && (this.#torn || here.size === this.#size);
   }
 
   close(): void {
@@ -126,7 +134,7 @@ export class AppendFile {
     if (this.#syncing === 0) closeSync(this.#fd);
   }
 
-  #mend(): void {
+  #repair(): void {
     if (!this.#torn) return;
     ftruncateSync(this.#fd, this.#size);
     this.#torn = false;

@@ -1,5 +1,5 @@
-// What becomes of drafts: lines in the chain's order, and sums. Drafts wait until either is asked
-// for, mostly at the end of a turn: many at once cost much less than one by one among other work.
+// Turns drafts into lines, in the chain's order, and adds them to the sums. Drafts wait until the lines or the sums
+// are needed, mostly until the end of a turn: encoding many at once costs much less than one by one.
 
 import { parseUsd, subtractUsd } from "../../lib/money.ts";
 import { type CorrectionDraft, encodeCorrection, encodeLine, hashLine, type LineDraft } from "./line.ts";
@@ -19,7 +19,11 @@ export class LedgerChain {
 
   addLine(draft: LineDraft): void {
     this.#drafts.push((prev) => {
-      this.#sums.add(draft, parseUsd(draft.charge_usd ?? "0"));
+      const charge = parseUsd(draft.charge_usd ?? "0");
+      this.#sums.add(draft, charge);
+      const { limit_usd: limit, replaces } = draft;
+      if (limit !== undefined) this.#sums.addEstimate(draft, subtractUsd(parseUsd(limit), charge));
+      if (replaces !== undefined) this.#sums.dropEstimate(draft, replaces.time, parseUsd(replaces.limit_usd));
       return encodeLine(draft, prev);
     });
   }
@@ -28,7 +32,10 @@ export class LedgerChain {
     this.#drafts.push((prev) => {
       const { key, group, request_time: time, was } = draft;
       const charge = parseUsd(draft.charge_usd ?? "0");
-      this.#sums.add({ key, group, time }, subtractUsd(charge, parseUsd(was.charge_usd ?? "0")));
+      const before = parseUsd(was.charge_usd ?? "0");
+      this.#sums.add({ key, group, time }, subtractUsd(charge, before));
+      if (was.limit_usd !== undefined)
+        this.#sums.dropEstimate(draft, time, subtractUsd(parseUsd(was.limit_usd), before));
       return encodeCorrection(draft, prev);
     });
   }
@@ -38,19 +45,19 @@ export class LedgerChain {
     return this.#sums;
   }
 
-  /** Those that `forgetLines` has not been told of. */
+  /** The lines since the last `forgetLines`. */
   get lines(): readonly string[] {
     this.#encode();
     return this.#lines;
   }
 
-  /** Hash of the last of `lines`. */
+  /** The hash of the last of `lines`. */
   get prev(): string {
     return this.#prev;
   }
 
-  /** They are written. */
-  forgetLines(): void {
+  /** To be called when the lines have been written. */
+  clearLines(): void {
     this.#lines = [];
   }
 

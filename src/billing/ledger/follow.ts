@@ -1,4 +1,4 @@
-// The lines that come to a ledger, as they come, across rotations.
+// Yields the lines of a ledger while it grows, across rotations.
 
 import { existsSync, statSync } from "node:fs";
 
@@ -6,10 +6,10 @@ import { listLedgerFiles } from "./rotation.ts";
 import { readLines } from "./reader.ts";
 
 const POLL_MS = 250;
-/** A line is hardly longer: so much of the end is read to find the last few. */
+/** Lines are rarely longer. This much is read per line to find the last few. */
 const BYTES_PER_LINE = 4096;
 
-/** The last lines of the ledger, and where its growing file goes on. */
+/** The last lines of the ledger, and the offset at which its growing file continues. */
 export function readLastLines(
   path: string,
   count: number,
@@ -25,28 +25,28 @@ export function readLastLines(
   return { texts, next };
 }
 
-interface End {
+interface FileEnd {
   readonly texts: string[];
   readonly next: number;
-  /** The whole file was looked at. */
+  /** The whole file was read. */
   readonly isAll: boolean;
 }
 
-function readEnd(path: string, count: number): End {
+function readEnd(path: string, count: number): FileEnd {
   if (!existsSync(path)) return { texts: [], next: 0, isAll: true };
   const from = Math.max(0, statSync(path).size - Math.max(1, count) * BYTES_PER_LINE);
   const texts: string[] = [];
   let next = from;
   for (const line of readLines(path, from)) {
     if (!line.whole) break;
-    // What was read from the middle of a line on is none.
+    // The read may have begun in the middle of a line.
     if (next !== from || from === 0) texts.push(line.text);
     next = line.next;
   }
   return { texts: count === 0 ? [] : texts.slice(-count), next, isAll: from === 0 };
 }
 
-/** Lines from `from` on, until `signal`. */
+/** The lines from an offset on, until `signal`. */
 export async function* followLedger(
   path: string,
   from: number,
@@ -57,7 +57,7 @@ export async function* followLedger(
   while (!signal.aborted) {
     const now = inodeOf(path);
     if (now !== inode) {
-      yield* readRest(path, inode, next);
+      yield* readRotated(path, inode, next);
       inode = now;
       next = 0;
     }
@@ -70,8 +70,8 @@ export async function* followLedger(
   }
 }
 
-/** What came to a file between the last look at it and its rotation. */
-function* readRest(path: string, inode: number | null, from: number): Generator<string, void> {
+/** The lines written to a file between the last read and its rotation. */
+function* readRotated(path: string, inode: number | null, from: number): Generator<string, void> {
   const rotated = listLedgerFiles(path).find((file) => inode !== null && inodeOf(file) === inode);
   for (const { text, whole } of rotated === undefined ? [] : readLines(rotated, from)) if (whole) yield text;
 }

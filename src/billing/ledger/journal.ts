@@ -1,11 +1,11 @@
-// The journal beside a ledger names the requests that are with an upstream and
-// have no line yet, so that after a crash each of them gets one. This file owns
-// its records and how they are read; when they are written is the ledger's business.
+// The journal beside a ledger names the requests that were sent to an upstream
+// and have no line yet. After a crash each of them gets one. This file owns the
+// journal's records and reads them; writer.ts decides when they are written.
 
 import { z } from "zod";
 
 import { parseJson } from "../../lib/json/json.ts";
-import { readOwn } from "../../lib/own-file.ts";
+import { readOwn } from "../../lib/files/own-file.ts";
 import { describePaidTwice } from "../assess.ts";
 import type { Position } from "./rotation.ts";
 import type { LineDraft } from "./line.ts";
@@ -23,12 +23,14 @@ const intentSchema = z.object({
   upstream_model: z.string().nullable(),
   stream: z.boolean(),
   multiplier: z.string(),
+  /** What limits count if the gateway dies before the cost is known. */
+  limit_usd: z.string().optional(),
 });
 
-/** What a request is about to do, told before it goes to an upstream. */
+/** What a request is going to do, recorded before it goes to an upstream. */
 export type Intent = Readonly<z.infer<typeof intentSchema>>;
 
-/** A request that is with an upstream; the last of `channels` is the one that it is with now. */
+/** A request that was sent to an upstream. The last of `channels` is the current one. */
 export interface OpenRequest {
   readonly intent: Intent;
   readonly channels: readonly string[];
@@ -41,7 +43,7 @@ const recordSchema = z.union([
   z.object({ discard: z.string() }),
 ]);
 
-/** The first record: every id in this journal has its line, if it has one, after this place. */
+/** The first record. If a request in this journal has a line, the line comes after this position. */
 export function encodeStart(position: Position): string {
   return `${JSON.stringify({ from: position })}\n`;
 }
@@ -63,12 +65,12 @@ export function encodeDiscard(id: string): string {
 }
 
 export interface JournalReading {
-  /** Null: search the whole ledger. */
+  /** Where to look for lines; null: search the whole ledger. */
   readonly from: Position | null;
   readonly open: Map<string, OpenRequest>;
 }
 
-/** A torn record was never answered for: its request did not leave, so it is passed over. */
+/** A torn record is ignored: its request waited for the record and was never sent. */
 export function readJournal(path: string): JournalReading {
   const open = new Map<string, OpenRequest>();
   let from: Position | null = null;
@@ -93,7 +95,7 @@ export function addAttempt(open: Map<string, OpenRequest>, id: string, channel: 
   return true;
 }
 
-/** The line of a request during which the gateway died: that it may cost something is all that is known. */
+/** The line of a request that was in flight when the gateway died. All that is known is that it may cost something. */
 export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
   return {
     id: intent.id,
@@ -121,5 +123,6 @@ export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
     duration_ms: null,
     attempts: channels.map((channel) => ({ channel })),
     suspect: channels.length > 1 ? describePaidTwice(channels) : undefined,
+    limit_usd: intent.limit_usd,
   };
 }

@@ -1,55 +1,60 @@
-// The ledger of a running gateway, as the rest of it knows the ledger: exactly
-// one line for every request that went to an upstream, whatever happens to the
-// request, the disk or the process.
+// The ledger's interface for the rest of the gateway: exactly one line for every
+// request that went to an upstream, whatever happens to the request, the disk or
+// the process.
 
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 import { GatewayError } from "../../lib/errors.ts";
-import type { FileLock } from "../../lib/file-lock.ts";
-import { LockHeld, takeLock } from "../../lib/file-lock.ts";
+import type { FileLock } from "../../lib/files/file-lock.ts";
+import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
 import type { Intent } from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";
 import type { Holder, Window } from "./sums.ts";
 import type { LedgerOptions } from "./writer.ts";
-import { LedgerWriter } from "./writer.ts";
+import { recoverWriter } from "./writer.ts";
 
 export interface Ledger {
-  /** To be awaited before a request goes to an upstream: from then on it gets a line, come what may.
-   *  Rejects with `ledger_unwritable` while lines can't be written. */
+  /** Await this before a request goes to an upstream. From then on it gets a line, even if the gateway is killed.
+   *  Rejects with `ledger_unwritable` while lines cannot be written. */
   open(intent: Intent): Promise<void>;
-  /** The open request goes to another channel. */
+  /** Records that the open request goes to another channel. */
   attempt(id: string, channel: string): void;
-  /** The one line of an open request. */
+  /** Writes the one line of an open request. */
   append(draft: LineDraft): void;
-  /** The open request reached no upstream, or was refused by it: it gets no line. */
+  /** For an open request that reached no upstream: it gets no line. */
   discard(id: string): void;
-  /** New amounts for a request that has its line. */
+  /** Writes new amounts for a request that has its line. */
   correct(draft: CorrectionDraft): void;
-  /** Why nothing can be written at present. Lines are kept until it can. */
+  /** Why nothing can be written at present; null: it can. Lines wait in memory until it can. */
   readonly problem: string | null;
-  /** What lines and corrections of this key or group come to. Days and months are UTC. */
+  /** The sum of the charges of a key or group, corrections included. Days and months are UTC. */
   spentOf(holder: Holder, window: Window): Usd;
-  /** The same of everything in the ledger. */
+  /** What limits count in addition: estimates of requests whose cost is not known. */
+  estimatedOf(holder: Holder, window: Window): Usd;
+  /** The charges of the whole ledger. */
   spentTogether(window: Window): Usd;
-  /** When the requests came, since a moment, that the ledger had when it was opened: at most those of its last minute. */
+  /** Arrival times of the requests since a moment, from the lines that the ledger had when it was opened. It knows only
+   *  the last minute before that. */
   recentOf(holder: Holder, since: number): number[];
+  /** How many output tokens the longest 1 % of a model's recent responses used; null: it has none. */
+  expectOutput(model: string): number | null;
   /** ISO time of a key's last billed request. */
   lastUsed(key: string): string | null;
-  /** Writes what is left and gives the ledger up. */
+  /** Writes what is left and releases the ledger. */
   close(): Promise<void>;
 }
 
-/** Throws `ledger_unwritable` when another process writes this ledger, or when it can't be opened. */
+/** Throws `ledger_unwritable` if another process writes this ledger, or if it cannot be opened. */
 export function openLedger(options: LedgerOptions): Ledger {
   const { path } = options;
   const lock = lockLedger(path);
   try {
-    return new LedgerWriter(options, lock);
+    return recoverWriter(options, lock);
   } catch (error) {
     lock.release();
-    throw new GatewayError("ledger_unwritable", `the ledger ${path} can't be opened: ${describe(error)}`, {
+    throw new GatewayError("ledger_unwritable", `the ledger ${path} cannot be opened: ${describe(error)}`, {
       cause: error,
     });
   }
@@ -64,23 +69,23 @@ function lockLedger(path: string): FileLock {
     const why =
       error instanceof LockHeld && error.holder !== null
         ? `is being written by process ${error.holder.pid} since ${error.holder.since}`
-        : `can't be locked: ${describe(error)}`;
+        : `cannot be locked: ${describe(error)}`;
     throw new GatewayError("ledger_unwritable", `the ledger ${path} ${why}`, { cause: error });
   }
 }
 
-/** A device keeps no lines, and a pipe waits for whoever reads it. */
+/** A device keeps no lines, and a pipe blocks until somebody reads it. */
 function requirePlace(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile() && !found.isDirectory())
-    throw new Error("it is no regular file");
+    throw new Error("it is not a regular file");
 }
 
 function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A gateway writes this ledger at this moment. */
+/** Whether a gateway writes this ledger at this moment. */
 export function isLedgerHeld(path: string): boolean {
   if (!existsSync(`${path}.lock`)) return false;
   try {

@@ -1,11 +1,11 @@
-// One line of the ledger: its schema, its field order, its hash. The schema is
-// for lines that come from the disk; lines that we write are typed by it.
+// One line of the ledger: its schema, its field order, its hash. The schema
+// checks lines from the disk and gives the types of the lines that we write.
 
 import { z } from "zod";
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 
-/** What the very first line follows. */
+/** The `prev` of the first line. */
 export const GENESIS = "0".repeat(64);
 
 export const OUTCOMES = [
@@ -47,7 +47,7 @@ const chainFields = {
   prev: z.hex().length(64),
 };
 
-const whose = {
+const origin = {
   key: z.string(),
   group: z.string(),
   platform: z.string(),
@@ -68,7 +68,7 @@ const money = {
 
 const lineObject = z.object({
   ...chainFields,
-  ...whose,
+  ...origin,
   ...money,
   endpoint: z.string(),
   upstream_model: z.string().nullable(),
@@ -80,42 +80,46 @@ const lineObject = z.object({
   first_byte_ms: count.nullable(),
   duration_ms: count.nullable(),
   attempts: z.array(attemptSchema),
-  /** Of an unpriced line: what has no price, and what is charged at least, for all else. */
+  /** In an unpriced line: the usage without a price, and what the rest costs. */
   unpriced_usage: usage.optional(),
   at_least_usd: decimal.optional(),
-  /** The asked-for model, whose price was taken because the answer's own name has none. */
+  /** The requested model, whose price was used because the response's own name has none. */
   priced_as: z.string().optional(),
-  /** Why the amounts want a person's eye: usage that cannot be right, or work that may have been paid for twice. */
+  /** Why a person should check the amounts: usage that cannot be right, or work that may have been paid for twice. */
   suspect: z.string().optional(),
+  /** What limits count instead of the charge while the real cost is not known. An estimate: never billed. */
+  limit_usd: decimal.optional(),
+  /** This line has the real usage of an earlier one, whose `limit_usd` counts no longer. */
+  replaces: z.object({ id: z.string(), time: z.iso.datetime(), limit_usd: decimal }).optional(),
 });
 
-/** A later line that gives a request other amounts. Its amounts replace those it names in `was`. */
+/** A later line that gives a request other amounts. They replace those in `was`. */
 const correctionObject = z.object({
   ...chainFields,
   corrects: z.string().min(1),
-  /** The `time` of the request: sums by day and month keep it where it was. */
+  /** The `time` of the request, so that its amount stays in the same day and month. */
   request_time: z.iso.datetime(),
-  ...whose,
+  ...origin,
   ...money,
-  was: z.object({ official_usd: amount, charge_usd: amount }),
+  was: z.object({ official_usd: amount, charge_usd: amount, limit_usd: decimal.optional() }),
 });
 
-/** Unknown fields are kept: a newer gateway may have written them. */
+/** Unknown fields are allowed: a newer gateway may have written them. */
 export const lineSchema = lineObject.loose();
 export const correctionSchema = correctionObject.loose();
 
 export type Line = z.infer<typeof lineObject>;
 export type Correction = z.infer<typeof correctionObject>;
 
-/** What is known of a request when it is settled; the ledger adds version and chain. */
+/** What is known about a request when its bill is closed. The ledger adds the version and the hash. */
 export type LineDraft = Readonly<Omit<Line, "v" | "prev">> & {
-  /** Further fields, told after the contract's own: estimates, flags. */
+  /** Further fields, written after those of docs/contract.md. */
   readonly extra?: Readonly<Record<string, unknown>>;
 };
 
 export type CorrectionDraft = Readonly<Omit<Correction, "v" | "prev">>;
 
-/** The line's text without its newline. Field order is the contract's. */
+/** The line's text without its newline. The field order is that of docs/contract.md. */
 export function encodeLine(draft: LineDraft, prev: string): string {
   const text = JSON.stringify({
     v: 1,
@@ -145,6 +149,8 @@ export function encodeLine(draft: LineDraft, prev: string): string {
     duration_ms: draft.duration_ms,
     attempts: draft.attempts,
     suspect: draft.suspect,
+    limit_usd: draft.limit_usd,
+    replaces: draft.replaces,
     ...draft.extra,
   });
   return chain(text, prev);
@@ -159,12 +165,12 @@ function chain(text: string, prev: string): string {
   return `${text.slice(0, -1)},"prev":"${prev}"}`;
 }
 
-/** What the next line bears as `prev`. */
+/** The `prev` of the next line. */
 export function hashLine(line: string | Uint8Array): string {
   return Bun.SHA256.hash(line, "hex");
 }
 
-/** The object that stands in a line's bytes; null when it is none. */
+/** The object in a line's bytes; null if there is none. */
 export function parseLine(bytes: Buffer): Readonly<Record<string, unknown>> | null {
   const value = parseJson(bytes.toString());
   return isObject(value) ? value : null;

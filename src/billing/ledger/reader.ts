@@ -8,27 +8,27 @@ import { type Bytes, viewBytes } from "./scan/bytes.ts";
 const CHUNK = 1 << 16;
 const NEWLINE = 10;
 
-/** A file by its name; or by its descriptor, which somebody else holds open. */
+/** A file by its name, or by a descriptor that the caller holds open. */
 export type Source = string | number;
 
 export interface RawLine {
   /** Without its newline. */
   readonly text: string;
-  /** Where the next line begins, or would begin. */
+  /** The offset at which the next line begins, or would begin. */
   readonly next: number;
-  /** False for what stands behind the last newline: a torn line, or one that is being written. */
+  /** False for the bytes after the last newline: a torn line, or one that is being written. */
   readonly whole: boolean;
 }
 
-/** Of a file. Its bytes hold until the next chunk is asked for. */
+/** A chunk of a file. Its bytes are valid until the next chunk is read. */
 export interface Chunk {
-  /** Whole lines, each with its newline; or what stands behind the last newline. */
+  /** Whole lines, each with its newline; or the bytes after the last newline. */
   readonly bytes: Bytes;
   readonly from: number;
   readonly whole: boolean;
 }
 
-/** The lines of an open file, as far as it goes when its end is reached. */
+/** The lines of an open file, up to the end that it has when the end is reached. */
 function* readChunks(fd: number, from = 0): Generator<Chunk, void> {
   let buffer = Buffer.allocUnsafe(CHUNK);
   let held = 0;
@@ -60,7 +60,7 @@ export function* readFile(source: Source, from = 0): Generator<Chunk, void> {
   }
 }
 
-/** Where each line of a chunk that is `whole` begins, and where its newline stands. */
+/** Calls `see` for each line of a `whole` chunk, with the offsets of its start and of its newline. */
 export function eachLine({ buffer }: Bytes, see: (from: number, to: number) => void): void {
   for (let from = 0; from < buffer.length;) {
     const to = buffer.indexOf(NEWLINE, from);
@@ -77,7 +77,7 @@ export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
   }
 }
 
-/** One decoding for many lines: most ledgers are ASCII, where characters are bytes. */
+/** Decodes many lines at once. Most ledgers are ASCII, where each character is one byte. */
 function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
   const ascii = isAscii(bytes);
   const text = ascii ? bytes.toString("latin1") : bytes.toString();
@@ -91,7 +91,7 @@ function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
   }
 }
 
-/** The line that ends at `end` (default: the end of the file), without its newline; null when none ends there. */
+/** The line that ends at `end` (default: the end of the file), without its newline; null if no line ends there. */
 export function readLineBefore(source: Source, end?: number): Buffer | null {
   if (typeof source === "number") return readBackLine(source, end);
   const fd = openSync(source, "r");
@@ -109,7 +109,7 @@ function readBackLine(fd: number, end?: number): Buffer | null {
   return readBackToNewline(fd, last).length === 0 ? readBackToNewline(fd, last - 1) : null;
 }
 
-/** The bytes before `end` that no newline separates from it. */
+/** The bytes between the last newline before `end` and `end`. */
 export function readBackToNewline(fd: number, end: number): Buffer {
   for (let length = Math.min(end, 4096); ; length = Math.min(end, length * 4)) {
     const bytes = Buffer.alloc(length);

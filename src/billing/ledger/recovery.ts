@@ -1,28 +1,30 @@
-// What is done when a ledger is opened: a torn end is mended, and the requests
-// that the last gateway left open are found. Killed at any instant of it, it can
-// be done again: nothing is taken away before what replaces it is written.
+// Runs when a ledger is opened: repairs a torn end and finds the requests that
+// the last gateway left open. If the process is killed in between, it can run
+// again: nothing is removed before its replacement is written.
 
 import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
 
-import { appendOwn, ForeignFile, openOwn } from "../../lib/own-file.ts";
+import { appendOwn, ForeignFile, openOwn } from "../../lib/files/own-file.ts";
 import { hashLast, listLedgerFiles, locate, readLinesFrom } from "./rotation.ts";
 import { readJournal, type OpenRequest } from "./journal.ts";
 import { parseLine } from "./line.ts";
 import { readBackToNewline, readLineBefore } from "./reader.ts";
 
 export interface Recovery {
-  /** What the next line bears as `prev`. */
+  /** The `prev` of the next line. */
   readonly prev: string;
-  /** The month of the growing file's last line; null while it has none. */
+  /** The month of the growing file's last line; null: it has no line. */
   readonly month: string | null;
-  /** Requests that were with an upstream and have no line. */
+  /** Requests that were sent to an upstream and have no line. */
   readonly unfinished: ReadonlyMap<string, OpenRequest>;
-  /** Bytes that were cut off the end because they were no line. */
+  /** How many bytes were cut off the end because they were not a line. */
   readonly cutBytes: number;
+  /** The line after which the journal was written is gone. */
+  readonly isEndMissing: boolean;
 }
 
 export function recoverLedger(path: string, journalPath: string): Recovery {
-  const cutBytes = mendEnd(path);
+  const cutBytes = repairEnd(path);
   const files = listLedgerFiles(path);
   const last = existsSync(path) ? readLineBefore(path) : null;
   const time = last === null ? undefined : parseLine(last)?.["time"];
@@ -31,12 +33,18 @@ export function recoverLedger(path: string, journalPath: string): Recovery {
     month: typeof time === "string" ? time.slice(0, 7) : null,
     unfinished: findUnfinished(files, journalPath),
     cutBytes,
+    isEndMissing: isEndMissing(files, journalPath),
   };
 }
 
-/** How many requests the next start will give a line. */
+/** How many requests will get a line at the next start. */
 export function countUnfinished(path: string): number {
   return findUnfinished(listLedgerFiles(path), `${path}.open`).size;
+}
+
+function isEndMissing(files: readonly string[], journalPath: string): boolean {
+  const { from } = readJournal(journalPath);
+  return from !== null && locate(files, from) === null;
 }
 
 function findUnfinished(files: readonly string[], journalPath: string): Map<string, OpenRequest> {
@@ -49,14 +57,14 @@ function findUnfinished(files: readonly string[], journalPath: string): Map<stri
   return open;
 }
 
-/** Leaves the file ending in a whole line. Returns how many bytes were cut off.
- *  A line that lacks only its newline is kept. What is cut goes to `<path>.torn`, for whoever wants to look. */
-export function mendEnd(path: string): number {
+/** Makes the file end in a whole line. Returns how many bytes were cut off. A line that lacks only its newline is kept.
+ *  The cut bytes are kept in `<path>.torn`, so that the user can look at them. */
+function repairEnd(path: string): number {
   if (!existsSync(path)) return 0;
   const fd = openOwn(path, { flags: constants.O_RDWR | constants.O_APPEND, shared: true });
   try {
     const { size, nlink } = fstatSync(fd);
-    // An empty file does not show whose it is: under its other name it may be anything.
+    // An empty file does not show that the gateway made it: it may belong to another program under its other name.
     if (size === 0 && nlink > 1)
       throw new ForeignFile(`${path} is empty and a hard link: remove it, and a new one is made`);
     const tail = readBackToNewline(fd, size);
@@ -67,8 +75,8 @@ export function mendEnd(path: string): number {
       return 0;
     }
     let end = size - tail.length;
-    let last: Line | null = null;
-    // A power cut may also leave whole lines of which some pages were never written.
+    let last: ParsedLine | null = null;
+    // A power cut may also leave whole lines in which some pages were never written.
     for (let line = readLineBefore(fd, end); line !== null; line = readLineBefore(fd, end)) {
       last = parseLine(line);
       if (last !== null) break;
@@ -82,21 +90,21 @@ export function mendEnd(path: string): number {
   }
 }
 
-type Line = Readonly<Record<string, unknown>>;
+type ParsedLine = Readonly<Record<string, unknown>>;
 
-/** Somebody may have named another file by mistake, or put a link to it here. A ledger ends in a line of a ledger, or
- *  begins with one, whole or torn; or a power cut left nothing but zeros. */
-function requireLedger(fd: number, size: number, last: Line | null): void {
+/** The path may name another file by mistake, or be a link to one. A ledger ends in a ledger line, or begins with one,
+ *  whole or torn; or a power cut left only zeros. */
+function requireLedger(fd: number, size: number, last: ParsedLine | null): void {
   if (last?.["v"] === 1) return;
   const head = Buffer.alloc(LINE_BEGINS.length);
   const length = readSync(fd, head, 0, head.length, 0);
   if (LINE_BEGINS.startsWith(head.toString("latin1", 0, length)) || isZeros(fd, size)) return;
-  throw new Error("it is no ledger, and stays as it is");
+  throw new Error("it is not a ledger, and was left as it is");
 }
 
 const LINE_BEGINS = '{"v":1';
 
-/** More than this was never at risk at once. */
+/** A power cut never loses more than this at once. */
 const MAX_LOST_BYTES = 1 << 20;
 
 function isZeros(fd: number, size: number): boolean {
@@ -112,7 +120,7 @@ function cut(path: string, fd: number, end: number): void {
     readSync(fd, bytes, 0, bytes.length, end);
     appendOwn(`${path}.torn`, bytes);
   } catch (error) {
-    // A full disk must not keep the ledger shut for the sake of bytes that are no lines.
+    // A full disk must not keep the ledger from opening: these bytes are not lines.
     if (error instanceof ForeignFile) throw error;
   }
   ftruncateSync(fd, end);

@@ -1,28 +1,28 @@
-// Which files make up a ledger, in which order, and where in them a line of the chain stands.
-// A ledger is `ledger.jsonl`, which grows, and what was rotated out of it:
+// Which files make up a ledger, in which order, and where in them a line is. A ledger is
+// `ledger.jsonl`, which grows, and the files that were rotated out of it:
 // `ledger-2026-11.jsonl`, then `ledger-2026-11.2.jsonl` and so on.
 
 import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 
-import { fieldOf, isObject, parseJson } from "../../lib/json/json.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Bytes } from "./scan/bytes.ts";
 import { GENESIS, hashLine } from "./line.ts";
 import { readFile, readLineBefore, readLines, type Source } from "./reader.ts";
 
-/** A place in the chain: the file may have been renamed since, the hash of the line before still finds it. */
+/** A place in the chain. If the file was renamed since, the hash of the line before still finds it. */
 export interface Position {
   readonly offset: number;
   readonly prev: string;
 }
 
-export interface Place {
+export interface FileOffset {
   /** Index in the list of files. */
   readonly file: number;
   readonly offset: number;
 }
 
-const START: Place = { file: 0, offset: 0 };
+const START: FileOffset = { file: 0, offset: 0 };
 
 interface Rotated {
   readonly path: string;
@@ -45,7 +45,7 @@ function listRotated(path: string): Rotated[] {
   return rotated.sort((a, b) => (a.month === b.month ? a.number - b.number : a.month < b.month ? -1 : 1));
 }
 
-/** Oldest first; the growing file, when it exists, is the last. */
+/** Oldest first. The growing file, if it exists, is the last. */
 export function listLedgerFiles(path: string): string[] {
   const files = listRotated(path).map((rotated) => rotated.path);
   if (existsSync(path)) files.push(path);
@@ -57,7 +57,7 @@ export interface HeldFiles extends Disposable {
   readonly sources: readonly Source[];
 }
 
-/** The same files as they are at this moment, whatever is rotated while they are read: then the growing one has another name. */
+/** The same files as they are at this moment. If the growing one is rotated while they are read, its descriptor stays. */
 export function holdLedgerFiles(path: string): HeldFiles {
   for (;;) {
     const rotated = listRotated(path).map((file) => file.path);
@@ -65,7 +65,7 @@ export function holdLedgerFiles(path: string): HeldFiles {
     const release = (): void => {
       if (growing !== null) closeSync(growing);
     };
-    // Else the file was rotated before it could be opened, and is in no list.
+    // Otherwise the file was rotated before it was opened, and is missing in the first list.
     if (listRotated(path).length === rotated.length)
       return { sources: growing === null ? rotated : [...rotated, growing], [Symbol.dispose]: release };
     release();
@@ -76,17 +76,17 @@ function openIfThere(path: string): number | null {
   try {
     return openSync(path, "r");
   } catch (error) {
-    if (fieldOf(error, "code") === "ENOENT") return null;
+    if (getField(error, "code") === "ENOENT") return null;
     throw error;
   }
 }
 
-/** Of one of the files that are held of the ledger at `path`. */
+/** The file name of a source of the ledger at `path`. */
 export function nameOf(source: Source, path: string): string {
   return basename(typeof source === "string" ? source : path);
 }
 
-/** The name under which a file that ends in `month` is put away: always after those that are there. */
+/** The new name of a growing file that ends in `month`. It sorts after the existing ones. */
 export function nameRotated(path: string, month: string): string {
   const newest = listRotated(path).at(-1);
   const stem = path.slice(0, path.length - extname(path).length);
@@ -94,7 +94,7 @@ export function nameRotated(path: string, month: string): string {
   return `${stem}-${newest.month}.${newest.number + 1}${extname(path)}`;
 }
 
-/** The hash that the next line after these files has to bear. */
+/** The `prev` of the next line after these files. */
 export function hashLast(files: readonly Source[]): string {
   for (const file of files.toReversed()) {
     const line = readLineBefore(file);
@@ -103,8 +103,8 @@ export function hashLast(files: readonly Source[]): string {
   return GENESIS;
 }
 
-/** Where a position is now; null when no file holds it. */
-export function locate(files: readonly Source[], position: Position): Place | null {
+/** Where a position is now; null if no file contains it. */
+export function locate(files: readonly Source[], position: Position): FileOffset | null {
   for (let file = files.length - 1; file >= 0; file -= 1) {
     const source = files[file];
     if (source === undefined) continue;
@@ -116,8 +116,8 @@ export function locate(files: readonly Source[], position: Position): Place | nu
   return null;
 }
 
-/** Every whole line from a place on, through all later files, in chunks. */
-export function* readChunksFrom(files: readonly Source[], place: Place = START): Generator<Bytes, void> {
+/** Every whole line from a place to the end of the last file, in chunks. */
+export function* readChunksFrom(files: readonly Source[], place: FileOffset = START): Generator<Bytes, void> {
   for (const [index, file] of files.entries()) {
     if (index < place.file) continue;
     for (const { bytes, whole } of readFile(file, index === place.file ? place.offset : 0))
@@ -125,10 +125,10 @@ export function* readChunksFrom(files: readonly Source[], place: Place = START):
   }
 }
 
-/** The same as objects; lines that are none are passed over. */
+/** The same as objects. Lines that are not JSON objects are skipped. */
 export function* readLinesFrom(
   files: readonly Source[],
-  place: Place = START,
+  place: FileOffset = START,
 ): Generator<Readonly<Record<string, unknown>>, void> {
   for (const [index, file] of files.entries()) {
     if (index < place.file) continue;

@@ -1,16 +1,15 @@
-// The two files of an open ledger on the disk, the lines and the journal: how
-// they are written, rotated, synced and kept where they belong. What is written,
-// and what happens when it can't be, is ledger-writer.ts.
+// The two files of an open ledger, the lines and the journal: writing, rotating
+// and syncing them, and noticing when another program moves them. writer.ts
+// decides what is written and what happens when a write fails.
 
 import { renameSync } from "node:fs";
 
-import { removeDrafts } from "../../lib/own-file.ts";
+import { removeDrafts } from "../../lib/files/own-file.ts";
 import { AppendFile } from "./append-file.ts";
 import { nameRotated } from "./rotation.ts";
 import type { OpenRequest } from "./journal.ts";
 import { encodeOpenAgain, encodeStart } from "./journal.ts";
 import type { Recovery } from "./recovery.ts";
-import { mendEnd } from "./recovery.ts";
 
 export interface StoreOptions {
   readonly path: string;
@@ -18,39 +17,55 @@ export interface StoreOptions {
   readonly sync: "batch" | "always" | "never";
   readonly rotate: { readonly bytes: number | null; readonly monthly: boolean };
   readonly report: (message: string) => void;
+  /** Brings what was written to a file to the disk. Tests hold it back. */
+  readonly syncFile?: (file: AppendFile) => Promise<void>;
 }
 
-/** A journal in which nothing is open is emptied beyond this size: not each time, because that costs a system call. */
+function syncAppended(file: AppendFile): Promise<void> {
+  return file.sync();
+}
+
+/** A journal without open requests is emptied beyond this size. Emptying it each time would cost a system call. */
 const JOURNAL_IDLE_BYTES = 64 << 10;
-/** Beyond this it is written anew with what is open. It bounds what recovery has to read. */
+/** Beyond this size the journal is replaced by one with the open requests only. This bounds what recovery has to read. */
 const JOURNAL_FULL_BYTES = 1 << 20;
-const PLACE_CHECK_MS = 1000;
-const ROTATE_AGAIN_MS = 60_000;
+
+const ROTATE_RETRY_MS = 60_000;
+
+interface StoreFiles {
+  readonly lines: AppendFile;
+  readonly journal: AppendFile;
+}
 
 export class LedgerStore {
   readonly #options: StoreOptions;
   #lines: AppendFile;
   #journal: AppendFile;
-  /** Files that were rotated away and may not be on the disk yet. */
+  /** Rotated files that may not be on the disk yet. */
   #retired: AppendFile[] = [];
-  /** Hash of the last line that is written. */
+  /** The hash of the last written line. */
   #prev: string;
   #month: string | null;
-  #checkPlaceAt = 0;
+
   #rotateAt = 0;
   #journalFullAt = JOURNAL_FULL_BYTES;
-  /** The journal names requests that it need not name, or lacks some. */
+  /** The journal may name requests that are closed, or lack open ones. */
   #journalStale = true;
   #written = 0;
 
-  constructor(options: StoreOptions, recovery: Recovery) {
+  private constructor(options: StoreOptions, files: StoreFiles, recovery: Recovery) {
     this.#options = options;
+    this.#lines = files.lines;
+    this.#journal = files.journal;
     this.#prev = recovery.prev;
     this.#month = recovery.month;
-    this.#lines = AppendFile.open(options.path, true);
-    this.#journal = AppendFile.open(options.journalPath, false);
-    for (const path of [options.journalPath, `${options.path}.sums`, `${options.path}.channels.json`])
-      removeDrafts(path);
+  }
+
+  static open(options: StoreOptions, recovery: Recovery): LedgerStore {
+    const { path, journalPath } = options;
+    const files = { lines: AppendFile.open(path, true), journal: AppendFile.open(journalPath, false) };
+    for (const each of [journalPath, `${path}.sums`, `${path}.channels.json`]) removeDrafts(each);
+    return new LedgerStore(options, files, recovery);
   }
 
   /** The end of the lines that are written. */
@@ -75,16 +90,20 @@ export class LedgerStore {
 
   /** `prev` is the hash of the last of these lines. */
   writeLines(lines: readonly string[], prev: string, now: number): void {
-    // A clock that was set back would stop the checks until it is then again.
-    if (now >= this.#checkPlaceAt || now < this.#checkPlaceAt - PLACE_CHECK_MS) this.#checkPlace(now);
     this.#rotateIfDue(now);
     const text = `${lines.join("\n")}\n`;
     this.#lines.write(text);
+    // The file may have been removed between the check and the write: then the lines stay in memory.
+    if (!this.#lines.isInPlace()) {
+      this.#lines.takeBack(text);
+      throw this.#describeDisplaced();
+    }
     this.#prev = prev;
     this.#written += text.length;
   }
 
-  /** Only when every line is written: the journal forgets all but the open requests. `anew`: prove that it can be written. */
+  /** Removes closed requests from the journal. To be called only when every line is written. `anew`: write the journal
+   *  in any case, which proves that it can be written. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, anew: boolean): void {
     const { size } = this.#journal;
     const due =
@@ -94,18 +113,25 @@ export class LedgerStore {
       (open.size === 0 && size > JOURNAL_IDLE_BYTES);
     if (!due) return;
     if (this.#options.sync === "always") for (const file of [...this.#retired, this.#lines]) file.syncNow();
-    if (open.size === 0 && !anew) this.#journal.clear();
+    if (open.size === 0 && !anew) this.anchor();
     else this.#rewriteJournal(open);
     this.#journalStale = false;
   }
 
-  /** Every line that had been written before the call is on the disk when this resolves. The journal too where requests
-   *  wait for that: elsewhere it is there for the process's end, which what is written survives, not for the power's. */
+  /** Empties the journal and notes the last line in it. Then verify notices a removed end also without the sums. */
+  anchor(): void {
+    this.#journal.clear();
+    this.#journal.write(encodeStart(this.position));
+  }
+
+  /** Every line written before the call is on the disk when this resolves. The journal is synced only with `sync: always`.
+   *  Otherwise it only has to survive a killed process, and written bytes do. */
   async sync(): Promise<void> {
     const retired = this.#retired;
     this.#retired = [];
     const journals = this.#options.sync === "always" ? [this.#journal] : [];
-    const synced = Promise.all([...retired, this.#lines, ...journals].map((file) => file.sync()));
+    const { syncFile = syncAppended } = this.#options;
+    const synced = Promise.all([...retired, this.#lines, ...journals].map(syncFile));
     for (const file of retired) file.close();
     await synced;
   }
@@ -114,7 +140,7 @@ export class LedgerStore {
     for (const file of [...this.#retired, this.#lines, this.#journal]) file.close();
   }
 
-  /** Whole or not at all: a crash leaves the old journal or the new one. */
+  /** A crash leaves the old journal or the new one, whole. */
   #rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
     const fresh = AppendFile.createDraft(this.#options.journalPath);
     try {
@@ -137,35 +163,44 @@ export class LedgerStore {
     const over = rotate.monthly && this.#month !== null && month > this.#month;
     if ((full || over) && this.#lines.size > 0 && now >= this.#rotateAt) {
       try {
-        renameSync(path, nameRotated(path, this.#month ?? month));
-        this.#reopen();
+        this.#rotate(path, nameRotated(path, this.#month ?? month));
       } catch (error) {
-        this.#rotateAt = now + ROTATE_AGAIN_MS;
-        report(`the ledger could not be rotated, it goes on in the same file: ${String(error)}`);
+        this.#rotateAt = now + ROTATE_RETRY_MS;
+        report(`the ledger could not be rotated and continues in the same file: ${String(error)}`);
       }
     }
     this.#month = month;
   }
 
-  /** Lines written to a file that was moved away or removed would be lost to every reader. */
-  #checkPlace(now: number): void {
-    this.#checkPlaceAt = now + PLACE_CHECK_MS;
-    if (!this.#journal.isInPlace()) {
-      const journal = AppendFile.open(this.#options.journalPath, false);
-      this.#journal.close();
-      this.#journal = journal;
-      this.#journalStale = true;
-    }
-    if (this.#lines.isInPlace()) return;
-    this.#options.report(
-      `${this.#options.path} was moved, removed or changed by somebody else; it goes on at that path`,
-    );
-    this.#reopen();
+  /**
+   * To be called before anything is written. Throws if another program has moved, removed or changed the ledger: no
+   * reader would find further lines, so no billable request may go out. A missing journal is only written again,
+   * because the writer knows what was in it. It takes 5 µs.
+   */
+  requireInPlace(): void {
+    if (!this.#lines.isInPlace()) throw this.#describeDisplaced();
+    if (this.#journal.isInPlace()) return;
+    const journal = AppendFile.open(this.#options.journalPath, false);
+    this.#journal.close();
+    this.#journal = journal;
+    this.#journalStale = true;
   }
 
-  #reopen(): void {
-    mendEnd(this.#options.path);
-    const file = AppendFile.open(this.#options.path, true);
+  #describeDisplaced(): Error {
+    return new Error(
+      `${this.#options.path} was moved, removed or changed by another program. Put it back as it was, or restart the gateway to continue with what is there`,
+    );
+  }
+
+  #rotate(path: string, rotated: string): void {
+    renameSync(path, rotated);
+    let file: AppendFile;
+    try {
+      file = AppendFile.open(path, true);
+    } catch (error) {
+      renameSync(rotated, path);
+      throw error;
+    }
     if (this.#options.sync === "never") this.#lines.close();
     else this.#retired.push(this.#lines);
     this.#lines = file;

@@ -1,20 +1,20 @@
-// What each key and group has been charged, by day, month and in all: kept in
-// memory from the ledger's lines, so that limits need no report. Days and months
-// are UTC, and a request counts where its `time` stands. A checkpoint beside the
-// ledger spares the next start from reading every line; lost or damaged, it is
-// made again from the ledger, which alone is the truth.
+// What each key and group has been charged per day, per month and in total. The
+// sums are computed from the ledger's lines and kept in memory, because every
+// request with a limit needs them. Days and months are UTC, by the request's
+// `time`. A checkpoint beside the ledger saves the next start from reading every
+// line. If it is lost or damaged, it is computed again from the ledger.
 
 import { z } from "zod";
 
 import { parseJson } from "../../lib/json/json.ts";
 import type { Usd } from "../../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
-import { readOwn, replaceFile } from "../../lib/own-file.ts";
+import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import type { Position } from "./rotation.ts";
 import { holdLedgerFiles, locate, readChunksFrom } from "./rotation.ts";
 import { hashLine } from "./line.ts";
 import { eachLine, type Source } from "./reader.ts";
-import { readRow } from "./scan/row.ts";
+import { readRow, type Row } from "./scan/row.ts";
 import { LineScanner } from "./scan/scan.ts";
 
 export type Window = "day" | "month" | "total";
@@ -24,22 +24,34 @@ export interface Holder {
   readonly name: string;
 }
 
-/** Late lines and corrections reach back; further back than this only months and totals are kept. */
-const DAYS_KEPT = 40;
+/** Late lines and corrections change earlier days. Before this, only months and totals are kept. */
+const MAX_DAYS = 40;
 
-interface Sum {
+interface Tally {
   total: Usd;
-  lastUsed: string | null;
   readonly months: Map<string, Usd>;
   readonly days: Map<string, Usd>;
 }
 
+interface Sum {
+  lastUsed: string | null;
+  readonly charged: Tally;
+  /** What limits count in addition: estimates of requests whose cost is not known. */
+  readonly estimated: Tally;
+}
+
+/** Whose request it is, and when it came. */
+interface RequestOwner {
+  readonly time: string;
+  readonly key: string;
+  readonly group: string;
+}
+
 const amounts = z.record(z.string(), z.string());
-const sumSchema = z.object({
-  total: z.string(),
+const tallySchema = z.object({ total: z.string(), months: amounts, days: amounts });
+const sumSchema = tallySchema.extend({
   last_used: z.string().nullable(),
-  months: amounts,
-  days: amounts,
+  estimated: tallySchema.optional(),
 });
 const checkpointSchema = z.object({
   from: z.object({ offset: z.int().nonnegative(), prev: z.string() }),
@@ -50,25 +62,38 @@ const checkpointSchema = z.object({
 export class Sums {
   readonly #sums = { key: new Map<string, Sum>(), group: new Map<string, Sum>() };
 
-  /** A line's charge, or the difference that a correction makes, at the request's time. */
-  add(request: { readonly time: string; readonly key: string; readonly group: string }, amount: Usd): void {
+  /** Adds a line's charge, or the difference that a correction makes, at the request's time. */
+  add(request: RequestOwner, amount: Usd): void {
     const key = this.#sumOf("key", request.key);
     if (key.lastUsed === null || request.time > key.lastUsed) key.lastUsed = request.time;
-    addAt(key, request.time, amount);
-    addAt(this.#sumOf("group", request.group), request.time, amount);
+    addAt(key.charged, request.time, amount);
+    addAt(this.#sumOf("group", request.group).charged, request.time, amount);
   }
 
+  /** Adds what limits count beyond a line's charge. */
+  addEstimate({ key, group, time }: RequestOwner, amount: Usd): void {
+    addAt(this.#sumOf("key", key).estimated, time, amount);
+    addAt(this.#sumOf("group", group).estimated, time, amount);
+  }
+
+  /** Removes the estimate of a request that came at `time`: its real cost is known now. */
+  dropEstimate({ key, group }: Omit<RequestOwner, "time">, time: string, amount: Usd): void {
+    this.addEstimate({ key, group, time }, subtractUsd(ZERO_USD, amount));
+  }
+
+  /** What was charged. */
   spentOf(holder: Holder, window: Window, now: number): Usd {
     const sum = this.#sums[holder.kind].get(holder.name);
-    if (sum === undefined) return ZERO_USD;
-    if (window === "total") return sum.total;
-    const today = new Date(now).toISOString();
-    return (
-      (window === "day" ? sum.days.get(today.slice(0, 10)) : sum.months.get(today.slice(0, 7))) ?? ZERO_USD
-    );
+    return sum === undefined ? ZERO_USD : readTally(sum.charged, window, now);
   }
 
-  /** Of all groups, also those that the config no longer has. */
+  /** The estimates that limits count in addition. */
+  estimatedOf(holder: Holder, window: Window, now: number): Usd {
+    const sum = this.#sums[holder.kind].get(holder.name);
+    return sum === undefined ? ZERO_USD : readTally(sum.estimated, window, now);
+  }
+
+  /** The sum of all groups, including those that the config no longer has. */
   spentTogether(window: Window, now: number): Usd {
     const names = [...this.#sums.group.keys()];
     return names.reduce(
@@ -81,7 +106,7 @@ export class Sums {
     return this.#sums.key.get(key)?.lastUsed ?? null;
   }
 
-  /** Takes what the checkpoint holds, then the lines that came after it. False: the line that it was made at is gone. */
+  /** Loads the checkpoint, then the lines after it. False: the line at which it was made is gone. */
   load(files: readonly Source[], checkpointPath: string): boolean {
     const checkpoint = readCheckpoint(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
@@ -95,13 +120,13 @@ export class Sums {
     for (const bytes of readChunksFrom(files, place ?? undefined)) {
       eachLine(bytes, (from, to) => {
         const row = readRow(bytes, from, to, scanner);
-        if (row !== null) this.add(row, subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD));
+        if (row !== null) this.#addRow(row);
       });
     }
     return checkpoint === null || place !== null;
   }
 
-  /** Returns its size. Best effort: a checkpoint that can't be written only makes the next start slower. */
+  /** Writes a checkpoint and returns its size. If that fails, only the next start is slower. */
   save(path: string, from: Position): number {
     const body = JSON.stringify({
       from,
@@ -111,21 +136,30 @@ export class Sums {
     try {
       replaceFile(path, `${hashLine(body)}\n${body}\n`);
     } catch {
-      // As said above.
+      // Only the next start is slower.
     }
     return body.length;
+  }
+
+  #addRow(row: Row): void {
+    const charge = row.charge ?? ZERO_USD;
+    const before = row.was?.charge ?? ZERO_USD;
+    this.add(row, subtractUsd(charge, before));
+    if (row.limit !== null) this.addEstimate(row, subtractUsd(row.limit, charge));
+    if (row.replaced !== null)
+      this.dropEstimate(row, row.replaced.time, subtractUsd(row.replaced.limit, before));
   }
 
   #sumOf(kind: Holder["kind"], name: string): Sum {
     const known = this.#sums[kind].get(name);
     if (known !== undefined) return known;
-    const sum: Sum = { total: ZERO_USD, lastUsed: null, months: new Map(), days: new Map() };
+    const sum: Sum = { lastUsed: null, charged: openTally(), estimated: openTally() };
     this.#sums[kind].set(name, sum);
     return sum;
   }
 }
 
-/** The sums of a ledger that somebody else may be writing. */
+/** The sums of a ledger that another process may be writing. */
 export function readSums(path: string): Sums {
   const sums = new Sums();
   using held = holdLedgerFiles(path);
@@ -133,15 +167,25 @@ export function readSums(path: string): Sums {
   return sums;
 }
 
-function addAt(sum: Sum, time: string, amount: Usd): void {
+function openTally(): Tally {
+  return { total: ZERO_USD, months: new Map(), days: new Map() };
+}
+
+function readTally(tally: Tally, window: Window, now: number): Usd {
+  if (window === "total") return tally.total;
+  const today = new Date(now).toISOString();
+  const sum = window === "day" ? tally.days.get(today.slice(0, 10)) : tally.months.get(today.slice(0, 7));
+  return sum ?? ZERO_USD;
+}
+
+function addAt(sum: Tally, time: string, amount: Usd): void {
   sum.total = addUsd(sum.total, amount);
   const month = time.slice(0, 7);
   sum.months.set(month, addUsd(sum.months.get(month) ?? ZERO_USD, amount));
   const day = time.slice(0, 10);
   const known = sum.days.get(day);
   sum.days.set(day, addUsd(known ?? ZERO_USD, amount));
-  if (known === undefined && sum.days.size > DAYS_KEPT)
-    sum.days.delete([...sum.days.keys()].sort()[0] ?? day);
+  if (known === undefined && sum.days.size > MAX_DAYS) sum.days.delete([...sum.days.keys()].sort()[0] ?? day);
 }
 
 function encodeSums(sums: ReadonlyMap<string, Sum>): Record<string, z.infer<typeof sumSchema>> {
@@ -149,13 +193,16 @@ function encodeSums(sums: ReadonlyMap<string, Sum>): Record<string, z.infer<type
     [...sums].map(([name, sum]) => [
       name,
       {
-        total: formatUsd(sum.total),
+        ...encodeTally(sum.charged),
         last_used: sum.lastUsed,
-        months: encodeAmounts(sum.months),
-        days: encodeAmounts(sum.days),
+        estimated: sum.estimated.days.size === 0 ? undefined : encodeTally(sum.estimated),
       },
     ]),
   );
+}
+
+function encodeTally({ total, months, days }: Tally): z.infer<typeof tallySchema> {
+  return { total: formatUsd(total), months: encodeAmounts(months), days: encodeAmounts(days) };
 }
 
 function encodeAmounts(sums: ReadonlyMap<string, Usd>): Record<string, string> {
@@ -164,18 +211,21 @@ function encodeAmounts(sums: ReadonlyMap<string, Usd>): Record<string, string> {
 
 function decodeSum(sum: z.infer<typeof sumSchema>): Sum {
   return {
-    total: parseUsd(sum.total),
     lastUsed: sum.last_used,
-    months: decodeAmounts(sum.months),
-    days: decodeAmounts(sum.days),
+    charged: decodeTally(sum),
+    estimated: sum.estimated === undefined ? openTally() : decodeTally(sum.estimated),
   };
+}
+
+function decodeTally({ total, months, days }: z.infer<typeof tallySchema>): Tally {
+  return { total: parseUsd(total), months: decodeAmounts(months), days: decodeAmounts(days) };
 }
 
 function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd> {
   return new Map(Object.entries(sums).map(([name, amount]) => [name, parseUsd(amount)]));
 }
 
-/** Null when there is none, or when it is not what `save` wrote. */
+/** Null if there is none, or if it is not what `save` wrote. */
 export function readCheckpoint(path: string): z.infer<typeof checkpointSchema> | null {
   try {
     const [check, body] = (readOwn(path) ?? "").split("\n");

@@ -1,10 +1,11 @@
 // Writes the ledger of a running gateway. A request is named in the journal
-// before it goes out, and its line ends it. What comes up close together in one turn
-// of the event loop is written at once; the disk is never waited for on the loop.
+// before it goes out, and its line closes it. Everything from one turn of the
+// event loop is written together. The event loop never waits for the disk.
 
 import { GatewayError } from "../../lib/errors.ts";
-import type { FileLock } from "../../lib/file-lock.ts";
+import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
+import { OutputHistory } from "../expected-output.ts";
 import { LedgerChain } from "./chain.ts";
 import { listLedgerFiles } from "./rotation.ts";
 import type { Intent, OpenRequest } from "./journal.ts";
@@ -22,14 +23,51 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   readonly now?: () => number;
 }
 
-/** Lines at risk when the power fails, with `sync: batch`. */
+/** With `sync: batch`, a power cut loses at most the lines of this time. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
+/** How often an idle gateway checks that its ledger is still there. A busy one checks at each write. */
+const WATCH_MS = 1000;
 const RECENT_MS = 60_000;
-/** So much of the ledger is read again when the gateway starts after a crash; more when the sums themselves are large. */
+/** After a crash, the next start reads at most this much of the ledger again, or more if the sums themselves are large. */
 const CHECKPOINT_BYTES = 2 << 20;
 
-/** The requests that wait for one turn's journal records to be written. */
+/** What a writer works with, opened and recovered. */
+interface RecoveredLedger {
+  readonly lock: FileLock;
+  readonly store: LedgerStore;
+  readonly sums: Sums;
+  /** The requests of the last minute before the ledger was opened. */
+  readonly recent: readonly Recent[];
+  readonly outputs: OutputHistory;
+}
+
+/** Repairs what the last gateway left behind, and opens the ledger for writing. */
+export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
+  const { path, report } = options;
+  const recovery = recoverLedger(path, `${path}.open`);
+  if (recovery.cutBytes > 0) report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
+  const files = listLedgerFiles(path);
+  const sums = new Sums();
+  if (!sums.load(files, `${path}.sums`) || recovery.isEndMissing)
+    report(
+      `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
+    );
+  const requests = readRecent(files);
+  const outputs = new OutputHistory();
+  for (const { model, output } of requests) if (output !== null) outputs.add(model, output);
+  const since = new Date((options.now ?? Date.now)() - RECENT_MS).toISOString();
+  const recent = requests.filter(({ time }) => time >= since);
+  const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
+  const writer = new LedgerWriter(options, { lock, store, sums, recent, outputs });
+  const { size } = recovery.unfinished;
+  if (size > 0)
+    report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
+  writer.start(recovery.unfinished);
+  return writer;
+}
+
+/** The requests of one turn that wait for their journal records. */
 interface Opening {
   readonly ids: string[];
   readonly written: PromiseWithResolvers<void>;
@@ -41,11 +79,12 @@ export class LedgerWriter {
   readonly #lock: FileLock;
   readonly #store: LedgerStore;
   readonly #recent: readonly Recent[];
+  readonly #outputs: OutputHistory;
   readonly #open = new Map<string, OpenRequest>();
   readonly #chain: LedgerChain;
   #records: (() => string)[] = [];
   #opening: Opening | null = null;
-  /** Openings whose records are written but not yet on the disk; only with `sync: always`. */
+  /** Records that are written but not yet on the disk; only with `sync: always`. */
   #unsynced: Opening[] = [];
   #problem: string | null = null;
   #scheduled = false;
@@ -54,34 +93,26 @@ export class LedgerWriter {
   #closing = false;
   #syncTimer: NodeJS.Timeout | null = null;
   #retryTimer: NodeJS.Timeout | null = null;
+  #watchTimer: NodeJS.Timeout | null = null;
   #checkpointAt = CHECKPOINT_BYTES;
 
-  constructor(options: LedgerOptions, lock: FileLock) {
+  constructor(options: LedgerOptions, parts: RecoveredLedger) {
     this.#options = options;
-    this.#lock = lock;
+    this.#lock = parts.lock;
     this.#now = options.now ?? Date.now;
-    const { path } = options;
-    const recovery = recoverLedger(path, `${path}.open`);
-    if (recovery.cutBytes > 0)
-      options.report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
-    const files = listLedgerFiles(path);
-    const sums = new Sums();
-    if (!sums.load(files, `${path}.sums`))
-      options.report(
-        `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
-      );
-    this.#recent = readRecent(files, new Date(this.#now() - RECENT_MS).toISOString());
-    this.#store = new LedgerStore({ ...options, journalPath: `${path}.open` }, recovery);
-    this.#chain = new LedgerChain(sums, recovery.prev);
-    for (const [id, request] of recovery.unfinished) {
+    this.#store = parts.store;
+    this.#recent = parts.recent;
+    this.#outputs = parts.outputs;
+    this.#chain = new LedgerChain(parts.sums, parts.store.position.prev);
+  }
+
+  /** To be called once, before anything else. Each request that the last gateway left open gets its line. */
+  start(unfinished: ReadonlyMap<string, OpenRequest>): void {
+    this.#watchTimer = setInterval(() => this.#watch(), WATCH_MS).unref();
+    for (const [id, request] of unfinished) {
       this.#open.set(id, request);
       this.append(draftInterrupted(request));
     }
-    const { size } = recovery.unfinished;
-    if (size > 0)
-      options.report(
-        `${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`,
-      );
     this.#flush();
   }
 
@@ -97,7 +128,7 @@ export class LedgerWriter {
     this.#opening ??= { ids: [], written: Promise.withResolvers<void>() };
     this.#opening.ids.push(intent.id);
     const written = this.#opening.written.promise;
-    // The first of a turn waits for nobody; those that come up with it are written together at the turn's end.
+    // The first request of a turn is written at once, those after it together at the end of the turn.
     if (!this.#scheduled) this.#flush();
     this.#schedule();
     return written;
@@ -111,13 +142,15 @@ export class LedgerWriter {
   append(draft: LineDraft): void {
     if (this.#closing) {
       this.#options.report(
-        `request ${draft.id} ended after the ledger was closed: the next start gives it its line`,
+        `request ${draft.id} ended after the ledger was closed: it gets its line at the next start`,
       );
       return;
     }
     if (!this.#open.delete(draft.id))
       throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
     this.#chain.addLine(draft);
+    if (draft.basis === "exact" && draft.usage["output"] !== undefined)
+      this.#outputs.add(draft.model, draft.usage["output"]);
     this.#schedule();
   }
 
@@ -135,6 +168,10 @@ export class LedgerWriter {
     return this.#chain.sums.spentOf(holder, window, this.#now());
   }
 
+  estimatedOf(holder: Holder, window: Window): Usd {
+    return this.#chain.sums.estimatedOf(holder, window, this.#now());
+  }
+
   spentTogether(window: Window): Usd {
     return this.#chain.sums.spentTogether(window, this.#now());
   }
@@ -143,6 +180,10 @@ export class LedgerWriter {
     const own = this.#recent.filter((row) => row[holder.kind] === holder.name);
     const times = own.map((row) => Date.parse(row.time)).filter((time) => time > since);
     return times.sort((a, b) => a - b);
+  }
+
+  expectOutput(model: string): number | null {
+    return this.#outputs.expect(model);
   }
 
   lastUsed(key: string): string | null {
@@ -155,13 +196,35 @@ export class LedgerWriter {
     this.#flush();
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer);
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+    if (this.#watchTimer !== null) clearInterval(this.#watchTimer);
     const left = this.#chain.lines.length;
-    if (left > 0) this.#options.report(`${left} lines could not be written: ${this.#problem}`);
+    if (left > 0)
+      this.#options.report(
+        `${left === 1 ? "1 line" : `${left} lines`} could not be written: ${this.#problem}`,
+      );
     await this.#syncing;
     if (this.#options.sync !== "never") await this.#store.sync();
+    if (left === 0 && this.#problem === null && this.#open.size === 0) this.#anchor();
     if (left === 0) this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
     this.#store.close();
     this.#lock.release();
+  }
+
+  #anchor(): void {
+    try {
+      this.#store.anchor();
+    } catch {
+      // The sums have the last line, too.
+    }
+  }
+
+  #watch(): void {
+    if (this.#problem !== null) return;
+    try {
+      this.#store.requireInPlace();
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   #schedule(): void {
@@ -170,7 +233,7 @@ export class LedgerWriter {
     setImmediate(() => this.#closing || this.#flush());
   }
 
-  /** The journal first: a request that is named in it may go out even if the lines of others fail to be written. */
+  /** The journal comes first: a request that it names may go out even if writing the lines of others fails. */
   #flush(): void {
     this.#scheduled = false;
     const opening = this.#opening;
@@ -178,6 +241,7 @@ export class LedgerWriter {
     this.#opening = null;
     this.#records = [];
     try {
+      this.#store.requireInPlace();
       if (records !== "" && this.#problem === null) this.#store.writeJournal(records);
     } catch (error) {
       this.#fail(error);
@@ -195,7 +259,7 @@ export class LedgerWriter {
     try {
       const { lines, prev } = this.#chain;
       if (lines.length > 0) this.#store.writeLines(lines, prev, this.#now());
-      this.#chain.forgetLines();
+      this.#chain.clearLines();
       this.#store.tidyJournal(this.#open, this.#problem !== null);
     } catch (error) {
       this.#fail(error);
@@ -214,7 +278,7 @@ export class LedgerWriter {
     const problem = error instanceof Error ? error.message : String(error);
     if (problem !== this.#problem) {
       this.#options.report(
-        `the ledger can't be written, billable requests are refused until it can: ${problem}`,
+        `the ledger cannot be written, billable requests are refused until it can: ${problem}`,
       );
     }
     this.#problem = problem;
@@ -224,7 +288,7 @@ export class LedgerWriter {
     }, RETRY_MS);
   }
 
-  /** These requests never go out. */
+  /** Refuses requests whose records cannot be written: they never go out. */
   #reject(opening: Opening | null): void {
     if (opening === null) return;
     for (const id of opening.ids) this.#open.delete(id);
@@ -232,7 +296,7 @@ export class LedgerWriter {
   }
 
   #scheduleSync(): void {
-    // The last sync is close()'s own: a later one would find the files closed.
+    // close() syncs last: after it the files are closed.
     if (this.#closing || !this.#dirty || this.#syncing !== null || this.#syncTimer !== null) return;
     switch (this.#options.sync) {
       case "never":
@@ -248,7 +312,7 @@ export class LedgerWriter {
     }
   }
 
-  /** Never on the event loop's own time. */
+  /** In the background: the event loop does not wait. */
   async #sync(): Promise<void> {
     this.#dirty = false;
     const openings = this.#unsynced;
@@ -268,7 +332,7 @@ export class LedgerWriter {
 function refuse(problem: string): GatewayError {
   return new GatewayError(
     "ledger_unwritable",
-    `the gateway can't write its ledger (${problem}) and takes no billable requests until it can`,
+    `the gateway cannot write its ledger (${problem}) and accepts no billable requests until it can`,
     {
       retryAfterSeconds: 5,
     },

@@ -3,7 +3,7 @@
 // a gateway with one channel never reads the other forty lists. It is made by convert.ts.
 
 import { readFileSync } from "node:fs";
-import { fieldOf, isObject, listOf, parseJson } from "../../lib/json/json.ts";
+import { getField, isObject, getList, parseJson } from "../../lib/json/json.ts";
 import builtIn from "./book.jsonl" with { type: "file" };
 
 /** Kind of usage → USD, a decimal: per million tokens, or, with `_per_1k` at the kind's end, per thousand calls. */
@@ -87,26 +87,26 @@ function openLazily(read: () => string): PriceBook {
   };
   return {
     get date() {
-      return String(fieldOf(open().head, "date"));
+      return String(getField(open().head, "date"));
     },
     get label() {
       const { head } = open();
-      const hash = fieldOf(head, "sha256");
-      const date = String(fieldOf(head, "date"));
+      const hash = getField(head, "sha256");
+      const date = String(getField(head, "date"));
       return typeof hash === "string" ? `book ${date}#${hash.slice(0, 8)}` : `book ${date}`;
     },
     get providers() {
       return Object.keys(providersOf(open()));
     },
     fallbacksOf: (provider) =>
-      listOf(providersOf(open())[provider]).filter((name) => typeof name === "string"),
+      getList(providersOf(open())[provider]).filter((name) => typeof name === "string"),
     find: (provider, id) => listOfProvider(provider).byId.get(id) ?? null,
     listModels: (provider) => listOfProvider(provider).models,
   };
 }
 
 function providersOf({ head }: Opened): Readonly<Record<string, unknown>> {
-  const providers = fieldOf(head, "providers");
+  const providers = getField(head, "providers");
   return isObject(providers) ? providers : {};
 }
 
@@ -119,7 +119,7 @@ interface ProviderList {
 function readProvider({ text, head }: Opened, provider: string): ProviderList {
   const start = `\n{"provider":${JSON.stringify(provider)},`;
   const models: BookedModel[] = [];
-  const source = String(fieldOf(head, "source"));
+  const source = String(getField(head, "source"));
   for (let at = text.indexOf(start); at >= 0 && text.startsWith(start, at);) {
     const end = text.indexOf("\n", at + 1);
     const line = parseJson(text.slice(at + 1, end < 0 ? undefined : end));
@@ -131,32 +131,32 @@ function readProvider({ text, head }: Opened, provider: string): ProviderList {
 }
 
 function readModel(line: unknown, provider: string, source: string): BookedModel {
-  const factors = readRates(fieldOf(line, "factors"));
-  const own = fieldOf(line, "source");
+  const factors = readRates(getField(line, "factors"));
+  const own = getField(line, "source");
   return {
     provider,
-    ids: listOf(fieldOf(line, "ids")).filter((id) => typeof id === "string"),
-    periods: listOf(fieldOf(line, "periods")).map((period) => readPeriod(period, factors)),
+    ids: getList(getField(line, "ids")).filter((id) => typeof id === "string"),
+    periods: getList(getField(line, "periods")).map((period) => readPeriod(period, factors)),
     source: typeof own === "string" ? own : source,
   };
 }
 
 function readPeriod(period: unknown, factors: Rates): Period {
-  const from = fieldOf(period, "from");
-  const [start, end] = listOf(fieldOf(period, "hours")).map(readMinute);
-  const weekend = fieldOf(period, "weekend");
-  const tiers = listOf(fieldOf(period, "tiers")).map((tier) => ({
-    over: Number(fieldOf(tier, "over")),
-    rates: readRates(fieldOf(tier, "rates")),
+  const from = getField(period, "from");
+  const [start, end] = getList(getField(period, "hours")).map(readMinute);
+  const weekend = getField(period, "weekend");
+  const tiers = getList(getField(period, "tiers")).map((tier) => ({
+    over: Number(getField(tier, "over")),
+    rates: readRates(getField(tier, "rates")),
   }));
   return {
     from: typeof from === "string" ? Date.parse(from) : Number.NEGATIVE_INFINITY,
     hours: start === undefined || end === undefined ? null : [start, end],
     weekend: typeof weekend === "number" ? weekend : null,
     price: {
-      rates: readRates(fieldOf(period, "rates")),
+      rates: readRates(getField(period, "rates")),
       tiers,
-      factors: { ...factors, ...readRates(fieldOf(period, "factors")) },
+      factors: { ...factors, ...readRates(getField(period, "factors")) },
     },
   };
 }

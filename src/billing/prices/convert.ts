@@ -144,7 +144,7 @@ export interface BookDetails {
 }
 
 /** The book's entries, by provider. */
-export function makeEntries(published: Published, strict: boolean): Entry[] {
+function makeEntries(published: Published, strict: boolean): Entry[] {
   const read = published.flatMap(readProvider);
   const dropping: Making = { entries: read, strict };
   // A newer book has newer prices than those that the overlay puts in their place.

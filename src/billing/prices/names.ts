@@ -76,6 +76,12 @@ const SUFFIXES: readonly Rule[] = [
     source: "https://docs.apiyi.com/en/models/claude-fable-5-1: relays switch thinking on by the name",
   },
   {
+    // A few of Bedrock's names have no second number: anthropic.claude-opus-4-6-v1.
+    pattern: /-v\d+$/,
+    when: /^(?:[a-z-]+[./])*anthropic\./,
+    source: "https://docs.aws.amazon.com/bedrock/latest/userguide/models-supported.html",
+  },
+  {
     pattern: /-v\d+:\d+$/,
     source: "https://docs.aws.amazon.com/bedrock/latest/userguide/models-supported.html",
   },

@@ -2,9 +2,9 @@
 // first line has its day, where it is from, and the SHA-256 of all that follows, so that a damaged one is not used.
 
 import { basename, dirname, extname, join } from "node:path";
-import { codeOf } from "../../lib/error-code.ts";
-import { fieldOf, parseJson } from "../../lib/json/json.ts";
-import { ForeignFile, readOwn, replaceFile, requireOwn } from "../../lib/own-file.ts";
+import { getErrorCode } from "../../lib/errors.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
+import { ForeignFile, readOwn, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { loadBuiltInBook, openBook, type PriceBook } from "./book.ts";
 
@@ -27,7 +27,7 @@ function readText(path: string): string | null {
     // Somebody else's file, or a link, is refused, not passed over: prices would change unnoticed.
     return requireOwn(path) === null ? null : readOwn(path);
   } catch (error) {
-    const why = error instanceof ForeignFile ? error.message : codeOf(error) || String(error);
+    const why = error instanceof ForeignFile ? error.message : getErrorCode(error) || String(error);
     throw new Error(`The price book ${path} cannot be read: ${why}.`, { cause: error });
   }
 }
@@ -35,7 +35,7 @@ function readText(path: string): string | null {
 function openStored(text: string, path: string): PriceBook {
   const end = text.indexOf("\n");
   const head = parseJson(text.slice(0, end));
-  if (end < 0 || fieldOf(head, "sha256") !== sha256Hex(text.slice(end + 1)))
+  if (end < 0 || getField(head, "sha256") !== sha256Hex(text.slice(end + 1)))
     throw new Error(
       `The price book ${path} is damaged: its content has another hash than its first line says. \`gateway prices update\` writes it again; without the file the built-in book counts.`,
     );

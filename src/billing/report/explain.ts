@@ -1,5 +1,5 @@
 // One request of the ledger in plain words: what was used, what it cost and why,
-// where it was sent, where its line stands.
+// where it was sent, and where its line is.
 
 import type { z } from "zod";
 import { isObject, parseJson } from "../../lib/json/json.ts";
@@ -22,7 +22,7 @@ export interface FoundRequest {
   readonly corrections: readonly FoundLine<Correction>[];
 }
 
-/** Null when no line bears this id. Throws where a line is not what a line should be. */
+/** Null if no line has this id. Throws if a line with this id is damaged. */
 export function findRequest(path: string, id: string): FoundRequest | null {
   const mark = JSON.stringify(id);
   let own: FoundLine<Line> | null = null;
@@ -53,7 +53,7 @@ function read<T>(
   throw new Error(`${file}:${number} is damaged: \`gateway ledger verify\` says what is wrong with it.`);
 }
 
-/** Lines of text, in sections that an empty line separates. */
+/** Lines of text, in sections with an empty line between them. */
 export function explainRequest({ own, corrections }: FoundRequest): string[] {
   const { line } = own;
   return [
@@ -81,7 +81,7 @@ function explainRoute(line: Line): string[] {
       ? ""
       : `, answered as ${line.upstream_model}`;
   const first = line.first_byte_ms === null ? "" : `, first byte after ${line.first_byte_ms} ms`;
-  const done = line.duration_ms === null ? "" : `, over after ${line.duration_ms} ms`;
+  const done = line.duration_ms === null ? "" : `, finished after ${line.duration_ms} ms`;
   return [
     `Request ${line.id}`,
     `  ${line.time}, key ${line.key}, group ${line.group} (${line.platform}), channel ${line.channel}`,
@@ -102,9 +102,9 @@ const OUTCOMES: Readonly<Record<Line["outcome"], string>> = {
 
 const BASES: Readonly<Record<Line["basis"], string>> = {
   exact: "usage as the upstream reported it",
-  partial: "the answer broke off: what had been reported, the rest of it estimated",
+  partial: "the response broke off: reported usage, and the missing part estimated",
   unpriced: "usage as the upstream reported it, but there is no price for it",
-  unknown: "no usage could be had",
+  unknown: "the usage could not be obtained",
 };
 
 type Money = Pick<
@@ -153,7 +153,7 @@ function explainLeast(least: string | undefined): string {
 function explainCharge(line: Money): string[] {
   const { official_usd: official, multiplier, charge_usd: charge, at_least_usd: least } = line;
   if (official === null || charge === null)
-    return ["  official amount: not known", `  charge: not known, and in no sum${explainLeast(least)}`];
+    return ["  official amount: not known", `  charge: not known; no sum includes it${explainLeast(least)}`];
   const exact = multiplyExactly(official, multiplier);
   const rounding = exact === charge ? "exact" : `rounded once, half away from zero, from $${exact}`;
   return [

@@ -1,5 +1,5 @@
-// Sums of a ledger for people: requests, tokens by kind, amounts, by one property
-// of the requests, between two moments. Reads lines and writes nothing.
+// Sums of a ledger for people: requests, tokens by kind and amounts between two
+// moments, by one property of the requests. It only reads.
 
 import {
   addDecimals,
@@ -13,25 +13,36 @@ import {
   type Usd,
   ZERO_USD,
 } from "../../lib/money.ts";
+import { createZone, nameSpan, type Span, SPANS, type Zone } from "../../lib/text/zone.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
 import { readRow, type Row } from "../ledger/scan/row.ts";
 import { LineScanner } from "../ledger/scan/scan.ts";
+import { USAGE_KINDS } from "../usage.ts";
 
-export const DIMENSIONS = ["day", "key", "group", "model", "channel"] as const;
+const NAMES = ["key", "group", "model", "channel"] as const;
+type Name = (typeof NAMES)[number];
+export const DIMENSIONS = [...SPANS, ...NAMES] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
+/** Only requests with these names. */
+export type Filter = Readonly<Partial<Record<Name, string>>>;
+
 export interface ReportQuery {
-  readonly by: Dimension;
+  /** One or two. */
+  readonly by: readonly Dimension[];
   /** Requests that came at this ISO time or later; null: all. */
   readonly since: string | null;
   /** Requests that came before this ISO time; null: all. */
   readonly until: string | null;
+  readonly only?: Filter;
+  /** The time zone of hours, days, weeks and months. Without one: UTC. */
+  readonly zone?: Zone;
 }
 
 export interface Totals {
   requests: number;
-  /** Kind → count; kinds in the order in which they came up. */
+  /** Kind → count, in the order of first appearance. */
   readonly usage: Map<string, number>;
   official: Decimal;
   charge: Usd;
@@ -39,15 +50,24 @@ export interface Totals {
   readonly bases: Map<string, number>;
 }
 
+export interface ReportRow {
+  /** One for each dimension. */
+  readonly names: readonly string[];
+  readonly totals: Totals;
+}
+
 export interface Report {
-  readonly rows: ReadonlyMap<string, Totals>;
+  /** By time, or the largest charge first. */
+  readonly rows: readonly ReportRow[];
   readonly total: Totals;
-  /** Lines that could not be read: `gateway ledger verify` says why. */
+  /** How many lines could not be read. `gateway ledger verify` says why. */
   readonly unreadable: number;
 }
 
 export function sumLedger(path: string, query: ReportQuery): Report {
-  const rows = new Map<string, Totals>();
+  const { by, zone = createZone("UTC") } = query;
+  const readers = by.map((dimension) => createNameReader(dimension, zone));
+  const rows = new NestedRows();
   const total = openTotals();
   const scanner = new LineScanner();
   let unreadable = 0;
@@ -58,37 +78,96 @@ export function sumLedger(path: string, query: ReportQuery): Report {
       eachLine(bytes, (from, to) => {
         const row = readRow(bytes, from, to, scanner);
         if (row === null) unreadable += 1;
-        else if (isAsked(row, query)) addRow(totalsOf(row, query, rows), row);
+        else if (isInPeriod(row, query) && fits(row, query.only)) addRow(rows.totalsOf(row, readers), row);
       });
     }
   }
-  for (const totals of rows.values()) addTotals(total, totals);
-  return { rows: new Map([...rows].sort(query.by === "day" ? byName : byCharge)), total, unreadable };
+  const listed = rows.list();
+  for (const { totals } of listed) addTotals(total, totals);
+  return { rows: listed.sort(by.some(isSpan) ? byNames(by) : byCharge), total, unreadable };
 }
 
-function totalsOf(row: Row, { by }: ReportQuery, rows: Map<string, Totals>): Totals {
-  const name = by === "day" ? row.time.slice(0, 10) : row[by];
-  const known = rows.get(name);
-  if (known !== undefined) return known;
-  const totals = openTotals();
-  rows.set(name, totals);
-  return totals;
+type ReadName = (row: Row) => string;
+
+/** Rows by one name, or by one name after the other. */
+class NestedRows {
+  readonly #rows = new Map<string, { readonly row: ReportRow; readonly inner: NestedRows | null }>();
+  readonly #before: readonly string[];
+
+  constructor(before: readonly string[] = []) {
+    this.#before = before;
+  }
+
+  totalsOf(row: Row, readers: readonly ReadName[]): Totals {
+    const depth = this.#before.length;
+    const name = readers[depth]?.(row) ?? "";
+    let found = this.#rows.get(name);
+    if (found === undefined) {
+      const names = [...this.#before, name];
+      const isLast = names.length === readers.length;
+      found = { row: { names, totals: openTotals() }, inner: isLast ? null : new NestedRows(names) };
+      this.#rows.set(name, found);
+    }
+    return found.inner === null ? found.row.totals : found.inner.totalsOf(row, readers);
+  }
+
+  list(): ReportRow[] {
+    return [...this.#rows.values()].flatMap(({ row, inner }) => (inner === null ? [row] : inner.list()));
+  }
 }
 
-function isAsked({ time }: Row, { since, until }: ReportQuery): boolean {
+export function isSpan(dimension: Dimension): dimension is Span {
+  return SPANS.some((span) => span === dimension);
+}
+
+/** Offsets of time zones change at quarters of an hour at most: one name holds for each. */
+const QUARTER_MINUTES = 15;
+/** `2026-11-20T10:` */
+const HOUR_CHARACTERS = 14;
+
+function createNameReader(dimension: Dimension, zone: Zone): ReadName {
+  if (!isSpan(dimension)) return (row) => row[dimension];
+  const hours = new Map<string, (string | undefined)[]>();
+  // Lines come in the order of time: the hour is nearly always that of the line before.
+  let hour = "none";
+  let names: (string | undefined)[] = [];
+  return ({ time }) => {
+    if (!time.startsWith(hour)) {
+      hour = time.slice(0, HOUR_CHARACTERS);
+      names = hours.get(hour) ?? [];
+      hours.set(hour, names);
+    }
+    const quarter = Math.floor(Number(time.slice(HOUR_CHARACTERS, 16)) / QUARTER_MINUTES);
+    return (names[quarter] ??= nameSpan(dimension, zone.toLocal(Date.parse(time))));
+  };
+}
+
+function isInPeriod({ time }: Row, { since, until }: ReportQuery): boolean {
   return (since === null || time >= since) && (until === null || time < until);
 }
 
-function byName([a]: [string, Totals], [b]: [string, Totals]): number {
-  return a < b ? -1 : 1;
+function fits(row: Row, only: Filter | undefined): boolean {
+  return only === undefined || NAMES.every((name) => only[name] === undefined || only[name] === row[name]);
 }
 
-function byCharge(a: [string, Totals], b: [string, Totals]): number {
-  if (a[1].charge !== b[1].charge) return a[1].charge > b[1].charge ? -1 : 1;
-  return byName(a, b);
+/** Times first, whichever place they have. */
+function byNames(by: readonly Dimension[]): (a: ReportRow, b: ReportRow) => number {
+  const order = [...by.keys()].sort(
+    (a, b) => Number(isSpan(by[b] ?? "key")) - Number(isSpan(by[a] ?? "key")),
+  );
+  return (a, b) => {
+    const index = order.find((each) => a.names[each] !== b.names[each]);
+    if (index === undefined) return 0;
+    return (a.names[index] ?? "") < (b.names[index] ?? "") ? -1 : 1;
+  };
 }
 
-function openTotals(): Totals {
+function byCharge(a: ReportRow, b: ReportRow): number {
+  if (a.totals.charge !== b.totals.charge) return a.totals.charge > b.totals.charge ? -1 : 1;
+  return a.names.join(" ") < b.names.join(" ") ? -1 : 1;
+}
+
+export function openTotals(): Totals {
   return {
     requests: 0,
     usage: new Map(),
@@ -110,7 +189,7 @@ function addRow(totals: Totals, row: Row): void {
   count(totals.bases, row.basis, 1);
 }
 
-/** A correction is no request: it moves the amounts of one. */
+/** A correction is not a request: it changes the amounts of one. */
 function addCorrection(totals: Totals, row: Row, was: NonNullable<Row["was"]>): void {
   if (row.official !== null) totals.official = addDecimals(totals.official, row.official);
   if (was.official !== null) totals.official = subtractDecimals(totals.official, was.official);
@@ -137,16 +216,30 @@ export function describeTotals(totals: Totals): Record<string, unknown> {
     usage: Object.fromEntries(totals.usage),
     official_usd: formatDecimal(totals.official),
     charge_usd: formatUsd(totals.charge),
+    cache_hit_rate: computeHitRate(totals),
     ...countGaps(totals),
   };
 }
 
+const INPUT_KINDS = USAGE_KINDS.filter(
+  (kind) => kind === "tool_prompt" || /^(input|cache_read|cache_write)/.test(kind),
+);
+
+/** The share of all input that was read from the cache, to four places. Null without input. */
+export function computeHitRate({ usage }: Totals): number | null {
+  const sum = (kinds: readonly string[]): number =>
+    kinds.reduce((total, kind) => total + (usage.get(kind) ?? 0), 0);
+  const all = sum(INPUT_KINDS);
+  const cached = sum(INPUT_KINDS.filter((kind) => kind.startsWith("cache_read")));
+  return all === 0 ? null : Math.floor((cached / all) * 10_000) / 10_000;
+}
+
 export interface Gaps {
-  /** Requests whose usage is known but has no price: they are in no amount. */
+  /** Requests whose usage is known but has no price: no amount includes them. */
   readonly unpriced: number;
-  /** Requests of which nothing is known. */
+  /** Requests whose usage is not known. */
   readonly unknown: number;
-  /** Requests that broke off: some of their usage is estimated. */
+  /** Requests that broke off: part of their usage may be estimated. */
   readonly partial: number;
 }
 

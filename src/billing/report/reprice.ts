@@ -1,8 +1,8 @@
-// Which requests of a ledger would have other amounts with the prices of now:
-// those that had no price, and those whose price was wrong. Finds them; writing
-// the corrections is the caller's business.
+// Finds the requests of a ledger that would have other amounts with the current
+// prices: those without a price, and those whose price was wrong. The caller
+// writes the corrections.
 
-import { fieldOf } from "../../lib/json/json.ts";
+import { getField } from "../../lib/json/json.ts";
 import { UNBILLED_REFUSAL } from "../assess.ts";
 import { computeCharge } from "../charge.ts";
 import { holdLedgerFiles, readLinesFrom } from "../ledger/rotation.ts";
@@ -22,15 +22,16 @@ export interface RepriceQuery {
   readonly sellerOf: (channel: string) => Seller | undefined;
 }
 
-/** A correction without what its writer gives it. */
+/** A correction without id and time, which its writer adds. */
 export type Repricing = Omit<CorrectionDraft, "id" | "time">;
 
-interface Effective {
+interface CurrentAmounts {
   readonly official_usd: string | null;
   readonly charge_usd: string | null;
+  readonly limit_usd?: string | undefined;
 }
 
-/** One draft for each request whose amounts would change. What is priced never becomes unpriced. */
+/** One draft for each request whose amounts would change. A priced request never becomes unpriced. */
 export function* findCorrections(path: string, query: RepriceQuery): Generator<Repricing, void> {
   using held = holdLedgerFiles(path);
   const corrected = readCorrected(held.sources);
@@ -45,9 +46,9 @@ export function* findCorrections(path: string, query: RepriceQuery): Generator<R
   }
 }
 
-/** Amounts in force of the requests that have been corrected: few. */
-function readCorrected(files: readonly Source[]): Map<string, Effective> {
-  const corrected = new Map<string, Effective>();
+/** The current amounts of the requests that were corrected. There are few of them. */
+function readCorrected(files: readonly Source[]): Map<string, CurrentAmounts> {
+  const corrected = new Map<string, CurrentAmounts>();
   for (const line of readLinesFrom(files)) {
     const { corrects, official_usd, charge_usd } = line;
     if (typeof corrects !== "string") continue;
@@ -57,17 +58,17 @@ function readCorrected(files: readonly Source[]): Map<string, Effective> {
   return corrected;
 }
 
-function reprice(line: Line, was: Effective, query: RepriceQuery): Repricing | null {
+function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): Repricing | null {
   const { book, overrides } = query;
   const seller = query.sellerOf(line.channel);
   const parts = readParts(line);
   if (parts === null) return null;
-  const asked = fieldOf(line, "requested_model");
+  const requested = getField(line, "requested_model");
   const charge = computeCharge({
     parts,
     tariff: readTariff(line, seller),
     model: line.upstream_model,
-    requested: typeof asked === "string" ? asked : line.model,
+    requested: typeof requested === "string" ? requested : line.model,
     book,
     overrides,
     seller,
@@ -94,17 +95,17 @@ function reprice(line: Line, was: Effective, query: RepriceQuery): Repricing | n
     official_usd: charge.official,
     multiplier,
     charge_usd: charge.charge,
-    was: { official_usd: was.official_usd, charge_usd: was.charge_usd },
+    was: { official_usd: was.official_usd, charge_usd: was.charge_usd, limit_usd: was.limit_usd },
   };
 }
 
-/** Null when a kind was used that this gateway does not know. */
+/** Null if the usage has a kind that this gateway does not know. */
 function readParts(line: Line): Part[] | null {
-  const told =
+  const lineParts =
     line.parts ??
     (Object.keys(line.usage).length === 0 ? [] : [{ model: null, pass: "message", usage: line.usage }]);
   const parts: Part[] = [];
-  for (const { model, pass, usage } of told) {
+  for (const { model, pass, usage } of lineParts) {
     const known = readUsage(usage);
     if (known === null) return null;
     parts.push({ model: model === line.upstream_model ? null : model, pass, usage: known });
@@ -120,21 +121,21 @@ function readUsage(usage: Readonly<Record<string, number>>): Usage | null {
   return Object.keys(known).length === Object.keys(usage).length ? known : null;
 }
 
-/** How the answer was served: as the line says, or its factors, or what the upstream sent with the usage. */
+/** How the response was served: from the line, its factors, or the upstream's own usage. */
 function readTariff(line: Line, seller: Seller | undefined): Tariff {
-  const told = fieldOf(line, "tariff");
+  const recorded = getField(line, "tariff");
   const factors = Object.keys(line.prices ?? {}).filter((name) => name.startsWith(FACTOR));
   const served = new Map(factors.map((name) => splitFactor(name.slice(FACTOR.length))));
   const tariff: Record<string, string> = {};
   for (const [name, camel] of TARIFF_FIELDS) {
     const value =
-      fieldOf(told, name) ??
+      getField(recorded, name) ??
       served.get(name) ??
-      fieldOf(line.raw_usage, name) ??
-      fieldOf(line.raw_usage, camel);
+      getField(line.raw_usage, name) ??
+      getField(line.raw_usage, camel);
     if (typeof value === "string") tariff[name] = value;
   }
-  const region = fieldOf(told, "region") ?? served.get("region") ?? seller?.region;
+  const region = getField(recorded, "region") ?? served.get("region") ?? seller?.region;
   return typeof region === "string" ? { ...tariff, region } : tariff;
 }
 

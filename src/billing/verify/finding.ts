@@ -1,4 +1,4 @@
-// What can be wrong with a ledger, in words for people: what was found, and what to do about it.
+// What can be wrong with a ledger, in words for people: what was found, and what to do.
 
 export interface Problem {
   readonly problem: string;
@@ -14,11 +14,11 @@ export interface Finding extends Problem {
 }
 
 const RESTORE =
-  "Compare these lines with a backup and restore them: no line can be made again from the others.";
+  "Compare these lines with a backup and restore them: a line cannot be computed from the others.";
 const REPORT =
-  "Compare the line with a backup. If it says the same, the gateway wrote it so: please report it as a bug.";
+  "Compare the line with a backup. If the backup has the same line, the gateway wrote it: please report it as a bug.";
 
-/** `before`: the place of the line before it. */
+/** `before`: where the line before it is. */
 export function describeBreak(before: string): Problem {
   return {
     problem: `it does not follow ${before}: that line was changed, lines between them are missing, or this one does not belong here`,
@@ -27,33 +27,39 @@ export function describeBreak(before: string): Problem {
 }
 
 export const OLDER_MISSING: Problem = {
-  problem: "it follows a line that is not here: older lines are missing",
+  problem: "it follows a line that is missing: older lines are not here",
   advice:
-    "Put the older files back beside this one; where they are kept elsewhere, run this again with --partial.",
+    "Put the older files back beside this one. If they are kept elsewhere, run this again with --partial.",
 };
 
 export const NO_LINE: Problem = {
-  problem: "this is no line of a ledger: it is torn or overwritten",
+  problem: "this is not a ledger line: it is torn or overwritten",
   advice: RESTORE,
 };
 
 export const TORN_IN_MIDDLE: Problem = { problem: "the file ends in a torn line", advice: RESTORE };
 
 export const TORN_END: Problem = {
-  problem: "the last line is torn: it has no end",
-  advice: "The next start of the gateway takes the torn line off, and keeps it in a file that ends in .torn.",
+  problem: "the last line is torn: its end is missing",
+  advice: "The next start of the gateway removes the torn line and keeps it in a file that ends in .torn.",
 };
 
-/** As an editor may leave it: a whole line otherwise. */
+/** An editor may leave a whole line like this. */
 export const UNENDED: Problem = {
   problem: "the last line lacks its newline",
   advice: "The next start of the gateway adds it.",
 };
 
 export const END_MISSING: Problem = {
-  problem: "the gateway had written on from a line that is not here: lines at the end are missing or changed",
+  problem: "the gateway wrote after a line that is missing: lines at the end are missing or changed",
   advice:
-    "Restore the end from a backup. If a power cut took it, the lines are lost, and the next start of the gateway goes on from here.",
+    "Restore the end from a backup. If a power cut took them, the lines are lost, and the next start of the gateway continues here.",
+};
+
+export const ANCHOR_MISSED: Problem = {
+  problem:
+    "the ledger does not contain the anchor's line at its place: lines were changed, removed or added before it",
+  advice: "Compare the ledger with a backup from the time of the anchor.",
 };
 
 export const TWICE: Problem = { problem: "this request has a line already", advice: REPORT };

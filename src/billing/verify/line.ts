@@ -1,18 +1,18 @@
-// Whether one line of the ledger is right in itself: its shape, its amounts
-// derived again from its own usage and prices. Its place in the chain is verify.ts.
+// Whether one line of the ledger is right in itself: its shape, and its amounts,
+// derived again from its own usage and prices. verify.ts checks its place in the chain.
 
 import { isObject } from "../../lib/json/json.ts";
 import { deriveAmounts, deriveAtLeast, type Derivable } from "../charge.ts";
 import { BASES, correctionSchema, lineSchema, OUTCOMES } from "../ledger/line.ts";
 
-type Line = Readonly<Record<string, unknown>>;
+type ParsedLine = Readonly<Record<string, unknown>>;
 
 const KNOWN_OUTCOMES: ReadonlySet<unknown> = new Set(OUTCOMES);
 const KNOWN_BASES: ReadonlySet<unknown> = new Set(BASES);
 const WITHOUT_AMOUNT: ReadonlySet<unknown> = new Set(["unpriced", "unknown"]);
 
-/** What is wrong with a line; null: nothing. */
-export function findFault(line: Line): string | null {
+/** What is wrong with a line; null if nothing is. */
+export function findFault(line: ParsedLine): string | null {
   const isCorrection = line["corrects"] !== undefined;
   const fault = findShapeFault(line, isCorrection);
   if (fault !== null) return fault;
@@ -22,8 +22,8 @@ export function findFault(line: Line): string | null {
   return findAmountFault(line);
 }
 
-/** The schema says it best but is slow: it is asked about lines that a quick look finds odd. */
-function findShapeFault(line: Line, isCorrection: boolean): string | null {
+/** The schema is precise but slow: it checks only lines in which a quick look finds something odd. */
+function findShapeFault(line: ParsedLine, isCorrection: boolean): string | null {
   if (isCorrection || !looksRight(line)) {
     const parsed = (isCorrection ? correctionSchema : lineSchema).safeParse(line);
     const issue = parsed.error?.issues[0];
@@ -34,40 +34,42 @@ function findShapeFault(line: Line, isCorrection: boolean): string | null {
 
 const TEXTS = ["id", "time", "key", "group", "platform", "channel", "model", "endpoint", "prev"];
 
-function looksRight(line: Line): boolean {
+function looksRight(line: ParsedLine): boolean {
   return (
     line["v"] === 1 &&
     TEXTS.every((name) => typeof line[name] === "string") &&
     KNOWN_OUTCOMES.has(line["outcome"]) &&
     KNOWN_BASES.has(line["basis"]) &&
     typeof line["stream"] === "boolean" &&
+    line["limit_usd"] === undefined &&
+    line["replaces"] === undefined &&
     Array.isArray(line["attempts"])
   );
 }
 
-function findAmountFault(line: Line): string | null {
+function findAmountFault(line: ParsedLine): string | null {
   const derivable = readDerivable(line);
   if (derivable === null) return "usage, prices, multiplier or parts are not what they should be";
   try {
     return compareAmounts(line, derivable) ?? findLeastFault(line, derivable);
   } catch (error) {
-    return `its amounts can't be derived: ${String(error)}`;
+    return `its amounts cannot be derived: ${String(error)}`;
   }
 }
 
-function compareAmounts(line: Line, derivable: Derivable): string | null {
+function compareAmounts(line: ParsedLine, derivable: Derivable): string | null {
   const { official, charge, parts } = deriveAmounts(derivable);
   if (official !== line["official_usd"]) return differ("official_usd", line["official_usd"], official);
   if (charge !== line["charge_usd"]) return differ("charge_usd", line["charge_usd"], charge);
   return line["parts"] === undefined ? null : findPartFault(line["usage"], line["parts"], parts);
 }
 
-/** What an unpriced line says of the kinds that have a price, and of those that have none. Older lines say nothing. */
-function findLeastFault(line: Line, derivable: Derivable): string | null {
-  const { at_least_usd: told, unpriced_usage: usage } = line;
-  if (told === undefined && usage === undefined) return null;
+/** Checks what an unpriced line says about the usage with a price and without one. Older lines say nothing. */
+function findLeastFault(line: ParsedLine, derivable: Derivable): string | null {
+  const { at_least_usd: recorded, unpriced_usage: usage } = line;
+  if (recorded === undefined && usage === undefined) return null;
   const { atLeast, unpriced } = deriveAtLeast(derivable);
-  if (told !== atLeast) return differ("at_least_usd", told, atLeast);
+  if (recorded !== atLeast) return differ("at_least_usd", recorded, atLeast);
   const [counted, derived] = [sumCounts([usage]), sumCounts([unpriced])];
   const odd = [...counted.keys(), ...derived.keys()].find((kind) => counted.get(kind) !== derived.get(kind));
   return odd === undefined
@@ -75,12 +77,12 @@ function findLeastFault(line: Line, derivable: Derivable): string | null {
     : `unpriced_usage.${odd} is ${counted.get(odd) ?? 0}, but usage and prices give ${derived.get(odd) ?? 0}`;
 }
 
-function differ(name: string, told: unknown, derived: string | null): string {
-  return `${name} is ${String(told)}, but usage, prices and multiplier give ${String(derived)}`;
+function differ(name: string, recorded: unknown, derived: string | null): string {
+  return `${name} is ${String(recorded)}, but usage, prices and multiplier give ${String(derived)}`;
 }
 
-function findPartFault(usage: unknown, told: unknown, derived: readonly (string | null)[]): string | null {
-  const parts = (Array.isArray(told) ? told : []).filter(isObject);
+function findPartFault(usage: unknown, value: unknown, derived: readonly (string | null)[]): string | null {
+  const parts = (Array.isArray(value) ? value : []).filter(isObject);
   for (const [index, amount] of derived.entries()) {
     const official = parts[index]?.["official_usd"];
     if (official !== amount) return differ(`part ${index + 1}: official_usd`, official, amount);
@@ -101,7 +103,7 @@ function sumCounts(usages: readonly unknown[]): Map<string, number> {
   return sums;
 }
 
-function readDerivable(line: Line): Derivable | null {
+function readDerivable(line: ParsedLine): Derivable | null {
   const { usage, prices, multiplier, parts } = line;
   if (!isUsage(usage) || !isRates(prices) || typeof multiplier !== "string") return null;
   if (parts === undefined) return { usage, prices, multiplier };

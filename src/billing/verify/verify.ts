@@ -1,13 +1,16 @@
-// Proves a ledger from its bytes: every line whole, each bearing the hash of the
-// one before across all files, each request there once, each amount derived again.
+// Proves a ledger from its bytes: every line is whole and has the hash of the one
+// before, across all files. Each request has one line. Each amount is derived again.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { type Bytes, viewBytes } from "../ledger/scan/bytes.ts";
+import { readJournal } from "../ledger/journal.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { GENESIS, hashLine, parseLine } from "../ledger/line.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
 import { readCheckpoint } from "../ledger/sums.ts";
+import type { Anchor } from "./anchor.ts";
 import {
+  ANCHOR_MISSED,
   describeBreak,
   describeFault,
   END_MISSING,
@@ -30,10 +33,12 @@ export interface Verdict {
 }
 
 export interface VerifyOptions {
-  /** The oldest files are kept elsewhere: the first line may follow one that is not here. */
+  /** The oldest files are kept elsewhere: the first line may follow a line that is not here. */
   readonly partial: boolean;
-  /** A gateway writes at this moment: its last line may not be whole yet. */
+  /** A gateway is writing: its last line may not be whole yet. */
   readonly running: boolean;
+  /** The ledger has to contain the lines of this anchor. */
+  readonly anchor?: Anchor | null;
 }
 
 export function verifyLedger(
@@ -41,9 +46,10 @@ export function verifyLedger(
   options: VerifyOptions,
   report: (finding: Finding) => void,
 ): Verdict {
-  const checkpoint = readCheckpoint(`${path}.sums`);
   const verifier = new Verifier(options, report);
-  if (checkpoint !== null) verifier.expect(checkpoint.from.prev);
+  // The gateway notes its last line in two files, so that the deletion of one of them hides nothing.
+  for (const position of [readCheckpoint(`${path}.sums`)?.from, readJournal(`${path}.open`).from])
+    if (position !== undefined && position !== null) verifier.expect(position.prev);
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
     verifier.begin(nameOf(source, path));
@@ -60,15 +66,16 @@ export function verifyLedger(
 class Verifier {
   readonly #options: VerifyOptions;
   readonly #report: (finding: Finding) => void;
-  /** The charge in force of every line read so far, by the line's id. */
+  /** The current charge of every line read so far, by the line's id. */
   readonly #charges = new Map<string, string | null>();
-  /** The hash of the line before: what the next line's `prev` must be. */
+  /** The hash of the last line: the next line's `prev` must be the same. */
   #prev = GENESIS;
-  /** Null: found, or there is none. */
-  #expected: string | null = null;
+  /** The hashes of lines that must be there and were not found yet. */
+  readonly #expected = new Set<string>();
+  #isAnchored: boolean;
   #file = "";
   #line = 0;
-  /** Where the last line of the files before stands. */
+  /** Where the last line of the earlier files is. */
   #before = "";
   #lines = 0;
   #corrections = 0;
@@ -77,6 +84,8 @@ class Verifier {
   constructor(options: VerifyOptions, report: (finding: Finding) => void) {
     this.#options = options;
     this.#report = report;
+    this.#isAnchored = options.anchor === undefined || options.anchor === null;
+    this.#meetExpected();
   }
 
   get verdict(): Omit<Verdict, "files"> {
@@ -89,14 +98,17 @@ class Verifier {
     this.#line = 0;
   }
 
-  /** The gateway noted that it had written on from the line of this hash: that has to be met. */
+  /** A line of this hash must be there: the gateway noted that it had written it. */
   expect(hash: string): void {
-    this.#expected = hash;
+    this.#expected.add(hash);
     this.#meetExpected();
   }
 
   #meetExpected(): void {
-    if (this.#expected === this.#prev) this.#expected = null;
+    this.#expected.delete(this.#prev);
+    const { anchor, partial } = this.#options;
+    // Without the oldest files, nobody knows the number of a line.
+    if (anchor?.hash === this.#prev && (partial || anchor.lines === this.#lines)) this.#isAnchored = true;
   }
 
   check(bytes: Bytes, from: number, to: number): void {
@@ -128,7 +140,7 @@ class Verifier {
     this.#find(null, torn);
   }
 
-  /** What stands behind the last newline. */
+  /** Checks the bytes after the last newline. */
   checkEnd(text: Buffer): void {
     if (parseLine(text) === null) return this.reportTorn(TORN_END);
     this.check(viewBytes(Buffer.concat([text, Buffer.from("\n")])), 0, text.length);
@@ -136,7 +148,8 @@ class Verifier {
   }
 
   end(): void {
-    if (this.#expected !== null) this.#find(null, END_MISSING);
+    if (this.#expected.size > 0) this.#find(null, END_MISSING);
+    if (!this.#isAnchored) this.#find(null, ANCHOR_MISSED);
   }
 
   #nameBreak(): Problem {

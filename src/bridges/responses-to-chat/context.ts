@@ -1,5 +1,5 @@
-// What the way back must know of the request: how the answer is to be told, and
-// by which names the client knows what the upstream may complain about.
+// What converting the response needs from the request: the shape of the answer, and the client's names for the fields
+// that the upstream may complain about.
 
 export type ItemKind = "message" | "function" | "custom" | "output";
 
@@ -9,28 +9,28 @@ export interface ItemOrigin {
   readonly kind: ItemKind;
 }
 
-/** Who asked, and when: for answers that do not say who they are. */
-export interface Asked {
+/** Replaces the id and the date of a response that has none. */
+export interface RequestStamp {
   readonly id: string;
   /** Milliseconds. */
   readonly time: number;
 }
 
 export interface BridgeContext {
-  readonly asked: Asked;
+  readonly stamp: RequestStamp;
   /** As the client named it. */
   readonly model: string;
   readonly stream: boolean;
   readonly includeUsage: boolean;
-  /** `functions` instead of `tools`: the answer bears `function_call`, and at most one. */
+  /** The client sent `functions` instead of `tools`: the answer has one `function_call` at most. */
   readonly legacy: boolean;
-  /** `tool_choice` names one tool: the native endpoint then finishes with `stop`. */
+  /** `tool_choice` names one tool. The native endpoint then finishes with `stop`. */
   readonly forced: boolean;
-  /** The answer is to be JSON: a second message item would make it invalid. */
+  /** The client wants JSON. A second message item would make it invalid. */
   readonly json: boolean;
   readonly logprobs: boolean;
   readonly origins: readonly ItemOrigin[];
   readonly toolKinds: readonly ("function" | "custom")[];
-  /** The field that `max_output_tokens` came from. */
+  /** The client's field that became `max_output_tokens`. */
   readonly maxTokensField: "max_tokens" | "max_completion_tokens";
 }

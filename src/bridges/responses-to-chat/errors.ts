@@ -1,28 +1,27 @@
-// An upstream's failure, told as the native chat endpoint tells it: its status,
-// its four keys, the client's own names.
+// An upstream's error as the native chat endpoint would report it: status, the four keys, and the client's field names.
 
 import type { WireError } from "../../dialects/openai.ts";
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import type { BridgeContext } from "./context.ts";
-import { Failure } from "./response/events.ts";
+import { ReplyError } from "./response/events.ts";
 import { translateMessage, translatePath } from "./request/paths.ts";
 
-export interface Refusal {
+export interface ChatError {
   readonly status: number;
   readonly error: WireError;
 }
 
-/** An upstream's HTTP error, as the client is to get it. */
+/** An upstream's HTTP error, converted for the client. */
 export function convertError(
   status: number,
   body: Uint8Array | string,
   context: BridgeContext,
 ): { status: number; body: string } {
   const failure = readFailure(typeof body === "string" ? body : new TextDecoder().decode(body));
-  const translated = translate(failure, context);
+  const translated = translateNames(failure, context);
   const refusal =
     failure.code === "model_not_found" && (status === 400 || status === 404)
-      ? refuseModel(context)
+      ? reportUnknownModel(context)
       : { status, error: { ...translated, type: failure.type || nameType(status) } };
   return { status: refusal.status, body: writeError(refusal.error) };
 }
@@ -31,22 +30,22 @@ export function writeError(error: WireError): string {
   return JSON.stringify({ error });
 }
 
-/** A failure inside of an answer whose status was 200. */
-export function judgeFailure(failure: Failure, context: BridgeContext): Refusal {
+/** An error inside a response with status 200. */
+export function convertFailure(failure: ReplyError, context: BridgeContext): ChatError {
   const { code } = failure;
-  if (code === "model_not_found") return refuseModel(context);
+  if (code === "model_not_found") return reportUnknownModel(context);
   if (code === "insufficient_quota" || failure.type === "insufficient_quota") return OUT_OF_QUOTA;
   const status = statusOf(code ?? failure.type);
-  const error = translate(failure, context);
+  const error = translateNames(failure, context);
   return { status, error: { ...error, type: isGenericType(failure.type) ? nameType(status) : failure.type } };
 }
 
-/** What the gateway itself finds wrong with an answer. */
-export function blameUpstream(status: number, code: string, message: string): Refusal {
+/** A defect of the upstream's response that the gateway found. */
+export function blameUpstream(status: number, code: string, message: string): ChatError {
   return { status, error: { message, type: "server_error", param: null, code } };
 }
 
-/** The upstream's account is not the client's business. */
+/** Hides the details of the upstream's account from the client. */
 const OUT_OF_QUOTA = blameUpstream(
   503,
   "upstream_unavailable",
@@ -68,20 +67,20 @@ function nameType(status: number): string {
   return status < 500 ? "invalid_request_error" : "server_error";
 }
 
-/** An event's `type` says what went wrong only when it is not just "error". */
+/** The type "error" says nothing about the cause. */
 function isGenericType(type: string): boolean {
   return type === "" || type === "error";
 }
 
-function translate(failure: Failure, context: BridgeContext): Omit<WireError, "type"> {
+function translateNames(failure: ReplyError, context: BridgeContext): Omit<WireError, "type"> {
   const message = translateMessage(failure.message || "The upstream failed without saying why.", context);
   const param = failure.param === null ? null : translatePath(failure.param, context);
   const about = failure.code === "context_length_exceeded" ? "messages" : param;
   return { message, param: about, code: failure.code };
 }
 
-/** Not found is 404 in chat, where Responses says 400. */
-function refuseModel(context: BridgeContext): Refusal {
+/** Chat uses 404 for an unknown model, Responses 400. */
+function reportUnknownModel(context: BridgeContext): ChatError {
   const message = `The model \`${context.model}\` does not exist or you do not have access to it.`;
   return {
     status: 404,
@@ -89,14 +88,16 @@ function refuseModel(context: BridgeContext): Refusal {
   };
 }
 
-const SHOWN = 500;
+const MAX_SHOWN_CHARACTERS = 500;
 
-/** The error object; a body of some other shape, or without a message, is the message itself. */
-function readFailure(body: string): Failure {
+/** If the body has another shape or no message, its beginning is the message. */
+function readFailure(body: string): ReplyError {
   const parsed = parseJson(body);
   const outer = isObject(parsed) ? parsed : {};
   const { error } = outer;
   const message = typeof error === "string" ? error : (outer["message"] ?? outer["detail"]);
-  const failure = Failure.parse(isObject(error) ? error : { ...outer, message });
-  return failure.message === "" ? { ...failure, message: body.slice(0, SHOWN).trim() } : failure;
+  const failure = ReplyError.parse(isObject(error) ? error : { ...outer, message });
+  return failure.message === ""
+    ? { ...failure, message: body.slice(0, MAX_SHOWN_CHARACTERS).trim() }
+    : failure;
 }

@@ -1,9 +1,10 @@
-// `gateway groups list`.
+// The action of `gateway groups list`.
 
 import { type Group, isGroupOpen } from "../../config/catalog.ts";
-import { describeNone, listSelectable } from "../keys/group-choice.ts";
+import { explainNoGroups, listSelectableGroups } from "../keys/group-choice.ts";
 import { type ConfigFlags, listLimits, openConfig } from "../config-access.ts";
-import { printJson, printTable, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { printJson, printNote } from "../terminal.ts";
 
 export interface GroupsFlags extends ConfigFlags {
   readonly all?: true;
@@ -13,13 +14,13 @@ export interface GroupsFlags extends ConfigFlags {
 export function listGroups(flags: GroupsFlags): void {
   const now = new Date();
   const { catalog } = openConfig(flags);
-  const groups = flags.all === true ? [...catalog.groups.values()] : listSelectable(catalog, now);
+  const groups = flags.all === true ? [...catalog.groups.values()] : listSelectableGroups(catalog, now);
   if (flags.json === true) {
     printJson(groups.map((group) => describeForScripts(group, now)));
     return;
   }
   if (groups.length === 0) {
-    tell(describeNone(catalog));
+    printNote(explainNoGroups(catalog));
     return;
   }
   printTable(

@@ -1,7 +1,8 @@
-// What `gateway models` does: asks the channels of a group, or of all that are
-// open, for their models now, and says what each costs.
+// The action of `gateway models`: asks the channels of one group, or of every
+// selectable group, for their models, and shows what each model costs.
 
 import { findPrice, loadPriceBook, type Price, type PriceBook, sellerOf } from "../../billing/prices.ts";
+import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { loadConfig } from "../../config/file.ts";
 import { findConfig } from "../../config/find.ts";
@@ -13,9 +14,10 @@ import {
   type ServedModel,
 } from "../../gateway/channels/model-list.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
-import { describeNone, listSelectable } from "../keys/group-choice.ts";
-import { type ConfigFlags, describe, findGroup, findKey } from "../config-access.ts";
-import { printJson, printTable, refuseUsage, tell } from "../terminal.ts";
+import { explainNoGroups, listSelectableGroups, requireSelectable } from "../keys/group-choice.ts";
+import { type ConfigFlags, describe, findKey } from "../config-access.ts";
+import { printTable } from "../table.ts";
+import { fail, printJson, refuseUsage, printNote } from "../terminal.ts";
 
 export interface ModelsFlags extends ConfigFlags {
   readonly group?: string;
@@ -23,7 +25,7 @@ export interface ModelsFlags extends ConfigFlags {
   readonly json?: true;
 }
 
-interface Listed {
+interface PricedModel {
   readonly group: Group;
   readonly model: ServedModel;
   readonly price: Price | null;
@@ -33,13 +35,13 @@ export async function showModels(flags: ModelsFlags): Promise<void> {
   const { catalog, path } = loadConfig(findConfig(flags.config, process.env), process.env);
   const book = loadPriceBook(path);
   const groups = chooseGroups(flags, catalog);
-  if (groups.length === 0) tell(describeNone(catalog));
+  if (groups.length === 0) printNote(explainNoGroups(catalog));
   const client = createClient();
-  const asked = askOnce(createModelLists(client));
-  const listed: Listed[] = [];
-  for (const group of groups) listed.push(...(await listModels(group, { catalog, book }, asked)));
+  const lists = askEachChannelOnce(createModelLists(client));
+  const listed: PricedModel[] = [];
+  for (const group of groups) listed.push(...(await listModels(group, { catalog, book }, lists)));
   client.close();
-  for (const problem of asked.problems.values()) tell(problem);
+  for (const problem of lists.problems.values()) printNote(problem);
   if (flags.json === true) printJson(listed.map(describeForScripts));
   else if (listed.length > 0) printModels(listed);
 }
@@ -47,34 +49,39 @@ export async function showModels(flags: ModelsFlags): Promise<void> {
 function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[] {
   if (group !== undefined && keyName !== undefined)
     return refuseUsage("--group and --key-name exclude each other.");
-  if (group !== undefined) return [findGroup(catalog, group)];
-  if (keyName !== undefined) return [findKey(catalog, keyName).key.group];
-  return listSelectable(catalog, new Date());
+  const now = new Date();
+  if (group !== undefined) return [requireSelectable(catalog, group, now)];
+  if (keyName === undefined) return listSelectableGroups(catalog, now);
+  const { key } = findKey(catalog, keyName);
+  if (key.disabled) fail(`The key "${keyName}" is disabled: \`gateway keys enable ${keyName}\`.`);
+  if (key.expires !== null && key.expires <= now)
+    fail(`The key "${keyName}" has expired: \`${adviseRotation(key)}\` gives it a new secret.`);
+  return [requireSelectable(catalog, key.group.name, now)];
 }
 
-interface Asked {
+interface ChannelLists {
   readonly lists: ModelLists;
   /** By the channel's name. */
   readonly problems: Map<string, string>;
 }
 
-/** Groups share channels: each channel is asked once, and what is wrong with it is told once. */
-function askOnce(lists: ModelLists): Asked {
+/** Groups share channels: this asks each channel once and reports its problem once. */
+function askEachChannelOnce(lists: ModelLists): ChannelLists {
   const problems = new Map<string, string>();
-  const asked = new Map<string, ReturnType<ModelLists["ofChannel"]>>();
-  const ask: ModelLists["ofChannel"] = async (channel, vendor) => {
-    const told = await lists.ofChannel(channel, vendor);
-    if (told.problem !== null)
-      problems.set(channel.name, `The channel "${channel.name}" could not be asked: ${told.problem}`);
-    return told;
+  const pending = new Map<string, ReturnType<ModelLists["ofChannel"]>>();
+  const ask: ModelLists["ofChannel"] = async (channel) => {
+    const list = await lists.ofChannel(channel);
+    if (list.problem !== null)
+      problems.set(channel.name, `The models of channel "${channel.name}" are unknown: ${list.problem}`);
+    return list;
   };
   return {
     problems,
     lists: {
-      ofChannel: (channel, vendor) => {
-        const told = asked.get(channel.name) ?? ask(channel, vendor);
-        asked.set(channel.name, told);
-        return told;
+      ofChannel: (channel) => {
+        const list = pending.get(channel.name) ?? ask(channel);
+        pending.set(channel.name, list);
+        return list;
       },
     },
   };
@@ -85,11 +92,14 @@ interface Known {
   readonly book: PriceBook;
 }
 
-async function listModels(group: Group, known: Known, { lists, problems }: Asked): Promise<Listed[]> {
-  const { catalog, book } = known;
+async function listModels(
+  group: Group,
+  { catalog, book }: Known,
+  { lists, problems }: ChannelLists,
+): Promise<PricedModel[]> {
   const now = new Date();
   try {
-    const models = await listGroup(group, { catalog, lists });
+    const models = await listGroup(group, lists);
     return models.map((model) => {
       const first = group.channels.find(({ name }) => name === model.channels[0]);
       const sources = { book, overrides: catalog.prices, seller: first && sellerOf(first) };
@@ -98,15 +108,15 @@ async function listModels(group: Group, known: Known, { lists, problems }: Asked
       return { group, model, price: findPrice(sources, name, now) };
     });
   } catch (error) {
-    // It says what is wrong with each of them.
+    // The error already describes the problem of each channel.
     for (const { name } of group.channels) problems.delete(name);
-    tell(describe(error));
+    printNote(describe(error));
     process.exitCode = 1;
     return [];
   }
 }
 
-function describeForScripts({ group, model, price }: Listed): Record<string, unknown> {
+function describeForScripts({ group, model, price }: PricedModel): Record<string, unknown> {
   return {
     id: model.entry.id,
     group: group.name,
@@ -118,7 +128,7 @@ function describeForScripts({ group, model, price }: Listed): Record<string, unk
   };
 }
 
-function printModels(listed: readonly Listed[]): void {
+function printModels(listed: readonly PricedModel[]): void {
   const prices = ["input", "output", "cache_read", "cache_write_5m"];
   printTable(
     [
@@ -141,5 +151,5 @@ function printModels(listed: readonly Listed[]): void {
       model.channels.join(", "),
     ]),
   );
-  tell("Prices are official, per million tokens; a charge is that times the multiplier.");
+  printNote("Prices are official, in USD per million tokens. A charge is the price times the multiplier.");
 }

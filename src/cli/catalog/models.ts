@@ -1,4 +1,4 @@
-// `gateway models`: its flags. What it does is models-run.ts, loaded only when asked for.
+// `gateway models`: the flags. The action is in models-run.ts, which loads only when it runs.
 
 import { Command } from "commander";
 import { addExamples } from "../examples.ts";
@@ -6,9 +6,9 @@ import type { ModelsFlags } from "./models-run.ts";
 
 export function modelsCommand(): Command {
   const command = new Command("models")
-    .description("list what keys may call now, as their channels tell it, with prices")
-    .option("--group <name>", "of this group only")
-    .option("--key-name <name>", "of the group that this key is bound to")
+    .description("list the available models with their prices")
+    .option("--group <name>", "only the models of this group")
+    .option("--key-name <name>", "only the models that this key can call")
     .option("--json", "one JSON document on stdout")
     .option("--config <file>", "the config file")
     .action(async (flags: ModelsFlags) => {
@@ -16,7 +16,7 @@ export function modelsCommand(): Command {
       await showModels(flags);
     });
   return addExamples(command, [
-    ["gateway models --group claude", "what the keys of a group may call"],
-    ["gateway models --json | jq -r '.[].id'", "the ids alone"],
+    ["gateway models --group claude", "the models that the keys of a group can call"],
+    ["gateway models --json | jq -r '.[].id'", "only the ids"],
   ]);
 }

@@ -1,7 +1,8 @@
-// `gateway plans list`, `activate` and `deactivate`.
+// The actions of `gateway plans list`, `activate` and `deactivate`.
 
 import { type Catalog, isPlanInForce, type Plan } from "../../config/catalog.ts";
-import { type Edit, editConfig } from "../../config/edit.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import {
   type ConfigFlags,
   formatDay,
@@ -10,7 +11,8 @@ import {
   readFuture,
   refuseUnknown,
 } from "../config-access.ts";
-import { printJson, printTable, refuseUsage, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { printJson, refuseUsage, printNote } from "../terminal.ts";
 
 export interface PlansFlags extends ConfigFlags {
   readonly json?: true;
@@ -24,18 +26,18 @@ export function listPlans(flags: PlansFlags): void {
   const now = new Date();
   const plans = [...openConfig(flags).catalog.plans.values()];
   if (flags.json === true) {
-    const tellPlan = (plan: Plan) => ({
+    const describePlan = (plan: Plan) => ({
       name: plan.name,
       groups: plan.groups,
       active: plan.active,
       until: plan.until === null ? null : formatMoment(plan.until),
       in_force: isPlanInForce(plan, now),
     });
-    printJson(plans.map(tellPlan));
+    printJson(plans.map(describePlan));
     return;
   }
   if (plans.length === 0) {
-    tell("There are no plans: the config file's `plans` section makes them.");
+    printNote("There are no plans yet. Add one to the `plans` section of the config file.");
     return;
   }
   printTable(
@@ -54,7 +56,7 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
     groups = plan.groups;
     if (flags.until === undefined && plan.until !== null && plan.until <= now) {
       refuseUsage(
-        `--until is missing: the plan "${name}" ended at ${formatDay(plan.until)}, say until when it runs now.`,
+        `--until is missing: the plan "${name}" ended on ${formatDay(plan.until)}. Give its new end.`,
       );
     }
     const edits: Edit[] = [{ kind: "set", path: ["plans", name, "active"], value: "true" }];
@@ -62,7 +64,7 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
     if (typeof until === "string") edits.push({ kind: "set", path: ["plans", name, "until"], value: until });
     return edits;
   });
-  tell(`The plan "${name}" is active: ${groups.join(", ")} can be chosen now.`);
+  printNote(`The plan "${name}" is active. Keys can now use ${groups.join(", ")}.`);
 }
 
 export async function deactivatePlan(name: string, flags: PlansFlags): Promise<void> {
@@ -71,10 +73,10 @@ export async function deactivatePlan(name: string, flags: PlansFlags): Promise<v
     findPlan(current, name);
     return [{ kind: "set", path: ["plans", name, "active"], value: "false" }];
   });
-  tell(`The plan "${name}" is not active any more.`);
+  printNote(`The plan "${name}" is no longer active.`);
 }
 
-/** As the file will have it; null: no end; undefined: as it is. */
+/** In the file's format. Null: no end. Undefined: unchanged. */
 function readUntil(text: string | undefined, now: Date): string | null | undefined {
   if (text === undefined) return undefined;
   if (text === "never") return null;

@@ -1,4 +1,4 @@
-// `gateway plans …`: the flags. What they do is plans-run.ts, loaded only when asked for.
+// `gateway plans …`: the flags. The actions are in plans-run.ts, which loads only when they run.
 
 import { Command } from "commander";
 import { addExamples } from "../examples.ts";
@@ -8,29 +8,29 @@ const CONFIG = ["--config <file>", "the config file"] as const;
 
 export function plansCommand(): Command {
   const list = new Command("list")
-    .description("list the plans and the groups that they open")
+    .description("list the plans and their groups")
     .option("--json", "one JSON document on stdout")
     .option(...CONFIG)
     .action(async (flags: PlansFlags) => {
       const { listPlans } = await import("./plans-run.ts");
       listPlans(flags);
     });
-  addExamples(list, [["gateway plans list", "which are active, and until when"]]);
+  addExamples(list, [["gateway plans list", "which plans are active, and until when"]]);
   const activate = new Command("activate")
     .description("mark a plan as bought: its exclusive groups become selectable")
     .argument("<name>", "the plan's name")
-    .option("--until <when>", "when it ends: a date, 30d, or never")
+    .option("--until <when>", "when the plan ends: a date, 30d, or never")
     .option(...CONFIG)
     .action(async (name: string, flags: ActivateFlags) => {
       const { activatePlan } = await import("./plans-run.ts");
       await activatePlan(name, flags);
     });
   addExamples(activate, [
-    ["gateway plans activate max", "its exclusive groups can be chosen and used from now on"],
+    ["gateway plans activate max", "from now on keys can use its exclusive groups"],
     ["gateway plans activate max --until 2027-01-31", "until the end of January"],
   ]);
   const deactivate = new Command("deactivate")
-    .description("end a plan: keys of its exclusive groups are refused from now on")
+    .description("end a plan: the gateway refuses keys of its exclusive groups")
     .argument("<name>", "the plan's name")
     .option(...CONFIG)
     .action(async (name: string, flags: PlansFlags) => {
@@ -38,15 +38,15 @@ export function plansCommand(): Command {
       await deactivatePlan(name, flags);
     });
   addExamples(deactivate, [
-    ["gateway plans deactivate max", "keys of its groups get a clear refusal until it is active again"],
+    ["gateway plans deactivate max", "keys of its groups get a clear error until it is active again"],
   ]);
   const command = new Command("plans")
-    .description("subscription plans, which open exclusive groups")
+    .description("manage subscription plans, which unlock exclusive groups")
     .addCommand(list)
     .addCommand(activate)
     .addCommand(deactivate);
   return addExamples(command, [
-    ["gateway plans list", "which are active, and until when"],
-    ["gateway plans activate max --until 2027-01-31", "one that was bought until the end of January"],
+    ["gateway plans list", "which plans are active, and until when"],
+    ["gateway plans activate max --until 2027-01-31", "a plan that was bought until the end of January"],
   ]);
 }

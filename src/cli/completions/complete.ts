@@ -1,39 +1,45 @@
-// What may come next on a command line, from the tree of commands alone; names come from whoever knows them.
+// What can come next on a command line, from the command tree. The caller supplies the names of keys, groups, ….
 
 import type { Argument, Command, Option } from "commander";
 
-const NAMED = ["key", "group", "channel", "plan", "model", "tool"] as const;
-export type Named = (typeof NAMED)[number];
+const NAME_KINDS = ["key", "group", "channel", "plan", "model", "tool"] as const;
+export type NameKind = (typeof NAME_KINDS)[number];
 
 export interface Suggestion {
   readonly value: string;
-  /** Few words, or none. */
-  readonly about: string;
+  /** A few words, or empty. */
+  readonly description: string;
 }
 
-/** `config`: the file that the line names, if it does. */
-export type ReadNames = (what: Named, config: string | undefined) => readonly Suggestion[];
+/** `config`: the file that the line gives with --config, if any. */
+export type ReadNames = (what: NameKind, config: string | undefined) => readonly Suggestion[];
 
-/** As a line of the answer: the shell offers files. */
-const FILES: Suggestion = { value: ":files", about: "" };
+/** This line makes the shell offer files. */
+const FILES: Suggestion = { value: ":files", description: "" };
 
-interface Spot {
+interface CursorContext {
   readonly command: Command;
-  /** Words that are no flags, subcommands aside. */
+  /** The number of words so far that are neither flags nor subcommands. */
   readonly positionals: number;
-  /** The flag that waits for its value. */
+  /** The flag whose value comes next. */
   readonly pending: Option | null;
-  /** Behind a lone `--`. */
+  /** After a lone `--`. */
   readonly literal: boolean;
   readonly config: string | undefined;
 }
 
-/** The last word is the one being typed. */
+/** The user is typing the last word. */
 export function suggest(root: Command, words: readonly string[], read: ReadNames): Suggestion[] {
   const before = words.slice(0, -1).filter((word) => word !== "=");
   const typed = words.at(-1) ?? "";
   const current = typed === "=" ? "" : typed;
-  const start: Spot = { command: root, positionals: 0, pending: null, literal: false, config: undefined };
+  const start: CursorContext = {
+    command: root,
+    positionals: 0,
+    pending: null,
+    literal: false,
+    config: undefined,
+  };
   const spot = before.reduce(advance, start);
   const [flag, joined] = splitFlag(current);
   const option = joined === null || spot.literal ? null : findOption(spot.command, flag);
@@ -45,7 +51,7 @@ export function suggest(root: Command, words: readonly string[], read: ReadNames
   return listNext(spot, current, read).filter((each) => each === FILES || each.value.startsWith(current));
 }
 
-function advance(spot: Spot, word: string): Spot {
+function advance(spot: CursorContext, word: string): CursorContext {
   if (spot.pending !== null) {
     const config = spot.pending.attributeName() === "config" ? word : spot.config;
     return { ...spot, pending: null, config };
@@ -57,7 +63,7 @@ function advance(spot: Spot, word: string): Spot {
   return command === undefined ? { ...spot, positionals: spot.positionals + 1 } : { ...spot, command };
 }
 
-function advanceFlag(spot: Spot, word: string): Spot {
+function advanceFlag(spot: CursorContext, word: string): CursorContext {
   const [flag, value] = splitFlag(word);
   const option = findOption(spot.command, flag);
   if (option === null) return spot;
@@ -78,7 +84,7 @@ function findOption(command: Command, flag: string): Option | null {
   return command.options.find((option) => option.long === flag || option.short === flag) ?? null;
 }
 
-function listNext(spot: Spot, current: string, read: ReadNames): Suggestion[] {
+function listNext(spot: CursorContext, current: string, read: ReadNames): Suggestion[] {
   const { command, pending, literal, positionals } = spot;
   if (pending !== null) return listValues(pending, pending.attributeName(), spot, read);
   if (current.startsWith("-") && !literal) return listFlags(command);
@@ -96,24 +102,31 @@ function listCommands(command: Command): Suggestion[] {
   return command
     .createHelp()
     .visibleCommands(command)
-    .map((each) => ({ value: each.name(), about: each.description() }));
+    .map((each) => ({ value: each.name(), description: each.description() }));
 }
 
 function listFlags(command: Command): Suggestion[] {
   return command
     .createHelp()
     .visibleOptions(command)
-    .map((option) => ({ value: option.long ?? option.short ?? "", about: option.description }));
+    .map((option) => ({ value: option.long ?? option.short ?? "", description: option.description }));
 }
 
-/** By its choices, else by its name: `--group`, `--key-name`, the `name` of `plans activate`. */
-function listValues(wants: Option | Argument, name: string, spot: Spot, read: ReadNames): Suggestion[] {
-  if (wants.argChoices !== undefined) return wants.argChoices.map((value) => ({ value, about: "" }));
+/** From its choices, otherwise from its name: `--group`, `--key-name`, the `name` of `plans activate`. */
+function listValues(
+  wants: Option | Argument,
+  name: string,
+  spot: CursorContext,
+  read: ReadNames,
+): Suggestion[] {
+  if (wants.argChoices !== undefined) return wants.argChoices.map((value) => ({ value, description: "" }));
   if (["adopt", "config", "file", "ledger", "out"].includes(name)) return [FILES];
   const owner = spot.command.parent?.name() ?? "";
   const subject = /^names?$/.test(name) ? owner : name;
-  const what = NAMED.find((each) => subject === each || subject === `${each}s` || subject === `${each}Name`);
-  // A new key is called what nobody is called yet.
+  const what = NAME_KINDS.find(
+    (each) => subject === each || subject === `${each}s` || subject === `${each}Name`,
+  );
+  // The name of a new key cannot be an existing one.
   if (what === undefined || spot.command.name() === "add")
     return what === "group" ? [...read(what, spot.config)] : [];
   return [...read(what, spot.config)];

@@ -1,4 +1,4 @@
-// `gateway completions`, and the hidden command that a shell asks at each press of the tab key.
+// `gateway completions`, and the hidden command that a shell runs at each press of the tab key.
 
 import { Argument, Command } from "commander";
 import { addExamples } from "../examples.ts";
@@ -8,9 +8,9 @@ type CompletedShell = (typeof SHELLS)[number];
 
 export function completionsCommand(): Command {
   const command = new Command("completions")
-    .description("print a shell's completions: commands, flags, keys, groups, channels, models")
-    .addArgument(new Argument("<shell>", "whose completions").choices(SHELLS))
-    .option("--config <file>", "as for every command; this one does not read it")
+    .description("print shell completions of commands, flags, keys, groups, channels and models")
+    .addArgument(new Argument("<shell>", "the shell").choices(SHELLS))
+    .option("--config <file>", "accepted like everywhere, but not read")
     .action(async (shell: CompletedShell) => {
       const { SCRIPTS } = await import("./scripts.ts");
       process.stdout.write(SCRIPTS[shell]);
@@ -22,13 +22,13 @@ export function completionsCommand(): Command {
   ]);
 }
 
-/** `gateway __complete -- WORD… CURRENT`: a line for each suggestion, `value<tab>what it is`, or `:files`. */
+/** `gateway __complete -- WORD… CURRENT`: one line per suggestion, `value<tab>description`, or `:files`. */
 export function completeCommand(root: Command): Command {
   return new Command("__complete").argument("[words...]").action(async (words: string[]) => {
     const { suggest } = await import("./complete.ts");
     const { readNames } = await import("./names.ts");
-    const lines = suggest(root, words, readNames).map(({ value, about }) =>
-      about === "" ? value : `${value}\t${about}`,
+    const lines = suggest(root, words, readNames).map(({ value, description }) =>
+      description === "" ? value : `${value}\t${description}`,
     );
     process.stdout.write(lines.map((line) => `${line}\n`).join(""));
   });

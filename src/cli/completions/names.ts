@@ -1,17 +1,18 @@
-// The names that completions offer, as the config file has them now. Nothing is asked over the network, and a
-// broken config has none: nobody wants an error at the press of a tab.
+// The names that completions offer, from the config file and without the network. A broken config offers none: the
+// tab key must not print an error.
 
 import { listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { Loaded } from "../../config/file.ts";
-import { matchesGlob } from "../../lib/glob.ts";
-import type { Named, Suggestion } from "./complete.ts";
-import { listSelectable } from "../keys/group-choice.ts";
+import { matchesGlob } from "../../lib/text/glob.ts";
+import type { NameKind, Suggestion } from "./complete.ts";
+import { listSelectableGroups } from "../keys/group-choice.ts";
 import { describeGroup, openConfig } from "../config-access.ts";
 import { TOOLS } from "../tools/tools.ts";
 
-export function readNames(what: Named, config: string | undefined): Suggestion[] {
-  if (what === "tool") return [...TOOLS.values()].map(({ name, title }) => ({ value: name, about: title }));
+export function readNames(what: NameKind, config: string | undefined): Suggestion[] {
+  if (what === "tool")
+    return [...TOOLS.values()].map(({ name, title }) => ({ value: name, description: title }));
   try {
     return listNames(what, openConfig(config === undefined ? {} : { config }));
   } catch {
@@ -19,34 +20,34 @@ export function readNames(what: Named, config: string | undefined): Suggestion[]
   }
 }
 
-function listNames(what: Exclude<Named, "tool">, { catalog, path }: Loaded): Suggestion[] {
+function listNames(what: Exclude<NameKind, "tool">, { catalog, path }: Loaded): Suggestion[] {
   switch (what) {
     case "key":
       return [...catalog.keys.values()].map(({ name, group }) => ({
         value: name,
-        about: `${group.name}, ${group.platform}`,
+        description: `${group.name}, ${group.platform}`,
       }));
     case "group":
-      return listSelectable(catalog, new Date()).map((group) => ({
+      return listSelectableGroups(catalog, new Date()).map((group) => ({
         value: group.name,
-        about: describeGroup(group),
+        description: describeGroup(group),
       }));
     case "channel":
       return [...catalog.channels.values()].map(({ name, platform, baseUrl }) => ({
         value: name,
-        about: `${platform}, ${baseUrl.host}`,
+        description: `${platform}, ${baseUrl.host}`,
       }));
     case "plan":
       return [...catalog.plans.values()].map(({ name, groups }) => ({
         value: name,
-        about: groups.join(", "),
+        description: groups.join(", "),
       }));
     case "model":
-      return listModels(catalog, path).map((value) => ({ value, about: "" }));
+      return listModels(catalog, path).map((value) => ({ value, description: "" }));
   }
 }
 
-/** What the config names, and of the models that the price book knows those that a channel would take. */
+/** The models that the config names, and those of the price book that a channel accepts. */
 function listModels({ channels, prices }: Catalog, path: string): string[] {
   const book = loadPriceBook(path);
   const names = [...channels.values()].flatMap((channel) => {

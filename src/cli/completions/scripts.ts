@@ -1,4 +1,4 @@
-// The shells' side of completions: each asks `gateway __complete` and shows what it says. Nothing is known here.
+// The shells' side of completions: each script runs `gateway __complete` and shows its lines.
 
 import bash from "./bash.txt" with { type: "text" };
 import fish from "./fish.txt" with { type: "text" };

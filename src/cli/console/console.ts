@@ -1,4 +1,4 @@
-// `gateway console`: its flags. What it does is console-run.ts, loaded only when asked for.
+// The flags of `gateway console`. run.ts does the work, and is loaded only when needed.
 
 import { Command } from "commander";
 import { addExamples } from "../examples.ts";
@@ -6,19 +6,19 @@ import type { ConfigFlags } from "../config-access.ts";
 
 export function consoleCommand(): Command {
   const command = new Command("console")
-    .description("do all of it from menus: keys, groups, plans, channels, models, spending")
+    .description("interactive menus for keys, plans, channels, models and spending")
     .option("--config <file>", "the config file")
     .addHelpText(
       "after",
-      "\nPlain `gateway` on a terminal is the same. Escape takes a question back, Ctrl-C ends the session.\n" +
-        "Whatever it does, a command with flags does, too.",
+      "\nPlain `gateway` on a terminal does the same. Escape goes back, Ctrl-C ends the session.\n" +
+        "Everything in the menus is also available as a command with flags.",
     )
     .action(async (flags: ConfigFlags) => {
-      const { runConsole } = await import("./console-run.ts");
+      const { runConsole } = await import("./run.ts");
       await runConsole(flags);
     });
   return addExamples(command, [
-    ["gateway console", "with the config that is found"],
-    ["gateway console --config ~/gateway.yaml", "with another"],
+    ["gateway console", "use the default config"],
+    ["gateway console --config ~/gateway.yaml", "use another config"],
   ]);
 }

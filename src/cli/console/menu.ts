@@ -1,27 +1,36 @@
-// A menu that comes back after each thing done, and goes on after an error.
+// A menu that returns after each action, and continues after an error.
 
 import { describe } from "../config-access.ts";
-import { askOne, Cancelled, paint, tell } from "../terminal.ts";
+import { askOne, Cancelled, printNote } from "../terminal.ts";
 
 export interface Entry {
   readonly label: string;
   readonly run: () => void | Promise<void>;
+  /** The entry can change what the menu lists, which is then shown again. */
+  readonly changes?: true;
 }
 
-/** `entries` are read anew each time. Ends with the last entry or Escape; Ctrl-C throws. */
-export async function runMenu(
-  message: string,
-  entries: () => readonly Entry[],
-  last = "Back",
-): Promise<void> {
+export interface Menu {
+  readonly message: string;
+  /** Called anew each time. */
+  readonly entries: () => readonly Entry[];
+  /** The label of the entry that ends the menu. */
+  readonly last?: string;
+  /** Prints the list that the menu is about. */
+  readonly show?: () => void | Promise<void>;
+}
+
+/** Ends with the last entry or Escape. Ctrl-C throws. */
+export async function runMenu({ message, entries, last = "Back", show = () => {} }: Menu): Promise<void> {
+  await show();
   for (;;) {
     const entry = await chooseEntry(message, entries(), last);
     if (entry === null) return;
-    await attempt(entry.run);
+    if ((await runEntry(entry)) && entry.changes === true) await show();
   }
 }
 
-/** Asks once. Null: the last entry or Escape. */
+/** Asks once. Returns null for the last entry or Escape. */
 export async function chooseEntry(
   message: string,
   entries: readonly Entry[],
@@ -29,12 +38,12 @@ export async function chooseEntry(
 ): Promise<Entry | null> {
   const labels = [...entries.map(({ label }) => label), last];
   const choices = labels.map((label, index) => ({ value: String(index), label }));
-  const chosen = await askBack(() => askOne(message, choices));
+  const chosen = await askOrBack(() => askOne(message, choices));
   return chosen === null ? null : (entries[Number(chosen)] ?? null);
 }
 
-/** Escape takes back one question, and with it what was about to be done. */
-async function askBack<T>(ask: () => Promise<T>): Promise<T | null> {
+/** Escape goes back one question and cancels the action. */
+async function askOrBack<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
   } catch (error) {
@@ -43,11 +52,14 @@ async function askBack<T>(ask: () => Promise<T>): Promise<T | null> {
   }
 }
 
-async function attempt(run: Entry["run"]): Promise<void> {
+/** False if the user went back, or the entry failed. */
+async function runEntry({ run }: Entry): Promise<boolean> {
   try {
     await run();
+    return true;
   } catch (error) {
-    if (error instanceof Cancelled && error.interrupted) throw error;
-    tell(error instanceof Cancelled ? error.message : paint("yellow", describe(error), process.stderr));
+    if (!(error instanceof Cancelled)) printNote(describe(error), "yellow");
+    else if (error.interrupted) throw error;
+    return false;
   }
 }

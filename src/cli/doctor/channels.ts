@@ -1,65 +1,65 @@
-// `gateway doctor` on the channels: each is asked for its models, which costs nothing, and tells by its answer
-// whether it can be reached, trusts and is trusted, takes the credential, and what time it is there.
+// `gateway doctor` on the channels: fetches the model list of each, free of charge. The response shows whether the
+// upstream can be reached, whether TLS works, whether the credential is valid, and what time it is there.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
-import { matchesGlob } from "../../lib/glob.ts";
+import { matchesGlob } from "../../lib/text/glob.ts";
 import { type Client, createClient } from "../../lib/http1/client/client.ts";
 import { type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
 import { dialectOf } from "../../dialects/index.ts";
-import { askPage, type ListAnswer } from "../../gateway/channels/model-list.ts";
+import { fetchListPage, type ListPage } from "../../gateway/channels/model-list.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "../config-access.ts";
 import { formatCount } from "../text.ts";
 
-export async function checkChannels({ channels, vendor }: Catalog): Promise<Finding[]> {
+export async function checkChannels({ channels }: Catalog): Promise<Finding[]> {
   const client = createClient();
-  const visits = await Promise.all([...channels.values()].map((channel) => visit(channel, vendor, client)));
+  const visits = await Promise.all([...channels.values()].map((channel) => checkChannel(channel, client)));
   client.close();
   const skews = visits.flatMap(({ skewMs }) => skewMs ?? []);
   return [...visits.map(({ finding }) => finding), checkClock(skews)];
 }
 
-interface Visit {
+interface ChannelCheck {
   readonly finding: Finding;
-  /** How far this machine's clock is ahead of the upstream's; null when it did not say. */
+  /** How far this machine's clock is ahead of the upstream's. Null if the response had no date. */
   readonly skewMs: number | null;
 }
 
-async function visit(channel: Channel, vendor: string, client: Client): Promise<Visit> {
+async function checkChannel(channel: Channel, client: Client): Promise<ChannelCheck> {
   const check = `channel ${channel.name}`;
   if (channel.disabled === true) return { finding: note(check, "disabled in the config"), skewMs: null };
   const [, unset] = /\$\{(\w+)/.exec(channel.credential) ?? [];
   if (unset !== undefined)
-    return { finding: bad(check, `its credential, ${unset}, is not set`, `export ${unset}=…`), skewMs: null };
+    return {
+      finding: bad(check, `the credential's variable ${unset} is not set`, `export ${unset}=…`),
+      skewMs: null,
+    };
   const began = Date.now();
   try {
-    const answer = await askPage(client, channel, vendor, "");
+    const answer = await fetchListPage(client, channel, "");
     const took = Date.now() - began;
-    return { finding: judge(channel, answer, took), skewMs: readSkew(answer.date, began + took / 2) };
+    return { finding: judgeAnswer(channel, answer, took), skewMs: readSkew(answer.date, began + took / 2) };
   } catch (error) {
     return { finding: explainFault(channel, error), skewMs: null };
   }
 }
 
-function judge(channel: Channel, answer: ListAnswer, took: number): Finding {
+function judgeAnswer(channel: Channel, answer: ListPage, took: number): Finding {
   const check = `channel ${channel.name}`;
   const { host } = channel.baseUrl;
   const { status } = answer;
   if (status === 200) return judgeList(channel, answer.body, took);
   if (status === 401 || status === 403) {
     const text = `${host} refuses the credential (${status})`;
-    return bad(check, text, `put a valid one into channels.${channel.name}.credential`);
+    return bad(check, text, `put a valid credential into channels.${channel.name}.credential`);
   }
   if (status === 404 || status === 405)
-    return note(
-      check,
-      `${host} answers, but lists no models (${status}), so that the credential could not be tried`,
-    );
-  if (status === 429) return note(check, `${host} answers that there are too many requests (429)`);
+    return note(check, `${host} answers, but lists no models (${status}), so the credential is not checked`);
+  if (status === 429) return note(check, `${host} reports too many requests (429)`);
   if (status >= 300 && status < 400)
-    return bad(check, `${host} sends elsewhere (${status})`, `correct channels.${channel.name}.base_url`);
-  return bad(check, `${host} answers ${status}`, "try again later; its provider may have trouble");
+    return bad(check, `${host} redirects (${status})`, `correct channels.${channel.name}.base_url`);
+  return bad(check, `${host} answers ${status}`, "try again later; the provider may have a problem");
 }
 
 function judgeList(channel: Channel, body: string, took: number): Finding {
@@ -74,50 +74,50 @@ function judgeList(channel: Channel, body: string, took: number): Finding {
         `${host} lists ${formatCount(models.length, "model")}, and \`models\` allows none of them`,
         `gateway models`,
       );
-    const proxy = channel.proxy === null ? "" : ` by way of ${channel.proxy.host}`;
+    const proxy = channel.proxy === null ? "" : ` through ${channel.proxy.host}`;
     return good(
       check,
-      `${host} answers in ${took} ms${proxy}, takes the credential, lists ${formatCount(allowed.length, "model")}`,
+      `${host} answers in ${took} ms${proxy}, accepts the credential, lists ${formatCount(allowed.length, "model")}`,
     );
   } catch {
     return bad(
       check,
-      `${host} answers, but not with a list of models`,
+      `${host} answers, but not with a model list`,
       `correct channels.${channel.name}.base_url or its platform`,
     );
   }
 }
 
 const REMEDIES: Partial<Record<FaultKind, string>> = {
-  tls: "if its certificate is a company's, name the authority's file in `ca`",
-  malformed: "it speaks no HTTP/1.1: correct base_url",
-  shortage: "end what else runs here, or raise the limit, and ask again",
+  tls: "for a company's own certificate, name the file of its authority in `ca`",
+  malformed: "the server does not speak HTTP/1.1: correct base_url",
+  shortage: "stop other programs or raise the limit, then try again",
 };
 
 function explainFault(channel: Channel, error: unknown): Finding {
   const kind = error instanceof UpstreamFault ? error.kind : null;
-  const proxy = channel.proxy === null ? "" : ` (by way of ${channel.proxy.host})`;
-  const mend =
+  const proxy = channel.proxy === null ? "" : ` (through ${channel.proxy.host})`;
+  const fix =
     (kind !== null && REMEDIES[kind]) ||
     `check the network, channels.${channel.name}.base_url and the proxy: curl -I ${channel.baseUrl.origin}`;
   const text = redactText(describe(error), channel);
-  return bad(`channel ${channel.name}`, `cannot be asked${proxy}: ${text}`, mend);
+  return bad(`channel ${channel.name}`, `cannot be reached${proxy}: ${text}`, fix);
 }
 
 function readSkew(date: string | null, local: number): number | null {
   const remote = Date.parse(date ?? "");
-  // The header has whole seconds: on average half a one has passed.
+  // The header has whole seconds: on average, half a second has passed.
   return Number.isNaN(remote) ? null : local - (remote + 500);
 }
 
-const LARGEST_SKEW_MS = 60_000;
+const MAX_SKEW_MS = 60_000;
 
-/** Days and months of the ledger, expiries and TLS hang on it. Several upstreams vote, lest one be wrong. */
+/** Days in the ledger, expiry dates and TLS depend on the clock. Uses the median, because one upstream may be wrong. */
 function checkClock(skews: readonly number[]): Finding {
   const middle = [...skews].sort((a, b) => a - b)[Math.floor(skews.length / 2)];
-  if (middle === undefined) return note("clock", "no upstream told the time to compare with");
+  if (middle === undefined) return note("clock", "no upstream sent a date to compare with");
   const seconds = Math.round(Math.abs(middle) / 1000);
-  if (Math.abs(middle) < LARGEST_SKEW_MS) return good("clock", "as the upstreams have it");
+  if (Math.abs(middle) < MAX_SKEW_MS) return good("clock", "matches the upstreams");
   const way =
     process.platform === "darwin" ? "sudo sntp -sS time.apple.com" : "sudo timedatectl set-ntp true";
   return bad("clock", `${seconds} s ${middle > 0 ? "ahead of" : "behind"} the upstreams`, way);

@@ -1,33 +1,33 @@
-// `gateway doctor` on the config file: what it says, who may read it, and the variables that it refers to.
+// `gateway doctor` on the config file: whether it is valid, who may read it, and the variables that it uses.
 
 import { accessSync, constants, existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { nameLock } from "../../config/edit.ts";
+import { nameLock } from "../../config/replace.ts";
 import { type Environment, listReferences } from "../../config/expand.ts";
 import { type Loaded, loadConfig, readConfigText } from "../../config/file.ts";
 import { findConfig } from "../../config/find.ts";
 import { ConfigError } from "../../config/problems.ts";
-import { ForeignFile, requireOwn } from "../../lib/own-file.ts";
-import { quoteWord } from "../../lib/shell-word.ts";
+import { ForeignFile, requireOwn } from "../../lib/files/own-file.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { type ConfigFlags, describe } from "../config-access.ts";
 import { formatCount } from "../text.ts";
 
-export interface Examined {
+export interface ConfigCheck {
   readonly findings: readonly Finding[];
-  /** Null: there is nothing to go on with. */
+  /** Null if the config cannot be used, which ends the check. */
   readonly catalog: Catalog | null;
 }
 
-export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
+export function checkConfig(flags: ConfigFlags, env: Environment): ConfigCheck {
   let path = "";
   try {
     path = findConfig(flags.config, env);
     readConfigText(path);
   } catch (error) {
-    return { findings: [explainUnread(error, path)], catalog: null };
+    return { findings: [explainUnreadable(error, path)], catalog: null };
   }
   const unset = listUnset(path, env);
   try {
@@ -37,7 +37,7 @@ export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
         describeConfig(loaded),
         ...checkPermissions(loaded),
         ...describeVariables(path, env, unset),
-        ...findGaps(loaded),
+        ...findMissingParts(loaded),
         checkPrices(loaded),
       ],
       catalog: loaded.catalog,
@@ -50,14 +50,14 @@ export function checkConfig(flags: ConfigFlags, env: Environment): Examined {
   }
 }
 
-function explainUnread(error: unknown, path: string): Finding {
+function explainUnreadable(error: unknown, path: string): Finding {
   const text = describe(error);
   const fix = error instanceof ConfigError ? error.fix : null;
-  if (fix === null) return bad("config", text, mendUnread(path));
+  if (fix === null) return bad("config", text, adviseUnreadable(path));
   return bad("config", text.endsWith(`: ${fix}`) ? text.slice(0, -fix.length - 2) : text, fix);
 }
 
-function mendUnread(path: string): string {
+function adviseUnreadable(path: string): string {
   if (!existsSync(path)) return `gateway init --config ${quoteWord(path)}`;
   try {
     accessSync(path, constants.R_OK);
@@ -80,7 +80,7 @@ function describeConfig({ path, catalog }: Loaded): Finding {
 function explainProblems(error: unknown, path: string): Finding[] {
   if (!(error instanceof ConfigError) || error.problems.length === 0)
     return [bad("config", describe(error), `edit ${path}`)];
-  // The loader tells each with its place, one a line.
+  // The loader writes one line for each problem, with its place.
   return error.message
     .split("\n")
     .map((text) => bad("config", text, `edit ${path}${/:\d+(?=:\d+: )/.exec(text)?.[0] ?? ""}`));
@@ -88,7 +88,7 @@ function explainProblems(error: unknown, path: string): Finding[] {
 
 const UNSET = /the environment variable (\w+) is not set/;
 
-/** A gateway does not start without them. */
+/** The gateway does not start while one of these is unset. */
 function listUnset(path: string, env: Environment): string[] {
   try {
     loadConfig(path, env);
@@ -101,7 +101,7 @@ function listUnset(path: string, env: Environment): string[] {
 
 function describeVariables(path: string, env: Environment, unset: readonly string[]): Finding[] {
   const missing = unset.map((name) =>
-    bad("environment", `${name} is not set, and the config refers to it`, `export ${name}=…`),
+    bad("environment", `${name} is not set, but the config uses it`, `export ${name}=…`),
   );
   const set = listReferences(readConfigText(path)).filter((name) => (env[name] ?? "") !== "");
   return set.length === 0 ? missing : [good("environment", `set: ${set.join(", ")}`), ...missing];
@@ -109,25 +109,20 @@ function describeVariables(path: string, env: Environment, unset: readonly strin
 
 function checkPermissions({ path, warnings }: Loaded): Finding[] {
   const findings = warnings.map((text) => {
-    const [, mend] = /: (chmod 600 .*)$/.exec(text) ?? [];
-    return mend === undefined
-      ? note("config", text)
-      : bad("permissions", text.slice(0, -mend.length - 2), mend);
+    const [, fix] = /: (chmod 600 .*)$/.exec(text) ?? [];
+    return fix === undefined ? note("config", text) : bad("permissions", text.slice(0, -fix.length - 2), fix);
   });
   try {
     accessSync(path, constants.W_OK);
     accessSync(dirname(path), constants.W_OK);
   } catch {
     findings.push(
-      note(
-        "permissions",
-        `${path} cannot be changed by this user: \`gateway keys add\` and the like will not work`,
-      ),
+      note("permissions", `this user cannot change ${path}: commands such as \`gateway keys add\` will fail`),
     );
   }
   findings.push(...findForeignLock(path));
   const isPrivate = findings.every(({ check }) => check !== "permissions");
-  return isPrivate ? [good("permissions", "the config file is this user's alone"), ...findings] : findings;
+  return isPrivate ? [good("permissions", "only this user can read the config file"), ...findings] : findings;
 }
 
 const OLD_BOOK_DAYS = 30;
@@ -156,15 +151,17 @@ function findForeignLock(path: string): Finding[] {
   try {
     requireOwn(nameLock(realpathSync(path)));
   } catch (error) {
-    // A config from a pipe has no lock.
+    // A config that comes from a pipe has no lock.
     if (!(error instanceof ForeignFile)) return [];
-    return [bad("config", `it cannot be edited: ${describe(error)}`, `ls -lai ${quoteWord(dirname(path))}`)];
+    return [
+      bad("config", `commands cannot change it: ${describe(error)}`, `ls -lai ${quoteWord(dirname(path))}`),
+    ];
   }
   return [];
 }
 
-/** A config may be right and yet of no use. */
-function findGaps({ path, catalog: { channels, groups, keys } }: Loaded): Finding[] {
+/** A valid config can still be useless. */
+function findMissingParts({ path, catalog: { channels, groups, keys } }: Loaded): Finding[] {
   const findings: Finding[] = [];
   for (const [what, { size }] of Object.entries({ channels, groups }))
     if (size === 0)
@@ -175,11 +172,10 @@ function findGaps({ path, catalog: { channels, groups, keys } }: Loaded): Findin
         bad(
           `group ${group.name}`,
           "all of its channels are disabled",
-          `enable one of them, or take the group out`,
+          `enable a channel of the group, or remove the group`,
         ),
       );
   }
-  if (keys.size === 0)
-    findings.push(note("keys", "there are none yet, so nobody can call", "gateway keys add"));
+  if (keys.size === 0) findings.push(note("keys", "there are no keys yet", "gateway keys add"));
   return findings;
 }

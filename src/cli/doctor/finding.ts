@@ -1,23 +1,23 @@
-// What `gateway doctor` says of one thing that it looked at.
+// One result of `gateway doctor`.
 
 export interface Finding {
-  /** What was looked at: `config`, `channel anthropic-main`. */
+  /** The thing that was checked: `config`, `channel anthropic-main`. */
   readonly check: string;
-  /** `note`: worth knowing, and nothing is wrong. */
+  /** `note`: worth knowing, but not a problem. */
   readonly state: "ok" | "note" | "wrong";
   readonly detail: string;
   /** The command that mends it, or the setting to change. */
-  readonly mend: string | null;
+  readonly fix: string | null;
 }
 
 export function good(check: string, detail: string): Finding {
-  return { check, state: "ok", detail, mend: null };
+  return { check, state: "ok", detail, fix: null };
 }
 
-export function note(check: string, detail: string, mend: string | null = null): Finding {
-  return { check, state: "note", detail, mend };
+export function note(check: string, detail: string, fix: string | null = null): Finding {
+  return { check, state: "note", detail, fix };
 }
 
-export function bad(check: string, detail: string, mend: string): Finding {
-  return { check, state: "wrong", detail, mend };
+export function bad(check: string, detail: string, fix: string): Finding {
+  return { check, state: "wrong", detail, fix };
 }

@@ -1,5 +1,5 @@
-// `gateway doctor` on the ledger: whether it can be written, by whom, how its end looks, and the room it has. Whether
-// its amounts and its chain are right is `gateway ledger verify`.
+// `gateway doctor` on the ledger: whether it can be written, who writes it, whether its end is complete, and free disk
+// space. `gateway ledger verify` checks amounts and the chain.
 
 import {
   accessSync,
@@ -15,27 +15,54 @@ import { basename, dirname } from "node:path";
 import { parseLine } from "../../billing/ledger/line.ts";
 import { readBackToNewline } from "../../billing/ledger/reader.ts";
 import { countUnfinished } from "../../billing/ledger/recovery.ts";
+import { countGaps, sumLedger } from "../../billing/report/report.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { LockHeld, takeLock } from "../../lib/file-lock.ts";
-import { requireOwn } from "../../lib/own-file.ts";
-import { quoteWord } from "../../lib/shell-word.ts";
-import type { Running } from "./port.ts";
+import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
+import { requireOwn } from "../../lib/files/own-file.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
+import type { GatewayFacts } from "./port.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "../config-access.ts";
+import { formatCount } from "../text.ts";
 
-export function checkLedger({ ledger }: Catalog, running: Running | null): Finding[] {
+export function checkLedger({ ledger }: Catalog, running: GatewayFacts | null): Finding[] {
   const { path } = ledger;
   const broken =
     findUnwritable(path) ?? findForeign(path) ?? findHolder(path, running) ?? findProblem(running);
   if (broken !== null) return [broken];
   const size = statSync(path, { throwIfNoEntry: false })?.size;
-  const state = size === undefined ? "will be made at the first request" : formatBytes(size);
+  const state = size === undefined ? "not created yet" : formatBytes(size);
   const mode = size === undefined ? 0 : statSync(path).mode;
   const findings = [good("ledger", `${path} (${state})`)];
   if (process.platform !== "win32" && (mode & 0o077) !== 0)
-    findings.push(note("ledger", "it can be read by others on this machine", `chmod 600 ${quoteWord(path)}`));
+    findings.push(note("ledger", "other users of this machine can read it", `chmod 600 ${quoteWord(path)}`));
+  if (size !== undefined) findings.push(...tryFindDamage(path));
   return running === null ? [...findings, ...findLeftovers(path)] : findings;
 }
+
+function tryFindDamage(path: string): Finding[] {
+  try {
+    return findDamage(path);
+  } catch (error) {
+    return [bad("ledger", `it cannot be read: ${describe(error)}`, `ls -l ${quoteWord(dirname(path))}`)];
+  }
+}
+
+/** What every report would leave out. */
+function findDamage(path: string): Finding[] {
+  const { unreadable, rows } = sumLedger(path, { by: ["model"], since: null, until: null });
+  const unpriced = rows.flatMap(({ names, totals }) => {
+    const count = countGaps(totals).unpriced;
+    if (count <= 0) return [];
+    const detail = `${formatCount(count, "request")} ${count === 1 ? "has no price and is" : "have no price and are"} in no amount`;
+    return [note(`model ${names.join()}`, detail, ADD_PRICE)];
+  });
+  if (unreadable === 0) return unpriced;
+  const lines = `${formatCount(unreadable, "line")} cannot be read and ${unreadable === 1 ? "is" : "are"} missing from all amounts`;
+  return [bad("ledger", lines, "gateway ledger verify"), ...unpriced];
+}
+
+const ADD_PRICE = "add it to the config's prices, then gateway ledger reprice --since DAY";
 
 function findUnwritable(path: string): Finding | null {
   const place = existsSync(path) ? path : nearestFolder(path);
@@ -43,15 +70,11 @@ function findUnwritable(path: string): Finding | null {
     accessSync(place, constants.W_OK);
     return null;
   } catch {
-    return bad(
-      "ledger",
-      `${place} cannot be written by this user`,
-      `chown or chmod ${place}, or change ledger.path`,
-    );
+    return bad("ledger", `this user cannot write ${place}`, `chown or chmod ${place}, or change ledger.path`);
   }
 }
 
-/** Something in the place of a file of the ledger's, to which the gateway does not write. */
+/** Something that is not the gateway's own file stands in the place of one. The gateway does not write to it. */
 function findForeign(path: string): Finding | null {
   for (const tail of ["", ".lock", ".open", ".torn"]) {
     try {
@@ -68,8 +91,8 @@ function nearestFolder(path: string): string {
   return existsSync(folder) || folder === path ? folder : nearestFolder(folder);
 }
 
-/** Somebody holds it who does not answer for it. */
-function findHolder(path: string, running: Running | null): Finding | null {
+/** A process that does not answer holds the lock. */
+function findHolder(path: string, running: GatewayFacts | null): Finding | null {
   const lock = `${path}.lock`;
   if (running !== null || !existsSync(lock)) return null;
   try {
@@ -77,43 +100,47 @@ function findHolder(path: string, running: Running | null): Finding | null {
     return null;
   } catch (error) {
     if (!(error instanceof LockHeld))
-      return bad("ledger", `its lock cannot be taken: ${describe(error)}`, `ls -l ${quoteWord(lock)}`);
+      return bad("ledger", `its lock cannot be acquired: ${describe(error)}`, `ls -l ${quoteWord(lock)}`);
     const { holder } = error;
-    if (holder === null) return bad("ledger", "another process writes it", `fuser ${quoteWord(lock)}`);
+    if (holder === null) return bad("ledger", "another process is writing it", `fuser ${quoteWord(lock)}`);
     return bad(
       "ledger",
-      `process ${holder.pid} writes it since ${holder.since}, and is no gateway that answers`,
+      `process ${holder.pid} has been writing it since ${holder.since}, but does not answer`,
       `kill ${holder.pid}`,
     );
   }
 }
 
-function findProblem(running: Running | null): Finding | null {
+function findProblem(running: GatewayFacts | null): Finding | null {
   const problem = running?.ledger.problem ?? null;
   return problem === null
     ? null
-    : bad("ledger", `the running gateway cannot write it: ${problem}`, "df -h; then it goes on by itself");
+    : bad(
+        "ledger",
+        `the running gateway cannot write it: ${problem}`,
+        "check the disk with df -h; the gateway continues by itself",
+      );
 }
 
-/** What a gateway that was killed left behind; the next start mends it. */
+/** What a killed gateway has left behind. The next start repairs it. */
 function findLeftovers(path: string): Finding[] {
   const findings: Finding[] = [];
-  const end = readUnended(path);
+  const end = readIncompleteEnd(path);
   if (end.length > 0) {
-    const torn = `its end is torn (${end.length} bytes): the next start takes them off, into ${basename(path)}.torn`;
-    const whole = "its last line lacks its newline: the next start adds it";
+    const torn = `its last line is incomplete (${end.length} bytes): the next start moves it to ${basename(path)}.torn`;
+    const whole = "its last line has no newline: the next start adds it";
     findings.push(note("ledger", parseLine(end) === null ? torn : whole));
   }
   const open = countUnfinished(path);
   if (open > 0)
     findings.push(
-      note("ledger", `${open} unfinished from before: the next start gives each request its line`),
+      note("ledger", `${open} unfinished from before: the next start writes a line for each request`),
     );
   return findings;
 }
 
-/** What stands behind the last newline. */
-function readUnended(path: string): Buffer {
+/** The bytes after the last newline. */
+function readIncompleteEnd(path: string): Buffer {
   if (!existsSync(path)) return Buffer.alloc(0);
   const fd = openSync(path, "r");
   try {
@@ -123,17 +150,17 @@ function readUnended(path: string): Buffer {
   }
 }
 
-const SCARCE_BYTES = 100e6;
-const LITTLE_BYTES = 1e9;
+const MIN_FREE_BYTES = 100e6;
+const LOW_FREE_BYTES = 1e9;
 
 export function checkDisk(ledgerPath: string): Finding {
   const folder = nearestFolder(ledgerPath);
   const { bavail, bsize } = statfsSync(folder);
   const free = bavail * bsize;
   const text = `${formatBytes(free)} free in ${folder}`;
-  if (free < SCARCE_BYTES)
-    return bad("disk", `${text}: the ledger will soon not be written`, `df -h ${quoteWord(folder)}`);
-  return free < LITTLE_BYTES ? note("disk", text) : good("disk", text);
+  if (free < MIN_FREE_BYTES)
+    return bad("disk", `${text}: writing the ledger will soon fail`, `df -h ${quoteWord(folder)}`);
+  return free < LOW_FREE_BYTES ? note("disk", text) : good("disk", text);
 }
 
 function formatBytes(bytes: number): string {

@@ -1,24 +1,24 @@
-// `gateway doctor` on the address: free, taken by this config's gateway, or taken by another.
+// `gateway doctor` on the address: free, used by this config's gateway, or used by another program.
 
 import type { Catalog } from "../../config/catalog.ts";
 import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
-import { codeOf } from "../../lib/error-code.ts";
+import { getErrorCode } from "../../lib/errors.ts";
 import { VERSION } from "../../lib/version.ts";
-import { formatBase } from "../tools/connection.ts";
+import { formatBaseUrl } from "../tools/connection.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "../config-access.ts";
 
-export interface Running {
+export interface GatewayFacts {
   readonly version: string;
   readonly pid: number;
   readonly address: { readonly host: string; readonly port: number };
   readonly ledger: { readonly problem: string | null };
 }
 
-export async function checkPort({ listen }: Catalog, running: Running | null): Promise<Finding> {
+export async function checkPort({ listen }: Catalog, running: GatewayFacts | null): Promise<Finding> {
   const check = "port";
   if (running !== null) {
-    const what = `the gateway runs on ${formatBase(running.address)} (process ${running.pid})`;
+    const what = `the gateway is running on ${formatBaseUrl(running.address)} (process ${running.pid})`;
     return running.version === VERSION
       ? good(check, what)
       : note(check, `${what}, version ${running.version}; this is ${VERSION}`, "restart it");
@@ -26,13 +26,15 @@ export async function checkPort({ listen }: Catalog, running: Running | null): P
   const { host, port } = listen;
   const problem = tryToListen(host, port);
   if (problem === null) {
-    const reach = isLoopbackHost(host) ? "" : "; every machine that can reach this one can reach it";
-    return good(check, `${host}:${port} is free; no gateway of this config is running${reach}`);
+    const reach = isLoopbackHost(host)
+      ? ""
+      : "; every machine that can reach this one will reach the gateway";
+    return good(check, `${host}:${port} is free; the gateway is not running${reach}`);
   }
   if (problem.code === "EADDRINUSE") return explainTaken(host, port);
   if (problem.code === "EACCES")
     return bad(check, `this user may not listen on port ${port}`, "set listen.port to 1024 or more");
-  return bad(check, `${host}:${port} cannot be listened on: ${problem.text}`, "change listen.host");
+  return bad(check, `cannot listen on ${host}:${port}: ${problem.text}`, "change listen.host");
 }
 
 function tryToListen(hostname: string, port: number): { code: string; text: string } | null {
@@ -40,24 +42,24 @@ function tryToListen(hostname: string, port: number): { code: string; text: stri
     Bun.listen({ hostname, port, exclusive: true, socket: { data: () => {} } }).stop(true);
     return null;
   } catch (error) {
-    return { code: codeOf(error), text: describe(error) };
+    return { code: getErrorCode(error), text: describe(error) };
   }
 }
 
-const PATIENCE_MS = 2000;
+const TIMEOUT_MS = 2000;
 
 async function explainTaken(host: string, port: number): Promise<Finding> {
-  const mend = "gateway serve --port N, or change listen.port";
+  const fix = "gateway serve --port N, or change listen.port";
   const address = `${host}:${port}`;
   try {
-    const response = await fetch(`${formatBase({ host, port })}/api/hello`, {
-      signal: AbortSignal.timeout(PATIENCE_MS),
+    const response = await fetch(`${formatBaseUrl({ host, port })}/api/hello`, {
+      signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     const hello = await response.text();
     if (hello.includes('"name":"gateway"'))
-      return bad("port", `${address} is taken by a gateway with another config`, mend);
+      return bad("port", `${address} is used by a gateway with another config`, fix);
   } catch {
-    // Not one of ours.
+    // It is not a gateway.
   }
-  return bad("port", `${address} is taken by another program`, mend);
+  return bad("port", `${address} is used by another program`, fix);
 }

@@ -1,19 +1,19 @@
-// `gateway doctor` on this shell: what would lead a tool past the gateway, or its key to a proxy.
+// `gateway doctor` on this shell: variables that make a tool bypass the gateway or send its key to a proxy.
 
 import type { Catalog } from "../../config/catalog.ts";
 import type { Environment } from "../../config/expand.ts";
 import { isExempt } from "../../config/proxy.ts";
-import { formatBase } from "../tools/connection.ts";
-import type { Running } from "./port.ts";
+import { formatBaseUrl } from "../tools/connection.ts";
+import type { GatewayFacts } from "./port.ts";
 import { type Finding, note } from "./finding.ts";
 import { describeMisleading } from "../tools/misleading.ts";
 import { NO_PROXY_NAMES, splitList } from "../tools/no-proxy.ts";
 import { TOOLS } from "../tools/tools.ts";
 
-export function checkTools({ listen }: Catalog, running: Running | null, env: Environment): Finding[] {
+export function checkTools({ listen }: Catalog, running: GatewayFacts | null, env: Environment): Finding[] {
   const { host, port } = running?.address ?? listen;
-  // The port that a gateway on port 0 gets is not known before it runs. NO_PROXY is about hosts.
-  const base = new URL(formatBase({ host, port: port === 0 ? 1 : port }));
+  // Port 0 becomes a real port only when the gateway starts. NO_PROXY needs only the host.
+  const base = new URL(formatBaseUrl({ host, port: port === 0 ? 1 : port }));
   return [...checkProxies(base, env), ...checkVariables(env)];
 }
 
@@ -28,18 +28,18 @@ function checkVariables(env: Environment): Finding[] {
 
 const PROXY_NAMES = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
-/** Some tools use HTTPS_PROXY for plain HTTP too. The values may hold passwords: only names are shown. */
+/** Some tools use HTTPS_PROXY for plain HTTP too. Values may contain passwords, so only names are shown. */
 function checkProxies(base: URL, env: Environment): Finding[] {
   const proxies = PROXY_NAMES.filter((name) => (env[name] ?? "") !== "");
   const lists = NO_PROXY_NAMES.map((name) => env[name] ?? "").filter((list) => list !== "");
   if (proxies.length === 0 || (lists.length > 0 && lists.every((list) => covers(list, base)))) return [];
   const detail =
     `${proxies.join(", ")} ${proxies.length === 1 ? "is" : "are"} set, and NO_PROXY does not name ` +
-    `${base.hostname}: a tool that is started here may send its requests, and its key, to a proxy`;
+    `${base.hostname}: a tool started here may send its requests and its key to a proxy`;
   return [note("proxy", detail, "start tools with `gateway run` or `gateway env`: both add it to NO_PROXY")];
 }
 
-/** Codex does not take a `*` for an address. */
+/** Codex does not accept `*` for an address. */
 function covers(list: string, base: URL): boolean {
   const named = splitList(list).filter((entry) => entry !== "*");
   return isExempt(base, named.join(",")) || named.includes(base.hostname.replace(/^\[(.*)\]$/, "$1"));

@@ -1,10 +1,11 @@
-// `gateway keys remove`, `disable`, `enable`, `rotate` and `move`: the rest of a
-// key's life.
+// `gateway keys remove`, `disable`, `enable`, `rotate` and `move`.
 
-import { type Edit, editConfig } from "../../config/edit.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
-import { readOwnSecret, requireUnused } from "./add.ts";
+import { requireUnusedSecret } from "./add.ts";
+import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import {
   type ConfigFlags,
   describeGroup,
@@ -13,8 +14,9 @@ import {
   openConfig,
   readExpiry,
 } from "../config-access.ts";
-import { printSecrets } from "./print.ts";
-import { askYes, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
+import { printSecrets } from "./print-secrets.ts";
+import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
+import { askYes, canPrompt, fail, refuseUsage, printNote } from "../terminal.ts";
 
 export type ChangeFlags = ConfigFlags;
 
@@ -22,8 +24,7 @@ export interface RemoveFlags extends ConfigFlags {
   readonly yes?: true;
 }
 
-export interface RotateFlags extends ConfigFlags {
-  readonly secret?: string;
+export interface RotateFlags extends ConfigFlags, GivenSecretFlags {
   readonly expires?: string;
   readonly json?: true;
 }
@@ -34,24 +35,26 @@ export interface MoveFlags extends ConfigFlags {
 
 export async function removeKeys(names: readonly string[], flags: RemoveFlags): Promise<void> {
   const { catalog, path } = openConfig(flags);
-  const wanted = [...new Set(names)];
-  for (const name of wanted) findKey(catalog, name);
-  const what = listNames(wanted);
+  const unique = [...new Set(names)];
+  for (const name of unique) findKey(catalog, name);
+  const what = listNames(unique);
   if (flags.yes !== true) {
-    if (!canAsk()) refuseUsage(`--yes is missing: ${what} cannot be brought back.`);
+    if (!canPrompt()) refuseUsage(`--yes is missing: removing ${what} cannot be undone.`);
     if (!(await askYes(`Remove ${what} for good?`))) fail("Nothing was removed.");
   }
-  await editConfig(path, process.env, (current) =>
-    wanted
+  await editConfig(path, process.env, (current) => {
+    const edits = unique
       .map((name) => findKey(current, name).index)
-      // From the end, so that no place moves before its turn.
+      // From the end, so that the indexes still to come stay valid.
       .sort((a, b) => b - a)
-      .map((index): Edit => ({ kind: "remove", path: ["keys", index] })),
-  );
-  tell(`Removed ${what}.`);
+      .map((index): Edit => ({ kind: "remove", path: ["keys", index] }));
+    removeToolSecrets(unique, path);
+    return edits;
+  });
+  printNote(`Removed ${what}.`);
 }
 
-export async function switchKeys(
+export async function setKeysDisabled(
   names: readonly string[],
   disabled: boolean,
   flags: ChangeFlags,
@@ -65,7 +68,7 @@ export async function switchKeys(
       return [disabled ? { kind: "set", path: setting, value: "true" } : { kind: "remove", path: setting }];
     }),
   );
-  tell(`${disabled ? "Disabled" : "Enabled"} ${listNames(names)}.`);
+  printNote(`${disabled ? "Disabled" : "Enabled"} ${listNames(names)}.`);
 }
 
 export async function rotateKey(name: string, flags: RotateFlags): Promise<void> {
@@ -74,19 +77,20 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   const { key } = findKey(catalog, name);
   const expires = readExpiry(flags.expires, now);
   if (flags.expires === undefined && key.expires !== null && key.expires <= now) {
-    refuseUsage(`--expires is missing: "${name}" has expired, say 30d, a date or never.`);
+    refuseUsage(`--expires is missing: "${name}" has expired. Give 30d, a date or never.`);
   }
-  const own = await readOwnSecret(flags.secret);
+  const own = await readGivenSecret(flags);
   const secret = own ?? newSecret();
   await editConfig(path, process.env, (current) => {
     const { index } = findKey(current, name);
     const at = (setting: string) => ["keys", index, setting];
     const edits: Edit[] = [
-      { kind: "set", path: at("secret_sha256"), value: requireUnused(secret, current) },
+      { kind: "set", path: at("secret_sha256"), value: requireUnusedSecret(secret, current) },
       { kind: "remove", path: at("secret") },
     ];
     if (expires !== null) edits.push({ kind: "set", path: at("expires"), value: formatMoment(expires) });
     else if (flags.expires === "never") edits.push({ kind: "remove", path: at("expires") });
+    replaceToolSecret(name, secret, path);
     return edits;
   });
   const { group } = key;
@@ -96,9 +100,9 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   await printSecrets({
     lines: [flags.json === true ? JSON.stringify(document) : secret],
     names: own === null ? [name] : [],
-    deed: `The key "${name}" was rotated`,
+    done: `The key "${name}" has a new secret`,
   });
-  tell(`The key "${name}" has a new secret, shown only this once. The old one no longer works.`);
+  printNote(`The key "${name}" has a new secret, shown only this once. The old one no longer works.`);
 }
 
 export async function moveKey(name: string, flags: MoveFlags): Promise<void> {
@@ -111,7 +115,9 @@ export async function moveKey(name: string, flags: MoveFlags): Promise<void> {
     const { key, index } = findKey(current, name);
     return key.group.name === group ? [] : [{ kind: "set", path: ["keys", index, "group"], value: group }];
   });
-  tell(`The key "${name}" is bound to ${group} (${describeGroup(requireSelectable(catalog, group, now))}).`);
+  printNote(
+    `The key "${name}" is bound to ${group} (${describeGroup(requireSelectable(catalog, group, now))}).`,
+  );
 }
 
 function listNames(names: readonly string[]): string {

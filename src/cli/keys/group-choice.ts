@@ -1,30 +1,31 @@
-// Which groups a key may be bound to now, and the dropdown that offers them.
+// Which groups a key can be bound to now, and the dropdown that offers them.
 
 import { adviseActivation } from "../../config/advice.ts";
 import { type Catalog, type Group, isGroupOpen } from "../../config/catalog.ts";
 import { findGroup } from "../config-access.ts";
-import { askOne, canAsk, fail, formatTable, refuseUsage } from "../terminal.ts";
+import { formatTable } from "../table.ts";
+import { askOne, canPrompt, fail, refuseUsage } from "../terminal.ts";
 
-export function listSelectable(catalog: Catalog, now: Date): Group[] {
+export function listSelectableGroups(catalog: Catalog, now: Date): Group[] {
   return [...catalog.groups.values()].filter((group) => isGroupOpen(group, now));
 }
 
-/** Why there is none that can be listed. */
-export function describeNone({ groups }: Catalog): string {
+/** Why the list of selectable groups is empty. */
+export function explainNoGroups({ groups }: Catalog): string {
   return groups.size === 0
-    ? "There are no groups to choose from: the config file's `groups` section makes them."
-    : "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` opens them.";
+    ? "There are no groups yet. Add one to the `groups` section of the config file."
+    : "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` activates one.";
 }
 
-/** By the flag, else by asking. */
+/** From the flag, otherwise from a prompt. */
 export async function chooseGroup(flag: string | undefined, catalog: Catalog, now: Date): Promise<string> {
   if (flag !== undefined) return requireSelectable(catalog, flag, now).name;
-  const groups = listSelectable(catalog, now);
+  const groups = listSelectableGroups(catalog, now);
   if (groups.length === 0) {
-    return fail(describeNone(catalog));
+    return fail(explainNoGroups(catalog));
   }
-  if (!canAsk()) {
-    return refuseUsage(`--group is missing: one of ${groups.map((group) => group.name).join(", ")}.`);
+  if (!canPrompt()) {
+    return refuseUsage(`--group is missing. Groups: ${groups.map((group) => group.name).join(", ")}.`);
   }
   const cells = groups.map((group) => [
     group.name,
@@ -32,7 +33,7 @@ export async function chooseGroup(flag: string | undefined, catalog: Catalog, no
     `×${group.multiplier}`,
     group.description,
   ]);
-  // Room for the prompt's own marks, lest a long line break in two.
+  // Leaves room for the prompt's own marks, so that a long line does not wrap.
   const width = (process.stderr.columns ?? 80) - 6;
   const labels = formatTable(
     [{ title: "" }, { title: "" }, { title: "" }, { title: "" }],
@@ -40,7 +41,7 @@ export async function chooseGroup(flag: string | undefined, catalog: Catalog, no
     width,
   ).slice(1);
   return askOne(
-    "Which group is the key bound to?",
+    "Group of the key",
     groups.map((group, index) => ({ value: group.name, label: labels[index] ?? group.name })),
   );
 }
@@ -49,6 +50,7 @@ export function requireSelectable(catalog: Catalog, name: string, now: Date): Gr
   const group = findGroup(catalog, name);
   if (isGroupOpen(group, now)) return group;
   const [plan] = group.plans;
-  const way = plan === undefined ? "no plan binds it" : `\`${adviseActivation(plan, now)}\` opens it`;
-  return fail(`The group "${name}" is exclusive to a plan that is not active: ${way}.`);
+  const advice =
+    plan === undefined ? "No plan includes it" : `\`${adviseActivation(plan, now)}\` activates the plan`;
+  return fail(`The group "${name}" is exclusive to a plan that is not active. ${advice}.`);
 }

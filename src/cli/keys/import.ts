@@ -1,13 +1,13 @@
-// `gateway keys import`: keys that exist elsewhere, taken over with their
-// secrets or their secrets' hashes, all of them or none.
+// `gateway keys import`: adds keys that exist elsewhere, with their secrets or
+// the hashes of their secrets. Imports all of them or none.
 
 import { readFileSync } from "node:fs";
 import type { Catalog } from "../../config/catalog.ts";
-import { editConfig } from "../../config/edit.ts";
-import { readMoment, readSecretText } from "../../config/scalars.ts";
-import { fieldOf, parseJson } from "../../lib/json/json.ts";
+import { parseEnvFile } from "../../config/env-file.ts";
+import { editConfig } from "../../config/replace.ts";
+import { readMoment } from "../../config/scalars.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { parseEnvFile } from "./env-file.ts";
 import {
   checkKeyName,
   type ConfigFlags,
@@ -16,30 +16,34 @@ import {
   formatMoment,
   openConfig,
 } from "../config-access.ts";
-import { warnGuessable } from "./add.ts";
-import { fail, readAll, refuseUsage, tell } from "../terminal.ts";
+import { checkSecret } from "./given-secret.ts";
+import { fail, readAll, refuseUsage, printNote } from "../terminal.ts";
 import { formatCount } from "../text.ts";
 
 export interface ImportFlags extends ConfigFlags {
-  /** Of keys that do not name one: those of an env-style file. */
+  /** The group of keys from an env-style file, which names none. */
   readonly group?: string;
+  /** Accept secrets of any form. */
+  readonly force?: true;
 }
 
-type Entry = Record<string, string>;
+type ImportedKey = Record<string, string>;
 
 export async function importKeys(file: string, flags: ImportFlags): Promise<void> {
   const { path } = openConfig(flags);
   const text = file === "-" ? await readAll() : readFile(file);
-  const entries = (parseAssignments(text, flags.group) ?? parseRecords(text)).map(readRecord);
+  const entries = (parseAssignments(text, flags.group) ?? parseRecords(text)).map((record, index) =>
+    readRecord(record, `Key ${index + 1}`, flags.force),
+  );
   if (entries.length === 0)
     refuseUsage(
       "There is nothing to import: expected NAME=secret lines, or JSON as `gateway keys add --json` prints it.",
     );
   await editConfig(path, process.env, (current) => {
-    entries.forEach((entry, index) => checkEntry(entry, entries.slice(0, index), current));
+    entries.forEach((entry, index) => checkImportedKey(entry, entries.slice(0, index), current));
     return [{ kind: "append", path: ["keys"], values: entries }];
   });
-  tell(`Imported ${formatCount(entries.length, "key")}.`);
+  printNote(`Imported ${formatCount(entries.length, "key")}.`);
 }
 
 function readFile(file: string): string {
@@ -50,15 +54,15 @@ function readFile(file: string): string {
   }
 }
 
-/** `LAPTOP=sk-…`, a key a line; null when the text is no such file. */
+/** One key per line, such as `LAPTOP=sk-…`; null when the text has another format. */
 function parseAssignments(text: string, group: string | undefined): unknown[] | null {
   const assignments = parseEnvFile(text);
   if (assignments === null) return null;
-  if (group === undefined) refuseUsage("NAME=secret lines name no group: say which with --group.");
+  if (group === undefined) refuseUsage("--group is missing: NAME=secret lines name no group.");
   return assignments.map(({ name, value }) => ({ name, group, secret: value }));
 }
 
-/** A list, one object, or one object a line. */
+/** A JSON list, one object, or one object per line. */
 function parseRecords(text: string): unknown[] {
   const whole = parseJson(text);
   if (whole !== undefined) return Array.isArray(whole) ? whole : [whole];
@@ -68,55 +72,55 @@ function parseRecords(text: string): unknown[] {
     .map((line, index) => parseJson(line) ?? refuseUsage(`Line ${index + 1} is not JSON.`));
 }
 
-function readRecord(record: unknown, index: number): Entry {
-  const place = `Key ${index + 1}`;
+function readRecord(record: unknown, label: string, force: true | undefined): ImportedKey {
   const read = (field: string) => {
-    const value = fieldOf(record, field);
+    const value = getField(record, field);
     return typeof value === "string" && value !== "" ? value : undefined;
   };
-  const need = (field: string) => read(field) ?? refuseUsage(`${place} has no \`${field}\`.`);
+  const need = (field: string) => read(field) ?? refuseUsage(`${label} has no \`${field}\`.`);
   const moments = ["created", "expires"].flatMap((field) => {
     const text = read(field);
     return text === undefined
       ? []
-      : [[field, attempt(place, field, () => formatMoment(readMoment(text)))] as const];
+      : [[field, readField(label, field, () => formatMoment(readMoment(text)))] as const];
   });
   return {
     name: need("name"),
     group: need("group"),
-    secret_sha256: readDigest(place, read("secret"), read("secret_sha256")),
+    secret_sha256: readSecret(label, read("secret"), force) ?? readDigest(label, read("secret_sha256")),
     ...Object.fromEntries(moments),
-    ...(fieldOf(record, "disabled") === true && { disabled: "true" }),
+    ...(getField(record, "disabled") === true && { disabled: "true" }),
   };
 }
 
-function readDigest(place: string, secret: string | undefined, digest: string | undefined): string {
-  if (secret !== undefined) {
-    const text = attempt(place, "secret", () => readSecretText(secret));
-    warnGuessable(text, `${place}: a secret`);
-    return sha256Hex(text);
-  }
-  if (digest !== undefined && /^[0-9a-f]{64}$/i.test(digest)) return digest.toLowerCase();
-  return refuseUsage(`${place} needs a \`secret\`, or a \`secret_sha256\` of 64 hexadecimal digits.`);
+function readSecret(label: string, secret: string | undefined, force: true | undefined): string | undefined {
+  if (secret === undefined) return undefined;
+  const complaint = checkSecret(secret, force);
+  return complaint === undefined ? sha256Hex(secret) : refuseUsage(`${label}: ${complaint}`);
 }
 
-function attempt(place: string, field: string, read: () => string): string {
+function readDigest(label: string, digest = ""): string {
+  if (/^[0-9a-f]{64}$/i.test(digest)) return digest.toLowerCase();
+  return refuseUsage(`${label} needs a \`secret\`, or a \`secret_sha256\` of 64 hexadecimal digits.`);
+}
+
+function readField(label: string, field: string, read: () => string): string {
   try {
     return read();
   } catch (error) {
-    return refuseUsage(`${place}: \`${field}\`: ${describe(error)}.`);
+    return refuseUsage(`${label}: \`${field}\`: ${describe(error)}.`);
   }
 }
 
-function checkEntry(entry: Entry, before: readonly Entry[], catalog: Catalog): void {
+function checkImportedKey(entry: ImportedKey, before: readonly ImportedKey[], catalog: Catalog): void {
   const { name = "", group = "", secret_sha256: digest = "" } = entry;
   const complaint = checkKeyName(name, catalog);
   if (complaint !== undefined) fail(complaint);
-  // Exclusive groups too: what was bought elsewhere moves here whole, and opens with its plan.
+  // A group whose plan is not active is fine too: the key works once the plan is active.
   findGroup(catalog, group);
   const other =
     catalog.keysBySha256.get(digest)?.name ??
     before.find((each) => each["secret_sha256"] === digest)?.["name"];
-  if (other !== undefined) fail(`The secret of "${name}" belongs to the key "${other}" already.`);
-  if (before.some((each) => each["name"] === name)) fail(`"${name}" is there twice.`);
+  if (other !== undefined) fail(`The key "${other}" already has the secret of "${name}".`);
+  if (before.some((each) => each["name"] === name)) fail(`Two keys have the name "${name}".`);
 }

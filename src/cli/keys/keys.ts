@@ -1,8 +1,9 @@
-// `gateway keys …`: the flags. What they do is in keys-add, keys-list,
-// keys-change and keys-import, loaded only when asked for.
+// `gateway keys …`: the flags. The actions are in add, list, change and import,
+// which load only when they run.
 
 import { Command } from "commander";
 import { addExamples } from "../examples.ts";
+import type { ConfigFlags } from "../config-access.ts";
 import type { AddFlags } from "./add.ts";
 import type { ChangeFlags, MoveFlags, RemoveFlags, RotateFlags } from "./change.ts";
 import type { ImportFlags } from "./import.ts";
@@ -10,7 +11,8 @@ import type { ListFlags } from "./list.ts";
 
 const CONFIG = ["--config <file>", "the config file"] as const;
 const JSON_FORM = ["--json", "one JSON document on stdout"] as const;
-const OWN_SECRET = ["--secret <->", "read the secret from stdin instead of making one"] as const;
+const OWN_SECRET = ["--secret <->", "read the secret from stdin instead of generating one"] as const;
+const FORCE = ["--force", "accept a secret of any form, for keys of an old gateway"] as const;
 const EXPIRY = ["--expires <when>", "30d, 12h, a date, or never"] as const;
 
 export function keysCommand(): Command {
@@ -24,21 +26,24 @@ export function keysCommand(): Command {
     .addCommand(switchCommand("enable", "accept requests with these keys again", false))
     .addCommand(rotateCommand())
     .addCommand(moveCommand())
+    .addCommand(limitCommand())
     .addCommand(importCommand());
   return addExamples(command, [
-    ["KEY=$(gateway keys add --name ci --group codex)", "a key for a script: stdout is the secret alone"],
-    ["gateway keys list", "what there is, and what each has spent"],
-    ["gateway keys rotate laptop", "a new secret for a key that has got about"],
+    ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
+    ["gateway keys list", "all keys, and what each has spent"],
+    ["gateway keys rotate laptop", "a new secret for a leaked key"],
   ]);
 }
 
 function addCommand(): Command {
   const command = new Command("add")
-    .description("create a key; its secret goes to stdout, once")
+    .description("create a key and print its secret, once")
     .option("--name <name>", "the key's name")
-    .option("--group <group>", "the group that it is bound to")
+    .option("--group <group>", "the group that the key is bound to")
     .option(...OWN_SECRET)
-    .option("--count <n>", "create so many keys, named NAME-1, NAME-2, …")
+    .option(...FORCE)
+    .option("--limit <limit...>", "a limit such as usd_per_day=5; repeat it for more")
+    .option("--count <n>", "create this many keys, named NAME-1, NAME-2, …")
     .option(...EXPIRY)
     .option(...JSON_FORM)
     .option(...CONFIG)
@@ -48,10 +53,11 @@ function addCommand(): Command {
     });
   return addExamples(command, [
     ["gateway keys add", "asks for name and group"],
+    ["gateway keys add --name guest --group claude --limit usd_per_day=5", "at most $5 a day"],
     ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
     [
       "gateway keys add --name guest --group claude --count 5 --expires 30d --json",
-      "five keys that end in a month",
+      "five keys that expire in a month",
     ],
   ]);
 }
@@ -81,21 +87,21 @@ function showCommand(): Command {
       const { showKey } = await import("./list.ts");
       await showKey(name, flags);
     });
-  return addExamples(command, [["gateway keys show laptop", "its group, its limits, when it was last used"]]);
+  return addExamples(command, [["gateway keys show laptop", "its group, limits and last use"]]);
 }
 
 function removeCommand(): Command {
   const command = new Command("remove")
     .description("remove keys for good")
     .argument("<names...>", "the keys' names")
-    .option("--yes", "do not ask")
+    .option("--yes", "remove without a prompt")
     .option(...CONFIG)
     .action(async (names: string[], flags: RemoveFlags) => {
       const { removeKeys } = await import("./change.ts");
       await removeKeys(names, flags);
     });
   return addExamples(command, [
-    ["gateway keys remove guest-1 guest-2 --yes", "two at once, without being asked"],
+    ["gateway keys remove guest-1 guest-2 --yes", "two at once, without a prompt"],
   ]);
 }
 
@@ -105,11 +111,11 @@ function switchCommand(name: string, description: string, disabled: boolean): Co
     .argument("<names...>", "the keys' names")
     .option(...CONFIG)
     .action(async (names: string[], flags: ChangeFlags) => {
-      const { switchKeys } = await import("./change.ts");
+      const { setKeysDisabled: switchKeys } = await import("./change.ts");
       await switchKeys(names, disabled, flags);
     });
   return addExamples(command, [
-    [`gateway keys ${name} laptop ci`, "two at once; a running gateway knows within a second"],
+    [`gateway keys ${name} laptop ci`, "two at once; a running gateway applies it within a second"],
   ]);
 }
 
@@ -118,6 +124,7 @@ function rotateCommand(): Command {
     .description("give a key a new secret; the old one stops working")
     .argument("<name>", "the key's name")
     .option(...OWN_SECRET)
+    .option(...FORCE)
     .option(...EXPIRY)
     .option(...JSON_FORM)
     .option(...CONFIG)
@@ -126,7 +133,7 @@ function rotateCommand(): Command {
       await rotateKey(name, flags);
     });
   return addExamples(command, [
-    ["gateway keys rotate laptop", "prints the new secret, once"],
+    ["gateway keys rotate laptop", "print the new secret, once"],
     [
       "gateway keys rotate ci --secret - --expires 90d < secret.txt",
       "a secret of your own, for three months",
@@ -145,17 +152,35 @@ function moveCommand(): Command {
       await moveKey(name, flags);
     });
   return addExamples(command, [
-    ["gateway keys move laptop --group claude-max", "billed by the other group's multiplier from now on"],
+    ["gateway keys move laptop --group claude-max", "from now on the other group's multiplier applies"],
+  ]);
+}
+
+function limitCommand(): Command {
+  const command = new Command("limit")
+    .description("set or remove limits of a key")
+    .argument("<name>", "the key's name")
+    .argument(
+      "<limits...>",
+      "NAME=VALUE or NAME=none; names: usd_per_day, usd_per_month, usd_total, requests_per_minute, concurrent_requests",
+    )
+    .option(...CONFIG)
+    .action(async (name: string, limits: string[], flags: ConfigFlags) => {
+      const { limitKeys } = await import("./limits.ts");
+      await limitKeys(name, limits, flags);
+    });
+  return addExamples(command, [
+    ["gateway keys limit laptop usd_per_day=5 usd_per_month=50", "at most $5 a day and $50 a month"],
+    ["gateway keys limit laptop usd_per_day=none", "no daily limit"],
   ]);
 }
 
 function importCommand(): Command {
   const command = new Command("import")
-    .description(
-      "add keys that exist elsewhere, all or none: NAME=secret lines, or what `keys add --json` prints",
-    )
+    .description("add existing keys, all or none: NAME=secret lines, or the JSON of `keys add --json`")
     .argument("[file]", "the file; stdin without it", "-")
-    .option("--group <group>", "the group of keys that come as NAME=secret lines")
+    .option("--group <group>", "the group of keys from NAME=secret lines")
+    .option(...FORCE)
     .option(...CONFIG)
     .action(async (file: string, flags: ImportFlags) => {
       const { importKeys } = await import("./import.ts");
@@ -165,7 +190,7 @@ function importCommand(): Command {
     ["gateway keys import keys.env --group claude", "lines such as LAPTOP=sk-…"],
     [
       "ssh old-machine gateway keys add --name new --group claude --json | gateway keys import",
-      "as `keys add --json` prints it",
+      "the JSON of `keys add --json`",
     ],
   ]);
 }

@@ -1,7 +1,7 @@
-// `gateway keys list` and `show`: what is known of keys. Never a secret.
+// `gateway keys list` and `show`. They never show a secret.
 
 import { isGroupOpen, type Key } from "../../config/catalog.ts";
-import { type KeyUse, readKeyUse } from "./use.ts";
+import { type KeySpending, type LimitUse, readSpending } from "./spending.ts";
 import {
   type ConfigFlags,
   findKey,
@@ -10,13 +10,14 @@ import {
   listLimits,
   openConfig,
 } from "../config-access.ts";
-import { type Column, paint, print, printJson, printTable, tell } from "../terminal.ts";
+import { type Column, printTable } from "../table.ts";
+import { paint, print, printJson, printNote } from "../terminal.ts";
 
 export interface ListFlags extends ConfigFlags {
   readonly json?: true;
 }
 
-/** A day needs eleven cells with the mark that its time was cut off, an amount may need twenty. */
+/** A date takes eleven cells with the mark that its time is cut; an amount can take twenty. */
 const COLUMNS: readonly Column[] = [
   { title: "NAME", least: 12 },
   { title: "GROUP" },
@@ -32,14 +33,14 @@ const COLUMNS: readonly Column[] = [
 
 export async function listKeys(flags: ListFlags): Promise<void> {
   const { catalog } = openConfig(flags);
-  const use = readKeyUse(catalog, Date.now());
+  const use = readSpending(catalog, Date.now());
   const keys = [...catalog.keys.values()];
   if (flags.json === true) {
     printJson(keys.map((key) => describeKey(key, use(key.name))));
     return;
   }
   if (keys.length === 0) {
-    tell("There are no keys yet: `gateway keys add` creates one.");
+    printNote("There are no keys yet. `gateway keys add` creates one.");
     return;
   }
   const now = new Date();
@@ -55,9 +56,7 @@ export async function listKeys(flags: ListFlags): Promise<void> {
       formatDay(use(key.name).lastUsed),
       use(key.name).spentToday,
       use(key.name).spentTotal,
-      Object.entries(listLimits(key.limits))
-        .map(([limit, value]) => `${limit} ${value}`)
-        .join(", "),
+      describeLimits(key, use(key.name)),
     ]),
   );
 }
@@ -65,10 +64,10 @@ export async function listKeys(flags: ListFlags): Promise<void> {
 export async function showKey(name: string, flags: ListFlags): Promise<void> {
   const { catalog } = openConfig(flags);
   const { key } = findKey(catalog, name);
-  const use = readKeyUse(catalog, Date.now())(key.name);
+  const use = readSpending(catalog, Date.now())(key.name);
   const limits = listLimits(key.limits);
   if (flags.json === true) {
-    printJson({ ...describeKey(key, use), multiplier: key.group.multiplier, limits });
+    printJson({ ...describeKey(key, use), multiplier: key.group.multiplier });
     return;
   }
   const facts: ReadonlyArray<readonly [string, string]> = [
@@ -80,23 +79,48 @@ export async function showKey(name: string, flags: ListFlags): Promise<void> {
     ["last used", formatDay(use.lastUsed)],
     ["spent today", `$${use.spentToday}`],
     ["spent in total", `$${use.spentTotal}`],
-    ...Object.entries(limits).map(([limit, value]) => [limit, String(value)] as const),
+    ...Object.entries(limits).map(([limit, value]) => {
+      const used = use.limits.find((each) => each.limit === limit);
+      return [limit, used === undefined ? String(value) : describeUse(used)] as const;
+    }),
   ];
   for (const [title, fact] of facts) print(`${paint("dim", title.padEnd(20))}${fact || "-"}`);
 }
 
-function describeKey(key: Key, use: KeyUse): Record<string, string | boolean | null> {
-  const tellMoment = (moment: Date | null | undefined) => (moment ? formatMoment(moment) : null);
+/** `$0.02 of $5 per day`: short, because it is the last column. */
+function describeLimits(key: Key, use: KeySpending): string {
+  const counts = Object.entries(listLimits(key.limits)).filter(([name]) => !name.startsWith("usd_"));
+  return [
+    ...use.limits.map(
+      ({ limit, usd, spent }) => `$${spent} of $${usd} ${limit.replace("usd_", "").replace("_", " ")}`,
+    ),
+    ...counts.map(([name, value]) => `${value} ${name.replace("_", " ").replace("_", " ")}`),
+  ].join(", ");
+}
+
+function describeUse({ usd, spent, resets }: LimitUse): string {
+  return `$${spent} of $${usd}, ${resets === null ? "never resets" : `resets at ${formatDay(resets)}`}`;
+}
+
+function describeKey(key: Key, use: KeySpending): Record<string, unknown> {
+  const formatOptional = (moment: Date | null | undefined) => (moment ? formatMoment(moment) : null);
   return {
     name: key.name,
     group: key.group.name,
     platform: key.group.platform,
     disabled: key.disabled,
-    created: tellMoment(key.created),
-    expires: tellMoment(key.expires),
-    last_used: tellMoment(use.lastUsed),
+    created: formatOptional(key.created),
+    expires: formatOptional(key.expires),
+    last_used: formatOptional(use.lastUsed),
     spent_today_usd: use.spentToday,
     spent_total_usd: use.spentTotal,
+    limits: listLimits(key.limits),
+    limits_used: use.limits.map(({ limit, usd, spent, resets }) => ({
+      limit,
+      usd,
+      spent_usd: spent,
+      resets: formatOptional(resets),
+    })),
   };
 }
 

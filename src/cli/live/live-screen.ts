@@ -1,36 +1,36 @@
-// A terminal of one's own for a while: the other screen, its keys and sizes, and
-// the terminal as it was, however it ends. What is shown is the caller's.
+// Uses the whole terminal for a while: the alternate screen, key presses and resizes.
+// Restores the terminal however the program ends. The caller decides what to show.
 
 import { ATOMIC } from "./log-screen.ts";
 import { readSize } from "../terminal.ts";
 
-/** By a key that leaves, or by Ctrl-C or a signal, which end more than this. */
-export type Leaving = "key" | "interrupt";
+/** `key`: q ends this view. `interrupt`: Ctrl-C or a signal ends the program. */
+export type ExitCause = "key" | "interrupt";
 
 export interface LiveScreen {
   readonly columns: () => number;
   readonly rows: () => number;
-  /** Shows these lines from the top; writes those that have changed. */
+  /** Shows these lines from the top. Writes only lines that have changed. */
   readonly draw: (lines: readonly string[]) => void;
   /** Resolves when the user or the system wants to leave. */
-  readonly left: Promise<Leaving>;
-  /** Resolves after so long, or when somebody leaves. */
+  readonly left: Promise<ExitCause>;
+  /** Resolves after this time, or as soon as the user leaves. */
   readonly pause: (ms: number) => Promise<void>;
   readonly close: () => void;
 }
 
-/** The other screen, cursor hidden, lines cut instead of wrapped. */
+/** The alternate screen, with the cursor hidden and long lines cut, not wrapped. */
 const CLEAR = "\u001B[2J";
 const ENTER = `\u001B[?1049h\u001B[?25l\u001B[?7l${CLEAR}`;
 const LEAVE = "\u001B[?7h\u001B[?25h\u001B[?1049l";
-const LEAVING_KEYS = ["q", "Q", "\u0004"];
+const EXIT_KEYS = ["q", "Q", "\u0004"];
 const INTERRUPT_KEY = "\u0003";
 const SUSPEND_KEY = "\u001A";
 
-/** `redraw` is called when the size has changed. */
+/** Calls `redraw` when the size has changed. */
 export function openLiveScreen(redraw: () => void): LiveScreen {
   const { stdin: input, stdout: out } = process;
-  const left = Promise.withResolvers<Leaving>();
+  const left = Promise.withResolvers<ExitCause>();
   let shown: readonly string[] = [];
   const setRaw = (raw: boolean): void => {
     if (input.isTTY) input.setRawMode(raw);
@@ -46,15 +46,15 @@ export function openLiveScreen(redraw: () => void): LiveScreen {
   };
   const interrupt = (): void => left.resolve("interrupt");
   const press = (keys: Buffer): void => {
-    // Arrows and the like are several bytes, letters among them.
+    // An arrow key sends several bytes, some of which are letters.
     const text = Bun.stripANSI(keys.toString("latin1"));
     if (text.includes(INTERRUPT_KEY)) interrupt();
-    else if (LEAVING_KEYS.some((key) => text.includes(key))) left.resolve("key");
+    else if (EXIT_KEYS.some((key) => text.includes(key))) left.resolve("key");
     if (!text.includes(SUSPEND_KEY)) return;
     restore();
     process.kill(0, "SIGTSTP");
   };
-  const goOn = (): void => {
+  const resume = (): void => {
     enter();
     redraw();
   };
@@ -65,13 +65,13 @@ export function openLiveScreen(redraw: () => void): LiveScreen {
   };
   enter();
   const stops = [
-    ...(["SIGINT", "SIGTERM", "SIGHUP"] as const).map((signal) => hear(process, signal, interrupt)),
-    hear(process, "SIGCONT", goOn),
-    hear(process, "exit", restore),
-    hear(out, "resize", resize),
-    ...(input.isTTY ? [hear(input, "data", press), () => input.pause()] : []),
+    ...(["SIGINT", "SIGTERM", "SIGHUP"] as const).map((signal) => listen(process, signal, interrupt)),
+    listen(process, "SIGCONT", resume),
+    listen(process, "exit", restore),
+    listen(out, "resize", resize),
+    ...(input.isTTY ? [listen(input, "data", press), () => input.pause()] : []),
   ];
-  // Prompts before this may have left it paused.
+  // An earlier prompt may have paused it.
   if (input.isTTY) input.resume();
   return {
     columns: () => readSize().columns,
@@ -90,7 +90,7 @@ export function openLiveScreen(redraw: () => void): LiveScreen {
   };
 }
 
-/** A timer that nobody waits for would keep the program. */
+/** Clears the timer, which would otherwise keep the program running. */
 async function wait(ms: number, left: Promise<unknown>): Promise<void> {
   const over = Promise.withResolvers<void>();
   const timer = setTimeout(over.resolve, ms);
@@ -98,8 +98,8 @@ async function wait(ms: number, left: Promise<unknown>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Returns what ends it. */
-function hear(source: NodeJS.EventEmitter, event: string, listener: (told: Buffer) => void): () => void {
+/** Returns a function that removes the listener. */
+function listen(source: NodeJS.EventEmitter, event: string, listener: (data: Buffer) => void): () => void {
   source.on(event, listener);
   return () => source.off(event, listener);
 }

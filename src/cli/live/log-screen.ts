@@ -1,33 +1,34 @@
-// Where the lines of a running command go: down the terminal, over a status line
-// that stays at the bottom; into a pipe as they are.
+// Prints the lines of a running command: on a terminal above a status line that stays
+// at the bottom, into a pipe unchanged.
 //
-// The cursor rests at the start of an empty line above the status line. So what
-// the user types or the terminal reflows is below or at it, and erasing from it
-// downwards takes away the status line however it was wrapped, and nothing of the log.
+// The cursor stays at the start of an empty line above the status line. Anything that
+// the user types, and any reflow after a resize, is then at or below the cursor. Erasing
+// from the cursor downwards removes the status line, however it was wrapped, and
+// nothing of the log.
 
 import { readFileSync } from "node:fs";
 import { cutText } from "../text.ts";
-import { paint, readSize } from "../terminal.ts";
+import { paint, readRoom, readSize } from "../terminal.ts";
 
 export interface LogScreen {
-  /** Cells in a line; infinite where nothing is cut. */
+  /** Cells in a line. Infinite where nothing is cut. */
   readonly room: () => number;
   readonly print: (line: string) => void;
-  /** For people: to stderr, where that is not the same terminal. */
+  /** For people. Goes to stderr, unless that is the same terminal. */
   readonly warn: (line: string) => void;
   readonly close: () => void;
 }
 
-/** `status` is asked for once a second, and drawn when it has changed. Null: there is no status line. */
+/** Calls `status` once a second and draws the result if it has changed. Null: no status line. */
 export function openLogScreen(status: ((room: number) => string) | null): LogScreen {
-  // Requests are served whether or not somebody reads of them.
+  // The gateway must go on serving when nobody reads its log any more.
   process.stdout.on("error", () => {});
   const isLive = process.stdout.isTTY && process.env["TERM"] !== "dumb";
   return isLive && status !== null ? openLive(status) : PLAIN;
 }
 
 const PLAIN: LogScreen = {
-  room: () => (process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY),
+  room: readRoom,
   print: (line) => void process.stdout.write(`${line}\n`),
   warn: (line) => void process.stderr.write(`${line}\n`),
   close: () => {},
@@ -35,17 +36,17 @@ const PLAIN: LogScreen = {
 
 const ERASE_BELOW = "\r\u001B[J";
 const UP = "\u001B[A";
-/** Terminals that know it show everything between the two at once. */
+/** Terminals that support it show everything between these two at once, without flicker. */
 export const ATOMIC = { begin: "\u001B[?2026h", end: "\u001B[?2026l" } as const;
 const TICK_MS = 1000;
-/** Lines that come closer than this are written at once: a busy log is no flicker. */
-const GATHER_MS = 30;
-/** A lower terminal is left to the log. */
-const LOWEST = 4;
+/** Collects lines for this long and writes them together, so that a busy log does not flicker. */
+const FLUSH_DELAY_MS = 30;
+/** A terminal with fewer rows shows the log alone. */
+const MIN_ROWS = 4;
 
 function openLive(status: (room: number) => string): LogScreen {
   const out = process.stdout;
-  /** One less than there is, lest the cursor wait in the next line. */
+  /** One cell less than the width, so that the cursor does not wrap to the next line. */
   const readStatus = (): string => status(readSize().columns - 1);
   let text = readStatus();
   let pending = "";
@@ -56,16 +57,16 @@ function openLive(status: (room: number) => string): LogScreen {
     flushing = null;
     const erase = shown ? ERASE_BELOW : "";
     const { columns, rows } = readSize();
-    shown = text !== "" && rows >= LOWEST && isForeground();
+    shown = text !== "" && rows >= MIN_ROWS && isForeground();
     const below = shown ? `\n${paint("dim", cutText(text, columns - 1))}\r${UP}` : "";
     out.write(`${ATOMIC.begin}${erase}${pending}${below}${ATOMIC.end}`);
     pending = "";
   };
   const print = (line: string): void => {
     pending += `${line}\n`;
-    flushing ??= setTimeout(flush, GATHER_MS);
+    flushing ??= setTimeout(flush, FLUSH_DELAY_MS);
   };
-  const renew = (): void => {
+  const refreshStatus = (): void => {
     const next = readStatus();
     if (next === text) return;
     text = next;
@@ -83,7 +84,7 @@ function openLive(status: (room: number) => string): LogScreen {
     hide();
     process.kill(process.pid, "SIGSTOP");
   };
-  const timer = setInterval(renew, TICK_MS);
+  const timer = setInterval(refreshStatus, TICK_MS);
   out.on("resize", redraw);
   process.on("SIGTSTP", suspend);
   process.on("SIGCONT", redraw);
@@ -101,7 +102,7 @@ function openLive(status: (room: number) => string): LogScreen {
   };
 }
 
-/** A command put in the background must not draw over what the shell asks. Only Linux tells. */
+/** A command in the background must not draw over the shell's prompt. Only Linux shows who is in the foreground. */
 function isForeground(): boolean {
   try {
     const fields = readFileSync("/proc/self/stat", "latin1").split(") ").at(-1)?.split(" ") ?? [];

@@ -1,103 +1,129 @@
-// A finished request as one row of a table: for the log of `gateway serve` and for `gateway top`.
+// The columns of a finished request, for the log of `gateway serve` and for `gateway top`.
 
 import type { Usage } from "../../billing/usage.ts";
 import type { RequestRecord } from "../../gateway/observe/observer.ts";
-import { createFlexTable, type FlexColumn, type FlexTable } from "../table.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { type Column, createTable } from "../table.ts";
 import { paint } from "../terminal.ts";
+import { formatAmount, shortenId } from "../text.ts";
 
-interface RequestColumn extends FlexColumn {
-  /** `today`: what the day comes to with this request, a decimal in USD. */
+interface RequestColumn extends Column {
+  /** `today`: the spending of the day including this request, a decimal in USD. */
   readonly read: (record: RequestRecord, today: string) => string;
 }
 
 const COLUMNS: readonly RequestColumn[] = [
-  { title: "TIME", rank: 3, least: 8, most: 8, read: ({ time }) => formatTime(time) },
-  { title: "KEY", rank: 6, least: 8, most: 16, read: ({ key }) => key ?? "-" },
-  { title: "MODEL", rank: 1, least: 14, most: 32, read: ({ model, endpoint }) => model ?? endpoint },
-  { title: "CHANNEL", rank: 10, least: 10, most: 20, read: ({ channel }) => channel ?? "-" },
-  { title: "STATUS", rank: 0, least: 3, most: 6, read: ({ status }) => String(status) },
-  right("FIRST", 11, 5, ({ firstByteMs }) => formatMs(firstByteMs)),
-  right("TOOK", 4, 5, ({ durationMs }) => formatMs(durationMs)),
-  tokens("IN", 8, ["input", "input_audio", "input_image", "input_video", "tool_prompt"]),
-  tokens("READ", 12, ["cache_read", "cache_read_audio", "cache_read_image", "cache_read_video"]),
-  tokens("WRITE", 13, ["cache_write", "cache_write_5m", "cache_write_1h"]),
-  tokens("OUT", 7, ["output", "output_audio", "output_image", "output_video"]),
-  { title: "CHARGE", rank: 2, least: 9, most: 15, read: describeCharge },
-  { title: "TODAY", rank: 9, least: 9, most: 16, read: (_, today) => `$${today}` },
+  { title: "TIME", spare: 3, firm: true, read: ({ time }) => formatTime(time) },
+  { title: "ID", spare: 5, least: 9, read: ({ id }) => shortenId(id) },
+  { title: "KEY", name: true, spare: 6, firm: true, least: 8, most: 16, read: ({ key }) => key ?? "-" },
+  { title: "MODEL", name: true, least: 14, most: 32, read: ({ model, endpoint }) => model ?? endpoint },
+  { title: "CHANNEL", spare: 10, least: 20, most: 20, read: ({ channel }) => channel ?? "-" },
+  { title: "STATUS", read: ({ status }) => String(status) },
+  number("FIRST", 11, ({ firstByteMs }) => formatMs(firstByteMs)),
+  { ...number("TOOK", 4, ({ durationMs }) => formatMs(durationMs)), firm: true },
+  number("IN", 8, ({ usage }) => formatCell(countInput(usage))),
+  number("CACHED", 9, ({ usage }) => describeCachedShare(usage)),
+  number("OUT", 7, ({ usage }) => formatCell(sumKinds(usage, OUTPUT_KINDS))),
+  { title: "CHARGE", align: "right", read: describeCharge },
+  number("TODAY", 12, (_, today) => `$${formatAmount(today)}`),
 ];
 
-/** From this rank on, columns come only where no name is cut for them. */
-const FIRST_EXTRA = 7;
-
-function right(title: string, rank: number, least: number, read: RequestColumn["read"]): RequestColumn {
-  return { title, rank, least, most: 9, align: "right", read };
+function number(title: string, spare: number, read: RequestColumn["read"]): RequestColumn {
+  return { title, spare, align: "right", read };
 }
 
-function tokens(title: string, rank: number, kinds: ReadonlyArray<keyof Usage>): RequestColumn {
-  return right(title, rank, 5, ({ usage }) => {
-    const count = kinds.reduce((sum, kind) => sum + (usage?.[kind] ?? 0), 0);
-    return count === 0 ? "" : String(count);
-  });
+const CACHE_READ_KINDS = ["cache_read", "cache_read_audio", "cache_read_image", "cache_read_video"] as const;
+const INPUT_KINDS = [
+  "input",
+  "input_audio",
+  "input_image",
+  "input_video",
+  "tool_prompt",
+  "cache_write",
+  "cache_write_5m",
+  "cache_write_1h",
+  ...CACHE_READ_KINDS,
+] as const;
+const OUTPUT_KINDS = ["output", "output_audio", "output_image", "output_video"] as const;
+
+function sumKinds(usage: Usage | null, kinds: ReadonlyArray<keyof Usage>): number {
+  return kinds.reduce((sum, kind) => sum + (usage?.[kind] ?? 0), 0);
+}
+
+function countInput(usage: Usage | null): number {
+  return sumKinds(usage, INPUT_KINDS);
+}
+
+function formatCell(count: number): string {
+  return count === 0 ? "" : String(count);
+}
+
+/** The share of the input that was read from the cache. Rounded down: 100% means all of it. */
+function describeCachedShare(usage: Usage | null): string {
+  const cached = sumKinds(usage, CACHE_READ_KINDS);
+  return cached === 0 ? "" : `${Math.floor((cached / countInput(usage)) * 100)}%`;
 }
 
 function describeCharge({ chargeUsd, usage }: RequestRecord): string {
-  if (chargeUsd !== null) return `$${chargeUsd}`;
+  if (chargeUsd !== null) return `$${formatAmount(chargeUsd)}`;
   return usage === null ? "" : "unpriced";
 }
 
 export interface RequestTable {
   head(room: number): string;
-  row(record: RequestRecord, today: string, room: number): string;
+  rows(records: readonly RequestRecord[], today: string, room: number): string[];
 }
 
-/** `expected`: names as long as those to come. `total`: with what the day comes to. */
+/** `expected`: the longest names to come. `total`: with the spending of the day. */
 export function createRequestTable(
   expected: { readonly key: string; readonly channel: string },
   total: boolean,
 ): RequestTable {
   const columns = total ? COLUMNS : COLUMNS.filter(({ title }) => title !== "TODAY");
   const usual: Readonly<Record<string, string>> = {
-    ...USUAL,
+    ...USUAL_CELLS,
     KEY: expected.key,
     CHANNEL: expected.channel,
   };
-  const table: FlexTable = createFlexTable(
-    columns.map((column) => (column.rank < FIRST_EXTRA ? column : { ...column, extra: true })),
+  const table = createTable(
+    columns,
     columns.map(({ title }) => usual[title] ?? ""),
   );
   return {
     head: (room) => table.head(room),
-    row: (record, today, room) =>
-      table.row(
-        columns.map(({ read }) => read(record, today)),
+    rows: (records, today, room) =>
+      table.rows(
+        records.map((record) => columns.map(({ read }) => read(record, today))),
         room,
-        (column, text) => paintCell(column.title, text, record),
+        (title, text, row) => paintCell(title, text, records[row]?.status ?? 0),
       ),
   };
 }
 
-/** So that the first lines stand as the later ones do. */
-const USUAL = {
+/** Cells of usual width, so that the first lines align with later ones. */
+const USUAL_CELLS = {
   TIME: "12:00:00",
+  ID: "0mi9x2k3a",
   MODEL: "claude-sonnet-4-5",
   FIRST: "999ms",
   TOOK: "999ms",
   IN: "99999",
-  READ: "99999",
   OUT: "99999",
   CHARGE: "$0.000000",
+  TODAY: "$0.000000",
 } as const;
 
-function paintCell(title: string, text: string, { status }: RequestRecord): string {
+function paintCell(title: string, text: string, status: number): string {
   if (title === "STATUS") return paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text);
   return title === "TIME" || title === "TODAY" ? paint("dim", text) : text;
 }
 
-/** Why it was refused or how it broke; empty where all is well. */
-export function describeTrouble({ outcome, problem }: RequestRecord): string {
-  if (outcome === "complete") return problem ?? "";
+/** Why the request was refused or how it broke. Empty if all is well. */
+export function describeProblem({ outcome, problem }: RequestRecord): string {
+  const why = escapeUnprintable((problem ?? "").replaceAll(/\s+/g, " "));
+  if (outcome === "complete") return why;
   const what = outcome.replaceAll("_", " ");
-  return problem === null ? what : `${what}: ${problem}`;
+  return problem === null ? what : `${what}: ${why}`;
 }
 
 function formatTime(time: number): string {

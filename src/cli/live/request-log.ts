@@ -1,25 +1,26 @@
-// The line of each request that `gateway serve` prints: for eyes (text) or for
-// scripts (json). Its columns are request-columns.ts, where lines go is log-screen.ts.
+// Prints a line for each request of `gateway serve`, for people (text) or scripts (json).
+// request-columns.ts has the columns, log-screen.ts does the output.
 
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
 import type { LogScreen } from "./log-screen.ts";
-import { createRequestTable, describeTrouble, type RequestTable } from "./request-columns.ts";
-import { paint } from "../terminal.ts";
-import { measure, stripControls } from "../text.ts";
+import { createRequestTable, describeProblem, type RequestTable } from "./request-columns.ts";
+import { encodeJson, paint } from "../terminal.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { measure } from "../text.ts";
 
 export type LogForm = "text" | "json" | "off";
 
 export interface LogOptions {
   readonly form: LogForm;
   readonly screen: LogScreen;
-  /** Names as long as those to come. */
+  /** The longest names to come. */
   readonly expected: { readonly key: string; readonly channel: string };
-  /** What the day comes to so far, a decimal in USD. */
+  /** The spending of the day so far, a decimal in USD. */
   readonly today: () => string;
 }
 
 export type RequestLog = Pick<Observer, "requestDone" | "notice"> & {
-  /** Says what stands in the columns. */
+  /** Prints the titles of the columns. */
   readonly head: () => void;
 };
 
@@ -30,9 +31,9 @@ export function createRequestLog(options: LogOptions): RequestLog {
   if (form === "json") {
     return {
       head,
-      requestDone: (record) => screen.print(JSON.stringify(describeRecord(record))),
+      requestDone: (record) => screen.print(encodeJson(describeRecord(record))),
       notice: (level, text) =>
-        screen.print(JSON.stringify({ time: new Date().toISOString(), level, notice: text })),
+        screen.print(encodeJson({ time: new Date().toISOString(), level, notice: text })),
     };
   }
   return {
@@ -44,7 +45,7 @@ export function createRequestLog(options: LogOptions): RequestLog {
   };
 }
 
-/** For scripts: what the ledger's line has too bears the same name. */
+/** For scripts. Fields that a ledger line has too have the same name. */
 export function describeRecord(record: RequestRecord): Record<string, unknown> {
   const { time, firstByteMs, durationMs, chargeUsd, ...rest } = record;
   return {
@@ -59,7 +60,7 @@ export function describeRecord(record: RequestRecord): Record<string, unknown> {
 function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
   const table = createRequestTable(expected, true);
   let titles = "";
-  /** Again when a resize has brought other columns. */
+  /** Prints the titles again if a resize has changed the columns. */
   const head = (): void => {
     const line = table.head(screen.room());
     const now = line.replaceAll(/\s+/g, " ");
@@ -74,7 +75,7 @@ function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
       lines.forEach(screen.print);
     },
     notice: (level, text) => {
-      const [first = "", ...rest] = text.split("\n").map(stripControls);
+      const [first = "", ...rest] = text.split("\n").map(escapeUnprintable);
       for (const line of [level === "note" ? first : `${level}: ${first}`, ...rest]) screen.warn(line);
     },
   };
@@ -82,10 +83,10 @@ function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
 
 const INDENT = "          ";
 
-/** One line; on a terminal, what went wrong has lines of its own where it would not fit. */
+/** One line. A problem that does not fit beside it has lines of its own. */
 function writeLines(record: RequestRecord, today: string, table: RequestTable, room: number): string[] {
-  const row = table.row(record, today, room);
-  const trouble = stripControls(describeTrouble(record));
+  const [row = ""] = table.rows([record], today, room);
+  const trouble = describeProblem(record);
   if (trouble === "") return [row];
   if (measure(row) + 2 + measure(trouble) <= room) return [`${row}  ${paint("yellow", trouble)}`];
   const wrapped = Bun.wrapAnsi(trouble, Math.max(20, room - INDENT.length), { hard: true });

@@ -1,4 +1,4 @@
-// Sections of lines over each other, in as many rows as a terminal has. Pure.
+// Fits sections of lines into the rows of a terminal, one below the other. Pure.
 
 import { paint } from "../terminal.ts";
 import { cutText } from "../text.ts";
@@ -6,29 +6,29 @@ import { cutText } from "../text.ts";
 export interface Section {
   readonly title: string;
   readonly lines: readonly string[];
-  /** Lines that there was no room for are counted; else they go unsaid. */
+  /** Whether to show how many lines did not fit. */
   readonly counts: boolean;
 }
 
 export interface Frame {
   readonly head: readonly string[];
-  /** The first gets what room there is before the last does. */
+  /** Earlier sections get rows first. */
   readonly sections: readonly Section[];
   readonly foot: string;
 }
 
-/** All of it, below each other. */
+/** Everything, without a limit of rows. */
 export function listFrame({ head, sections }: Frame): string[] {
   return [...head, ...sections.flatMap((section) => writeSection(section, section.lines.length))];
 }
 
-/** No more than so many rows, of them the last for the foot. */
+/** Exactly this many rows. The last one is the foot. */
 export function fitFrame({ head, sections, foot }: Frame, rows: number, columns: number): string[] {
   const room = rows - head.length - 1;
-  const shown = sections.slice(0, Math.max(0, Math.floor(room / (FRAME_ROWS + 1))));
+  const shown = sections.slice(0, Math.max(0, Math.floor(room / (SECTION_HEAD_ROWS + 1))));
   const shares = shareRows(
     shown.map(({ lines }) => lines.length),
-    room - shown.length * FRAME_ROWS,
+    room - shown.length * SECTION_HEAD_ROWS,
   );
   const body = shown.flatMap((section, index) => writeSection(section, shares[index] ?? 0));
   const lines = [...head, ...body].slice(0, rows - 1);
@@ -37,7 +37,7 @@ export function fitFrame({ head, sections, foot }: Frame, rows: number, columns:
 }
 
 /** A blank line and the title. */
-const FRAME_ROWS = 2;
+const SECTION_HEAD_ROWS = 2;
 
 function writeSection({ title, lines, counts }: Section, share: number): string[] {
   const hidden = lines.length - share;
@@ -48,7 +48,7 @@ function writeSection({ title, lines, counts }: Section, share: number): string[
   return ["", paint("bold", title), ...shown];
 }
 
-/** A row for each in turn, until all have what they want or none is left. */
+/** Gives each section one row in turn, until all have enough or none is left. */
 function shareRows(wanted: readonly number[], room: number): number[] {
   const shares = wanted.map(() => 0);
   let left = room;

@@ -1,10 +1,10 @@
-// What `gateway top` does: asks the running gateway again and again, and shows
-// what it says. What that looks like is top-view.ts.
+// `gateway top`: reads the state of the running gateway repeatedly and shows it.
+// top-view.ts draws it.
 
 import { type GatewayState, gatewayStateSchema } from "../../gateway/control/state.ts";
-import { askGateway, readTold, tryGateway } from "../control.ts";
+import { askGateway, readReply, tryGateway } from "../control.ts";
 import { type LedgerFlags, locateLedger } from "../money/ledger-place.ts";
-import { type Leaving, openLiveScreen } from "./live-screen.ts";
+import { type ExitCause, openLiveScreen } from "./live-screen.ts";
 import { describeRecord } from "./request-log.ts";
 import { print, printJson } from "../terminal.ts";
 import { createTopView } from "./top-view.ts";
@@ -19,20 +19,20 @@ export async function showTop(flags: TopFlags): Promise<void> {
     await watchTop(flags);
     return;
   }
-  const state = await ask(locateLedger(flags), flags);
+  const state = await readState(locateLedger(flags), flags);
   if (flags.json === true) printJson({ ...state, recent: state.recent.map(describeRecord) });
   else printOnce(state);
 }
 
-/** Live, until somebody leaves. */
-export async function watchTop(flags: TopFlags): Promise<Leaving> {
+/** Shows the live view until the user leaves. */
+export async function watchTop(flags: TopFlags): Promise<ExitCause> {
   const path = locateLedger(flags);
-  return watch(path, await ask(path, flags));
+  return watchState(path, await readState(path, flags));
 }
 
-async function ask(ledgerPath: string, { ledger }: TopFlags): Promise<GatewayState> {
-  const absent = ledger === undefined ? undefined : `No gateway writes the ledger ${ledgerPath}.`;
-  return readTold(gatewayStateSchema, await askGateway(ledgerPath, "GET", "/state", absent));
+async function readState(ledgerPath: string, { ledger }: TopFlags): Promise<GatewayState> {
+  const absent = ledger === undefined ? undefined : `No gateway is running on the ledger ${ledgerPath}.`;
+  return readReply(gatewayStateSchema, await askGateway(ledgerPath, "GET", "/state", absent));
 }
 
 function printOnce(state: GatewayState): void {
@@ -42,18 +42,18 @@ function printOnce(state: GatewayState): void {
   for (const line of view.draw(endless, endless)) print(line);
 }
 
-const PERIOD_MS = 500;
+const REFRESH_MS = 500;
 
-async function watch(ledgerPath: string, first: GatewayState): Promise<Leaving> {
+async function watchState(ledgerPath: string, first: GatewayState): Promise<ExitCause> {
   const view = createTopView();
   const draw = (): void => screen.draw(view.draw(screen.columns(), screen.rows()));
   const screen = openLiveScreen(draw);
   const ended = new AbortController();
   const left = screen.left.then(() => ended.abort());
   const look = async (): Promise<GatewayState | null> => {
-    // One that stands still for a while is lost for as long.
-    const told = await tryGateway({ ledgerPath, signal: ended.signal }, "GET", "/state").catch(() => null);
-    return told === null ? null : readTold(gatewayStateSchema, told);
+    // A gateway that does not answer in time counts as lost until it answers again.
+    const reply = await tryGateway({ ledgerPath, signal: ended.signal }, "GET", "/state").catch(() => null);
+    return reply === null ? null : readReply(gatewayStateSchema, reply);
   };
   try {
     let state: GatewayState | null = first;
@@ -61,7 +61,7 @@ async function watch(ledgerPath: string, first: GatewayState): Promise<Leaving> 
       if (state === null) view.lose();
       else view.see(state, Date.now());
       draw();
-      await screen.pause(PERIOD_MS);
+      await screen.pause(REFRESH_MS);
       if (!ended.signal.aborted) state = await Promise.race([left.then(() => null), look()]);
     }
   } catch (error) {

@@ -1,22 +1,22 @@
-// What `gateway top` shows of a running gateway, in as many lines and cells as there are. Pure but for
-// the memory that keeps columns and rates steady.
+// Draws `gateway top` for a terminal of any size. Pure, except that it remembers column widths and rates.
 
 import type { GatewayState } from "../../gateway/control/state.ts";
 import { parseUsd } from "../../lib/money.ts";
-import { drawBar } from "../money/bars.ts";
-import { createFlexTable } from "../table.ts";
-import { createRequestTable, describeTrouble } from "./request-columns.ts";
+import { appendBars } from "../money/bars.ts";
+import { createTable } from "../table.ts";
+import { createRequestTable, describeProblem } from "./request-columns.ts";
 import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";
 import { paint } from "../terminal.ts";
-import { cutText, measure, stripControls, formatCount } from "../text.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { cutText, formatAmount, formatCount, measure, shortenId } from "../text.ts";
 import { createTraffic, describeStatus } from "./traffic.ts";
 
 export interface TopView {
-  /** What the gateway says at `now`, in milliseconds. */
+  /** Takes the state of the gateway at `now`, in milliseconds. */
   see(state: GatewayState, now: number): void;
-  /** Nobody answers: what was seen last stays. */
+  /** The gateway does not answer. The last state stays on the screen. */
   lose(): void;
-  /** Both may be infinite: nothing is cut then. */
+  /** Both may be infinite. Nothing is cut then. */
   draw(columns: number, rows: number): string[];
 }
 
@@ -43,14 +43,14 @@ export function createTopView(): TopView {
         head: [
           describeGateway(state, now, columns),
           describeStatus(status, columns),
-          ...listTroubles(state).map((text) => paint("yellow", cutText(stripControls(text), columns))),
+          ...listProblems(state).map((text) => paint("yellow", cutText(escapeUnprintable(text), columns))),
         ],
         sections: [
           drawStreams(state, columns, now),
           drawSpend(state, columns, now),
           drawRecent(state, columns, now),
         ],
-        foot: lost ? "The gateway has ended. This goes on when it is back; q leaves." : "q leaves",
+        foot: lost ? "The gateway has stopped. Waiting for it to start again. q: quit" : "q: quit",
       };
       return rows === Number.POSITIVE_INFINITY ? listFrame(frame) : fitFrame(frame, rows, columns);
     },
@@ -65,10 +65,10 @@ function describeGateway(state: GatewayState, now: number, columns: number): str
   return cutText(`gateway on ${host}:${port} · up ${up} · ${counts}`, columns);
 }
 
-const WELL = new Set(["available", "unknown"]);
+const HEALTHY_STATES = new Set(["available", "unknown"]);
 
-function listTroubles({ ledger, channels }: GatewayState): string[] {
-  const ill = channels.filter(({ state }) => !WELL.has(state));
+function listProblems({ ledger, channels }: GatewayState): string[] {
+  const ill = channels.filter(({ state }) => !HEALTHY_STATES.has(state));
   return [
     ...(ledger.problem === null ? [] : [`ledger: ${ledger.problem}`]),
     ...ill.map(
@@ -79,72 +79,70 @@ function listTroubles({ ledger, channels }: GatewayState): string[] {
 
 type Draw = (state: GatewayState, columns: number, now: number) => Section;
 
-/** Each draws its rows once before it shows them: then the first stands as the last. */
 function createStreamSection(): Draw {
-  const table = createFlexTable(
+  const table = createTable(
     [
-      { title: "KEY", rank: 2, least: 6, most: 20 },
-      { title: "MODEL", rank: 0, least: 9, most: 36 },
-      { title: "CHANNEL", rank: 4, least: 8, most: 24 },
-      { title: "AGE", align: "right", rank: 3, least: 5, most: 8 },
-      { title: "TOKENS", align: "right", rank: 1, least: 6, most: 9 },
+      { title: "KEY", name: true, spare: 2, firm: true, least: 6, most: 20 },
+      { title: "MODEL", name: true, least: 9, most: 36 },
+      { title: "CHANNEL", spare: 4, most: 24 },
+      { title: "ID", spare: 5, least: 9 },
+      { title: "AGE", align: "right", spare: 3, firm: true },
+      { title: "TOKENS", align: "right", spare: 1, firm: true },
     ],
-    ["", "claude-sonnet-4-5", "", "10m 00s", "99999"],
+    ["", "claude-sonnet-4-5", "", "", "10m 00s", "99999"],
   );
   return ({ streams }, columns, now) => {
     const cells = [...streams]
       .sort((a, b) => a.since - b.since)
-      .map(({ key, model, channel, since, tokens }) => [
+      .map(({ id, key, model, channel, since, tokens }) => [
         key,
         model ?? "-",
         channel,
+        shortenId(id),
         formatAge(now - since),
         String(tokens),
       ]);
-    for (const row of cells) table.row(row, columns);
-    const rows = cells.map((row) => table.row(row, columns));
+    const rows = table.rows(cells, columns);
     const lines = rows.length === 0 ? [] : [paint("dim", table.head(columns)), ...rows];
     return { title: rows.length === 0 ? "No open streams" : "Open streams", lines, counts: true };
   };
 }
 
-const WIDEST_BAR = 40;
-
 function createSpendSection(): Draw {
-  const table = createFlexTable([
-    { title: "", rank: 0, least: 8, most: 20 },
-    { title: "", rank: 1, least: 9, most: 16 },
+  const table = createTable([
+    { title: "", name: true },
+    { title: "", align: "right", spare: 1, firm: true },
   ]);
   return ({ spend }, columns) => {
     const spent = Object.entries(spend.by_key)
       .map(([key, text]) => ({ key, text, amount: parseUsd(text) }))
       .filter(({ amount }) => amount > 0n)
       .sort((a, b) => (a.amount < b.amount ? 1 : -1));
-    const most = spent[0]?.amount ?? 0n;
-    const texts = spent.map(({ key, text }) => [key, `$${text}`]);
-    for (const row of texts) table.row(row, columns);
-    const rows = texts.map((row) => table.row(row, columns));
-    const width = Math.max(0, ...rows.map(measure));
-    const cells = Math.min(WIDEST_BAR, columns - width - 2);
-    const lines = rows.map((row, index) => {
-      const bar = drawBar(spent[index]?.amount ?? 0n, most, cells);
-      return `${row}${" ".repeat(width - measure(row) + 2)}${paint("cyan", bar)}`;
-    });
+    const rows = table.rows(
+      spent.map(({ key, text }) => [key, `$${formatAmount(text)}`]),
+      columns,
+    );
+    const lines = appendBars(
+      rows,
+      spent.map(({ amount }) => amount),
+      columns,
+    );
     return { title: spent.length === 0 ? "Nothing spent today" : "Spent today, by key", lines, counts: true };
   };
 }
 
-const LEAST_TROUBLE = 16;
+const MIN_PROBLEM_CELLS = 16;
 
 function createRecentSection(): Draw {
   const table = createRequestTable({ key: "", channel: "" }, false);
   return ({ recent }, columns) => {
-    for (const record of recent) table.row(record, "", columns);
-    const rows = recent.toReversed().map((record) => {
-      const row = table.row(record, "", columns);
-      const trouble = stripControls(describeTrouble(record));
+    const newestFirst = recent.toReversed();
+    const rows = table.rows(newestFirst, "", columns).map((row, index) => {
+      const record = newestFirst[index];
+      if (record === undefined) return row;
+      const trouble = describeProblem(record);
       const room = columns - measure(row) - 2;
-      return trouble === "" || room < LEAST_TROUBLE
+      return trouble === "" || room < MIN_PROBLEM_CELLS
         ? row
         : `${row}  ${paint("yellow", cutText(trouble, room))}`;
     });

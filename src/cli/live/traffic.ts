@@ -1,28 +1,30 @@
-// The streams that are open now and the tokens that flow through them, for the
-// status line. Told by an observer or by what a gateway says of itself.
+// Counts open streams and tokens per second for the status line. The counts come from
+// an observer or from the state of a running gateway.
 
-interface Flow {
+import { formatAmount, measure } from "../text.ts";
+
+interface StreamCount {
   readonly id: string;
   readonly tokens: number;
 }
 
 export interface Traffic {
-  /** What is open at `now`, in milliseconds. */
-  see(flows: readonly Flow[], now: number): void;
-  /** Tokens of a stream that has just ended. */
-  end(flow: Flow): void;
-  /** Over the last seconds. */
+  /** Takes the streams that are open at `now`, in milliseconds. */
+  see(flows: readonly StreamCount[], now: number): void;
+  /** Takes the final count of a stream that has just ended. */
+  end(flow: StreamCount): void;
+  /** The average of the last seconds. */
   tokensPerSecond(): number;
 }
 
-/** Short enough to follow, long enough to be calm. */
+/** Short enough to follow changes, long enough not to jump. */
 const WINDOW_MS = 3000;
 
 export function createTraffic(): Traffic {
   const counted = new Map<string, number>();
   let total = 0;
   let samples: { readonly at: number; readonly total: number }[] = [];
-  const count = ({ id, tokens }: Flow): void => {
+  const count = ({ id, tokens }: StreamCount): void => {
     const before = counted.get(id) ?? 0;
     total += Math.max(0, tokens - before);
     counted.set(id, Math.max(before, tokens));
@@ -54,11 +56,12 @@ export interface Status {
   readonly today: string;
 }
 
-/** As wordy as there is room for. */
+/** The longest form that fits. */
 export function describeStatus({ open, tokensPerSecond, today }: Status, room: number): string {
+  const spent = `$${formatAmount(today)}`;
   const forms = [
-    [`${open} open ${open === 1 ? "stream" : "streams"}`, `${tokensPerSecond} tokens/s`, `$${today} today`],
-    [`${open} open`, `${tokensPerSecond} tok/s`, `$${today}`],
+    [`${open} open ${open === 1 ? "stream" : "streams"}`, `${tokensPerSecond} tokens/s`, `${spent} today`],
+    [`${open} open`, `${tokensPerSecond} tok/s`, spent],
   ].map((parts) => parts.join(" · "));
-  return forms.find((form) => Bun.stringWidth(form) <= room) ?? forms.at(-1) ?? "";
+  return forms.find((form) => measure(form) <= room) ?? forms.at(-1) ?? "";
 }

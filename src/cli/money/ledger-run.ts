@@ -1,61 +1,85 @@
-// What `gateway ledger verify`, `show` and `tail` do.
+// `gateway ledger verify`, `show` and `tail`.
 
 import { followLedger, readLastLines } from "../../billing/ledger/follow.ts";
 import { isLedgerHeld } from "../../billing/ledger/ledger.ts";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
+import { findLastRequestId, listRequestIds } from "../../billing/report/find.ts";
+import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billing/verify/anchor.ts";
 import type { Finding } from "../../billing/verify/finding.ts";
 import { verifyLedger } from "../../billing/verify/verify.ts";
-import { fieldOf, parseJson } from "../../lib/json/json.ts";
-import { findLedger, findReported, type LedgerFlags } from "./ledger-place.ts";
-import { fail, paint, print, printJson, refuseUsage, tell } from "../terminal.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
+import { fail, paint, print, printJson, refuseUsage, printNote } from "../terminal.ts";
 import { formatCount } from "../text.ts";
 
-export interface ShowFlags extends LedgerFlags {
+interface JsonFlags extends LedgerFlags {
   readonly json?: true;
 }
 
-export interface VerifyFlags extends ShowFlags {
-  readonly partial?: true;
+export interface ShowFlags extends JsonFlags {
+  readonly key?: string;
 }
 
-export interface TailFlags extends ShowFlags {
+export interface VerifyFlags extends JsonFlags {
+  readonly partial?: true;
+  readonly anchor?: string;
+}
+
+export interface TailFlags extends JsonFlags {
   readonly lines: string;
   readonly follow?: boolean;
 }
 
-/** Whoever has more has them all for one reason. */
-const FINDINGS_SHOWN = 100;
+/** More findings than this usually have one cause. */
+const MAX_FINDINGS_SHOWN = 100;
 
 export function verify(flags: VerifyFlags): void {
   const path = findLedger(flags);
   const findings: Finding[] = [];
   const start = performance.now();
-  const options = { partial: flags.partial === true, running: isLedgerHeld(path) };
+  const anchored = flags.anchor === undefined ? null : readAnchor(flags.anchor);
+  const options = { partial: flags.partial === true, running: isLedgerHeld(path), anchor: anchored };
   const verdict = verifyLedger(path, options, (finding) => {
-    if (findings.length < FINDINGS_SHOWN) findings.push(finding);
+    if (findings.length < MAX_FINDINGS_SHOWN) findings.push(finding);
   });
   if (flags.json === true)
     printJson({ ledger: path, right: verdict.findings === 0, ...verdict, problems: findings });
   else {
     for (const { file, line, id, problem } of findings)
-      print(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`);
+      print(escapeUnprintable(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`));
     const more = verdict.findings - findings.length;
     if (more > 0) print(`and ${more} more`);
     const { lines, corrections, files } = verdict;
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
-    const told = `${formatCount(lines, "line")} in ${formatCount(files, "file")}, ${corrections} of them corrections, in ${seconds} s`;
-    if (verdict.findings === 0) print(`${paint("green", "right")}: ${told}`);
-    else tell(told);
-    for (const advice of new Set(findings.map((finding) => finding.advice))) tell(advice);
+    const corrected = corrections === 0 ? "no corrections" : formatCount(corrections, "correction");
+    const summary = `${formatCount(lines, "line")} verified in ${formatCount(files, "file")}, ${corrected}, ${seconds} s`;
+    if (verdict.findings === 0) print(`${paint("green", "OK")}: ${summary}`);
+    else printNote(summary);
+    for (const advice of new Set(findings.map((finding) => finding.advice))) printNote(advice);
   }
-  if (verdict.findings > 0)
-    fail(`The ledger ${path} is not right: ${formatCount(verdict.findings, "problem")}.`);
+  if (verdict.findings > 0) fail(`The ledger ${path} has ${formatCount(verdict.findings, "problem")}.`);
 }
 
-export function show(id: string, flags: ShowFlags): void {
+function readAnchor(text: string): Anchor {
+  return (
+    parseAnchor(text) ??
+    refuseUsage("--anchor: expected what `gateway ledger anchor` printed, such as 12:9f86….")
+  );
+}
+
+export function anchor(flags: JsonFlags): void {
+  const taken = takeAnchor(findLedger(flags));
+  if (flags.json === true) printJson({ ...taken, anchor: formatAnchor(taken) });
+  else print(formatAnchor(taken));
+}
+
+export function show(words: string, flags: ShowFlags): void {
+  if (flags.key !== undefined && words !== "last") refuseUsage("--key needs `last` in place of an id.");
   const path = findLedger(flags);
+  const id = words === "last" ? findLast(path, flags.key) : findId(path, words);
   const found = findRequest(path, id);
-  if (found === null) return fail(`No line in ${path} is of ${id}.`);
+  if (found === null) return fail(`There is no request ${id} in ${path}.`);
   if (flags.json === true) {
     const { own, corrections } = found;
     printJson({
@@ -66,27 +90,43 @@ export function show(id: string, flags: ShowFlags): void {
     });
     return;
   }
-  for (const line of explainRequest(found)) print(line);
+  for (const line of explainRequest(found)) print(escapeUnprintable(line));
+}
+
+function findLast(path: string, key: string | undefined): string {
+  const whose = key === undefined ? "" : ` of the key "${key}"`;
+  return findLastRequestId(path, key ?? null) ?? fail(`There is no request${whose} in ${path} yet.`);
+}
+
+const MAX_CANDIDATES = 10;
+
+function findId(path: string, start: string): string {
+  const [id, ...others] = listRequestIds(path, start, MAX_CANDIDATES);
+  if (id === undefined)
+    return fail(`There is no request ${start} in ${path}. A refused request has no line in the ledger.`);
+  if (others.length === 0) return id;
+  return fail(`Several requests begin with ${start}. Use more of the id:\n  ${[id, ...others].join("\n  ")}`);
 }
 
 export async function tail(flags: TailFlags): Promise<void> {
-  if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number up to 9999999.");
-  const path = findReported(flags);
-  const tellLine = (text: string): void => print(flags.json === true ? text : formatLine(text));
+  if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number from 0 to 9999999.");
+  const path = findLedgerOrEmpty(flags);
+  const printLine = (text: string): void =>
+    print(escapeUnprintable(flags.json === true ? text : formatLine(text)));
   const { texts, next } = readLastLines(path, Number(flags.lines));
-  for (const text of texts) tellLine(text);
+  for (const text of texts) printLine(text);
   if (flags.follow === false) return;
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   process.once("SIGTERM", () => stop.abort());
-  for await (const text of followLedger(path, next, stop.signal)) tellLine(text);
+  for await (const text of followLedger(path, next, stop.signal)) printLine(text);
 }
 
 function formatLine(text: string): string {
   const line = parseJson(text);
-  if (line === undefined) return "(no line of a ledger)";
+  if (line === undefined) return "(not a line of a ledger)";
   const textOf = (name: string): string => {
-    const value = fieldOf(line, name);
+    const value = getField(line, name);
     return typeof value === "string" || typeof value === "number" ? String(value) : "";
   };
   const charge = textOf("charge_usd");
@@ -99,7 +139,7 @@ function formatLine(text: string): string {
     textOf("model"),
     textOf("channel"),
     what.trim(),
-    formatCounts(fieldOf(line, "usage")),
+    formatCounts(getField(line, "usage")),
     charge === "" ? textOf("basis") : `$${charge}`,
   ]
     .filter((column) => column !== "")

@@ -1,6 +1,8 @@
-// `--since` and `--until` of the commands that read the ledger. Days are UTC, as in the ledger.
+// Reads the period of a report: a word such as `yesterday`, or `--since` and `--until`.
+// Days begin at midnight in the config's time zone.
 
 import { readMoment } from "../../config/scalars.ts";
+import { startOfNextSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
 import { refuseUsage } from "../terminal.ts";
 
 const HOUR_MS = 3_600_000;
@@ -11,43 +13,93 @@ export interface PeriodFlags {
   readonly until?: string;
 }
 
-/** Each null without its flag. */
-export function readPeriod(flags: PeriodFlags): {
+export interface Clock {
+  readonly zone: Zone;
+  readonly now: Date;
+}
+
+export interface Period {
+  /** ISO times. Null: from the beginning, or without an end. */
   readonly since: string | null;
   readonly until: string | null;
-} {
-  const since = readSince(flags.since, new Date());
-  const until = readUntil(flags.until);
+}
+
+interface Range {
+  readonly from: number;
+  /** Null for words that end now. */
+  readonly to: number | null;
+}
+
+export function readPeriod(flags: PeriodFlags, clock: Clock): Period {
+  const since = readSince(flags.since, clock);
+  const until = readUntil(flags.until, clock);
   if (since !== null && until !== null && until <= since)
     refuseUsage(`--until: ${flags.until} is before --since.`);
   return { since, until };
 }
 
-/** `7d` is the last seven days, today among them; `12h` the last twelve hours; a date begins at 00:00. */
-export function readSince(text: string | undefined, now: Date): string | null {
+export function readPeriodWord(text: string, clock: Clock): Period {
+  const range = readRange(text, clock);
+  if (range === null)
+    return refuseUsage(`There is no period "${text}". Known: ${WORDS}, a date such as 2026-11-20.`);
+  return { since: toIso(range.from), until: range.to === null ? null : toIso(range.to) };
+}
+
+const WORDS = "today, yesterday, 7d, 12h, 2w, a month such as 2026-11";
+
+/** Exported for tests. */
+export function readSince(text: string | undefined, clock: Clock): string | null {
   if (text === undefined) return null;
+  const { from } = readRange(text, clock) ?? refuseDate("--since", `${WORDS}, `);
+  return toIso(from);
+}
+
+/** The first moment after the period. A date or a month is included as a whole. Exported for tests. */
+export function readUntil(text: string | undefined, clock: Clock): string | null {
+  if (text === undefined) return null;
+  const { to } = readRange(text, clock) ?? refuseDate("--until");
+  return toIso(to ?? refuseDate("--until"));
+}
+
+function refuseDate(flag: string, others = ""): never {
+  return refuseUsage(
+    `${flag}: expected ${others}a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.`,
+  );
+}
+
+function readRange(text: string, { zone, now }: Clock): Range | null {
+  const today = startOfSpan("day", zone.toLocal(now.getTime()));
+  const localDays = (from: number, to: number): Range => ({
+    from: zone.fromLocal(from),
+    to: zone.fromLocal(to),
+  });
+  if (text === "today") return localDays(today, today + DAY_MS);
+  if (text === "yesterday") return localDays(today - DAY_MS, today);
   const [, count = "", unit = ""] = /^(\d{1,5})([hdw])$/.exec(text) ?? [];
-  if (unit === "h") return new Date(now.getTime() - Number(count) * HOUR_MS).toISOString();
-  if (unit === "") return readDate(text, "--since", "7d, 12h, 2w, ").toISOString();
-  const days = Number(count) * (unit === "w" ? 7 : 1);
-  const today = Math.floor(now.getTime() / DAY_MS) * DAY_MS;
-  return new Date(today - Math.max(0, days - 1) * DAY_MS).toISOString();
+  if (unit === "h") return { from: now.getTime() - Number(count) * HOUR_MS, to: null };
+  if (unit !== "") {
+    const days = Number(count) * (unit === "w" ? 7 : 1);
+    return { from: zone.fromLocal(today - Math.max(0, days - 1) * DAY_MS), to: null };
+  }
+  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(text)) {
+    const month = Date.parse(`${text}-01`);
+    return localDays(month, startOfNextSpan("month", month));
+  }
+  const moment = readDate(text);
+  if (moment === null) return null;
+  // A date is a local day. The config's dates are UTC, and so is what readMoment makes of one.
+  if (!text.includes("T")) return localDays(moment.getTime(), moment.getTime() + DAY_MS);
+  return { from: moment.getTime(), to: moment.getTime() };
 }
 
-/** The first moment that no longer counts: a date counts whole. */
-export function readUntil(text: string | undefined): string | null {
-  if (text === undefined) return null;
-  const moment = readDate(text, "--until");
-  return (text.includes("T") ? moment : new Date(moment.getTime() + DAY_MS)).toISOString();
-}
-
-/** `besides`: what else the flag takes. */
-function readDate(text: string, flag: string, besides = ""): Date {
+function readDate(text: string): Date | null {
   try {
     return readMoment(text);
   } catch {
-    return refuseUsage(
-      `${flag}: expected ${besides}a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.`,
-    );
+    return null;
   }
+}
+
+function toIso(ms: number): string {
+  return new Date(ms).toISOString();
 }

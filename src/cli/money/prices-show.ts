@@ -19,7 +19,8 @@ import { ConfigError } from "../../config/problems.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
 import { type ConfigFlags, openConfig } from "../config-access.ts";
-import { fail, print, printJson, printTable, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { fail, print, printJson, printNote } from "../terminal.ts";
 
 export interface ShowFlags extends ConfigFlags {
   readonly provider?: string;
@@ -177,10 +178,10 @@ export function checkPrices(flags: CheckFlags): number {
       [{ title: "MODEL", least: 26 }, { title: "CHANNEL" }, { title: "REQUESTS", align: "right" }],
       unpriced.map(({ model, channel, requests }) => [model, channel, String(requests)]),
     );
-    tell(
+    printNote(
       `These have no price in ${book.label}: give them one under \`prices:\` in ${path}, name their seller with \`price_provider:\` on the channel, mark a channel that costs nothing with \`free: true\`, or try \`gateway prices update\`.`,
     );
-  } else tell(`All models in use have a price (${all.length} of ${all.length}, ${book.label}).`);
+  } else printNote(`All models in use have a price (${all.length} of ${all.length}, ${book.label}).`);
   return unpriced.length > 0 ? 1 : 0;
 }
 

@@ -14,11 +14,12 @@ import { listSeenModels } from "../../billing/report/seen-models.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { Loaded } from "../../config/file.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
-import { codeOf } from "../../lib/error-code.ts";
+import { getErrorCode } from "../../lib/errors.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
-import { askYes, canAsk, fail, printJson, printTable, refuseUsage, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../terminal.ts";
 
 interface SourceFlags extends LedgerFlags {
   readonly from?: string;
@@ -43,23 +44,23 @@ export async function diffPrices(flags: DiffFlags): Promise<void> {
 
 export async function updatePrices(flags: UpdateFlags): Promise<void> {
   const loaded = openConfig(flags);
-  if (flags.yes !== true && !canAsk()) refuseUsage("Without a terminal, --yes confirms an update.");
+  if (flags.yes !== true && !canPrompt()) refuseUsage("Without a terminal, --yes confirms an update.");
   const { text, current, next } = await readNext(flags.from, loaded);
   const changes = compareSeen(flags, loaded.catalog, { current, next });
   const sealed = sealBook(text);
   const written = openBook(sealed);
   report(changes, { current, next: written, json: flags.json === true });
   if (flags.yes !== true && !(await askYes(`Use these prices from now on?`))) {
-    tell("Nothing was written.");
+    printNote("Nothing was written.");
     return;
   }
   const path = placeOfBook(loaded.path);
   try {
     writeBook(path, sealed);
   } catch (error) {
-    fail(`${path} cannot be written: ${codeOf(error) || describe(error)}.`);
+    fail(`${path} cannot be written: ${getErrorCode(error) || describe(error)}.`);
   }
-  tell(
+  printNote(
     `Wrote ${path}: ${written.label}. A running gateway uses it at once. \`gateway ledger reprice\` can correct lines that had no price.`,
   );
 }
@@ -116,7 +117,7 @@ async function readSource(place: string): Promise<string> {
     if (!answer.ok) throw new Error(`the answer is ${answer.status}`);
     return await readBounded(answer);
   } catch (error) {
-    return fail(`The price data cannot be read from ${place}: ${codeOf(error) || describe(error)}.`);
+    return fail(`The price data cannot be read from ${place}: ${getErrorCode(error) || describe(error)}.`);
   }
 }
 
@@ -200,8 +201,8 @@ function report(changes: readonly Change[], { current, next, json }: Reported): 
         now ?? "none",
       ]),
     );
-  } else tell("No price changes of the models that were looked at.");
-  tell(
+  } else printNote("No price changes of the models that were looked at.");
+  printNote(
     `Now: ${current.label}, ${countModels(current)} models. New: ${next.label}, ${countModels(next)} models.`,
   );
 }

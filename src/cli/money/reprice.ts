@@ -1,13 +1,15 @@
-// What `gateway ledger reprice` does: corrections for requests whose amounts the prices of now would change.
+// `gateway ledger reprice`: appends corrections for requests whose amounts differ with current prices.
 
 import { findCorrections, type Repricing } from "../../billing/report/reprice.ts";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
 import { loadPriceBook, sellerOf } from "../../billing/prices.ts";
+import { createZone } from "../../lib/text/zone.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
 import { readPeriod } from "./period.ts";
-import { fail, printJson, printTable, tell } from "../terminal.ts";
+import { printTable } from "../table.ts";
+import { fail, printJson, printNote } from "../terminal.ts";
 
 export interface RepriceFlags extends LedgerFlags {
   readonly since: string;
@@ -16,22 +18,22 @@ export interface RepriceFlags extends LedgerFlags {
   readonly json?: true;
 }
 
-interface Change {
+interface ModelChange {
   requests: number;
-  /** They had no amounts before. */
+  /** Requests that had no amounts before. */
   fresh: number;
   was: Usd;
   now: Usd;
 }
 
-/** Lines wait for the disk in memory: after so many they are given time to get there. */
-const BATCH = 1000;
+/** Lines wait in memory until they are written. After this many, the loop pauses for the disk. */
+const LINES_PER_PAUSE = 1000;
 
 export async function repriceLedger(flags: RepriceFlags): Promise<void> {
   const path = findLedger(flags);
   const { catalog, path: configPath } = openConfig(flags);
   const query = {
-    ...readPeriod(flags),
+    ...readPeriod(flags, { zone: createZone(catalog.timezone), now: new Date() }),
     book: loadPriceBook(configPath),
     overrides: catalog.prices,
     sellerOf: (name: string) => {
@@ -39,7 +41,7 @@ export async function repriceLedger(flags: RepriceFlags): Promise<void> {
       return channel && sellerOf(channel);
     },
   };
-  const changes = new Map<string, Change>();
+  const changes = new Map<string, ModelChange>();
   const ledger = flags.dryRun === true ? null : openForCorrections(path);
   let count = 0;
   for (const draft of findCorrections(path, query)) {
@@ -50,27 +52,27 @@ export async function repriceLedger(flags: RepriceFlags): Promise<void> {
       time: new Date().toISOString(),
       ...draft,
     });
-    if (count % BATCH === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    if (count % LINES_PER_PAUSE === 0) await new Promise<void>((resolve) => setImmediate(resolve));
     if (ledger !== null && ledger.problem !== null) break;
   }
   await ledger?.close();
   if (ledger !== null && ledger.problem !== null)
-    fail(`The corrections could not all be written: ${ledger.problem}.`);
+    fail(`Not all corrections were written: ${ledger.problem}.`);
   printChanges(changes, flags);
 }
 
-/** Files must keep their names while they are read. */
+/** Without rotation, because files must keep their names while they are read. */
 function openForCorrections(path: string): Ledger {
   try {
-    return openLedger({ path, sync: "batch", rotate: { bytes: null, monthly: false }, report: tell });
+    return openLedger({ path, sync: "batch", rotate: { bytes: null, monthly: false }, report: printNote });
   } catch (error) {
     return fail(
-      `Corrections can't be written: ${describe(error)}. Stop the gateway first, or use --dry-run.`,
+      `Corrections cannot be written: ${describe(error)}. Stop the gateway first, or use --dry-run.`,
     );
   }
 }
 
-function addChange(changes: Map<string, Change>, { model, was, charge_usd: charge }: Repricing): void {
+function addChange(changes: Map<string, ModelChange>, { model, was, charge_usd: charge }: Repricing): void {
   const change = changes.get(model) ?? { requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
   changes.set(model, change);
   change.requests += 1;
@@ -79,7 +81,7 @@ function addChange(changes: Map<string, Change>, { model, was, charge_usd: charg
   change.now = addUsd(change.now, parseUsd(charge ?? "0"));
 }
 
-function printChanges(changes: ReadonlyMap<string, Change>, { dryRun, json }: RepriceFlags): void {
+function printChanges(changes: ReadonlyMap<string, ModelChange>, { dryRun, json }: RepriceFlags): void {
   const rows = Array.from(changes, ([model, { requests, fresh, was, now }]) => ({
     model,
     requests,
@@ -96,22 +98,22 @@ function printChanges(changes: ReadonlyMap<string, Change>, { dryRun, json }: Re
     return;
   }
   if (rows.length === 0) {
-    tell("Nothing changes: every request has the amounts that the prices of now give it.");
+    printNote("Nothing to do: all amounts match current prices.");
     return;
   }
   printTable(
     [
-      { title: "MODEL" },
+      { title: "MODEL", name: true },
       { title: "REQUESTS", align: "right" },
-      { title: "HAD NO PRICE", align: "right" },
+      { title: "UNPRICED", align: "right" },
       { title: "WAS $", align: "right" },
       { title: "NOW $", align: "right" },
     ],
     rows.map((row) => [row.model, String(row.requests), String(row.unpriced), row.was_usd, row.now_usd]),
   );
-  tell(
+  printNote(
     dryRun === true
-      ? "Nothing was written: this was a dry run."
-      : "A correction was appended for each of them.",
+      ? "Dry run: nothing was written."
+      : "A correction was appended for each of these requests.",
   );
 }

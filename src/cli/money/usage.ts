@@ -1,4 +1,4 @@
-// `gateway usage`: the flags. What it does is usage-run.ts, loaded only when asked for.
+// The flags of `gateway usage`. usage-run.ts does the work, and is loaded only when needed.
 
 import { Command, Option } from "commander";
 import { addExamples } from "../examples.ts";
@@ -6,29 +6,41 @@ import type { UsageFlags } from "./usage-run.ts";
 
 export function usageCommand(): Command {
   const command = new Command("usage")
-    .description("sum up the ledger: requests, tokens by kind, official and charged USD")
+    .description("show totals from the ledger: requests, tokens by kind, official and charged USD")
+    .argument("[period]", "today, yesterday, 7d, 12h, 2w, a month (2026-11) or a day (2026-11-20)")
     .addOption(
-      new Option("--by <what>", "one row for each")
-        .choices(["day", "key", "group", "model", "channel"])
+      new Option("--by <what>", "one row per …; two words with a comma, such as key,model")
+        .choices(["hour", "day", "week", "month", "key", "group", "model", "channel"])
+        // The choices are for the help and the completions. usage-run.ts reads two of them.
+        .argParser((text) => text)
         .default("day"),
     )
-    .option("--since <when>", "7d (the last seven days, today among them), 12h, 2w, or a date")
-    .option("--until <date>", "the last day that counts")
-    .option("--csv", "comma-separated values, every kind of token in a column")
+    .option("--key <name>", "only requests of this key")
+    .option("--group <name>", "only requests of this group")
+    .option("--model <id>", "only requests for this model")
+    .option("--channel <name>", "only requests through this channel")
+    .option("--since <when>", "the same words as the period: its beginning")
+    .option("--until <date>", "the last day to include")
+    .option("--csv", "comma-separated values, with a column for every kind of token")
     .option("--json", "one JSON document on stdout")
-    .option("--ledger <file>", "another ledger than the config's")
+    .option("--ledger <file>", "read this ledger instead of the config's")
     .option("--config <file>", "the config file")
     .addHelpText(
       "after",
-      "\nDays are UTC. Amounts are exact in --json and --csv, and to a millionth of a dollar in the table.",
+      "\nDays are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv.\n" +
+        "The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache.",
     )
-    .action(async (flags: UsageFlags) => {
+    .action(async (period: string | undefined, flags: UsageFlags) => {
       const { showUsage } = await import("./usage-run.ts");
-      showUsage(flags);
+      showUsage(period === undefined ? flags : { ...flags, period });
     });
   return addExamples(command, [
-    ["gateway usage --since 7d", "the last week, day by day"],
-    ["gateway usage --by key --since 2026-11-01 --until 2026-11-30", "what each key cost in November"],
-    ["gateway usage --by model --csv > usage.csv", "for a spreadsheet, every kind of token in a column"],
+    ["gateway usage 7d", "the last week, day by day"],
+    ["gateway usage today --by hour --key laptop", "when a key was used today"],
+    ["gateway usage 2026-11 --by key,model", "what each key spent on each model in November"],
+    [
+      "gateway usage --by model --csv > usage.csv",
+      "for a spreadsheet, with a column for every kind of token",
+    ],
   ]);
 }

@@ -1,4 +1,4 @@
-// `serve --demo`: a config made up on the spot, with simulated upstreams for all four platforms.
+// `serve --demo`: a generated config with a simulated upstream for every platform.
 
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,25 +6,28 @@ import { join } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
 import { type Platform, PLATFORMS } from "../../config/schema.ts";
 import { checkConfigText } from "../../config/file.ts";
+import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { startDemoUpstream } from "../../demo/upstream.ts";
 import { newSecret } from "../../lib/secret.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
+import { paint } from "../terminal.ts";
 
 export interface Demo {
   readonly catalog: Catalog;
   readonly secrets: Readonly<Record<Platform, string>>;
-  /** Returns where its ledger is; null: nothing stands in it, and its folder is gone. */
+  /** Returns the path of its ledger, or null if that was empty and has been removed. */
   stop(): string | null;
 }
 
-/** Between two events of a simulated stream: quick, but seen to stream. */
-const PACE_MS = 40;
+/** Between two events of a simulated stream: short, but visible. */
+const EVENT_GAP_MS = 40;
 
 export function startDemo(): Demo {
   const upstreams = PLATFORMS.map((platform) => ({
     platform,
-    ...startDemoUpstream({ platform, paceMs: PACE_MS, records: false }),
+    ...startDemoUpstream({ platform, paceMs: EVENT_GAP_MS, records: false }),
   }));
-  const secrets = { messages: newSecret(), responses: newSecret(), content: newSecret(), relay: newSecret() };
+  const secrets = forEachPlatform(() => newSecret());
   const folder = mkdtempSync(join(tmpdir(), "gateway-demo-"));
   const config = {
     channels: Object.fromEntries(
@@ -56,29 +59,66 @@ export function startDemo(): Demo {
   return { catalog, secrets, stop };
 }
 
-/** A line that can be pasted for each endpoint. */
-export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
-  const post = (path: string, key: string, body: unknown): string =>
-    `curl -N '${base}${path}' -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
-  const bearer = (platform: Platform): string => `authorization: Bearer ${secrets[platform]}`;
-  const hello = [{ role: "user", content: "Hello" }];
-  const content = {
-    contents: [{ role: "user", parts: [{ text: "Hello" }] }],
-    generationConfig: { temperature: 1 },
-  };
-  const message = { model: "claude-haiku-4-5", max_tokens: 256, stream: true, messages: hello };
+export interface DemoFacts {
+  readonly base: string;
+  readonly secrets: Demo["secrets"];
+  readonly ledgerPath: string;
+  /** How the user starts this program. */
+  readonly command: string;
+}
+
+/** What a newcomer needs, on a screen of 80 × 24: the address, one key, and one command to paste. */
+export function introduceDemo({ base, secrets, ledgerPath, command }: DemoFacts): string[] {
+  const dim = (text: string): string => paint("dim", text);
   return [
-    post("/v1/messages", `x-api-key: ${secrets.messages}`, message),
-    post("/v1/responses", bearer("responses"), { model: "gpt-5.4", stream: true, input: hello }),
-    post("/v1/chat/completions", bearer("responses"), { model: "gpt-5.4", stream: true, messages: hello }),
-    post(
-      "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
-      `x-goog-api-key: ${secrets.content}`,
-      content,
-    ),
-    post(`/${relayPrefix}/v1/messages`, `x-api-key: ${secrets.relay}`, message),
-    `curl '${base}/v1/models' -H '${bearer("messages")}'`,
-    `curl '${base}/v1beta/models' -H 'x-goog-api-key: ${secrets.content}'`,
-    `curl '${base}/${relayPrefix}/models' -H '${bearer("relay")}'`,
+    `${paint("bold", "The demo is ready.")} Its models are simulated. Ctrl-C stops it.`,
+    "",
+    `  ${dim("address")}  ${paint("cyan", base)}`,
+    `  ${dim("key")}      ${paint("cyan", secrets.messages)}`,
+    "",
+    dim("Paste this into another terminal:"),
+    ...writeFirstRequest(base, secrets.messages),
+    "",
+    dim("Let a tool use it:"),
+    `GATEWAY_KEY=${secrets.messages} \\`,
+    `  ${command} run claude --url ${base}`,
+    "",
+    dim("Watch it live:"),
+    `${command} top \\`,
+    `  --ledger ${quoteWord(ledgerPath)}`,
+    "",
+    dim("Keys and requests for all four platforms: start it with --curl"),
   ];
+}
+
+/** One command in lines of less than 80 characters, for every shell. */
+export function writeFirstRequest(base: string, secret: string): string[] {
+  return [
+    `curl -N ${base}/v1/messages -H 'content-type: application/json' \\`,
+    `  -H 'x-api-key: ${secret}' \\`,
+    `  -d '{"model":"claude-haiku-4-5","max_tokens":256,"stream":true,`,
+    `    "messages":[{"role":"user","content":"Hello"}]}'`,
+  ];
+}
+
+/** One line to paste for each endpoint. */
+export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
+  const posts = PLATFORMS.flatMap((platform) => {
+    const { keyHeader, posts: calls } = PLATFORM_ROWS[platform].demo;
+    const start = base + readPathPrefix(platform, relayPrefix);
+    const key = keyHeader.replace("#", secrets[platform]);
+    return calls.map(
+      ({ path, body }) =>
+        `curl -N '${start}${path}' -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`,
+    );
+  });
+  // Platforms that share the path of a list answer it alike: one line for each path.
+  const lists = new Map<string, string>();
+  for (const platform of PLATFORMS) {
+    const { demo, listPath } = PLATFORM_ROWS[platform];
+    const url = base + readPathPrefix(platform, relayPrefix) + listPath;
+    const key = demo.listKeyHeader.replace("#", secrets[platform]);
+    if (!lists.has(url)) lists.set(url, `curl '${url}' -H '${key}'`);
+  }
+  return [...posts, ...lists.values()];
 }

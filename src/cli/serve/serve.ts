@@ -1,17 +1,9 @@
-// `gateway serve`: its flags. What it does is serve-run.ts, loaded only when asked for.
+// The flags of `gateway serve`. run.ts does the work, and is loaded only when needed.
 
 import { Command, InvalidArgumentError, Option } from "commander";
 import { readListenHost } from "../../config/scalars.ts";
 import { addExamples } from "../examples.ts";
-import type { LogForm } from "../live/request-log.ts";
-
-export interface ServeFlags {
-  readonly config?: string;
-  readonly port?: number;
-  readonly host?: string;
-  readonly demo?: true;
-  readonly log: LogForm;
-}
+import type { ServeFlags } from "./run.ts";
 
 export function serveCommand(): Command {
   const command = new Command("serve")
@@ -19,18 +11,25 @@ export function serveCommand(): Command {
     .option("--config <file>", "the config file")
     .option("--port <n>", "listen on this port instead of the config's (0: any free one)", readPort)
     .option("--host <host>", "listen on this address instead of the config's", readHost)
-    .option("--demo", "run with simulated upstreams: no config, no account, no network")
+    .option("--demo", "use simulated upstreams: no config, account or network needed")
+    .option("--curl", "with --demo: print every key, and a curl line for each endpoint")
     .addOption(
-      new Option("--log <form>", "a line for each request").choices(["text", "json", "off"]).default("text"),
+      new Option("--log <form>", "print a line for each request")
+        .choices(["text", "json", "off"])
+        .default("text"),
     )
     .action(async (flags: ServeFlags) => {
-      const { serve } = await import("./serve-run.ts");
+      const { serve } = await import("./run.ts");
       await serve(flags);
     });
   return addExamples(command, [
-    ["gateway serve --demo", "try it: no config, no account, no network"],
-    ["gateway serve", "with the config that is found"],
-    ["gateway serve --config ~/gateway.yaml --log json > requests.jsonl", "a JSON document for each request"],
+    ["gateway serve --demo", "try it without config, account or network"],
+    ["gateway serve --demo --curl", "with a request to paste for each endpoint"],
+    ["gateway serve", "use the default config"],
+    [
+      "gateway serve --config ~/gateway.yaml --log json > requests.jsonl",
+      "log one JSON document per request",
+    ],
   ]);
 }
 
@@ -45,6 +44,6 @@ function readHost(text: string): string {
   try {
     return readListenHost(text);
   } catch {
-    throw new InvalidArgumentError("A host is a name or an address, without scheme and port.");
+    throw new InvalidArgumentError("A host is a name or an address without scheme and port.");
   }
 }

@@ -1,152 +1,179 @@
-// What `gateway init` does: finds or asks for credentials, writes the file, makes
-// a key for each group. The file's text is init-text.ts.
+// The action of `gateway init`: finds or asks for credentials, checks them, writes the config and creates a key for
+// each group. The file's text comes from init-text.ts, the providers from presets.ts.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { checkConfigText } from "../../config/file.ts";
 import { hasLocalConfig, placeConfig } from "../../config/find.ts";
 import { readBaseUrl, readSecretText } from "../../config/scalars.ts";
-import type { Platform } from "../../config/schema.ts";
-import { codeOf } from "../../lib/error-code.ts";
-import { createFile } from "../../lib/own-file.ts";
+import { getErrorCode } from "../../lib/errors.ts";
+import { createFile } from "../../lib/files/own-file.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
-import { quoteWord } from "../../lib/shell-word.ts";
-import { type Start, writeConfig } from "./init-text.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type ConfigFlags, describe, formatMoment } from "../config-access.ts";
-import { printSecrets } from "../keys/print.ts";
-import { askOne, askSecret, askSome, askText, canAsk, fail, tell } from "../terminal.ts";
-import { alignText, measure } from "../text.ts";
+import { printSecrets } from "../keys/print-secrets.ts";
+import { storeToolSecret } from "../keys/tool-secrets.ts";
+import { askOne, askSecret, askSome, askText, canPrompt, fail, printNote } from "../terminal.ts";
+import { checkCredential, type CheckResult, describeCheck } from "./credential-check.ts";
+import { addVariables } from "./env-file.ts";
+import { type Start, writeConfig } from "./init-text.ts";
+import { findLocalServers } from "./local-servers.ts";
+import { needsAddress, type Preset, PRESETS } from "./presets.ts";
 
 export interface InitFlags extends ConfigFlags {
   readonly yes?: true;
   readonly json?: true;
 }
 
-interface Preset {
-  readonly platform: Platform;
-  readonly title: string;
-  readonly variable: string;
-  readonly channel: string;
+/** A provider that the config will have. */
+export interface Provider {
+  readonly preset: Preset;
   readonly baseUrl: string;
-  readonly group: string;
-  readonly description: string;
-  /** One that the group's keys suit. */
-  readonly tool: string;
+  /** As the config will hold it. */
+  readonly credential: string;
+  /** A pasted credential, for the file next to the config. */
+  readonly variables: Readonly<Record<string, string>>;
 }
-
-const PRESETS: readonly Preset[] = [
-  {
-    platform: "messages",
-    title: "Anthropic (Claude Code, Anthropic SDKs)",
-    variable: "ANTHROPIC_API_KEY",
-    channel: "anthropic-main",
-    baseUrl: "https://api.anthropic.com",
-    group: "claude",
-    description: "Anthropic at cost",
-    tool: "claude",
-  },
-  {
-    platform: "responses",
-    title: "OpenAI (Codex, OpenAI SDKs)",
-    variable: "OPENAI_API_KEY",
-    channel: "openai-main",
-    baseUrl: "https://api.openai.com",
-    group: "codex",
-    description: "OpenAI at cost",
-    tool: "codex",
-  },
-  {
-    platform: "content",
-    title: "Google Gemini (Gemini CLI, Google SDKs)",
-    variable: "GEMINI_API_KEY",
-    channel: "google-main",
-    baseUrl: "https://generativelanguage.googleapis.com",
-    group: "gemini",
-    description: "Gemini at cost",
-    tool: "gemini",
-  },
-  {
-    platform: "relay",
-    title: "A relay that serves both Claude and Gemini models",
-    variable: "RELAY_API_KEY",
-    channel: "relay-main",
-    baseUrl: "https://relay.example.com",
-    group: "relay",
-    description: "the relay at cost",
-    tool: "claude",
-  },
-];
 
 export async function init(flags: InitFlags): Promise<void> {
   const path = placeConfig(flags.config, process.env);
   if (existsSync(path)) refuseOverwrite(path);
-  const presets = flags.yes !== true && canAsk() ? await askPresets() : findPresets();
+  const local = await findLocalServers();
+  const providers =
+    flags.yes !== true && canPrompt() ? await askProviders(path, local) : await findProviders(path, local);
+  if (providers.length === 0) refuseEmpty();
   const created = formatMoment(new Date());
-  const opened = presets.map((preset) => ({ preset, secret: newSecret() }));
-  const starts = opened.map(({ preset, secret }) => openStart(preset, sha256Hex(secret), created));
-  const offers = PRESETS.filter(({ platform }) => !presets.some((preset) => preset.platform === platform));
+  const keys = providers.map(({ preset }) => ({ preset, secret: newSecret() }));
+  const starts = providers.map((provider, index) =>
+    describeStart(provider, { sha256: sha256Hex(keys[index]?.secret ?? ""), created }),
+  );
+  const offers = PRESETS.filter((preset) => !providers.some((provider) => provider.preset === preset));
   const text = writeConfig(
     starts,
-    offers.map((preset) => openStart(preset, "", "")),
+    offers.map((preset) => describeStart(referTo(preset), { sha256: "", created: "" })),
   );
   checkConfigText(text, path, process.env, { missing: "keep" });
+  const variables: Record<string, string> = Object.assign({}, ...providers.map((each) => each.variables));
   writeNew(path, text);
-  const keys = opened.map(({ preset, secret }) => ({
-    name: preset.group,
-    group: preset.group,
-    platform: preset.platform,
+  addVariables(path, variables);
+  // `gateway run` finds them there. The first one of a tool is preferred, so it is stored last.
+  for (const { preset, secret } of keys.toReversed())
+    storeToolSecret({ tool: preset.tool, key: preset.group, secret }, path);
+  const names = keys.map(({ preset }) => preset.group);
+  await printSecrets({
+    lines: flags.json === true ? [describeForScripts(path, keys)] : keys.map(describeSecret),
+    names,
+    done: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
+  });
+  for (const line of describeNext(path, providers)) printNote(line);
+}
+
+interface NewKey {
+  readonly preset: Preset;
+  readonly secret: string;
+}
+
+function describeForScripts(path: string, keys: readonly NewKey[]): string {
+  const list = keys.map(({ preset: { group, platform }, secret }) => ({
+    name: group,
+    group,
+    platform,
     secret,
   }));
-  const names = keys.map(({ name }) => name);
-  await printSecrets({
-    lines:
-      flags.json === true
-        ? [JSON.stringify({ config: path, keys })]
-        : keys.map(({ name, secret }) => `${name.padEnd(8)}${secret}`),
-    names,
-    deed: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
-  });
-  for (const line of describeNext(path, presets)) tell(line);
+  return JSON.stringify({ config: path, keys: list });
 }
 
-interface Chosen extends Preset {
-  /** As it will stand in the file. */
-  readonly credential: string;
+function describeSecret({ preset, secret }: NewKey): string {
+  return `${preset.group.padEnd(10)} ${secret}`;
 }
 
-function findPresets(): Chosen[] {
-  return PRESETS.filter(({ platform, variable }) => platform !== "relay" && isSet(variable)).map(byVariable);
+/** Without a terminal: what the environment and this machine have. */
+async function findProviders(path: string, local: readonly Preset[]): Promise<Provider[]> {
+  const found = PRESETS.filter(
+    (preset) => !needsAddress(preset) && (isSet(preset.variable) || local.includes(preset)),
+  );
+  const providers: Provider[] = [];
+  for (const preset of found) {
+    const provider = referTo(preset);
+    const result = await checkProvider(provider, path);
+    printNote(`${preset.title}: ${describeCheck(result)}`);
+    if (result.kind !== "refused") providers.push(provider);
+  }
+  return providers;
 }
 
-async function askPresets(): Promise<Chosen[]> {
-  const found = findPresets().map(({ platform }) => platform);
-  const choices = PRESETS.map(({ platform, title, variable }) => ({
-    value: platform,
-    label: isSet(variable) ? `${title} · ${variable} is set` : title,
+function refuseEmpty(): never {
+  const variables = PRESETS.filter((preset) => preset.local === undefined && !needsAddress(preset))
+    .map(({ variable }) => variable)
+    .join(", ");
+  return fail(
+    "No usable credential was found, so nothing was written. Set one of " +
+      `${variables} and repeat, or run \`gateway init\` on a terminal, which asks. ` +
+      "`gateway serve --demo` needs none.",
+  );
+}
+
+async function askProviders(path: string, local: readonly Preset[]): Promise<Provider[]> {
+  const isFound = (preset: Preset): boolean => isSet(preset.variable) || local.includes(preset);
+  const choices = PRESETS.map((preset) => ({
+    value: preset.id,
+    label: `${preset.title}${isSet(preset.variable) ? ` · ${preset.variable} is set` : local.includes(preset) ? " · running" : ""}`,
   }));
-  const wanted = await askSome("Which platforms do you use? (space marks, enter goes on)", choices, found);
-  const chosen: Chosen[] = [];
-  for (const preset of PRESETS.filter(({ platform }) => wanted.includes(platform)))
-    chosen.push(await askPreset(preset));
-  return chosen;
+  const initial = PRESETS.filter(isFound).map(({ id }) => id);
+  const wanted = await askSome(
+    "Which platforms do you use? (space marks, enter continues)",
+    choices,
+    initial,
+  );
+  const providers: Provider[] = [];
+  for (const preset of PRESETS.filter(({ id }) => wanted.includes(id))) {
+    const provider = await askProvider(preset, path);
+    if (provider !== null) providers.push(provider);
+  }
+  return providers;
 }
 
-async function askPreset(preset: Preset): Promise<Chosen> {
-  const place =
-    preset.platform !== "relay"
-      ? preset
-      : {
-          ...preset,
-          baseUrl: await askText({ message: "The relay's base URL", check: complain(readBaseUrl) }),
-        };
-  if (isSet(place.variable)) return byVariable(place);
-  const way = await askOne(`${place.title}: where is the credential?`, [
-    { value: "paste", label: "I paste it now (it is kept in the config file, readable by you alone)" },
-    { value: "variable", label: `I will set ${place.variable} before I start the gateway` },
+/** Null when the user leaves the provider out after a failed check. */
+export async function askProvider(preset: Preset, path: string): Promise<Provider | null> {
+  const baseUrl = needsAddress(preset)
+    ? await askText({ message: "The relay's base URL", check: complain(readBaseUrl) })
+    : preset.baseUrl;
+  for (;;) {
+    const provider = { ...(await askCredential(preset)), baseUrl };
+    if (provider.credential.startsWith("${") && !isKnown(provider)) return provider;
+    const result = await checkProvider(provider, path);
+    printNote(`${preset.title}: ${describeCheck(result)}`);
+    // Offline, the credential may be right: `gateway doctor` checks it later.
+    if (result.kind !== "refused") return provider;
+    const next = await askOne(`${preset.title} ${describeCheck(result)}. What next?`, [
+      { value: "again", label: "try again" },
+      { value: "keep", label: "use it anyway" },
+      { value: "skip", label: "leave this provider out" },
+    ]);
+    if (next === "keep") return provider;
+    if (next === "skip") return null;
+  }
+}
+
+function isKnown({ preset, variables }: Provider): boolean {
+  return isSet(preset.variable) || preset.variable in variables;
+}
+
+async function askCredential(preset: Preset): Promise<Provider> {
+  if (preset.local !== undefined || isSet(preset.variable)) return referTo(preset);
+  const way = await askOne(`${preset.title}: where is the credential?`, [
+    {
+      value: "paste",
+      label: "I paste it now (kept in gateway.env beside the config, which only you can read)",
+    },
+    {
+      value: "variable",
+      label: `in the environment: I will set ${preset.variable} before I start the gateway`,
+    },
   ]);
-  if (way === "variable") return byVariable(place);
-  const credential = await askSecret({ message: "The credential", check: complain(readSecretText) });
-  return { ...place, credential: credential.replaceAll("${", "$${") };
+  if (way === "variable") return referTo(preset);
+  const secret = await askSecret({ message: "The credential", check: complain(readSecretText) });
+  return { ...referTo(preset), variables: { [preset.variable]: secret } };
 }
 
 function complain(read: (text: string) => unknown): (text: string) => string | undefined {
@@ -160,67 +187,65 @@ function complain(read: (text: string) => unknown): (text: string) => string | u
   };
 }
 
-function byVariable(preset: Preset): Chosen {
-  return { ...preset, credential: `\${${preset.variable}}` };
+/** A local server's placeholder is no secret. */
+export function referTo(preset: Preset): Provider {
+  const isLocal = preset.local !== undefined && !isSet(preset.variable);
+  const credential = isLocal ? (preset.local?.credential ?? "") : `\${${preset.variable}}`;
+  return { preset, baseUrl: preset.baseUrl, credential, variables: {} };
+}
+
+/** Through a config of this provider alone, so that the check sends what the gateway would send. */
+export async function checkProvider(provider: Provider, path: string): Promise<CheckResult> {
+  const start = describeStart(provider, { sha256: sha256Hex("check"), created: formatMoment(new Date()) });
+  const env = { ...process.env, ...provider.variables };
+  const { catalog } = checkConfigText(writeConfig([start], []), path, env, { missing: "keep" });
+  const [channel] = catalog.channels.values();
+  if (channel === undefined) throw new Error("The config of a provider has no channel.");
+  return checkCredential(channel);
 }
 
 function isSet(variable: string): boolean {
   return (process.env[variable] ?? "") !== "";
 }
 
-function openStart(preset: Preset | Chosen, sha256: string, created: string): Start {
-  const credential = "credential" in preset ? preset.credential : byVariable(preset).credential;
-  return { ...preset, credential, key: { name: preset.group, sha256, created } };
+function describeStart(
+  { preset, baseUrl, credential }: Provider,
+  key: { readonly sha256: string; readonly created: string },
+): Start {
+  return { ...preset, baseUrl, credential, key: { name: preset.group, ...key } };
 }
 
-/** In a folder that is the user's alone, if there is none yet. */
+/** Creates the folder, if necessary, for the user alone. */
 export function writeNew(path: string, text: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     createFile(path, text);
   } catch (error) {
-    if (codeOf(error) === "EEXIST") refuseOverwrite(path);
+    if (getErrorCode(error) === "EEXIST") refuseOverwrite(path);
     fail(`${path} cannot be written: ${describe(error)}.`);
   }
 }
 
 export function refuseOverwrite(path: string): never {
   return fail(
-    `${path} exists already and stays as it is: edit it, remove it, or name another with --config.`,
+    `${path} already exists and was not changed. Edit it, remove it, or give another with --config.`,
   );
 }
 
-function describeNext(path: string, presets: readonly Chosen[]): string[] {
-  const [first] = presets;
-  if (first === undefined) {
-    return [
-      ...warnOfLocal(path),
-      `Wrote ${path}, without channels: none of ${PRESETS.slice(0, 3)
-        .map(({ variable }) => variable)
-        .join(", ")} is set.`,
-      "Next: take the # off the channel and group that you need, set its variable, then `gateway keys add` and `gateway serve`.",
-      "Or set a variable, remove the file and run `gateway init` again; `gateway serve --demo` needs neither.",
-    ];
-  }
-  const unset = presets.filter(({ credential, variable }) => credential.startsWith("${") && !isSet(variable));
-  const isFound = path === placeConfig(undefined, process.env);
-  const config = isFound ? "" : ` --config ${quoteWord(path)}`;
-  const rows = [
-    [`gateway serve${config}`, "run it"],
-    [`gateway env SECRET ${first.tool}${config}`, "how claude, codex, gemini or an SDK uses it with a key"],
-    [`gateway keys add${config}`, "more keys"],
-  ] as const;
-  const width = Math.max(...rows.map(([command]) => measure(command)));
+function describeNext(path: string, providers: readonly Provider[]): string[] {
+  const unset = providers.filter((each) => each.credential.startsWith("${") && !isKnown(each));
+  const config = path === placeConfig(undefined, process.env) ? "" : `--config ${quoteWord(path)} `;
+  const tool = providers[0]?.preset.tool ?? "claude";
   return [
-    `Wrote ${path}. The keys above are shown only this once.`,
-    ...unset.map(({ variable }) => `Set ${variable} before you start the gateway.`),
+    `Wrote ${path}. The ledger will be beside it. The keys above are shown only this once.`,
+    ...unset.map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),
     ...warnOfLocal(path),
-    "Next:",
-    ...rows.map(([command, meaning]) => `  ${alignText(command, width)}   ${meaning}`),
+    "Next, in any project:",
+    `  gateway run ${config}${tool}`,
   ];
 }
 
-/** For those who expect it to be read, as by gateway 0.1.0. */
+/** For users who expect it to be read, as by gateway 0.1.0. */
 function warnOfLocal(path: string): string[] {
   if (!hasLocalConfig(path)) return [];
   return [

@@ -1,5 +1,4 @@
-// The config file that `gateway init` writes: the text and its comments. What
-// it is made from is init-run.ts.
+// The text of the config file that `gateway init` writes, with its comments.
 
 import { stringify } from "yaml";
 import type { Platform } from "../../config/schema.ts";
@@ -10,6 +9,7 @@ export interface Start {
   readonly baseUrl: string;
   /** A reference such as `${NAME}`, or the secret itself. */
   readonly credential: string;
+  readonly bearer?: true;
   readonly group: string;
   readonly description: string;
   readonly key: { readonly name: string; readonly sha256: string; readonly created: string };
@@ -18,20 +18,20 @@ export interface Start {
 /** `starts`: what is set up; `offers`: what is shown as comments for later. */
 export function writeConfig(starts: readonly Start[], offers: readonly Start[]): string {
   const lines = [
-    "# The gateway's configuration. A running gateway takes up changes by itself.",
-    "# `gateway keys`, `gateway plans` and your editor may all write here: comments stay.",
-    "# ${NAME} stands for an environment variable, ${NAME:-default} for one that may be unset.",
+    "# The gateway's configuration. A running gateway applies changes by itself.",
+    "# `gateway keys`, `gateway plans` and your editor can all change this file: comments stay.",
+    "# ${NAME} is an environment variable or a line of gateway.env beside this file, ${NAME:-default} one that may be unset.",
     "",
     "listen: { host: 127.0.0.1, port: 4141 } # loopback: this machine only",
-    "ledger: { path: ledger.jsonl } # what every request cost",
+    "ledger: { path: ledger.jsonl } # the cost of every request; beside this file, so that a backup of the folder has both",
     "",
-    "# Where requests go: one upstream each, with its own credential.",
+    "# Where requests go: one upstream per channel, with its own credential.",
     ...writeSection("channels", starts, offers, writeChannel),
     "",
-    "# What a key is bound to. A charge is the official price × the multiplier.",
+    "# A key is bound to a group. A charge is the official price × the group's multiplier.",
     ...writeSection("groups", starts, offers, writeGroup),
     "",
-    "# What clients send. Only hashes stand here: `gateway keys add` shows a secret once.",
+    "# Keys are what clients send. The file has only hashes: `gateway keys add` shows a secret once.",
     ...writeSection("keys", starts, [], writeKey),
   ];
   return `${lines.join("\n")}\n`;
@@ -52,12 +52,13 @@ function writeSection(
   ];
 }
 
-function writeChannel({ channel, platform, baseUrl, credential }: Start): string[] {
+function writeChannel({ channel, platform, baseUrl, credential, bearer }: Start): string[] {
   return [
     `${channel}:`,
     `  platform: ${platform}`,
     `  base_url: ${quote(baseUrl)}`,
     `  credential: ${quote(credential)}`,
+    ...(bearer === true ? [`  headers: { authorization: ${quote(`Bearer ${credential}`)} }`] : []),
   ];
 }
 
@@ -71,7 +72,7 @@ function writeKey({ group, key }: Start): string[] {
   return [`- { name: ${key.name}, group: ${group}, secret_sha256: ${key.sha256}, created: ${key.created} }`];
 }
 
-/** As YAML, in quotes where it needs them. */
+/** As YAML, in quotes if necessary. */
 function quote(text: string): string {
   return stringify(text, { lineWidth: 0 }).trimEnd();
 }

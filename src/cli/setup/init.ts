@@ -1,4 +1,4 @@
-// `gateway init`: its flags. What it does is init-run.ts and adopt-run.ts, loaded only when they are needed.
+// `gateway init`: the flags. The actions are in init-run.ts and adopt-run.ts, which load only when they run.
 
 import { Command } from "commander";
 import type { AdoptFlags } from "./adopt-run.ts";
@@ -10,11 +10,11 @@ export function initCommand(): Command {
     .description("write a config file from the credentials in the environment")
     .option(
       "--adopt <file>",
-      "make this file your config, its ledger included, after a look at where it sends credentials",
+      "make this file and its ledger your config, after showing where it sends credentials",
     )
-    .option("--yes", "ask nothing, take what the environment has")
+    .option("--yes", "ask nothing and use the credentials in the environment")
     .option("--json", "the new keys as one JSON document on stdout")
-    .option("--config <file>", "where the config file is written (default: ~/.config/gateway/gateway.yaml)")
+    .option("--config <file>", "where to write the config (default: ~/.config/gateway/gateway.yaml)")
     .action(async ({ adopt: adopted, ...flags }: InitFlags & Partial<AdoptFlags>) => {
       if (adopted !== undefined) {
         const { adopt } = await import("./adopt-run.ts");
@@ -24,11 +24,8 @@ export function initCommand(): Command {
       return init(flags);
     });
   return addExamples(command, [
-    [
-      "gateway init",
-      "asks which platforms, takes their credentials from the environment, makes the first keys",
-    ],
+    ["gateway init", "choose platforms, use the credentials in the environment, create the first keys"],
     ["gateway init --adopt ./gateway.yaml", "for a file that gateway 0.1.0 wrote in this folder"],
-    ["ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json", "for a script: asks nothing, the keys as JSON"],
+    ["ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json", "for a script: no prompts, the keys as JSON"],
   ]);
 }

@@ -1,12 +1,11 @@
-// `gateway schema`: what scripts may count on. Fields are added now and then, never taken away: every object is open.
+// The action of `gateway schema`. Scripts rely on these documents: fields may be added, but never removed, so every
+// object is open.
 
 import { z } from "zod";
 import { correctionSchema, lineSchema } from "../../billing/ledger/line.ts";
-import { DIMENSIONS } from "../../billing/report/report.ts";
 import { describeConfig } from "../../config/json-schema.ts";
 import { PLATFORMS } from "../../config/schema.ts";
-import { channelViewSchema } from "../../gateway/control/state.ts";
-import type { DocumentName } from "./schema.ts";
+import { channelViewSchema } from "../../gateway/channels/view.ts";
 import { print } from "../terminal.ts";
 
 const platform = z.enum(PLATFORMS);
@@ -18,6 +17,8 @@ const limits = z.looseObject({
   usd_total: decimal.optional(),
   requests_per_minute: z.int().optional(),
   concurrent_requests: z.int().optional(),
+  strict: z.boolean().optional(),
+  unpriced: z.literal("allow").optional(),
 });
 
 const key = z.looseObject({
@@ -30,6 +31,10 @@ const key = z.looseObject({
   last_used: moment.nullable(),
   spent_today_usd: decimal,
   spent_total_usd: decimal,
+  limits,
+  limits_used: z.array(
+    z.looseObject({ limit: z.string(), usd: decimal, spent_usd: decimal, resets: moment.nullable() }),
+  ),
 });
 
 const group = z.looseObject({
@@ -66,13 +71,16 @@ const totals = z.looseObject({
   usage: z.record(z.string(), z.int()),
   official_usd: decimal,
   charge_usd: decimal,
+  cache_hit_rate: z.number().nullable(),
   unpriced: z.int(),
   unknown: z.int(),
   partial: z.int(),
 });
 
 const usage = z.looseObject({
-  by: z.enum(DIMENSIONS),
+  /** One dimension, or two with a comma. */
+  by: z.string(),
+  timezone: z.string(),
   since: z.string().nullable(),
   until: z.string().nullable(),
   rows: z.array(totals),
@@ -114,6 +122,8 @@ const OUTPUTS = {
   env,
   doctor,
 } as const;
+
+export type DocumentName = "config" | keyof typeof OUTPUTS;
 
 export function printSchema(document: DocumentName): void {
   const schema =

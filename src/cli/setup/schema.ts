@@ -1,7 +1,8 @@
-// `gateway schema`: its argument. What it does is schema-print.ts, loaded only when asked for.
+// `gateway schema`: the arguments. The action is in schema-print.ts, which loads only when it runs.
 
 import { Argument, Command } from "commander";
 import { addExamples } from "../examples.ts";
+import type { DocumentName } from "./schema-print.ts";
 
 const DOCUMENTS = [
   "config",
@@ -14,16 +15,15 @@ const DOCUMENTS = [
   "usage",
   "env",
   "doctor",
-] as const;
-export type DocumentName = (typeof DOCUMENTS)[number];
+] as const satisfies readonly DocumentName[];
 
 export function schemaCommand(): Command {
   const command = new Command("schema")
     .description(
-      "print the JSON schema of the config file, of a ledger line, or of what a command prints with --json",
+      "print the JSON schema of the config file, of a ledger line, or of a command's --json output",
     )
-    .addArgument(new Argument("<document>", "whose schema").choices(DOCUMENTS))
-    .option("--config <file>", "as for every command; this one does not read it")
+    .addArgument(new Argument("<document>", "the document").choices(DOCUMENTS))
+    .option("--config <file>", "accepted like everywhere, but not read")
     .action(async (document: DocumentName) => {
       const { printSchema } = await import("./schema-print.ts");
       printSchema(document);
@@ -33,6 +33,6 @@ export function schemaCommand(): Command {
       "gateway schema config > gateway.schema.json",
       "for editors: begin gateway.yaml with `# yaml-language-server: $schema=gateway.schema.json`",
     ],
-    ["gateway schema ledger", "what a line of the ledger holds"],
+    ["gateway schema ledger", "the fields of a ledger line"],
   ]);
 }

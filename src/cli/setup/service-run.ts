@@ -1,16 +1,17 @@
-// `gateway service`: writes the unit and asks systemd or launchd. Nothing is started unless the user says so.
+// The actions of `gateway service`: write the unit and call systemd or launchd. Nothing starts without --enable.
 
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { listReferences } from "../../config/expand.ts";
 import { readConfigText } from "../../config/file.ts";
 import { configHome } from "../../config/find.ts";
-import { replaceFile, requireOwn } from "../../lib/own-file.ts";
-import { quoteWord } from "../../lib/shell-word.ts";
+import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type ConfigFlags, describe, openConfig } from "../config-access.ts";
-import { LABEL, MARK, UNIT_NAME, type Wish, writeAgent, writeUnit } from "./service-unit.ts";
-import { fail, print, printJson, tell } from "../terminal.ts";
+import { findOwnCommand } from "../tools/background.ts";
+import { LABEL, MARK, UNIT_NAME, type ServiceSpec, writeAgent, writeUnit } from "./service-unit.ts";
+import { fail, print, printJson, printNote } from "../terminal.ts";
 
 export interface InstallFlags extends ConfigFlags {
   readonly enable?: true;
@@ -23,8 +24,8 @@ export interface StatusFlags {
 /** What differs between the systems. */
 interface System {
   readonly path: string;
-  write(wish: Wish): string;
-  /** Commands in their order; of `disable`, the last may fail: there may be nothing to stop. */
+  write(spec: ServiceSpec): string;
+  /** Commands in their order. Those of `disable` may fail when there is nothing to stop. */
   readonly enable: readonly string[][];
   readonly disable: readonly string[][];
   readonly reload: readonly string[][];
@@ -37,21 +38,21 @@ function findSystem(): System {
   if (process.platform === "darwin") return describeLaunchd();
   if (process.platform === "linux") return describeSystemd();
   return fail(
-    "This system has neither systemd nor launchd: have its task scheduler run `gateway serve` at login instead.",
+    "This system has neither systemd nor launchd. Run `gateway serve` at login with its task scheduler instead.",
   );
 }
 
 function describeSystemd(): System {
-  const ask = (...words: string[]) => ["systemctl", "--user", ...words];
+  const systemctl = (...words: string[]) => ["systemctl", "--user", ...words];
   return {
     path: join(configHome(process.env), "systemd", "user", UNIT_NAME),
     write: writeUnit,
-    enable: [ask("enable", "--now", UNIT_NAME)],
-    disable: [ask("disable", "--now", UNIT_NAME)],
-    reload: [ask("daemon-reload")],
+    enable: [systemctl("enable", "--now", UNIT_NAME)],
+    disable: [systemctl("disable", "--now", UNIT_NAME)],
+    reload: [systemctl("daemon-reload")],
     logs: `journalctl --user -u ${UNIT_NAME}`,
-    isEnabled: () => run(ask("is-enabled", UNIT_NAME)).text === "enabled",
-    isRunning: () => run(ask("is-active", UNIT_NAME)).text === "active",
+    isEnabled: () => run(systemctl("is-enabled", UNIT_NAME)).text === "enabled",
+    isRunning: () => run(systemctl("is-active", UNIT_NAME)).text === "active",
   };
 }
 
@@ -62,7 +63,7 @@ function describeLaunchd(): System {
   const log = join(library, "Logs", "gateway.log");
   return {
     path,
-    write: (wish) => writeAgent(wish, log),
+    write: (spec) => writeAgent(spec, log),
     enable: [
       ["launchctl", "enable", `${domain}/${LABEL}`],
       ["launchctl", "bootstrap", domain, path],
@@ -81,71 +82,65 @@ function describeLaunchd(): System {
 export function installUnit(flags: InstallFlags): void {
   const system = findSystem();
   const { path: configPath } = openConfig(flags);
-  const wish: Wish = {
+  const spec: ServiceSpec = {
     command: findOwnCommand(),
     configPath,
     envPath: join(dirname(configPath), "gateway.env"),
   };
-  for (const word of [...wish.command, configPath]) {
-    if (/\p{Cc}/u.test(word)) fail("A path with control characters in it cannot be written into a unit.");
+  for (const word of [...spec.command, configPath]) {
+    if (/\p{Cc}/u.test(word)) fail("A unit cannot contain a path with control characters.");
   }
-  if (isThere(system.path) && !readFileSync(system.path, "utf8").includes(MARK)) {
-    fail(`${system.path} exists already and was not written by gateway: move it away first.`);
+  if (hasOwnUnit(system.path) && !readFileSync(system.path, "utf8").includes(MARK)) {
+    fail(`${system.path} already exists, and gateway did not write it. Move it away first.`);
   }
   mkdirSync(dirname(system.path), { recursive: true });
-  replaceFile(system.path, system.write(wish), { mode: 0o644 });
+  replaceFile(system.path, system.write(spec), { mode: 0o644 });
   print(system.path);
-  tellVariables(wish);
+  warnOfMissingVariables(spec);
   const commands = [...system.reload, ...system.enable];
   if (flags.enable !== true) {
-    tell(
-      `It is off. This starts it, now and at every login: ${commands.map((words) => words.map(quoteWord).join(" ")).join(" && ")}`,
+    printNote(
+      `The service is off. To start it now and at every login: ${commands.map((words) => words.map(quoteWord).join(" ")).join(" && ")}`,
     );
     return;
   }
   commands.forEach(runOrFail);
-  tell(`It runs, now and at every login. Its log: ${system.logs}`);
-  if (process.platform === "linux") tell("To have it run without a login as well: loginctl enable-linger");
+  printNote(`The service runs now and at every login. Its log: ${system.logs}`);
+  if (process.platform === "linux") printNote("To run it without a login as well: loginctl enable-linger");
 }
 
-/** As a file that may be written. */
-function isThere(path: string): boolean {
+/** Fails when something else than a file of this user is in its place. */
+function hasOwnUnit(path: string): boolean {
   try {
     return requireOwn(path) !== null;
   } catch (error) {
-    return fail(`The unit stays as it is: ${describe(error)}.`);
+    return fail(`The unit was not changed: ${describe(error)}.`);
   }
 }
 
-function tellVariables({ configPath, envPath }: Wish): void {
+function warnOfMissingVariables({ configPath, envPath }: ServiceSpec): void {
   const there = existsSync(envPath) ? readFileSync(envPath, "utf8") : "";
   const missing = listReferences(readConfigText(configPath)).filter(
     (name) => !new RegExp(`^\\s*(export )?${name}=`, "m").test(there),
   );
   if (missing.length === 0) return;
-  tell(
-    `It does not see your shell's variables: ${missing.join(", ")} ${missing.length === 1 ? "belongs" : "belong"} ` +
-      `into ${envPath}, as NAME=value lines (chmod 600).`,
+  printNote(
+    `The service does not see your shell's variables. Put ${missing.join(", ")} into ${envPath} ` +
+      "as NAME=value lines (chmod 600).",
   );
-}
-
-/** The executable, or the runtime with the program's file where it runs from its source. */
-function findOwnCommand(): string[] {
-  const isCompiled = /^(\/\$bunfs\/|[A-Z]:[/\\]~BUN[/\\])/.test(Bun.main);
-  return isCompiled ? [process.execPath] : [process.execPath, resolve(Bun.main)];
 }
 
 export function uninstallUnit(): void {
   const system = findSystem();
-  if (!isThere(system.path)) fail(`It is not installed: there is no ${system.path}.`);
+  if (!hasOwnUnit(system.path)) fail(`The service is not installed: there is no ${system.path}.`);
   if (!readFileSync(system.path, "utf8").includes(MARK)) {
-    fail(`${system.path} was not written by gateway: it stays.`);
+    fail(`${system.path} was not written by gateway, and stays.`);
   }
-  // Fails when it was never enabled.
+  // These fail when the service was never enabled.
   for (const words of system.disable) run(words);
   rmSync(system.path);
   for (const words of system.reload) run(words);
-  tell(`${system.path} is gone. Config and ledger stay.`);
+  printNote(`Removed ${system.path}. Config and ledger stay.`);
 }
 
 export function showStatus(flags: StatusFlags): void {
@@ -153,6 +148,8 @@ export function showStatus(flags: StatusFlags): void {
   const installed = existsSync(system.path);
   const enabled = installed && system.isEnabled();
   const running = installed && system.isRunning();
+  // As systemctl does.
+  if (!running) process.exitCode = 3;
   if (flags.json === true) {
     printJson({ installed, enabled, running, path: system.path });
     return;
@@ -160,7 +157,7 @@ export function showStatus(flags: StatusFlags): void {
   if (!installed) print("not installed");
   else
     print(`${running ? "running" : "not running"}, ${enabled ? "starts at login" : "off"}: ${system.path}`);
-  tell(installed ? `Its log: ${system.logs}` : "`gateway service install` writes it.");
+  printNote(installed ? `Its log: ${system.logs}` : "`gateway service install` installs it.");
 }
 
 interface Outcome {

@@ -1,40 +1,40 @@
-// The texts of the systemd unit and the launchd agent, quoted so that any path arrives as it is.
+// The texts of the systemd unit and the launchd agent, quoted so that any path arrives unchanged.
 
-/** The first words of what we write: a file without them is not ours to overwrite. */
+/** Marks a unit as ours. A file without it is never overwritten. */
 export const MARK = "Written by `gateway service install`";
 
-export interface Wish {
-  /** The executable, and what comes before its own arguments. */
+export interface ServiceSpec {
+  /** The executable and its first arguments. */
   readonly command: readonly string[];
   readonly configPath: string;
-  /** `NAME=value` lines: the service does not see the variables of a shell. */
+  /** A file of `NAME=value` lines, because a service does not see the variables of a shell. */
   readonly envPath: string;
 }
 
 export const LABEL = "local.gateway";
 export const UNIT_NAME = "gateway.service";
 
-/** Longer than a gateway lets running streams finish. */
+/** Longer than the gateway waits for running streams. */
 const STOP_SECONDS = 40;
 
-export function writeUnit({ command, configPath, envPath }: Wish): string {
+export function writeUnit({ command, configPath, envPath }: ServiceSpec): string {
   const words = [...command, "serve", "--config", configPath];
-  // systemd refuses such characters in the name of what it starts itself.
+  // systemd refuses such characters in the path of an executable.
   const isOdd = /["'\\$]/.test(command[0] ?? "");
   const start = (isOdd ? ["/bin/sh", "-c", 'exec "$0" "$@"', ...words] : words)
     .map(quoteForSystemd)
     .join(" ");
-  return `# ${MARK}; \`gateway service uninstall\` takes it away.
+  return `# ${MARK}; \`gateway service uninstall\` removes it.
 [Unit]
 Description=gateway between AI tools and model platforms
 
 [Service]
 ExecStart=${start}
-# Credentials that the config refers to, NAME=value on each line; it need not exist.
+# Variables that the config refers to, one NAME=value per line. The file is optional.
 EnvironmentFile=-${escapeSpecifiers(envPath)}
 Restart=on-failure
 RestartSec=2
-# A bad config file does not mend itself.
+# Status 2 is an invalid config file: a restart does not fix it.
 RestartPreventExitStatus=2
 TimeoutStopSec=${STOP_SECONDS}
 UMask=0077
@@ -57,14 +57,14 @@ function quoteForSystemd(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? escaped : `"${escaped}"`;
 }
 
-/** launchd reads no file of variables: a shell does, and is gone before the gateway begins. */
+/** launchd cannot read a file of variables. A shell reads it, then replaces itself with the gateway. */
 const READ_ENV = 'set -a; [ ! -f "$0" ] || . "$0"; set +a; exec "$@"';
 
-export function writeAgent({ command, configPath, envPath }: Wish, logPath: string): string {
+export function writeAgent({ command, configPath, envPath }: ServiceSpec, logPath: string): string {
   const words = ["/bin/sh", "-c", READ_ENV, envPath, ...command, "serve", "--config", configPath];
   const list = words.map((word) => `    <string>${escapeXml(word)}</string>`).join("\n");
   return `<?xml version="1.0" encoding="UTF-8"?>
-<!-- ${MARK}; \`gateway service uninstall\` takes it away. -->
+<!-- ${MARK}; \`gateway service uninstall\` removes it. -->
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>
@@ -73,7 +73,7 @@ export function writeAgent({ command, configPath, envPath }: Wish, logPath: stri
   <array>
 ${list}
   </array>
-  <!-- What lies in this folder runs at login otherwise; \`launchctl enable\` overrules it. -->
+  <!-- Otherwise every file in this folder runs at login. \`launchctl enable\` overrides this. -->
   <key>Disabled</key><true/>
   <key>RunAtLoad</key><true/>
   <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>

@@ -1,4 +1,4 @@
-// `gateway service`: the flags. What it does is service-run.ts, loaded only when asked for.
+// `gateway service`: the flags. The actions are in service-run.ts, which loads only when they run.
 
 import { Command } from "commander";
 import { addExamples } from "../examples.ts";
@@ -11,41 +11,41 @@ export function serviceCommand(): Command {
     .addCommand(uninstallCommand())
     .addCommand(statusCommand());
   return addExamples(command, [
-    ["gateway service install --enable", "have it run from now on"],
-    ["gateway service status", "does it run?"],
+    ["gateway service install --enable", "run it now and at every login"],
+    ["gateway service status", "show whether it runs"],
   ]);
 }
 
 function installCommand(): Command {
   const command = new Command("install")
-    .description("write the unit; it is off unless --enable is there")
-    .option("--enable", "also start it now and at every login")
-    .option("--config <file>", "the config file that it runs with")
+    .description("write the unit; with --enable, also start it")
+    .option("--enable", "start it now and at every login")
+    .option("--config <file>", "the config file of the service")
     .action(async (flags: InstallFlags) => {
       const { installUnit } = await import("./service-run.ts");
       installUnit(flags);
     });
   return addExamples(command, [
-    ["gateway service install", "write it, look at it, and decide then"],
-    ["gateway service install --enable --config ~/gateway.yaml", "have it run from now on"],
+    ["gateway service install", "write the unit, but start nothing"],
+    ["gateway service install --enable --config ~/gateway.yaml", "run it now and at every login"],
   ]);
 }
 
 function uninstallCommand(): Command {
   const command = new Command("uninstall")
-    .description("stop it and take the unit away; config and ledger stay")
-    .option("--config <file>", "as for every command; this one does not read it")
+    .description("stop it and remove the unit; config and ledger stay")
+    .option("--config <file>", "accepted like everywhere, but not read")
     .action(async () => {
       const { uninstallUnit } = await import("./service-run.ts");
       uninstallUnit();
     });
-  return addExamples(command, [["gateway service uninstall", "nothing runs in the background any more"]]);
+  return addExamples(command, [["gateway service uninstall", "run nothing in the background"]]);
 }
 
 function statusCommand(): Command {
   const command = new Command("status")
-    .description("say whether it is installed, enabled and running")
-    .option("--config <file>", "as for every command; this one does not read it")
+    .description("show whether it is installed, enabled and running; exit status 3 if it is not running")
+    .option("--config <file>", "accepted like everywhere, but not read")
     .option("--json", "one JSON document on stdout")
     .action(async (flags: StatusFlags) => {
       const { showStatus } = await import("./service-run.ts");

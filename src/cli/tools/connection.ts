@@ -1,29 +1,30 @@
-// What was typed after `gateway env` and `gateway run` → the tool, and what it has to be told.
+// From the words and flags of `gateway env` and `gateway run` to the tool, the gateway's address and a key.
 
 import { z } from "zod";
-import type { Catalog, Group } from "../../config/catalog.ts";
+import type { Catalog } from "../../config/catalog.ts";
 import { type Loaded, loadConfig } from "../../config/file.ts";
 import { findConfig } from "../../config/find.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { readHttpUrl } from "../../config/scalars.ts";
+import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { tryGateway } from "../control.ts";
-import { chooseKey, type ChosenKey, type KeyFlags } from "./key-secret.ts";
+import { fetchModelNames, listConfiguredModels } from "./model-names.ts";
+import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
 import { type ConfigFlags, describe, refuseUnknown } from "../config-access.ts";
-import { askSecret, canAsk, fail, readAll, refuseUsage } from "../terminal.ts";
-import { type Connection, type Tool, TOOLS } from "./tools.ts";
+import { askSecret, canPrompt, fail, readAll, refuseUsage } from "../terminal.ts";
+import type { Connection, Tool } from "./tool.ts";
+import { TOOLS } from "./tools.ts";
 
 export interface ToolFlags extends ConfigFlags, KeyFlags {
   readonly url?: string;
 }
 
-export interface Connected {
+export interface ToolConnection {
   readonly tool: Tool;
   readonly connection: Connection;
-  /** Null where the gateway is another machine's, whose keys are not known here. */
-  readonly key: ChosenKey | null;
-  /** Whether a gateway of this config answers; null where that cannot be told. */
-  readonly running: boolean | null;
+  /** Null for a gateway elsewhere, whose keys are not known here. */
+  readonly key: ToolKey | null;
 }
 
 export function findTool(name: string): Tool {
@@ -34,7 +35,7 @@ export function findTool(name: string): Tool {
   );
 }
 
-/** `claude`, `claude laptop` or `laptop claude`, and a secret wherever a key's name may stand. */
+/** `claude`, `claude laptop` or `laptop claude`. A secret may replace the key's name. */
 export function splitWords(words: readonly string[]): { tool: Tool; key: string | null } {
   const [first = "", second] = words;
   if (second === undefined) return { tool: findTool(first), key: null };
@@ -42,24 +43,58 @@ export function splitWords(words: readonly string[]): { tool: Tool; key: string 
   return swapped === undefined ? { tool: findTool(first), key: second } : { tool: swapped, key: first };
 }
 
-export async function connect(tool: Tool, word: string | null, flags: ToolFlags): Promise<Connected> {
-  const loaded = openIfThere(flags);
-  const wanted = await readDash(readWord(word, flags, loaded?.catalog));
-  if (loaded === null) return connectElsewhere(tool, wanted);
-  const { catalog, path } = loaded;
-  const elsewhere = flags.url !== undefined;
-  if (elsewhere && !isKnown(wanted, catalog)) return connectElsewhere(tool, wanted);
-  const address = elsewhere ? null : await askAddress(catalog);
-  const base = readUrl(flags.url) ?? formatBase(address ?? catalog.listen);
-  const key = await chooseKey(tool, wanted, { catalog, path, now: new Date() });
-  const { relayPrefix } = catalog;
-  const { platform } = key.group;
-  const connection = { base, relayPrefix, platform, secret: key.secret, models: listOwnNames(key.group) };
-  return { tool, connection, key, running: elsewhere ? null : address !== null };
+export interface ConnectOptions {
+  /** Whether a tool without a key gets one of its own. */
+  readonly owns: boolean;
+  /** Called when no gateway with this config answers. Returns the address of one that it has started, or null. */
+  readonly onAbsent?: (loaded: Loaded) => Promise<Address | null>;
 }
 
-/** With an address and a secret at hand no config is needed. */
-function openIfThere(flags: ToolFlags): Loaded | null {
+export async function connect(
+  tool: Tool,
+  word: string | null,
+  flags: ToolFlags,
+  { owns, onAbsent }: ConnectOptions,
+): Promise<ToolConnection> {
+  const loaded = openConfigIfAny(flags);
+  const given = await readSecretFromStdin(readWord(word, flags, loaded?.catalog));
+  if (loaded === null) return connectElsewhere(tool, given);
+  const { catalog, path } = loaded;
+  if (flags.url !== undefined && !isKnown(given, catalog)) return connectElsewhere(tool, given);
+  const address = flags.url === undefined ? await findOrStart(loaded, onAbsent) : null;
+  const base = readUrl(flags.url) ?? formatBaseUrl(address ?? catalog.listen);
+  const key = await chooseKey(tool, given, { catalog, path, now: new Date(), owns });
+  if (key.isNew && address !== null) await waitUntilKeyIsKnown(key.name, catalog);
+  const { relayPrefix } = catalog;
+  const target = { base, relayPrefix, platform: key.group.platform, secret: key.secret };
+  const models = (await fetchModels(tool, target)) ?? listConfiguredModels(key.group);
+  return { tool, connection: { ...target, models }, key };
+}
+
+async function findOrStart(loaded: Loaded, onAbsent: ConnectOptions["onAbsent"]): Promise<Address | null> {
+  return (await findRunningAddress(loaded.catalog)) ?? (await onAbsent?.(loaded)) ?? null;
+}
+
+/** Null where they are not needed or not known. */
+async function fetchModels(tool: Tool, target: Omit<Connection, "models">): Promise<string[] | null> {
+  return tool.needsModels === true ? fetchModelNames(target) : null;
+}
+
+const spendSchema = z.object({ spend: z.object({ by_key: z.record(z.string(), z.unknown()) }) });
+const KEY_RELOAD_WAIT_MS = 3000;
+
+/** A running gateway refuses the new key until it has reloaded its config. */
+async function waitUntilKeyIsKnown(key: string, { ledger }: Catalog): Promise<void> {
+  const deadline = performance.now() + KEY_RELOAD_WAIT_MS;
+  while (performance.now() < deadline) {
+    const state = spendSchema.safeParse(await tryGateway({ ledgerPath: ledger.path }, "GET", "/state"));
+    if (!state.success || Object.hasOwn(state.data.spend.by_key, key)) return;
+    await Bun.sleep(50);
+  }
+}
+
+/** An address and a secret are enough without a config. */
+function openConfigIfAny(flags: ToolFlags): Loaded | null {
   try {
     return loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
   } catch (error) {
@@ -71,20 +106,20 @@ function openIfThere(flags: ToolFlags): Loaded | null {
 function readWord(word: string | null, flags: ToolFlags, catalog: Catalog | undefined): ToolFlags {
   if (word === null) return flags;
   if (catalog?.keys.has(word) === true) {
-    if (flags.key !== undefined && flags.key !== word) refuseUsage(`--key names another key than "${word}".`);
+    if (flags.key !== undefined && flags.key !== word) refuseUsage(`--key and "${word}" are different keys.`);
     return { ...flags, key: word };
   }
   if (!word.startsWith("sk-") && catalog?.keysBySha256.has(sha256Hex(word)) !== true) {
     return refuseUnknown("key", word, catalog?.keys ?? new Map());
   }
-  if (flags.secret !== undefined) refuseUsage("The secret is there twice: as a word and by --secret.");
+  if (flags.secret !== undefined) refuseUsage("The secret is given twice: as an argument and with --secret.");
   return { ...flags, secret: word };
 }
 
-/** `--secret -` is stdin: what stands among the arguments is seen by every process of the machine. */
-async function readDash(flags: ToolFlags): Promise<ToolFlags> {
+/** `--secret -` reads stdin, because every process of the machine can see the arguments. */
+async function readSecretFromStdin(flags: ToolFlags): Promise<ToolFlags> {
   if (flags.secret !== "-") return flags;
-  const text = canAsk() ? await askSecret({ message: "The key's secret" }) : (await readAll()).trim();
+  const text = canPrompt() ? await askSecret({ message: "The key's secret" }) : (await readAll()).trim();
   return text === "" ? refuseUsage("--secret -: stdin is empty.") : { ...flags, secret: text };
 }
 
@@ -93,19 +128,19 @@ function isKnown({ secret }: ToolFlags, { keysBySha256 }: Catalog): boolean {
   return given === "" || keysBySha256.has(sha256Hex(given));
 }
 
-/** Nothing is known of the key: it is taken to be of the tool's own platform. */
-function connectElsewhere(tool: Tool, flags: ToolFlags): Connected {
+/** The key is unknown here: this assumes that it is for the tool's own platform. */
+async function connectElsewhere(tool: Tool, flags: ToolFlags): Promise<ToolConnection> {
   const secret = flags.secret ?? process.env["GATEWAY_KEY"] ?? "";
   const [platform] = tool.platforms;
   if (secret === "" || platform === undefined || flags.new === true) {
-    return refuseUsage("Without a config file here the key's secret is needed: --secret, or GATEWAY_KEY.");
+    return refuseUsage("Without a config file, give the key's secret with --secret or GATEWAY_KEY.");
   }
   const base = readUrl(flags.url) ?? fail("--url is missing.");
+  const target = { base, relayPrefix: DEFAULT_RELAY_PREFIX, platform, secret };
   return {
     tool,
-    connection: { base, relayPrefix: "relay", platform, secret, models: [] },
+    connection: { ...target, models: (await fetchModels(tool, target)) ?? [] },
     key: null,
-    running: null,
   };
 }
 
@@ -120,36 +155,27 @@ function readUrl(text: string | undefined): string | null {
 
 const runningSchema = z.object({ address: z.object({ host: z.string(), port: z.number() }) });
 
-type Address = z.infer<typeof runningSchema>["address"];
+export type Address = z.infer<typeof runningSchema>["address"];
 
-/** Where the running gateway listens: `serve --port` may differ from the config. Null when none runs. */
-async function askAddress(catalog: Catalog): Promise<Address | null> {
+/** Where the running gateway listens, which `serve --port` may have changed. Null when none runs. */
+export async function findRunningAddress(catalog: Catalog): Promise<Address | null> {
   if (process.platform === "win32") return null;
   try {
     const state = await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state");
     return runningSchema.safeParse(state).data?.address ?? null;
   } catch {
-    // Whoever cannot be asked is taken to be where the config says.
+    // Then the config's address is the best guess.
     return null;
   }
 }
 
-/** As a client on this machine reaches it. */
-export function formatBase({ host, port }: Address): string {
+/** The base URL for a client on this machine. */
+export function formatBaseUrl({ host, port }: Address): string {
   if (port === 0) {
     return fail(
-      "The config's port is 0 (any free one), and no gateway is running: start it, or name it with --url.",
+      "No gateway is running, and the config's port is 0 (any free port). Start the gateway, or give its address with --url.",
     );
   }
   const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return `http://${reached.includes(":") && !reached.startsWith("[") ? `[${reached}]` : reached}:${port}`;
-}
-
-/** What the config alone calls models; the rest a tool knows by itself. */
-function listOwnNames({ channels }: Group): string[] {
-  const names = channels.flatMap(({ aliases, models }) => [
-    ...aliases.keys(),
-    ...(models ?? []).filter((model) => !model.includes("*")),
-  ]);
-  return [...new Set(names)];
 }

@@ -1,11 +1,11 @@
-// `gateway env`: a tool's settings as lines for the shell, or as JSON.
+// The action of `gateway env`: prints a tool's settings as lines for a shell, or as JSON.
 
-import { connect, type Connected, splitWords, type ToolFlags } from "./connection.ts";
+import { connect, type ToolConnection, splitWords, type ToolFlags } from "./connection.ts";
 import { describeMisleading } from "./misleading.ts";
 import { prepare } from "./prepare.ts";
 import { guessShell, type Shell, writeSetting } from "./shells.ts";
-import { printSecrets } from "../keys/print.ts";
-import { tell } from "../terminal.ts";
+import { printSecrets } from "../keys/print-secrets.ts";
+import { printNote } from "../terminal.ts";
 
 export interface EnvFlags extends ToolFlags {
   readonly shell?: Shell;
@@ -14,32 +14,33 @@ export interface EnvFlags extends ToolFlags {
 
 export async function printEnv(words: readonly string[], flags: EnvFlags): Promise<void> {
   const { tool, key } = splitWords(words);
-  const connected = await connect(tool, key, flags);
+  const connected = await connect(tool, key, flags, { owns: false });
   const setting = prepare(tool, connected.connection, process.env);
-  const obstacle = tool.overlay?.find(process.env, setting) ?? null;
-  const file = obstacle === null ? null : { path: obstacle.path, content: obstacle.content };
+  const conflict = tool.overlay?.(connected.connection).find(process.env, setting) ?? null;
+  const file = conflict === null ? null : { path: conflict.path, content: conflict.content };
   const shell = flags.shell ?? guessShell(process.env);
-  const made = nameMade(connected);
+  const made = listNewKeys(connected);
   await printSecrets({
     lines:
       flags.json === true
         ? [JSON.stringify({ ...describeForScripts(connected), ...setting, file })]
         : writeSetting(shell, tool.program?.name ?? null, setting),
     names: made,
-    deed: `The key "${made.join()}" was made`,
+    done: `The key "${made.join()}" was created`,
   });
   if (flags.json === true) return;
   const misleading = describeMisleading(tool.title, tool.misleading, process.env);
-  if (misleading !== null) tell(`${misleading}. The printed lines unset it.`);
-  if (obstacle !== null) tell(`${tool.title} ${obstacle.words} (\`gateway run ${tool.name}\` does without).`);
+  if (misleading !== null) printNote(`${misleading}. The printed lines unset it.`);
+  if (conflict !== null)
+    printNote(`${tool.title} ${conflict.advice} (\`gateway run ${tool.name}\` needs no change).`);
 }
 
-/** Nobody has the secret of that key elsewhere. */
-function nameMade({ key }: Connected): string[] {
+/** The keys whose secret is shown only here. */
+function listNewKeys({ key }: ToolConnection): string[] {
   return key?.isNew === true ? [key.name] : [];
 }
 
-function describeForScripts({ tool, connection, key }: Connected): Record<string, unknown> {
+function describeForScripts({ tool, connection, key }: ToolConnection): Record<string, unknown> {
   return {
     tool: tool.name,
     key: key?.name ?? null,

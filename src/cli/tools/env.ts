@@ -1,4 +1,4 @@
-// `gateway env`: its flags. What it does is env-print.ts, loaded only when asked for.
+// `gateway env`: the flags. The action is in env-print.ts, which loads only when it runs.
 
 import { Command, Option } from "commander";
 import type { EnvFlags } from "./env-print.ts";
@@ -7,10 +7,10 @@ import { SHELLS } from "./shells.ts";
 
 const KEY_OPTIONS: ReadonlyArray<readonly [flags: string, description: string]> = [
   ["--key <name>", "the key's name; with --new, the new key's"],
-  ["--secret <secret>", "the key's secret, - for stdin; GATEWAY_KEY is read without it"],
-  ["--new", "make a key for this"],
-  ["--group <group>", "with --new: the group that it is bound to"],
-  ["--url <url>", "where the gateway is, when it is not where this config says"],
+  ["--secret <secret>", "the key's secret, - for stdin (default: GATEWAY_KEY)"],
+  ["--new", "create a key for this tool"],
+  ["--group <group>", "the group of the tool's own or new key"],
+  ["--url <url>", "the gateway's address, if it differs from the config"],
   ["--config <file>", "the config file"],
 ];
 
@@ -22,17 +22,20 @@ export function envCommand(): Command {
   const command = new Command("env")
     .description("print the settings with which a tool uses this gateway")
     .usage("[options] <tool> [key]")
-    .argument("<tool>", "claude, codex, gemini, opencode; openai, anthropic, google (the SDKs)")
-    .argument("[key]", "a key's name or secret; it may also stand before the tool")
-    .addOption(new Option("--shell <shell>", "the shell to write for, instead of yours").choices(SHELLS))
+    .argument(
+      "<tool>",
+      "claude, codex, gemini, opencode, qwen, copilot, pi, continue; openai, anthropic, google (SDKs)",
+    )
+    .argument("[key]", "a key's name or secret; it can also come before the tool")
+    .addOption(new Option("--shell <shell>", "the shell to write for (default: yours)").choices(SHELLS))
     .option("--json", "one JSON document on stdout")
     .action(async (tool: string, key: string | undefined, flags: EnvFlags) => {
       const { printEnv } = await import("./env-print.ts");
       await printEnv([tool, ...(key === undefined ? [] : [key])], flags);
     });
   return addExamples(addKeyOptions(command), [
-    ['eval "$(gateway env claude --new)"', "Claude Code in this shell, with a key of its own"],
-    ["gateway env codex laptop --secret - < secret.txt", "for the key laptop, its secret from a file"],
+    ['eval "$(gateway env claude --new)"', "set up Claude Code in this shell, with a new key"],
+    ["gateway env codex laptop --secret - < secret.txt", "use the key laptop, with its secret from a file"],
     ["GATEWAY_KEY=sk-… gateway env openai --json", "the OpenAI SDK's variables, for a script"],
     ["gateway env gemini --shell fish | source", "in fish"],
   ]);

@@ -1,13 +1,17 @@
-// Which key a tool gets. Stored keys are hashes, so that the secret comes from the user, or from a new key.
+// Chooses a tool's key. The config usually holds only hashes, so the secret comes from the user, from the file of the
+// tools' own keys, or from a new key.
 
 import { adviseRotation } from "../../config/advice.ts";
 import { type Catalog, type Group, type Key, isGroupOpen } from "../../config/catalog.ts";
-import { type Edit, editConfig } from "../../config/edit.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
-import { listSelectable, requireSelectable } from "../keys/group-choice.ts";
+import { listSelectableGroups, requireSelectable } from "../keys/group-choice.ts";
+import { readPlainSecret } from "../keys/plain-secret.ts";
+import { findStoredSecret, listToolKeys, storeToolSecret } from "../keys/tool-secrets.ts";
 import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../config-access.ts";
-import { askOne, askSecret, canAsk, fail, refuseUsage, tell } from "../terminal.ts";
-import type { Tool } from "./tools.ts";
+import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal.ts";
+import type { Tool } from "./tool.ts";
 
 export interface KeyFlags {
   readonly key?: string;
@@ -16,162 +20,215 @@ export interface KeyFlags {
   readonly group?: string;
 }
 
-/** What there is to choose from. */
-export interface Keyring {
+/** The keys and groups to choose from. */
+export interface KeyContext {
   readonly catalog: Catalog;
-  /** Of the config file. */
+  /** The config file. */
   readonly path: string;
   readonly now: Date;
+  /** Whether a tool without a key gets one of its own, whose secret is stored for the next time. */
+  readonly owns: boolean;
 }
 
-export interface ChosenKey {
+export interface ToolKey {
   readonly name: string;
   readonly group: Group;
   readonly secret: string;
   readonly isNew: boolean;
 }
 
-/** The first of: a secret that was given, a new key, GATEWAY_KEY, asking. */
-export async function chooseKey(tool: Tool, flags: KeyFlags, ring: Keyring): Promise<ChosenKey> {
+/** In this order: a new key, a given secret, a named key, GATEWAY_KEY, the tool's own key, a prompt. */
+export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
   if (flags.new === true) {
-    if (flags.secret !== undefined) refuseUsage("--new makes a secret: it does not go with --secret.");
-    return makeKey(tool, flags, ring);
+    if (flags.secret !== undefined) refuseUsage("--new and --secret exclude each other.");
+    return createKey(tool, flags, context);
   }
-  if (flags.group !== undefined) refuseUsage("--group is for --new: a key that exists has its group.");
-  if (flags.key !== undefined) requireFit(findKey(ring.catalog, flags.key).key, tool, ring);
-  if (flags.secret !== undefined)
-    return identify({ secret: flags.secret, what: "That secret" }, tool, flags, ring);
-  const known = process.env["GATEWAY_KEY"] ?? "";
-  if (known !== "") return identify({ secret: known, what: "The secret in GATEWAY_KEY" }, tool, flags, ring);
-  if (!canAsk()) return refuseUsage(explainMissing(tool, flags, ring));
-  const way = await askOne(`Which key does ${tool.title} get?`, [
+  requireGroupUse(flags, context);
+  if (flags.key !== undefined) requireUsable(findKey(context.catalog, flags.key).key, tool, context);
+  const given = findGivenSecret(flags, context);
+  if (given !== null) return findKeyOfSecret(given, tool, flags, context);
+  if (flags.key !== undefined) return askForKey(tool, flags, context);
+  const own = findOwnKey(tool, flags.group, context);
+  if (own !== null) return own;
+  return context.owns ? createKey(tool, flags, context) : askForKey(tool, flags, context);
+}
+
+function findGivenSecret({ secret, key, group }: KeyFlags, context: KeyContext): GivenSecret | null {
+  if (secret !== undefined) return { secret, what: "That secret" };
+  const known = key === undefined ? null : findKnownSecret(key, context);
+  if (known !== null) return { secret: known, what: "That secret" };
+  const variable = group === undefined ? (process.env["GATEWAY_KEY"] ?? "") : "";
+  return variable === "" ? null : { secret: variable, what: "The secret in GATEWAY_KEY" };
+}
+
+function requireGroupUse({ group, key, secret }: KeyFlags, { owns }: KeyContext): void {
+  if (group === undefined) return;
+  if (!owns) refuseUsage("--group needs --new: an existing key has its group.");
+  if (key !== undefined || secret !== undefined)
+    refuseUsage("--group chooses the group of the tool's own key: it excludes --key and --secret.");
+}
+
+/** Where the config holds the secret itself, or `gateway run` has stored it. */
+function findKnownSecret(name: string, { catalog, path }: KeyContext): string | null {
+  const { key } = findKey(catalog, name);
+  return readPlainSecret(key, path) ?? findStoredSecret(name, path, catalog);
+}
+
+/** Null when the tool has none yet. Fails when it has keys, but none of them can be used now. */
+function findOwnKey(tool: Tool, group: string | undefined, context: KeyContext): ToolKey | null {
+  const fitting = listToolKeys(tool.name, context.path, context.catalog).filter(
+    ({ key }) =>
+      tool.platforms.includes(key.group.platform) && (group === undefined || key.group.name === group),
+  );
+  const found = fitting.find(({ key }) => isUsable(key, context.now)) ?? fitting[0];
+  if (found === undefined) return null;
+  requireUsable(found.key, tool, context);
+  return { name: found.key.name, group: found.key.group, secret: found.secret, isNew: false };
+}
+
+async function askForKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
+  if (!canPrompt()) return refuseUsage(explainMissing(tool, flags, context));
+  const way = await askOne(`Key for ${tool.title}`, [
     { value: "new", label: "a new key" },
     {
       value: "old",
-      label: `${flags.key === undefined ? "a key that exists" : `"${flags.key}"`}: paste its secret`,
+      label: `${flags.key === undefined ? "an existing key" : `"${flags.key}"`}: paste its secret`,
     },
   ]);
-  if (way === "new") return makeKey(tool, flags.key === undefined ? flags : {}, ring);
-  return identify(
-    { secret: await askSecret({ message: "The key's secret" }), what: "That secret" },
-    tool,
-    flags,
-    ring,
-  );
+  if (way === "new") return createKey(tool, flags.key === undefined ? flags : {}, context);
+  const secret = await askSecret({ message: "The key's secret" });
+  return findKeyOfSecret({ secret, what: "That secret" }, tool, flags, context);
 }
 
-interface Given {
+interface GivenSecret {
   readonly secret: string;
-  /** How a message calls it. */
+  /** The secret's name in a message. */
   readonly what: string;
 }
 
-function identify({ secret, what }: Given, tool: Tool, flags: KeyFlags, ring: Keyring): ChosenKey {
-  const key = ring.catalog.keysBySha256.get(sha256Hex(secret));
-  if (key === undefined) return fail(`${what} is of none of the keys in ${ring.path}.`);
+function findKeyOfSecret(
+  { secret, what }: GivenSecret,
+  tool: Tool,
+  flags: KeyFlags,
+  context: KeyContext,
+): ToolKey {
+  const key = context.catalog.keysBySha256.get(sha256Hex(secret));
+  if (key === undefined) return fail(`${what} belongs to no key in ${context.path}.`);
   if (flags.key !== undefined && flags.key !== key.name) {
-    const way = what === "That secret" ? "" : " Give the right one by --secret.";
-    return fail(`${what} is of the key "${key.name}", not of "${flags.key}".${way}`);
+    const advice = what === "That secret" ? "" : " Give the right one with --secret.";
+    return fail(`${what} belongs to the key "${key.name}", not to "${flags.key}".${advice}`);
   }
-  requireFit(key, tool, ring);
+  requireUsable(key, tool, context);
   return { name: key.name, group: key.group, secret, isNew: false };
 }
 
-function requireFit(key: Key, tool: Tool, ring: Keyring): void {
+function requireUsable(key: Key, tool: Tool, context: KeyContext): void {
   const { group } = key;
   if (!tool.platforms.includes(group.platform)) {
     fail(
-      `The key "${key.name}" does not fit: its group ${group.name} is of the ${group.platform} platform, and ` +
-        `${tool.title} needs ${listPlatforms(tool)}. ${listFitting(tool, ring)}`,
+      `The key "${key.name}" does not fit: its group ${group.name} has the platform ${group.platform}, and ` +
+        `${tool.title} needs ${listPlatforms(tool)}. ${suggestKeys(tool, context)}`,
     );
   }
   if (key.disabled) fail(`The key "${key.name}" is disabled: \`gateway keys enable ${key.name}\`.`);
-  if (key.expires !== null && key.expires <= ring.now) {
+  if (key.expires !== null && key.expires <= context.now) {
     fail(`The key "${key.name}" has expired: \`${adviseRotation(key)}\` gives it a new secret.`);
   }
-  if (!isGroupOpen(group, ring.now)) requireSelectable(ring.catalog, group.name, ring.now);
+  if (!isGroupOpen(group, context.now)) requireSelectable(context.catalog, group.name, context.now);
 }
 
-function explainMissing(tool: Tool, flags: KeyFlags, ring: Keyring): string {
+function isUsable({ group, disabled, expires }: Key, now: Date): boolean {
+  return isGroupOpen(group, now) && !disabled && (expires === null || expires > now);
+}
+
+function explainMissing(tool: Tool, flags: KeyFlags, context: KeyContext): string {
   const whose = flags.key === undefined ? "a key" : `the key "${flags.key}"`;
-  const fitting = flags.key === undefined ? ` ${listFitting(tool, ring)}` : "";
+  const fitting = flags.key === undefined ? ` ${suggestKeys(tool, context)}` : "";
   return (
-    `The secret of ${whose} is needed, and it is not taken from the config: give it by --secret - (stdin) ` +
-    `or GATEWAY_KEY, or have a key made with --new.${fitting}`
+    `The secret of ${whose} is missing, and the config does not hold it. Give it with --secret - (stdin) ` +
+    `or GATEWAY_KEY, or create a key with --new.${fitting}`
   );
 }
 
 function listPlatforms({ platforms }: Tool): string {
-  return `a key of the ${platforms.join(" or ")} platform`;
+  return `a key for ${platforms.join(" or ")}`;
 }
 
-const MOST_NAMED = 8;
+const MAX_NAMES_SHOWN = 8;
 
-function listFitting(tool: Tool, { catalog, now }: Keyring): string {
+function suggestKeys(tool: Tool, { catalog, now }: KeyContext): string {
   const keys = [...catalog.keys.values()].filter(
-    ({ group, disabled, expires }) =>
-      tool.platforms.includes(group.platform) &&
-      isGroupOpen(group, now) &&
-      !disabled &&
-      (expires === null || expires > now),
+    (key) => tool.platforms.includes(key.group.platform) && isUsable(key, now),
   );
-  const more = keys.length > MOST_NAMED ? ` and ${keys.length - MOST_NAMED} more` : "";
-  const named = keys.slice(0, MOST_NAMED).map((key) => key.name);
+  const more = keys.length > MAX_NAMES_SHOWN ? ` and ${keys.length - MAX_NAMES_SHOWN} more` : "";
+  const named = keys.slice(0, MAX_NAMES_SHOWN).map((key) => key.name);
   if (keys.length > 0) return `Keys that fit: ${named.join(", ")}${more}.`;
-  const groups = fittingGroups(tool, catalog, now).map((group) => group.name);
-  if (groups.length === 0) return "No group of the config is of that kind.";
-  return `No key fits yet: --new makes one (of the group ${groups.join(" or ")}).`;
+  const groups = listFittingGroups(tool, catalog, now).map((group) => group.name);
+  if (groups.length === 0) return "The config has no group with such a platform.";
+  return `No key fits yet: --new creates one (in the group ${groups.join(" or ")}).`;
 }
 
-function fittingGroups(tool: Tool, catalog: Catalog, now: Date): Group[] {
-  return listSelectable(catalog, now).filter((group) => tool.platforms.includes(group.platform));
+function listFittingGroups(tool: Tool, catalog: Catalog, now: Date): Group[] {
+  return listSelectableGroups(catalog, now).filter((group) => tool.platforms.includes(group.platform));
 }
 
-async function makeKey(tool: Tool, flags: KeyFlags, ring: Keyring): Promise<ChosenKey> {
-  const { catalog, path, now } = ring;
-  const name = flags.key ?? nameFreely(tool.name, catalog);
-  const complaint = checkKeyName(name, catalog);
-  if (complaint !== undefined) fail(complaint);
-  const group = await chooseFitting(tool, flags.group, catalog, now);
+async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
+  const { catalog, path, now, owns } = context;
+  if (flags.key !== undefined) requireFreeName(flags.key, catalog);
+  const group = await chooseFittingGroup(tool, flags.group, catalog, now);
   const secret = newSecret();
+  let created = "";
+  let rival: ToolKey | null = null;
   await editConfig(path, process.env, (current): Edit[] => {
-    const taken = checkKeyName(name, current);
-    if (taken !== undefined) fail(taken);
+    // Another `run` may have created the key while this one waited for the lock.
+    rival =
+      owns && flags.new !== true ? findOwnKey(tool, group.name, { ...context, catalog: current }) : null;
+    if (rival !== null) return [];
+    created = flags.key ?? findFreeName(tool.name, current);
+    requireFreeName(created, current);
     const value = {
-      name,
+      name: created,
       group: requireSelectable(current, group.name, now).name,
       secret_sha256: sha256Hex(secret),
       created: formatMoment(now),
     };
+    // First the secret, then its hash: a crash in between leaves no key that nobody can use.
+    if (owns) storeToolSecret({ tool: tool.name, key: created, secret }, path);
     return [{ kind: "append", path: ["keys"], values: [value] }];
   });
-  tell(`The key "${name}" is new, bound to ${group.name} (${describeGroup(group)}).`);
-  return { name, group, secret, isNew: true };
+  if (rival !== null) return rival;
+  printNote(`Created the key "${created}" in the group ${group.name} (${describeGroup(group)}).`);
+  return { name: created, group, secret, isNew: true };
 }
 
-async function chooseFitting(
+function requireFreeName(name: string, catalog: Catalog): void {
+  const complaint = checkKeyName(name, catalog);
+  if (complaint !== undefined) fail(complaint);
+}
+
+async function chooseFittingGroup(
   tool: Tool,
   flag: string | undefined,
   catalog: Catalog,
   now: Date,
 ): Promise<Group> {
-  const groups = fittingGroups(tool, catalog, now);
+  const groups = listFittingGroups(tool, catalog, now);
   const names = groups.map((group) => group.name).join(", ");
   if (flag !== undefined) {
     const group = requireSelectable(catalog, flag, now);
     if (tool.platforms.includes(group.platform)) return group;
     const fitting = names === "" ? "" : ` Groups that fit: ${names}.`;
     return fail(
-      `The group ${flag} is of the ${group.platform} platform, and ${tool.title} needs ${listPlatforms(tool)}.${fitting}`,
+      `The group ${flag} has the platform ${group.platform}, and ${tool.title} needs ${listPlatforms(tool)}.${fitting}`,
     );
   }
   const [only, ...others] = groups;
   if (only === undefined)
     return fail(`${tool.title} needs ${listPlatforms(tool)}, and the config has no such group.`);
   if (others.length === 0) return only;
-  if (!canAsk()) return refuseUsage(`--group is missing: one of ${names}.`);
+  if (!canPrompt()) return refuseUsage(`--group is missing. Groups that fit: ${names}.`);
   const name = await askOne(
-    "Which group is the key bound to?",
+    "Group of the key",
     groups.map((group) => ({
       value: group.name,
       label: `${group.name}  ${describeGroup(group)}  ${group.description}`,
@@ -180,7 +237,7 @@ async function chooseFitting(
   return catalog.groups.get(name) ?? refuseUnknown("group", name, catalog.groups);
 }
 
-function nameFreely(wanted: string, catalog: Catalog): string {
+function findFreeName(wanted: string, catalog: Catalog): string {
   for (let number = 1; ; number += 1) {
     const name = number === 1 ? wanted : `${wanted}-${number}`;
     if (!catalog.keys.has(name)) return name;

@@ -1,6 +1,6 @@
-// The variables with which a tool passes the gateway by, or sends another credential along. `gateway run` clears
-// them, `gateway env` unsets them, `gateway doctor` names them. Each was tried with the released tool; a variable
-// that makes no difference beside the gateway's own settings is not here.
+// Variables that make a tool bypass the gateway or send another credential. `gateway run` clears them, `gateway env`
+// unsets them, `gateway doctor` names them. Each was tested with the released tool; variables that have no effect
+// together with the gateway's own settings are not listed.
 
 import type { Environment } from "../../config/expand.ts";
 
@@ -17,19 +17,36 @@ export const MISLEADING = {
     "CLAUDE_CODE_USE_MANTLE",
     "CLAUDE_CODE_USE_VERTEX",
   ],
-  // Its provider stands on the command line, which comes before every variable.
+  // Its provider is set on the command line, which overrides every variable.
   codex: [],
   gemini: ["GEMINI_CLI_CUSTOM_HEADERS", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"],
-  // A login, and the only settings that come after OPENCODE_CONFIG_CONTENT.
+  // A login, and the only settings that override OPENCODE_CONFIG_CONTENT.
   opencode: ["OPENCODE_AUTH_CONTENT", "OPENCODE_TEST_MANAGED_CONFIG_DIR"],
+  qwen: [],
+  copilot: [
+    "COPILOT_PROVIDER_API_KEY_COMMAND",
+    "COPILOT_PROVIDER_BEARER_TOKEN",
+    "COPILOT_PROVIDER_HEADERS",
+    "COPILOT_PROVIDER_MODEL_ID",
+    "COPILOT_PROVIDER_WIRE_MODEL",
+  ],
+  // It uses the SDKs below, which read these themselves.
+  pi: [
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "GOOGLE_GENAI_USE_ENTERPRISE",
+    "GOOGLE_GENAI_USE_VERTEXAI",
+    "OPENAI_CUSTOM_HEADERS",
+  ],
   openai: ["OPENAI_CUSTOM_HEADERS"],
   anthropic: ["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"],
   google: ["GEMINI_API_KEY", "GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI"],
 } as const satisfies Record<string, readonly string[]>;
 
-/** They add header fields, most of which do no harm: those that hold a credential replace the gateway's key. */
+/** They add header fields. Most are harmless, but one with a credential replaces the gateway's key. */
 const HEADER_VARIABLES: ReadonlySet<string> = new Set([
   "ANTHROPIC_CUSTOM_HEADERS",
+  "COPILOT_PROVIDER_HEADERS",
   "GEMINI_CLI_CUSTOM_HEADERS",
   "OPENAI_CUSTOM_HEADERS",
 ]);
@@ -37,20 +54,20 @@ const HEADER_VARIABLES: ReadonlySet<string> = new Set([
 /** Claude Code and the SDKs separate the fields by line breaks, Gemini CLI by commas. */
 const CREDENTIAL_FIELD = /(?:^|[\n,])\s*(?:authorization|x-api-key|x-goog-api-key)\s*:/i;
 
-/** With this value. */
+/** Whether the variable misleads the tool with this value. */
 export function isMisleading(name: string, value: string | undefined = ""): boolean {
   return HEADER_VARIABLES.has(name) ? CREDENTIAL_FIELD.test(value) : value !== "";
 }
 
-/** The lines of `gateway env` may be evaluated elsewhere and later: they unset what is not set here too. */
+/** Includes variables that are not set here: the lines of `gateway env` may be evaluated elsewhere, later. */
 export function listUnset(names: readonly string[], env: Environment): string[] {
   return names.filter((name) => !HEADER_VARIABLES.has(name) || isMisleading(name, env[name]));
 }
 
-/** A sentence's beginning; null where there are none. */
+/** The start of a sentence; null when no variable misleads the tool. */
 export function describeMisleading(title: string, names: readonly string[], env: Environment): string | null {
   const found = names.filter((name) => isMisleading(name, env[name]));
   if (found.length === 0) return null;
-  const [are, lead, give] = found.length === 1 ? ["is", "leads", "gives"] : ["are", "lead", "give"];
-  return `${found.join(", ")} ${are} set, which ${lead} ${title} past the gateway or ${give} it another credential`;
+  const [are, make, give] = found.length === 1 ? ["is", "makes", "gives"] : ["are", "make", "give"];
+  return `${found.join(", ")} ${are} set, which ${make} ${title} bypass the gateway or ${give} it another credential`;
 }

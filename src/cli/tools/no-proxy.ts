@@ -1,19 +1,29 @@
-// NO_PROXY for the gateway's own address. Tools send even a request to 127.0.0.1 to the proxy that HTTPS_PROXY or
-// HTTP_PROXY names, and a proxy reads the key of a plain HTTP request.
+// NO_PROXY for the gateway's own address. Tools send even requests to 127.0.0.1 to the proxy of HTTPS_PROXY or
+// HTTP_PROXY, and a proxy can read the key in a plain HTTP request.
 
 import type { Environment } from "../../config/expand.ts";
 
-/** Some tools read one spelling only, and those that read both do not agree which comes first. */
+/** Some tools read only one spelling. Those that read both disagree which has precedence. */
 export const NO_PROXY_NAMES = ["NO_PROXY", "no_proxy"] as const;
+
+/** What a tool that ignores NO_PROXY must not see. */
+export const PROXY_NAMES = [
+  "HTTPS_PROXY",
+  "HTTP_PROXY",
+  "ALL_PROXY",
+  "https_proxy",
+  "http_proxy",
+  "all_proxy",
+];
 
 const LOOPBACK = ["localhost", "127.0.0.1", "::1"];
 
 /**
- * `bracketed`: an IPv6 gateway's address also as URLs write it. Gemini CLI and opencode read it in that way only,
- * and Python's httpx fails on it.
+ * `bracketed`: adds an IPv6 address also in brackets, as in URLs. Gemini CLI and opencode read only that form;
+ * Python's httpx fails on it.
  */
 export function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
-  const hosts = [...new Set([...LOOPBACK, ...listOwnNames(base, bracketed)])];
+  const hosts = [...new Set([...LOOPBACK, ...listHostNames(base, bracketed)])];
   const [capital, small] = NO_PROXY_NAMES;
   return {
     [capital]: addEntries(capital, env[capital] || env[small] || "", hosts),
@@ -21,8 +31,8 @@ export function exemptGateway(base: string, env: Environment, bracketed: boolean
   };
 }
 
-/** A proxy cannot read what goes to an HTTPS gateway, and may be the only way there. */
-function listOwnNames(base: string, bracketed: boolean): string[] {
+/** None for HTTPS: a proxy cannot read those requests, and may be the only way to that gateway. */
+function listHostNames(base: string, bracketed: boolean): string[] {
   const { protocol, hostname } = new URL(base);
   if (protocol === "https:") return [];
   if (!hostname.startsWith("[")) return [hostname];
@@ -30,10 +40,9 @@ function listOwnNames(base: string, bracketed: boolean): string[] {
   return bracketed ? [bare, hostname] : [bare];
 }
 
-/** The user's own entries stay as they are. */
+/** Keeps the user's own entries as they are. */
 export function addEntries(name: string, list: string, entries: readonly string[]): string {
-  // Codex needs the address beside a `*`, and reads the capitals; the others take a `*` only where it stands alone,
-  // in either spelling.
+  // Codex reads NO_PROXY and needs the address next to a `*`. The others accept a `*` only when it is alone.
   if (name === "no_proxy" && list.trim() === "*") return list;
   const present = new Set(splitList(list));
   const missing = entries.filter((entry) => !present.has(entry.toLowerCase()));

@@ -1,13 +1,15 @@
-// A tool's connection → all that its environment needs: what `gateway run` applies and `gateway env` prints.
+// All that a tool's environment needs to use the gateway: `gateway run` applies it and `gateway env` prints it.
 
 import type { Environment } from "../../config/expand.ts";
 import { listUnset } from "./misleading.ts";
-import { exemptGateway } from "./no-proxy.ts";
-import type { Prepared } from "./overlay.ts";
-import type { Connection, Tool } from "./tools.ts";
+import { exemptGateway, PROXY_NAMES } from "./no-proxy.ts";
+import type { ToolEnvironment } from "./programs/overlay.ts";
+import type { Connection, Tool } from "./tool.ts";
 
-export function prepare(tool: Tool, connection: Connection, env: Environment): Prepared {
+export function prepare(tool: Tool, connection: Connection, env: Environment): ToolEnvironment {
   const setting = tool.connect(connection);
   const exempt = exemptGateway(connection.base, env, tool.program !== null);
-  return { env: { ...setting.env, ...exempt }, unset: listUnset(tool.misleading, env), args: setting.args };
+  const proxies = tool.ignoresNoProxy === true ? PROXY_NAMES : [];
+  const unset = [...listUnset(tool.misleading, env), ...proxies];
+  return { env: { ...setting.env, ...exempt }, unset, args: setting.args };
 }

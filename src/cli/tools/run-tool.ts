@@ -1,54 +1,96 @@
-// `gateway run`: the tool as a child that has the terminal to itself.
+// The action of `gateway run`: starts the tool as a child process that owns the terminal.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { z } from "zod";
+import { offerStart } from "./background.ts";
 import { connect, findTool, type ToolFlags } from "./connection.ts";
-import { tryGateway } from "../control.ts";
-import { openConfig } from "../config-access.ts";
-import type { Prepared } from "./overlay.ts";
+import { agreeToMeteredBilling } from "./logins.ts";
+import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
 import { prepare } from "./prepare.ts";
-import { fail, refuseUsage, tell } from "../terminal.ts";
-import type { Tool } from "./tools.ts";
+import { printTable } from "../table.ts";
+import { fail, printJson, refuseUsage } from "../terminal.ts";
+import type { Tool } from "./tool.ts";
+import { TOOLS } from "./tools.ts";
 
-interface Start {
+export interface RunFlags extends ToolFlags {
+  readonly yes?: true;
+  readonly list?: true;
+  readonly json?: true;
+}
+
+interface Program {
   readonly program: string;
   readonly args: readonly string[];
 }
 
-/** The tool's exit status; a signal that ended it counts as shells count it. */
-export async function runTool(name: string, words: readonly string[], flags: ToolFlags): Promise<number> {
+/** Returns the tool's exit status, with 128 + N for signal N, as shells do. */
+export async function runTool(
+  name: string | undefined,
+  words: readonly string[],
+  flags: RunFlags,
+): Promise<number> {
+  if (flags.list === true) return showTools(flags);
+  if (name === undefined) return refuseUsage("Name a tool. `gateway run --list` shows them.");
   const tool = findTool(name);
-  const start = findProgram(tool, words);
-  const connected = await connect(tool, null, flags);
-  if (connected.running === false) {
-    tell("No gateway is running for this config: start it with `gateway serve`, or the tool finds nothing.");
-  }
-  if (connected.key?.isNew === true && connected.running === true)
-    await untilTaken(connected.key.name, flags);
-  return startTool(tool, prepare(tool, connected.connection, process.env), start);
+  // Scripts may still use the `--` that version 0.1 needed.
+  const start = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
+  await agreeToMeteredBilling(tool, flags.yes === true, process.env);
+  const { connection } = await connect(tool, null, flags, { owns: true, onAbsent: offerStart });
+  return startTool(tool.overlay?.(connection), prepare(tool, connection, process.env), start);
 }
 
-async function startTool(tool: Tool, setting: Prepared, { program, args }: Start): Promise<number> {
-  const env = { ...leaveOut(process.env, setting.unset), ...setting.env };
-  const { overlay } = tool;
+/** `gateway run --list`. */
+function showTools(flags: RunFlags): number {
+  const rows = [...TOOLS.values()].map(({ name, title, program, platforms }) => ({
+    name,
+    title,
+    platforms,
+    program: program?.name ?? null,
+    path: program === null ? null : Bun.which(program.name),
+    install: program?.install ?? null,
+  }));
+  if (flags.json === true) printJson(rows);
+  else
+    printTable(
+      [
+        { title: "TOOL" },
+        { title: "NAME", spare: 2 },
+        { title: "PLATFORMS", spare: 1 },
+        { title: "INSTALLED", least: 20 },
+      ],
+      rows.map(({ name, title, platforms, program, path, install }) => [
+        name,
+        title,
+        platforms.join(", "),
+        program === null ? "a library: name the command that uses it" : (path ?? `no: ${install}`),
+      ]),
+    );
+  return 0;
+}
+
+async function startTool(
+  overlay: Overlay | undefined,
+  setting: ToolEnvironment,
+  { program, args }: Program,
+): Promise<number> {
+  const env = { ...omitVariables(process.env, setting.unset), ...setting.env };
   if (overlay === undefined || overlay.find(process.env, setting) === null)
-    return wait(program, [...setting.args, ...args], env);
+    return runProgram(program, [...setting.args, ...args], env);
   const folder = mkdtempSync(join(tmpdir(), "gateway-run-"));
   try {
-    const more = overlay.make(process.env, setting, folder);
-    return await wait(program, [...more.args, ...setting.args, ...args], { ...env, ...more.env });
+    const more = overlay.write(process.env, setting, folder);
+    return await runProgram(program, [...more.args, ...setting.args, ...args], { ...env, ...more.env });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function findProgram(tool: Tool, args: readonly string[]): Start {
+function findProgram(tool: Tool, args: readonly string[]): Program {
   const [first, ...rest] = args;
   if (tool.program === null && first === undefined) {
     return refuseUsage(
-      `${tool.title} is a library: name the command that uses it, as in \`gateway run ${tool.name} -- python app.py\`.`,
+      `${tool.title} is a library: name the command that uses it, as in \`gateway run ${tool.name} python app.py\`.`,
     );
   }
   const name = tool.program?.name ?? first ?? "";
@@ -60,38 +102,22 @@ function findProgram(tool: Tool, args: readonly string[]): Start {
   return { program, args: tool.program === null ? rest : args };
 }
 
-function leaveOut(env: NodeJS.ProcessEnv, names: readonly string[]): NodeJS.ProcessEnv {
+function omitVariables(env: NodeJS.ProcessEnv, names: readonly string[]): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !names.includes(name)));
 }
 
-const spendSchema = z.object({ spend: z.object({ by_key: z.record(z.string(), z.unknown()) }) });
-const TAKEN_WITHIN_MS = 3000;
+/** The terminal sends these to the whole process group, so that the tool gets them anyway. */
+const TERMINAL_SIGNALS = ["SIGINT", "SIGQUIT"] as const;
+const FORWARDED_SIGNALS = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
-/** A running gateway looks at its config once in a while: until then it would refuse the new key. */
-async function untilTaken(key: string, flags: ToolFlags): Promise<void> {
-  const { catalog } = openConfig(flags);
-  const deadline = performance.now() + TAKEN_WITHIN_MS;
-  while (performance.now() < deadline) {
-    const state = spendSchema.safeParse(
-      await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state"),
-    );
-    if (!state.success || Object.hasOwn(state.data.spend.by_key, key)) return;
-    await Bun.sleep(50);
-  }
-}
-
-/** Keys pressed on the terminal go to the whole group of processes, the tool included: it decides what they mean. */
-const FROM_TERMINAL = ["SIGINT", "SIGQUIT"] as const;
-const PASSED_ON = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
-
-async function wait(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  // Before the tool is there: a signal in between would end this process and leave the tool behind.
+async function runProgram(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  // Listen before the tool starts: otherwise a signal could end this process and leave the tool running.
   const waiting: NodeJS.Signals[] = [];
   let send = (signal: NodeJS.Signals): void => void waiting.push(signal);
   const pass = (signal: NodeJS.Signals): void => send(signal);
   const ignore = (): void => {};
-  for (const signal of PASSED_ON) process.on(signal, pass);
-  for (const signal of FROM_TERMINAL) process.on(signal, process.stdin.isTTY ? ignore : pass);
+  for (const signal of FORWARDED_SIGNALS) process.on(signal, pass);
+  for (const signal of TERMINAL_SIGNALS) process.on(signal, process.stdin.isTTY ? ignore : pass);
   const child = Bun.spawn([program, ...args], {
     env,
     stdin: "inherit",

@@ -1,23 +1,32 @@
-// `gateway run`: its flags. What it does is run-tool.ts, loaded only when asked for.
+// `gateway run`: the flags. The action is in run-tool.ts, which loads only when it runs.
 
 import { Command } from "commander";
-import type { ToolFlags } from "./connection.ts";
 import { addKeyOptions } from "./env.ts";
 import { addExamples } from "../examples.ts";
+import type { RunFlags } from "./run-tool.ts";
 
 export function runCommand(): Command {
   const command = new Command("run")
-    .description("start a tool that uses this gateway")
-    .usage("[options] <tool> [-- args...]")
-    .argument("<tool>", "claude, codex, gemini, opencode; openai, anthropic, google (the SDKs)")
-    .argument("[args...]", "what the tool gets; for an SDK, the command that uses it")
-    .action(async (tool: string, args: string[], flags: ToolFlags) => {
+    .description("start a tool that uses this gateway, with a key of its own")
+    .usage("[options] <tool> [args...]")
+    .argument(
+      "[tool]",
+      "claude, codex, gemini, opencode, qwen, copilot, pi, continue; openai, anthropic, google (SDKs)",
+    )
+    .argument("[args...]", "the tool's own arguments; for an SDK, the command that uses it")
+    .option("--list", "list the tools, and which are installed")
+    .option("--json", "with --list: one JSON document on stdout")
+    .option("--yes", "agree that a tool with a subscription login uses metered API billing")
+    .passThroughOptions()
+    .action(async (tool: string | undefined, args: string[], flags: RunFlags) => {
       const { runTool } = await import("./run-tool.ts");
       process.exitCode = await runTool(tool, args, flags);
     });
   return addExamples(addKeyOptions(command), [
-    ["gateway run claude --new", "Claude Code, with a key of its own"],
-    ['GATEWAY_KEY=sk-… gateway run codex -- exec "say hello"', "one prompt to Codex, with a key that exists"],
-    ["gateway run openai --secret - -- python app.py < secret.txt", "a program that uses the OpenAI SDK"],
+    ["gateway run claude", "Claude Code; options after the tool's name are the tool's own"],
+    ["gateway run --group cheap claude", "with a key in another group; the gateway's options come first"],
+    ['gateway run codex exec "say hello"', "one prompt to Codex"],
+    ["gateway run openai python app.py", "a program that uses the OpenAI SDK"],
+    ["gateway run --list", "the tools, and which are installed"],
   ]);
 }

@@ -1,38 +1,38 @@
-// Settings as lines that a shell can evaluate, quoted so that every value arrives as it is.
+// Settings as lines for a shell to evaluate, quoted so that every value arrives unchanged.
 
-import type { Prepared } from "./overlay.ts";
+import type { ToolEnvironment } from "./programs/overlay.ts";
 
 export const SHELLS = ["bash", "zsh", "fish", "powershell"] as const;
 export type Shell = (typeof SHELLS)[number];
 
-interface Syntax {
+interface ShellSyntax {
   readonly quote: (text: string) => string;
   readonly set: (name: string, quoted: string) => string;
-  /** No error where a variable is not set. */
+  /** Must not fail when a variable is not set. */
   readonly unset: (names: readonly string[]) => string;
-  /** A function of the program's own name that runs it with these arguments first. */
+  /** Defines a function with the program's name that runs it with these arguments first. */
   readonly wrap: (program: string, quoted: readonly string[]) => string;
 }
 
-const posix: Syntax = {
+const posix: ShellSyntax = {
   quote: (text) => `'${text.replaceAll("'", "'\\''")}'`,
   set: (name, quoted) => `export ${name}=${quoted}`,
   unset: (names) => `unset ${names.join(" ")}`,
   wrap: (program, quoted) => `${program}() { command ${program} ${quoted.join(" ")} "$@"; }`,
 };
 
-const SYNTAX: Readonly<Record<Shell, Syntax>> = {
+const SYNTAX: Readonly<Record<Shell, ShellSyntax>> = {
   bash: posix,
   zsh: posix,
   fish: {
     quote: (text) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`,
     set: (name, quoted) => `set -gx ${name} ${quoted}`,
-    // A universal variable may stand behind a global one of the same name.
+    // A global variable may hide a universal one of the same name.
     unset: (names) => `set -eg ${names.join(" ")}; set -eU ${names.join(" ")}`,
     wrap: (program, quoted) => `function ${program}; command ${program} ${quoted.join(" ")} $argv; end`,
   },
   powershell: {
-    // The typographic quotes end a string too.
+    // PowerShell also accepts typographic quotes as the end of a string.
     quote: (text) => `'${text.replaceAll(/['\u2018\u2019\u201A\u201B]/g, "$&$&")}'`,
     set: (name, quoted) => `$env:${name} = ${quoted}`,
     unset: (names) =>
@@ -42,7 +42,7 @@ const SYNTAX: Readonly<Record<Shell, Syntax>> = {
   },
 };
 
-export function writeSetting(shell: Shell, program: string | null, setting: Prepared): string[] {
+export function writeSetting(shell: Shell, program: string | null, setting: ToolEnvironment): string[] {
   const { env, unset: names, args } = setting;
   const { quote, set, unset, wrap } = SYNTAX[shell];
   const unsets = names.length === 0 ? [] : [unset(names)];
@@ -51,7 +51,7 @@ export function writeSetting(shell: Shell, program: string | null, setting: Prep
   return [...unsets, ...exports, ...wrapper];
 }
 
-/** By what the user runs; bash when that is none of ours. */
+/** From the user's own shell; bash when that is unknown. */
 export function guessShell(env: Readonly<Record<string, string | undefined>>): Shell {
   if (process.platform === "win32" && env["SHELL"] === undefined) return "powershell";
   const name = (env["SHELL"] ?? "").split("/").at(-1) ?? "";

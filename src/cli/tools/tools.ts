@@ -1,52 +1,28 @@
-// The tools that can be pointed at the gateway, and what each wants to be told. Measured on the clients'
-// released versions. Which key and which address is connection.ts; how it gets to the tool is env and run.
+// The tools that can use the gateway, and the settings that each needs, tested with the released tools. connection.ts
+// finds the key and the address; env and run pass the settings to the tool.
 
-import type { Platform } from "../../config/schema.ts";
-import { claudeOverlay } from "./claude.ts";
-import { geminiOverlay } from "./gemini.ts";
+import { claudeOverlay } from "./programs/claude.ts";
+import { continueCli } from "./programs/continue.ts";
+import { copilot } from "./programs/copilot.ts";
+import { geminiOverlay } from "./programs/gemini.ts";
 import { MISLEADING } from "./misleading.ts";
-import type { Overlay, Setting } from "./overlay.ts";
-
-export interface Connection {
-  /** Without a trailing slash. */
-  readonly base: string;
-  readonly relayPrefix: string;
-  readonly platform: Platform;
-  readonly secret: string;
-  /** Names of models that only this gateway knows, such as aliases. */
-  readonly models: readonly string[];
-}
-
-export interface Tool {
-  readonly name: string;
-  readonly title: string;
-  /** Null: a library, which whatever command the user names brings along. */
-  readonly program: { readonly name: string; readonly install: string } | null;
-  readonly platforms: readonly Platform[];
-  /** Variables that lead the tool past the gateway, or give it another credential. */
-  readonly misleading: readonly string[];
-  /** Where variables are not enough. */
-  readonly overlay?: Overlay;
-  connect(connection: Connection): Setting;
-}
-
-/** Where the tool's own paths begin. */
-function rootOf({ base, platform, relayPrefix }: Connection): string {
-  return platform === "relay" ? `${base}/${relayPrefix}` : base;
-}
+import { opencode } from "./programs/opencode.ts";
+import { pi } from "./programs/pi.ts";
+import { qwen } from "./programs/qwen.ts";
+import { listPlatforms, rootOf, type Tool } from "./tool.ts";
 
 const claude: Tool = {
   name: "claude",
   title: "Claude Code",
   program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
-  platforms: ["messages", "relay"],
+  platforms: listPlatforms("claude"),
   misleading: MISLEADING.claude,
-  overlay: claudeOverlay,
+  overlay: () => claudeOverlay,
   connect: (connection) => ({
     env: {
       ANTHROPIC_BASE_URL: rootOf(connection),
       ANTHROPIC_AUTH_TOKEN: connection.secret,
-      // Its model menu then shows what the gateway lists.
+      // Its model menu then shows the gateway's models.
       CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
     },
     args: [],
@@ -59,10 +35,10 @@ const codex: Tool = {
   name: "codex",
   title: "Codex",
   program: { name: "codex", install: "npm install -g @openai/codex" },
-  platforms: ["responses"],
+  platforms: listPlatforms("codex"),
   misleading: MISLEADING.codex,
-  // It ignores OPENAI_BASE_URL. A provider of its own needs no login and tries no WebSocket. Values that are not
-  // TOML count as plain text, so nothing here needs quotes, which no two shells pass on alike.
+  // Codex ignores OPENAI_BASE_URL. A custom provider needs no login and tries no WebSocket. Values that are not TOML
+  // count as plain text, so nothing here needs quotes, which shells handle differently.
   connect: (connection) => ({
     env: { [CODEX_KEY]: connection.secret },
     args: [
@@ -79,9 +55,9 @@ const gemini: Tool = {
   name: "gemini",
   title: "Gemini CLI",
   program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
-  platforms: ["content", "relay"],
+  platforms: listPlatforms("gemini"),
   misleading: MISLEADING.gemini,
-  overlay: geminiOverlay,
+  overlay: () => geminiOverlay,
   connect: (connection) => ({
     env: {
       GOOGLE_GEMINI_BASE_URL: rootOf(connection),
@@ -92,64 +68,11 @@ const gemini: Tool = {
   }),
 };
 
-const opencode: Tool = {
-  name: "opencode",
-  title: "opencode",
-  program: { name: "opencode", install: "npm install -g opencode-ai" },
-  platforms: ["messages", "responses", "content", "relay"],
-  misleading: MISLEADING.opencode,
-  // Its own names for providers, so that it knows their models. The others are off: it would pick one of them for
-  // titles and summaries. The empty model lets it choose where the user's own choice is of another provider.
-  connect: (connection) => {
-    const provider = Object.fromEntries(
-      OPENCODE_PROVIDERS[connection.platform].map(([id, version]) => [
-        id,
-        {
-          options: { baseURL: `${rootOf(connection)}/${version}`, apiKey: connection.secret },
-          models: nameModels(connection, id),
-        },
-      ]),
-    );
-    const config = {
-      model: "",
-      small_model: "",
-      enabled_providers: Object.keys(provider),
-      disabled_providers: [],
-      provider,
-    };
-    return {
-      // One of its own plugins sends every request to ChatGPT where the user has signed in there, whatever the
-      // provider's address is. None of them concerns the providers here otherwise.
-      env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config), OPENCODE_DISABLE_DEFAULT_PLUGINS: "1" },
-      args: [],
-    };
-  },
-};
-
-const OPENCODE_PROVIDERS: Readonly<Record<Platform, ReadonlyArray<readonly [id: string, version: string]>>> =
-  {
-    messages: [["anthropic", "v1"]],
-    responses: [["openai", "v1"]],
-    content: [["google", "v1beta"]],
-    relay: [
-      ["anthropic", "v1"],
-      ["google", "v1beta"],
-    ],
-  };
-
-/** A relay's names go to the provider whose family they look like. */
-function nameModels({ platform, models }: Connection, provider: string): Record<string, object> {
-  const own = models.filter(
-    (model) => platform !== "relay" || /gemini|gemma/i.test(model) === (provider === "google"),
-  );
-  return Object.fromEntries(own.map((model) => [model, {}]));
-}
-
 const openai: Tool = {
   name: "openai",
   title: "the OpenAI SDK",
   program: null,
-  platforms: ["responses"],
+  platforms: listPlatforms("openai"),
   misleading: MISLEADING.openai,
   connect: (connection) => ({
     env: { OPENAI_BASE_URL: `${rootOf(connection)}/v1`, OPENAI_API_KEY: connection.secret },
@@ -161,7 +84,7 @@ const anthropic: Tool = {
   name: "anthropic",
   title: "the Anthropic SDK",
   program: null,
-  platforms: ["messages", "relay"],
+  platforms: listPlatforms("anthropic"),
   misleading: MISLEADING.anthropic,
   connect: (connection) => ({
     env: { ANTHROPIC_BASE_URL: rootOf(connection), ANTHROPIC_API_KEY: connection.secret },
@@ -173,15 +96,18 @@ const google: Tool = {
   name: "google",
   title: "the Google GenAI SDK",
   program: null,
-  platforms: ["content", "relay"],
+  platforms: listPlatforms("google"),
   misleading: MISLEADING.google,
   connect: (connection) => ({
-    // It prefers this name to GEMINI_API_KEY.
+    // The SDK prefers this variable to GEMINI_API_KEY.
     env: { GOOGLE_GEMINI_BASE_URL: rootOf(connection), GOOGLE_API_KEY: connection.secret },
     args: [],
   }),
 };
 
-export const TOOLS: ReadonlyMap<string, Tool> = new Map(
-  [claude, codex, gemini, opencode, openai, anthropic, google].map((tool) => [tool.name, tool]),
+export const TOOLS: ReadonlyMap<string, Tool> = new Map<string, Tool>(
+  [claude, codex, gemini, opencode, qwen, copilot, pi, continueCli, openai, anthropic, google].map((tool) => [
+    tool.name,
+    tool,
+  ]),
 );

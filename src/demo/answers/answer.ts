@@ -1,5 +1,4 @@
-// An answer before it is framed for the wire: head fields and the pieces of the
-// body, one piece an event. Faults change answers; wire.ts sends them.
+// An answer before it is framed: head fields and the pieces of the body, one piece for each event.
 
 import type { Field } from "../../lib/http1/types.ts";
 import type { FamilyName } from "./family.ts";
@@ -30,7 +29,7 @@ export function answerStream(family: FamilyName, events: readonly string[], type
   return { family, status: 200, fields, pieces: events.map(encode), framing: "chunked" };
 }
 
-/** The same answer with other fields: a name given here replaces what was there. */
+/** The same answer with other fields. A given field replaces an existing one of the same name. */
 export function replaceFields(answer: Answer, fields: readonly Field[]): Answer {
   const kept = answer.fields.filter(([name]) => fields.every(([other]) => other !== name));
   return { ...answer, fields: [...kept, ...fields] };
@@ -50,7 +49,7 @@ const STREAM_TYPES = {
   content: "text/event-stream",
 } as const;
 
-/** What real platforms send besides: some of it must cross a gateway, some (cookies, organisations) must not. */
+/** Fields that real platforms send too. A gateway must forward some of them and drop others (cookies, organisations). */
 const OPENAI_FIELDS: readonly Field[] = [
   ["x-request-id", "req_demo"],
   ["openai-processing-ms", "12"],

@@ -1,22 +1,22 @@
-// The chat completions wire format, as its upstream speaks it.
+// The chat completions format, as an upstream sends it.
 
 import { cutText, type Family } from "./family.ts";
 import { pick, pickList, pickNumber, pickText, readText, type Json } from "../json.ts";
 import { readOpenAiTool, readOpenAiChoice, writesToCache } from "./openai.ts";
-import { countTokens, markPrefixes, type Ask, type Call, type Turn } from "./turn.ts";
+import { countTokens, markPrefixes, type ModelRequest, type Call, type Completion } from "./completion.ts";
 
-export const chat: Family = { name: "chat", readAsk, writeReply, writeEvents };
+export const chat: Family = { name: "chat", readRequest: readAsk, writeReply, writeEvents };
 
-function readAsk(body: unknown): Ask {
+function readAsk(body: unknown): ModelRequest {
   const conversation = pickList(body, "messages");
   const last = conversation.at(-1);
-  const asked = conversation.findLast((message) => pickText(message, "role") === "user");
+  const userMessage = conversation.findLast((message) => pickText(message, "role") === "user");
   const text = JSON.stringify([pick(body, "tools") ?? null, conversation]);
   const format = pick(body, "response_format");
   return {
     model: pickText(body, "model"),
     stream: pick(body, "stream") === true,
-    prompt: readText(pick(asked, "content")),
+    prompt: readText(pick(userMessage, "content")),
     toolResult: pickText(last, "role") === "tool" ? readText(pick(last, "content")) : null,
     tools: pickList(body, "tools").map((tool) => readOpenAiTool(pick(tool, pickText(tool, "type")), tool)),
     choice: readOpenAiChoice(pick(body, "tool_choice")),
@@ -29,8 +29,13 @@ function readAsk(body: unknown): Ask {
   };
 }
 
-function writeHead(turn: Turn, object: string): Json {
-  return { id: `chatcmpl-demo${turn.serial}`, object, created: turn.created, model: turn.model };
+function writeHead(completion: Completion, object: string): Json {
+  return {
+    id: `chatcmpl-demo${completion.serial}`,
+    object,
+    created: completion.created,
+    model: completion.model,
+  };
 }
 
 function writeCall(call: Call, input: string): Json {
@@ -39,13 +44,13 @@ function writeCall(call: Call, input: string): Json {
   return { id: `call_demo${call.id}`, type, [type]: named };
 }
 
-/** A call that was forced by name finishes with `stop`, any other with `tool_calls`. */
-function nameFinish(turn: Turn, body: unknown): string {
-  if (turn.stop === "length") return "length";
-  return turn.stop === "tool" && typeof pick(body, "tool_choice") !== "object" ? "tool_calls" : "stop";
+/** A call that was forced by name finishes with `stop`, every other call with `tool_calls`. */
+function nameFinish(completion: Completion, body: unknown): string {
+  if (completion.stop === "length") return "length";
+  return completion.stop === "tool" && typeof pick(body, "tool_choice") !== "object" ? "tool_calls" : "stop";
 }
 
-function writeUsage({ counts, model }: Turn): Json {
+function writeUsage({ counts, model }: Completion): Json {
   const prompt = counts.input + counts.cacheRead + counts.cacheWrite5m;
   const writes = writesToCache(model) ? { cache_write_tokens: counts.cacheWrite5m } : {};
   return {
@@ -62,27 +67,29 @@ function writeUsage({ counts, model }: Turn): Json {
   };
 }
 
-function writeReply(turn: Turn, body: unknown): Json {
+function writeReply(completion: Completion, body: unknown): Json {
   const message = {
     role: "assistant",
-    content: turn.calls.length > 0 ? null : turn.text.join(""),
-    ...(turn.calls.length > 0 ? { tool_calls: turn.calls.map((call) => writeCall(call, call.input)) } : {}),
+    content: completion.calls.length > 0 ? null : completion.text.join(""),
+    ...(completion.calls.length > 0
+      ? { tool_calls: completion.calls.map((call) => writeCall(call, call.input)) }
+      : {}),
     refusal: null,
     annotations: [],
   };
   return {
-    ...writeHead(turn, "chat.completion"),
-    choices: [{ index: 0, message, finish_reason: nameFinish(turn, body) }],
-    usage: writeUsage(turn),
+    ...writeHead(completion, "chat.completion"),
+    choices: [{ index: 0, message, finish_reason: nameFinish(completion, body) }],
+    usage: writeUsage(completion),
     service_tier: "default",
     system_fingerprint: null,
   };
 }
 
-function writeEvents(turn: Turn, body: unknown): string[] {
+function writeEvents(completion: Completion, body: unknown): string[] {
   const counted = pick(body, "stream_options", "include_usage") === true;
   const head = {
-    ...writeHead(turn, "chat.completion.chunk"),
+    ...writeHead(completion, "chat.completion.chunk"),
     service_tier: "default",
     system_fingerprint: null,
   };
@@ -90,7 +97,7 @@ function writeEvents(turn: Turn, body: unknown): string[] {
     `data: ${JSON.stringify({ ...head, choices, ...(counted ? { usage } : {}) })}\n\n`;
   const step = (delta: Json, finish_reason: string | null = null): string =>
     write([{ index: 0, delta, finish_reason }], null);
-  const calls = turn.calls.flatMap((call, index) => [
+  const calls = completion.calls.flatMap((call, index) => [
     step({ tool_calls: [{ index, ...writeCall(call, "") }] }),
     ...cutText(call.input).map((part) =>
       step({
@@ -101,11 +108,11 @@ function writeEvents(turn: Turn, body: unknown): string[] {
     ),
   ]);
   return [
-    step({ role: "assistant", content: turn.calls.length > 0 ? null : "", refusal: null }),
-    ...turn.text.map((content) => step({ content })),
+    step({ role: "assistant", content: completion.calls.length > 0 ? null : "", refusal: null }),
+    ...completion.text.map((content) => step({ content })),
     ...calls,
-    step({}, nameFinish(turn, body)),
-    ...(counted ? [write([], writeUsage(turn))] : []),
+    step({}, nameFinish(completion, body)),
+    ...(counted ? [write([], writeUsage(completion))] : []),
     "data: [DONE]\n\n",
   ];
 }

@@ -1,17 +1,22 @@
-// The content wire format, as its upstream speaks it. Every chunk of a stream
-// bears a snapshot of the usage so far; the last snapshot is the whole truth.
+// The content format, as an upstream sends it. Every chunk of a stream has the usage so far. The last one is final.
 
 import type { Family } from "./family.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { pick, pickList, pickNumber, pickText, type Json } from "../json.ts";
-import { countTokens, markPrefixes, type Ask, type CachePoint, type Turn } from "./turn.ts";
+import {
+  countTokens,
+  markPrefixes,
+  type ModelRequest,
+  type CachePoint,
+  type Completion,
+} from "./completion.ts";
 
-export const content: Family = { name: "content", readAsk, writeReply, writeEvents };
+export const content: Family = { name: "content", readRequest: readAsk, writeReply, writeEvents };
 
 const CACHED_CONTENT_TOKENS = 2048;
 
-/** The model and whether to stream stand in the path; whoever routes adds them. */
-function readAsk(body: unknown): Ask {
+/** The model and the stream flag are in the path. The router adds them. */
+function readAsk(body: unknown): ModelRequest {
   const parts = pickList(pickList(body, "contents").at(-1), "parts");
   const result = parts.find((part) => pick(part, "functionResponse") !== undefined);
   const text = parts.findLast((part) => pickText(part, "text") !== "");
@@ -43,7 +48,7 @@ function readAsk(body: unknown): Ask {
   };
 }
 
-function readChoice(config: unknown): Ask["choice"] {
+function readChoice(config: unknown): ModelRequest["choice"] {
   const [name] = pickList(config, "allowedFunctionNames");
   if (typeof name === "string") return { name };
   const mode = pickText(config, "mode");
@@ -60,7 +65,7 @@ function readThinking(config: unknown): boolean {
   );
 }
 
-/** Content that was cached beforehand is always read, never written: the same point twice. */
+/** Content that was cached before is always read and never written, so the same point appears twice. */
 function markCachedContent(name: string): CachePoint[] {
   return markPrefixes([{ text: name, ttl: "5m" }]).map((point) => ({
     ...point,
@@ -68,7 +73,7 @@ function markCachedContent(name: string): CachePoint[] {
   }));
 }
 
-function writeUsage({ counts }: Turn, thought: number, said: number): Json {
+function writeUsage({ counts }: Completion, thought: number, said: number): Json {
   const cached = counts.cacheRead + counts.cacheWrite5m;
   const prompt = counts.input + cached;
   return {
@@ -84,51 +89,70 @@ function writeUsage({ counts }: Turn, thought: number, said: number): Json {
   };
 }
 
-function writeChunk(turn: Turn, parts: readonly Json[], usage: Json, finishReason?: string): Json {
+function writeChunk(
+  completion: Completion,
+  parts: readonly Json[],
+  usage: Json,
+  finishReason?: string,
+): Json {
   const end = finishReason === undefined ? {} : { finishReason };
   return {
     candidates: [{ content: { parts, role: "model" }, ...end, index: 0 }],
     usageMetadata: usage,
-    modelVersion: turn.model,
-    responseId: `demo${turn.serial}`,
+    modelVersion: completion.model,
+    responseId: `demo${completion.serial}`,
   };
 }
 
-function writeCalls(turn: Turn): Json[] {
-  return turn.calls.map((call) => ({
+function writeCalls(completion: Completion): Json[] {
+  return completion.calls.map((call) => ({
     functionCall: { name: call.name, args: parseJson(call.input), id: call.id },
     thoughtSignature: Buffer.from(`demo-signature-${call.id}`).toString("base64"),
   }));
 }
 
-function nameFinish(turn: Turn): string {
-  return turn.stop === "length" ? "MAX_TOKENS" : "STOP";
+function nameFinish(completion: Completion): string {
+  return completion.stop === "length" ? "MAX_TOKENS" : "STOP";
 }
 
 function showsThoughts(body: unknown): boolean {
   return pick(body, "generationConfig", "thinkingConfig", "includeThoughts") === true;
 }
 
-function writeReply(turn: Turn, body: unknown): Json {
-  const { output, reasoning } = turn.counts;
+function writeReply(completion: Completion, body: unknown): Json {
+  const { output, reasoning } = completion.counts;
   const thoughts =
-    reasoning > 0 && showsThoughts(body) ? [{ text: turn.thinking.join(""), thought: true }] : [];
-  const text = turn.text.length > 0 ? [{ text: turn.text.join("") }] : [];
-  const parts = [...thoughts, ...text, ...writeCalls(turn)];
-  return writeChunk(turn, parts, writeUsage(turn, reasoning, output - reasoning), nameFinish(turn));
+    reasoning > 0 && showsThoughts(body) ? [{ text: completion.thinking.join(""), thought: true }] : [];
+  const text = completion.text.length > 0 ? [{ text: completion.text.join("") }] : [];
+  const parts = [...thoughts, ...text, ...writeCalls(completion)];
+  return writeChunk(
+    completion,
+    parts,
+    writeUsage(completion, reasoning, output - reasoning),
+    nameFinish(completion),
+  );
 }
 
-function writeEvents(turn: Turn, body: unknown): string[] {
-  const { output, reasoning } = turn.counts;
-  const thoughts = showsThoughts(body) ? turn.thinking : [];
-  const calls = writeCalls(turn);
+function writeEvents(completion: Completion, body: unknown): string[] {
+  const { output, reasoning } = completion.counts;
+  const thoughts = showsThoughts(body) ? completion.thinking : [];
+  const calls = writeCalls(completion);
   const chunks = [
     ...thoughts.map((text, index) =>
-      writeChunk(turn, [{ text, thought: true }], writeUsage(turn, index + 1, 0)),
+      writeChunk(completion, [{ text, thought: true }], writeUsage(completion, index + 1, 0)),
     ),
-    ...turn.text.map((text, index) => writeChunk(turn, [{ text }], writeUsage(turn, reasoning, index + 1))),
-    ...(calls.length > 0 ? [writeChunk(turn, calls, writeUsage(turn, reasoning, output - reasoning))] : []),
-    writeChunk(turn, [{ text: "" }], writeUsage(turn, reasoning, output - reasoning), nameFinish(turn)),
+    ...completion.text.map((text, index) =>
+      writeChunk(completion, [{ text }], writeUsage(completion, reasoning, index + 1)),
+    ),
+    ...(calls.length > 0
+      ? [writeChunk(completion, calls, writeUsage(completion, reasoning, output - reasoning))]
+      : []),
+    writeChunk(
+      completion,
+      [{ text: "" }],
+      writeUsage(completion, reasoning, output - reasoning),
+      nameFinish(completion),
+    ),
   ];
   return chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\r\n\r\n`);
 }

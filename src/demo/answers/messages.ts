@@ -1,11 +1,17 @@
-// The messages wire format, as its upstream speaks it.
+// The messages format, as an upstream sends it.
 
 import { writeNamedEvent, cutText, type Family } from "./family.ts";
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { pick, pickList, pickNumber, pickText, readText, type Json } from "../json.ts";
-import { countTokens, markPrefixes, type Ask, type CachePoint, type Turn } from "./turn.ts";
+import {
+  countTokens,
+  markPrefixes,
+  type ModelRequest,
+  type CachePoint,
+  type Completion,
+} from "./completion.ts";
 
-export const messages: Family = { name: "messages", readAsk, writeReply, writeEvents };
+export const messages: Family = { name: "messages", readRequest: readAsk, writeReply, writeEvents };
 
 interface Block {
   readonly empty: Json;
@@ -13,7 +19,7 @@ interface Block {
   readonly whole: Json;
 }
 
-function readAsk(body: unknown): Ask {
+function readAsk(body: unknown): ModelRequest {
   const { points, tokens } = readCachePoints(body);
   const last = pickList(body, "messages").findLast((message) => pickText(message, "role") === "user");
   const parts = listParts(pick(last, "content"));
@@ -37,7 +43,7 @@ function readAsk(body: unknown): Ask {
   };
 }
 
-function readChoice(choice: unknown): Ask["choice"] {
+function readChoice(choice: unknown): ModelRequest["choice"] {
   const type = pickText(choice, "type");
   if (type === "tool") return { name: pickText(choice, "name") };
   return type === "none" || type === "any" ? type : "auto";
@@ -51,7 +57,7 @@ function listParts(content: unknown): readonly unknown[] {
       : [];
 }
 
-/** Tools, then system, then messages: the order in which an upstream caches. */
+/** An upstream caches tools first, then system, then messages. */
 function readCachePoints(body: unknown): { points: CachePoint[]; tokens: number } {
   const blocks = [
     ...pickList(body, "tools"),
@@ -60,8 +66,8 @@ function readCachePoints(body: unknown): { points: CachePoint[]; tokens: number 
   ];
   const whole = pick(body, "cache_control");
   const parts = blocks.filter(isObject).map(({ cache_control: control, ...block }, index) => {
-    const asked = control ?? (index === blocks.length - 1 ? whole : undefined);
-    return { text: JSON.stringify(block), ttl: isObject(asked) ? readTtl(asked) : null };
+    const cacheControl = control ?? (index === blocks.length - 1 ? whole : undefined);
+    return { text: JSON.stringify(block), ttl: isObject(cacheControl) ? readTtl(cacheControl) : null };
   });
   const tokens = countTokens(parts.map(({ text }) => text).join(""));
   return { points: markPrefixes([{ text: pickText(body, "model"), ttl: null }, ...parts]), tokens };
@@ -71,25 +77,25 @@ function readTtl(control: Json): "5m" | "1h" {
   return control["ttl"] === "1h" ? "1h" : "5m";
 }
 
-function writeBlocks(turn: Turn): Block[] {
+function writeBlocks(completion: Completion): Block[] {
   const blocks: Block[] = [];
-  if (turn.thinking.length > 0) {
-    const signature = `demo-signature-${turn.serial}`;
-    const deltas = turn.thinking.map((thinking) => ({ type: "thinking_delta", thinking }));
+  if (completion.thinking.length > 0) {
+    const signature = `demo-signature-${completion.serial}`;
+    const deltas = completion.thinking.map((thinking) => ({ type: "thinking_delta", thinking }));
     blocks.push({
       empty: { type: "thinking", thinking: "", signature: "" },
       deltas: [...deltas, { type: "signature_delta", signature }],
-      whole: { type: "thinking", thinking: turn.thinking.join(""), signature },
+      whole: { type: "thinking", thinking: completion.thinking.join(""), signature },
     });
   }
-  if (turn.text.length > 0) {
+  if (completion.text.length > 0) {
     blocks.push({
       empty: { type: "text", text: "" },
-      deltas: turn.text.map((text) => ({ type: "text_delta", text })),
-      whole: { type: "text", text: turn.text.join("") },
+      deltas: completion.text.map((text) => ({ type: "text_delta", text })),
+      whole: { type: "text", text: completion.text.join("") },
     });
   }
-  for (const call of turn.calls) {
+  for (const call of completion.calls) {
     const head = { type: "tool_use", id: `toolu_demo${call.id}`, name: call.name };
     blocks.push({
       empty: { ...head, input: {} },
@@ -104,14 +110,14 @@ function writeBlocks(turn: Turn): Block[] {
 }
 
 function writeMessage(
-  turn: Turn,
+  completion: Completion,
   content: readonly Json[],
   end: { stop_reason: string | null },
   usage: Json,
 ): Json {
   return {
-    model: turn.model,
-    id: `msg_demo${turn.serial}`,
+    model: completion.model,
+    id: `msg_demo${completion.serial}`,
     type: "message",
     role: "assistant",
     content,
@@ -121,7 +127,7 @@ function writeMessage(
   };
 }
 
-function writeUsage({ counts }: Turn): Json {
+function writeUsage({ counts }: Completion): Json {
   return {
     input_tokens: counts.input,
     cache_creation_input_tokens: counts.cacheWrite5m + counts.cacheWrite1h,
@@ -131,40 +137,40 @@ function writeUsage({ counts }: Turn): Json {
   };
 }
 
-/** What only `message_start` and whole messages bear. */
-function writeFullUsage(turn: Turn): Json {
-  const { cacheWrite5m, cacheWrite1h } = turn.counts;
+/** The part of usage that only `message_start` and whole messages have. */
+function writeFullUsage(completion: Completion): Json {
+  const { cacheWrite5m, cacheWrite1h } = completion.counts;
   return {
-    ...writeUsage(turn),
+    ...writeUsage(completion),
     cache_creation: { ephemeral_5m_input_tokens: cacheWrite5m, ephemeral_1h_input_tokens: cacheWrite1h },
     service_tier: "standard",
     inference_geo: "global",
   };
 }
 
-function nameStop(turn: Turn): string {
-  return { end: "end_turn", tool: "tool_use", length: "max_tokens" }[turn.stop];
+function nameStop(completion: Completion): string {
+  return { end: "end_turn", tool: "tool_use", length: "max_tokens" }[completion.stop];
 }
 
-function writeReply(turn: Turn): Json {
-  const content = writeBlocks(turn).map(({ whole }) => whole);
-  return writeMessage(turn, content, { stop_reason: nameStop(turn) }, writeFullUsage(turn));
+function writeReply(completion: Completion): Json {
+  const content = writeBlocks(completion).map(({ whole }) => whole);
+  return writeMessage(completion, content, { stop_reason: nameStop(completion) }, writeFullUsage(completion));
 }
 
-function writeEvents(turn: Turn): string[] {
-  const { output_tokens_details: _, ...usage } = writeFullUsage(turn);
-  const opening = writeMessage(turn, [], { stop_reason: null }, { ...usage, output_tokens: 1 });
-  const blocks = writeBlocks(turn).flatMap(({ empty, deltas }, index) => [
+function writeEvents(completion: Completion): string[] {
+  const { output_tokens_details: _, ...usage } = writeFullUsage(completion);
+  const opening = writeMessage(completion, [], { stop_reason: null }, { ...usage, output_tokens: 1 });
+  const blocks = writeBlocks(completion).flatMap(({ empty, deltas }, index) => [
     writeNamedEvent({ type: "content_block_start", index, content_block: empty }),
     ...(index === 0 ? [writeNamedEvent({ type: "ping" })] : []),
     ...deltas.map((delta) => writeNamedEvent({ type: "content_block_delta", index, delta })),
     writeNamedEvent({ type: "content_block_stop", index }),
   ]);
-  const delta = { stop_reason: nameStop(turn), stop_sequence: null };
+  const delta = { stop_reason: nameStop(completion), stop_sequence: null };
   return [
     writeNamedEvent({ type: "message_start", message: opening }),
     ...blocks,
-    writeNamedEvent({ type: "message_delta", delta, usage: writeUsage(turn) }),
+    writeNamedEvent({ type: "message_delta", delta, usage: writeUsage(completion) }),
     writeNamedEvent({ type: "message_stop" }),
   ];
 }

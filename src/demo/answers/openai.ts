@@ -1,8 +1,8 @@
-// What the responses and chat wire formats have in common.
+// What the responses and chat formats have in common.
 
 import { isObject } from "../../lib/json/json.ts";
 import { pick, pickText } from "../json.ts";
-import type { Ask, Tool } from "./turn.ts";
+import type { ModelRequest, Tool } from "./completion.ts";
 
 /** `holder` has the name and parameters: the tool itself in responses, its inner object in chat. */
 export function readOpenAiTool(holder: unknown, tool: unknown): Tool {
@@ -13,7 +13,7 @@ export function readOpenAiTool(holder: unknown, tool: unknown): Tool {
   };
 }
 
-export function readOpenAiChoice(choice: unknown): Ask["choice"] {
+export function readOpenAiChoice(choice: unknown): ModelRequest["choice"] {
   if (isObject(choice)) {
     const name = pickText(choice, "name") || pickText(choice[pickText(choice, "type")], "name");
     return name === "" ? "auto" : { name };
@@ -22,7 +22,7 @@ export function readOpenAiChoice(choice: unknown): Ask["choice"] {
   return choice === "required" ? "any" : "auto";
 }
 
-/** Only the newer models report (and bill) what they write to the cache. */
+/** Only newer models report and bill cache writes. */
 export function writesToCache(model: string): boolean {
   return /^gpt-(5\.[6-9]|[6-9])/.test(model);
 }

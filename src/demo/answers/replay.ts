@@ -1,4 +1,4 @@
-// A recorded body served byte for byte, in pieces cut where the caller says.
+// Serves a recorded body byte for byte, cut where the caller wants.
 
 import type { Answer } from "./answer.ts";
 import type { FamilyName } from "./family.ts";
@@ -8,7 +8,7 @@ export interface Recording {
   readonly bytes: Uint8Array;
   readonly status?: number;
   readonly contentType: string;
-  /** Offsets at which a new piece begins. */
+  /** The offsets where a new piece starts. */
   readonly cuts?: readonly number[];
 }
 

@@ -1,15 +1,15 @@
-// The events that one output item of the responses wire format goes through.
+// The events of one output item in the responses format.
 
 import { cutText } from "./family.ts";
 import { isObject } from "../../lib/json/json.ts";
 import { pickList, pickText, type Json } from "../json.ts";
-import type { Turn } from "./turn.ts";
+import type { Completion } from "./completion.ts";
 
 type Step = Json & { readonly type: string };
 
-export function writeItemEvents(item: unknown, output_index: number, turn: Turn): Step[] {
+export function writeItemEvents(item: unknown, output_index: number, completion: Completion): Step[] {
   if (!isObject(item)) return [];
-  const steps = writeInner(item, turn).map((step) => ({ ...step, item_id: item["id"], output_index }));
+  const steps = writeInner(item, completion).map((step) => ({ ...step, item_id: item["id"], output_index }));
   return [
     { type: "response.output_item.added", item: { ...item, ...EMPTY[pickText(item, "type")] }, output_index },
     ...steps,
@@ -17,7 +17,7 @@ export function writeItemEvents(item: unknown, output_index: number, turn: Turn)
   ];
 }
 
-/** What an item looks like before anything of it has come. */
+/** An item before any of its content was sent. */
 const EMPTY: Readonly<Record<string, Json>> = {
   reasoning: { summary: [] },
   message: { status: "in_progress", content: [] },
@@ -25,12 +25,12 @@ const EMPTY: Readonly<Record<string, Json>> = {
   custom_tool_call: { status: "in_progress", input: "" },
 };
 
-function writeInner(item: Json, turn: Turn): Step[] {
+function writeInner(item: Json, completion: Completion): Step[] {
   switch (item["type"]) {
     case "reasoning":
-      return pickList(item, "summary").flatMap((part, index) => writeSummary(part, index, turn));
+      return pickList(item, "summary").flatMap((part, index) => writeSummary(part, index, completion));
     case "message":
-      return writeText(pickList(item, "content")[0], turn);
+      return writeText(pickList(item, "content")[0], completion);
     case "function_call":
       return writeInput("response.function_call_arguments", "arguments", pickText(item, "arguments"));
     case "custom_tool_call":
@@ -40,7 +40,7 @@ function writeInner(item: Json, turn: Turn): Step[] {
   }
 }
 
-function writeSummary(part: unknown, summary_index: number, turn: Turn): Step[] {
+function writeSummary(part: unknown, summary_index: number, completion: Completion): Step[] {
   const text = pickText(part, "text");
   return [
     {
@@ -48,7 +48,7 @@ function writeSummary(part: unknown, summary_index: number, turn: Turn): Step[] 
       summary_index,
       part: { type: "summary_text", text: "" },
     },
-    ...turn.thinking.map((delta) => ({
+    ...completion.thinking.map((delta) => ({
       type: "response.reasoning_summary_text.delta",
       summary_index,
       delta,
@@ -58,12 +58,12 @@ function writeSummary(part: unknown, summary_index: number, turn: Turn): Step[] 
   ];
 }
 
-function writeText(part: unknown, turn: Turn): Step[] {
+function writeText(part: unknown, completion: Completion): Step[] {
   const at = { content_index: 0 };
   const empty = { type: "output_text", annotations: [], logprobs: [], text: "" };
   return [
     { type: "response.content_part.added", ...at, part: empty },
-    ...turn.text.map((delta) => ({ type: "response.output_text.delta", ...at, delta, logprobs: [] })),
+    ...completion.text.map((delta) => ({ type: "response.output_text.delta", ...at, delta, logprobs: [] })),
     { type: "response.output_text.done", ...at, text: pickText(part, "text"), logprobs: [] },
     { type: "response.content_part.done", ...at, part },
   ];

@@ -1,19 +1,18 @@
-// The responses wire format, as its upstream speaks it: the object and its
-// items. The stream is responses-events.ts.
+// The responses format, as an upstream sends it: the object and its items. The stream is in responses-events.ts.
 
 import type { Family } from "./family.ts";
 import { pick, pickList, pickNumber, pickText, readText, type Json } from "../json.ts";
 import { readOpenAiChoice, readOpenAiTool, writesToCache } from "./openai.ts";
 import { writeItemEvents } from "./responses-events.ts";
 import { writeNamedEvent } from "./family.ts";
-import { countTokens, markPrefixes, type Ask, type Call, type Turn } from "./turn.ts";
+import { countTokens, markPrefixes, type ModelRequest, type Call, type Completion } from "./completion.ts";
 
-export const responses: Family = { name: "responses", readAsk, writeReply, writeEvents };
+export const responses: Family = { name: "responses", readRequest: readAsk, writeReply, writeEvents };
 
-function readAsk(body: unknown): Ask {
+function readAsk(body: unknown): ModelRequest {
   const input = listInput(body);
   const last = input.at(-1);
-  const asked = input.findLast((item) => pickText(item, "role") === "user");
+  const userMessage = input.findLast((item) => pickText(item, "role") === "user");
   const fixed = JSON.stringify([pick(body, "tools") ?? null, pick(body, "instructions") ?? null]);
   const rest = JSON.stringify(input);
   const tokens = countTokens(fixed + rest);
@@ -21,7 +20,7 @@ function readAsk(body: unknown): Ask {
   return {
     model: pickText(body, "model"),
     stream: pick(body, "stream") === true,
-    prompt: readText(pick(asked, "content")),
+    prompt: readText(pick(userMessage, "content")),
     toolResult: pickText(last, "type").endsWith("_call_output") ? readText(pick(last, "output")) : null,
     tools: pickList(body, "tools")
       .filter((tool) => ["function", "custom"].includes(pickText(tool, "type")))
@@ -38,14 +37,14 @@ function readAsk(body: unknown): Ask {
   };
 }
 
-/** The input as items; a bare string is one message of the user. */
+/** The input as items. A plain string is one message of the user. */
 export function listInput(body: unknown): readonly unknown[] {
   const text = pickText(body, "input");
   if (text === "") return pickList(body, "input");
   return [{ type: "message", role: "user", content: [{ type: "input_text", text }] }];
 }
 
-export function writeResponsesUsage({ counts, model }: Turn): Json {
+export function writeResponsesUsage({ counts, model }: Completion): Json {
   const input = counts.input + counts.cacheRead + counts.cacheWrite5m;
   const writes = writesToCache(model) ? { cache_write_tokens: counts.cacheWrite5m } : {};
   return {
@@ -57,39 +56,39 @@ export function writeResponsesUsage({ counts, model }: Turn): Json {
   };
 }
 
-function writeItems(turn: Turn, body: unknown): Json[] {
+function writeItems(completion: Completion, body: unknown): Json[] {
   const items: Json[] = [];
-  if (pickText(listInput(body).at(-1), "type") === "compaction_trigger") return [writeCompaction(turn)];
-  if (turn.thinking.length > 0) items.push(writeReasoning(turn, body));
-  if (turn.text.length > 0) items.push(writeMessage(turn));
-  return [...items, ...turn.calls.map(writeCall)];
+  if (pickText(listInput(body).at(-1), "type") === "compaction_trigger") return [writeCompaction(completion)];
+  if (completion.thinking.length > 0) items.push(writeReasoning(completion, body));
+  if (completion.text.length > 0) items.push(writeMessage(completion));
+  return [...items, ...completion.calls.map(writeCall)];
 }
 
-export function writeCompaction(turn: Turn): Json {
+export function writeCompaction(completion: Completion): Json {
   return {
-    id: `cmp_demo${turn.serial}`,
+    id: `cmp_demo${completion.serial}`,
     type: "compaction",
-    encrypted_content: `demo-compaction-${turn.serial}`,
+    encrypted_content: `demo-compaction-${completion.serial}`,
   };
 }
 
-function writeReasoning(turn: Turn, body: unknown): Json {
+function writeReasoning(completion: Completion, body: unknown): Json {
   const shown = pickText(body, "reasoning", "summary") !== "";
   const kept = pickList(body, "include").includes("reasoning.encrypted_content");
   return {
-    id: `rs_demo${turn.serial}`,
+    id: `rs_demo${completion.serial}`,
     type: "reasoning",
-    ...(kept ? { encrypted_content: `demo-reasoning-${turn.serial}` } : {}),
-    summary: shown ? [{ type: "summary_text", text: turn.thinking.join("") }] : [],
+    ...(kept ? { encrypted_content: `demo-reasoning-${completion.serial}` } : {}),
+    summary: shown ? [{ type: "summary_text", text: completion.thinking.join("") }] : [],
   };
 }
 
-function writeMessage(turn: Turn): Json {
+function writeMessage(completion: Completion): Json {
   return {
-    id: `msg_demo${turn.serial}`,
+    id: `msg_demo${completion.serial}`,
     type: "message",
-    status: turn.stop === "length" ? "incomplete" : "completed",
-    content: [{ type: "output_text", annotations: [], logprobs: [], text: turn.text.join("") }],
+    status: completion.stop === "length" ? "incomplete" : "completed",
+    content: [{ type: "output_text", annotations: [], logprobs: [], text: completion.text.join("") }],
     role: "assistant",
   };
 }
@@ -100,7 +99,7 @@ function writeCall(call: Call): Json {
   return { id: `fc_demo${call.id}`, type: "function_call", ...named, arguments: call.input };
 }
 
-/** What a response repeats of its request, with the values that stand for what was not said. */
+/** The settings that a response repeats from its request, with defaults for those that were not given. */
 const REPEATED: Json = {
   instructions: null,
   max_output_tokens: null,
@@ -119,18 +118,18 @@ const REPEATED: Json = {
   metadata: {},
 };
 
-function writeShell(turn: Turn, body: unknown): Json {
+function writeShell(completion: Completion, body: unknown): Json {
   const repeated = Object.entries(REPEATED).map(([name, usual]) => [name, pick(body, name) ?? usual]);
   return {
-    id: `resp_demo${turn.serial}`,
+    id: `resp_demo${completion.serial}`,
     object: "response",
-    created_at: turn.created,
+    created_at: completion.created,
     status: "in_progress",
     background: false,
     completed_at: null,
     error: null,
     incomplete_details: null,
-    model: turn.model,
+    model: completion.model,
     output: [],
     service_tier: "auto",
     top_logprobs: 0,
@@ -140,29 +139,29 @@ function writeShell(turn: Turn, body: unknown): Json {
   };
 }
 
-function writeReply(turn: Turn, body: unknown): Json {
-  const asked = pickText(body, "service_tier");
-  const short = turn.stop === "length";
+function writeReply(completion: Completion, body: unknown): Json {
+  const requestedTier = pickText(body, "service_tier");
+  const short = completion.stop === "length";
   return {
-    ...writeShell(turn, body),
+    ...writeShell(completion, body),
     status: short ? "incomplete" : "completed",
-    completed_at: short ? null : turn.created,
+    completed_at: short ? null : completion.created,
     incomplete_details: short ? { reason: "max_output_tokens" } : null,
-    output: writeItems(turn, body),
-    service_tier: ["flex", "priority"].includes(asked) ? asked : "default",
-    usage: writeResponsesUsage(turn),
+    output: writeItems(completion, body),
+    service_tier: ["flex", "priority"].includes(requestedTier) ? requestedTier : "default",
+    usage: writeResponsesUsage(completion),
   };
 }
 
-function writeEvents(turn: Turn, body: unknown): string[] {
-  const shell = writeShell(turn, body);
-  const reply = writeReply(turn, body);
+function writeEvents(completion: Completion, body: unknown): string[] {
+  const shell = writeShell(completion, body);
+  const reply = writeReply(completion, body);
   const items = pickList(reply, "output");
   const steps = [
     { type: "response.created", response: shell },
     { type: "response.in_progress", response: shell },
-    ...items.flatMap((item, output_index) => writeItemEvents(item, output_index, turn)),
-    { type: turn.stop === "length" ? "response.incomplete" : "response.completed", response: reply },
+    ...items.flatMap((item, output_index) => writeItemEvents(item, output_index, completion)),
+    { type: completion.stop === "length" ? "response.incomplete" : "response.completed", response: reply },
   ];
   return steps.map((step, sequence_number) => writeNamedEvent({ ...step, sequence_number }));
 }

@@ -1,29 +1,29 @@
-// Responses that were stored, and what can be asked of them afterwards.
+// Stored responses and the requests about them.
 
 import { answerJson, type Answer } from "./answer.ts";
 import { isObject } from "../../lib/json/json.ts";
 import { pickText, type Json } from "../json.ts";
-import { refuse } from "./refusal.ts";
+import { answerError } from "./errors.ts";
 import { listInput, writeCompaction, writeResponsesUsage } from "./responses.ts";
-import type { Turn } from "./turn.ts";
+import type { Completion } from "./completion.ts";
 
 export interface Stored {
   readonly reply: Json;
   readonly body: unknown;
 }
 
-/** So many are kept; then the oldest go. */
-const MOST_STORED = 1000;
+/** The oldest responses beyond this number are dropped. */
+const MAX_STORED = 1000;
 
-export function keepStored(stored: Map<string, Stored>, one: Stored): void {
+export function storeResponse(stored: Map<string, Stored>, one: Stored): void {
   stored.set(pickText(one.reply, "id"), one);
   const [oldest] = stored.keys();
-  if (stored.size > MOST_STORED && oldest !== undefined) stored.delete(oldest);
+  if (stored.size > MAX_STORED && oldest !== undefined) stored.delete(oldest);
 }
 
 export function answerStored(stored: Map<string, Stored>, id: string, what: string | undefined): Answer {
   const found = stored.get(id);
-  if (found === undefined) return refuse("responses", 404, `Response with id '${id}' not found.`);
+  if (found === undefined) return answerError("responses", 404, `Response with id '${id}' not found.`);
   switch (what ?? "read") {
     case "delete":
       stored.delete(id);
@@ -41,14 +41,14 @@ export function answerStored(stored: Map<string, Stored>, id: string, what: stri
   }
 }
 
-/** Only what the user said is kept; the rest is one sealed item. */
-export function compact(turn: Turn, body: unknown): Json {
+/** Keeps only the user's messages. Everything else becomes one sealed item. */
+export function compact(completion: Completion, body: unknown): Json {
   const said = listInput(body).filter((item) => isObject(item) && item["role"] === "user");
   return {
-    id: `resp_demo${turn.serial}`,
+    id: `resp_demo${completion.serial}`,
     object: "response.compaction",
-    created_at: turn.created,
-    output: [...said, writeCompaction(turn)],
-    usage: writeResponsesUsage(turn),
+    created_at: completion.created,
+    output: [...said, writeCompaction(completion)],
+    usage: writeResponsesUsage(completion),
   };
 }

@@ -1,16 +1,17 @@
-// Reads what an answer of the chat dialect says it used.
+// Reads the usage of an answer in the chat dialect.
 
 import type { Meter, Reading } from "../../billing/usage.ts";
-import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
+import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
+import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openChatMeter(contentType: string): Meter {
   return openMeter(contentType, new ChatReader());
 }
 
-class ChatReader implements Reader {
-  // Not `"usage"`: with include_usage every chunk has one, null until the last.
+class ChatReader implements UsageReader {
+  // Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
   readonly needles = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"'];
   readonly shape = {
     model: true,
@@ -27,18 +28,18 @@ class ChatReader implements Reader {
   #end: Reading["end"] = "open";
 
   learn(chunk: unknown): void {
-    this.#model = nameOf(fieldOf(chunk, "model")) ?? this.#model;
-    this.#tier = nameOf(fieldOf(chunk, "service_tier")) ?? this.#tier;
-    const usage = fieldOf(chunk, "usage");
+    this.#model = getName(getField(chunk, "model")) ?? this.#model;
+    this.#tier = getName(getField(chunk, "service_tier")) ?? this.#tier;
+    const usage = getField(chunk, "usage");
     if (isObject(usage)) this.#raw = usage;
     if (
-      listOf(fieldOf(chunk, "choices")).some(
-        (choice) => nameOf(fieldOf(choice, "finish_reason")) !== undefined,
+      getList(getField(chunk, "choices")).some(
+        (choice) => getName(getField(choice, "finish_reason")) !== undefined,
       )
     ) {
       this.#finished = true;
     }
-    if (isObject(fieldOf(chunk, "error"))) this.#end = "error";
+    if (isObject(getField(chunk, "error"))) this.#end = "error";
   }
 
   learnWord(word: string): void {
@@ -47,15 +48,15 @@ class ChatReader implements Reader {
 
   measureText(chunk: unknown): number {
     let bytes = 0;
-    for (const choice of listOf(fieldOf(chunk, "choices"))) {
-      const delta = fieldOf(choice, "delta");
+    for (const choice of getList(getField(chunk, "choices"))) {
+      const delta = getField(choice, "delta");
       const calls = [
-        ...listOf(fieldOf(delta, "tool_calls")).map((call) => fieldOf(call, "function")),
-        fieldOf(delta, "function_call"),
+        ...getList(getField(delta, "tool_calls")).map((call) => getField(call, "function")),
+        getField(delta, "function_call"),
       ];
       const texts = [
-        ...["content", "refusal", "reasoning_content", "reasoning"].map((name) => fieldOf(delta, name)),
-        ...calls.map((call) => fieldOf(call, "arguments")),
+        ...["content", "refusal", "reasoning_content", "reasoning"].map((name) => getField(delta, name)),
+        ...calls.map((call) => getField(call, "arguments")),
       ];
       for (const text of texts) bytes += typeof text === "string" ? Buffer.byteLength(text) : 0;
     }
@@ -63,11 +64,13 @@ class ChatReader implements Reader {
   }
 
   report(): Omit<Reading, "estimatedOutput"> {
-    const usage = readOpenaiUsage(this.#raw, "prompt", "completion");
+    const counts = new CountReader();
+    const usage = readOpenaiUsage(this.#raw, "chat", counts);
     const done = this.#end === "complete" || (this.#finished && usage !== null);
     return {
       model: this.#model,
       parts: usage === null ? [] : [{ model: null, pass: "message", usage }],
+      faults: counts.faults,
       raw: this.#raw,
       tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
       end: this.#end === "error" ? "error" : done ? "complete" : "open",

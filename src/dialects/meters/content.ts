@@ -1,19 +1,19 @@
-// Reads what an answer of the content dialect says it used: the last snapshot,
-// taken whole. Snapshots are running totals that may also shrink.
+// Reads the usage of an answer in the content dialect: the last snapshot counts, as a whole. Snapshots are running totals
+// that may also shrink.
 
 import type { Meter, Reading, Tariff, Usage } from "../../billing/usage.ts";
-import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
-import { keepCounted } from "./openai.ts";
+import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
+import { CountReader, dropZeros } from "./counts.ts";
 
 export function openContentMeter(contentType: string): Meter {
   return openMeter(contentType, new ContentReader());
 }
 
-/** More searches than this in one answer are not told apart. */
+/** Queries beyond this number in one answer are not counted: memory is bounded. */
 const MAX_QUERIES = 1000;
 
-class ContentReader implements Reader {
+class ContentReader implements UsageReader {
   readonly needles = [
     '"usageMetadata"',
     '"finishReason"',
@@ -43,54 +43,58 @@ class ContentReader implements Reader {
   readonly #queries = new Set<string>();
 
   learn(chunk: unknown): void {
-    this.#model = nameOf(fieldOf(chunk, "modelVersion")) ?? this.#model;
-    const usage = fieldOf(chunk, "usageMetadata");
+    this.#model = getName(getField(chunk, "modelVersion")) ?? this.#model;
+    const usage = getField(chunk, "usageMetadata");
     if (isObject(usage)) this.#raw = usage;
-    if (isReason(fieldOf(fieldOf(chunk, "promptFeedback"), "blockReason"))) this.#finished = true;
-    if (isObject(fieldOf(chunk, "error"))) this.#failed = true;
-    for (const candidate of listOf(fieldOf(chunk, "candidates"))) {
-      if (isReason(fieldOf(candidate, "finishReason"))) this.#finished = true;
-      this.#learnGrounding(fieldOf(candidate, "groundingMetadata"));
+    if (isReason(getField(getField(chunk, "promptFeedback"), "blockReason"))) this.#finished = true;
+    if (isObject(getField(chunk, "error"))) this.#failed = true;
+    for (const candidate of getList(getField(chunk, "candidates"))) {
+      if (isReason(getField(candidate, "finishReason"))) this.#finished = true;
+      this.#learnGrounding(getField(candidate, "groundingMetadata"));
     }
   }
 
   measureText(chunk: unknown): number {
-    const contents = listOf(fieldOf(chunk, "candidates")).map((candidate) => fieldOf(candidate, "content"));
+    const contents = getList(getField(chunk, "candidates")).map((candidate) =>
+      getField(candidate, "content"),
+    );
     let bytes = 0;
-    for (const part of contents.flatMap((content) => listOf(fieldOf(content, "parts")))) {
-      const code = fieldOf(fieldOf(part, "executableCode"), "code");
+    for (const part of contents.flatMap((content) => getList(getField(content, "parts")))) {
+      const code = getField(getField(part, "executableCode"), "code");
       const text =
-        fieldOf(part, "text") ?? code ?? JSON.stringify(fieldOf(fieldOf(part, "functionCall"), "args"));
+        getField(part, "text") ?? code ?? JSON.stringify(getField(getField(part, "functionCall"), "args"));
       if (typeof text === "string") bytes += Buffer.byteLength(text);
     }
     return bytes;
   }
 
   report(): Omit<Reading, "estimatedOutput"> {
-    const tokens = usageOf(this.#raw);
+    const counts = new CountReader();
+    const tokens = readUsage(this.#raw, counts);
     const calls = this.#countCalls();
     const counted = tokens !== null || Object.keys(calls).length > 0;
     return {
       model: this.#model,
       parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
+      faults: counts.faults,
       raw: this.#raw,
-      tariff: tariffOf(this.#raw),
+      tariff: readTariff(this.#raw),
       end: this.#failed ? "error" : this.#finished ? "complete" : "open",
       final: this.#finished,
     };
   }
 
-  /** Empty queries stand in the list, too: the platform charges none of them. */
+  /** The list may hold empty queries, which are free. */
   #learnGrounding(grounding: unknown): void {
-    for (const query of listOf(fieldOf(grounding, "webSearchQueries"))) {
+    for (const query of getList(getField(grounding, "webSearchQueries"))) {
       if (typeof query !== "string" || query.trim() === "") continue;
       if (this.#queries.size < MAX_QUERIES) this.#queries.add(query);
     }
-    if (listOf(fieldOf(grounding, "groundingChunks")).some((piece) => isObject(fieldOf(piece, "maps"))))
+    if (getList(getField(grounding, "groundingChunks")).some((piece) => isObject(getField(piece, "maps"))))
       this.#mapped = true;
   }
 
-  /** Models before Gemini 3 are charged by the grounded prompt, later ones by the query: both are told, the price decides. */
+  /** Models before Gemini 3 cost a fee per grounded prompt, later ones per query. Both are counted; the price decides. */
   #countCalls(): Usage {
     return {
       ...(this.#queries.size > 0 ? { google_search: this.#queries.size, google_search_prompt: 1 } : {}),
@@ -99,10 +103,10 @@ class ContentReader implements Reader {
   }
 }
 
-/** Enums are words, or numbers where the client asks for them so (`$alt=json;enum-encoding=int`). */
+/** Enums are words, or numbers if the client asks for them (`$alt=json;enum-encoding=int`). */
 function isReason(value: unknown): boolean {
   if (typeof value === "number") return value > 0;
-  return nameOf(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
+  return getName(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
 }
 
 const NUMBER_OF = { IMAGE: 2, VIDEO: 3, AUDIO: 4 } as const;
@@ -113,22 +117,26 @@ const MEDIA = [
   { modality: "VIDEO", fresh: "input_video", cached: "cache_read_video" },
 ] as const;
 
-/** Null where nothing was counted. */
-function usageOf(snapshot: unknown): Usage | null {
-  const prompt = countOf(fieldOf(snapshot, "promptTokenCount"));
-  const candidates = countOf(fieldOf(snapshot, "candidatesTokenCount"));
-  const thoughts = countOf(fieldOf(snapshot, "thoughtsTokenCount"));
-  const tools = countOf(fieldOf(snapshot, "toolUsePromptTokenCount"));
-  if ((prompt ?? candidates ?? thoughts ?? tools) === undefined) return null;
-  const produced = fieldOf(snapshot, "candidatesTokensDetails");
+const TOTALS = ["promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"];
+
+/** Null if nothing was counted. */
+function readUsage(snapshot: unknown, counts: CountReader): Usage | null {
+  if (!TOTALS.some((name) => (getField(snapshot, name) ?? null) !== null)) return null;
+  // A count of zero is left out, but no prompt is of zero tokens.
+  const [prompt, candidates, thoughts, tools] = TOTALS.map((name) => counts.readTotal(snapshot, name));
+  if ((getField(snapshot, "promptTokenCount") ?? null) === null)
+    counts.note("total_missing", "promptTokenCount");
+  const produced = getField(snapshot, "candidatesTokensDetails");
   const outputs = {
-    output_image: modalityOf(produced, "IMAGE"),
-    output_audio: modalityOf(produced, "AUDIO"),
-    output_video: modalityOf(produced, "VIDEO"),
+    output_image: countModality(produced, "IMAGE", counts),
+    output_audio: countModality(produced, "AUDIO", counts),
+    output_video: countModality(produced, "VIDEO", counts),
   };
   const special = outputs.output_image + outputs.output_audio + outputs.output_video;
-  return keepCounted({
-    ...inputsOf(snapshot, prompt ?? 0),
+  if (candidates !== undefined && special > candidates)
+    counts.note("detail_too_large", "candidatesTokensDetails");
+  return dropZeros({
+    ...readInputs(snapshot, prompt ?? 0, counts),
     tool_prompt: tools ?? 0,
     output: Math.max(0, (candidates ?? 0) - special) + (thoughts ?? 0),
     ...outputs,
@@ -137,46 +145,48 @@ function usageOf(snapshot: unknown): Usage | null {
 }
 
 /**
- * The details are partial: they only tell the special modalities, the rest is text (documents too, which cost
- * the same). Cached tokens that no modality is told for are text first.
+ * The details only list special modalities. Everything else is text, and so are documents, which cost the same. Cached
+ * tokens without a modality count as text first.
  */
-function inputsOf(snapshot: unknown, prompt: number): Usage {
-  const cached = countOf(fieldOf(snapshot, "cachedContentTokenCount")) ?? 0;
-  // An embedding's are called by the second name.
-  const details = fieldOf(snapshot, "promptTokensDetails") ?? fieldOf(snapshot, "promptTokenDetails");
+function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usage {
+  const cached = counts.readDetail(snapshot, "cachedContentTokenCount");
+  if (cached > prompt) counts.note("detail_too_large", "cachedContentTokenCount");
+  // Embeddings use the second name.
+  const details = getField(snapshot, "promptTokensDetails") ?? getField(snapshot, "promptTokenDetails");
+  const cacheDetails = getField(snapshot, "cacheTokensDetails");
   const usage: Usage = {};
   let text = prompt;
   let textCached = cached;
-  for (const { modality, fresh, cached: kept } of MEDIA) {
-    const all = Math.min(text, modalityOf(details, modality));
-    const hit = Math.min(all, textCached, modalityOf(fieldOf(snapshot, "cacheTokensDetails"), modality));
+  for (const { modality, fresh, cached: cachedKind } of MEDIA) {
+    const all = Math.min(text, countModality(details, modality, counts));
+    const hit = Math.min(all, textCached, countModality(cacheDetails, modality, counts));
     usage[fresh] = all - hit;
-    usage[kept] = hit;
+    usage[cachedKind] = hit;
     text -= all;
     textCached -= hit;
   }
-  for (const { fresh, cached: kept } of MEDIA) {
+  for (const { fresh, cached: cachedKind } of MEDIA) {
     const moved = Math.min(Math.max(0, textCached - text), usage[fresh] ?? 0);
     usage[fresh] = (usage[fresh] ?? 0) - moved;
-    usage[kept] = (usage[kept] ?? 0) + moved;
+    usage[cachedKind] = (usage[cachedKind] ?? 0) + moved;
     textCached -= moved;
   }
   return { input: Math.max(0, text - textCached), cache_read: textCached, ...usage };
 }
 
-function modalityOf(details: unknown, modality: keyof typeof NUMBER_OF): number {
+function countModality(details: unknown, modality: keyof typeof NUMBER_OF, counts: CountReader): number {
   let count = 0;
-  for (const detail of listOf(details)) {
-    const told = fieldOf(detail, "modality");
-    if (told === modality || told === NUMBER_OF[modality])
-      count += countOf(fieldOf(detail, "tokenCount")) ?? 0;
+  for (const detail of getList(details)) {
+    const listed = getField(detail, "modality");
+    if (listed === modality || listed === NUMBER_OF[modality])
+      count += counts.readDetail(detail, "tokenCount");
   }
   return count;
 }
 
-function tariffOf(snapshot: unknown): Tariff {
-  const service_tier = nameOf(fieldOf(snapshot, "serviceTier"));
-  const traffic_type = nameOf(fieldOf(snapshot, "trafficType"));
+function readTariff(snapshot: unknown): Tariff {
+  const service_tier = getName(getField(snapshot, "serviceTier"));
+  const traffic_type = getName(getField(snapshot, "trafficType"));
   return {
     ...(service_tier === undefined ? {} : { service_tier }),
     ...(traffic_type === undefined ? {} : { traffic_type }),

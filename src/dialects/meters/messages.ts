@@ -1,4 +1,4 @@
-// Reads what an answer of the messages dialect says it used.
+// Reads the usage of an answer in the messages dialect.
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
 import {
@@ -9,8 +9,9 @@ import {
   type Tariff,
   type Usage,
 } from "../../billing/usage.ts";
-import { countOf, fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
+import { getCount, getField, isObject, getList, getName } from "../../lib/json/json.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
+import { CountReader, dropZeros } from "./counts.ts";
 
 export function openMessagesMeter(contentType: string): Meter {
   return openMeter(contentType, new MessagesReader());
@@ -18,8 +19,8 @@ export function openMessagesMeter(contentType: string): Meter {
 
 type Counters = Readonly<Record<string, unknown>>;
 
-class MessagesReader implements Reader {
-  // The blocks that begin with a server tool's result and the signatures of thoughts are long and no output.
+class MessagesReader implements UsageReader {
+  // Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.
   readonly needles = ["message_", '"error"', "content_block_start", "signature_delta"];
   readonly shape = {
     type: true,
@@ -34,7 +35,7 @@ class MessagesReader implements Reader {
   } as const;
 
   #model: string | null = null;
-  /** Counters as last reported, field by field: they are running totals, never to be added. */
+  /** The last value of each counter. They are running totals: never add them. */
   #usage: Counters = {};
   #end: Reading["end"] = "open";
   #final = false;
@@ -42,34 +43,36 @@ class MessagesReader implements Reader {
   #hasContent = false;
 
   learn(event: unknown): void {
-    const type = fieldOf(event, "type");
-    if (type === "message_start") this.#start(fieldOf(event, "message"));
+    const type = getField(event, "type");
+    if (type === "message_start") this.#start(getField(event, "message"));
     else if (type === "message_delta") {
-      this.#final = this.#merge(fieldOf(event, "usage")) || this.#final;
-      this.#learnStop(fieldOf(event, "delta"));
+      this.#final = this.#merge(getField(event, "usage")) || this.#final;
+      this.#learnStop(getField(event, "delta"));
     } else if (type === "content_block_start") this.#hasContent = true;
     else if (type === "message_stop") this.#end = "complete";
     else if (type === "message") {
       this.#start(event);
-      this.#hasContent = listOf(fieldOf(event, "content")).length > 0;
+      this.#hasContent = getList(getField(event, "content")).length > 0;
       this.#learnStop(event);
-    } else if (type === "error" || (type === undefined && isObject(fieldOf(event, "error"))))
+    } else if (type === "error" || (type === undefined && isObject(getField(event, "error"))))
       this.#end = "error";
     if (this.#end === "complete") this.#final = true;
   }
 
   measureText(event: unknown): number {
-    const delta = fieldOf(event, "type") === "content_block_delta" ? fieldOf(event, "delta") : undefined;
-    const text = fieldOf(delta, "text") ?? fieldOf(delta, "thinking") ?? fieldOf(delta, "partial_json");
+    const delta = getField(event, "type") === "content_block_delta" ? getField(event, "delta") : undefined;
+    const text = getField(delta, "text") ?? getField(delta, "thinking") ?? getField(delta, "partial_json");
     return typeof text === "string" ? Buffer.byteLength(text) : 0;
   }
 
   report(): Omit<Reading, "estimatedOutput"> {
+    const counts = new CountReader();
     return {
       model: this.#model,
-      parts: partsOf(this.#usage),
+      parts: readParts(this.#usage, counts),
+      faults: counts.faults,
       raw: Object.keys(this.#usage).length > 0 ? this.#usage : null,
-      tariff: tariffOf(this.#usage),
+      tariff: readTariff(this.#usage),
       end: this.#end,
       final: this.#final,
       ...(this.#refusal === undefined || this.#hasContent ? {} : { refusal: this.#refusal }),
@@ -77,26 +80,26 @@ class MessagesReader implements Reader {
   }
 
   #learnStop(told: unknown): void {
-    if (fieldOf(told, "stop_reason") !== "refusal") return;
-    this.#refusal = { category: nameOf(fieldOf(fieldOf(told, "stop_details"), "category")) ?? null };
+    if (getField(told, "stop_reason") !== "refusal") return;
+    this.#refusal = { category: getName(getField(getField(told, "stop_details"), "category")) ?? null };
   }
 
   #start(message: unknown): void {
-    this.#model = nameOf(fieldOf(message, "model")) ?? this.#model;
-    this.#merge(fieldOf(message, "usage"));
+    this.#model = getName(getField(message, "model")) ?? this.#model;
+    this.#merge(getField(message, "usage"));
   }
 
-  /** What comes later replaces what came before; what a later report leaves out, or says to be null, stays. */
+  /** A later value replaces an earlier one. A field that is absent or null in a later report keeps its value. */
   #merge(reported: unknown): boolean {
     if (!isObject(reported)) return false;
     const earlier = { ...this.#usage };
-    // A split by lifetime that a later total contradicts is of an earlier moment.
-    const total = countOf(reported["cache_creation_input_tokens"]);
-    const split = splitOf(earlier);
+    // A split by lifetime that contradicts a later total is out of date.
+    const total = getCount(reported["cache_creation_input_tokens"]);
+    const split = readLifetimes(earlier);
     if (total !== undefined && total < split.short + split.long) delete earlier["cache_creation"];
-    const said = dropNulls(reported);
-    this.#usage = { ...earlier, ...said };
-    return Object.keys(said).length > 0;
+    const values = dropNulls(reported);
+    this.#usage = { ...earlier, ...values };
+    return Object.keys(values).length > 0;
   }
 }
 
@@ -108,31 +111,31 @@ function dropNulls(counters: Counters): Counters {
   return counters;
 }
 
-function splitOf(counters: Counters): { short: number; long: number } {
+function readLifetimes(counters: Counters): { short: number; long: number } {
   const split = counters["cache_creation"];
   return {
-    short: countOf(fieldOf(split, "ephemeral_5m_input_tokens")) ?? 0,
-    long: countOf(fieldOf(split, "ephemeral_1h_input_tokens")) ?? 0,
+    short: getCount(getField(split, "ephemeral_5m_input_tokens")) ?? 0,
+    long: getCount(getField(split, "ephemeral_1h_input_tokens")) ?? 0,
   };
 }
 
 /**
- * Passes that the totals leave out (compaction, advisor, fallback) are told in `iterations`: where there is
- * such a pass, each iteration is a part of its own; else the totals are the only part.
+ * `iterations` lists the passes. The totals leave out compaction, advisor and fallback passes: if there is one, each
+ * iteration becomes a part. Otherwise the totals are the only part.
  */
-function partsOf(counters: Counters): readonly Part[] {
-  const whole = usageOf(counters);
+function readParts(counters: Counters, counts: CountReader): readonly Part[] {
+  const whole = readUsage(counters, counts);
   if (whole === null) return [];
-  const iterations = listOf(counters["iterations"]).filter(isObject);
-  const apart = iterations.some((pass) => pass["type"] !== "message" || nameOf(pass["model"]) !== undefined);
-  const extras = extrasOf(counters);
-  if (!apart) return [oneOf(whole, iterations, extras)];
+  const iterations = getList(counters["iterations"]).filter(isObject);
+  const apart = iterations.some((pass) => pass["type"] !== "message" || getName(pass["model"]) !== undefined);
+  const extras = readExtras(counters, counts);
+  if (!apart) return [formOnePart(whole, iterations, extras)];
   const parts = iterations.map((pass): Part => ({
-    model: nameOf(pass["model"]) ?? null,
-    pass: nameOf(pass["type"]) ?? "message",
-    usage: usageOf(pass) ?? {},
+    model: getName(pass["model"]) ?? null,
+    pass: getName(pass["type"]) ?? "message",
+    usage: readUsage(pass, counts) ?? {},
   }));
-  // What is told for the whole answer only goes to the answer's own largest pass.
+  // Counts of the whole answer go to its own largest pass.
   const own = parts.filter((part) => part.pass === "message");
   const main = (own.length > 0 ? own : parts).toSorted(
     (a, b) => (b.usage.output ?? 0) - (a.usage.output ?? 0),
@@ -140,49 +143,49 @@ function partsOf(counters: Counters): readonly Part[] {
   return parts.map((part) => (part === main ? { ...part, usage: { ...part.usage, ...extras } } : part));
 }
 
-/** The calls of a server tool's loop are told apart where they add up to the whole: each has its own prompt. */
-function oneOf(whole: Usage, iterations: readonly Counters[], extras: Usage): Part {
+/** The calls of a server tool's loop are listed if they add up to the whole: each has its own prompt. */
+function formOnePart(whole: Usage, iterations: readonly Counters[], extras: Usage): Part {
   const part: Part = { model: null, pass: "message", usage: { ...whole, ...extras } };
-  const calls = iterations.map((call) => usageOf(call) ?? {});
+  const calls = iterations.map((call) => readUsage(call, new CountReader()) ?? {});
   const [first = {}, ...others] = calls;
   const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
   if (others.length === 0 || !Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return part;
   return { ...part, calls: [{ ...first, ...extras }, ...others] };
 }
 
-function dropZeros(usage: Usage): Usage {
-  return Object.fromEntries(Object.entries(usage).filter(([, count]) => count > 0));
-}
+const TOTALS = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
 
-function usageOf(counters: Counters): Usage | null {
-  const input = countOf(counters["input_tokens"]);
-  const output = countOf(counters["output_tokens"]);
-  const read = countOf(counters["cache_read_input_tokens"]);
-  const written = countOf(counters["cache_creation_input_tokens"]);
-  if ((input ?? output ?? read ?? written) === undefined) return null;
-  const { short, long } = splitOf(counters);
-  // Writes that no lifetime is told for (a server tool's, an old API version's) are of five minutes.
-  const rest = Math.max(0, (written ?? 0) - short - long);
+function readUsage(counters: Counters, counts: CountReader): Usage | null {
+  if (!TOTALS.some((name) => name in counters)) return null;
+  const [input, output, read, written] = TOTALS.map((name) => counts.readTotal(counters, name));
+  if (!("input_tokens" in counters)) counts.note("total_missing", "input_tokens");
+  else if (!("output_tokens" in counters)) counts.note("output_missing", "output_tokens");
+  const split = counters["cache_creation"];
+  const short = counts.readDetail(split, "ephemeral_5m_input_tokens");
+  const long = counts.readDetail(split, "ephemeral_1h_input_tokens");
+  if (written !== undefined && short + long > written) counts.note("detail_too_large", "cache_creation");
+  // Writes without a lifetime (of server tools, of old API versions) last five minutes.
+  const other = Math.max(0, (written ?? 0) - short - long);
   return {
     input: input ?? 0,
     ...(read ? { cache_read: read } : {}),
-    ...(short + rest > 0 ? { cache_write_5m: short + rest } : {}),
+    ...(short + other > 0 ? { cache_write_5m: short + other } : {}),
     ...(long > 0 ? { cache_write_1h: long } : {}),
     output: output ?? 0,
   };
 }
 
-/** Thinking, and calls that bear a fee. Web fetches are free. */
-function extrasOf(counters: Counters): Usage {
-  const reasoning = countOf(fieldOf(counters["output_tokens_details"], "thinking_tokens"));
-  const searches = countOf(fieldOf(counters["server_tool_use"], "web_search_requests"));
+/** Thinking, and tool calls with a fee. Web fetches are free. */
+function readExtras(counters: Counters, counts: CountReader): Usage {
+  const reasoning = counts.readDetail(counters["output_tokens_details"], "thinking_tokens");
+  const searches = counts.readDetail(counters["server_tool_use"], "web_search_requests");
   return { ...(reasoning ? { reasoning } : {}), ...(searches ? { web_search: searches } : {}) };
 }
 
-function tariffOf(counters: Counters): Tariff {
-  const service_tier = nameOf(counters["service_tier"]);
-  const inference_geo = nameOf(counters["inference_geo"]);
-  const speed = nameOf(counters["speed"]);
+function readTariff(counters: Counters): Tariff {
+  const service_tier = getName(counters["service_tier"]);
+  const inference_geo = getName(counters["inference_geo"]);
+  const speed = getName(counters["speed"]);
   return {
     ...(service_tier === undefined ? {} : { service_tier }),
     ...(inference_geo === undefined ? {} : { inference_geo }),

@@ -1,44 +1,43 @@
-// One meter for every dialect: shows a reader those events of an answer that
-// matter, out of a stream of events, a list of JSON values or one JSON body,
-// whatever pieces the bytes come in. What an event means is the reader's.
+// One meter for every dialect. It finds the events of an answer that matter, in a stream of events, a list of JSON values
+// or one JSON body, cut anywhere, and passes them to the dialect's reader, which knows what they mean.
 
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { asBuffer } from "../../lib/bytes.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { Sieve, type Shape } from "../../lib/json/json-pick-stream.ts";
-import { LineScanner, readDataLine, type LineSink } from "../../lib/sse/sse-needles.ts";
+import { JsonPicker, type Shape } from "../../lib/json/json-pick-stream.ts";
+import { SseScanner, readDataLine, type LongEventSink } from "../../lib/sse/sse-needles.ts";
 
-/** What a dialect knows of its answers. */
-export interface Reader {
-  /** A line of a stream is looked into when it holds one of these; every line that counts tokens does. */
+/** Reads the events of one dialect. */
+export interface UsageReader {
+  /** A line of a stream is read if it contains one of these. Every line with token counts does. */
   readonly needles: readonly string[];
-  /** What is picked of an event that is too long to hold, and of a body. */
+  /** The fields to pick from a body, and from an event that is too long to keep. */
   readonly shape: Readonly<Record<string, Shape>>;
-  /** Takes an event, or a whole body. Taking the same one twice changes nothing. */
+  /** Reads an event or a whole body. Reading the same one twice changes nothing. */
   learn(event: unknown): void;
-  /** Takes a `data:` line that is no JSON (chat's `[DONE]`). */
+  /** Reads a `data:` line that is not JSON (chat's `[DONE]`). */
   learnWord?(word: string): void;
-  /** Bytes of text for people, or of a tool's arguments, in one event of a stream. */
+  /** The bytes of text and tool arguments in one event of a stream. */
   measureText(event: unknown): number;
   report(): Omit<Reading, "estimatedOutput">;
 }
 
-/** Longer lines are picked from as they pass instead of being held. */
-const LINE_BYTES = 64 * 1024;
-/** English and code come to about four bytes a token, whichever the tokenizer. */
+/** Longer lines are not kept: their fields are picked while the bytes pass. */
+const MAX_LINE_BYTES = 64 * 1024;
+/** English and code have about four bytes per token, with any tokenizer. */
 const BYTES_PER_TOKEN = 4;
-/** What a JSON body spends on its frame: ids, usage, names. */
+/** The part of a JSON body that is not text: ids, usage, names. */
 const BODY_FRAME_BYTES = 1000;
-/** No model says more than this: a longer body bears pictures or sound, whose bytes tell nothing of tokens. */
-const LONGEST_TEXT_BYTES = 512 * 1024;
+/** No model writes more text. A longer body carries pictures or sound, whose size says nothing about tokens. */
+const MAX_TEXT_BODY_BYTES = 512 * 1024;
 
-/** A body up to this size is parsed when it comes in one piece: far cheaper than to pick from it byte by byte. */
-const SHORT_BODY_BYTES = 64 * 1024;
+/** A body up to this size that comes in one piece is parsed: much cheaper than picking fields byte by byte. */
+const MAX_PARSED_BODY_BYTES = 64 * 1024;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** The content type decides; where it says neither, the first byte does. */
-export function openMeter(contentType: string, reader: Reader): Meter {
+/** The content type decides. If it is neither, the first byte does. */
+export function openMeter(contentType: string, reader: UsageReader): Meter {
   if (contentType.includes("event-stream")) return new StreamMeter(reader);
   if (contentType.includes("json")) return new BodyMeter(reader);
   let meter: Meter | null = null;
@@ -57,24 +56,24 @@ function startsJson(chunk: Uint8Array): boolean {
 }
 
 /**
- * A stream of events. The output is estimated from samples: of the events that only carry text, what share
- * of the bytes is text? That share of all bytes seen, at four bytes a token, is right within a factor of two
- * for running text in any of the dialects; it knows nothing of hidden reasoning.
+ * A stream of events. The output is estimated from samples of the events that carry only text: the share of text in the
+ * samples, times all bytes, at four bytes per token. For running text this is right within a factor of two in every
+ * dialect. Hidden reasoning is not included.
  */
 class StreamMeter implements Meter {
-  readonly #reader: Reader;
-  readonly #lines: LineScanner;
-  /** Text bytes of the events that were looked into. */
+  readonly #reader: UsageReader;
+  readonly #lines: SseScanner;
+  /** Text bytes in the events that were read. */
   #textBytes = 0;
   #sampledBytes = 0;
   #sampledText = 0;
 
-  constructor(reader: Reader) {
+  constructor(reader: UsageReader) {
     this.#reader = reader;
-    this.#lines = new LineScanner({
+    this.#lines = new SseScanner({
       needles: reader.needles,
-      limit: LINE_BYTES,
-      onLine: (line) => {
+      limit: MAX_LINE_BYTES,
+      onEvent: (line) => {
         this.#textBytes += this.#take(line);
       },
       openLong: () => this.#openLong(),
@@ -87,7 +86,7 @@ class StreamMeter implements Meter {
   }
 
   read(): Reading {
-    // An answer's last line may lack its newline; one that was cut is no JSON and teaches nothing.
+    // The last line may lack its newline. If it was cut, it is not JSON and is ignored.
     this.#take(this.#lines.peek());
     const share = this.#sampledBytes === 0 ? 0 : this.#sampledText / this.#sampledBytes;
     const plain = this.#lines.plainBytes * share;
@@ -95,7 +94,7 @@ class StreamMeter implements Meter {
     return { ...this.#reader.report(), estimatedOutput };
   }
 
-  /** Shows the reader a line; returns the bytes of text in it. */
+  /** Passes a line to the reader. Returns the bytes of text in it. */
   #take(line: Buffer): number {
     const text = readDataLine(line);
     if (text === null) {
@@ -111,9 +110,9 @@ class StreamMeter implements Meter {
     return this.#reader.measureText(event);
   }
 
-  /** A stream may break off with an error that is plain JSON over several lines, outside of any event. */
+  /** Some streams break with an error as plain JSON over several lines, outside any event. */
   #takeBare(line: Buffer): void {
-    const text = line.length < 256 ? line.toString().trim() : "";
+    const text = line.toString("latin1", 0, 256).trim();
     if (text.startsWith('"error"') || text.startsWith('{"error"')) this.#reader.learn({ error: {} });
   }
 
@@ -127,29 +126,62 @@ class StreamMeter implements Meter {
     }
   }
 
-  #openLong(): LineSink {
-    const sieve = new Sieve(this.#reader.shape, (event) => this.#reader.learn(event));
-    return { see: (piece) => sieve.see(piece), end: () => {} };
+  #openLong(): LongEventSink {
+    const sieve = new JsonPicker(this.#reader.shape, (event) => this.#reader.learn(event));
+    const joiner = new DataLineJoiner((piece) => sieve.see(piece));
+    return { see: (piece) => joiner.see(piece), end: () => joiner.end() };
   }
 }
 
-/** A JSON body, or a list of JSON values that comes bit by bit. */
+const DATA_FIELD = Buffer.from("\ndata:");
+
+/** Removes the field name of each further `data` line of a long event: what remains is JSON. The first name, and those of
+ *  other fields, come before the JSON and do no harm. */
+class DataLineJoiner {
+  readonly #pass: (piece: Buffer) => void;
+  /** The end of the last piece, if a field name may have begun there. */
+  #held: Buffer = Buffer.alloc(0);
+
+  constructor(pass: (piece: Buffer) => void) {
+    this.#pass = pass;
+  }
+
+  see(piece: Buffer): void {
+    const bytes = this.#held.length === 0 ? piece : Buffer.concat([this.#held, piece]);
+    let from = 0;
+    for (let at = bytes.indexOf(DATA_FIELD); at >= 0; at = bytes.indexOf(DATA_FIELD, from)) {
+      this.#pass(bytes.subarray(from, at));
+      from = at + DATA_FIELD.length;
+    }
+    const newline = bytes.lastIndexOf(0x0a);
+    const mayGoOn = newline >= from && DATA_FIELD.indexOf(bytes.subarray(newline)) === 0;
+    const end = mayGoOn ? newline : bytes.length;
+    this.#pass(bytes.subarray(from, end));
+    this.#held = Buffer.from(bytes.subarray(end));
+  }
+
+  end(): void {
+    this.#pass(this.#held);
+  }
+}
+
+/** A JSON body, or a list of JSON values that comes piece by piece. */
 class BodyMeter implements Meter {
-  readonly #reader: Reader;
-  /** Null while nothing has come, and where the body came in one piece. */
-  #sieve: Sieve | null = null;
+  readonly #reader: UsageReader;
+  /** Null before the first bytes, and if the body came in one piece. */
+  #sieve: JsonPicker | null = null;
   #bytes = 0;
-  /** Bytes of text in a list's values. */
+  /** Bytes of text in the values of a list. */
   #textBytes = 0;
 
-  constructor(reader: Reader) {
+  constructor(reader: UsageReader) {
     this.#reader = reader;
   }
 
   see(chunk: Uint8Array): void {
     const bytes = asBuffer(chunk);
     if (this.#bytes === 0 && !this.#learnWhole(bytes)) {
-      this.#sieve = new Sieve(this.#reader.shape, (value) => {
+      this.#sieve = new JsonPicker(this.#reader.shape, (value) => {
         this.#reader.learn(value);
         this.#textBytes += this.#reader.measureText(value);
       });
@@ -159,7 +191,7 @@ class BodyMeter implements Meter {
   }
 
   #learnWhole(bytes: Buffer): boolean {
-    if (bytes.length > SHORT_BODY_BYTES) return false;
+    if (bytes.length > MAX_PARSED_BODY_BYTES) return false;
     if (bytes[0] !== OPEN_OBJECT || bytes[bytes.length - 1] !== CLOSE_OBJECT) return false;
     const value = parseJson(bytes.toString());
     if (value !== undefined) this.#reader.learn(value);
@@ -169,7 +201,7 @@ class BodyMeter implements Meter {
   read(): Reading {
     const listed = this.#sieve?.listed === true;
     const ended = this.#sieve === null ? this.#bytes > 0 : this.#sieve.ended;
-    // What stands in a body that was cut counts, but an answer that was cut is never a whole one.
+    // The fields of a cut body count, but a cut body is never complete.
     if (!ended && !listed) this.#reader.learn(this.#sieve?.peek());
     const reading = this.#reader.report();
     const whole = ended || (listed && reading.end === "complete");
@@ -182,6 +214,6 @@ class BodyMeter implements Meter {
   }
 
   #guessText(): number {
-    return this.#bytes > LONGEST_TEXT_BYTES ? 0 : Math.max(0, this.#bytes - BODY_FRAME_BYTES);
+    return this.#bytes > MAX_TEXT_BODY_BYTES ? 0 : Math.max(0, this.#bytes - BODY_FRAME_BYTES);
   }
 }

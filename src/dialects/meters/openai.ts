@@ -1,51 +1,75 @@
-// The usage object that the responses and chat dialects share but for its names.
+// The usage object of the responses and chat dialects. Only its names differ.
 
 import type { Usage } from "../../billing/usage.ts";
-import { countOf, fieldOf } from "../../lib/json/json.ts";
+import { getField } from "../../lib/json/json.ts";
+import { type CountReader, dropZeros } from "./counts.ts";
 
-/** Null where nothing was counted. Cached, written and special tokens are inside the totals, and taken out here. */
+interface Names {
+  readonly input: string;
+  readonly output: string;
+}
+
+const NAMES = {
+  responses: { input: "input_tokens", output: "output_tokens" },
+  chat: { input: "prompt_tokens", output: "completion_tokens" },
+} as const satisfies Record<string, Names>;
+
+/** Null if nothing was counted. Some relays report the usage of one dialect under the names of the other one: those names
+ *  count if none of the dialect's own is there. */
 export function readOpenaiUsage(
   usage: unknown,
-  input: "input" | "prompt",
-  output: "output" | "completion",
+  dialect: keyof typeof NAMES,
+  counts: CountReader,
 ): Usage | null {
-  const total = countOf(fieldOf(usage, `${input}_tokens`));
-  const produced = countOf(fieldOf(usage, `${output}_tokens`));
-  if (total === undefined && produced === undefined) return null;
-  const inside = fieldOf(usage, `${input}_tokens_details`);
-  const outside = fieldOf(usage, `${output}_tokens_details`);
-  const read = countIn(inside, "cached_tokens");
-  const written = countIn(inside, "cache_write_tokens");
+  const other = dialect === "chat" ? NAMES.responses : NAMES.chat;
+  const names = [NAMES[dialect], other].find(({ input, output }) => isCounted(usage, input, output));
+  return names === undefined ? null : readCounts(usage, names, counts);
+}
+
+function isCounted(usage: unknown, ...names: string[]): boolean {
+  return names.some((name) => (getField(usage, name) ?? null) !== null);
+}
+
+/** The totals include cached, written and special tokens: they are subtracted here. */
+function readCounts(usage: unknown, { input, output }: Names, counts: CountReader): Usage {
+  const total = counts.readTotal(usage, input);
+  const produced = counts.readTotal(usage, output);
+  noteMissing(usage, { input, output }, counts);
+  const inside = getField(usage, `${input}_details`);
+  const outside = getField(usage, `${output}_details`);
+  const read = counts.readDetail(inside, "cached_tokens");
+  const written = counts.readDetail(inside, "cache_write_tokens");
   // A part of those that were written; the others are kept for half an hour.
-  const kept = Math.min(written, countIn(fieldOf(inside, "cache_write_tokens_details"), "ttl_12h_tokens"));
-  const audioIn = countIn(inside, "audio_tokens");
-  const imageIn = countIn(inside, "image_tokens");
-  const reasoning = countIn(outside, "reasoning_tokens");
-  const audioOut = countIn(outside, "audio_tokens");
-  // Some compatible platforms count reasoning beside the output instead of inside; their total tells.
-  const isBeside = countIn(usage, "total_tokens") === (total ?? 0) + (produced ?? 0) + reasoning;
-  const beside = isBeside ? reasoning : 0;
-  return keepCounted({
-    input: Math.max(0, (total ?? 0) - read - written - audioIn - imageIn),
+  const lifetimes = getField(inside, "cache_write_tokens_details");
+  const kept = Math.min(written, counts.readDetail(lifetimes, "ttl_12h_tokens"));
+  const audioIn = counts.readDetail(inside, "audio_tokens");
+  const imageIn = counts.readDetail(inside, "image_tokens");
+  const special = read + written + audioIn + imageIn;
+  if (total !== undefined && special > total) counts.note("detail_too_large", `${input}_details`);
+  const reasoning = counts.readDetail(outside, "reasoning_tokens");
+  const audioOut = counts.readDetail(outside, "audio_tokens");
+  // Some compatible platforms do not include reasoning in the output. Their total shows that.
+  const all = counts.readDetail(usage, "total_tokens");
+  const beside = all === (total ?? 0) + (produced ?? 0) + reasoning ? reasoning : 0;
+  const made = (produced ?? 0) + beside;
+  if (Math.max(reasoning, audioOut) > made) counts.note("detail_too_large", `${output}_details`);
+  return dropZeros({
+    input: Math.max(0, (total ?? 0) - special),
     cache_read: read,
     cache_write: written - kept,
     cache_write_12h: kept,
     input_audio: audioIn,
     input_image: imageIn,
-    output: Math.max(0, (produced ?? 0) + beside - audioOut),
+    output: Math.max(0, made - audioOut),
     output_audio: audioOut,
     reasoning,
   });
 }
 
-function countIn(value: unknown, name: string): number {
-  return countOf(fieldOf(value, name)) ?? 0;
-}
-
-/** Without the zeros that say nothing: input and output are always told. */
-export function keepCounted(usage: Usage): Usage {
-  const counted = Object.entries(usage).filter(
-    ([kind, count]) => count > 0 || kind === "input" || kind === "output",
-  );
-  return Object.fromEntries(counted);
+/** Embeddings have no output, and then the total is the input. */
+function noteMissing(usage: unknown, { input, output }: Names, counts: CountReader): void {
+  if (!isCounted(usage, input)) counts.note("total_missing", input);
+  else if (!isCounted(usage, output) && getField(usage, "total_tokens") !== getField(usage, input)) {
+    counts.note("output_missing", output);
+  }
 }

@@ -1,9 +1,9 @@
-// Reads what an answer of the responses dialect says it used, and counts the
-// tool calls that its usage does not tell.
+// Reads the usage of an answer in the responses dialect, and counts the tool calls, which the usage leaves out.
 
 import type { CallKind, Meter, Reading, Usage } from "../../billing/usage.ts";
-import { fieldOf, isObject, listOf, nameOf } from "../../lib/json/json.ts";
-import { openMeter, type Reader } from "./meter.ts";
+import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
+import { openMeter, type UsageReader } from "./meter.ts";
+import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openResponsesMeter(contentType: string): Meter {
@@ -29,17 +29,17 @@ const RESPONSE_SHAPE = {
   output: [ITEM_SHAPE],
 } as const;
 
-/** More calls than this in one answer are not told apart. */
+/** Calls beyond this number in one answer are not counted: memory is bounded. */
 const MAX_CALLS = 10_000;
 
-interface Call {
+interface BilledCall {
   readonly kind: CallKind;
-  /** Calls with the same fee key bear one fee: a container is paid once. */
+  /** Calls with the same fee key cost one fee: a container is paid once. */
   readonly feeKey: string;
 }
 
-class ResponsesReader implements Reader {
-  // Events that repeat text (`….done`) or bear hidden reasoning are looked into so that they are not taken for output.
+class ResponsesReader implements UsageReader {
+  // Events that repeat text (`….done`) or carry hidden reasoning must match, so that they are not estimated as output.
   readonly needles = ['"response"', '.done"', '"error"', 'output_item.added"'];
   readonly shape = {
     ...RESPONSE_SHAPE,
@@ -55,35 +55,42 @@ class ResponsesReader implements Reader {
   #end: Reading["end"] = "open";
   #stored: Reading["stored"];
   #preview = false;
-  readonly #calls = new Map<string, Call>();
-  /** Kind and place in the output → key of the call. */
-  readonly #places = new Map<string, string>();
+  readonly #calls = new Map<string, BilledCall>();
+  /** Kind and output index → key of the call. */
+  readonly #positions = new Map<string, string>();
 
   learn(event: unknown): void {
-    const type = nameOf(fieldOf(event, "type"));
-    const response = fieldOf(event, "response");
-    if (isObject(response)) this.#learnResponse(response);
-    else if (nameOf(fieldOf(event, "object"))?.startsWith("response") === true) this.#learnResponse(event);
-    else if (isObject(fieldOf(event, "error"))) this.#end = "error";
+    const type = getName(getField(event, "type"));
+    const response = getField(event, "response");
+    if (isObject(response)) {
+      // Some relays report the usage beside the response instead of inside.
+      const beside = getField(event, "usage");
+      if (isObject(beside)) this.#raw = beside;
+      this.#learnResponse(response);
+    } else if (getName(getField(event, "object"))?.startsWith("response") === true)
+      this.#learnResponse(event);
+    else if (isObject(getField(event, "error"))) this.#end = "error";
     if (type === "response.output_item.done")
-      this.#learnItem(fieldOf(event, "item"), fieldOf(event, "output_index"));
+      this.#learnItem(getField(event, "item"), getField(event, "output_index"));
     else if (type === "response.completed" || type === "response.incomplete") this.#end = "complete";
     else if (type === "response.failed" || type === "error") this.#end = "error";
   }
 
   measureText(event: unknown): number {
     const delta =
-      nameOf(fieldOf(event, "type"))?.endsWith(".delta") === true ? fieldOf(event, "delta") : undefined;
+      getName(getField(event, "type"))?.endsWith(".delta") === true ? getField(event, "delta") : undefined;
     return typeof delta === "string" ? Buffer.byteLength(delta) : 0;
   }
 
   report(): Omit<Reading, "estimatedOutput"> {
-    const tokens = readOpenaiUsage(this.#raw, "input", "output");
+    const counts = new CountReader();
+    const tokens = readOpenaiUsage(this.#raw, "responses", counts);
     const calls = this.#countCalls();
     const counted = tokens !== null || Object.keys(calls).length > 0;
     return {
       model: this.#model,
       parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
+      faults: counts.faults,
       raw: this.#raw,
       tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
       end: this.#end,
@@ -93,27 +100,27 @@ class ResponsesReader implements Reader {
   }
 
   #learnResponse(response: unknown): void {
-    this.#model = nameOf(fieldOf(response, "model")) ?? this.#model;
-    this.#tier = nameOf(fieldOf(response, "service_tier")) ?? this.#tier;
-    const usage = fieldOf(response, "usage");
+    this.#model = getName(getField(response, "model")) ?? this.#model;
+    this.#tier = getName(getField(response, "service_tier")) ?? this.#tier;
+    const usage = getField(response, "usage");
     if (isObject(usage)) this.#raw = usage;
-    const id = nameOf(fieldOf(response, "id"));
-    const status = fieldOf(response, "status");
+    const id = getName(getField(response, "id"));
+    const status = getField(response, "status");
     if (id !== undefined) this.#stored = { id, goesOn: status === "queued" || status === "in_progress" };
     if (status === "failed") this.#end = "error";
-    const tools = listOf(fieldOf(response, "tools")).map((tool) => nameOf(fieldOf(tool, "type")));
+    const tools = getList(getField(response, "tools")).map((tool) => getName(getField(tool, "type")));
     if (tools.some((tool) => tool?.startsWith("web_search_preview") === true)) this.#preview = true;
-    for (const [index, item] of listOf(fieldOf(response, "output")).entries()) this.#learnItem(item, index);
+    for (const [index, item] of getList(getField(response, "output")).entries()) this.#learnItem(item, index);
   }
 
-  /** An item is told when it is done and again in the last event, by some upstreams under another id: it counts once. */
+  /** An item comes when it is done and again in the last event, from some upstreams with another id. It counts once. */
   #learnItem(item: unknown, index: unknown): void {
-    const call = callOf(item);
+    const call = readBilledCall(item);
     if (call === null || this.#calls.size >= MAX_CALLS) return;
-    const id = nameOf(fieldOf(item, "id")) ?? String(index);
-    const place = typeof index === "number" ? `${call.kind} ${index}` : id;
-    const key = this.#calls.has(id) ? id : (this.#places.get(place) ?? id);
-    this.#places.set(place, key);
+    const id = getName(getField(item, "id")) ?? String(index);
+    const position = typeof index === "number" ? `${call.kind} ${index}` : id;
+    const key = this.#calls.has(id) ? id : (this.#positions.get(position) ?? id);
+    this.#positions.set(position, key);
     this.#calls.set(key, call);
   }
 
@@ -131,11 +138,11 @@ class ResponsesReader implements Reader {
   }
 }
 
-/** The fee that an output item bears; null: none. Opening a page and finding in it are free. */
-function callOf(item: unknown): Call | null {
-  switch (fieldOf(item, "type")) {
+/** The fee of an output item. Null: free, as are opening a page and searching in it. */
+function readBilledCall(item: unknown): BilledCall | null {
+  switch (getField(item, "type")) {
     case "web_search_call": {
-      const action = nameOf(fieldOf(fieldOf(item, "action"), "type"));
+      const action = getName(getField(getField(item, "action"), "type"));
       return action === undefined || action === "search" ? { kind: "web_search", feeKey: "" } : null;
     }
     case "file_search_call":
@@ -143,12 +150,12 @@ function callOf(item: unknown): Call | null {
     case "image_generation_call":
       return { kind: "image_generation", feeKey: "" };
     case "code_interpreter_call":
-      return { kind: "code_interpreter", feeKey: nameOf(fieldOf(item, "container_id")) ?? "" };
+      return { kind: "code_interpreter", feeKey: getName(getField(item, "container_id")) ?? "" };
     case "shell_call": {
-      const environment = fieldOf(item, "environment");
+      const environment = getField(item, "environment");
       // In the client's own shell it costs nothing.
-      if (fieldOf(environment, "type") !== "container_reference") return null;
-      return { kind: "hosted_shell", feeKey: nameOf(fieldOf(environment, "container_id")) ?? "" };
+      if (getField(environment, "type") !== "container_reference") return null;
+      return { kind: "hosted_shell", feeKey: getName(getField(environment, "container_id")) ?? "" };
     }
     default:
       return null;

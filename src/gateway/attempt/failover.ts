@@ -1,42 +1,46 @@
-// The attempt loop: channels in their order until one answers. Only before the
-// first byte of an answer reaches the client: what comes after it is relay.ts's.
+// Tries the channels in their order until one responds. This ends before the first byte of a response reaches the
+// client; delivery/relay.ts does the rest.
 
-import { UpstreamFault } from "../../lib/http1/types.ts";
-import { type ChannelResponse, readErrorBody } from "../upstream/answer.ts";
+import { UpstreamFault, type UpstreamResponse } from "../../lib/http1/types.ts";
+import { type ChannelResponse, readErrorBody, repeatResponse } from "../upstream/answer.ts";
+import type { Purpose } from "../../dialects/dialect.ts";
 import type { Bill } from "../bill/bill.ts";
 import type { Job } from "../upstream/job.ts";
 import { forward } from "./forward.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
-import { readStreamHead } from "../upstream/stream-head.ts";
-import { redactError, redactFailure } from "../upstream/redact.ts";
+import { readBodyStart, readStreamHead } from "../upstream/stream-head.ts";
+import { redactErrorBody, redactFailure, redactFields } from "../upstream/redact.ts";
 import {
   blame,
+  blameBody,
   describeFailure,
   type Failure,
+  isForClient,
   isShortage,
   mayBlameChannel,
   readFailure,
+  type RefusedResponse,
 } from "../upstream/failure-rules.ts";
 
 type FailedAttempt =
   | {
       readonly failure: Failure;
-      /** What the upstream said, when it said something that a client can be told. */
+      /** The upstream's response, if there is one that a client can get. */
       readonly answer: ChannelResponse | null;
     }
-  /** Nothing is wrong, but what is asked for may be kept on another channel. */
+  /** The channel works, but another one may have the model, or what the client refers to. */
   | { readonly failure: null; readonly answer: ChannelResponse };
 
-/** One channel's turn. */
+/** One request to one channel, and its circumstances. */
 interface Attempt {
   readonly job: Job;
   readonly candidate: Candidate;
   readonly bill: Bill;
   readonly gateway: Gateway;
-  /** Until the whole job is given up. */
+  /** How long the whole job may still take. */
   readonly leftMs: number;
-  /** Another channel could be tried after this one. */
+  /** No other channel can be tried after this one. */
   readonly isLast: boolean;
 }
 
@@ -50,29 +54,41 @@ export async function failover(job: Job, bill: Bill, gateway: Gateway): Promise<
   for (const candidate of choice.candidates) {
     const leftMs = deadline - performance.now();
     if (tried >= most || leftMs <= 0) break;
-    // While another one was asked it may have come to rest.
+    // A cooldown may have begun while another channel was tried.
     if (last !== null && !channels.admits(candidate, gateway.now())) continue;
     const isLast = ++tried === most;
-    const attempted = await attempt({ job, candidate, bill, gateway, leftMs, isLast });
-    if (!("failure" in attempted)) {
+    const result = await tryChannel({ job, candidate, bill, gateway, leftMs, isLast });
+    if (!("failure" in result)) {
       if (bill.open) channels.keepConversation(choice, candidate, job, bill.match);
-      return attempted;
+      return result;
     }
-    last = attempted;
-    if (endsJob(attempted.failure)) break;
+    last = result;
+    if (endsJob(result.failure)) break;
   }
-  if (last === null) throw channels.explainNone(bill.match, gateway.now());
-  return concede(last);
+  return last === null ? repeatFailure(job, bill, gateway) : concludeFailure(last);
 }
 
-/** No channel has answered: what the last one said is for the client, or makes it the gateway's error. */
-function concede(last: FailedAttempt): ChannelResponse {
+/** All channels failed. The client gets the last response, or an error of the gateway. */
+function concludeFailure(last: FailedAttempt): ChannelResponse {
   if (last.failure === null) return last.answer;
-  if (last.answer?.response.status === 429) return last.answer;
-  throw describeFailure(last.failure);
+  const { failure, answer } = last;
+  if (answer !== null && failure.kind === "status" && isForClient(failure)) return answer;
+  throw describeFailure(failure);
 }
 
-/** The client has left, or the upstream had begun to answer: nothing more is sent. */
+/** No channel can be tried now. If there is only one, the client gets its last error again, with the remaining time. */
+function repeatFailure(job: Job, bill: Bill, { channels, now }: Gateway): ChannelResponse {
+  const [candidate] = bill.match.candidates;
+  const only = channels.findOnlyFailure(bill.match, now());
+  if (only?.failure.kind !== "status" || candidate === undefined)
+    throw channels.explainNone(bill.match, now());
+  const { failure, waitMs } = only;
+  if (!isForClient(failure)) throw describeFailure({ ...failure, waitMs });
+  if (failure.response?.dialect !== job.dialect.name) throw channels.explainNone(bill.match, now());
+  return repeatResponse(failure.response, candidate, waitMs);
+}
+
+/** Nothing more is sent if the client has disconnected or the upstream had begun to respond. */
 function endsJob(failure: Failure | null): boolean {
   return failure?.kind === "fault" && (hasLeft(failure) || failure.fault.answered);
 }
@@ -83,36 +99,38 @@ function hasLeft(failure: Failure): boolean {
   );
 }
 
-async function attempt(turn: Attempt): Promise<ChannelResponse | FailedAttempt> {
-  const { candidate, bill, gateway } = turn;
+async function tryChannel(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> {
+  const { candidate, bill, gateway } = attempt;
   const { channels } = gateway;
   const isElsewhere = bill.attempts.length > 0 || candidate !== bill.match.candidates[0];
   if (bill.open && isElsewhere) gateway.ledger.attempt(bill.call.id, candidate.channel.name);
   if (bill.open) channels.reportStart(candidate, gateway.now());
   bill.requested = candidate.model;
   const started = performance.now();
-  const attempted = await send(turn);
-  // What is not billed says little of a channel: not every upstream serves it.
-  if (!bill.open) return attempted;
-  if (!("failure" in attempted) || attempted.failure === null) {
+  const result = await send(attempt);
+  // Requests that are not billed say little about a channel, because not every upstream serves them.
+  if (!bill.open) return result;
+  if (!("failure" in result) || result.failure === null) {
     channels.reportAnswer(candidate, performance.now() - started, gateway.now());
-  } else if (hasLeft(attempted.failure) || isShortage(attempted.failure)) {
+  } else if (hasLeft(result.failure) || isShortage(result.failure)) {
     channels.reportLeft(candidate);
   } else {
-    channels.reportFailure(candidate, attempted.failure, gateway.now());
+    channels.reportFailure(candidate, result.failure, gateway.now());
   }
-  return attempted;
+  return result;
 }
 
-async function send(turn: Attempt): Promise<ChannelResponse | FailedAttempt> {
-  const { job, candidate, bill, gateway } = turn;
+async function send(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> {
+  const { job, candidate, bill, gateway } = attempt;
   const { name } = candidate.channel;
   try {
     const onResend = (): void => void bill.attempts.push({ channel: name, error: "reset" });
-    const response = await forward(job, candidate, gateway, { leftMs: turn.leftMs, onResend });
+    const response = await forward(job, candidate, gateway, { leftMs: attempt.leftMs, onResend });
     const answer: ChannelResponse = { response, candidate, whole: null };
-    if (response.status === 404 || mayBlameChannel(response.status)) return await readRefusal(turn, answer);
-    if (!turn.isLast && job.body.stream && response.status === 200) return await lookAhead(turn, answer);
+    if (response.status === 404 || mayBlameChannel(response.status))
+      return await readRefusal(attempt, answer);
+    if (!attempt.isLast && job.body.stream && response.status === 200) return await readHead(attempt, answer);
+    if (response.status === 200 && mayBeForeign(attempt, response)) return await readStart(attempt, answer);
     bill.attempts.push({ channel: name, status: response.status });
     return answer;
   } catch (fault) {
@@ -126,35 +144,60 @@ async function send(turn: Attempt): Promise<ChannelResponse | FailedAttempt> {
   }
 }
 
-/** The upstream refuses: the channel, or only the request? */
-async function readRefusal(turn: Attempt, answer: ChannelResponse): Promise<ChannelResponse | FailedAttempt> {
-  const { candidate, bill, gateway } = turn;
+/** The upstream refused. Its error body shows whether that is about the channel or about the request. */
+async function readRefusal(
+  attempt: Attempt,
+  answer: ChannelResponse,
+): Promise<ChannelResponse | FailedAttempt> {
+  const { candidate, bill, gateway } = attempt;
   const { channel } = candidate;
   const { response } = answer;
   bill.attempts.push({ channel: channel.name, status: response.status });
-  const whole = redactError(await readErrorBody(response, turn.leftMs), channel);
+  const whole = redactErrorBody(await readErrorBody(response, attempt.leftMs), channel);
   const read = readFailure(channel.name, response, whole, gateway.now());
-  const failure = read && redactFailure(read, channel);
-  const told = { ...answer, whole };
-  return failure !== null || isKeptElsewhere(turn, told) ? { failure, answer: told } : told;
+  const failure = read && {
+    ...redactFailure(read, channel),
+    response: keepResponse(attempt, response, whole),
+  };
+  const refusal = { ...answer, whole };
+  return failure !== null || mayBeElsewhere(attempt, refusal) ? { failure, answer: refusal } : refusal;
 }
 
-/** Responses are stored by the channel that made them, and no other knows them. */
-function isKeptElsewhere({ job, isLast }: Attempt, { response, whole }: ChannelResponse): boolean {
+/** Clients decide about retries by these, by the status and by the body. */
+const REPEATED_FIELDS = new Set(["content-type", "x-should-retry"]);
+const MAX_REPEATED_BYTES = 16 * 1024;
+
+function keepResponse(
+  { job, candidate }: Attempt,
+  { status, fields }: UpstreamResponse,
+  body: Uint8Array,
+): RefusedResponse | null {
+  if (body.length > MAX_REPEATED_BYTES) return null;
+  const repeated = fields.filter(([name]) => REPEATED_FIELDS.has(name));
+  return {
+    status,
+    dialect: job.dialect.name,
+    fields: redactFields(repeated, candidate.channel, status),
+    body,
+  };
+}
+
+/** Stored responses are known only to the channel that made them, and not every channel has every model. */
+function mayBeElsewhere({ job, isLast }: Attempt, { response, whole }: ChannelResponse): boolean {
   if (isLast || whole === null) return false;
   const { purpose } = job.call.target.endpoint;
-  if (purpose === "resource") return response.status === 404;
-  return Buffer.from(whole).includes('"previous_response_not_found"');
+  if (response.status === 404) return purpose === "resource" || GENERATING.has(purpose);
+  const body = Buffer.from(whole);
+  return body.includes('"previous_response_not_found"') || body.includes('"model_not_found"');
 }
 
-/** A stream whose first real event is an error is none: another channel may do better. */
-async function lookAhead(
-  { candidate, bill }: Attempt,
-  answer: ChannelResponse,
-): Promise<ChannelResponse | FailedAttempt> {
+/** If the first real event of a stream is an error, another channel may succeed. */
+async function readHead(attempt: Attempt, answer: ChannelResponse): Promise<ChannelResponse | FailedAttempt> {
+  const { candidate, bill } = attempt;
   const { name } = candidate.channel;
   const { status } = answer.response;
-  const { response, first } = await readStreamHead(answer.response);
+  const { response, first, start } = await readStreamHead(answer.response);
+  if (start === "empty" || start === "foreign") return refuseForeign(attempt, response, start);
   if (typeof first === "string") {
     bill.attempts.push({ channel: name, status });
     return { ...answer, response };
@@ -163,4 +206,35 @@ async function lookAhead(
   bill.attempts.push({ channel: name, status, error: "error_event" });
   const failure = redactFailure(blame(name, first.status, first.message), candidate.channel);
   return { failure, answer: null };
+}
+
+const GENERATING: ReadonlySet<Purpose> = new Set<Purpose>(["generate", "embed", "count"]);
+
+/** These endpoints respond with JSON or an event stream. The head of an event stream is not held until its body comes. */
+function mayBeForeign({ job }: Attempt, response: UpstreamResponse): boolean {
+  const isEventStream = response.field("content-type")?.startsWith("text/event-stream") === true;
+  return GENERATING.has(job.call.target.endpoint.purpose) && !(job.body.stream && isEventStream);
+}
+
+/** A captive portal or a proxy may send a page with 200. */
+async function readStart(
+  attempt: Attempt,
+  answer: ChannelResponse,
+): Promise<ChannelResponse | FailedAttempt> {
+  const { bill, candidate } = attempt;
+  const { response, start } = await readBodyStart(answer.response);
+  if (start === "empty" || start === "foreign") return refuseForeign(attempt, response, start);
+  bill.attempts.push({ channel: candidate.channel.name, status: response.status });
+  return { ...answer, response };
+}
+
+function refuseForeign(
+  { bill, candidate }: Attempt,
+  response: UpstreamResponse,
+  start: "empty" | "foreign",
+): FailedAttempt {
+  const { name } = candidate.channel;
+  response.cancel();
+  bill.attempts.push({ channel: name, status: response.status, error: `${start}_body` });
+  return { failure: blameBody(name, response.status, start), answer: null };
 }

@@ -1,19 +1,24 @@
-// One attempt: the request as this channel's upstream wants it, sent, until the
-// head of its answer has come. Whether a failure is tried elsewhere is failover.ts.
+// Sends the request to one channel's upstream and waits for the head of its response. failover.ts decides what happens
+// after a failure.
 
 import { ClientGone, type UpstreamResponse, type UpstreamRequest } from "../../lib/http1/types.ts";
-import { replaceSpan } from "../../lib/json/json-spans.ts";
+import {
+  findFirstElements,
+  readString,
+  replaceSpan,
+  scanTopLevel,
+  type Span,
+} from "../../lib/json/json-spans.ts";
 import { decodeResponse } from "../upstream/decode.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
 import { overrideFields, requestFields } from "../upstream/headers.ts";
 import { markHop } from "../upstream/self-call.ts";
 import type { Candidate } from "../intake/match.ts";
-import { renameRepeated } from "../upstream/repeated-name.ts";
 import { addressOf } from "../upstream/origin.ts";
 
-interface Conditions {
-  /** However patient the channel's own deadlines are. */
+interface ForwardOptions {
+  /** Limits the channel's own deadlines. */
   readonly leftMs: number;
   readonly onResend: () => void;
 }
@@ -22,10 +27,10 @@ export async function forward(
   job: Job,
   candidate: Candidate,
   gateway: Gateway,
-  { leftMs, onResend }: Conditions,
+  { leftMs, onResend }: ForwardOptions,
 ): Promise<UpstreamResponse> {
-  if (job.call.exchange.gone) throw new ClientGone("The client left.");
-  const request = buildRequest(job, candidate, gateway, onResend);
+  if (job.call.exchange.gone) throw new ClientGone("The client disconnected.");
+  const request = buildRequest(job, candidate, onResend);
   const sending = gateway.client.send(shorten(request, leftMs));
   job.cancel = () => sending.cancel();
   const response = decodeResponse(await sending.head);
@@ -33,20 +38,14 @@ export async function forward(
   return response;
 }
 
-function buildRequest(
-  job: Job,
-  candidate: Candidate,
-  gateway: Gateway,
-  onResend: () => void,
-): UpstreamRequest {
+function buildRequest(job: Job, candidate: Candidate, onResend: () => void): UpstreamRequest {
   const { call, body: request, dialect } = job;
   const { channel } = candidate;
   const { origin, basePath, deadlines } = addressOf(channel);
-  const { vendor } = gateway.catalog;
   const body = renameModel(job, candidate);
   const keepEncoding = request.encoded && body === request.bytes;
-  const fields = requestFields(call.exchange.fields, { vendor, keepEncoding });
-  fields.push(dialect.sign(channel.credential, vendor), ...markHop(call.exchange, origin));
+  const fields = requestFields(call.exchange.fields, keepEncoding);
+  fields.push(dialect.sign(channel.credential), ...markHop(call.exchange, origin));
   return {
     origin,
     method: call.exchange.method,
@@ -73,13 +72,47 @@ function renameModel({ call, body: request }: Job, candidate: Candidate): Uint8A
   const { bytes: body, plain, model, modelSpan } = request;
   if (plain === null || model === null || candidate.model === null || candidate.model === model) return body;
   if (modelSpan !== null) return replaceSpan(plain, modelSpan, candidate.model);
-  // A call that generates names its model in the path alone.
+  // A generating request names its model only in the path.
   if (call.target.endpoint.purpose === "generate") return body;
-  return renameRepeated(plain, model, candidate.model) ?? body;
+  return renameInBody(plain, model, candidate.model) ?? body;
 }
 
 function renamePath(job: Job, candidate: Candidate): string {
   const { model } = job.call.target;
   if (model === null || candidate.model === null || candidate.model === model.id) return job.path;
   return job.path.slice(0, model.start) + encodeURIComponent(candidate.model) + job.path.slice(model.end);
+}
+
+/** Google also writes model names with this prefix. */
+const PREFIX = "models/";
+
+/** Embedding and counting requests repeat the path's model in the body, and both must agree. Returns the body with `to`
+ *  in place of `from`, or null if the body does not name `from`. */
+function renameInBody(plain: Uint8Array, from: string, to: string): Uint8Array | null {
+  let renamed: Uint8Array | null = null;
+  for (const span of findNames(plain).toReversed()) {
+    const name = readString(plain, span);
+    if (name !== from && name !== PREFIX + from) continue;
+    renamed = replaceSpan(renamed ?? plain, span, name === from ? to : PREFIX + to);
+  }
+  return renamed;
+}
+
+function findNames(plain: Uint8Array): Span[] {
+  const whole = { start: 0, end: plain.length };
+  const scan = scanTopLevel(plain, ["requests", "generateContentRequest"]);
+  if (scan.kind !== "object") return [];
+  const requests = scan.spans.get("requests");
+  const elements = requests === undefined ? [] : findFirstElements(plain, requests, Number.POSITIVE_INFINITY);
+  const counted = scan.spans.get("generateContentRequest") ?? [];
+  return [whole, ...elements]
+    .concat(counted)
+    .flatMap((span) => findName(plain, span))
+    .toSorted((a, b) => a.start - b.start);
+}
+
+function findName(plain: Uint8Array, { start, end }: Span): Span[] {
+  const scan = scanTopLevel(plain.subarray(start, end), ["model"]);
+  const found = scan.kind === "object" ? scan.spans.get("model") : undefined;
+  return found === undefined ? [] : [{ start: start + found.start, end: start + found.end }];
 }

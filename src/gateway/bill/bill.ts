@@ -1,88 +1,97 @@
-// The bill of one request: opened before anything goes upstream, closed exactly once by settle.ts.
+// The bill of one request. It is opened before anything goes upstream, and settle.ts closes it exactly once.
 
 import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
-import type { Admission } from "../../billing/limits.ts";
+import { computeCharge } from "../../billing/charge.ts";
+import { type Admission, type Cost, FREE } from "../../billing/limits.ts";
 import { type Overrides, sellerOf } from "../../billing/prices.ts";
-import { reserve } from "../../billing/reserve.ts";
-import type { Limits } from "../../config/catalog.ts";
+import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/reserve.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Match } from "../intake/match.ts";
+import type { Candidate, Match } from "../intake/match.ts";
 
-/** A type, not an interface: a ledger line takes it as a record. */
+/** A type and not an interface, so that it is assignable to a ledger line's record. */
 export type AttemptRecord = {
   readonly channel: string;
-  /** The upstream's status, when it answered. */
+  /** The upstream's status, if it responded. */
   readonly status?: number;
-  /** Why there was no answer. */
+  /** Why there was no response. */
   readonly error?: string;
 };
 
 export interface Bill {
   readonly call: ClientCall;
   readonly match: Match;
-  /** Of its arrival, as ledger lines have it. */
+  /** The time of arrival, in the format of ledger lines. */
   readonly time: string;
   readonly stream: boolean;
-  /** Tokens of the prompt, by its size: for answers that break off before their usage is told. */
+  /** The prompt's tokens, estimated from its size, for responses that break off before they report usage. */
   readonly estimatedInput: number;
-  /** What the upstream of the answering channel is asked for; the client's own name until then. */
+  /** The model that was requested from the last channel, by its upstream's name. */
   requested: string | null;
   readonly attempts: AttemptRecord[];
-  /** The config's prices when it came: a changed config is for the requests that follow. */
+  /** The config's prices at arrival. A changed config applies to later requests. */
   readonly overrides: Overrides;
-  /** The ledger knows of the request: it gets a line, come what may. False where nothing is billed. */
+  /** The ledger knows the request, and it will get a line in any case. False if nothing is billed. */
   readonly open: boolean;
   settled: boolean;
-  /** Milliseconds from arrival to the first byte of the answer. */
+  /** Milliseconds from arrival to the first byte of the response. */
   firstByteMs: number | null;
-  /** Gives back what the limits hold for this request. */
-  readonly release: () => void;
+  /** What the limits reserve for this request. It is released when its line is written. */
+  readonly admission: Admission;
 }
 
 const BILLED = new Set(["generate", "embed"]);
+/** Requests that cost nothing but work: only limits on their number count them. */
+const COUNTED = new Set(["count"]);
 
 export async function openBill(
-  { call, body: request }: Job,
-  route: Match,
+  job: Job,
+  match: Match,
   overrides: Overrides,
   gateway: Gateway,
 ): Promise<Bill> {
-  const open = BILLED.has(call.target.endpoint.purpose);
-  const estimatedInput = open && request.plain !== null ? estimateInputTokens(request.plain) : 0;
-  const requested = route.candidates[0]?.model ?? null;
-  const admission = open
-    ? admit({ route, plain: request.plain, requested, estimatedInput, overrides }, gateway)
-    : null;
-  const bill: Bill = {
-    call,
-    match: route,
-    time: new Date(call.time).toISOString(),
-    stream: request.stream,
-    estimatedInput,
-    requested,
-    attempts: [],
-    overrides,
-    open,
-    settled: false,
-    firstByteMs: null,
-    release: () => admission?.release(),
-  };
-  if (!open) return bill;
+  const bill = createBill(job, match, overrides, gateway);
+  if (!bill.open) return bill;
   try {
     await gateway.ledger.open(describeIntent(bill));
   } catch (error) {
-    bill.release();
+    bill.admission.release();
     throw error;
   }
   return bill;
 }
 
-/** Told to the ledger before anything goes upstream. */
-export function describeIntent({ call, match: route, time, requested, stream }: Bill): Intent {
-  const { key, group, model, candidates } = route;
+/** Checks the limits and reserves the amount. This is not part of the async function above, because `release` would keep
+ *  that function's variables alive, and with them the request's body. */
+function createBill({ call, body }: Job, match: Match, overrides: Overrides, gateway: Gateway): Bill {
+  const { purpose } = call.target.endpoint;
+  const open = BILLED.has(purpose);
+  const { plain, stream } = body;
+  const estimatedInput = open && plain !== null ? estimateInputTokens(plain) : 0;
+  const hasOutput = purpose === "generate";
+  const cost = open ? describeCost({ match, plain, estimatedInput, overrides, hasOutput }, gateway) : null;
+  const isCounted = open || COUNTED.has(purpose);
+  return {
+    call,
+    match,
+    time: new Date(call.time).toISOString(),
+    stream,
+    estimatedInput,
+    requested: match.candidates[0]?.model ?? null,
+    attempts: [],
+    overrides,
+    open,
+    settled: false,
+    firstByteMs: null,
+    admission: isCounted ? gateway.gate.admit(match.key, gateway.now(), cost) : FREE,
+  };
+}
+
+/** What the ledger's journal records before anything goes upstream. */
+export function describeIntent({ call, match, time, requested, stream, admission }: Bill): Intent {
+  const { key, group, model, candidates } = match;
   return {
     id: call.id,
     time,
@@ -95,36 +104,53 @@ export function describeIntent({ call, match: route, time, requested, stream }: 
     upstream_model: requested,
     stream,
     multiplier: group.multiplier,
+    ...(admission.reservedUsd !== null && { limit_usd: admission.reservedUsd }),
   };
 }
 
-interface Entry {
-  readonly route: Match;
+interface Demand {
+  readonly match: Match;
+  /** Null: the gateway does not know the body's encoding, so nothing bounds the cost. */
   readonly plain: Uint8Array | null;
-  readonly requested: string | null;
   readonly estimatedInput: number;
   readonly overrides: Overrides;
+  readonly hasOutput: boolean;
 }
 
-function admit({ route, plain, requested, estimatedInput, overrides }: Entry, gateway: Gateway): Admission {
-  const { key, group } = route;
-  const now = gateway.now();
-  const worst =
-    plain === null || !(isLimited(key.limits) || isLimited(group.limits))
-      ? null
-      : reserve({
-          body: plain,
-          estimatedInput,
-          model: requested,
-          multiplier: group.multiplier,
-          book: gateway.prices,
-          overrides,
-          seller: route.candidates[0] && sellerOf(route.candidates[0].channel),
-          at: new Date(now),
-        });
-  return gateway.gate.admit(key, now, worst);
+function describeCost(demand: Demand, gateway: Gateway): Cost {
+  const { match, plain, estimatedInput, overrides, hasOutput } = demand;
+  const model = match.model ?? "";
+  const describe = (): ReservedRequest => ({
+    body: plain ?? new Uint8Array(),
+    estimatedInput,
+    expectedOutput: gateway.ledger.expectOutput(model),
+    hasOutput,
+    quotes: match.candidates.map((candidate) => quoteAt(candidate, match, overrides, gateway)),
+  });
+  return {
+    model,
+    expect: () => expectCost(describe()),
+    bound: () => (plain === null ? { unbounded: "its body cannot be read" } : boundCost(describe())),
+  };
 }
 
-function isLimited({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
-  return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;
+/** What a usage costs at one of the request's channels. */
+export function quoteAt(
+  { channel, model }: Candidate,
+  { group }: Match,
+  overrides: Overrides,
+  gateway: Gateway,
+): Quote {
+  return (usage, tariff) =>
+    computeCharge({
+      parts: [{ model, pass: "message", usage }],
+      tariff,
+      model,
+      requested: model,
+      book: gateway.prices,
+      overrides,
+      seller: sellerOf(channel),
+      at: new Date(gateway.now()),
+      multiplier: group.multiplier,
+    }).charge;
 }

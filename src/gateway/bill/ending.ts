@@ -1,33 +1,34 @@
-// How an answer ended, from what its meter saw, whether the client was still
-// there and how the upstream left. Pure.
+// Decides how a response ended: from its meter, from whether the client was still connected, and from how the upstream's
+// connection ended. Pure.
 
 import type { Outcome } from "../../billing/ledger/line.ts";
 import type { Reading } from "../../billing/usage.ts";
 import type { UpstreamFault } from "../../lib/http1/types.ts";
 
-export interface Signs {
+export interface EndingSigns {
   readonly status: number;
-  /** Null where nothing is metered. */
+  /** Null if nothing is metered. */
   readonly reading: Reading | null;
-  /** Why nobody heard the answer's end: the client had left, or the gateway ends what still runs. */
+  /** Why the client did not get the end: it had disconnected, or the gateway was stopping. */
   readonly left: "client_closed" | "interrupted" | null;
   readonly fault: UpstreamFault | null;
-  /** True where only the dialect tells that an answer is whole: in event streams, and where the connection's end is the body's. */
+  /** True if only the dialect shows that a response is whole: for event streams, and for bodies that end with the
+   *  connection. */
   readonly streamed: boolean;
 }
 
-/** What comes after the terminal event, a client that leaves or an upstream that breaks, changes nothing. */
-export function judgeEnding({ status, reading, left, fault, streamed }: Signs): Outcome {
+/** After the terminal event, a client that disconnects or an upstream that fails changes nothing. */
+export function judgeEnding({ status, reading, left, fault, streamed }: EndingSigns): Outcome {
   if (status >= 400) return "upstream_error";
   if (left !== null) return left;
   const end = reading?.end ?? null;
-  const over = streamed && end !== null && end !== "open";
-  if (fault !== null && !over) return "upstream_cut";
+  const hasEnded = streamed && end !== null && end !== "open";
+  if (fault !== null && !hasEnded) return "upstream_cut";
   if (end === "error") return "upstream_error";
   return streamed && end === "open" ? "upstream_cut" : "complete";
 }
 
-/** Nobody listens any more: the gateway is being ended, or it is the client's own will. */
+/** Why the client's connection is gone: the gateway is stopping, or the client has disconnected. */
 export function describeLeaving(halt: AbortSignal): "interrupted" | "client_closed" {
   return halt.aborted ? "interrupted" : "client_closed";
 }

@@ -1,4 +1,4 @@
-// What happened to a request, as one plain record for the log, the metrics and the live view.
+// Reports each request that has ended, as one plain record for the log, the metrics and the live view.
 
 import type { Usage } from "../../billing/usage.ts";
 import type { Key } from "../../config/catalog.ts";
@@ -21,7 +21,7 @@ const NOTHING = {
   problem: null,
 } satisfies Partial<RequestRecord>;
 
-/** A request that never got a bill: refused before it went anywhere. */
+/** Reports a request that was refused before it had a bill. */
 export function reportRefusal(
   call: ClientCall,
   key: Key | null,
@@ -32,14 +32,14 @@ export function reportRefusal(
   reportUnbilled(call, key, { status: error.status, outcome, problem: error.message }, gateway);
 }
 
-/** Answered by the gateway itself: a model list, or one model. */
+/** Reports a request that the gateway answered itself: a model list, or one model. */
 export function reportOwnAnswer(call: ClientCall, key: Key, gateway: Gateway): void {
   reportUnbilled(call, key, { status: 200, outcome: "complete", problem: null }, gateway);
 }
 
-type Told = Pick<RequestRecord, "status" | "outcome" | "problem">;
+type UnbilledResult = Pick<RequestRecord, "status" | "outcome" | "problem">;
 
-function reportUnbilled(call: ClientCall, key: Key | null, told: Told, gateway: Gateway): void {
+function reportUnbilled(call: ClientCall, key: Key | null, result: UnbilledResult, gateway: Gateway): void {
   const { id, time, target } = call;
   gateway.observer.requestDone({
     ...NOTHING,
@@ -50,19 +50,19 @@ function reportUnbilled(call: ClientCall, key: Key | null, told: Told, gateway: 
     model: target.model?.id ?? null,
     endpoint: target.endpoint.label,
     durationMs: durationOf(call),
-    ...told,
+    ...result,
   });
 }
 
-/** Turned away before it was a call. Its path is the client's own words: only the problem repeats them. */
-export function reportStray(arrival: UnroutedCall, error: GatewayError, gateway: Gateway): void {
-  const { id, time } = arrival;
+/** Reports a request without an endpoint. Its path is untrusted text, so only the problem may repeat it. */
+export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Gateway): void {
+  const { id, time } = call;
   const { status, message: problem } = error;
-  const durationMs = durationOf(arrival);
+  const durationMs = durationOf(call);
   gateway.observer.requestDone({ ...NOTHING, id, time, endpoint: "-", status, durationMs, problem });
 }
 
-export interface Finished {
+export interface RequestResult {
   readonly status: number;
   readonly outcome: string;
   readonly usage: Usage | null;
@@ -70,35 +70,35 @@ export interface Finished {
   readonly problem: string | null;
 }
 
-export function reportFinished(bill: Bill, finished: Finished, gateway: Gateway): void {
-  const { call, match: route } = bill;
+export function reportFinished(bill: Bill, result: RequestResult, gateway: Gateway): void {
+  const { call, match } = bill;
   const record: RequestRecord = {
     id: call.id,
     time: call.time,
-    key: route.key.name,
-    group: route.group.name,
-    model: route.model,
+    key: match.key.name,
+    group: match.group.name,
+    model: match.model,
     channel: bill.attempts.at(-1)?.channel ?? null,
     endpoint: call.target.endpoint.label,
     firstByteMs: bill.firstByteMs,
     durationMs: durationOf(call),
-    ...finished,
+    ...result,
   };
   gateway.observer.requestDone(record);
-  const served = bill.open && route.candidates.find(({ channel }) => channel.name === record.channel);
-  if (served) gateway.channels.reportEnd(served.channel, judgeChannel(bill, finished), gateway.now());
+  const served = bill.open && match.candidates.find(({ channel }) => channel.name === record.channel);
+  if (served) gateway.channels.reportEnd(served.channel, judgeChannel(bill, result), gateway.now());
 }
 
-/** An answer that did not come whole is the channel's doing, unless the client left, or was told so at its beginning. */
-function judgeChannel(bill: Bill, { outcome, problem, chargeUsd }: Finished): RequestEnd {
+/** An incomplete response counts against the channel, unless the client disconnected or it was an error from the start. */
+function judgeChannel(bill: Bill, { outcome, problem, chargeUsd }: RequestResult): RequestEnd {
   const last = bill.attempts.at(-1);
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
-  const how = hadBegun ? (ENDS[outcome] ?? "left") : "left";
-  const told = how === "cut" && problem !== null ? problem : "ended its answer with an error";
-  return { how, problem: told, chargeUsd };
+  const how = hadBegun ? (HOW_BY_OUTCOME[outcome] ?? "left") : "left";
+  const reason = how === "cut" && problem !== null ? problem : "ended its response with an error";
+  return { how, problem: reason, chargeUsd };
 }
 
-const ENDS: Readonly<Record<string, RequestEnd["how"]>> = {
+const HOW_BY_OUTCOME: Readonly<Record<string, RequestEnd["how"]>> = {
   complete: "whole",
   upstream_cut: "cut",
   upstream_error: "failed",

@@ -1,35 +1,36 @@
-// Closes a bill exactly once, however the request ended: what was used, what it
-// costs, its line in the ledger. What is used is billing/assess.ts, what it costs billing/charge.ts.
+// Closes a bill exactly once, however the request ended, and writes its line to the ledger. billing/assess.ts decides
+// what was used, billing/charge.ts computes what it costs.
 
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
 import { type Seller, sellerOf } from "../../billing/prices.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
-import type { Reading, Tariff } from "../../billing/usage.ts";
+import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import { type AttemptRecord, type Bill, describeIntent } from "./bill.ts";
+import { type AttemptRecord, type Bill, describeIntent, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
+import type { ChargeTerms } from "../upstream/background.ts";
 import { describeLeaving } from "./ending.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
 
-/** How an answer ended. */
+/** How a request ended. */
 export interface Ending {
   readonly outcome: Outcome;
-  /** What the client was told. */
+  /** The status that the client got. */
   readonly status: number;
-  /** What the upstream said; null when it gave no answer. */
+  /** The upstream's status; null if it did not respond. */
   readonly upstreamStatus: number | null;
-  /** Null where nothing was metered. */
+  /** Null if nothing was metered. */
   readonly reading: Reading | null;
-  /** What broke, for the log. */
+  /** What went wrong, for the log. */
   readonly problem: string | null;
 }
 
-/** A bill that is closed, and has yet to be recorded. */
+/** A bill that is closed and not yet recorded. */
 export interface ClosedBill {
   readonly bill: Bill;
   readonly ending: Ending;
-  /** Null where nothing is billed. */
+  /** Null if nothing is billed, or nothing was sent. */
   readonly draft: LineDraft | null;
 }
 
@@ -38,57 +39,58 @@ export function settle(bill: Bill, ending: Ending, gateway: Gateway): void {
   recordBill(closeBill(bill, ending, gateway), gateway);
 }
 
-/** What is owed is known; whoever closes a bill records it, whatever happens meanwhile. */
+/** Computes the charge. The caller must call `recordBill` afterwards, whatever happens in between. */
 export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedBill {
   bill.settled = true;
-  return { bill, ending, draft: bill.open ? draftLine(bill, ending, gateway) : null };
+  const hasLine = bill.open && bill.attempts.some(mayHaveArrived);
+  return { bill, ending, draft: hasLine ? draftLine(bill, ending, gateway) : null };
 }
 
 export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway): void {
   const { status, outcome, problem } = ending;
   if (draft !== null) gateway.ledger.append(draft);
-  const line = ending.reading?.stored === undefined ? draft : followStored(bill, ending, draft, gateway);
-  bill.release();
+  else if (bill.open) gateway.ledger.discard(bill.call.id);
+  const line = ending.reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
+  bill.admission.release();
   const usage = line?.usage ?? null;
   const chargeUsd = line?.charge_usd ?? null;
-  reportFinished(bill, { status, outcome, problem, usage, chargeUsd }, gateway);
+  const shown = problem ?? (bill.admission.unpriced ? UNPRICED_ALLOWED : null);
+  reportFinished(bill, { status, outcome, problem: shown, usage, chargeUsd }, gateway);
 }
 
-/** Whoever first asks for an answer that had gone on, and is over, gets the line that bears its charge. */
-function followStored(
+/** Limits count the estimate in `line` until the real cost is known. */
+function describeTerms({ match, requested, overrides }: Bill, line: LineDraft): ChargeTerms {
+  const { limit_usd } = line;
+  const replaces = limit_usd === undefined ? undefined : { id: line.id, time: line.time, limit_usd };
+  return { match, requested, overrides, replaces };
+}
+
+/** A background response is billed to the first request that fetches it finished. */
+function billBackground(
   bill: Bill,
   ending: Ending,
   draft: LineDraft | null,
   gateway: Gateway,
 ): LineDraft | null {
-  const { ledger, background: later } = gateway;
+  const { ledger, background } = gateway;
   const { id = "", goesOn = true } = ending.reading?.stored ?? {};
-  if (draft?.basis === "unknown" && goesOn) later.keep(id, bill);
-  const owed = draft === null && !goesOn ? later.take(id) : null;
-  if (owed === null) return draft;
-  const paid: Bill = { ...bill, ...owed, open: true };
-  const line = draftLine(paid, ending, gateway);
+  if (draft?.basis === "unknown" && goesOn) background.keep(id, describeTerms(bill, draft));
+  const terms = draft === null && !goesOn ? background.take(id) : null;
+  if (terms === null) return draft;
+  const billed: Bill = { ...bill, ...terms, open: true };
+  const line = { ...draftLine(billed, ending, gateway), replaces: terms.replaces };
   if (line.basis === "unknown") return null;
-  const kept = (): void => later.keep(id, owed);
-  ledger.open(describeIntent(paid)).then(() => ledger.append(line), kept);
+  const keepAgain = (): void => background.keep(id, terms);
+  ledger.open(describeIntent(billed)).then(() => ledger.append(line), keepAgain);
   return line;
 }
 
-/** A request that got no answer from any channel. It gets a line when something may have reached one. */
+/** Closes the bill of a request to which no channel responded. It gets a line if it may have reached one. */
 export function settleFailure(bill: Bill, error: GatewayError, gateway: Gateway): void {
   if (bill.settled) return;
   const outcome = error.code === "client_gone" ? describeLeaving(gateway.halt) : "upstream_error";
   const { status, message: problem } = error;
-  const arrived = bill.attempts.filter(mayHaveArrived);
-  if (bill.open && arrived.length === 0) {
-    bill.settled = true;
-    gateway.ledger.discard(bill.call.id);
-    bill.release();
-    reportFinished(bill, { status, outcome, problem, usage: null, chargeUsd: null }, gateway);
-    return;
-  }
-  const upstreamStatus = arrived.every(isRefusal) ? status : null;
-  settle(bill, { outcome, status, upstreamStatus, reading: null, problem }, gateway);
+  settle(bill, { outcome, status, upstreamStatus: status, reading: null, problem }, gateway);
 }
 
 const NEVER_SENT = new Set(["connect", "connect_timeout", "shortage", "tls", "withdrawn"]);
@@ -97,8 +99,10 @@ function mayHaveArrived({ error }: AttemptRecord): boolean {
   return error === undefined || !NEVER_SENT.has(error);
 }
 
-/** It costs nothing, and neither does a redirect. An upstream that was asked and said nothing may have worked all the same. */
+/** Refusals, redirects and foreign pages cost nothing. An upstream that received the request and sent no response, or an
+ *  empty one, may have worked on it. */
 function isRefusal({ status, error }: AttemptRecord): boolean {
+  if (error === "empty_body") return false;
   return status !== undefined && (status >= 300 || error !== undefined);
 }
 
@@ -106,31 +110,38 @@ function mayBePaid(attempt: AttemptRecord): boolean {
   return mayHaveArrived(attempt) && !isRefusal(attempt);
 }
 
+/** A refusal costs nothing, unless another upstream may have worked on the request before. */
+function judgeStatus({ attempts }: Bill, { upstreamStatus }: Ending): number | null {
+  const isRefused = upstreamStatus !== null && upstreamStatus >= 400;
+  return isRefused && attempts.some(mayBePaid) ? null : upstreamStatus;
+}
+
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
-  const { call, match: route } = bill;
-  const { reading, outcome, status, upstreamStatus } = ending;
+  const { call, match } = bill;
+  const { reading, outcome, status } = ending;
   const assessment = assess({
     outcome,
-    status: upstreamStatus,
+    status: judgeStatus(bill, ending),
     reading,
     streamed: bill.stream,
     estimatedInput: bill.estimatedInput,
   });
   const charge = chargeFor(bill, assessment, reading, gateway);
+  const basis = chooseBasis(assessment, charge);
   return {
     id: call.id,
     time: bill.time,
-    key: route.key.name,
-    group: route.group.name,
-    platform: route.group.platform,
+    key: match.key.name,
+    group: match.group.name,
+    platform: match.group.platform,
     channel: bill.attempts.at(-1)?.channel ?? "",
     endpoint: call.target.endpoint.label,
-    model: route.model ?? "",
+    model: match.model ?? "",
     upstream_model: reading?.model ?? null,
     stream: bill.stream,
     status,
     outcome,
-    basis: chooseBasis(assessment, charge),
+    basis,
     usage: charge.usage,
     parts: charge.parts.length > 1 ? [...charge.parts] : undefined,
     raw_usage: reading?.raw ?? null,
@@ -138,13 +149,14 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     price_source: charge.priceSource,
     tier: charge.tier,
     official_usd: charge.official,
-    multiplier: route.group.multiplier,
+    multiplier: match.group.multiplier,
     charge_usd: charge.charge,
     first_byte_ms: bill.firstByteMs,
     duration_ms: durationOf(call),
     attempts: bill.attempts,
     suspect: explainSuspicion(bill, assessment),
-    extra: noteMore(bill, assessment, charge, reading),
+    limit_usd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway) ?? undefined,
+    extra: describeExtra(bill, assessment, charge, reading),
   };
 }
 
@@ -169,14 +181,14 @@ function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, 
   return assessment.basis === "unknown" ? { ...charge, prices: null, official: null, charge: null } : charge;
 }
 
-/** Of the channel that answered, or was asked last. */
+/** The seller of the channel that responded, or was tried last. */
 function findSeller({ attempts, match }: Bill): Seller | undefined {
   const name = attempts.at(-1)?.channel;
   const candidate = match.candidates.find(({ channel }) => channel.name === name);
   return candidate && sellerOf(candidate.channel);
 }
 
-/** How the answer was served, as far as it or its address tells. */
+/** How the response was served, as far as the response and the address show it. */
 function tariffOf(reading: Reading | null, seller: Seller | undefined): Tariff {
   const tariff = reading?.tariff ?? {};
   return seller?.region === undefined || seller.region === null
@@ -184,26 +196,54 @@ function tariffOf(reading: Reading | null, seller: Seller | undefined): Tariff {
     : { ...tariff, region: seller.region };
 }
 
+const UNPRICED_ALLOWED = "the model has no price, so no limit counts this request";
+
+interface KnownUsage {
+  readonly basis: Basis;
+  readonly usage: Usage;
+  readonly reading: Reading | null;
+}
+
+/** What limits count while the cost of a request is not known: its prompt and the output seen. */
+function estimateForLimits(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
+  const { basis, usage, reading } = known;
+  const { admission, estimatedInput } = bill;
+  if (basis === "exact" || (basis === "partial" && !admission.strict)) return null;
+  // The response continues, or a strict limit needs the most that it can cost.
+  const isOpen = admission.strict || reading?.stored?.goesOn === true;
+  if (isOpen && admission.reservedUsd !== null) return admission.reservedUsd;
+  const seen = { input: estimatedInput, output: reading?.estimatedOutput ?? 0 };
+  return quoteLast(bill, basis === "unpriced" ? usage : seen, gateway);
+}
+
+/** What a usage costs at the channel that was tried last. */
+function quoteLast({ attempts, match, overrides }: Bill, usage: Usage, gateway: Gateway): string | null {
+  const name = attempts.at(-1)?.channel;
+  const [first] = match.candidates;
+  const candidate = match.candidates.find(({ channel }) => channel.name === name) ?? first;
+  return candidate === undefined ? null : quoteAt(candidate, match, overrides, gateway)(usage, {});
+}
+
 function explainSuspicion({ attempts, call }: Bill, { suspect }: Assessment): string | undefined {
-  // A stored answer costs nothing to fetch, however often.
+  // Fetching a stored response costs nothing.
   const paid = call.exchange.method === "GET" ? [] : attempts.filter(mayBePaid);
   const twice = paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
   const reasons = [suspect, twice].filter((reason) => reason !== null);
   return reasons.length > 0 ? reasons.join("; ") : undefined;
 }
 
-/** What a person should know of the amounts, and what finding a price later takes. */
-function noteMore(
+/** What a reader should know about the amounts, and what `reprice` needs to find a price later. */
+function describeExtra(
   bill: Bill,
   { estimated }: Assessment,
   charge: Charge,
   reading: Reading | null,
 ): LineDraft["extra"] & {} {
-  const { requested, match: route } = bill;
+  const { requested, match } = bill;
   const { unpricedBecause, unpricedUsage, atLeast, pricedAs } = charge;
   const extra: Record<string, unknown> = {};
-  // The name under which an upstream was asked, where neither client nor answer used it: it may be what has a price.
-  if (requested !== null && requested !== route.model && requested !== reading?.model)
+  // The upstream's name of the model, if neither client nor response used it. It may be the name with a price.
+  if (requested !== null && requested !== match.model && requested !== reading?.model)
     extra["requested_model"] = requested;
   if (estimated.length > 0) extra["estimated"] = estimated;
   if (pricedAs !== null) extra["priced_as"] = pricedAs;
@@ -211,7 +251,7 @@ function noteMore(
   return {
     ...extra,
     unpriced_because: unpricedBecause,
-    // Where nothing has a price, the line's usage says it all.
+    // If nothing has a price, the usage in the line says everything.
     ...(atLeast === null ? {} : { unpriced_usage: unpricedUsage, at_least_usd: atLeast }),
     tariff: tariffOf(reading, findSeller(bill)),
   };

@@ -1,6 +1,5 @@
-// Which of a route's channels are tried, in which order, and what is learned of
-// them on the way. How a failure weighs is channel-memory.ts, what people see of it
-// channel-view.ts.
+// Which channels of a match are tried, in which order, and what their responses teach. cooldown.ts decides what a failure
+// leads to, view.ts what people see of it.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -8,9 +7,11 @@ import type { Exchange } from "../../lib/http1/types.ts";
 import { addUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import {
-  type ChannelMemory,
-  createMemory,
+  type Admittance,
   admittanceOf,
+  type ChannelMemory,
+  type Cooldown,
+  createMemory,
   endTrial,
   noteAnswer,
   noteBreak,
@@ -23,57 +24,58 @@ import {
 } from "./cooldown.ts";
 import { hasTie, orderCandidates } from "./order.ts";
 import { type ChannelStore, openChannelStore } from "./store.ts";
-import { dayOf, describeChannel, updateCondition } from "./view.ts";
-import type { ChannelView } from "../control/state.ts";
+import { type ChannelView, dayOf, describeChannel, updateCondition } from "./view.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import type { Observer } from "../observe/observer.ts";
 import type { RequestBody } from "../intake/body.ts";
 import { readConversation, Conversations } from "../intake/conversation.ts";
 import { blameBreaks, type Failure, toRetryAfter } from "../upstream/failure-rules.ts";
 
-/** An job, as far as it tells its conversation. */
-interface Asker {
+/** The parts of a job that identify its conversation. */
+interface ConversationSource {
   readonly call: { readonly exchange: Pick<Exchange, "field"> };
   readonly body: Pick<RequestBody, "plain">;
 }
 
-/** What a request is to be tried on. */
+/** The channels to try for a request. */
 export interface Choice {
-  /** Best first; empty when none can be had now. */
+  /** Best first; empty if none is available now. */
   readonly candidates: readonly Candidate[];
-  /** The conversation, where it had a say. */
+  /** The conversation, if the order depends on it. */
   readonly session: string | null;
 }
 
-/** How a request ended that a channel had begun to answer. */
+/** How a request ended after a channel had begun to respond. */
 export interface RequestEnd {
-  /** `cut`: the answer's end never came. `failed`: it was an error. `left`: it says nothing of the channel. */
+  /** `cut`: the response had no end. `failed`: it was an error. `left`: it says nothing about the channel. */
   readonly how: "whole" | "cut" | "failed" | "left";
   readonly problem: string;
   readonly chargeUsd: string | null;
 }
 
 export interface Channels {
-  choose(asker: Asker, route: Match, now: number): Choice;
-  /** The error to answer with when there was nothing to choose. It tells nobody what an upstream said to others. */
-  explainNone(route: Match, now: number): GatewayError;
-  /** A request whose choice it was may still be sent there. */
+  choose(source: ConversationSource, match: Match, now: number): Choice;
+  /** The error for a request without a choice. It does not repeat what an upstream said to other clients. */
+  explainNone(match: Match, now: number): GatewayError;
+  /** The failure that keeps the only channel of a match in cooldown, and how long; null if there is none. */
+  findOnlyFailure(match: Match, now: number): { failure: Failure; waitMs: number } | null;
+  /** True if a request that chose this candidate may still be sent to it. */
   admits(candidate: Candidate, now: number): boolean;
-  /** The request is about to go there. */
+  /** The request is about to be sent. */
   reportStart(candidate: Candidate, now: number): void;
   reportAnswer(candidate: Candidate, firstByteMs: number, now: number): void;
   reportFailure(candidate: Candidate, failure: Failure, now: number): void;
-  /** The client left before anything was learned. */
+  /** The client disconnected before the channel responded. */
   reportLeft(candidate: Candidate): void;
-  /** The conversation stays with the channel that has answered it. */
-  keepConversation(choice: Choice, candidate: Candidate, asker: Asker, route: Match): void;
-  reportEnd(channel: Channel, ended: RequestEnd, now: number): void;
-  /** A probe found the channel well, or not. */
+  /** Keeps the conversation on the channel that has responded. */
+  keepConversation(choice: Choice, candidate: Candidate, source: ConversationSource, match: Match): void;
+  reportEnd(channel: Channel, end: RequestEnd, now: number): void;
+  /** `failure` is null if the probe found that the channel works. */
   reportProbe(channel: Channel, failure: Failure | null, now: number): void;
   lastAnswer(channel: Channel): number;
   setDisabled(channel: Channel, disabled: boolean, now: number): void;
   view(catalog: Catalog, now: number): ChannelView[];
-  /** A changed catalog: what was learned of channels that are no more, or no longer the same, is forgotten. */
+  /** Applies a changed catalog: forgets channels that are gone, and what it knew about those that have changed. */
   retain(catalog: Catalog): void;
   close(): void;
 }
@@ -82,11 +84,11 @@ export interface ChannelsOptions {
   readonly catalog: Catalog;
   readonly observer: Pick<Observer, "notice">;
   readonly now: () => number;
-  /** From 0 to 1. */
+  /** From 0 up to 1. */
   readonly random: () => number;
 }
 
-const BAD = new Set(["unavailable", "resting"]);
+const BAD_STATES = new Set(["unavailable", "resting"]);
 
 export function createChannels(options: ChannelsOptions): Channels {
   return new ChannelBook(options);
@@ -106,47 +108,56 @@ class ChannelBook implements Channels {
     this.retain(catalog);
   }
 
-  choose(asker: Asker, route: Match, now: number): Choice {
-    const { candidates } = route;
-    const isPlain = candidates.length === 1 || !(hasTie(candidates) || this.#sessions.size > 0);
-    const session = isPlain ? null : this.#nameSession(asker, route);
-    const seat = session === null ? null : this.#sessions.find(session, now);
-    const ordered = orderCandidates(candidates, seat, this.#options.random);
+  choose(source: ConversationSource, match: Match, now: number): Choice {
+    const { candidates } = match;
+    const isFixed = candidates.length === 1 || !(hasTie(candidates) || this.#sessions.size > 0);
+    const session = isFixed ? null : this.#nameSession(source, match);
+    const current = session === null ? null : this.#sessions.find(session, now);
+    const ordered = orderCandidates(candidates, current, this.#options.random);
     return { candidates: this.#admit(ordered, now), session };
   }
 
-  /** Those whose door is open; if it is no one's, those that may be tried all the same. */
+  /** The candidates without a cooldown; if there are none, those that may have a trial. */
   #admit(candidates: readonly Candidate[], now: number): readonly Candidate[] {
-    const through = (door: string): Candidate[] =>
-      candidates.filter(({ channel, model }) => admittanceOf(this.#recall(channel), model, now) === door);
-    const open = through("open");
-    return open.length > 0 ? open : through("trial");
+    const select = (wanted: Admittance): Candidate[] =>
+      candidates.filter(({ channel, model }) => admittanceOf(this.#recall(channel), model, now) === wanted);
+    const open = select("open");
+    return open.length > 0 ? open : select("trial");
   }
 
   admits({ channel, model }: Candidate, now: number): boolean {
     return admittanceOf(this.#recall(channel), model, now) !== "closed";
   }
 
-  #nameSession(asker: Asker, route: Match): string | null {
-    const { exchange } = asker.call;
-    const session = readConversation((name) => exchange.field(name), asker.body.plain);
-    // By model, for caches are a model's own, and so are most rests.
-    return session === null ? null : `${route.group.name}/${route.model ?? ""}/${session}`;
+  #nameSession(source: ConversationSource, match: Match): string | null {
+    const { exchange } = source.call;
+    const session = readConversation((name) => exchange.field(name), source.body.plain);
+    // Prompt caches belong to one model, and so do most cooldowns.
+    return session === null ? null : `${match.group.name}/${match.model ?? ""}/${session}`;
   }
 
-  explainNone(route: Match, now: number): GatewayError {
+  explainNone(match: Match, now: number): GatewayError {
     let soonest = Number.POSITIVE_INFINITY;
-    const reasons = route.candidates.map(({ channel, model }) => {
+    const reasons = match.candidates.map(({ channel, model }) => {
       const memory = this.#recall(channel);
       if (memory.disabled) return `"${channel.name}" is disabled`;
-      const rest = cooldownOf(memory, model, now);
-      if (rest === null) return `"${channel.name}" is being tried`;
-      soonest = Math.min(soonest, rest.untilIsGiven ? rest.until : rest.trialUntil);
-      return `"${channel.name}" ${rest.brief}`;
+      const cooldown = cooldownOf(memory, model, now);
+      if (cooldown === null) return `"${channel.name}" is being tried`;
+      soonest = Math.min(soonest, now + waitOf(cooldown, now));
+      return `"${channel.name}" ${cooldown.brief}`;
     });
     const waitMs = Number.isFinite(soonest) ? soonest - now : 60_000;
-    const text = `No channel of the group "${route.group.name}" is available now: ${reasons.join("; ")}. Try again in ${Math.max(1, Math.ceil(waitMs / 1000))} s; \`gateway channels\` shows their state.`;
+    const text = `No channel of the group "${match.group.name}" is available now: ${reasons.join("; ")}. Try again in ${Math.max(1, Math.ceil(waitMs / 1000))} s; \`gateway channels\` shows their state.`;
     return new GatewayError("unavailable", text, { retryAfterSeconds: toRetryAfter(waitMs) });
+  }
+
+  findOnlyFailure({ candidates }: Match, now: number): { failure: Failure; waitMs: number } | null {
+    const [only, ...others] = candidates;
+    if (only === undefined || others.length > 0) return null;
+    const memory = this.#recall(only.channel);
+    const cooldown = memory.disabled ? null : cooldownOf(memory, only.model, now);
+    const failure = cooldown?.failure ?? null;
+    return failure === null || cooldown === null ? null : { failure, waitMs: waitOf(cooldown, now) };
   }
 
   reportStart({ channel, model }: Candidate, now: number): void {
@@ -157,7 +168,7 @@ class ChannelBook implements Channels {
   reportAnswer({ channel, model }: Candidate, firstByteMs: number, now: number): void {
     const memory = this.#recall(channel);
     noteAnswer(memory, model, firstByteMs, now);
-    this.#show(channel, memory, now);
+    this.#notify(channel, memory, now);
     this.#store.touch();
   }
 
@@ -167,7 +178,7 @@ class ChannelBook implements Channels {
     memory.window.addRequest(now);
     memory.window.addError(now);
     noteFailure(memory, { failure, model, now, random: this.#options.random });
-    this.#show(channel, memory, now);
+    this.#notify(channel, memory, now);
     this.#store.touch();
   }
 
@@ -176,11 +187,11 @@ class ChannelBook implements Channels {
     endTrial(memory, model);
   }
 
-  keepConversation(choice: Choice, candidate: Candidate, asker: Asker, route: Match): void {
-    const { candidates } = route;
+  keepConversation(choice: Choice, candidate: Candidate, source: ConversationSource, match: Match): void {
+    const { candidates } = match;
     if (candidates.length === 1) return;
     const moved = choice.session !== null || candidate !== candidates[0] || hasTie(candidates);
-    const session = moved ? (choice.session ?? this.#nameSession(asker, route)) : null;
+    const session = moved ? (choice.session ?? this.#nameSession(source, match)) : null;
     if (session !== null) this.#sessions.keep(session, candidate.channel.name, this.#options.now());
   }
 
@@ -195,7 +206,7 @@ class ChannelBook implements Channels {
     if (how === "cut" && memory.identity === identify(channel)) {
       const failure = blameBreaks(channel.name);
       noteBreak(memory, { failure, model: null, now, random: this.#options.random });
-      this.#show(channel, memory, now);
+      this.#notify(channel, memory, now);
     }
     if (chargeUsd === null) return;
     const day = dayOf(now);
@@ -208,12 +219,12 @@ class ChannelBook implements Channels {
     if (memory.identity !== identify(channel)) return;
     if (failure === null) {
       memory.lastAnswer = now;
-      // A rate limit that was told stands, however well the list of models is.
+      // A wait that the upstream named stays in force, even if its model list works.
       if (memory.cooldown?.untilIsGiven !== true) endCooldowns(memory);
     } else {
       noteFailure(memory, { failure, model: null, now, random: this.#options.random });
     }
-    this.#show(channel, memory, now);
+    this.#notify(channel, memory, now);
     this.#store.touch();
   }
 
@@ -226,8 +237,8 @@ class ChannelBook implements Channels {
     memory.disabled = disabled;
     if (!disabled) memory.models.clear();
     if (!disabled) endCooldowns(memory);
-    this.#show(channel, memory, now);
-    // A command was given once.
+    this.#notify(channel, memory, now);
+    // Flush now: an operator's command must survive a crash.
     this.#store.touch();
     this.#store.flush();
   }
@@ -237,13 +248,13 @@ class ChannelBook implements Channels {
   }
 
   retain({ channels }: Catalog): void {
-    const kept = new Map<string, ChannelMemory>();
+    const retained = new Map<string, ChannelMemory>();
     for (const channel of channels.values()) {
       const identity = identify(channel);
       const memory = this.#memories.get(channel.name) ?? createMemory(channel.name, identity);
-      kept.set(channel.name, memory.identity === identity ? memory : renewMemory(memory, identity));
+      retained.set(channel.name, memory.identity === identity ? memory : renewMemory(memory, identity));
     }
-    this.#memories = kept;
+    this.#memories = retained;
   }
 
   close(): void {
@@ -258,17 +269,22 @@ class ChannelBook implements Channels {
     return memory;
   }
 
-  /** Tells when a channel goes, and when it comes back. */
-  #show(channel: Channel, memory: ChannelMemory, now: number): void {
+  /** Reports when a channel becomes unavailable and when it is available again. */
+  #notify(channel: Channel, memory: ChannelMemory, now: number): void {
     const before = memory.shown?.state ?? "unknown";
     const { state, reason } = updateCondition(channel, memory, now);
     if (state === before) return;
     const { notice } = this.#options.observer;
-    if (BAD.has(state) && !BAD.has(before))
+    if (BAD_STATES.has(state) && !BAD_STATES.has(before))
       notice("warning", `channel "${channel.name}" is ${state}: it ${reason}`);
-    else if (BAD.has(before) && !BAD.has(state))
+    else if (BAD_STATES.has(before) && !BAD_STATES.has(state))
       notice("note", `channel "${channel.name}" is ${state} again`);
   }
+}
+
+/** How long no request may be sent. In a guessed cooldown, this ends when the running trial does. */
+function waitOf({ untilIsGiven, until, trialUntil }: Cooldown, now: number): number {
+  return (untilIsGiven ? until : trialUntil) - now;
 }
 
 function identify({ baseUrl, credential }: Channel): string {

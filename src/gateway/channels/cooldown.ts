@@ -1,49 +1,51 @@
-// What is remembered of one channel: whether it rests, until when and why, and how
-// it has done lately. It decides how long which failure makes a channel rest. Pure
-// but for what it is given.
+// What the gateway remembers of one channel: its cooldowns and its recent results. This file decides how long the
+// cooldown after each failure is. Pure, except that it changes the memory that it is given.
 
 import { type Usd, ZERO_USD } from "../../lib/money.ts";
 import { ChannelWindow } from "./recent.ts";
 import { type Cause, causeOf, explainFailure, type Failure, nameFailure } from "../upstream/failure-rules.ts";
 
-/** A channel, or one model of it, is left alone for a while. */
+/** A channel, or one model of it, gets no requests for a while. */
 export interface Cooldown {
   readonly state: "resting" | "unavailable";
-  /** For every client: nothing of what the upstream said to one of them. */
+  /** For all clients: without what the upstream said to one of them. */
   readonly brief: string;
   /** For the operator. */
   readonly reason: string;
   readonly since: number;
   readonly until: number;
-  /** The upstream named the time: nothing is sent before. Else it is a guess, and one request may try it. */
+  /** The upstream named `until`, and nothing is sent before. Otherwise it is a guess, and one request may have a trial. */
   readonly untilIsGiven: boolean;
-  /** While it is tried, the others go elsewhere. */
+  /** While a trial runs, until this time at most, other requests use other channels. */
   trialUntil: number;
-  /** A trial's beginning says nothing of it: whoever finds nothing better may try. */
+  /** It follows responses that broke off. The beginning of a trial's response says nothing then, so trials do not
+   *  exclude each other. */
   readonly afterBreaks: boolean;
   /** Failures in a row. */
   readonly strikes: number;
+  /** What happened last; null after a restart. */
+  readonly failure: Failure | null;
 }
 
 export interface ChannelMemory {
   readonly name: string;
-  /** Of base URL and credential: what was learned of another upstream says nothing of this one. */
+  /** A hash of base URL and credential. With another upstream, the memory starts anew. */
   readonly identity: string;
-  /** By command. */
+  /** By command (`gateway channels disable`). */
   disabled: boolean;
   /** Failures in a row of the whole channel. */
   strikes: number;
-  /** Answers in a row that broke off: that they had begun says nothing of the next one's end. */
+  /** Responses in a row that broke off. */
   breaks: number;
   cooldown: Cooldown | null;
-  /** Of single models, by the upstream's name. */
+  /** Cooldowns of single models, by the upstream's name. */
   readonly models: Map<string, Cooldown>;
   readonly window: ChannelWindow;
   lastAnswer: number;
   lastFailure: { readonly at: number; readonly reason: string } | null;
-  /** What the view showed last, and since when. */
+  /** The state that the view showed last, and since when. */
   shown: { state: string; since: number } | null;
-  /** Of one UTC day, counted since 1970. */
+  /** The charge of one UTC day, counted since 1970. */
   charge: { day: number; usd: Usd };
 }
 
@@ -64,18 +66,18 @@ export function createMemory(name: string, identity: string): ChannelMemory {
   };
 }
 
-/** Of another upstream under the same name. What is the name's own stays: the user's word, and the day's charge. */
+/** For another upstream under the same name. The user's command and the day's charge belong to the name and stay. */
 export function renewMemory({ name, disabled, charge }: ChannelMemory, identity: string): ChannelMemory {
   return { ...createMemory(name, identity), disabled, charge };
 }
 
 interface Policy {
-  /** What rests: other models of a channel that is rate limited for one may still be had. */
+  /** True: the cooldown is for the whole channel. False: for one model. */
   readonly whole: boolean;
   readonly state: Cooldown["state"];
-  /** So many failures in a row until it rests. */
+  /** How many failures in a row lead to a cooldown. */
   readonly strikes: number;
-  /** The first rest where the upstream names no time; each further failure doubles it. */
+  /** The first cooldown if the upstream names no time. Each further failure doubles it. */
   readonly firstMs: number;
   readonly longestMs: number;
 }
@@ -85,7 +87,6 @@ const MINUTE_MS = 60_000;
 const POLICIES: Record<Cause, Policy> = {
   credential: policy(true, "unavailable", 1, [5000, 5 * MINUTE_MS]),
   credit: policy(true, "unavailable", 1, [30_000, 10 * MINUTE_MS]),
-  forbidden: policy(false, "unavailable", 1, [30_000, 10 * MINUTE_MS]),
   unreachable: policy(true, "unavailable", 1, [1000, MINUTE_MS]),
   rate: policy(false, "resting", 1, [2000, MINUTE_MS]),
   overload: policy(false, "resting", 1, [1000, MINUTE_MS / 2]),
@@ -103,42 +104,46 @@ function policy(
   return { whole, state, strikes, firstMs, longestMs };
 }
 
-/** Upstreams name times of many hours; a request an hour is no burden. */
-const LONGEST_TOLD_MS = 60 * MINUTE_MS;
-const MODELS_KEPT = 64;
-/** One request tries a resting channel; for so long the others go elsewhere. */
+/** Cap a time that the upstream names: some name many hours, and one request an hour is no burden. */
+const MAX_COOLDOWN_MS = 60 * MINUTE_MS;
+const MAX_MODELS = 64;
+/** While one request tries a channel in cooldown, for this long the others use other channels. */
 const TRIAL_MS = 2000;
 
 export interface FailureSeen {
   readonly failure: Failure;
-  /** The upstream's name of it. */
+  /** The upstream's name for the model. */
   readonly model: string | null;
   readonly now: number;
   readonly random: () => number;
 }
 
-export function noteFailure(memory: ChannelMemory, blow: FailureSeen): void {
-  const { failure, model, now } = blow;
+export function noteFailure(memory: ChannelMemory, seen: FailureSeen): void {
+  const { failure, model, now } = seen;
   memory.lastFailure = { at: now, reason: explainFailure(failure) };
   const rule = POLICIES[causeOf(failure)];
-  const place = rule.whole ? null : model;
-  const before = (place === null ? memory.cooldown : memory.models.get(place)) ?? null;
+  const target = rule.whole ? null : model;
+  const before = (target === null ? memory.cooldown : memory.models.get(target)) ?? null;
   const isLate = wasSentBefore(before, now);
   endTrial(memory, model);
-  if (place === null) {
+  if (target === null) {
     memory.strikes += isLate ? 0 : 1;
-    coolWholeChannel(memory, rule, blow, { count: memory.strikes, isLate, byEnd: false });
+    coolWholeChannel(memory, rule, seen, { count: memory.strikes, isLate, afterBreaks: false });
   } else {
-    const again = (before?.strikes ?? 0) - (isLate ? 1 : 0);
-    keepModel(memory.models, place, extendCooldown(before, createCooldown(rule, blow, again), isLate));
+    const repeats = (before?.strikes ?? 0) - (isLate ? 1 : 0);
+    setModelCooldown(
+      memory.models,
+      target,
+      extendCooldown(before, createCooldown(rule, seen, repeats), isLate),
+    );
   }
 }
 
-/** An answer broke off after its beginning: so do those of an upstream that dies under load, and each looks well at first. */
-export function noteBreak(memory: ChannelMemory, blow: FailureSeen): void {
-  const isLate = wasSentBefore(memory.cooldown, blow.now);
+/** A response broke off after its beginning. An upstream that dies under load does this, and each response begins well. */
+export function noteBreak(memory: ChannelMemory, seen: FailureSeen): void {
+  const isLate = wasSentBefore(memory.cooldown, seen.now);
   memory.breaks += isLate ? 0 : 1;
-  coolWholeChannel(memory, POLICIES.broken, blow, { count: memory.breaks, isLate, byEnd: true });
+  coolWholeChannel(memory, POLICIES.broken, seen, { count: memory.breaks, isLate, afterBreaks: true });
 }
 
 export function noteWhole(memory: ChannelMemory): void {
@@ -148,50 +153,60 @@ export function noteWhole(memory: ChannelMemory): void {
 function coolWholeChannel(
   memory: ChannelMemory,
   rule: Policy,
-  blow: FailureSeen,
-  { count, isLate, byEnd }: { readonly count: number; readonly isLate: boolean; readonly byEnd: boolean },
+  seen: FailureSeen,
+  {
+    count,
+    isLate,
+    afterBreaks,
+  }: {
+    readonly count: number;
+    readonly isLate: boolean;
+    readonly afterBreaks: boolean;
+  },
 ): void {
-  if (count < rule.strikes && readTold(blow.failure) === null) return;
-  const rest = { ...createCooldown(rule, blow, count - rule.strikes), byEnd };
-  memory.cooldown = extendCooldown(memory.cooldown, rest, isLate);
+  if (count < rule.strikes && givenWaitOf(seen.failure) === null) return;
+  const cooldown = { ...createCooldown(rule, seen, count - rule.strikes), afterBreaks };
+  memory.cooldown = extendCooldown(memory.cooldown, cooldown, isLate);
 }
 
-function keepModel(models: Map<string, Cooldown>, model: string, rest: Cooldown): void {
+function setModelCooldown(models: Map<string, Cooldown>, model: string, cooldown: Cooldown): void {
   models.delete(model);
-  models.set(model, rest);
-  if (models.size > MODELS_KEPT) models.delete(models.keys().next().value ?? model);
+  models.set(model, cooldown);
+  if (models.size > MAX_MODELS) models.delete(models.keys().next().value ?? model);
 }
 
-/** While a channel rests nothing is sent but a trial: what else fails had been on its way, and is no further failure. */
+/** During a cooldown only trials are sent. Any other request that fails was sent before the cooldown began, and does not
+ *  count as a further failure. */
 function wasSentBefore(before: Cooldown | null, now: number): boolean {
-  const rest = standing(before, now);
-  return rest !== null && now >= rest.trialUntil;
+  const cooldown = current(before, now);
+  return cooldown !== null && now >= cooldown.trialUntil;
 }
 
-function extendCooldown(before: Cooldown | null, rest: Cooldown, isLate: boolean): Cooldown {
-  if (before === null) return rest;
-  return isLate && before.until >= rest.until ? before : { ...rest, since: before.since };
+function extendCooldown(before: Cooldown | null, cooldown: Cooldown, isLate: boolean): Cooldown {
+  if (before === null) return cooldown;
+  return isLate && before.until >= cooldown.until ? before : { ...cooldown, since: before.since };
 }
 
-function readTold(failure: Failure): number | null {
+function givenWaitOf(failure: Failure): number | null {
   return failure.kind === "status" ? failure.waitMs : null;
 }
 
-function createCooldown(rule: Policy, { failure, now, random }: FailureSeen, again: number): Cooldown {
-  const waitMs = readTold(failure);
-  const doubled = Math.min(rule.longestMs, rule.firstMs * 2 ** Math.min(30, Math.max(0, again)));
-  // Half of it is left to chance, lest all that wait come back at once.
+function createCooldown(rule: Policy, { failure, now, random }: FailureSeen, repeats: number): Cooldown {
+  const waitMs = givenWaitOf(failure);
+  const doubled = Math.min(rule.longestMs, rule.firstMs * 2 ** Math.min(30, Math.max(0, repeats)));
+  // Half of it is random, so that waiting clients do not all return at once.
   const guess = doubled * (0.5 + random() / 2);
   return {
     state: rule.state,
     brief: nameFailure(failure),
     reason: explainFailure(failure),
     since: now,
-    until: Math.round(now + (waitMs === null ? guess : Math.min(waitMs, LONGEST_TOLD_MS))),
+    until: Math.round(now + (waitMs === null ? guess : Math.min(waitMs, MAX_COOLDOWN_MS))),
     untilIsGiven: waitMs !== null,
     trialUntil: 0,
     afterBreaks: false,
-    strikes: again + 1,
+    strikes: repeats + 1,
+    failure,
   };
 }
 
@@ -209,55 +224,55 @@ export function noteAnswer(
   if (model !== null && !isBinding(memory.models.get(model), now)) memory.models.delete(model);
 }
 
-/** Nothing is sent while such a rest stands: what is answered all the same was sent before. */
-function isBinding(rest: Cooldown | null | undefined, now: number): boolean {
-  return standing(rest ?? null, now)?.untilIsGiven === true;
+/** Nothing is sent during such a cooldown. A response that comes anyway belongs to an earlier request. */
+function isBinding(cooldown: Cooldown | null | undefined, now: number): boolean {
+  return current(cooldown ?? null, now)?.untilIsGiven === true;
 }
 
-/** Forgets why it was left alone: it was switched on again, or a probe found it well. */
+/** Ends all cooldowns: the channel was enabled repeats, or a probe found that it works. */
 export function endCooldowns(memory: ChannelMemory): void {
   memory.strikes = 0;
   memory.breaks = 0;
   memory.cooldown = null;
 }
 
-/** `closed`: not before its time. `trial`: it may be tried where nothing better is left. */
+/** `closed`: no request may be sent. `trial`: one may be sent if no other channel is left. */
 export type Admittance = "open" | "closed" | "trial";
 
 export function admittanceOf(memory: ChannelMemory, model: string | null, now: number): Admittance {
   if (memory.disabled) return "closed";
-  const rest = cooldownOf(memory, model, now);
-  if (rest === null) return "open";
-  return rest.untilIsGiven || now < rest.trialUntil ? "closed" : "trial";
+  const cooldown = cooldownOf(memory, model, now);
+  if (cooldown === null) return "open";
+  return cooldown.untilIsGiven || now < cooldown.trialUntil ? "closed" : "trial";
 }
 
-/** What stands in the way of a request; null when nothing does any more. */
+/** The cooldown that applies to a request now, or null. */
 export function cooldownOf(memory: ChannelMemory, model: string | null, now: number): Cooldown | null {
-  const whole = standing(memory.cooldown, now);
-  const own = standing((model !== null && memory.models.get(model)) || null, now);
+  const whole = current(memory.cooldown, now);
+  const own = current((model !== null && memory.models.get(model)) || null, now);
   if (whole === null || own === null) return whole ?? own;
   return own.untilIsGiven && (!whole.untilIsGiven || own.until > whole.until) ? own : whole;
 }
 
-/** A rest that is yet to begin was begun before the clock was set back, and so was one that ends later than any can. */
-function standing(rest: Cooldown | null, now: number): Cooldown | null {
-  if (rest === null || now < rest.since || rest.until - now > LONGEST_TOLD_MS) return null;
-  return now < rest.until || now < rest.trialUntil ? rest : null;
+/** Ignores cooldowns that start in the future or exceed the maximum: the clock was set back. */
+function current(cooldown: Cooldown | null, now: number): Cooldown | null {
+  if (cooldown === null || now < cooldown.since || cooldown.until - now > MAX_COOLDOWN_MS) return null;
+  return now < cooldown.until || now < cooldown.trialUntil ? cooldown : null;
 }
 
-/** A request is sent although the channel rested: until it is known how that went, it is the only one. */
+/** A request is sent during a cooldown. Until its result is known, it is the only one. */
 export function startTrial(memory: ChannelMemory, model: string | null, now: number): void {
   setTrial(memory, model, now + TRIAL_MS);
 }
 
-/** The client left before anything was learned. */
+/** The trial ended without a result: its client disconnected. */
 export function endTrial(memory: ChannelMemory, model: string | null): void {
   setTrial(memory, model, 0);
 }
 
 function setTrial(memory: ChannelMemory, model: string | null, until: number): void {
-  for (const rest of [memory.cooldown, model === null ? undefined : memory.models.get(model)]) {
-    if (rest !== null && rest !== undefined && !rest.untilIsGiven && !rest.afterBreaks)
-      rest.trialUntil = until;
+  for (const cooldown of [memory.cooldown, model === null ? undefined : memory.models.get(model)]) {
+    if (cooldown !== null && cooldown !== undefined && !cooldown.untilIsGiven && !cooldown.afterBreaks)
+      cooldown.trialUntil = until;
   }
 }

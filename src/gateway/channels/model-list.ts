@@ -1,30 +1,34 @@
-// What a group serves now: its channels' own lists, filtered and aliased, merged without duplicates.
+// The models that a group serves now: its channels' own lists, filtered by `models`, with aliases, without duplicates.
 
-import type { Channel, Group, Key } from "../../config/catalog.ts";
-import { dialectOf, listDialect } from "../../dialects/index.ts";
-import type { ModelEntry } from "../../dialects/dialect.ts";
+import type { Channel, Group } from "../../config/catalog.ts";
+import { dialectOf } from "../../dialects/index.ts";
+import type { Dialect, ModelEntry } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
 import { joinChunks, readUpTo } from "../upstream/answer.ts";
-import type { ClientCall } from "../intake/call.ts";
 import { decodeResponse } from "../upstream/decode.ts";
-import type { Gateway } from "../gateway.ts";
 import { overrideFields } from "../upstream/headers.ts";
-import { resolveModel } from "../intake/match.ts";
+import { type Candidate, type Match, resolveModel } from "../intake/match.ts";
 import { redactBody, redactText } from "../upstream/redact.ts";
 import { addressOf } from "../upstream/origin.ts";
 
 export interface ModelLists {
-  /** The models of a channel as its upstream lists them now, else as it last did, else as the config names them. */
-  ofChannel(channel: Channel, vendor: string): Promise<ChannelModels>;
+  /** The list that the channel's upstream gives now to clients of this dialect. If it gives none, or `models` filters out
+   *  all of it: its last known list, or the names in the config. */
+  ofChannel(channel: Channel, dialect?: Dialect): Promise<ChannelModels>;
+}
+
+export interface KnownLists extends ModelLists {
+  /** Marks the candidates whose upstream lists the model, as far as lists have been fetched. */
+  markListed(match: Match): Match;
 }
 
 export interface ChannelModels {
   readonly models: readonly ModelEntry[];
-  /** Why the upstream's list could not be had; null when it was. */
+  /** Why the upstream gave no list; null if it gave one. */
   readonly problem: string | null;
-  /** That was the gateway's own want of files or ports. */
+  /** The reason is that the gateway has run out of files or ports. */
   readonly short: boolean;
 }
 
@@ -37,74 +41,133 @@ export interface ServedModel {
 const MAX_PAGES = 20;
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 
-export function createModelLists(client: Client): ModelLists {
-  /** By name and address: a channel may come to mean another upstream. */
+export function createModelLists(client: Client): KnownLists {
   const lastKnown = new Map<string, readonly ModelEntry[]>();
-  const asking = new Map<Channel, Promise<ChannelModels>>();
-  const ask = async (channel: Channel, vendor: string): Promise<ChannelModels> => {
-    const place = `${channel.name} ${channel.baseUrl.href}`;
+  const listedIds = new Map<string, ReadonlySet<string>>();
+  const pendingLists = new Map<string, Promise<ChannelModels>>();
+  const fetchOrRecall = async (source: ListSource): Promise<ChannelModels> => {
+    const { channel } = source;
+    const id = identifyList(source);
+    const recall = (): readonly ModelEntry[] => lastKnown.get(id) ?? namesInConfig(channel);
     try {
-      const models = await fetchModels(client, channel, vendor);
-      lastKnown.set(place, models);
+      const models = await fetchModels(client, source);
+      const isFilteredOut = channel.models !== null && !models.some((entry) => isServed(channel, entry));
+      if (isFilteredOut) return { models: recall(), problem: null, short: false };
+      lastKnown.set(id, models);
+      const known = listedIds.get(identifyUpstream(channel));
+      const ids = models.map((entry) => entry.id);
+      listedIds.set(identifyUpstream(channel), new Set(source.isWhole ? ids : [...ids, ...(known ?? [])]));
       return { models, problem: null, short: false };
     } catch (error) {
-      const known = lastKnown.get(place) ?? namesInConfig(channel);
+      if (!source.isWhole) return await fetchOrRecall(wholeListOf(source));
       const problem = redactText(error instanceof Error ? error.message : String(error), channel);
-      return { models: known, problem, short: error instanceof UpstreamFault && error.kind === "shortage" };
+      const short = error instanceof UpstreamFault && error.kind === "shortage";
+      return { models: recall(), problem, short };
     }
   };
   return {
-    ofChannel(channel, vendor) {
-      const pending = asking.get(channel) ?? ask(channel, vendor).finally(() => asking.delete(channel));
-      asking.set(channel, pending);
+    ofChannel(channel, dialect = dialectOf(channel.platform)) {
+      const source = { channel, dialect, isWhole: dialect === dialectOf(channel.platform) };
+      const id = identifyList(source);
+      const pending = pendingLists.get(id) ?? fetchOrRecall(source).finally(() => pendingLists.delete(id));
+      pendingLists.set(id, pending);
       return pending;
     },
+    markListed(match) {
+      const candidates = match.candidates.map((candidate): Candidate => {
+        const ids = listedIds.get(identifyUpstream(candidate.channel));
+        return ids?.has(candidate.model ?? "") === true ? { ...candidate, isListed: true } : candidate;
+      });
+      return { ...match, candidates };
+    },
   };
+}
+
+/** One list of a channel: as clients of this dialect get it. */
+interface ListSource {
+  readonly channel: Channel;
+  readonly dialect: Dialect;
+  /** It has all models of the channel. */
+  readonly isWhole: boolean;
+}
+
+function wholeListOf(source: ListSource): ListSource {
+  return { ...source, dialect: dialectOf(source.channel.platform), isWhole: true };
+}
+
+/** With the address, because a changed config can give a name to another upstream. */
+function identifyUpstream({ name, baseUrl }: Channel): string {
+  return `${name} ${baseUrl.href}`;
+}
+
+function identifyList({ channel, dialect }: ListSource): string {
+  return `${identifyUpstream(channel)} ${dialect.listPath}`;
+}
+
+function isServed(channel: Channel, entry: ModelEntry): boolean {
+  return resolveModel(channel, entry.id) !== undefined || [...channel.aliases.values()].includes(entry.id);
 }
 
 function namesInConfig(channel: Channel): ModelEntry[] {
   return (channel.models ?? []).filter((glob) => !glob.includes("*")).map((id) => ({ id, raw: null }));
 }
 
-async function fetchModels(client: Client, channel: Channel, vendor: string): Promise<ModelEntry[]> {
-  const dialect = dialectOf(channel.platform);
+/** If an upstream has no list of its own, the lists of the dialects that it serves are requested, each as that dialect's
+ *  own client does. Throws if it gives none of them. */
+async function fetchModels(client: Client, source: ListSource): Promise<ModelEntry[]> {
+  const { listFallbacks } = source.dialect;
+  if (listFallbacks.length === 0) return await fetchPages(client, source);
+  try {
+    const models = await fetchPages(client, source);
+    if (models.length > 0) return models;
+  } catch (error) {
+    if (error instanceof UpstreamFault) throw error;
+  }
+  const lists = await Promise.allSettled(
+    listFallbacks.map((dialect) => fetchPages(client, { ...source, dialect })),
+  );
+  const models = lists.flatMap((list) => (list.status === "fulfilled" ? list.value : []));
+  const failed = lists.find((list) => list.status === "rejected");
+  if (models.length === 0 && failed !== undefined) throw failed.reason;
+  return [...new Map(models.map((entry) => [entry.id, entry])).values()];
+}
+
+async function fetchPages(client: Client, source: ListSource): Promise<ModelEntry[]> {
   const models: ModelEntry[] = [];
   let query: string | null = "";
   for (let page = 0; query !== null && page < MAX_PAGES; page += 1) {
-    const read = dialect.readList(await fetchPage(client, channel, vendor, query));
+    const { status, body } = await requestPage(client, source, query);
+    if (status !== 200) throw new GatewayError("upstream_failed", `its model list has the status ${status}`);
+    const read = source.dialect.readList(body);
     models.push(...read.models);
     query = read.nextQuery;
   }
   return models;
 }
 
-async function fetchPage(client: Client, channel: Channel, vendor: string, query: string): Promise<string> {
-  const { status, body } = await askPage(client, channel, vendor, query);
-  if (status !== 200) throw new GatewayError("upstream_failed", `its model list answered ${status}`);
-  return body;
-}
-
-export interface ListAnswer {
+export interface ListPage {
   readonly status: number;
-  /** The upstream's clock. */
+  /** The time of the upstream's clock. */
   readonly date: string | null;
   readonly body: string;
 }
 
-/** A page of an upstream's own list, or whatever it answers instead. */
-export async function askPage(
+/** Fetches a page of an upstream's own list. The body can be anything if the status is not 200. */
+export async function fetchListPage(client: Client, channel: Channel, query: string): Promise<ListPage> {
+  return requestPage(client, { channel, dialect: dialectOf(channel.platform), isWhole: true }, query);
+}
+
+async function requestPage(
   client: Client,
-  channel: Channel,
-  vendor: string,
+  { channel, dialect }: ListSource,
   query: string,
-): Promise<ListAnswer> {
+): Promise<ListPage> {
   const { origin, basePath, deadlines } = addressOf(channel);
-  const dialect = dialectOf(channel.platform);
   const fields = [
     ["accept", "application/json"],
     ["accept-encoding", "identity"],
-    ...dialect.askFields,
-    dialect.sign(channel.credential, vendor),
+    ...dialect.ownRequestFields,
+    dialect.sign(channel.credential),
   ] as const;
   const { head } = client.send({
     origin,
@@ -114,13 +177,13 @@ export async function askPage(
     body: null,
     deadlines: {
       ...deadlines,
-      firstByteMs: Math.min(deadlines.firstByteMs, LIST_PATIENCE_MS),
-      idleMs: Math.min(deadlines.idleMs, LIST_PATIENCE_MS),
+      firstByteMs: Math.min(deadlines.firstByteMs, MAX_LIST_WAIT_MS),
+      idleMs: Math.min(deadlines.idleMs, MAX_LIST_WAIT_MS),
     },
   });
   const response = decodeResponse(await head);
-  const { chunks, rest } = await readUpTo(response, MAX_PAGE_BYTES);
-  if (rest) response.cancel();
+  const { chunks, hasMore } = await readUpTo(response, MAX_PAGE_BYTES);
+  if (hasMore) response.cancel();
   return {
     status: response.status,
     date: response.field("date") ?? null,
@@ -128,16 +191,16 @@ export async function askPage(
   };
 }
 
-/** Nobody waits minutes for a list, nor a quarter of an hour for its rest. */
-const LIST_PATIENCE_MS = 10_000;
+/** Clients do not wait minutes for a list. */
+const MAX_LIST_WAIT_MS = 10_000;
 
-/** The models of a group, by id, sorted as their channels list them. Throws when nothing is known of any. */
+/** The models of a group in the order of their channels' lists. Throws if no list is known. */
 export async function listGroup(
   group: Group,
-  gateway: Pick<Gateway, "catalog" | "lists">,
+  modelLists: ModelLists,
+  dialect: Dialect = dialectOf(group.platform),
 ): Promise<ServedModel[]> {
-  const { vendor } = gateway.catalog;
-  const lists = await Promise.all(group.channels.map((channel) => gateway.lists.ofChannel(channel, vendor)));
+  const lists = await Promise.all(group.channels.map((channel) => modelLists.ofChannel(channel, dialect)));
   const merged = new Map<string, ServedModel>();
   group.channels.forEach((channel, index) => {
     for (const entry of servedBy(channel, lists[index]?.models ?? [])) {
@@ -164,32 +227,8 @@ function explainNothing(group: Group, lists: readonly ChannelModels[]): GatewayE
   const reasons = group.channels.map(
     (channel, index) => `"${channel.name}": ${lists[index]?.problem ?? "empty"}`,
   );
-  const text = `No channel of the group "${group.name}" could be asked for its models (${reasons.join("; ")}).`;
+  const text = `No channel of the group "${group.name}" gave a list of its models (${reasons.join("; ")}).`;
   return lists.some(({ short }) => short)
     ? new GatewayError("unavailable", text, { retryAfterSeconds: 5 })
     : new GatewayError("upstream_failed", text);
-}
-
-/** GET of a list or of one model, in the shape that the key's group has on that path. */
-export async function answerModels(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
-  const { endpoint, model } = call.target;
-  const dialect = listDialect(endpoint, key.group.platform);
-  const served = await listGroup(key.group, gateway);
-  const fields = [
-    ["content-type", "application/json"],
-    ["x-request-id", call.id],
-  ] as const;
-  if (model === null) {
-    const entries = served.map(({ entry }) => entry);
-    call.exchange.answer(200, fields, dialect.listBody(entries, new URLSearchParams(call.query)));
-    return;
-  }
-  const found = served.find(({ entry }) => entry.id === model.id);
-  if (found === undefined) {
-    throw new GatewayError(
-      "unknown_model",
-      `The group "${key.group.name}" serves no model "${model.id}". \`gateway models --group ${key.group.name}\` lists what it serves.`,
-    );
-  }
-  call.exchange.answer(200, fields, dialect.modelBody(found.entry));
 }

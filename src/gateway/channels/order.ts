@@ -1,22 +1,34 @@
-// The order in which channels are tried: by priority, then by chance and weight,
-// a conversation's own channel before all. Pure.
+// The order in which channels are tried: first those that list the model, if any are known to. Among these, first the
+// conversation's current channel, then by priority. Channels of equal priority come in random order by weight. Pure.
 
 import type { Candidate } from "../intake/match.ts";
 
-/** `candidates` come by priority. */
+/** `candidates` are sorted by priority. `current` is the name of the conversation's channel. */
 export function orderCandidates(
   candidates: readonly Candidate[],
-  seat: string | null,
+  current: string | null,
   random: () => number,
 ): readonly Candidate[] {
-  const ordered = hasTie(candidates) ? drawLots(candidates, random) : candidates;
-  const own = ordered.find(({ channel }) => channel.name === seat);
+  const listed = candidates.filter(({ isListed }) => isListed === true);
+  if (listed.length === 0 || listed.length === candidates.length)
+    return orderEqual(candidates, current, random);
+  const others = candidates.filter(({ isListed }) => isListed !== true);
+  return [...orderEqual(listed, current, random), ...orderEqual(others, current, random)];
+}
+
+function orderEqual(
+  candidates: readonly Candidate[],
+  current: string | null,
+  random: () => number,
+): readonly Candidate[] {
+  const ordered = hasTie(candidates) ? shuffleByWeight(candidates, random) : candidates;
+  const own = ordered.find(({ channel }) => channel.name === current);
   return own === undefined || own === ordered[0]
     ? ordered
     : [own, ...ordered.filter((other) => other !== own)];
 }
 
-/** Chance has a say. */
+/** True if two candidates have the same priority. */
 export function hasTie(candidates: readonly Candidate[]): boolean {
   return candidates.some(
     ({ channel }, index) => index > 0 && channel.priority === candidates[index - 1]?.channel.priority,
@@ -24,9 +36,9 @@ export function hasTie(candidates: readonly Candidate[]): boolean {
 }
 
 /** A channel of weight 3 comes first three times as often as one of weight 1. */
-function drawLots(candidates: readonly Candidate[], random: () => number): Candidate[] {
+function shuffleByWeight(candidates: readonly Candidate[], random: () => number): Candidate[] {
   return candidates
-    .map((candidate) => ({ candidate, lot: -Math.log(1 - random()) / candidate.channel.weight }))
-    .sort((a, b) => a.candidate.channel.priority - b.candidate.channel.priority || a.lot - b.lot)
+    .map((candidate) => ({ candidate, rank: -Math.log(1 - random()) / candidate.channel.weight }))
+    .sort((a, b) => a.candidate.channel.priority - b.candidate.channel.priority || a.rank - b.rank)
     .map(({ candidate }) => candidate);
 }

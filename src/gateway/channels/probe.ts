@@ -1,24 +1,33 @@
-// Asks a channel for its models, to see whether it is there: free of charge, by
-// command, or again and again where the config says so and nothing else has told.
+// Asks a channel for its models to see whether it works. This costs nothing. It happens by command, and repeatedly
+// where the config says so (`probe`) and no request has shown the channel's state.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
+import type { Client } from "../../lib/http1/client/client.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
-import type { Gateway } from "../gateway.ts";
-import { askPage } from "./model-list.ts";
-import { reportFault } from "../observe/observer.ts";
-import { redactFailure, redactText } from "../upstream/redact.ts";
+import { type Observer, reportFault } from "../observe/observer.ts";
 import { type Failure, isShortage, judgeRefusal } from "../upstream/failure-rules.ts";
+import { redactFailure, redactText } from "../upstream/redact.ts";
+import type { Channels } from "./channels.ts";
+import { fetchListPage } from "./model-list.ts";
 
-export async function probeChannel(channel: Channel, gateway: Gateway): Promise<void> {
-  const failure = await ask(channel, gateway);
-  if (failure === null || !isShortage(failure)) gateway.channels.reportProbe(channel, failure, gateway.now());
+/** The parts of the gateway that a probe uses. */
+export interface ProbeContext {
+  readonly client: Client;
+  readonly channels: Channels;
+  readonly observer: Observer;
+  readonly now: () => number;
 }
 
-/** An answer that only says that there is no such list comes from an upstream that is well. */
-async function ask(channel: Channel, { client, catalog }: Gateway): Promise<Failure | null> {
+export async function probeChannel(channel: Channel, context: ProbeContext): Promise<void> {
+  const failure = await probe(channel, context);
+  if (failure === null || !isShortage(failure)) context.channels.reportProbe(channel, failure, context.now());
+}
+
+/** A response that only says that there is no such list comes from an upstream that works. */
+async function probe(channel: Channel, { client }: ProbeContext): Promise<Failure | null> {
   const { name } = channel;
   try {
-    const { status, body } = await askPage(client, channel, catalog.vendor, "");
+    const { status, body } = await fetchListPage(client, channel, "");
     const failure = judgeRefusal(name, status, redactText(body, channel));
     return failure && redactFailure(failure, channel);
   } catch (fault) {
@@ -28,24 +37,23 @@ async function ask(channel: Channel, { client, catalog }: Gateway): Promise<Fail
 }
 
 export interface Probes {
-  /** The channels of the catalog that now counts. */
+  /** Probes the channels of this catalog from now on. */
   follow(catalog: Catalog): void;
   stop(): void;
 }
 
-export function startProbes(gateway: Gateway): Probes {
+export function startProbes(context: ProbeContext): Probes {
   let timers: Timer[] = [];
   const stop = (): void => {
     timers.forEach(clearInterval);
     timers = [];
   };
-  const look = async (channel: Channel, probeMs: number): Promise<void> => {
-    const isKnown = gateway.now() - gateway.channels.lastAnswer(channel) < probeMs;
-    if (isKnown) return;
+  const probeUnlessKnown = async (channel: Channel, probeMs: number): Promise<void> => {
+    if (context.now() - context.channels.lastAnswer(channel) < probeMs) return;
     try {
-      await probeChannel(channel, gateway);
+      await probeChannel(channel, context);
     } catch (error) {
-      reportFault(error, gateway.observer);
+      reportFault(error, context.observer);
     }
   };
   return {
@@ -54,8 +62,8 @@ export function startProbes(gateway: Gateway): Probes {
       for (const channel of catalog.channels.values()) {
         const { probeMs, disabled } = channel;
         if (probeMs === null || disabled === true) continue;
-        void look(channel, probeMs);
-        timers.push(setInterval(() => void look(channel, probeMs), probeMs).unref());
+        void probeUnlessKnown(channel, probeMs);
+        timers.push(setInterval(() => void probeUnlessKnown(channel, probeMs), probeMs).unref());
       }
     },
     stop,

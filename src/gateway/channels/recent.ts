@@ -1,9 +1,9 @@
-// The last hour of one channel, a bucket a minute, and how soon its last answers
-// began. Bounded, and cheap to add to.
+// Counts of the last hour of one channel, one bucket per minute, and the times to first byte of its last responses.
+// Memory is bounded, and adding is cheap.
 
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
-const SAMPLES = 256;
+const MAX_SAMPLES = 256;
 
 export interface Counts {
   readonly requests: number;
@@ -13,7 +13,7 @@ export interface Counts {
 export class ChannelWindow {
   readonly #requests = new Uint32Array(MINUTES);
   readonly #errors = new Uint32Array(MINUTES);
-  readonly #firstByteMs = new Float64Array(SAMPLES);
+  readonly #firstByteMs = new Float64Array(MAX_SAMPLES);
   #samples = 0;
   /** Minutes since 1970 of the newest bucket. */
   #minute = 0;
@@ -29,11 +29,11 @@ export class ChannelWindow {
   }
 
   addFirstByte(ms: number): void {
-    this.#firstByteMs[this.#samples % SAMPLES] = ms;
+    this.#firstByteMs[this.#samples % MAX_SAMPLES] = ms;
     this.#samples += 1;
   }
 
-  /** Of the last minutes, the running one included. */
+  /** Counts of the last minutes, with the current one. */
   count(minutes: number, now: number): Counts {
     this.#moveTo(now);
     let requests = 0;
@@ -46,7 +46,7 @@ export class ChannelWindow {
     return { requests, errors };
   }
 
-  /** The hour in steps of so many minutes, oldest first. */
+  /** The hour in steps of `minutes`, oldest first. */
   steps(minutes: number, now: number): Counts[] {
     this.#moveTo(now);
     const steps: Counts[] = [];
@@ -62,15 +62,15 @@ export class ChannelWindow {
     return steps;
   }
 
-  /** The time to the first byte that this share of the last answers stayed within; null without any. */
+  /** The time to first byte within which this share of the last responses began; null if there are none. */
   quantile(share: number): number | null {
-    const count = Math.min(this.#samples, SAMPLES);
+    const count = Math.min(this.#samples, MAX_SAMPLES);
     const sorted = this.#firstByteMs.slice(0, count).sort();
     const found = sorted[Math.min(count - 1, Math.floor(share * count))];
     return found === undefined ? null : Math.round(found);
   }
 
-  /** What `load` takes: the minute of the newest bucket, then requests and errors minute by minute. */
+  /** For `load`: the minute of the newest bucket, then requests and errors of each minute. */
   save(now: number): number[] {
     const steps = this.steps(1, now);
     return [this.#minute, ...steps.flatMap(({ requests, errors }) => [requests, errors])];
@@ -88,10 +88,10 @@ export class ChannelWindow {
     }
   }
 
-  /** Empties the buckets of the minutes that have passed since. Returns the running minute's. */
+  /** Empties the buckets of the minutes since the newest one. Returns the bucket of the current minute. */
   #moveTo(now: number): number {
     const minute = Math.floor(now / MINUTE_MS);
-    // A clock that was set back by more than the hour: what it says now counts, and nothing of before.
+    // If the clock was set back by more than an hour, everything before is dropped.
     const isFarAhead = this.#minute - minute >= MINUTES;
     if (minute > this.#minute || isFarAhead) {
       const passed = isFarAhead ? MINUTES : Math.min(minute - this.#minute, MINUTES);

@@ -1,13 +1,13 @@
-// What is remembered of channels, kept beside the ledger so that a restart does
-// not try at once what rests. Losing it is harmless: it is learned again.
+// Saves what is remembered of channels in a file beside the ledger, so that cooldowns survive a restart. A lost file does
+// no harm.
 
 import { z } from "zod";
 import { formatUsd, parseUsd } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { readOwn, replaceFile } from "../../lib/own-file.ts";
+import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { type ChannelMemory, createMemory, type Cooldown } from "./cooldown.ts";
 
-const restSchema = z.object({
+const cooldownSchema = z.object({
   state: z.enum(["resting", "unavailable"]),
   brief: z.string(),
   reason: z.string(),
@@ -22,8 +22,8 @@ const memorySchema = z.object({
   identity: z.string(),
   disabled: z.boolean(),
   strikes: z.number(),
-  rest: restSchema.nullable(),
-  models: z.array(z.tuple([z.string(), restSchema])),
+  rest: cooldownSchema.nullable(),
+  models: z.array(z.tuple([z.string(), cooldownSchema])),
   window: z.array(z.number()),
   last_answer: z.number(),
   last_failure: z.object({ at: z.number(), reason: z.string() }).nullable(),
@@ -34,11 +34,11 @@ const memorySchema = z.object({
 const fileSchema = z.object({ v: z.literal(1), channels: z.array(memorySchema) });
 
 export interface ChannelStore {
-  /** Empty when there is nothing, or nothing that can be read. */
+  /** Empty if there is no file, or none that can be read. */
   load(now: number): Map<string, ChannelMemory>;
-  /** Something has changed: it is written soon. */
+  /** Something has changed. It is written soon. */
   touch(): void;
-  /** Writes what has not been written yet. */
+  /** Writes unwritten changes now. */
   flush(): void;
 }
 
@@ -57,7 +57,7 @@ export function openChannelStore(
     try {
       replaceFile(path, `${JSON.stringify({ v: 1, channels })}\n`);
     } catch {
-      // The ledger says loudly enough that the disk is full.
+      // The ledger reports a full disk.
     }
   };
   return {
@@ -113,13 +113,13 @@ function read(path: string, now: number): Map<string, ChannelMemory> {
 }
 
 /** The file keeps the field names of version 0.1.0. */
-function saveCooldown({ untilIsGiven, ...cooldown }: Cooldown): z.infer<typeof restSchema> {
+function saveCooldown({ untilIsGiven, ...cooldown }: Cooldown): z.infer<typeof cooldownSchema> {
   const { state, brief, reason, since, until, strikes } = cooldown;
   return { state, brief, reason, since, until, told: untilIsGiven, strikes };
 }
 
-function restoreCooldown({ told, ...saved }: z.infer<typeof restSchema>): Cooldown {
-  return { ...saved, untilIsGiven: told, trialUntil: 0, afterBreaks: false };
+function restoreCooldown({ told, ...saved }: z.infer<typeof cooldownSchema>): Cooldown {
+  return { ...saved, untilIsGiven: told, trialUntil: 0, afterBreaks: false, failure: null };
 }
 
 function readSaved(path: string): Saved[] {

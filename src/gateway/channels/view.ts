@@ -1,15 +1,51 @@
-// What the available-channels view shows of a channel, from what is remembered of it.
+// What the channel view (`gateway channels`) shows of a channel, computed from its memory.
 
+import { z } from "zod";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { type ChannelMemory, createMemory, cooldownOf } from "./cooldown.ts";
-import type { ChannelState, ChannelView } from "../control/state.ts";
 
-/** The success rate is that of the last minutes; older failures say little of now. */
+export const CHANNEL_STATES = [
+  "available",
+  "degraded",
+  "resting",
+  "unavailable",
+  "disabled",
+  "unknown",
+] as const;
+
+const moment = z.string().nullable();
+const count = z.number();
+
+export const channelViewSchema = z.object({
+  name: z.string(),
+  platform: z.string(),
+  groups: z.array(z.string()),
+  state: z.enum(CHANNEL_STATES),
+  /** ISO times. */
+  since: moment,
+  reason: z.string().nullable(),
+  /** When the cooldown of a resting or unavailable channel ends. */
+  until: moment,
+  /** Of the last ten minutes, from 0 to 1; null without a request. */
+  success_rate: z.number().nullable(),
+  /** To the first byte: the median and the 95th percentile of recent responses. */
+  latency_ms: z.number().nullable(),
+  latency_p95_ms: z.number().nullable(),
+  requests_hour: count,
+  errors_hour: count,
+  charge_today_usd: z.string(),
+  /** The last hour in steps of five minutes, oldest first. */
+  hour: z.array(z.object({ requests: count, errors: count })),
+});
+export type ChannelView = z.infer<typeof channelViewSchema>;
+export type ChannelState = ChannelView["state"];
+
+/** Older failures say little about the current success rate. */
 const RATE_MINUTES = 10;
 const STEP_MINUTES = 5;
-const FEW_REQUESTS = 5;
-const DEGRADED_SHARE = 0.2;
+const MIN_REQUESTS = 5;
+const MIN_DEGRADED_SHARE = 0.2;
 
 interface Condition {
   readonly state: ChannelState;
@@ -17,8 +53,8 @@ interface Condition {
   readonly until: number | null;
 }
 
-/** As they are seen when no gateway runs that could be asked. */
-export function describeUnasked({ channels }: Catalog, now: number): ChannelView[] {
+/** The view if no gateway is running. */
+export function describeWithoutGateway({ channels }: Catalog, now: number): ChannelView[] {
   return [...channels.values()].map((channel) =>
     describeChannel(channel, createMemory(channel.name, ""), now),
   );
@@ -37,7 +73,7 @@ export function describeChannel(channel: Channel, memory: ChannelMemory, now: nu
     since: state === "unknown" ? null : new Date(since).toISOString(),
     reason,
     until: until === null ? null : new Date(until).toISOString(),
-    // What began before these minutes may break in them.
+    // A request that began before these minutes can fail in them.
     success_rate: recent.requests === 0 ? null : Math.max(0, 1 - recent.errors / recent.requests),
     latency_ms: window.quantile(0.5),
     latency_p95_ms: window.quantile(0.95),
@@ -48,7 +84,7 @@ export function describeChannel(channel: Channel, memory: ChannelMemory, now: nu
   };
 }
 
-/** Keeps since when it has been so. */
+/** Judges the channel's condition and remembers when it began. */
 export function updateCondition(
   channel: Channel,
   memory: ChannelMemory,
@@ -78,14 +114,14 @@ function judgeCondition(channel: Channel, memory: ChannelMemory, now: number): C
   return judgeModels(memory, now) ?? judgeRecord(memory, now);
 }
 
-/** Some models rest: the channel does, too, unless another model has been answered since. */
+/** If some models are in cooldown, the channel counts as being in cooldown, unless another model responded since. */
 function judgeModels(memory: ChannelMemory, now: number): Condition | null {
-  const resting = [...memory.models].filter(([model]) => cooldownOf(memory, model, now) !== null);
-  const first = resting[0];
+  const cooling = [...memory.models].filter(([model]) => cooldownOf(memory, model, now) !== null);
+  const first = cooling[0];
   if (first === undefined) return null;
-  const until = Math.max(...resting.map(([, rest]) => rest.until));
-  const names = resting.map(([model]) => model).join(", ");
-  const answersOthers = resting.every(([, rest]) => memory.lastAnswer > rest.since);
+  const until = Math.max(...cooling.map(([, cooldown]) => cooldown.until));
+  const names = cooling.map(([model]) => model).join(", ");
+  const answersOthers = cooling.every(([, cooldown]) => memory.lastAnswer > cooldown.since);
   const state = answersOthers ? "degraded" : first[1].state;
   return { state, reason: `${first[1].reason} (${names})`, until };
 }
@@ -93,10 +129,11 @@ function judgeModels(memory: ChannelMemory, now: number): Condition | null {
 function judgeRecord(memory: ChannelMemory, now: number): Condition {
   const { requests, errors } = memory.window.count(RATE_MINUTES, now);
   const last = memory.lastFailure;
-  const isShaky =
-    errors / requests >= DEGRADED_SHARE && (requests >= FEW_REQUESTS || memory.strikes + memory.breaks > 0);
-  if (errors > 0 && last !== null && isShaky) {
-    const reason = `${errors} of ${requests} failed in the last ${RATE_MINUTES} minutes, at last it ${last.reason}`;
+  const isUnreliable =
+    errors / requests >= MIN_DEGRADED_SHARE &&
+    (requests >= MIN_REQUESTS || memory.strikes + memory.breaks > 0);
+  if (errors > 0 && last !== null && isUnreliable) {
+    const reason = `${errors} of ${requests} failed in the last ${RATE_MINUTES} minutes, most recently it ${last.reason}`;
     return { state: "degraded", reason, until: null };
   }
   const isKnown = memory.lastAnswer > 0;

@@ -1,5 +1,5 @@
-// The control path of a running gateway: HTTP and JSON on a unix socket that only
-// this user can use. What it tells is control-state.ts; who asks is cli/control.ts.
+// The control path of a running gateway: HTTP and JSON on a unix socket that only this user can use. state.ts is its
+// document, and cli/control.ts is its client.
 //   GET  /state                          everything, as one document
 //   POST /channels/NAME/disable|enable|probe
 
@@ -8,7 +8,7 @@ import { suggestNearest } from "../../config/nearest.ts";
 import type { Activity } from "../observe/activity.ts";
 import { probeChannel } from "../channels/probe.ts";
 import { locateControl, makeControlFolder } from "./socket.ts";
-import { buildState, type Place } from "./state.ts";
+import { buildState, type GatewayAddress } from "./state.ts";
 import type { Gateway } from "../gateway.ts";
 
 export interface Control {
@@ -18,21 +18,21 @@ export interface Control {
 const WINDOWS = process.platform.startsWith("win");
 const NONE: Control = { close: () => {} };
 
-/** A session's end, or who tidies temporary folders, takes sockets away under a gateway that goes on. */
-const PLACE_CHECK_MS = 1000;
+/** The end of a login session, or a cleanup of temporary folders, can remove the socket of a running gateway. */
+const SOCKET_CHECK_MS = 1000;
 
-export function openControl(gateway: Gateway, activity: Activity, place: Place): Control {
+export function openControl(gateway: Gateway, activity: Activity, address: GatewayAddress): Control {
   if (WINDOWS) return NONE;
   const open = (): ControlServer | null =>
-    openSocket(gateway, (request) => answer(request, gateway, activity, place));
+    openSocket(gateway, (request) => answer(request, gateway, activity, address));
   let server = open();
-  // What is asked over a socket that is gone is still answered.
+  // Requests that came over the removed socket are still answered.
   const former: ControlServer[] = [];
   const timer = setInterval(() => {
     if (server === null || existsSync(server.path)) return;
     former.push(server);
     server = open();
-  }, PLACE_CHECK_MS);
+  }, SOCKET_CHECK_MS);
   timer.unref();
   return {
     close: () => {
@@ -49,8 +49,8 @@ interface ControlServer {
 
 type Answer = (request: Request) => Promise<Response>;
 
-/** A gateway that cannot be asked still serves: the problem is told, and that is all.
- *  The ledger is locked by now, so that a socket that is there already is a dead gateway's. */
+/** Without a control path the gateway still serves, so a failure is only a warning. The ledger is locked by now, so a
+ *  socket that already exists belongs to a dead gateway. */
 function openSocket(gateway: Gateway, answer: Answer): ControlServer | null {
   const reasons: string[] = [];
   for (const { folder, path } of locateControl(gateway.catalog.ledger.path)) {
@@ -66,17 +66,17 @@ function openSocket(gateway: Gateway, answer: Answer): ControlServer | null {
   }
   gateway.observer.notice(
     "warning",
-    `the control path cannot be opened, so no command can ask this gateway: ${reasons.join("; ")}`,
+    `the control path cannot be opened, so no command can reach this gateway: ${reasons.join("; ")}`,
   );
   return null;
 }
 
-/** Private to the user and a few requests at a time: what the runtime brings does. */
+/** Private to the user and with few requests, so the runtime's own server is enough. */
 function serveOn(unix: string, answer: Answer): { stop(now: boolean): void } {
   return Bun.serve({
     unix,
     fetch: (request, server) => {
-      // A probe takes as long as its upstream does.
+      // A probe takes as long as its upstream takes.
       server.timeout(request, 0);
       return answer(request);
     },
@@ -87,30 +87,30 @@ async function answer(
   request: Request,
   gateway: Gateway,
   activity: Activity,
-  place: Place,
+  address: GatewayAddress,
 ): Promise<Response> {
   const parts = new URL(request.url).pathname.split("/").slice(1);
-  const asked = `${request.method} ${parts[0] ?? ""}`;
-  if (asked === "GET state") return Response.json(buildState(gateway, activity, place));
-  if (asked === "POST channels" && parts.length === 3)
+  const route = `${request.method} ${parts[0] ?? ""}`;
+  if (route === "GET state") return Response.json(buildState(gateway, activity, address));
+  if (route === "POST channels" && parts.length === 3)
     return actOnChannel(decodeURIComponent(parts[1] ?? ""), parts[2] ?? "", gateway);
-  return refuse(404, "The control path has no such place.");
+  return refuse(404, "The control path has no such address.");
 }
 
 function refuse(status: number, message: string): Response {
   return Response.json({ error: message }, { status });
 }
 
-async function actOnChannel(name: string, act: string, gateway: Gateway): Promise<Response> {
+async function actOnChannel(name: string, action: string, gateway: Gateway): Promise<Response> {
   const { catalog, channels } = gateway;
   const channel = catalog.channels.get(name);
   if (channel === undefined)
     return refuse(404, `There is no channel "${name}"${suggestNearest(name, catalog.channels.keys())}.`);
-  if (act === "probe") await probeChannel(channel, gateway);
-  else if (act === "disable" || act === "enable") {
+  if (action === "probe") await probeChannel(channel, gateway);
+  else if (action === "disable" || action === "enable") {
     if (channel.disabled === true)
       return refuse(409, `The channel "${name}" is disabled in the config file: change it there.`);
-    channels.setDisabled(channel, act === "disable", gateway.now());
+    channels.setDisabled(channel, action === "disable", gateway.now());
   } else return refuse(404, "A channel can be disabled, enabled and probed.");
   return Response.json(channels.view(catalog, gateway.now()).find((view) => view.name === name) ?? null);
 }

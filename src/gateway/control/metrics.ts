@@ -1,30 +1,31 @@
-// Counters in Prometheus' text form, fed by what is observed. No secret and no prompt ever gets here.
+// Counters in the Prometheus text format, fed by the observer. No secret and no prompt gets here.
 
 import { CALL_KINDS, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { CHANNEL_STATES, type ChannelView } from "./state.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
 import type { Observer, RequestRecord } from "../observe/observer.ts";
 
 export interface Metrics {
   readonly observer: Observer;
-  readonly render: (now: MetricsNow) => string;
+  readonly render: (now: Gauges) => string;
 }
 
-/** What is not counted, but is so at the moment of asking. */
-export interface MetricsNow {
+/** Gauges. */
+export interface Gauges {
   readonly channels: readonly ChannelView[];
   readonly ledgerFails: boolean;
 }
 
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const;
 
-/** What requests of one key, channel, endpoint, status and outcome come to. */
+/** The requests of one key, channel, endpoint, status and outcome. */
 interface Series {
   readonly labels: string;
   requests: number;
 }
 
-/** What one key has been charged for one model on one channel. */
+/** The usage and charge of one key, channel and model. */
 interface Spending {
   readonly labels: string;
   readonly used: Map<string, number>;
@@ -38,10 +39,10 @@ interface Latency {
   sumSeconds: number;
 }
 
-/** Many at once cost less than one by one. */
-const COUNTED_TOGETHER = 64;
-/** Models are the clients' own words: beyond so many series, the model is not told any more. */
-const MOST_SERIES = 2000;
+/** Counting records in batches is cheaper. */
+const BATCH_SIZE = 64;
+/** Clients choose model names, so their number has no bound. Beyond this many series, the model is "other". */
+const MAX_SERIES = 2000;
 
 export function createMetrics(): Metrics {
   const series = new Map<string, Series>();
@@ -55,7 +56,7 @@ export function createMetrics(): Metrics {
     if (record.firstByteMs !== null) countLatency(latencies, record.channel, record.firstByteMs / 1000);
   };
   let uncounted: RequestRecord[] = [];
-  const catchUp = (): void => {
+  const countAll = (): void => {
     const records = uncounted;
     uncounted = [];
     records.forEach(count);
@@ -63,14 +64,14 @@ export function createMetrics(): Metrics {
   return {
     observer: {
       requestDone: (record) => {
-        if (uncounted.push(record) >= COUNTED_TOGETHER) catchUp();
+        if (uncounted.push(record) >= BATCH_SIZE) countAll();
       },
       streamOpened: () => (openStreams += 1),
       streamClosed: () => (openStreams -= 1),
       notice: () => {},
     },
     render: (now) => {
-      catchUp();
+      countAll();
       return [
         ...head("gateway_requests_total", "counter", "Requests that have ended."),
         ...[...series.values()].map((each) => `gateway_requests_total{${each.labels}} ${each.requests}`),
@@ -106,7 +107,7 @@ function ownerOf({ key, group, channel }: RequestRecord): Record<string, string>
 }
 
 function countSpending(spendings: Map<string, Spending>, record: RequestRecord): void {
-  const model = spendings.size < MOST_SERIES ? (record.model ?? "") : "other";
+  const model = spendings.size < MAX_SERIES ? (record.model ?? "") : "other";
   const id = `${record.key}\n${record.channel}\n${model}`;
   let found = spendings.get(id);
   if (found === undefined) {
@@ -139,7 +140,7 @@ function renderSpendings(spendings: readonly Spending[]): string[] {
   return [
     ...head("gateway_tokens_total", "counter", "Tokens by kind; reasoning is a part of output."),
     ...renderUsage("gateway_tokens_total", USAGE_KINDS, spendings),
-    ...head("gateway_tool_calls_total", "counter", "Calls with a fee of their own, by kind."),
+    ...head("gateway_tool_calls_total", "counter", "Tool calls that are priced per call, by kind."),
     ...renderUsage("gateway_tool_calls_total", CALL_KINDS, spendings),
     ...head("gateway_charge_usd_total", "counter", "Charges since the start. The ledger is exact."),
     ...spendings.map(({ labels, charge }) => `gateway_charge_usd_total{${labels}} ${formatUsd(charge)}`),
@@ -156,7 +157,7 @@ const FIRST_BYTE = "gateway_first_byte_seconds";
 
 function renderLatencies(latencies: readonly Latency[]): string[] {
   return [
-    ...head(FIRST_BYTE, "histogram", "From a request's arrival to the first byte of its answer."),
+    ...head(FIRST_BYTE, "histogram", "From a request's arrival to the first byte of its response."),
     ...latencies.flatMap(({ labels, buckets, count, sumSeconds }) => [
       ...SECONDS.map((bound, index) => `${FIRST_BYTE}_bucket{${labels},le="${bound}"} ${buckets[index]}`),
       `${FIRST_BYTE}_bucket{${labels},le="+Inf"} ${count}`,
@@ -189,5 +190,5 @@ function writeLabels(labels: Readonly<Record<string, string>>): string {
 }
 
 function escapeLabel(value: string): string {
-  return value.slice(0, 200).replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+  return escapeUnprintable(value.slice(0, 200)).replaceAll("\\", "\\\\").replaceAll('"', '\\"');
 }

@@ -1,4 +1,4 @@
-// The gateway's own pages: what this is, and whether it is well. No key is asked, no secret told.
+// The gateway's own pages: what it is, whether it works, and metrics. They need no key and contain no secret.
 
 import type { OwnPage } from "../../dialects/endpoints.ts";
 import type { Exchange, Field } from "../../lib/http1/types.ts";
@@ -9,9 +9,9 @@ import type { Gateway } from "../gateway.ts";
 const JSON_TYPE: Field = ["content-type", "application/json"];
 const METRICS_TYPE: Field = ["content-type", "text/plain; version=0.0.4; charset=utf-8"];
 
-export function answerOwnPage(page: OwnPage, arrival: UnroutedCall, gateway: Gateway): void {
-  const { exchange } = arrival;
-  const id: Field = ["x-request-id", arrival.id];
+export function answerOwnPage(page: OwnPage, call: UnroutedCall, gateway: Gateway): void {
+  const { exchange } = call;
+  const id: Field = ["x-request-id", call.id];
   switch (page) {
     case "root":
     case "hello":

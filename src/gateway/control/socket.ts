@@ -1,5 +1,5 @@
-// Where the control path of a running gateway is: a unix socket that only this
-// user can use, named after the ledger, of which there is one writer at most.
+// Where the control path of a running gateway is: a unix socket that only this user can use. Its name is derived from
+// the ledger's path, because a ledger has at most one gateway.
 
 import {
   closeSync,
@@ -17,14 +17,14 @@ import { tmpdir, userInfo } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { sha256Hex } from "../../lib/secret.ts";
 
-/** The folder is this user's alone: checked by both sides, for a temporary folder is everyone's. */
+/** Both sides check that the folder belongs to this user alone, because everybody can write to a temporary folder. */
 export interface ControlSocket {
   readonly folder: string;
   readonly path: string;
 }
 
-/** Where it may be, best first. A gateway that runs as a service and a command in a shell need not have the same
- *  environment: it is looked for in all of these. */
+/** The possible places, best first. A command looks in all of them, because a gateway that runs as a service may have
+ *  another environment. */
 export function locateControl(
   ledgerPath: string,
   env: Readonly<Record<string, string | undefined>> = process.env,
@@ -42,7 +42,7 @@ export function locateControl(
   return [...new Set(folders)].map((folder) => ({ folder, path: join(folder, name) }));
 }
 
-/** However a config file was reached, its ledger is the same. */
+/** The ledger is the same, even if the config was found through a link. */
 function resolveLinks(path: string): string {
   try {
     return join(realpathSync(dirname(path)), basename(path));
@@ -57,7 +57,7 @@ export function makeControlFolder(folder: string): void {
   if (!isPrivate(folder)) throw new Error(`${folder} is not a folder that only this user can use`);
 }
 
-/** By its descriptor: the name may lead elsewhere by now. */
+/** Through a descriptor, because the name may point elsewhere by now. */
 function closeToOthers(folder: string): void {
   const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
@@ -67,13 +67,13 @@ function closeToOthers(folder: string): void {
   }
 }
 
-/** False where somebody else may have put the socket, or where there is no folder. */
+/** False if there is no folder, or if somebody else may have put the socket there. */
 export function isPrivate(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   return found !== undefined && isOwn(found) && (found.mode & 0o077) === 0;
 }
 
-/** A link is nobody's folder, wherever it leads. */
+/** A link does not count, wherever it leads. */
 function isOwn(found: Stats): boolean {
   return found.isDirectory() && found.uid === userInfo().uid;
 }

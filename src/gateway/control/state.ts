@@ -1,47 +1,14 @@
-// What a running gateway tells of itself on the control path. No secret is in it.
+// The document that a running gateway shows on the control path. It contains no secret.
 
 import { z } from "zod";
 import { formatUsd } from "../../lib/money.ts";
 import { VERSION } from "../../lib/version.ts";
 import type { Activity } from "../observe/activity.ts";
+import { channelViewSchema } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RequestRecord } from "../observe/observer.ts";
 
-export const CHANNEL_STATES = [
-  "available",
-  "degraded",
-  "resting",
-  "unavailable",
-  "disabled",
-  "unknown",
-] as const;
-
-const moment = z.string().nullable();
 const count = z.number();
-
-export const channelViewSchema = z.object({
-  name: z.string(),
-  platform: z.string(),
-  groups: z.array(z.string()),
-  state: z.enum(CHANNEL_STATES),
-  /** ISO times. */
-  since: moment,
-  reason: z.string().nullable(),
-  /** When a resting or unavailable channel is tried again. */
-  until: moment,
-  /** Of the last minutes, from 0 to 1; null without a request. */
-  success_rate: z.number().nullable(),
-  /** To the first byte: half of the recent answers came sooner; 95 of 100 did. */
-  latency_ms: z.number().nullable(),
-  latency_p95_ms: z.number().nullable(),
-  requests_hour: count,
-  errors_hour: count,
-  charge_today_usd: z.string(),
-  /** The last hour in steps of five minutes, oldest first. */
-  hour: z.array(z.object({ requests: count, errors: count })),
-});
-export type ChannelView = z.infer<typeof channelViewSchema>;
-export type ChannelState = ChannelView["state"];
 
 const recordSchema: z.ZodType<RequestRecord> = z.looseObject({
   id: z.string(),
@@ -87,19 +54,19 @@ export const gatewayStateSchema = z.object({
 });
 export type GatewayState = z.infer<typeof gatewayStateSchema>;
 
-export interface Place {
+export interface GatewayAddress {
   readonly port: number;
   readonly config: string | null;
 }
 
-export function buildState(gateway: Gateway, activity: Activity, place: Place): GatewayState {
+export function buildState(gateway: Gateway, activity: Activity, address: GatewayAddress): GatewayState {
   const { catalog, ledger } = gateway;
   return {
     version: VERSION,
     pid: process.pid,
     since: new Date(activity.since).toISOString(),
-    address: { host: catalog.listen.host, port: place.port },
-    config: place.config,
+    address: { host: catalog.listen.host, port: address.port },
+    config: address.config,
     ledger: { path: catalog.ledger.path, problem: ledger.problem },
     channels: gateway.channels.view(catalog, gateway.now()),
     streams: activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() })),

@@ -1,11 +1,11 @@
-// What happens when a client leaves before its answer has ended: the upstream is left too, at
-// once or, for what it is paid for, when the drain is over. When that is the same for all stages.
+// When a client disconnects before its response has ended, the upstream request is cancelled too. That happens at once,
+// or, if the request is billed, after `on_disconnect.drain`, during which the usage may still come.
 
 import type { Bill } from "../bill/bill.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
 
-/** Returns what ends the watch. */
+/** Returns a function that ends the watch. */
 export function watchClient(job: Job, { open }: Bill, gateway: Gateway): () => void {
   const { halt } = gateway;
   const leave = (): void => job.cancel();

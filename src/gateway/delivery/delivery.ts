@@ -1,4 +1,4 @@
-// What relay.ts and relay-bridge.ts share: an answer on its way from its upstream to its client.
+// A response on its way to the client. relay.ts and relay-converted.ts share this.
 
 import { type Meter, type Reading, sumUsage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
@@ -19,11 +19,11 @@ export interface Delivery {
   readonly job: Job;
   readonly bill: Bill;
   readonly gateway: Gateway;
-  /** Null where nothing can be billed, and no stream has to be seen ending. */
+  /** Null if nothing can be billed and there is no stream whose end matters. */
   readonly meter: Meter | null;
-  /** An answer that comes bit by bit and ends with its dialect's terminal event. */
+  /** The response comes in events and ends with its dialect's terminal event. */
   readonly streamed: boolean;
-  /** The client left before the end of the answer had passed. */
+  /** The client disconnected before the end of the response was sent. */
   left: boolean;
 }
 
@@ -31,8 +31,8 @@ export function createDelivery(answer: ChannelResponse, job: Job, bill: Bill, ga
   const { status } = answer.response;
   const contentType = answer.response.field("content-type") ?? "";
   const streamed = status < 400 && (job.body.stream || contentType.startsWith("text/event-stream"));
-  const told = bill.open || job.call.target.endpoint.purpose === "resource";
-  const metered = streamed || (told && status < 400);
+  const mayReportUsage = bill.open || job.call.target.endpoint.purpose === "resource";
+  const metered = streamed || (mayReportUsage && status < 400);
   const meter = metered ? job.dialect.openMeter(contentType) : null;
   const delivery: Delivery = { from: answer, job, bill, gateway, meter, streamed, left: false };
   job.cancel = () => answer.response.cancel();
@@ -42,7 +42,7 @@ export function createDelivery(answer: ChannelResponse, job: Job, bill: Bill, ga
   return delivery;
 }
 
-/** Shows a stream to watchers while it lasts. Returns what ends that. */
+/** Shows a stream in the live view. Returns a function that ends this. */
 export function showStream({ from: answer, job, bill, meter, streamed, gateway }: Delivery): () => void {
   if (!streamed) return () => {};
   const { id } = job.call;
@@ -57,14 +57,14 @@ export function showStream({ from: answer, job, bill, meter, streamed, gateway }
   return () => gateway.observer.streamClosed(id);
 }
 
-/** While a stream runs, what it reports may be a placeholder. */
+/** Until a stream has ended, its reported count may be a placeholder. */
 function countOutput({ parts, final, estimatedOutput }: Reading): number {
   const reported = sumUsage(parts).output ?? 0;
   return final ? reported : Math.max(reported, estimatedOutput);
 }
 
-/** Shows the meter a chunk that has been passed on: the client need not wait for that. One who has left needs no more
- *  of the answer than what is still to be learnt of it. */
+/** Shows the meter a chunk that has been passed on, so that the client does not wait for the meter. After the client
+ *  has disconnected, the response is read only until its usage is known. */
 export function meterChunk({ from: answer, job, meter }: Delivery, chunk: Uint8Array): void {
   meter?.see(chunk);
   if (job.call.exchange.gone && (meter === null || meter.read().final)) answer.response.cancel();
@@ -73,7 +73,9 @@ export function meterChunk({ from: answer, job, meter }: Delivery, chunk: Uint8A
 export function judgeDelivery(delivery: Delivery, fault: UpstreamFault | null): Ending {
   const { from: answer, meter, gateway } = delivery;
   const { status, closeDelimited } = answer.response;
-  const streamed = delivery.streamed || closeDelimited;
+  // A billed response is JSON. Its end shows that it is complete, even if nothing was cut.
+  const isBilled = delivery.bill.open && status === 200 && fault === null;
+  const streamed = delivery.streamed || closeDelimited || isBilled;
   const reading = meter?.read() ?? null;
   const left = delivery.left ? describeLeaving(gateway.halt) : null;
   const outcome = judgeEnding({ status, reading, left, fault, streamed });
@@ -81,11 +83,11 @@ export function judgeDelivery(delivery: Delivery, fault: UpstreamFault | null): 
   return { outcome, status, upstreamStatus: status, reading, problem };
 }
 
-/** What the client was told in its own dialect: there, a whole answer may have turned out to be none. */
+/** The ending with the status that the client got. A complete response can fail in the conversion. */
 export function convertEnding(ending: Ending, status: number, whole = status < 400): Ending {
   if (whole || ending.outcome !== "complete") return { ...ending, status };
   const outcome = ending.reading?.end === "complete" ? "upstream_error" : "upstream_cut";
-  return { ...ending, status, outcome, problem: "The answer could not be converted." };
+  return { ...ending, status, outcome, problem: "The response could not be converted." };
 }
 
 export function explainBreak({ from: answer }: Delivery, fault: UpstreamFault | null): GatewayError {
@@ -101,13 +103,15 @@ export function answerFields({ from: answer, job, streamed }: Delivery): Field[]
   const { status } = answer.response;
   const fields = redactFields(responseFields(answer.response.fields), answer.candidate.channel, status);
   fields.push(["x-request-id", job.call.id]);
-  const told = streamed && job.body.stream;
-  return job.bridge === null ? fields : bridgeFields(fields, job.bridge, told);
+  return job.bridge === null ? fields : convertFields(fields, job.bridge, streamed && job.body.stream);
 }
 
-function bridgeFields(fields: readonly Field[], { adjusted }: Bridge, streamed: boolean): Field[] {
-  const told = fields.filter(([name]) => name !== "content-type");
-  told.push(["content-type", streamed ? "text/event-stream; charset=utf-8" : "application/json"]);
-  if (adjusted.length > 0) told.push(["x-gateway-adjusted", adjusted.join(", ")]);
-  return told;
+/** Fields that describe the upstream's bytes, which a bridge replaces. */
+const OF_BODY = new Set(["content-digest", "content-md5", "content-type", "digest", "etag", "repr-digest"]);
+
+function convertFields(fields: readonly Field[], { adjusted }: Bridge, streamed: boolean): Field[] {
+  const converted = fields.filter(([name]) => !OF_BODY.has(name));
+  converted.push(["content-type", streamed ? "text/event-stream; charset=utf-8" : "application/json"]);
+  if (adjusted.length > 0) converted.push(["x-gateway-adjusted", adjusted.join(", ")]);
+  return converted;
 }

@@ -1,10 +1,10 @@
-// A stream in another dialect than the client's: each upstream event is told in the client's
-// words as it comes. The status is held until the bridge knows that there is an answer.
+// Relays a stream through a bridge: each upstream event is converted to the client's dialect as it comes. The status is
+// held until the bridge knows that there is a response.
 
-import type { ChatStream, Emitted } from "../../bridges/responses-to-chat/response/stream.ts";
+import type { ChatStream, ChatOutput } from "../../bridges/responses-to-chat/response/stream.ts";
 import { blameUpstream } from "../../bridges/responses-to-chat/errors.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
-import { CONVERTED_LIMIT, joinChunks, readUpTo, saysJson } from "../upstream/answer.ts";
+import { MAX_CONVERTED_BYTES, joinChunks, readUpTo, isJsonResponse } from "../upstream/answer.ts";
 import type { Bridge } from "../upstream/crossing.ts";
 import {
   answerFields,
@@ -18,34 +18,34 @@ import {
 import { redactBody, redactError, redactText, StreamRedactor } from "../upstream/redact.ts";
 import { settle } from "../bill/settle.ts";
 
-/** So long an upstream may take to end an answer whose last event has come: only then can its connection be used again. */
-const LINGER_MS = 1000;
+/** How long an upstream may take to end a response after its last event. Its connection can be reused only then. */
+const MAX_LINGER_MS = 1000;
 
 export async function relayConverted(delivery: Delivery, bridge: Bridge): Promise<void> {
   const stream = bridge.openStream();
-  const fault = saysJson(delivery.from.response)
-    ? await tellWhole(delivery, bridge, stream)
+  const fault = isJsonResponse(delivery.from.response)
+    ? await convertWhole(delivery, bridge, stream)
     : await pump(delivery, stream);
   const why = fault === null ? undefined : explainBreak(delivery, fault);
   const last = stream.end(why && blameUpstream(why.status, "upstream_closed", why.message));
-  tell(delivery, last);
+  write(delivery, last);
   const ending = judgeDelivery(delivery, fault);
   const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
   settle(delivery.bill, convertEnding(ending, status, last.phase === "done"), delivery.gateway);
 }
 
-/** Some upstreams answer whole when a stream is asked for. */
-async function tellWhole(
+/** Some upstreams send a whole response when a stream was requested. */
+async function convertWhole(
   delivery: Delivery,
   bridge: Bridge,
   stream: ChatStream,
 ): Promise<UpstreamFault | null> {
   const { response, candidate } = delivery.from;
   try {
-    const { chunks, rest } = await readUpTo(response, CONVERTED_LIMIT);
-    if (rest) response.cancel();
+    const { chunks, hasMore } = await readUpTo(response, MAX_CONVERTED_BYTES);
+    if (hasMore) response.cancel();
     const body = redactBody(joinChunks(chunks), candidate.channel);
-    tell(delivery, stream.push(bridge.spreadReply(body)));
+    write(delivery, stream.push(bridge.spreadReply(body)));
     meterChunk(delivery, body);
     return null;
   } catch (fault) {
@@ -59,44 +59,44 @@ async function pump(delivery: Delivery, stream: ChatStream): Promise<UpstreamFau
   const { exchange } = job.call;
   const redactor = new StreamRedactor(answer.candidate.channel, answer.response.status);
   let timer: Timer | null = null;
-  let over = false;
+  let hasEnded = false;
   try {
     for (;;) {
       const chunk = await readNext(answer.response, redactor);
       if (chunk === null) return null;
       let taken = true;
       if (!exchange.gone) {
-        const told = stream.push(chunk);
-        taken = tell(delivery, told);
-        over = isOver(told);
-        if (over) timer ??= setTimeout(() => answer.response.cancel(), LINGER_MS);
+        const emitted = stream.push(chunk);
+        taken = write(delivery, emitted);
+        hasEnded = isFinal(emitted);
+        if (hasEnded) timer ??= setTimeout(() => answer.response.cancel(), MAX_LINGER_MS);
       }
       meterChunk(delivery, chunk);
       if (!taken) await exchange.drained();
     }
   } catch (fault) {
-    // How a connection ends after the answer's end says nothing of it.
-    if (fault instanceof UpstreamFault) return over ? null : fault;
+    // After the end of the response, it does not matter how the connection ends.
+    if (fault instanceof UpstreamFault) return hasEnded ? null : fault;
     throw fault;
   } finally {
     if (timer !== null) clearTimeout(timer);
   }
 }
 
-/** Null at the end, when nothing of the body waits any more. */
+/** Null at the end, after the redactor's held bytes. */
 async function readNext(response: UpstreamResponse, redactor: StreamRedactor): Promise<Uint8Array | null> {
-  const came = await response.read();
-  if (came !== null) return redactor.pass(came);
+  const chunk = await response.read();
+  if (chunk !== null) return redactor.pass(chunk);
   const held = redactor.end();
   return held.length > 0 ? held : null;
 }
 
-function isOver({ phase }: Emitted): boolean {
+function isFinal({ phase }: ChatOutput): boolean {
   return phase === "done" || phase === "broken" || phase === "refused";
 }
 
-/** False: the client reads slowly. */
-function tell(delivery: Delivery, { text, phase, refusal }: Emitted): boolean {
+/** Returns false if the client reads slowly. */
+function write(delivery: Delivery, { text, phase, refusal }: ChatOutput): boolean {
   const { exchange } = delivery.job.call;
   if (exchange.gone || phase === "held") return true;
   noteFirstByte(delivery.bill);
@@ -105,9 +105,9 @@ function tell(delivery: Delivery, { text, phase, refusal }: Emitted): boolean {
     return true;
   }
   if (!exchange.begun) exchange.begin(200, answerFields(delivery));
-  // Hidden thinking says nothing to tell for a while: the head leaves all the same.
+  // Hidden thinking produces no text for a while. The client gets the head anyway.
   if (text === "") exchange.flush();
-  // A broken stream ends with the upstream's own error text, in which a secret may have been escaped.
+  // A broken stream ends with the upstream's error text, which may quote a secret.
   const { channel } = delivery.from.candidate;
   const bytes = Buffer.from(text);
   const taken = exchange.write(phase === "broken" ? redactError(bytes, channel) : bytes);

@@ -1,33 +1,43 @@
-// Client key → Key. Reads the key-bearing headers that the endpoint accepts,
-// the first known key counts. It does not say what a key may call: match.ts does.
+// Finds the Key of a call. It reads the headers in which the endpoint accepts a key and uses the first known key.
+// match.ts decides what the key may call.
 
 import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Key } from "../../config/catalog.ts";
 import type { KeySource } from "../../dialects/dialect.ts";
+import { readKeyParameter } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ClientCall } from "./call.ts";
+import { isCrossSite } from "./cors.ts";
 
 export function authenticate(call: ClientCall, catalog: Catalog, now: number): Key {
   const sources = call.target.endpoint.keySources;
-  let presented = 0;
+  let found = 0;
   for (const source of sources) {
     const secret = readSecret(call, source, catalog.vendor);
     if (secret === null) continue;
-    presented += 1;
+    if (source === "query" && isCrossSite(call.exchange, catalog)) throw refuseQueryKey();
+    found += 1;
     const key = catalog.keysBySha256.get(sha256Hex(secret));
     if (key !== undefined) return requireUsable(key, now);
   }
-  if (presented > 0) {
+  if (found > 0) {
     throw new GatewayError(
       "key_unknown",
-      "This gateway does not know that key. `gateway keys list` names the keys it knows, `gateway keys add` makes a new one.",
+      "This gateway does not know this key. `gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.",
     );
   }
   throw new GatewayError(
     "key_missing",
-    `No key came with the request. Send it as ${describeSources(sources, catalog.vendor)}.`,
+    `The request has no key. Send it as ${describeSources(sources, catalog.vendor)}.`,
   );
+}
+
+/** Any web page can make a browser send such a request, without asking first as it must for a header. */
+function refuseQueryKey(): GatewayError {
+  const text =
+    "A web page of another origin may not send the key in the URL. Send it in a header, or add the origin to cors_origins in the config file.";
+  return new GatewayError("origin_refused", text);
 }
 
 function requireUsable(key: Key, now: number): Key {
@@ -72,7 +82,7 @@ function readBearer(value: string | undefined): string | null {
 
 function readQueryKey(target: string): string | null {
   const start = target.indexOf("?");
-  return start < 0 ? null : nonEmpty(new URLSearchParams(target.slice(start)).get("key") ?? undefined);
+  return start < 0 ? null : nonEmpty(readKeyParameter(target.slice(start)) ?? undefined);
 }
 
 function describeSources(sources: readonly KeySource[], vendor: string): string {

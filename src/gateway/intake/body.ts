@@ -1,7 +1,7 @@
-// A client's request, read: its body (held once), the model that it names and whether it wants a stream.
+// Reads a request's body once and finds the model and the stream flag in it.
 
 import type { Catalog } from "../../config/catalog.ts";
-import { decodeBody, EncodingBroken, EncodingUnsupported } from "../../lib/encoding.ts";
+import { decodeBody, InvalidEncoding, UnsupportedEncoding } from "../../lib/encoding.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import {
   type ModelReading,
@@ -13,16 +13,16 @@ import {
 import type { ClientCall } from "./call.ts";
 
 export interface RequestBody {
-  /** As it came; null where the method has no body. */
+  /** As received; null if the method has no body. */
   readonly bytes: Uint8Array | null;
-  /** The same without its content-encoding: the same bytes when it has none. */
+  /** The body without its content-encoding; the same bytes as `bytes` if it has none. */
   readonly plain: Uint8Array | null;
-  /** What the client calls the model; null where the endpoint needs none. */
+  /** The model's name as the client wrote it; null if the endpoint needs no model. */
   readonly model: string | null;
-  /** Where the name stands in `plain`, quotes included; null when the path names the model. */
+  /** The position of the name in `plain`, with its quotes; null if the path names the model. */
   readonly modelSpan: Span | null;
   readonly stream: boolean;
-  /** `body` bears the content-encoding that it came with. */
+  /** `bytes` has a content-encoding. */
   readonly encoded: boolean;
 }
 
@@ -36,26 +36,26 @@ export async function readRequestBody(call: ClientCall, catalog: Catalog): Promi
   const body = await call.exchange.readBody(catalog.maxBodyBytes);
   const coding = call.exchange.field("content-encoding");
   const plain = coding === undefined ? body : await decode(body, coding, catalog.maxBodyBytes);
-  const held = { bytes: body, plain, encoded: plain !== body };
+  const read = { bytes: body, plain, encoded: plain !== body };
   if (model !== null) {
     const scan = scanTopLevel(plain, []);
     if (scan.kind !== "object") throw refuseBody(scan);
-    return { ...held, model: model.id, modelSpan: null, stream: call.target.stream ?? false };
+    return { ...read, model: model.id, modelSpan: null, stream: call.target.stream ?? false };
   }
-  if (!NEEDS_MODEL.has(endpoint.purpose)) return { ...held, model: null, modelSpan: null, stream: false };
-  return { ...held, ...readNames(plain) };
+  if (!NEEDS_MODEL.has(endpoint.purpose)) return { ...read, model: null, modelSpan: null, stream: false };
+  return { ...read, ...readNames(plain) };
 }
 
-/** No model has a longer name, and the ledger repeats it. */
-const LONGEST_MODEL = 256;
+/** No real model name is longer, and the name is written to the ledger. */
+const MAX_MODEL_LENGTH = 256;
 
 /** The model and the stream flag of a body, in one pass over it. */
 export function readNames(plain: Uint8Array): Pick<RequestBody, "model" | "modelSpan" | "stream"> {
   const scan = scanTopLevel(plain, ["model", "stream"]);
   const reading = readModel(plain, scan);
   if (reading.kind !== "model") throw refuseBody(reading);
-  if (reading.model.length > LONGEST_MODEL) {
-    const text = `\`model\` is longer than ${LONGEST_MODEL} characters.`;
+  if (reading.model.length > MAX_MODEL_LENGTH) {
+    const text = `\`model\` is longer than ${MAX_MODEL_LENGTH} characters.`;
     throw new GatewayError("bad_request", text, { param: "model", wireCode: "string_above_max_length" });
   }
   return { model: reading.model, modelSpan: reading.span, stream: readStreamFlag(plain, scan) };
@@ -87,10 +87,10 @@ async function decode(body: Uint8Array, coding: string, limit: number): Promise<
     return await decodeBody(body, coding, limit);
   } catch (error) {
     const refuse = (text: string) => new GatewayError("bad_request", text, { cause: error });
-    if (error instanceof EncodingUnsupported)
+    if (error instanceof UnsupportedEncoding)
       throw refuse(`The gateway cannot read the body: it does not know ${error.message}.`);
-    if (error instanceof EncodingBroken)
-      throw refuse(`The body is not what its content-encoding says: ${error.message}.`);
+    if (error instanceof InvalidEncoding)
+      throw refuse(`The body does not match its content-encoding: ${error.message}.`);
     throw error;
   }
 }

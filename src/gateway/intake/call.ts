@@ -1,22 +1,22 @@
-// One request, from its first byte to its last: what is known of it before anything is decided.
+// A client's request as it arrived.
 
 import type { Target } from "../../dialects/dialect.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 
 export interface UnroutedCall {
-  /** The id of its ledger line, told to the client as x-request-id. */
+  /** The id of its ledger line. The client gets it as x-request-id. */
   readonly id: string;
   readonly exchange: Exchange;
   /** Wall clock, milliseconds. */
   readonly time: number;
-  /** performance.now() at arrival: durations are taken from it. */
+  /** performance.now() at arrival, the start of all durations. */
   readonly arrived: number;
 }
 
-/** An arrival that asks for something there is. */
+/** A call whose path leads to an endpoint. */
 export interface ClientCall extends UnroutedCall {
   readonly target: Target;
-  /** What follows the path, "?" included and keys removed; empty when nothing does. */
+  /** The query with its "?" and without keys; empty if there is none. */
   readonly query: string;
 }
 
@@ -28,7 +28,7 @@ function randomSuffix(length: number): string {
   return text;
 }
 
-/** Ids sort by time, and no two processes make the same one. How they are laid out is known to billing/verify-ids.ts. */
+/** Ids sort by time, and no two processes make the same id. */
 export function createIdSource(now: () => number): () => string {
   const suffix = randomSuffix(8);
   let count = 0;

@@ -1,8 +1,8 @@
-// Which conversation a request belongs to, as far as its client tells, and which
-// channel each conversation is on: prompt caches live there. Bounded memory.
+// Which conversation a request belongs to, as far as the request shows it, and which channel serves each
+// conversation. A conversation stays on its channel because its prompt cache is there. Memory is bounded.
 
 import { findFirstElements, readString, scanTopLevel, type Span } from "../../lib/json/json-spans.ts";
-import { fieldOf, parseJson } from "../../lib/json/json.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
 
 const HEADERS = [
   "x-claude-code-session-id",
@@ -16,7 +16,7 @@ const HEADERS = [
   "thread_id",
 ];
 
-/** Null where nothing tells conversations apart. */
+/** Null if nothing in the request identifies a conversation. */
 export function readConversation(
   field: (name: string) => string | undefined,
   body: Uint8Array | null,
@@ -28,29 +28,29 @@ export function readConversation(
   return body === null ? null : readFromBody(body);
 }
 
-/** What stands at the beginning of a prompt, in any dialect. */
-const OPENINGS = ["system", "instructions", "systemInstruction", "system_instruction"];
+/** Fields with the beginning of a prompt, in any dialect. */
+const PROMPT_STARTS = ["system", "instructions", "systemInstruction", "system_instruction"];
 const TURNS = ["messages", "input", "contents"];
-const NAMES = ["metadata", "prompt_cache_key", ...OPENINGS, ...TURNS];
+const NAMES = ["metadata", "prompt_cache_key", ...PROMPT_STARTS, ...TURNS];
 
 function readFromBody(body: Uint8Array): string | null {
   const scan = scanTopLevel(body, NAMES);
   if (scan.kind !== "object") return null;
   const { spans } = scan;
   const metadata = spans.get("metadata");
-  const told = (metadata && readUserId(body, metadata)) ?? readText(body, spans.get("prompt_cache_key"));
-  if (told !== null && told !== "") return shorten(told);
+  const name = (metadata && readUserId(body, metadata)) ?? readText(body, spans.get("prompt_cache_key"));
+  if (name !== null && name !== "") return shorten(name);
   return hashBeginning(body, spans);
 }
 
-const METADATA_LIMIT = 16 * 1024;
+const MAX_METADATA_BYTES = 16 * 1024;
 
-/** Claude Code writes JSON into it, in which the session has a place of its own. */
+/** Claude Code writes JSON into `user_id`, with the session in a field of its own. */
 function readUserId(body: Uint8Array, span: Span): string | null {
-  if (span.end - span.start > METADATA_LIMIT) return null;
-  const id = fieldOf(parseJson(decode(body, span)), "user_id");
+  if (span.end - span.start > MAX_METADATA_BYTES) return null;
+  const id = getField(parseJson(decode(body, span)), "user_id");
   if (typeof id !== "string") return null;
-  const session = id.startsWith("{") ? fieldOf(parseJson(id), "session_id") : undefined;
+  const session = id.startsWith("{") ? getField(parseJson(id), "session_id") : undefined;
   return typeof session === "string" ? session : id;
 }
 
@@ -58,31 +58,31 @@ function readText(body: Uint8Array, span: Span | undefined): string | null {
   return span === undefined ? null : readString(body, span);
 }
 
-const HASHED_BYTES = 8 * 1024;
-/** The first turns up to the user's own words: what comes before them is the same for everyone. */
-const FIRST_TURNS = 4;
+const MAX_HASHED_BYTES = 8 * 1024;
+/** Includes the user's first message: what comes before it is the same for everybody. */
+const MAX_FIRST_TURNS = 4;
 
 function hashBeginning(body: Uint8Array, spans: ReadonlyMap<string, Span>): string | null {
   const turns = TURNS.flatMap((name) => spans.get(name) ?? [])[0];
   if (turns === undefined) return null;
-  const opening = OPENINGS.flatMap((name) => spans.get(name) ?? []);
+  const opening = PROMPT_STARTS.flatMap((name) => spans.get(name) ?? []);
   let hash = 0n;
   for (const span of [...opening, ...firstTurns(body, turns)]) {
-    const end = Math.min(span.end, span.start + HASHED_BYTES);
+    const end = Math.min(span.end, span.start + MAX_HASHED_BYTES);
     hash = Bun.hash.wyhash(body.subarray(span.start, end), hash);
   }
   return `#${hash.toString(36)}`;
 }
 
 function firstTurns(body: Uint8Array, turns: Span): Span[] {
-  const elements = findFirstElements(body, turns, FIRST_TURNS);
+  const elements = findFirstElements(body, turns, MAX_FIRST_TURNS);
   const users = elements.findIndex((span) => {
     const scan = scanTopLevel(body.subarray(span.start, span.end), ["role"]);
     const role = scan.kind === "object" ? scan.spans.get("role") : undefined;
-    const said = role && readString(body.subarray(span.start, span.end), role);
-    return said === "user" || said === undefined;
+    const name = role && readString(body.subarray(span.start, span.end), role);
+    return name === "user" || name === undefined;
   });
-  // Text alone is a prompt of one turn.
+  // A prompt that is only a text is one turn.
   if (elements.length === 0) return [turns];
   return users < 0 ? elements : elements.slice(0, users + 1);
 }
@@ -91,40 +91,40 @@ function decode(body: Uint8Array, span: Span): string {
   return new TextDecoder().decode(body.subarray(span.start, span.end));
 }
 
-const LONGEST_NAME = 64;
+const MAX_NAME_LENGTH = 64;
 
 function shorten(name: string): string {
-  return name.length <= LONGEST_NAME ? name : `#${Bun.hash.wyhash(name).toString(36)}`;
+  return name.length <= MAX_NAME_LENGTH ? name : `#${Bun.hash.wyhash(name).toString(36)}`;
 }
 
-interface Seat {
+interface Assignment {
   readonly channel: string;
   readonly at: number;
 }
 
-/** No prompt cache lives longer. */
-const KEPT_MS = 60 * 60_000;
-const SESSIONS_KEPT = 20_000;
+/** No prompt cache lives longer than this. */
+const MAX_AGE_MS = 60 * 60_000;
+const MAX_CONVERSATIONS = 20_000;
 
 export class Conversations {
-  /** The one that was used the longest ago comes first. */
-  readonly #seats = new Map<string, Seat>();
+  /** The least recently used comes first. */
+  readonly #assignments = new Map<string, Assignment>();
 
   get size(): number {
-    return this.#seats.size;
+    return this.#assignments.size;
   }
 
   find(session: string, now: number): string | null {
-    const seat = this.#seats.get(session);
-    return seat === undefined || now - seat.at > KEPT_MS ? null : seat.channel;
+    const assignment = this.#assignments.get(session);
+    return assignment === undefined || now - assignment.at > MAX_AGE_MS ? null : assignment.channel;
   }
 
   keep(session: string, channel: string, now: number): void {
-    this.#seats.delete(session);
-    this.#seats.set(session, { channel, at: now });
-    for (const [oldest, { at }] of this.#seats) {
-      if (this.#seats.size <= SESSIONS_KEPT && now - at <= KEPT_MS) break;
-      this.#seats.delete(oldest);
+    this.#assignments.delete(session);
+    this.#assignments.set(session, { channel, at: now });
+    for (const [oldest, { at }] of this.#assignments) {
+      if (this.#assignments.size <= MAX_CONVERSATIONS && now - at <= MAX_AGE_MS) break;
+      this.#assignments.delete(oldest);
     }
   }
 }

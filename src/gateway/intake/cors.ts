@@ -1,17 +1,17 @@
-// Browsers get no permission unless the config names their origin.
+// Lets web pages read responses only if the config names their origin (`cors_origins`).
 
 import type { Catalog } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange, Field } from "../../lib/http1/types.ts";
 import type { UnroutedCall } from "./call.ts";
 
-/** The exchange; where its origin is allowed, with a reply that the browser lets the page read. */
+/** If the origin is allowed, responses on the returned exchange carry the fields that let its pages read them. */
 export function admitOrigin(exchange: Exchange, catalog: Catalog): Exchange {
   const allowed = corsFields(exchange, catalog);
   return allowed.length === 0 ? exchange : addFields(exchange, allowed);
 }
 
-/** The fields that let an allowed origin read an answer; none for everyone else. */
+/** Empty unless the origin is allowed. */
 function corsFields(exchange: Exchange, { corsOrigins }: Catalog): Field[] {
   const origin = corsOrigins.length === 0 ? undefined : exchange.field("origin");
   if (origin === undefined || !(corsOrigins.includes(origin) || corsOrigins.includes("*"))) return [];
@@ -20,6 +20,14 @@ function corsFields(exchange: Exchange, { corsOrigins }: Catalog): Field[] {
     ["access-control-expose-headers", "*"],
     ["vary", "origin"],
   ];
+}
+
+/** True if a browser says that a page of another origin sent the request, and the config does not allow that origin. */
+export function isCrossSite(exchange: Exchange, catalog: Catalog): boolean {
+  if (corsFields(exchange, catalog).length > 0) return false;
+  const origin = exchange.field("origin");
+  const isForeign = origin !== undefined && origin !== `http://${exchange.field("host") ?? ""}`;
+  return isForeign || exchange.field("sec-fetch-site") === "cross-site";
 }
 
 function addFields(to: Exchange, added: readonly Field[]): Exchange {
@@ -46,28 +54,28 @@ function addFields(to: Exchange, added: readonly Field[]): Exchange {
   };
 }
 
-/** A browser's question before the request itself. */
+/** A browser sends this before a request that needs permission. */
 export function isPreflight(exchange: Exchange): boolean {
   return exchange.method === "OPTIONS" && exchange.field("access-control-request-method") !== undefined;
 }
 
-/** Null: pages of its origin may call. */
+/** Null if pages of this origin may call. */
 export function refuseOrigin(exchange: Exchange, catalog: Catalog): GatewayError | null {
   if (corsFields(exchange, catalog).length > 0) return null;
   const text =
-    "Pages of this origin may not call. If they should, add it to cors_origins in the config file.";
+    "Pages of this origin may not call the gateway. If they should, add the origin to cors_origins in the config file.";
   return new GatewayError("origin_refused", text);
 }
 
-/** `exchange` has been admitted. */
+/** `exchange` comes from `admitOrigin`. */
 export function answerPreflight({ exchange, id }: UnroutedCall): void {
-  const asked = exchange.field("access-control-request-headers") ?? "authorization, content-type";
+  const names = exchange.field("access-control-request-headers") ?? "authorization, content-type";
   exchange.answer(
     204,
     [
       ["x-request-id", id],
       ["access-control-allow-methods", "GET, POST, DELETE"],
-      ["access-control-allow-headers", asked],
+      ["access-control-allow-headers", names],
       ["access-control-max-age", "600"],
     ],
     "",

@@ -1,29 +1,31 @@
-// Key × endpoint × model → Route: may this key call this, and which channels could serve it.
-// Pure; which of those channels is tried first is channels.ts.
+// Decides whether a key may call an endpoint, and which channels can serve its model. Pure.
+// channels/channels.ts decides which of them is tried first.
 
 import { adviseActivation } from "../../config/advice.ts";
 import type { Catalog, Channel, Group, Key } from "../../config/catalog.ts";
 import { isGroupOpen } from "../../config/catalog.ts";
-import type { Platform } from "../../config/schema.ts";
 import type { Endpoint, Purpose } from "../../dialects/dialect.ts";
+import { describeAnswerPaths, describeList } from "../../dialects/platforms.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { matchesGlob } from "../../lib/glob.ts";
+import { matchesGlob } from "../../lib/text/glob.ts";
 
-/** A channel that may serve the request, and what it calls the model. */
+/** A channel that can serve the request, and its name for the model. */
 export interface Candidate {
   readonly channel: Channel;
   readonly model: string | null;
+  /** The channel's upstream lists this model, as far as its list is known. */
+  readonly isListed?: boolean;
 }
 
 export interface Match {
   readonly key: Key;
   readonly group: Group;
-  /** What the client calls the model; null where an endpoint needs none. */
+  /** The model's name as the client wrote it; null if the endpoint needs no model. */
   readonly model: string | null;
   readonly candidates: readonly Candidate[];
 }
 
-/** Refuses a key whose group is of another platform, or whose plan is over. */
+/** Refuses a key whose group has another platform, or whose plan is not active. */
 export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): void {
   const { group } = key;
   if (!endpoint.platforms.includes(group.platform)) {
@@ -32,11 +34,13 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
   if (!isGroupOpen(group, new Date(now))) {
     const [plan] = group.plans;
     const plans = group.plans.map((plan) => `"${plan.name}"`).join(" or ");
-    const mend =
-      plan === undefined ? "no plan binds it" : `\`${adviseActivation(plan, new Date(now))}\` activates it`;
+    const remedy =
+      plan === undefined
+        ? "no plan in the config file includes it"
+        : `\`${adviseActivation(plan, new Date(now))}\` activates it`;
     throw new GatewayError(
       "plan_inactive",
-      `The key "${key.name}" belongs to the group "${group.name}", which is open only while the plan ${plans || "that binds it"} is active: ${mend}.`,
+      `The key "${key.name}" belongs to the group "${group.name}", which is open only while the plan ${plans || "that includes it"} is active: ${remedy}.`,
       { wireCode: "plan_inactive" },
     );
   }
@@ -60,13 +64,13 @@ export function findMatch(key: Key, model: string | null): Match {
   return { key, group, model, candidates };
 }
 
-/** The config file lets no group be without channels: those that it names are switched off. */
+/** The config check refuses a group without channels, so all of its channels are disabled. */
 function explainDisabled({ name }: Group): GatewayError {
-  const text = `All channels of the group "${name}" are disabled in the config file: enable one there.`;
+  const text = `All channels of the group "${name}" are disabled in the config file. Enable one there.`;
   return new GatewayError("unavailable", text, { retryAfterSeconds: 60 });
 }
 
-/** The name under which a channel knows the model; undefined when it does not serve it. */
+/** The channel's name for the model; undefined if it does not serve the model. */
 export function resolveModel(channel: Channel, model: string): string | undefined {
   const alias = channel.aliases.get(model);
   if (alias !== undefined) return alias;
@@ -74,27 +78,13 @@ export function resolveModel(channel: Channel, model: string): string | undefine
   return undefined;
 }
 
-/** Endpoints that tell of models, and ask none. */
+/** Endpoints that list models and do not call one. */
 export const LISTS: ReadonlySet<Purpose> = new Set<Purpose>(["list", "model"]);
-
-const LIST_OF: Record<Platform, (relayPrefix: string) => string> = {
-  messages: () => "GET /v1/models",
-  responses: () => "GET /v1/models",
-  content: () => "GET /v1beta/models",
-  relay: (prefix) => `GET /${prefix}/models`,
-};
-
-const ENDPOINT_OF: Record<Platform, (relayPrefix: string) => string> = {
-  messages: () => "POST /v1/messages",
-  responses: () => "POST /v1/responses",
-  content: () => "POST /v1beta/models/{model}:streamGenerateContent",
-  relay: (prefix) => `POST /${prefix}/v1/messages or /${prefix}/v1beta/models/{model}:…`,
-};
 
 function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): string {
   const { group } = key;
   const needed = endpoint.platforms.join(" or ");
-  const fittingOf = LISTS.has(endpoint.purpose) ? LIST_OF : ENDPOINT_OF;
+  const describeFitting = LISTS.has(endpoint.purpose) ? describeList : describeAnswerPaths;
   const fitting = [...catalog.groups.values()]
     .filter((other) => endpoint.platforms.includes(other.platform) && isGroupOpen(other, new Date(now)))
     .map((other) => `"${other.name}"`);
@@ -102,6 +92,6 @@ function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: n
     fitting.length === 0 ? "No group of this gateway fits it." : `Groups that fit it: ${fitting.join(", ")}.`;
   return (
     `The key "${key.name}" belongs to the group "${group.name}", whose platform is ${group.platform}, but ${endpoint.label} needs a key of a ${needed} group. ` +
-    `With this key, call ${fittingOf[group.platform](catalog.relayPrefix)}. ${groups}`
+    `With this key, call ${describeFitting(group.platform, catalog.relayPrefix)}. ${groups}`
   );
 }

@@ -1,22 +1,26 @@
-// An error → the caller's answer, in the endpoint's own shape. The only place where a request's errors end.
+// Turns an error into the client's response, in the shape of the endpoint's dialect. All errors of a request end here.
 
 import type { Dialect } from "../../dialects/dialect.ts";
 import { errorFields } from "../../dialects/errors.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import type { Refusal } from "../../lib/http1/server/refusal.ts";
 import { Shortage } from "../../lib/http1/shortage.ts";
-import { BodyBroken, BodyTooLarge, ClientGone, type Exchange, type Field } from "../../lib/http1/types.ts";
+import { InvalidBody, BodyTooLarge, ClientGone, type Exchange, type Field } from "../../lib/http1/types.ts";
 
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
-  if (error instanceof ClientGone) return new GatewayError("client_gone", "The client left.");
-  if (error instanceof BodyTooLarge) return refuseLarge(error.message);
-  if (error instanceof BodyBroken) return describeMalformed("bad_request", error.message);
-  return new GatewayError("internal", "The gateway failed inside; its log says how.", { cause: error });
+  if (error instanceof ClientGone) return new GatewayError("client_gone", "The client disconnected.");
+  if (error instanceof BodyTooLarge) return describeTooLarge(error.message);
+  if (error instanceof InvalidBody) return describeMalformed("bad_request", error.message);
+  return new GatewayError(
+    "internal",
+    "The gateway failed because of a fault of its own. Its log has the details.",
+    { cause: error },
+  );
 }
 
-function refuseLarge(why: string): GatewayError {
-  const text = `The request cannot be taken: ${why}. Send less, or raise max_body in the config file.`;
+function describeTooLarge(why: string): GatewayError {
+  const text = `The gateway cannot accept the request: ${why}. Send less, or raise max_body in the config file.`;
   return new GatewayError("body_too_large", text);
 }
 
@@ -28,29 +32,30 @@ const MALFORMED: ReadonlyMap<number, ErrorCode> = new Map([
 ] as const);
 
 const REMEDIES: Partial<Record<ErrorCode, string>> = {
-  head_too_slow: "Send it again, at once.",
+  head_too_slow: "Send the whole request head at once.",
   head_too_large: "Send fewer or shorter header fields, or a shorter URL.",
   coding_unknown: "Send the body with a content-length, or in chunks.",
 };
 
-/** For what was no request at all, or could not be taken for want of something. */
+/** For a malformed request, or one that the gateway has no resources for. */
 export function toRefusalError(refusal: Refusal): GatewayError {
   const { status, message } = refusal;
   if (refusal instanceof Shortage) {
-    return new GatewayError("unavailable", `The gateway cannot take the request now: ${message}.`, {
+    return new GatewayError("unavailable", `The gateway cannot accept the request now: ${message}.`, {
       retryAfterSeconds: 5,
     });
   }
   return describeMalformed(MALFORMED.get(status) ?? "bad_request", message);
 }
 
-/** The words are our own: none of what came is repeated. */
+/** The message repeats nothing of the request. */
 function describeMalformed(code: ErrorCode, why: string): GatewayError {
-  const remedy = REMEDIES[code] ?? "The client, or a proxy before the gateway, has to send it otherwise.";
-  return new GatewayError(code, `The request is not HTTP/1.1 as this gateway takes it: ${why}. ${remedy}`);
+  const remedy =
+    REMEDIES[code] ?? "The client, or a proxy between it and the gateway, must send it differently.";
+  return new GatewayError(code, `The request is not HTTP/1.1 as this gateway accepts it: ${why}. ${remedy}`);
 }
 
-/** Answers with the error, or breaks the connection when an answer has begun already. */
+/** Responds with the error, or resets the connection if a response has begun. */
 export function refuse(exchange: Exchange, error: GatewayError, dialect: Dialect, id: string): void {
   if (exchange.gone) return;
   if (exchange.begun) {

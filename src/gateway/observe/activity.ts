@@ -1,5 +1,4 @@
-// What the gateway is doing and has just done, in bounded memory: the last
-// requests, the streams that are open, counts since the start. For the control path.
+// The last requests, the open streams and the totals since the start, in bounded memory. The control path shows them.
 
 import type { Observer, OpenStream, RequestRecord } from "./observer.ts";
 
@@ -18,8 +17,8 @@ export interface Activity {
   totals(): Totals;
 }
 
-const RECENT_KEPT = 100;
-const FAILED = new Set(["upstream_cut", "upstream_error", "interrupted"]);
+const MAX_RECENT = 100;
+const FAILED_OUTCOMES = new Set(["upstream_cut", "upstream_error", "interrupted"]);
 
 export function createActivity(now: () => number): Activity {
   const recent: RequestRecord[] = [];
@@ -29,9 +28,9 @@ export function createActivity(now: () => number): Activity {
     observer: {
       requestDone: (record) => {
         recent.push(record);
-        if (recent.length > RECENT_KEPT) recent.shift();
+        if (recent.length > MAX_RECENT) recent.shift();
         totals.requests += 1;
-        if (FAILED.has(record.outcome)) totals.failed += 1;
+        if (FAILED_OUTCOMES.has(record.outcome)) totals.failed += 1;
         else if (record.outcome === "refused") totals.refused += 1;
       },
       streamOpened: (stream) => void open.set(stream.id, stream),

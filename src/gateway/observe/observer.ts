@@ -1,6 +1,5 @@
-// What happens in the gateway, told to whoever watches: the request log, the
-// metrics and the live view. Watchers never slow a request: they are called with
-// plain records, synchronously, and must not throw.
+// Reports what happens in the gateway to its observers: the request log, the metrics and the live view. Observers are
+// called synchronously with plain records. They must be fast and must not throw.
 
 import type { Usage } from "../../billing/usage.ts";
 
@@ -19,11 +18,11 @@ export interface RequestRecord {
   readonly durationMs: number;
   readonly usage: Usage | null;
   readonly chargeUsd: string | null;
-  /** Why it was refused or broke, for people. */
+  /** Why it was refused or failed, for people. */
   readonly problem: string | null;
 }
 
-/** A stream that is open now, for the live view. */
+/** A stream that is open now. */
 export interface OpenStream {
   readonly id: string;
   readonly key: string;
@@ -40,7 +39,7 @@ export interface Observer {
   notice(level: "note" | "warning" | "error", text: string): void;
 }
 
-/** Calls several watchers as one. */
+/** Combines several observers into one. */
 export function joinObservers(observers: readonly Observer[]): Observer {
   return {
     requestDone: (record) => observers.forEach((observer) => observer.requestDone(record)),
@@ -50,8 +49,26 @@ export function joinObservers(observers: readonly Observer[]): Observer {
   };
 }
 
-/** A fault of the gateway itself, with the place where it happened: for whoever mends it. */
+/** Reports a fault of the gateway itself, with the place in the code for whoever fixes it. */
 export function reportFault(error: unknown, observer: Observer): void {
-  const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  observer.notice("error", `the gateway failed inside, please report this: ${told}`);
+  const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  observer.notice("error", `the gateway failed inside, please report this: ${details}`);
+}
+
+const SHORTAGE_PAUSE_MS = 60_000;
+
+export type ShortageAlarm = (why: string) => void;
+
+/** Tells the operator that the gateway has run out of files, ports or memory: once a minute, not for every request. */
+export function createShortageAlarm(observer: Pick<Observer, "notice">, now: () => number): ShortageAlarm {
+  let lastAt = Number.NEGATIVE_INFINITY;
+  return (why) => {
+    // The difference is negative after the clock was set back.
+    if (Math.abs(now() - lastAt) < SHORTAGE_PAUSE_MS) return;
+    lastAt = now();
+    observer.notice(
+      "warning",
+      `requests are refused: ${why}. The channels are not to blame, and none gets a cooldown for it.`,
+    );
+  };
 }

@@ -1,37 +1,38 @@
-// An upstream's answer on its way to the client, and how much of it has been read already.
+// A response that a channel gave, and helpers that read its body.
 
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import type { Candidate } from "../intake/match.ts";
+import type { RefusedResponse } from "./failure-rules.ts";
 
-/** Answers that are converted are read whole, whatever their size up to this. */
-export const CONVERTED_LIMIT = 64 * 1024 * 1024;
+/** A response that a bridge converts is read whole. A longer one is an error. */
+export const MAX_CONVERTED_BYTES = 64 * 1024 * 1024;
 
 export interface ChannelResponse {
   readonly response: UpstreamResponse;
   readonly candidate: Candidate;
-  /** The whole body, when it was read to decide what to do with it. */
+  /** The whole body, if it had to be read to decide what to do with the response. */
   readonly whole: Uint8Array | null;
 }
 
-/** Its head says that it is one JSON value. */
-export function saysJson(response: UpstreamResponse): boolean {
+/** True if the content type says that the body is one JSON value. */
+export function isJsonResponse(response: UpstreamResponse): boolean {
   return response.field("content-type")?.startsWith("application/json") === true;
 }
 
-/** Reads a body up to `limit` bytes. `rest` is false when the body ended within it. */
+/** Reads a body until it ends or `limit` bytes have come. `hasMore` is false if it ended. */
 export async function readUpTo(
   response: UpstreamResponse,
   limit: number,
-): Promise<{ chunks: Uint8Array[]; rest: boolean }> {
+): Promise<{ chunks: Uint8Array[]; hasMore: boolean }> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   while (size < limit) {
     const chunk = await response.read();
-    if (chunk === null) return { chunks, rest: false };
+    if (chunk === null) return { chunks, hasMore: false };
     chunks.push(chunk);
     size += chunk.length;
   }
-  return { chunks, rest: true };
+  return { chunks, hasMore: true };
 }
 
 export function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
@@ -40,15 +41,16 @@ export function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
   return chunks.length === 1 ? first : Buffer.concat(chunks);
 }
 
-/** Who only refuses says why at once. */
-const ERROR_PATIENCE_MS = 10_000;
+/** An upstream sends a short error body at once. */
+const MAX_ERROR_WAIT_MS = 10_000;
+const MAX_ERROR_BYTES = 256 * 1024;
 
-/** An error's body, as much of it as anyone wants to read and wait for; what cannot be read is left out. */
+/** Reads an error's body, bounded in size and time. A body that cannot be read counts as empty. */
 export async function readErrorBody(response: UpstreamResponse, leftMs: number): Promise<Uint8Array> {
-  const timer = setTimeout(() => response.cancel(), Math.min(leftMs, ERROR_PATIENCE_MS));
+  const timer = setTimeout(() => response.cancel(), Math.min(leftMs, MAX_ERROR_WAIT_MS));
   try {
-    const { chunks, rest } = await readUpTo(response, 256 * 1024);
-    if (rest) response.cancel();
+    const { chunks, hasMore } = await readUpTo(response, MAX_ERROR_BYTES);
+    if (hasMore) response.cancel();
     return joinChunks(chunks);
   } catch (error) {
     if (error instanceof UpstreamFault) return new Uint8Array(0);
@@ -56,4 +58,29 @@ export async function readErrorBody(response: UpstreamResponse, leftMs: number):
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** An earlier error response once more, with the remaining time of the cooldown. */
+export function repeatResponse(
+  refused: RefusedResponse,
+  candidate: Candidate,
+  waitMs: number,
+): ChannelResponse {
+  const { status, body } = refused;
+  const seconds = Math.max(1, Math.ceil(waitMs / 1000));
+  const fields = [...refused.fields, ["retry-after", String(seconds)] as const];
+  const response: UpstreamResponse = {
+    status,
+    fields,
+    field: (name) => fields.find(([other]) => other === name)?.[1],
+    length: body.length,
+    closeDelimited: false,
+    buffered: true,
+    reused: false,
+    finished: true,
+    read: () => Promise.resolve(null),
+    takeBuffered: () => null,
+    cancel: () => {},
+  };
+  return { response, candidate, whole: body };
 }

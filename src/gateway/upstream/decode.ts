@@ -1,6 +1,5 @@
-// Upstreams are asked for uncompressed answers. Some compress all the same: they
-// are read as plain bytes, so that answers can be metered, credentials found in
-// them, and no client gets what it can't read. Nothing is held back for it.
+// The gateway asks upstreams for uncompressed responses. Some compress anyway. Their responses are decoded here, so that
+// they can be metered and redacted, and no client gets bytes that it cannot read. Decoded bytes are passed on at once.
 
 import { pipeline, Readable, type Transform } from "node:stream";
 import {
@@ -10,10 +9,10 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
-import { MOST_CODINGS, readCodings } from "../../lib/encoding.ts";
+import { MAX_CODINGS, readCodings } from "../../lib/encoding.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 
-/** What has come is given out at once; that the end is missing is a fault. */
+/** With Z_SYNC_FLUSH, decoded bytes come out at once, and a missing end is still an error. */
 const ZLIB = { flush: constants.Z_SYNC_FLUSH };
 
 const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
@@ -24,34 +23,34 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
   ["zstd", () => createZstdDecompress()],
 ]);
 
-/** The answer without its content codings. Throws UpstreamFault for codings that nobody asked for and nobody knows. */
+/** The response without its content codings. Throws UpstreamFault if a coding is unknown. */
 export function decodeResponse(response: UpstreamResponse): UpstreamResponse {
   const codings = readCodings(response.field("content-encoding"));
   const plain = codings.length === 0 || response.length === 0;
   return plain
     ? response
-    : new DecodedInbound(response, openDecoders(response, codings), codings.includes("zstd"));
+    : new DecodedResponse(response, openDecoders(response, codings), codings.includes("zstd"));
 }
 
-/** Names of codings are short. So little of a credential that stands in their place does not give it away. */
-const LONGEST_CODING = 11;
+/** The header may hold a credential in place of a coding. So few characters of it do not give it away. */
+const MAX_CODING_LENGTH = 11;
 
 function openDecoders(response: UpstreamResponse, codings: readonly string[]): Transform[] {
-  // A decoder takes tens of kilobytes, and its name five bytes of a head.
-  if (codings.length > MOST_CODINGS) throw refuse(response, `${codings.length} times`);
+  // A decoder takes tens of kilobytes of memory, and its name only five bytes of a response head.
+  if (codings.length > MAX_CODINGS) throw refuse(response, `${codings.length} times`);
   return codings.toReversed().map((coding) => {
     const open = DECODERS.get(coding);
-    if (open === undefined) throw refuse(response, `as "${coding.slice(0, LONGEST_CODING)}"`);
+    if (open === undefined) throw refuse(response, `as "${coding.slice(0, MAX_CODING_LENGTH)}"`);
     return open();
   });
 }
 
 function refuse(response: UpstreamResponse, how: string): UpstreamFault {
   response.cancel();
-  return new UpstreamFault("malformed", `its answer is encoded ${how}`, true);
+  return new UpstreamFault("malformed", `its response is encoded ${how}`, true);
 }
 
-class DecodedInbound implements UpstreamResponse {
+class DecodedResponse implements UpstreamResponse {
   readonly status: number;
   readonly fields: UpstreamResponse["fields"];
   readonly length = null;
@@ -60,9 +59,9 @@ class DecodedInbound implements UpstreamResponse {
   readonly reused: boolean;
   finished = false;
   readonly #response: UpstreamResponse;
-  readonly #pieces: AsyncIterator<Uint8Array>;
+  readonly #chunks: AsyncIterator<Uint8Array>;
 
-  /** `endless`: a decoder that does not miss the end. */
+  /** `endless`: one of the decoders does not notice a missing end. */
   constructor(response: UpstreamResponse, decoders: readonly Transform[], endless: boolean) {
     this.status = response.status;
     this.fields = response.fields.filter(
@@ -73,9 +72,9 @@ class DecodedInbound implements UpstreamResponse {
     this.#response = response;
     const source = Readable.from(pull(response), { highWaterMark: 1 });
     const [last = source] = decoders.toReversed();
-    // A fault comes out of the last one's iterator, where it is caught.
+    // An error of any stage comes out of the last stage's iterator and is caught in `read`.
     pipeline([source, ...decoders], () => {});
-    this.#pieces = last[Symbol.asyncIterator]();
+    this.#chunks = last[Symbol.asyncIterator]();
   }
 
   field(name: string): string | undefined {
@@ -84,18 +83,18 @@ class DecodedInbound implements UpstreamResponse {
 
   async read(): Promise<Uint8Array | null> {
     try {
-      const { done, value } = await this.#pieces.next();
+      const { done, value } = await this.#chunks.next();
       this.finished = done === true;
       return done === true ? null : value;
     } catch (error) {
       if (error instanceof UpstreamFault) throw error;
       this.#response.cancel();
-      const told = error instanceof Error ? error.message : String(error);
-      throw new UpstreamFault("cut", `its compressed answer cannot be read: ${told}`, true, error);
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new UpstreamFault("cut", `its compressed response cannot be read: ${reason}`, true, error);
     }
   }
 
-  takeRest(): null {
+  takeBuffered(): null {
     return null;
   }
 

@@ -1,10 +1,10 @@
-// The one table of what a failed attempt means: whose fault it is, whether another
-// channel is tried, and what the client is told when none is left. Pure. How long
-// a channel rests for it is channel-memory.ts.
+// The one table of what a failed attempt means: its cause, whether another channel is tried, and which error the client
+// gets if none is left. Pure. channels/cooldown.ts decides how long the channel's cooldown is.
 
 import { z } from "zod";
+import type { DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
-import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
+import { type Field, type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 
@@ -12,7 +12,6 @@ import { readRetryAfterMs } from "./retry-after.ts";
 export type Cause =
   | "credential"
   | "credit"
-  | "forbidden"
   | "rate"
   | "overload"
   | "server"
@@ -20,21 +19,32 @@ export type Cause =
   | "unreachable"
   | "broken";
 
-/** Why an attempt came to nothing. */
+/** Why an attempt failed. */
 export type Failure =
   | { readonly kind: "fault"; readonly channel: string; readonly fault: UpstreamFault }
-  | Refused;
+  | StatusFailure;
 
-export interface Refused {
+export interface StatusFailure {
   readonly kind: "status";
   readonly channel: string;
-  /** The upstream's; of an error inside a stream, the status that means the same. */
+  /** The upstream's status. For an error inside a stream, the status with the same meaning. */
   readonly status: number;
   readonly cause: Cause;
-  /** The upstream's own words, shortened. */
+  /** The upstream's message, shortened. */
   readonly message: string;
-  /** How long the upstream asks to be left alone; null when it doesn't say. */
+  /** How long the upstream asks us to wait; null if it does not say. */
   readonly waitMs: number | null;
+  /** What the client gets again while the channel is in cooldown; null if there is nothing that can be repeated. */
+  readonly response: RefusedResponse | null;
+}
+
+/** An upstream's error response, without secrets. */
+export interface RefusedResponse {
+  readonly status: number;
+  /** The upstream's dialect. A request in another dialect cannot get this response. */
+  readonly dialect: DialectName;
+  readonly fields: readonly Field[];
+  readonly body: Uint8Array;
 }
 
 interface Rule {
@@ -44,7 +54,7 @@ interface Rule {
 }
 
 const REFUSED: Rule = {
-  code: "upstream_failed",
+  code: "credential_refused",
   cause: "credential",
   because: "refused the gateway's credential",
 };
@@ -59,8 +69,7 @@ const SERVER_ERROR: Rule = { code: "upstream_failed", cause: "server", because: 
 const STATUS_RULES: ReadonlyMap<number, Rule> = new Map<number, Rule>([
   [401, REFUSED],
   [402, OUT_OF_CREDIT],
-  [403, { code: "upstream_failed", cause: "forbidden", because: "refused the gateway's credential" }],
-  // Of the proxy on the way there: plain requests are answered by it.
+  // The proxy on the way to the upstream sends this.
   [407, { code: "upstream_failed", cause: "unreachable", because: "could not be reached by its proxy" }],
   [408, LATE],
   [429, { code: "unavailable", cause: "rate", because: "is rate limited" }],
@@ -72,7 +81,13 @@ const STATUS_RULES: ReadonlyMap<number, Rule> = new Map<number, Rule>([
 const REDIRECT: Rule = {
   code: "upstream_failed",
   cause: "broken",
-  because: "answers with a redirect, which is not followed (check its base_url)",
+  because: "responds with a redirect, which the gateway does not follow (check its base_url)",
+};
+
+const FOREIGN_BODY: Rule = {
+  code: "upstream_failed",
+  cause: "broken",
+  because: "sent something that is not a response of this endpoint (check its base_url)",
 };
 
 function isRedirect(status: number): boolean {
@@ -80,24 +95,35 @@ function isRedirect(status: number): boolean {
 }
 
 function ruleOf(status: number): Rule {
+  if (status < 300) return FOREIGN_BODY;
   return STATUS_RULES.get(status) ?? (isRedirect(status) ? REDIRECT : SERVER_ERROR);
 }
 
-/** Upstreams say this with statuses that mean something else, too: 400 and 429. A quotation from a client's prompt
- *  doesn't match: its quotes are escaped. */
-const TELLING: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
+/** Upstreams also send these codes with statuses that have other meanings (400, 403, 429). A prompt that is quoted in an
+ *  error does not match, because its quotes are escaped. */
+const BODY_RULES: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
   [/"API_KEY_INVALID"/, REFUSED],
   [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
 ];
 
-/** Statuses that say something of the channel, not of the request: another channel may do better. */
+/** Most 403 are about the request: no access to this model or beta. These are about the credential. */
+const CREDENTIAL_403 =
+  /"(?:authentication_error|invalid_api_key|account_deactivated|SERVICE_DISABLED|API_KEY_[A-Z_]+|CONSUMER_[A-Z_]+|ACCESS_TOKEN_[A-Z_]+)"|unregistered callers|\b(?:key|token|credentials?|account|organization)\b[^"]{0,60}\b(?:invalid|not valid|expired|revoked|disabled|deactivated|suspended|leaked|not found)\b|\binvalid (?:api|access|authentication)\b/i;
+
+/** The client gets the last channel's own error, except these: a refused credential (clients would ask the user for
+ *  another key), a redirect, and an error of the proxy on the way. */
+export function isForClient({ status, cause }: StatusFailure): boolean {
+  return status >= 400 && status !== 407 && cause !== "credential";
+}
+
+/** Statuses that say something about the channel and not about the request. Another channel may succeed. */
 export function blamesChannel(status: number): boolean {
   return status >= 500 || isRedirect(status) || STATUS_RULES.has(status);
 }
 
-/** Statuses with which some upstreams blame the channel, and only the body says so. */
+/** Also statuses whose body decides whether the channel is to blame. */
 export function mayBlameChannel(status: number): boolean {
-  return status === 400 || blamesChannel(status);
+  return status === 400 || status === 403 || blamesChannel(status);
 }
 
 const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
@@ -107,26 +133,26 @@ const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
     cause: "unreachable",
     because: "did not accept a connection in time",
   },
-  shortage: { code: "unavailable", cause: "unreachable", because: "was not asked" },
+  shortage: { code: "unavailable", cause: "unreachable", because: "was not called" },
   tls: { code: "upstream_failed", cause: "unreachable", because: "could not be verified (TLS)" },
-  first_byte_timeout: { code: "upstream_timeout", cause: "timeout", because: "did not answer in time" },
-  idle_timeout: { code: "upstream_timeout", cause: "timeout", because: "fell silent" },
+  first_byte_timeout: { code: "upstream_timeout", cause: "timeout", because: "did not respond in time" },
+  idle_timeout: { code: "upstream_timeout", cause: "timeout", because: "stopped sending" },
   reset: {
     code: "upstream_failed",
     cause: "broken",
-    because: "closed the connection without an answer",
+    because: "closed the connection without a response",
   },
-  cut: { code: "upstream_failed", cause: "broken", because: "broke off its answer" },
+  cut: { code: "upstream_failed", cause: "broken", because: "broke off its response" },
   malformed: {
     code: "upstream_failed",
     cause: "broken",
-    because: "answered something that is not HTTP",
+    because: "sent something that is not HTTP",
   },
-  withdrawn: { code: "client_gone", cause: "broken", because: "was left by the client" },
-  cancelled: { code: "client_gone", cause: "broken", because: "was left by the client" },
+  withdrawn: { code: "client_gone", cause: "broken", because: "was abandoned by the client" },
+  cancelled: { code: "client_gone", cause: "broken", because: "was abandoned by the client" },
 };
 
-/** The gateway's own: it says nothing of the channel. */
+/** The gateway has run out of files or ports. That says nothing about the channel. */
 export function isShortage(failure: Failure): boolean {
   return failure.kind === "fault" && failure.fault.kind === "shortage";
 }
@@ -142,77 +168,103 @@ export function causeOf(failure: Failure): Cause {
   return findRule(failure).cause;
 }
 
-/** What the channel did: "is rate limited". */
+/** For example "is rate limited". */
 export function nameFailure(failure: Failure): string {
   return findRule(failure).because;
 }
 
-/** The same with the upstream's words, for whoever asked it: "is rate limited: 429 Slow down". */
+/** The same with the upstream's message, for the client that sent the request: "is rate limited: 429 Slow down". */
 export function explainFailure(failure: Failure): string {
   const said =
     failure.kind === "fault" ? failure.fault.message : `${failure.status} ${failure.message}`.trim();
   return `${findRule(failure).because}: ${said}`;
 }
 
-/** Clients do what a retry-after says, however long it is. */
-const LONGEST_RETRY_AFTER = 60;
+/** Clients obey retry-after, however long it is. */
+const MAX_RETRY_AFTER_SECONDS = 60;
+
+const CREDENTIAL_REMEDY = "Correct it in the config file; `gateway doctor` checks it.";
 
 export function describeFailure(failure: Failure): GatewayError {
-  const { code } = findRule(failure);
-  const text = `The channel "${failure.channel}" ${explainFailure(failure)}`;
+  const { code, cause } = findRule(failure);
+  const explained = `The channel "${failure.channel}" ${explainFailure(failure)}`;
+  const text = cause === "credential" ? `${explained.replace(/\.$/, "")}. ${CREDENTIAL_REMEDY}` : explained;
   const waitMs = failure.kind === "status" ? failure.waitMs : null;
   if (waitMs === null && code !== "unavailable") return new GatewayError(code, text);
   return new GatewayError(code, text, { retryAfterSeconds: toRetryAfter(waitMs ?? 5000) });
 }
 
 export function toRetryAfter(waitMs: number): number {
-  return Math.min(LONGEST_RETRY_AFTER, Math.max(1, Math.ceil(waitMs / 1000)));
+  return Math.min(MAX_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(waitMs / 1000)));
 }
 
-/** For a body that broke off after the first byte. */
+/** For a response that broke off after its first byte. */
 export function describeBreak(channel: string, fault: UpstreamFault): GatewayError {
   return describeFailure({ kind: "fault", channel, fault });
 }
 
-/** For answers that broke off again and again: what each of them said of it matters no more. */
+/** For several responses in a row that broke off, whatever the reason for each. */
 export function blameBreaks(channel: string): Failure {
-  const fault = new UpstreamFault("cut", "its last answers did not come whole", true);
+  const fault = new UpstreamFault("cut", "its last responses were incomplete", true);
   return { kind: "fault", channel, fault };
 }
 
-const MESSAGE_LIMIT = 300;
+const MAX_MESSAGE_LENGTH = 300;
 
-/** What an upstream's error answer says of its channel, whichever dialect it says it in; null when it speaks of the
- *  request only. */
+/** What an upstream's error response says about its channel, in any dialect; null if it is only about the request. */
 export function readFailure(
   channel: string,
   response: UpstreamResponse,
   body: Uint8Array,
   now: number,
-): Refused | null {
+): StatusFailure | null {
   const text = new TextDecoder().decode(body);
   const failure = judgeRefusal(channel, response.status, text);
   return failure === null ? null : { ...failure, waitMs: readRetryAfterMs(response, text, now) };
 }
 
-export function judgeRefusal(channel: string, status: number, text: string): Refused | null {
-  const told = status < 500 ? TELLING.find(([words]) => words.test(text))?.[1] : undefined;
-  if (told === undefined && !blamesChannel(status)) return null;
-  const { cause } = told ?? ruleOf(status);
-  const message = readErrorMessage(text).slice(0, MESSAGE_LIMIT);
-  return { kind: "status", channel, status, cause, message, waitMs: null };
+export function judgeRefusal(channel: string, status: number, text: string): StatusFailure | null {
+  const rule = findBodyRule(status, text);
+  if (rule === undefined && !blamesChannel(status)) return null;
+  const { cause } = rule ?? ruleOf(status);
+  const message = readErrorMessage(text).slice(0, MAX_MESSAGE_LENGTH);
+  return { kind: "status", channel, status, cause, message, waitMs: null, response: null };
 }
 
-/** For an error that came in a stream: `status` says the same. */
-export function blame(channel: string, status: number, message: string): Refused {
+function findBodyRule(status: number, text: string): Rule | undefined {
+  if (status >= 500) return undefined;
+  if (status === 403 && CREDENTIAL_403.test(text)) return REFUSED;
+  return BODY_RULES.find(([words]) => words.test(text))?.[1];
+}
+
+const FOREIGN_BODIES = { empty: "with an empty body", foreign: "with neither JSON nor an event stream" };
+
+/** For a success status with a body that no endpoint sends: a page of a proxy, or nothing. */
+export function blameBody(
+  channel: string,
+  status: number,
+  start: keyof typeof FOREIGN_BODIES,
+): StatusFailure {
+  return blame(channel, status, FOREIGN_BODIES[start]);
+}
+
+/** For an error inside a stream. `status` has the same meaning. */
+export function blame(channel: string, status: number, message: string): StatusFailure {
   const { cause } = ruleOf(status);
-  return { kind: "status", channel, status, cause, message: message.slice(0, MESSAGE_LIMIT), waitMs: null };
+  return {
+    kind: "status",
+    channel,
+    status,
+    cause,
+    message: message.slice(0, MAX_MESSAGE_LENGTH),
+    waitMs: null,
+    response: null,
+  };
 }
 
 const ErrorBody = z.looseObject({ error: z.union([z.string(), z.looseObject({ message: z.string() })]) });
 
-/** All dialects put it at `error.message`, in a list where the answer would have been one; pages of proxies in between
- *  are not worth quoting. */
+/** All dialects have the message at `error.message`, some inside a list. A proxy's HTML page is not worth quoting. */
 function readErrorMessage(text: string): string {
   const body = parseJson(text);
   const parsed = ErrorBody.safeParse(Array.isArray(body) ? body[0] : body);
@@ -220,10 +272,10 @@ function readErrorMessage(text: string): string {
   return typeof parsed.data.error === "string" ? parsed.data.error : parsed.data.error.message;
 }
 
-/** For a stream that ended cleanly, but without its dialect's terminal event. */
+/** For a stream whose connection ended normally, but without its dialect's terminal event. */
 export function describeEarlyEnd(channel: string): GatewayError {
   return new GatewayError(
     "upstream_failed",
-    `The channel "${channel}" ended its answer before it was complete.`,
+    `The channel "${channel}" ended its response before it was complete.`,
   );
 }

@@ -1,28 +1,30 @@
-// What is to be done, whichever channel does it: the client's call and request, in the upstream's dialect.
+// The client's request in the upstream's dialect, ready for any channel of the match.
 
+import type { Platform } from "../../config/schema.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
-import { type Bridge, CROSSINGS } from "./crossing.ts";
+import { type Bridge, findCrossing } from "./crossing.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { RequestBody } from "../intake/body.ts";
 
 export interface Job {
   readonly call: ClientCall;
-  /** Its body is let go once an upstream has answered. */
+  /** Its bytes are released when an upstream has responded. */
   body: RequestBody;
-  /** The dialect that the upstream is spoken to in: the client's own, but for a bridge. */
+  /** The dialect of the upstream request. It differs from the client's if there is a bridge. */
   readonly dialect: Dialect;
-  /** The path to ask for; the model, where the path names it, stands as in the call's target. */
+  /** The upstream path. If it names the model, the position is that in the call's target. */
   readonly path: string;
-  /** Converts between the client's dialect and the upstream's; null where they are the same. */
+  /** Converts between the client's dialect and the upstream's; null if they are the same. */
   readonly bridge: Bridge | null;
-  /** Leaves the upstream. Each stage sets its own; when it is called is leaving.ts's. */
+  /** Ends the work at the upstream. Each stage sets its own; delivery/client-left.ts calls it. */
   cancel: () => void;
 }
 
-export function createJob(call: ClientCall, asked: RequestBody): Job {
+/** The job is the same for all channels of a group: they are of one platform. */
+export function createJob(call: ClientCall, asked: RequestBody, platform: Platform): Job {
   const { dialect } = call.target.endpoint;
-  const crossing = CROSSINGS[dialect.name];
-  return crossing === undefined || asked.plain === null
+  const crossing = findCrossing(dialect.name, platform);
+  return crossing === null || asked.plain === null
     ? { call, body: asked, dialect, path: call.target.path, bridge: null, cancel: () => {} }
     : {
         call,
@@ -33,7 +35,7 @@ export function createJob(call: ClientCall, asked: RequestBody): Job {
       };
 }
 
-/** An upstream has answered: nothing will be sent again, and a body of many megabytes need not outlive that. */
+/** Releases the memory of the body, which can be many megabytes. Once an upstream has responded, it is not sent again. */
 export function releaseBody(job: Job): void {
   job.body = { ...job.body, bytes: null, plain: null };
 }

@@ -1,4 +1,4 @@
-// Channel → where and how its upstream is called. Worked out once for each channel of a catalog.
+// The address, proxy and deadlines of a channel's upstream, computed once for each channel of a catalog.
 
 import type { Channel } from "../../config/catalog.ts";
 import type { Deadlines, Origin } from "../../lib/http1/types.ts";
@@ -7,7 +7,7 @@ export interface UpstreamAddress {
   readonly origin: Origin;
   /** The path of the channel's base URL, without a trailing slash: "" or "/relay". */
   readonly basePath: string;
-  /** Infinity where the config says 0s: no limit of its own. */
+  /** Infinity where the config says 0s (no limit). */
   readonly deadlines: Deadlines;
 }
 

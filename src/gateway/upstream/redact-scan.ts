@@ -6,31 +6,31 @@ import {
   AMPERSAND,
   HASH,
   isLetter,
-  LEADS,
+  ESCAPE_STARTS,
   LOWER_U,
   PERCENT,
   readDigit,
   readEscapes,
   skipBackslashes,
   ZERO,
-} from "../../lib/escapes.ts";
+} from "../../lib/text/escapes.ts";
 
 export interface Secret {
   /** Visible ASCII. */
   readonly text: string;
-  /** How many of its first characters are known to everybody. */
+  /** How many of its first characters are public. */
   readonly publicLength: number;
 }
 
-export interface Stretch {
+export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
 export interface Scan {
-  /** In order, and apart from each other. */
-  readonly found: readonly Stretch[];
-  /** From here on the bytes may begin a secret whose end has not come. */
+  /** In order, without overlaps. */
+  readonly found: readonly ByteRange[];
+  /** The bytes from here on may be the beginning of a secret whose end has not come yet. */
   readonly holdFrom: number;
 }
 
@@ -41,22 +41,22 @@ interface Form {
   readonly base64: boolean;
 }
 
-/** Forms joined to one text; each index stands for a character of one form. */
+/** All forms joined to one text. Each index stands for one character of one form. */
 export interface Patterns {
-  /** The indexes of a byte. */
+  /** By byte: the indexes of the characters that it can be. */
   readonly places: readonly (readonly number[])[];
-  /** By index: where the index's form starts, and where its secret part does. */
+  /** By index: the start of its form, and the start of the secret part of that form. */
   readonly starts: readonly number[];
   readonly secretStarts: readonly number[];
-  /** By index: how many secret characters up to here are enough. */
+  /** By index: how many secret characters must match up to here. */
   readonly enough: readonly number[];
-  /** Only whole secrets are found. */
+  /** Only whole secrets count. */
   readonly whole: boolean;
-  /** By byte and distance: the forms (as bits) that have the byte at that distance from their start. */
+  /** For distances 0, 1 and 2 from the start of a form: by byte, the forms (as bits) that have it there. */
   readonly openings: readonly [Uint8Array, Uint8Array, Uint8Array];
 }
 
-/** `pieceLength`: this many secret characters are enough; null: only all of a secret is. */
+/** `pieceLength`: how many secret characters count as a find; null: only a whole secret does. */
 export function compileSecrets(secrets: readonly Secret[], pieceLength: number | null): Patterns {
   const forms = secrets.flatMap(listForms);
   const places: number[][] = Array.from({ length: 256 }, () => []);
@@ -65,13 +65,13 @@ export function compileSecrets(secrets: readonly Secret[], pieceLength: number |
   const enough: number[] = [];
   for (const form of forms) {
     const start = starts.length;
-    const most = form.text.length - form.publicLength;
-    const telling = form.base64 ? Math.ceil(((pieceLength ?? 0) * 4) / 3) : (pieceLength ?? 0);
+    const whole = form.text.length - form.publicLength;
+    const piece = form.base64 ? Math.ceil(((pieceLength ?? 0) * 4) / 3) : (pieceLength ?? 0);
     for (const character of form.text) {
       for (const code of spell(character, form)) places[code]?.push(starts.length);
       starts.push(start);
       secretStarts.push(start + form.publicLength);
-      enough.push(pieceLength === null ? most : Math.min(telling, most));
+      enough.push(pieceLength === null ? whole : Math.min(piece, whole));
     }
   }
   const whole = pieceLength === null;
@@ -80,16 +80,16 @@ export function compileSecrets(secrets: readonly Secret[], pieceLength: number |
   return { places, starts, secretStarts, enough, whole, openings };
 }
 
-/** The base64 of a shorter one may be part of anything. */
-const SHORTEST_ENCODED = 8;
-/** Forms share this many bits. One more is for the first bytes of escapes alone, which have all of them. */
+/** The base64 of a shorter secret appears by chance. */
+const MIN_ENCODED_LENGTH = 8;
+/** Forms share this many bits. The eighth bit marks the first bytes of escapes, which have all bits. */
 const OPENING_BITS = 7;
 const ANY = 255;
 
 function listForms({ text, publicLength }: Secret): Form[] {
-  // Escapes add backslashes: those of the secret itself are left out of the search, like those.
+  // Escapes add backslashes. The search ignores all of them, so the backslashes of a secret are left out too.
   const plain = text.replaceAll("\\", "");
-  const shifts = text.length < SHORTEST_ENCODED ? [] : [0, 1, 2];
+  const shifts = text.length < MIN_ENCODED_LENGTH ? [] : [0, 1, 2];
   const coded = shifts.map((shift): Form => {
     const base64 = Buffer.from("\0".repeat(shift) + text).toString("base64");
     const from = Math.ceil((shift * 8) / 6);
@@ -101,35 +101,35 @@ function listForms({ text, publicLength }: Secret): Form[] {
   return [...texts.map((each) => ({ text: each, publicLength, base64: false })), ...coded];
 }
 
-/** Two alphabets of base64 differ in two characters. */
+/** The two base64 alphabets differ in two characters. */
 function spell(character: string, { base64 }: Form): number[] {
   const other = base64 ? { "+": "-", "/": "_" }[character] : undefined;
   return Array.from(`${character}${other ?? ""}`, (each) => each.charCodeAt(0));
 }
 
-/** An escape may stand for any character: all forms may go on with its first byte. */
+/** An escape can stand for any character, so every form can continue with its first byte. */
 function findOpenings(forms: readonly Form[], distance: number): Uint8Array {
   const openings = new Uint8Array(256);
   forms.forEach((form, index) => {
     const bit = 1 << (index % OPENING_BITS);
     for (const code of spell(form.text.charAt(distance), form)) openings[code] = (openings[code] ?? 0) | bit;
   });
-  for (const lead of LEADS) openings[lead] = ANY;
+  for (const lead of ESCAPE_STARTS) openings[lead] = ANY;
   return openings;
 }
 
-/** A piece may begin with any of the forms' characters. */
+/** A piece can begin with any character of the forms. */
 function findAny(places: readonly (readonly number[])[]): Uint8Array {
   const openings = Uint8Array.from(places, (indexes) => (indexes.length > 0 ? ANY : 0));
-  for (const lead of LEADS) openings[lead] = ANY;
+  for (const lead of ESCAPE_STARTS) openings[lead] = ANY;
   return openings;
 }
 
-/** What has been read of the forms up to one offset. */
+/** How much of each form has matched up to one offset. */
 interface Row {
-  /** The indexes that have just been read. */
+  /** The indexes that match here. */
   readonly live: number[];
-  /** By index: how many characters of the form, this one included, and where they begin in the bytes. */
+  /** By index: how many characters of the form have matched, and where the match begins in the bytes. */
   readonly lengths: Uint16Array;
   readonly froms: Int32Array;
 }
@@ -143,8 +143,8 @@ export function scan(bytes: Buffer, patterns: Patterns): Scan {
 class Walk {
   readonly #bytes: Buffer;
   readonly #patterns: Patterns;
-  readonly #found: Stretch[] = [];
-  /** Rows of offsets that have not been reached. */
+  readonly #found: ByteRange[] = [];
+  /** Rows of offsets that the walk has not reached yet. */
   readonly #rows = new Map<number, Row>();
   readonly #spare: Row[] = [];
   #holdFrom: number;
@@ -167,7 +167,7 @@ class Walk {
     return { found: this.#found, holdFrom: this.#holdFrom };
   }
 
-  /** Takes the row of an offset, and notes the secrets that end there. */
+  /** Takes the row of an offset and records the secrets that end there. */
   #arrive(offset: number): Row | null {
     const row = this.#rows.get(offset) ?? null;
     if (row === null) return null;
@@ -205,12 +205,12 @@ class Walk {
   #leave(offset: number, row: Row | null): void {
     const code = this.#bytes[offset] ?? 0;
     this.#read(row, code, offset, offset + 1);
-    if (!LEADS.has(code)) return;
+    if (!ESCAPE_STARTS.has(code)) return;
     const cut = readEscapes(this.#bytes, offset, (read, end) => this.#read(row, read, offset, end));
     if (cut) this.#hold(offset, row);
   }
 
-  /** The bytes from `offset` to `end` stand for one character. */
+  /** Extends the matches: the bytes from `offset` to `end` stand for one character. */
   #read(row: Row | null, code: number, offset: number, end: number): void {
     const { places, starts, whole } = this.#patterns;
     for (const index of places[code] ?? []) {
@@ -254,7 +254,7 @@ class Walk {
   }
 }
 
-/** The next offset where a form may begin. Nearly all bytes of most bodies are passed over here. */
+/** The next offset where a form may begin. This skips nearly all bytes of most bodies. */
 function findOpening(bytes: Buffer, from: number, patterns: Patterns): number {
   const { length } = bytes;
   const [first] = patterns.openings;
@@ -278,7 +278,7 @@ function byteAt(bytes: Uint8Array, at: number): number {
   return bytes[at] ?? 0;
 }
 
-/** Most escapes in JSON are of quotes and line ends, or of characters that no secret has. */
+/** Most escapes in JSON stand for quotes, line ends or characters that no secret contains. */
 function mayEscape(bytes: Buffer, at: number, first: Uint8Array): boolean {
   const next = byteAt(bytes, at + 1);
   if (bytes[at] === PERCENT) return readDigit(next, 16) >= 0 || first[next] === ANY;

@@ -1,30 +1,31 @@
 // The one place that removes a channel's secrets from what an upstream says. A secret is found in every form in which
-// text can carry it: plain, with JSON, URL or HTML escapes on any of its characters, and as base64. Successful bodies
-// lose only whole secrets. Errors and the gateway's own texts lose pieces of them too. The work is linear in the input.
+// text can carry it: plain, with JSON, URL or HTML escapes on any of its characters, and as base64. In successful bodies
+// only whole secrets are removed, in errors and in the gateway's own texts pieces of them too. The work is linear.
 
 import type { Channel } from "../../config/catalog.ts";
 import { asBuffer } from "../../lib/bytes.ts";
 import type { Field } from "../../lib/http1/types.ts";
-import { compileSecrets, scan, type Patterns, type Secret, type Stretch } from "./redact-scan.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { compileSecrets, scan, type Patterns, type Secret, type ByteRange } from "./redact-scan.ts";
 
-type Owner = Pick<Channel, "credential" | "headers">;
+type SecretHolder = Pick<Channel, "credential" | "headers">;
 
-/** Every credential of a vendor begins so: it is no part of the secret. */
+/** All credentials of a vendor begin with the same prefix. It is not secret. */
 const PUBLIC_PREFIX =
   /^(?:sk-ant-(?:[a-z]+\d+-)?|sk-proj-|sk-svcacct-|sk-admin-|sk-or-v\d+-|sk-|AIza(?:Sy)?|ya29\.|xai-|gsk_|pplx-|nvapi-|hf_|ghp_|github_pat_|r8_|fw_|tgp_v\d+_)/;
 /** `Bearer x` of a header: the secret is x. */
 const SCHEME = /^(?:basic|bearer|token)\s+/i;
-/** A channel's own headers whose names say that they hold a secret. */
+/** Names of a channel's own headers (`headers` in the config) that may hold a secret. */
 const SECRET_HEADER = /key|auth|cookie|credential|secret|token/i;
 
-/** A shorter piece of a secret does not give it away. */
-const PIECE_LENGTH = 12;
-/** Shorter ones are words such as "no". */
-const SHORTEST = 4;
-/** Words such as "ollama" and "lm-studio" stand in for a credential where none is needed, and answers use them. With a
- *  digit in it, or this long, it is no such word. */
-const SHORTEST_WITH_DIGIT = 8;
-const SHORTEST_WORD = 12;
+/** A shorter piece does not give the secret away. */
+const MIN_PIECE_LENGTH = 12;
+/** Shorter credentials are words such as "no". */
+const MIN_LENGTH = 4;
+/** Where no credential is needed, users write words such as "ollama" or "lm-studio", which responses contain. A value
+ *  with a digit, or of this length, is not such a word. */
+const MIN_LENGTH_WITH_DIGIT = 8;
+const MIN_WORD_LENGTH = 12;
 
 interface Redaction {
   readonly secrets: readonly Secret[];
@@ -32,69 +33,69 @@ interface Redaction {
   readonly pieces: Patterns;
 }
 
-const redactions = new WeakMap<Owner, Redaction>();
+const redactions = new WeakMap<SecretHolder, Redaction>();
 
-function redactionOf(channel: Owner): Redaction {
+function redactionOf(channel: SecretHolder): Redaction {
   const known = redactions.get(channel);
   if (known !== undefined) return known;
   const secrets = listSecrets(channel);
-  const distinct = secrets.filter(({ text }) => isDistinct(text));
+  const distinct = secrets.filter(({ text }) => isUnmistakable(text));
   const redaction = {
     secrets,
     whole: compileSecrets(distinct, null),
-    pieces: compileSecrets(secrets, PIECE_LENGTH),
+    pieces: compileSecrets(secrets, MIN_PIECE_LENGTH),
   };
   redactions.set(channel, redaction);
   return redaction;
 }
 
-function listSecrets({ credential, headers }: Owner): Secret[] {
+function listSecrets({ credential, headers }: SecretHolder): Secret[] {
   const values = headers.filter(([name]) => SECRET_HEADER.test(name)).map(([, value]) => value);
   const texts = [credential, ...values].map((value) => value.replace(SCHEME, ""));
   return [...new Set(texts)]
-    .filter((text) => text.length >= SHORTEST)
+    .filter((text) => text.length >= MIN_LENGTH)
     .map((text) => ({ text, publicLength: PUBLIC_PREFIX.exec(text)?.[0].length ?? 0 }));
 }
 
-function isDistinct(text: string): boolean {
-  return text.length >= (/\d/.test(text) ? SHORTEST_WITH_DIGIT : SHORTEST_WORD);
+function isUnmistakable(text: string): boolean {
+  return text.length >= (/\d/.test(text) ? MIN_LENGTH_WITH_DIGIT : MIN_WORD_LENGTH);
 }
 
 const REMOVED = Buffer.from("[credential removed]");
 
-/** An error without the secrets that it quotes: whole, in pieces, or with their middle masked. */
-export function redactError(bytes: Uint8Array, channel: Owner): Uint8Array {
+/** Removes the secrets that an error quotes: whole, in pieces, or with their middle masked. */
+export function redactError(bytes: Uint8Array, channel: SecretHolder): Uint8Array {
   const { secrets, pieces } = redactionOf(channel);
   const text = asBuffer(bytes);
   const found = [...scan(text, pieces).found, ...findMasked(text, secrets)];
   if (found.length === 0) return bytes;
-  const kept: Uint8Array[] = [];
+  const parts: Uint8Array[] = [];
   let at = 0;
   for (const { start, end } of found.toSorted((a, b) => a.start - b.start)) {
-    if (start > at || kept.length === 0) kept.push(text.subarray(at, start), REMOVED);
+    if (start > at || parts.length === 0) parts.push(text.subarray(at, start), REMOVED);
     at = Math.max(at, end);
   }
-  return Buffer.concat([...kept, text.subarray(at)]);
+  return Buffer.concat([...parts, text.subarray(at)]);
 }
 
 const MASK = /(?:\*|\xe2\x80\xa2|\\{1,8}u2022){2,}|\.{3,}|\xe2\x80\xa6|\\{1,8}u2026/g;
-/** So many of a secret's first or last characters are looked for beside a mask. */
-const LONGEST_EDGE = 24;
-/** A mask with fewer secret characters beside it may stand beside anything. */
-const SHORTEST_EDGES = 4;
+/** How many of a secret's first or last characters are compared beside a mask. */
+const MAX_EDGE_LENGTH = 24;
+/** Fewer matching characters beside a mask are a coincidence. */
+const MIN_EDGES_LENGTH = 4;
 
-/** `sk-abc***wxyz`: a mask with the secret's beginning before it, its end after it, or both. */
-function findMasked(bytes: Buffer, secrets: readonly Secret[]): Stretch[] {
-  const found: Stretch[] = [];
+/** Finds `sk-abc***wxyz`: a mask with the secret's beginning before it, its end after it, or both. */
+function findMasked(bytes: Buffer, secrets: readonly Secret[]): ByteRange[] {
+  const found: ByteRange[] = [];
   for (const mask of bytes.toString("latin1").matchAll(MASK)) {
     const end = mask.index + mask[0].length;
     for (const { text, publicLength } of secrets) {
-      const most = Math.min(text.length, publicLength + LONGEST_EDGE);
+      const most = Math.min(text.length, publicLength + MAX_EDGE_LENGTH);
       const before = measure(most, (size) => isAt(bytes, mask.index - size, text, { from: 0, to: size }));
-      const last = Math.min(text.length, LONGEST_EDGE);
+      const last = Math.min(text.length, MAX_EDGE_LENGTH);
       const to = text.length;
       const after = measure(last, (size) => isAt(bytes, end, text, { from: to - size, to }));
-      if (Math.max(0, before - publicLength) + after < SHORTEST_EDGES) continue;
+      if (Math.max(0, before - publicLength) + after < MIN_EDGES_LENGTH) continue;
       found.push({ start: mask.index - before, end: end + after });
     }
   }
@@ -107,7 +108,7 @@ function measure(most: number, isShared: (size: number) => boolean): number {
   return size;
 }
 
-/** True when a part of the text stands at an offset of the bytes. */
+/** True if the bytes at `at` are the part of the text from `from` to `to`. */
 function isAt(bytes: Buffer, at: number, text: string, { from, to }: { from: number; to: number }): boolean {
   if (at < 0) return false;
   for (let index = from; index < to; index += 1) {
@@ -116,32 +117,51 @@ function isAt(bytes: Buffer, at: number, text: string, { from, to }: { from: num
   return true;
 }
 
-/** The same for a text that has been read out of an answer: what was escaped there is plain here. */
-export function redactText(text: string, channel: Owner): string {
+const TEXT_LITERAL = /"(?:[^"\\]|\\.)*"/g;
+
+/** Redacts a whole error body. The texts of a JSON body are also searched after decoding, because JSON's escapes may
+ *  hide further escapes. Everything else stays byte for byte. */
+export function redactErrorBody(bytes: Uint8Array, channel: SecretHolder): Uint8Array {
+  const clean = redactError(bytes, channel);
+  const body = asBuffer(clean).toString();
+  if (!body.includes("\\")) return clean;
+  const redacted = body.replace(TEXT_LITERAL, (literal) => redactLiteral(literal, channel));
+  return redacted === body ? clean : Buffer.from(redacted);
+}
+
+function redactLiteral(literal: string, channel: SecretHolder): string {
+  const text = literal.includes("\\") ? parseJson(literal) : undefined;
+  if (typeof text !== "string") return literal;
+  const redacted = redactText(text, channel);
+  return redacted === text ? literal : JSON.stringify(redacted);
+}
+
+/** The same for a text that was decoded from a response. What was escaped there is plain here. */
+export function redactText(text: string, channel: SecretHolder): string {
   const bytes = Buffer.from(text);
   const clean = redactError(bytes, channel);
   return clean === bytes ? text : asBuffer(clean).toString();
 }
 
-/** A failure is shown to clients and in the log, and is kept. Its message was escaped in the upstream's answer. */
-export function redactFailure<T extends { readonly message: string }>(failure: T, channel: Owner): T {
+/** A failure's message reaches clients, the log and `.channels.json`. It was escaped in the upstream's response. */
+export function redactFailure<T extends { readonly message: string }>(failure: T, channel: SecretHolder): T {
   return { ...failure, message: redactText(failure.message, channel) };
 }
 
-/** A successful body without whole secrets. It stays as long as it was: its length may have been sent already. */
-export function redactBody(bytes: Uint8Array, channel: Owner): Uint8Array {
+/** Masks whole secrets in a successful body. The length stays, because it may have been sent already. */
+export function redactBody(bytes: Uint8Array, channel: SecretHolder): Uint8Array {
   return mask(bytes, scan(asBuffer(bytes), redactionOf(channel).whole).found);
 }
 
-function mask(bytes: Uint8Array, found: readonly Stretch[]): Uint8Array {
+function mask(bytes: Uint8Array, found: readonly ByteRange[]): Uint8Array {
   if (found.length === 0) return bytes;
   const clean = Buffer.from(bytes);
   for (const { start, end } of found) clean.fill("*", start, end);
   return clean;
 }
 
-/** An answer's header fields without those that hold a secret. */
-export function redactFields(fields: Field[], channel: Owner, status: number): Field[] {
+/** Removes the header fields that hold a secret. */
+export function redactFields(fields: Field[], channel: SecretHolder, status: number): Field[] {
   const { whole, pieces } = redactionOf(channel);
   const patterns = status < 400 ? whole : pieces;
   const isClean = ([, value]: Field): boolean => scan(Buffer.from(value), patterns).found.length === 0;
@@ -150,13 +170,13 @@ export function redactFields(fields: Field[], channel: Owner, status: number): F
 
 const NOTHING = Buffer.alloc(0);
 
-/** Redacts a body that comes in chunks, wherever they are cut: the end of a chunk that may begin a secret waits for
- *  the next chunk. The end of an event never waits, because no secret contains a line's end. */
+/** Redacts a body that comes in chunks. If the end of a chunk may be the beginning of a secret, it is held until the
+ *  next chunk. The end of an event is never held, because no secret contains a line end. */
 export class StreamRedactor {
   readonly #patterns: Patterns;
   #held: Uint8Array = NOTHING;
 
-  constructor(channel: Owner, status: number) {
+  constructor(channel: SecretHolder, status: number) {
     const { whole, pieces } = redactionOf(channel);
     this.#patterns = status < 400 ? whole : pieces;
   }
@@ -173,7 +193,7 @@ export class StreamRedactor {
     return clean.subarray(0, holdFrom);
   }
 
-  /** What still waits when the body has ended: it was not a secret. */
+  /** The bytes that are still held when the body ends. They were not a secret. */
   end(): Uint8Array {
     const held = this.#held;
     this.#held = NOTHING;

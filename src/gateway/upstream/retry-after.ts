@@ -1,11 +1,10 @@
-// How long an upstream asks to be left alone, from its headers or its body: each
-// platform says it in its own way. Pure.
+// How long an upstream asks us to wait, from its headers or its body. Each platform has its own way to say it. Pure.
 
 import type { UpstreamResponse } from "../../lib/http1/types.ts";
 
 type Head = Pick<UpstreamResponse, "field" | "fields">;
 
-/** Milliseconds from `now`; null when it doesn't say. */
+/** Milliseconds from `now`; null if the upstream does not say. */
 export function readRetryAfterMs(head: Head, body: string, now: number): number | null {
   return readRetryAfter(head, now) ?? readRetryInfo(body) ?? readResets(head, now);
 }
@@ -19,13 +18,13 @@ function readRetryAfter(head: Head, now: number): number | null {
   return Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : readMoment(text, now);
 }
 
-/** Of a Google error's details: `"retryDelay": "34.4s"`. */
+/** From a Google error's details: `"retryDelay": "34.4s"`. */
 function readRetryInfo(body: string): number | null {
   const [, seconds] = /"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"/.exec(body) ?? [];
   return seconds === undefined ? null : Number(seconds) * 1000;
 }
 
-/** `anthropic-ratelimit-tokens-reset`, `x-ratelimit-reset-tokens`: those count whose limit is used up. */
+/** `anthropic-ratelimit-tokens-reset`, `x-ratelimit-reset-tokens`. Only limits that are used up count. */
 const RESET = /^(?:anthropic-ratelimit-([a-z-]+)-reset|x-ratelimit-reset-([a-z-]+))$/;
 
 function readResets(head: Head, now: number): number | null {

@@ -1,21 +1,18 @@
-// Where a body ends, and its bytes without the framing: used for requests and
-// answers alike. A decoder hands out views into what came; several chunks in
-// one packet are moved together in place, so a packet gives at most one view.
-// What this file does not own: sockets, limits on a body's size.
+// Finds where a body ends and removes its framing, for requests and responses alike. A decoder returns views of its
+// input. Several chunks in one packet are moved together in place, so that a packet gives at most one view.
 
 import { cutBytes } from "../bytes.ts";
 import { hasToken } from "./head.ts";
-import { Malformed } from "./malformed.ts";
-import type { Field } from "./types.ts";
+import { Malformed, type Field } from "./types.ts";
 
 export interface BodyDecoder {
-  /** True once the last byte of the body has been seen. */
+  /** True once the last byte of the body was decoded. */
   readonly done: boolean;
-  /** Where in the last input the message ended; its length while it hasn't. */
+  /** The index in the last input where the message ended, or the input's length. */
   readonly consumed: number;
-  /** The body bytes of `input` from `from` on, or null. The input may be rearranged. */
+  /** Returns the body bytes of `input` after `from`, or null. It may rearrange the input. */
   decode(input: Buffer, from: number): Buffer | null;
-  /** The connection ended cleanly: true when that ends the body well. */
+  /** The connection ended cleanly. Returns true if the body is complete. */
   finish(): boolean;
 }
 
@@ -62,10 +59,10 @@ class CloseDecoder implements BodyDecoder {
 
 const CR = 13;
 const LF = 10;
-/** Chunk extensions and trailers are skipped, but not without end. */
+/** Chunk extensions and trailers are ignored, up to this size. */
 const MAX_SKIPPED_BYTES = 16 * 1024;
 
-/** What the next byte belongs to. */
+/** The part of the framing that the next byte belongs to. */
 const SIZE = 0;
 const AFTER_SIZE = 1;
 const SIZE_LF = 2;
@@ -171,7 +168,7 @@ class ChunkedDecoder implements BodyDecoder {
 
   #skip(byte: number): void {
     if (byte === LF || byte === 0) throw new Malformed("a forbidden character in the chunk framing");
-    if (++this.#skipped > MAX_SKIPPED_BYTES) throw new Malformed("chunk extensions or trailers without end");
+    if (++this.#skipped > MAX_SKIPPED_BYTES) throw new Malformed("chunk extensions or trailers are too long");
   }
 }
 
@@ -185,11 +182,11 @@ function hexValue(byte: number): number {
   return lower >= 97 && lower <= 102 ? lower - 87 : -1;
 }
 
-/** A body's length as its head says it; `unsaid` when it doesn't. */
-export type BodyLength = number | "chunked" | "unsaid";
+/** A body's length as its head announces it. `unknown`: the head does not say. */
+export type BodyLength = number | "chunked" | "unknown";
 
-/** Everything about which two readers could disagree is refused. */
-export function readLength(fields: readonly Field[], minor: 0 | 1): BodyLength {
+/** Refuses every head that two readers could interpret differently. */
+export function readBodyLength(fields: readonly Field[], minor: 0 | 1): BodyLength {
   let length: string | undefined;
   let coding: string | undefined;
   for (const [name, value] of fields) {
@@ -205,20 +202,20 @@ export function readLength(fields: readonly Field[], minor: 0 | 1): BodyLength {
     if (length !== undefined) throw new Malformed("content-length and transfer-encoding together");
     if (minor === 0) throw new Malformed("transfer-encoding in HTTP/1.0");
     if (coding.toLowerCase() !== "chunked")
-      throw new Malformed("only the transfer-encoding chunked is known", 501);
+      throw new Malformed("only the transfer-encoding chunked is supported", 501);
     return "chunked";
   }
-  if (length === undefined) return "unsaid";
+  if (length === undefined) return "unknown";
   if (!/^\d{1,15}$/.test(length)) throw new Malformed("not a content-length");
   return Number(length);
 }
 
 export function openDecoder(length: BodyLength): BodyDecoder {
   if (length === "chunked") return new ChunkedDecoder();
-  return length === "unsaid" ? new CloseDecoder() : new LengthDecoder(length);
+  return length === "unknown" ? new CloseDecoder() : new LengthDecoder(length);
 }
 
-/** Whether the connection serves another message after this one. */
+/** Whether the connection can serve another message after this one. */
 export function staysOpen(fields: readonly Field[], minor: 0 | 1): boolean {
   if (minor === 0) return false;
   for (const [name, value] of fields) if (name === "connection" && hasToken(value, "close")) return false;

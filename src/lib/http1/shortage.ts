@@ -1,26 +1,26 @@
-// What this process lacks itself: files, of which every connection is one, and
-// what else the system gives out. It is nobody else's doing. The last files stay
-// free: where none is, the runtime goes on accepting at full speed, and in vain.
+// What this process itself runs out of: file descriptors (each connection is one) and other system resources. No
+// upstream is to blame for it. The last descriptors stay reserved: without any, the runtime keeps accepting
+// connections at full speed and cannot serve one of them.
 
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
-import { codeOf } from "../error-code.ts";
+import { getErrorCode } from "../errors.ts";
 
-/** Nothing else than that: another moment may do. */
+/** A temporary condition. The same request may work later. */
 export class Shortage extends Error {
   override readonly name = "Shortage";
   readonly status = 503;
 }
 
-/** So many stay free of clients: those who were taken have to be served. */
-export const SPARED_FROM_CLIENTS = 16;
-/** So many stay free of all connections: for the ledger, the config, names, commands, and to turn clients away. */
-export const SPARED = 8;
+/** Descriptors that client connections leave free, so that accepted clients can be served. */
+export const FILES_RESERVED_FROM_CLIENTS = 16;
+/** Descriptors that all connections leave free: for the ledger, the config, name lookups and commands. */
+export const RESERVED_FILES = 8;
 
 export const TOO_MANY_FILES =
   "this process has too many open files and connections: raise its limit (ulimit -n)";
 
-const CODES: ReadonlyMap<string, string> = new Map([
+const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
   ["EMFILE", TOO_MANY_FILES],
   ["ENFILE", "this system has too many open files: raise its limit (fs.file-max)"],
   ["ENOBUFS", "this system has no memory left for connections"],
@@ -28,27 +28,28 @@ const CODES: ReadonlyMap<string, string> = new Map([
   ["EADDRNOTAVAIL", "this system has no port left for a connection there (ip_local_port_range)"],
 ]);
 
-/** Null: a connection failed for another reason. */
+/** Null if the connection failed for another reason. */
 export function explainShortage(error: unknown): string | null {
-  const known = CODES.get(codeOf(error));
+  const known = EXPLANATIONS.get(getErrorCode(error));
   if (known !== undefined) return known;
-  // The runtime says of it that the connection was refused.
-  return reachFile(0) < 0 ? TOO_MANY_FILES : null;
+  // Without free descriptors the runtime reports "connection refused".
+  return openFilesUpTo(0) < 0 ? TOO_MANY_FILES : null;
 }
 
-/** The highest number that a file is known to get. */
-let reached = -1;
-const AHEAD = 64;
+/** The highest descriptor number that was opened so far. */
+let highestKnownFile = -1;
+const PROBE_AHEAD_FILES = 64;
 
-/** Whether so many files can still be opened beside this one. Numbers are given out from the lowest. */
-export function leavesRoom(socket: object, spared: number): boolean {
+/** Whether this many descriptors can still be opened besides this one. The system gives out the lowest free number. */
+export function hasFilesLeft(socket: object, spared: number): boolean {
   const needed = ("fd" in socket && typeof socket.fd === "number" ? socket.fd : 0) + spared;
-  if (needed > reached) reached = Math.max(reached, reachFile(needed + AHEAD));
-  return needed <= reached;
+  if (needed > highestKnownFile)
+    highestKnownFile = Math.max(highestKnownFile, openFilesUpTo(needed + PROBE_AHEAD_FILES));
+  return needed <= highestKnownFile;
 }
 
-/** Opens files until one has this number; returns the highest that could be had, -1 when none. */
-function reachFile(number: number): number {
+/** Opens files until one has this number. Returns the highest number that it got, or -1. */
+function openFilesUpTo(number: number): number {
   const opened: number[] = [];
   let highest = -1;
   try {
@@ -57,7 +58,7 @@ function reachFile(number: number): number {
       opened.push(highest);
     }
   } catch {
-    // That is the answer.
+    // The failure shows how many files we could open.
   }
   opened.forEach((file) => closeSync(file));
   return highest;

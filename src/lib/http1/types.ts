@@ -1,61 +1,60 @@
-// The words of HTTP/1.1 as both sides of the gateway use them: the exchange
-// with a client (server.ts) and the answer of an upstream (client.ts).
+// The types that both sides of HTTP/1.1 share: the exchange with a client, and the request to an upstream.
 
-/** A header field. Names are lower case, values as they came, order kept, repeats kept. */
+/** A header field. The name is lower case, the value as it arrived. Order and repeats are kept. */
 export type Field = readonly [name: string, value: string];
 
-/** One request of a client and the reply to it. The reply is sent in one of two ways:
- *  `answer` once, or `begin`, any number of `write`, then `end` or `reset`. */
+/** One request of a client and the reply to it. Reply either with `answer`, or with `begin`, any number of `write`, then
+ *  `end` or `reset`. */
 export interface Exchange {
   readonly method: string;
-  /** The request target as it came: path and query, not decoded. */
+  /** The request target as it arrived: path and query, not decoded. */
   readonly target: string;
   readonly fields: readonly Field[];
-  /** First value of a field, by lower-case name. */
+  /** The first value of a field, by its lower-case name. */
   field(name: string): string | undefined;
-  /** The whole body, held once. Rejects with BodyTooLarge, BodyBroken or ClientGone. Sends 100-continue when asked to. */
+  /** Reads the whole body. Rejects with BodyTooLarge, BodyBroken or ClientGone. Sends 100-continue if the client waits for it. */
   readBody(limit: number): Promise<Uint8Array>;
 
-  /** A whole reply with content-length, in one write. HEAD, 204 and 304 are framed right by themselves. */
+  /** Sends a whole reply with content-length, in one write. HEAD, 204 and 304 are framed correctly. */
   answer(status: number, fields: readonly Field[], body: Uint8Array | string): void;
-  /** The head of a streamed reply: content-length when `length` is given, else chunked (close-delimited for HTTP/1.0).
-   *  Held until the first write or `flush()`, so that head and first bytes leave in one packet. */
+  /** Starts a streamed reply, with content-length if `length` is given, otherwise chunked (HTTP/1.0: until close).
+   *  The head is held until the first write or `flush()`, so that both leave in one packet. */
   begin(status: number, fields: readonly Field[], length?: number): void;
-  /** True: go on. False: the client reads slowly, await `drained()` before the next write. */
+  /** False: the client reads slowly. Await `drained()` before the next write. */
   write(chunk: Uint8Array): boolean;
-  /** Sends a held head now. */
+  /** Sends the held head now. */
   flush(): void;
-  /** Resolves when the client has taken what was written, or has gone. */
+  /** Resolves when the client has taken everything written, or has left. */
   drained(): Promise<void>;
-  /** Ends the reply; `last` and the end of the framing leave in one packet. */
+  /** Ends the reply. `last` and the end of the framing leave in one packet. */
   end(last?: Uint8Array): void;
-  /** Breaks the connection so that no client can mistake the reply for a finished one (TCP reset). */
+  /** Resets the TCP connection, so that no client can mistake the reply for a complete one. */
   reset(): void;
 
-  /** True once `answer` or `begin` was called: nothing else can be answered then. */
+  /** True after `answer` or `begin`. No other reply is possible then. */
   readonly begun: boolean;
-  /** True as soon as the client has left before `end`/`answer`. */
+  /** True as soon as the client has left before `end` or `answer`. */
   readonly gone: boolean;
-  /** Called at most once, when the client leaves before the reply has ended. At once if it already has. */
+  /** Calls `listener` once if the client leaves before the reply has ended, at once if it already has. */
   onGone(listener: () => void): void;
 }
 
-/** Where a channel's requests go. */
+/** Where a channel's requests are sent. */
 export interface Origin {
   readonly tls: boolean;
   readonly host: string;
   readonly port: number;
   /** An HTTP(S) proxy: CONNECT for TLS origins, absolute-form for plain ones. */
   readonly proxy?: URL;
-  /** PEM text of extra certificate authorities. */
+  /** Additional certificate authorities, as PEM text. */
   readonly ca?: string;
 }
 
 export interface Deadlines {
   readonly connectMs: number;
-  /** From the request being sent to the first byte of the answer's head. */
+  /** From the end of sending to the first byte of the response's head. */
   readonly firstByteMs: number;
-  /** The longest silence while the body comes. A reader that does not read is not silence. */
+  /** The longest pause while the body arrives. A reader that does not read is not a pause. */
   readonly idleMs: number;
 }
 
@@ -64,55 +63,55 @@ export interface UpstreamRequest {
   readonly method: string;
   /** Path and query. */
   readonly target: string;
-  /** Without host, content-length and connection: the client of HTTP writes those. */
+  /** Without host, content-length and connection, which the HTTP client writes. */
   readonly fields: readonly Field[];
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
-  /** Called when the request is sent a second time, because a kept-alive connection ended before its answer. Only GET
-   *  and HEAD are: an upstream that works on anything else wants to be paid for it. */
+  /** Called when the request is sent a second time, because a kept-alive connection ended before the response. This
+   *  happens to GET and HEAD only: an upstream may charge for anything else that it has started. */
   readonly onResend?: () => void;
 }
 
-/** The answer of an upstream, its body read by pulling. */
+/** The response of an upstream. Its body is read by pulling. */
 export interface UpstreamResponse {
   readonly status: number;
   readonly fields: readonly Field[];
   field(name: string): string | undefined;
-  /** content-length when the upstream said it. */
+  /** The content-length, if the upstream sent one. */
   readonly length: number | null;
-  /** True when only the end of the connection ends the body: then an early end cannot be told from the true one. */
+  /** True if only the end of the connection ends the body. An early end then looks like the real one. */
   readonly closeDelimited: boolean;
-  /** True when `read()` would not have to wait: body bytes, or the body's end, came along with the head. */
+  /** True if `read()` would not wait: body bytes, or the end of the body, arrived with the head. */
   readonly buffered: boolean;
-  /** True when the request went over a kept-alive connection. */
+  /** True if the request used a kept-alive connection. */
   readonly reused: boolean;
-  /** The next bytes; null at the true end of the body; rejects with UpstreamFault when it is cut, reset or silent.
-   *  Not reading stops the upstream (back-pressure). Only one read at a time. */
+  /** The next bytes, or null at the real end of the body. Rejects with UpstreamFault if the body is cut, reset or silent.
+   *  Not reading pauses the upstream. Only one read at a time. */
   read(): Promise<Uint8Array | null>;
-  /** All that is left of the body, when its end has come already; null when that may take a while, or fail. */
-  takeRest(): Uint8Array | null;
-  /** True once `read` has handed out the last byte: the next `read` gives null. */
+  /** Everything that is left of the body if its end has arrived. Null if reading it may wait or fail. */
+  takeBuffered(): Uint8Array | null;
+  /** True once `read` has returned the last byte. The next `read` returns null. */
   readonly finished: boolean;
-  /** Leaves: the connection is closed, a pending read rejects with kind `cancelled`. Idempotent; nothing after the end. */
+  /** Closes the connection. A pending read rejects with kind `cancelled`. Does nothing after the end. */
   cancel(): void;
 }
 
 export type FaultKind =
-  | "connect" // name not resolved, refused, unreachable, or proxy refused
+  | "connect" // name not resolved, refused, unreachable, or the proxy refused
   | "connect_timeout"
-  | "shortage" // this process lacks files, ports or memory: not the upstream's doing, nothing was sent
+  | "shortage" // this process lacks files, ports or memory: not the upstream's fault, nothing was sent
   | "tls"
   | "first_byte_timeout"
   | "idle_timeout"
-  | "reset" // closed or reset before a whole head
+  | "reset" // closed or reset before the head was complete
   | "cut" // closed or reset inside the body
-  | "malformed" // not HTTP/1.1 as we accept it
-  | "withdrawn" // cancelled by us while a connection was dialled: nothing was sent
-  | "cancelled"; // by us
+  | "malformed" // not the HTTP/1.1 that we accept
+  | "withdrawn" // we cancelled while a connection was dialled: nothing was sent
+  | "cancelled"; // we cancelled it
 
 export class UpstreamFault extends Error {
   readonly kind: FaultKind;
-  /** True once a byte of the answer had come: the request must not be sent again. */
+  /** True once a byte of the response had arrived: the request must not be sent again. */
   readonly answered: boolean;
   constructor(kind: FaultKind, message: string, answered: boolean, cause?: unknown) {
     super(message, { cause });
@@ -122,7 +121,7 @@ export class UpstreamFault extends Error {
   }
 }
 
-/** A pending request to an upstream: cancellable before its head has come. */
+/** A request on its way. It can be cancelled before its head has arrived. */
 export interface SentRequest {
   readonly head: Promise<UpstreamResponse>;
   cancel(): void;
@@ -132,11 +131,21 @@ export class BodyTooLarge extends Error {
   override readonly name = "BodyTooLarge";
 }
 
-/** Its framing is. */
-export class BodyBroken extends Error {
+/** The framing of the request's body is invalid. */
+export class InvalidBody extends Error {
   override readonly name = "BodyBroken";
 }
 
 export class ClientGone extends Error {
   override readonly name = "ClientGone";
+}
+
+/** The other side broke the protocol. `status` is what a server replies to it. */
+export class Malformed extends Error {
+  readonly status: number;
+  constructor(message: string, status = 400) {
+    super(message);
+    this.name = "Malformed";
+    this.status = status;
+  }
 }

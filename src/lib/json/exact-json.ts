@@ -1,5 +1,5 @@
-// JSON.parse for what will be written out again: numbers that a double cannot
-// hold (64-bit limits in schemas) are kept as they were written.
+// JSON.parse for values that are written out again. A number that a double cannot hold (64-bit limits in schemas) keeps
+// its digits.
 
 declare global {
   interface JSON {
@@ -11,7 +11,7 @@ declare global {
   }
 }
 
-/** The slow way is for texts in which something looks like such a number. */
+/** The slow path is only for texts that contain something like such a number. */
 const SUSPECT = /[:,[\s]-?\d{16}|\d[eE][+-]?\d{3}/;
 
 export function parseExactJson(text: string): unknown {

@@ -1,17 +1,15 @@
-// Picks a few members out of JSON that passes as bytes, keeping nothing else:
-// a document of any size, cut anywhere, in memory bounded by what is picked.
-// It reads valid JSON; of anything else it makes something or nothing, never a
-// fault, and it does not tell the two apart.
+// Picks a few members out of JSON that arrives in pieces, for documents of any size. Memory is bounded by what is picked.
+// It expects valid JSON. For anything else it picks something or nothing, but never throws.
 
 import { parseJson } from "./json.ts";
 
-/** What to pick: `true` a whole value, an object its named members, a one-element list every element of a list. */
+/** What to pick. `true`: the whole value. An object: its named members. A list of one: that shape of every element. */
 export type Shape = true | { readonly [name: string]: Shape } | readonly [Shape];
 
-/** A picked value that is longer than this is left out. */
-const VALUE_BYTES = 64 * 1024;
-/** Of a list, elements after these are left out. */
-const LIST_LENGTH = 10_000;
+/** Longer values are not picked. */
+const MAX_VALUE_BYTES = 64 * 1024;
+/** Elements of a list after these are not picked. */
+const MAX_LIST_LENGTH = 10_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -22,7 +20,7 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** A container that is picked from. */
+/** An open container whose members are picked. */
 type Frame =
   | {
       readonly shape: Readonly<Record<string, Shape>>;
@@ -31,24 +29,22 @@ type Frame =
     }
   | { readonly shape: readonly [Shape]; readonly value: unknown[] };
 
-/**
- * Hands on what was picked of each document. A document is the value at the top or, when a list stands
- * there, each of its elements; only objects are documents.
- */
-export class Sieve {
+/** Emits the picked members of each document. A document is the top-level object or, if the top level is a list, each
+ *  object in it. */
+export class JsonPicker {
   readonly #shape: Readonly<Record<string, Shape>>;
   readonly #emit: (picked: unknown) => void;
   readonly #frames: Frame[] = [];
-  /** A list stands at the top. */
+  /** The top level is a list. */
   #listed = false;
   #ended = false;
-  /** Depth inside a container that nothing is picked from. */
+  /** Nesting depth inside a container that is skipped. */
   #depth = 0;
   #inText = false;
   /** The first byte of the next chunk is escaped. */
   #escaped = false;
   #inBare = false;
-  /** Where the bytes that are being kept begin in this chunk; -1: none are. */
+  /** The index in this chunk where the kept bytes start, or -1. */
   #keepFrom = -1;
   #kept: Buffer[] = [];
   #keptBytes = 0;
@@ -58,17 +54,17 @@ export class Sieve {
     this.#emit = emit;
   }
 
-  /** The documents are a list's elements. */
+  /** The documents are the elements of a list. */
   get listed(): boolean {
     return this.#listed;
   }
 
-  /** The value at the top has ended. */
+  /** The top-level value has ended. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** What has been picked so far of a document that has not ended. */
+  /** What was picked so far of a document that has not ended. */
   peek(): unknown {
     return this.#frames[0]?.value;
   }
@@ -113,7 +109,7 @@ export class Sieve {
     if (this.#depth === 0 && (this.#isNaming() || this.#shapeHere() === true)) this.#startKeeping(at);
   }
 
-  /** To the end of the text that is being read, or of the chunk. */
+  /** Skips to the end of the current string, or of the chunk. */
   #passText(chunk: Buffer, from: number): number {
     let quote = chunk.indexOf(QUOTE, from);
     while (quote >= 0 && this.#isEscaped(chunk, from, quote)) quote = chunk.indexOf(QUOTE, quote + 1);
@@ -127,7 +123,7 @@ export class Sieve {
     return quote + 1;
   }
 
-  /** Whether the byte at `at` of a text that goes on at `from` follows an odd run of backslashes. */
+  /** Whether the byte at `at` follows an odd run of backslashes. The string continues at `from`. */
   #isEscaped(chunk: Buffer, from: number, at: number): boolean {
     let run = at;
     while (run > from && chunk[run - 1] === BACKSLASH) run -= 1;
@@ -154,7 +150,7 @@ export class Sieve {
     if (this.#keepFrom >= 0) this.#put(this.#takeKept(chunk, at));
   }
 
-  /** To the next text in a container that nothing is picked from, to its end, or to that of the chunk. */
+  /** Skips a container up to the next string, its end, or the end of the chunk. */
   #passContainer(chunk: Buffer, from: number): number {
     for (let at = from; at < chunk.length; at += 1) {
       const byte = chunk[at];
@@ -200,13 +196,13 @@ export class Sieve {
     if (frame !== undefined && "name" in frame) frame.name = null;
   }
 
-  /** The next text is a member's name. */
+  /** The next string is a member's name. */
   #isNaming(): boolean {
     const frame = this.#frames.at(-1);
     return frame !== undefined && "name" in frame && frame.name === null;
   }
 
-  /** The shape of the value that begins here; undefined: nothing is picked from it. */
+  /** The shape for the value that starts here. Undefined: the value is skipped. */
   #shapeHere(): Shape | undefined {
     const frame = this.#frames.at(-1);
     if (frame === undefined) return this.#shape;
@@ -220,7 +216,7 @@ export class Sieve {
     const frame = this.#frames.at(-1);
     if (frame === undefined || value === undefined) return;
     if (!("name" in frame)) {
-      if (frame.value.length < LIST_LENGTH) frame.value.push(value);
+      if (frame.value.length < MAX_LIST_LENGTH) frame.value.push(value);
     } else if (frame.name !== null) frame.value[frame.name] = value;
   }
 
@@ -232,14 +228,14 @@ export class Sieve {
 
   #keep(chunk: Buffer, to: number): void {
     this.#keptBytes += to - this.#keepFrom;
-    if (this.#keptBytes <= VALUE_BYTES) this.#kept.push(Buffer.from(chunk.subarray(this.#keepFrom, to)));
+    if (this.#keptBytes <= MAX_VALUE_BYTES) this.#kept.push(Buffer.from(chunk.subarray(this.#keepFrom, to)));
     else this.#kept = [];
   }
 
   #takeKept(chunk: Buffer, to: number): unknown {
     this.#keep(chunk, to);
     this.#keepFrom = -1;
-    const text = this.#keptBytes > VALUE_BYTES ? "" : Buffer.concat(this.#kept).toString();
+    const text = this.#keptBytes > MAX_VALUE_BYTES ? "" : Buffer.concat(this.#kept).toString();
     this.#kept = [];
     return parseJson(text);
   }
@@ -249,13 +245,13 @@ function isListShape(shape: Exclude<Shape, true>): shape is readonly [Shape] {
   return Array.isArray(shape);
 }
 
-/** Null where the container is not of the kind that the shape expects. */
+/** Null if the container is not of the kind that the shape expects. */
 function frameOf(shape: Exclude<Shape, true>, byte: number): Frame | null {
   if (isListShape(shape)) return byte === OPEN_LIST ? { shape, value: [] } : null;
   return byte === OPEN_OBJECT ? { shape, value: {}, name: null } : null;
 }
 
-/** What cannot stand in a number or a word. */
+/** Bytes that end a number or a word. */
 function endsBare(byte: number): boolean {
   return byte <= 0x20 || byte === COMMA || byte === COLON || byte === CLOSE_LIST || byte === CLOSE_OBJECT;
 }

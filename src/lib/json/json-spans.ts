@@ -1,11 +1,10 @@
-// Finds members of a JSON object in its bytes without parsing the whole, so that
-// a request of many megabytes costs one pass and no second copy. Exact for every
-// valid JSON text. Of an invalid one the outermost level is checked and nothing
-// below it: what nested values hold is for the upstream to refuse.
+// Finds members of a JSON object in its bytes without parsing the whole. A request of many megabytes takes one pass and
+// no second copy. Exact for valid JSON. Of invalid JSON, only the top level is checked: rejecting nested values is up to
+// the upstream.
 
 import { asBuffer } from "../bytes.ts";
 
-/** Where a value stands: the bytes [start, end), quotes included for a string. */
+/** The position of a value: the bytes [start, end), including the quotes of a string. */
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -13,7 +12,7 @@ export interface Span {
 
 export type Scan =
   | { readonly kind: "object"; readonly spans: ReadonlyMap<string, Span> }
-  /** Two members of one wanted name: parsers disagree on which counts. */
+  /** Two members have the same wanted name. Parsers disagree on which one counts. */
   | { readonly kind: "duplicate"; readonly name: string }
   | { readonly kind: "not_json" };
 
@@ -31,19 +30,19 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
-/** `[` and `{` differ in this bit alone, as do `]` and `}`. */
+/** `[` and `{` differ in this bit only, and so do `]` and `}`. */
 const BRACKET_BIT = 0x20;
-/** Below this a loop in JavaScript finds the end of a string sooner than a native call does. */
-const SHORT_STRING = 24;
-/** A wanted name with every character escaped is no longer than this. */
-const LONGEST_ESCAPED_KEY = 256;
+/** Up to this length a loop in JavaScript finds the end of a string faster than a native call. */
+const SHORT_STRING_BYTES = 24;
+/** A wanted name is not longer than this, even with every character escaped. */
+const MAX_ESCAPED_KEY_BYTES = 256;
 const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
 const WORDS = ["true", "false", "null"];
 
 const NOT_JSON: Scan = { kind: "not_json" };
 
-/** Members of the outermost object that bear one of `names` (ASCII). A byte order mark before it is passed over. */
+/** Finds the members of the top-level object that have one of `names` (ASCII). A byte order mark is skipped. */
 export function scanTopLevel(bytes: Uint8Array, names: readonly string[]): Scan {
   const spans = new Map<string, Span>();
   let at = skipSpace(bytes, skipByteOrderMark(bytes));
@@ -66,7 +65,7 @@ export function scanTopLevel(bytes: Uint8Array, names: readonly string[]): Scan 
   return closed ? { kind: "object", spans } : NOT_JSON;
 }
 
-/** The model that a request's body names. Give the scan when there is one already. */
+/** The model that a request's body names. Pass the scan if there is one. */
 export function readModel(bytes: Uint8Array, scan: Scan = scanTopLevel(bytes, ["model"])): ModelReading {
   if (scan.kind !== "object") return scan;
   const span = scan.spans.get("model");
@@ -76,13 +75,13 @@ export function readModel(bytes: Uint8Array, scan: Scan = scanTopLevel(bytes, ["
   return model === "" ? { kind: "missing" } : { kind: "model", model, span };
 }
 
-/** True when the body's `stream` is the literal `true`. */
+/** True if the body's `stream` is the literal `true`. */
 export function readStreamFlag(bytes: Uint8Array, scan: Scan = scanTopLevel(bytes, ["stream"])): boolean {
   const span = scan.kind === "object" ? scan.spans.get("stream") : undefined;
   return span !== undefined && span.end - span.start === 4 && equalsAt(bytes, span.start, "true");
 }
 
-/** The string that stands in a span; null when it is no string. */
+/** The string in a span. Null if the value is not a string. */
 export function readString(bytes: Uint8Array, span: Span): string | null {
   if (bytes[span.start] !== QUOTE) return null;
   try {
@@ -93,7 +92,7 @@ export function readString(bytes: Uint8Array, span: Span): string | null {
   }
 }
 
-/** Where the first elements of the array in a span stand, at most so many; none when it is no array. */
+/** The first elements of the array in a span, at most `most`. Empty if the value is not an array. */
 export function findFirstElements(bytes: Uint8Array, span: Span, most: number): Span[] {
   const found: Span[] = [];
   if (bytes[span.start] !== OPEN_BRACKET) return found;
@@ -109,7 +108,7 @@ export function findFirstElements(bytes: Uint8Array, span: Span, most: number): 
   return found;
 }
 
-/** The same bytes with the JSON string `value` in the span's place. */
+/** The same bytes with `value`, as a JSON string, in place of the span. */
 export function replaceSpan(bytes: Uint8Array, span: Span, value: string): Uint8Array {
   return Buffer.concat([
     bytes.subarray(0, span.start),
@@ -132,12 +131,12 @@ function skipSpace(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/** The index after a string's closing quote; -1 when none begins at `start` or it never ends. */
+/** The index after a string's closing quote. -1 if no string starts at `start`, or if it never ends. */
 function findStringEnd(bytes: Uint8Array, start: number): number {
   if (bytes[start] !== QUOTE) return -1;
   let at = start + 1;
   while (at < bytes.length) {
-    const until = Math.min(at + SHORT_STRING, bytes.length);
+    const until = Math.min(at + SHORT_STRING_BYTES, bytes.length);
     while (at < until) {
       const byte = bytes[at];
       if (byte === QUOTE) return at + 1;
@@ -151,14 +150,14 @@ function findStringEnd(bytes: Uint8Array, start: number): number {
   return -1;
 }
 
-/** An odd run of backslashes before `at` escapes it. `from` itself is known to be unescaped. */
+/** Whether an odd run of backslashes escapes `at`. `from` itself is not escaped. */
 function isEscaped(bytes: Uint8Array, from: number, at: number): boolean {
   let first = at;
   while (first > from && bytes[first - 1] === BACKSLASH) first -= 1;
   return (at - first) % 2 === 1;
 }
 
-/** Where the value of a member begins whose key ends at `keyEnd`; -1 when there is no key or no colon. */
+/** The start of the value whose key ends at `keyEnd`. -1 if there is no key or no colon. */
 function findMemberValue(bytes: Uint8Array, keyEnd: number): number {
   if (keyEnd < 0) return -1;
   const colon = skipSpace(bytes, keyEnd);
@@ -197,7 +196,7 @@ function findLiteralEnd(bytes: Uint8Array, start: number): number {
   return isPlainLiteral(bytes, start, end) || LITERAL.test(readText(bytes, { start, end })) ? end : -1;
 }
 
-/** Most literals: nothing of them has to be decoded. */
+/** Handles most literals without decoding them. */
 function isPlainLiteral(bytes: Uint8Array, start: number, end: number): boolean {
   const first = bytes[start] ?? 0;
   if (first > 0x39) return isWord(bytes, start, end);
@@ -231,13 +230,19 @@ function readWantedKey(
   for (const name of names) {
     if (name.length === end - start - 2 && equalsAt(bytes, start + 1, name)) return name;
   }
-  if (end - start > LONGEST_ESCAPED_KEY || !hasEscape(bytes, start, end)) return null;
+  // A body may have millions of escaped keys. Most of them differ from every name before their first escape.
+  if (end - start > MAX_ESCAPED_KEY_BYTES || !names.some((name) => mayEqual(bytes, start + 1, name)))
+    return null;
   const unescaped = readString(bytes, { start, end });
   return unescaped !== null && names.includes(unescaped) ? unescaped : null;
 }
 
-function hasEscape(bytes: Uint8Array, start: number, end: number): boolean {
-  for (let at = start; at < end; at += 1) if (bytes[at] === BACKSLASH) return true;
+/** True if the string at `start` equals the name up to its first escape, and has one. */
+function mayEqual(bytes: Uint8Array, start: number, name: string): boolean {
+  for (let index = 0; index < name.length; index += 1) {
+    const byte = bytes[start + index];
+    if (byte !== name.charCodeAt(index)) return byte === BACKSLASH;
+  }
   return false;
 }
 

@@ -1,29 +1,29 @@
-// Reading values that others wrote: a field that is not there, or is not what it should be, is simply not there.
+// Reads values from JSON that others wrote. A field of the wrong type counts as missing.
 
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The member of an object; undefined for everything else. */
-export function fieldOf(value: unknown, name: string): unknown {
+/** A member of an object. Undefined for everything else. */
+export function getField(value: unknown, name: string): unknown {
   return isObject(value) ? value[name] : undefined;
 }
 
-export function listOf(value: unknown): readonly unknown[] {
+export function getList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A text that is short enough to be a name; undefined for everything else. */
-export function nameOf(value: unknown): string | undefined {
+/** A string that is short enough to be a name. Undefined for everything else. */
+export function getName(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" && value.length <= 200 ? value : undefined;
 }
 
-/** A whole number from 0 to 2^53: what a count can be. Anything else was not reported. */
-export function countOf(value: unknown): number | undefined {
+/** A whole number from 0 to 2^53. Anything else is not a count. */
+export function getCount(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** The value of a JSON text; undefined where it is none. */
+/** Parses JSON. Undefined if the text is not valid JSON. */
 export function parseJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);

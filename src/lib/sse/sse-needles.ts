@@ -1,102 +1,129 @@
-// Server-sent events as bytes: finds the lines that matter while a stream
-// passes, at the speed of the native search. Lines are looked at one by one:
-// an event whose JSON is spread over several `data:` lines is not put together
-// (no platform sends one). What a line means is the caller's business.
+// Finds the events that matter in a stream of server-sent events while its bytes pass, at the speed of the native search.
+// An event matters if it contains one of a few texts, the needles. Nothing else is decoded. Like the parser, it follows
+// the standard: a line ends in LF, CR or CRLF, and the `data` lines of an event belong together.
 
 import { asBuffer } from "../bytes.ts";
 
-const NEWLINE = 0x0a;
-/** All plain lines are shown as samples until there have been this many bytes of them; no sample is longer. */
+const LF = 0x0a;
+const CR = 0x0d;
+const BLANK_LINE = Buffer.from("\n\n");
+const BYTE_ORDER_MARK = Buffer.from("\ufeff");
+const DATA_LINE = Buffer.from("\ndata");
+/** Until this many bytes of other events have passed, all of them are samples. No sample is longer than this. */
 const SAMPLE_BYTES = 32 * 1024;
-/** From then on, one byte in so many. */
+/** From then on, one byte in 64 is a sample. */
 const SAMPLE_SHARE = 64;
 
-/** Takes the bytes of one line. A piece is only valid during the call. */
-export interface LineSink {
+/** Receives the bytes of one long event. A piece is valid only during the call. */
+export interface LongEventSink {
   see(piece: Buffer): void;
   end(): void;
 }
 
-export interface LineListener {
-  /** A line matters when it holds one of these texts. */
+export interface SseListener {
+  /** An event matters if it contains one of these texts. */
   readonly needles: readonly string[];
-  /** A longer line is never held: it goes to `openLong`'s sink piece by piece, whether it matters or not. */
+  /** A longer event is never held. The sink of `openLong` gets it piece by piece, whether it matters or not. */
   readonly limit: number;
-  /** A whole line that matters, its newline included. Only valid during the call. */
-  onLine(line: Buffer): void;
-  openLong(): LineSink;
-  /** Samples of the lines that do not matter: the first of them, then one byte in sixty-four. */
+  /** An event that matters, as one line without its line end: `data:` and the value. Several `data` lines are joined
+   *  with LF, as the standard says. Valid only during the call. */
+  onEvent(line: Buffer): void;
+  openLong(): LongEventSink;
+  /** Samples of the events that do not matter, with LF as line ends: the first ones, then one byte in 64. */
   onSample(lines: Buffer): void;
 }
 
-export class LineScanner {
-  readonly #listener: LineListener;
+export class SseScanner {
+  readonly #listener: SseListener;
   readonly #needles: readonly Buffer[];
-  /** The line that has not ended, while it is within the limit. */
+  /** The start of an event that has not ended, while it is within the limit. */
   #held: Buffer[] = [];
   #heldBytes = 0;
-  #long: LineSink | null = null;
+  #lastByte = 0;
+  #endedInCr = false;
+  #long: LongEventSink | null = null;
   #plainBytes = 0;
   #sampledBytes = 0;
 
-  constructor(listener: LineListener) {
+  constructor(listener: SseListener) {
     this.#listener = listener;
     this.#needles = listener.needles.map((text) => Buffer.from(text));
   }
 
-  /** Bytes so far of lines that did not matter. */
+  /** The number of bytes so far in events that did not matter. */
   get plainBytes(): number {
     return this.#plainBytes;
   }
 
-  /** The beginning of a line that has not ended (yet), while it is within the limit. */
+  /** The line of an event that has not ended, while it is within the limit. */
   peek(): Buffer {
-    return Buffer.concat(this.#held);
+    return joinLines(Buffer.concat(this.#held));
   }
 
   see(bytes: Uint8Array): void {
-    const chunk = asBuffer(bytes);
-    const whole = chunk.lastIndexOf(NEWLINE) + 1;
+    const chunk = this.#unifyLineEnds(asBuffer(bytes));
     let from = 0;
-    if (whole > 0 && (this.#heldBytes > 0 || this.#long !== null)) {
-      from = chunk.indexOf(NEWLINE) + 1;
-      this.#finishLine(chunk.subarray(0, from));
+    if (this.#heldBytes > 0 || this.#long !== null) {
+      from = this.#lastByte === LF && chunk[0] === LF ? 1 : findEventEnd(chunk, 0);
+      if (from > 0) this.#finishEvent(chunk.subarray(0, from));
     }
+    const last = chunk.lastIndexOf(BLANK_LINE);
+    const whole = last < 0 ? from : Math.max(from, last + BLANK_LINE.length);
     if (whole > from) this.#scan(from === 0 && whole === chunk.length ? chunk : chunk.subarray(from, whole));
     if (whole < chunk.length) this.#hold(chunk.subarray(whole));
+    this.#lastByte = chunk.at(-1) ?? this.#lastByte;
   }
 
-  /** Looks through whole lines. */
-  #scan(lines: Buffer): void {
+  /** Makes every line end LF. Most streams have no CR and are not copied. */
+  #unifyLineEnds(chunk: Buffer): Buffer {
+    const skipsLf = this.#endedInCr && chunk[0] === LF;
+    if (chunk.length > 0) this.#endedInCr = chunk.at(-1) === CR;
+    let cr = chunk.indexOf(CR);
+    if (cr < 0) return skipsLf ? chunk.subarray(1) : chunk;
+    const unified = Buffer.allocUnsafe(chunk.length);
+    let size = 0;
+    let from = skipsLf ? 1 : 0;
+    while (cr >= 0) {
+      size += chunk.copy(unified, size, from, cr);
+      unified[size] = LF;
+      size += 1;
+      from = chunk[cr + 1] === LF ? cr + 2 : cr + 1;
+      cr = chunk.indexOf(CR, from);
+    }
+    size += chunk.copy(unified, size, from);
+    return unified.subarray(0, size);
+  }
+
+  /** Searches whole events. */
+  #scan(events: Buffer): void {
     let hits: number[] | null = null;
     for (let i = 0; i < this.#needles.length; i += 1) {
-      const hit = lines.indexOf(this.#needles[i] ?? "");
+      const hit = events.indexOf(this.#needles[i] ?? "");
       if (hit >= 0) (hits ??= []).push(hit);
     }
-    if (hits === null) this.#seePlain(lines);
-    else this.#split(lines, Math.min(...hits));
+    if (hits === null) this.#seePlain(events);
+    else this.#split(events, Math.min(...hits));
   }
 
   /** Walks from hit to hit. */
-  #split(lines: Buffer, firstHit: number): void {
+  #split(events: Buffer, firstHit: number): void {
     let from = 0;
-    for (let hit = firstHit; hit >= 0; hit = this.#findNeedle(lines, from)) {
-      const start = lines.lastIndexOf(NEWLINE, hit) + 1;
-      const newline = lines.indexOf(NEWLINE, hit);
-      const end = newline < 0 ? lines.length : newline + 1;
-      if (start > from) this.#seePlain(lines.subarray(from, start));
-      this.#seeLine(lines.subarray(start, end));
+    for (let hit = firstHit; hit >= 0; hit = this.#findNeedle(events, from)) {
+      const before = events.subarray(from, hit).lastIndexOf(BLANK_LINE);
+      const start = before < 0 ? from : from + before + BLANK_LINE.length;
+      const end = findEventEnd(events, hit) || events.length;
+      if (start > from) this.#seePlain(events.subarray(from, start));
+      this.#seeEvent(events.subarray(start, end));
       from = end;
     }
-    if (from < lines.length) this.#seePlain(lines.subarray(from));
+    if (from < events.length) this.#seePlain(events.subarray(from));
   }
 
-  /** The nearest needle: in growing steps, so that lines that matter cost no search to the chunk's end each. */
-  #findNeedle(lines: Buffer, from: number): number {
-    for (let at = from, step = 1024; at < lines.length; step *= 8) {
-      const newline = lines.indexOf(NEWLINE, at + step);
-      const to = newline < 0 ? lines.length : newline + 1;
-      const window = lines.subarray(at, to);
+  /** The nearest needle. The steps grow, so that a hit nearby takes no search to the end of the chunk. */
+  #findNeedle(events: Buffer, from: number): number {
+    for (let at = from, step = 1024; at < events.length; step *= 8) {
+      const to = findEventEnd(events, at + step) || events.length;
+      const window = events.subarray(at, to);
       let least = -1;
       for (const needle of this.#needles) {
         const hit = window.indexOf(needle);
@@ -108,25 +135,26 @@ export class LineScanner {
     return -1;
   }
 
-  #seeLine(line: Buffer): void {
-    if (line.length <= this.#listener.limit) {
-      this.#listener.onLine(line);
+  #seeEvent(event: Buffer): void {
+    if (event.length <= this.#listener.limit) {
+      this.#listener.onEvent(joinLines(event));
       return;
     }
     const sink = this.#listener.openLong();
-    sink.see(line);
+    sink.see(event);
     sink.end();
   }
 
-  #seePlain(lines: Buffer): void {
-    this.#plainBytes += lines.length;
+  #seePlain(events: Buffer): void {
+    this.#plainBytes += events.length;
     if (this.#plainBytes > SAMPLE_BYTES && this.#sampledBytes * SAMPLE_SHARE > this.#plainBytes) return;
-    const end = lines.length <= SAMPLE_BYTES ? lines.length : lines.lastIndexOf(NEWLINE, SAMPLE_BYTES) + 1;
+    const last = events.lastIndexOf(BLANK_LINE, SAMPLE_BYTES - BLANK_LINE.length);
+    const end = last < 0 ? Math.min(events.length, SAMPLE_BYTES) : last + BLANK_LINE.length;
     this.#sampledBytes += end;
-    if (end > 0) this.#listener.onSample(lines.subarray(0, end));
+    if (end > 0) this.#listener.onSample(events.subarray(0, end));
   }
 
-  /** Keeps a copy of a line's beginning, or hands it on when the line has grown too long. */
+  /** Keeps a copy of an event's start, or passes it on when the event has grown too long. */
   #hold(tail: Buffer): void {
     if (this.#long !== null) {
       this.#long.see(tail);
@@ -142,7 +170,7 @@ export class LineScanner {
     this.#long.see(tail);
   }
 
-  #finishLine(rest: Buffer): void {
+  #finishEvent(rest: Buffer): void {
     if (this.#long === null) {
       const pieces = this.#release();
       pieces.push(rest);
@@ -162,6 +190,35 @@ export class LineScanner {
   }
 }
 
+/** The index after the first blank line, or 0. */
+function findEventEnd(bytes: Buffer, from: number): number {
+  const at = bytes.indexOf(BLANK_LINE, from);
+  return at < 0 ? 0 : at + BLANK_LINE.length;
+}
+
+/** The `data` lines of an event as one line. Without any, all its lines as one: upstreams may break off with an error in
+ *  plain JSON, outside of any event. */
+function joinLines(bytes: Buffer): Buffer {
+  const event = bytes.indexOf(BYTE_ORDER_MARK) === 0 ? bytes.subarray(BYTE_ORDER_MARK.length) : bytes;
+  const first = event.toString("latin1", 0, 4) === "data" ? 0 : event.indexOf(DATA_LINE) + 1;
+  const next = event.indexOf(DATA_LINE, first);
+  if (next < 0 && startsWithData(event, first)) {
+    const end = event.indexOf(LF, first);
+    return end < 0 ? event.subarray(first) : event.subarray(first, end);
+  }
+  const lines = event.toString("latin1").split("\n");
+  const values = lines.flatMap((line) => {
+    const field = /^data(?:: ?(.*))?$/.exec(line);
+    return field === null ? [] : [field[1] ?? ""];
+  });
+  const text = lines.map((line) => line.trim()).join("");
+  return Buffer.from(values.length > 0 ? `data: ${values.join("\n")}` : text, "latin1");
+}
+
+function startsWithData(bytes: Buffer, at: number): boolean {
+  return startOfData(bytes.subarray(at, at + 6)) >= 0;
+}
+
 /** Where the value of a `data:` line begins; -1 for another line. */
 function startOfData(line: Uint8Array): number {
   if (line[0] !== 0x64 || line[1] !== 0x61 || line[2] !== 0x74 || line[3] !== 0x61 || line[4] !== 0x3a)
@@ -169,7 +226,7 @@ function startOfData(line: Uint8Array): number {
   return line[5] === 0x20 ? 6 : 5;
 }
 
-/** The value of a `data:` line, its line end removed; null for another line. */
+/** The value of a `data:` line, without white space at its end. Null for another line. */
 export function readDataLine(line: Buffer): string | null {
   const start = startOfData(line);
   return start < 0 ? null : line.toString("utf8", start).trimEnd();

@@ -1,59 +1,72 @@
-// Server-sent events out of a byte stream that may be cut anywhere. Owns lines
-// and fields; what an event means is the reader's business. Lines end in LF or
-// CRLF (a lone CR, which no platform sends, does not end a line).
+// Parses server-sent events from bytes that may be cut anywhere, as the standard defines them:
+// https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
+// A line ends in LF, CR or CRLF. The fields `id` and `retry` are ignored, because nobody reconnects to a model's answer.
+// Why this is not a library: docs/decisions/0015-own-event-stream-parser.md.
 
 import { GatewayError } from "../errors.ts";
 
 export interface SseEvent {
-  /** The `event:` field; empty when there was none. */
+  /** The `event:` field, or an empty string. */
   readonly name: string;
   readonly data: string;
 }
 
-export interface SseSplitter {
-  /** The events that these bytes complete. Throws when one grows over the limit. */
+export interface SseParser {
+  /** Returns the events that these bytes complete. Throws if an event grows over the limit. */
   push(chunk: Uint8Array): SseEvent[];
-  /** What was left without its closing blank line: an event whose data may be cut. */
+  /** Returns an event whose closing blank line is missing. Its data may be cut. */
   end(): SseEvent[];
 }
 
-/** A finished answer repeats all its text and the request's tools in one event: far above any real one. */
-const LONGEST_EVENT = 64 * 1024 * 1024;
+/** A final event repeats the whole answer and the request's tools. No real one comes near this size. */
+const MAX_EVENT_SIZE = 64 * 1024 * 1024;
+const COLON = ":";
 
+/** The event whose blank line has not arrived yet. */
 interface Draft {
   name: string;
+  /** Null without a `data` line. Such an event is not dispatched. */
   data: string | null;
+  /** Characters of all its lines. */
   size: number;
 }
 
-export function openSseSplitter(longest = LONGEST_EVENT): SseSplitter {
-  const decoder = new TextDecoder();
+export function openSseParser(maxSize = MAX_EVENT_SIZE): SseParser {
+  const decoder = new TextDecoder(); // removes a byte order mark at the start
   const draft: Draft = { name: "", data: null, size: 0 };
-  // A line that goes on over many chunks is joined once, not again with each chunk.
+  // The start of a line that has not ended. Joined once, at its end, so that a line in many chunks takes linear time.
   let pieces: string[] = [];
+  // The last chunk ended in CR. A LF that follows belongs to the same line end.
+  let endedInCr = false;
 
-  function take(text: string): SseEvent[] {
+  function push(text: string): SseEvent[] {
     const events: SseEvent[] = [];
     let start = 0;
-    for (let end = text.indexOf("\n"); end !== -1; end = text.indexOf("\n", start)) {
-      const rest = text.slice(start, end);
-      const line = pieces.length === 0 ? rest : pieces.join("") + rest;
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
+      const piece = text.slice(start, end);
+      draft.size += piece.length + 1;
+      readLine(draft, pieces.length === 0 ? piece : pieces.join("") + piece, events);
       pieces = [];
-      draft.size += end + 1 - start;
       start = end + 1;
-      readLine(draft, line.endsWith("\r") ? line.slice(0, -1) : line, events);
     }
     draft.size += text.length - start;
     if (start < text.length) pieces.push(text.slice(start));
-    if (draft.size > longest) {
-      throw new GatewayError("upstream_failed", `The upstream sent an event of more than ${longest} bytes.`);
+    if (draft.size > maxSize) {
+      throw new GatewayError("upstream_failed", `The upstream sent an event of more than ${maxSize} bytes.`);
     }
     return events;
   }
 
+  /** Makes every line end LF. Most streams have no CR. */
+  function unifyLineEnds(text: string): string {
+    const rest = endedInCr && text.startsWith("\n") ? text.slice(1) : text;
+    if (text !== "") endedInCr = text.endsWith("\r");
+    return rest.includes("\r") ? rest.replaceAll(/\r\n?/g, "\n") : rest;
+  }
+
   return {
-    push: (chunk) => take(decoder.decode(chunk, { stream: true })),
-    end: () => take(`${decoder.decode()}\n\n`),
+    push: (chunk) => push(unifyLineEnds(decoder.decode(chunk, { stream: true }))),
+    end: () => push(`${decoder.decode()}\n\n`),
   };
 }
 
@@ -65,14 +78,23 @@ function readLine(draft: Draft, line: string, events: SseEvent[]): void {
     draft.size = 0;
     return;
   }
-  if (line.startsWith("data:")) {
-    const value = readValue(line, 5);
-    draft.data = draft.data === null ? value : `${draft.data}\n${value}`;
-  } else if (line.startsWith("event:")) {
-    draft.name = readValue(line, 6);
+  const data = readField(line, "data");
+  if (data !== null) {
+    draft.data = draft.data === null ? data : `${draft.data}\n${data}`;
+    return;
   }
+  draft.name = readField(line, "event") ?? draft.name;
 }
 
-function readValue(line: string, from: number): string {
-  return line.slice(line.charCodeAt(from) === 0x20 ? from + 1 : from);
+/** The value of a field. Null if the line is another field or a comment. A line without a colon is a field without a value. */
+function readField(line: string, field: string): string | null {
+  if (!line.startsWith(field)) return null;
+  if (line.length === field.length) return "";
+  if (line[field.length] !== COLON) return null;
+  return line.slice(field.length + (line.charCodeAt(field.length + 1) === 0x20 ? 2 : 1));
+}
+
+/** True if the text is empty or ends with a blank line, so that another event can follow. */
+export function endsWithWholeEvent(text: string): boolean {
+  return text === "" || /(?:\n\n|[\n\r]\r\n?)$/.test(text.slice(-4));
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import {
   appendFileSync,
+  copyFileSync,
   existsSync,
   readFileSync,
   renameSync,
@@ -44,7 +45,7 @@ function countsOf(path: string): Array<[string, number]> {
 }
 
 describe("a line", () => {
-  test("bears the contract's fields in the contract's order, and the schema takes it", async () => {
+  test("has the fields of docs/contract.md in its order, and the schema accepts it", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     await bill(ledger, "req_1", { suspect: "x", extra: { requested_model: "y" } });
@@ -65,7 +66,7 @@ describe("a line", () => {
     await ledger.close();
   });
 
-  test("holds any text in names and usage without breaking the file", async () => {
+  test("may contain any text in names and usage without breaking the file", async () => {
     const path = newLedgerPath();
     const names = sample(string({ unit: "binary" }), { numRuns: 50, seed: 7 });
     const ledger = openLedger(optionsFor(path));
@@ -81,7 +82,7 @@ describe("a line", () => {
 });
 
 describe("exactly one line", () => {
-  test("a request is appended once: a second time throws, and so does one that was never opened", async () => {
+  test("a request is appended once: a second time throws, and so does a request that was never opened", async () => {
     const ledger = openLedger(optionsFor(newLedgerPath()));
     await bill(ledger, "req_1");
     expect(() => ledger.append(draftOf("req_1"))).toThrow("req_1 is not open");
@@ -102,7 +103,7 @@ describe("exactly one line", () => {
     expect(readWholeLedger(path).lines).toEqual([]);
   });
 
-  test("what was with an upstream when the gateway died becomes interrupted, with the channels it was sent to", async () => {
+  test("a request in flight when the gateway died becomes interrupted, with the channels that it was sent to", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     await ledger.open(intentOf("req_1"));
@@ -132,7 +133,7 @@ describe("exactly one line", () => {
     expect(messages).toEqual(["1 request was cut short by the gateway's end"]);
   });
 
-  test("a ledger cut at any byte of its last lines is mended, and each request still has exactly one line", async () => {
+  test("a ledger cut at any byte of its last lines is repaired, and each request still has exactly one line", async () => {
     const whole = newLedgerPath();
     await abandon(whole, ["req_1", "req_2", "req_3"], ["req_1", "req_2"]);
     const bytes = readFileSync(whole);
@@ -151,7 +152,7 @@ describe("exactly one line", () => {
     }
   });
 
-  test("recovery that is itself cut off at any byte can be done again", async () => {
+  test("recovery that is itself cut off at any byte can run again", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2", "req_3"], ["req_2"]);
     const before = readFileSync(path);
@@ -167,7 +168,7 @@ describe("exactly one line", () => {
     }
   });
 
-  test("a journal cut at any byte makes no line for a request that had not gone out", async () => {
+  test("a journal cut at any byte makes no line for a request that was not sent", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2"], ["req_1"]);
     const journal = readFileSync(`${path}.open`);
@@ -183,7 +184,7 @@ describe("exactly one line", () => {
     }
   });
 
-  test("pages that a power cut left empty are cut off and kept aside", async () => {
+  test("pages that a power cut left empty are cut off and kept in another file", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2"], ["req_1"]);
     appendFileSync(path, Buffer.concat([Buffer.alloc(100), Buffer.from('"}\n'), Buffer.alloc(50)]));
@@ -203,7 +204,7 @@ describe("exactly one line", () => {
       const path = newLedgerPath();
       writeFileSync(path, text);
       expect(() => openLedger(optionsFor(path))).toThrow(
-        `the ledger ${path} can't be opened: it is no ledger`,
+        `the ledger ${path} cannot be opened: it is not a ledger`,
       );
       expect(readFileSync(path, "utf8")).toBe(text);
     },
@@ -227,7 +228,7 @@ describe("exactly one line", () => {
     expect(readWholeLedger(path).lines.map(({ outcome }) => outcome)).toEqual(["complete"]);
   });
 
-  test("a long journal is written anew with what is open, and still finds it after a crash", async () => {
+  test("a long journal is replaced by the open requests, which are still found after a crash", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     await ledger.open(intentOf("long"));
@@ -243,7 +244,7 @@ describe("exactly one line", () => {
   });
 });
 
-test("what ends after the ledger was closed gets its line at the next start", async () => {
+test("a request that ends after the ledger was closed gets its line at the next start", async () => {
   const path = newLedgerPath();
   const messages: string[] = [];
   const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
@@ -251,7 +252,7 @@ test("what ends after the ledger was closed gets its line at the next start", as
   await Promise.all([ledger.close(), ledger.close()]);
   ledger.append(draftOf("req_1"));
   expect(messages).toEqual([
-    "request req_1 ended after the ledger was closed: the next start gives it its line",
+    "request req_1 ended after the ledger was closed: it gets its line at the next start",
   ]);
   expect(await ledger.open(intentOf("req_2")).catch(String)).toContain("it is closed");
   await openLedger(optionsFor(path)).close();
@@ -261,7 +262,7 @@ test("what ends after the ledger was closed gets its line at the next start", as
 });
 
 describe("one writer", () => {
-  test("a second ledger on the same file is refused with the name of who holds it", async () => {
+  test("a second ledger on the same file is refused, and the error names the process that holds it", async () => {
     const path = newLedgerPath();
     const first = openLedger(optionsFor(path));
     expect(() => openLedger(optionsFor(path))).toThrow(
@@ -288,7 +289,7 @@ describe("one writer", () => {
   });
 });
 
-describe("a disk that can't be written", () => {
+describe("a disk that cannot be written", () => {
   const hasPrlimit = Bun.which("prlimit") !== null && Bun.which("bash") !== null;
 
   test.skipIf(!hasPrlimit)(
@@ -324,44 +325,115 @@ describe("a disk that can't be written", () => {
     () => {
       const path = newLedgerPath();
       symlinkSync("/dev/null", path);
-      expect(() => openLedger(optionsFor(path))).toThrow("can't be locked: it is no regular file");
+      expect(() => openLedger(optionsFor(path))).toThrow("cannot be locked: it is not a regular file");
       expect(existsSync(`${path}.lock`)).toBe(false);
     },
   );
 
-  test("a path that can't be opened is a sentence, not a stack", () => {
+  test("a path that cannot be opened causes a sentence, not a stack trace", () => {
     const path = join(newLedgerPath(), "nowhere");
     writeFileSync(join(path, ".."), "a file, not a folder");
-    expect(() => openLedger(optionsFor(path))).toThrow(`the ledger ${path} can't be`);
+    expect(() => openLedger(optionsFor(path))).toThrow(`the ledger ${path} cannot be`);
   });
-
-  test.each([
-    ["a second later", 1000],
-    ["also when the clock was set back meanwhile", -86_400_000],
-  ])(
-    "a file that somebody moves away is noticed %s, and later lines go to the path again",
-    async (_, step) => {
-      const path = newLedgerPath();
-      let now = Date.parse("2026-11-20T10:00:00Z");
-      const messages: string[] = [];
-      const ledger = openLedger(
-        optionsFor(path, { now: () => now, report: (message) => messages.push(message) }),
-      );
-      await bill(ledger, "req_1");
-      await bill(ledger, "req_2");
-      renameSync(path, path.replace(".jsonl", "-2026-11.jsonl"));
-      now += step;
-      await bill(ledger, "req_3");
-      await ledger.close();
-      expect(messages[0]).toContain("was moved");
-      expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2", "req_3"]);
-      expect(readFileSync(path, "utf8")).toContain("req_3");
-    },
-  );
 });
 
+describe("a ledger that another program", () => {
+  const displaced: readonly (readonly [string, (path: string) => void])[] = [
+    ["moves away", (path) => renameSync(path, `${path}.moved`)],
+    ["removes", (path) => rmSync(path)],
+    [
+      "replaces by a copy",
+      (path) => {
+        copyFileSync(path, `${path}.copy`);
+        renameSync(`${path}.copy`, path);
+      },
+    ],
+    ["empties", (path) => truncateSync(path)],
+    ["writes to", (path) => appendFileSync(path, "x\n")],
+  ];
+
+  test.each(displaced)(
+    "%s is noticed at the next request, which is refused; no line is lost",
+    async (_, displace) => {
+      const path = newLedgerPath();
+      const messages: string[] = [];
+      const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
+      await bill(ledger, "req_1");
+      await ledger.open(intentOf("req_2"));
+      const before = readFileSync(path);
+      displace(path);
+      const refused = ledger.open(intentOf("req_3"));
+      expect(refused).rejects.toThrow("was moved, removed or changed by another program. Put it back");
+      await refused.catch(() => undefined);
+      expect(messages).toHaveLength(1);
+      expect(ledger.problem).toContain(path);
+      ledger.append(draftOf("req_2"));
+      await ledger.close();
+      expect(messages.at(-1)).toContain("1 line could not be written");
+      // The journal still names the request whose line could not be written.
+      writeFileSync(path, before);
+      await openLedger(optionsFor(path)).close();
+      const { lines } = readWholeLedger(path);
+      expect(lines.map(({ id, outcome }) => [id, outcome])).toEqual([
+        ["req_1", "complete"],
+        ["req_2", "interrupted"],
+      ]);
+    },
+  );
+
+  test("moves away and puts back is written again, with the lines that waited", async () => {
+    const path = newLedgerPath();
+    const messages: string[] = [];
+    const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
+    await bill(ledger, "req_1");
+    await ledger.open(intentOf("req_2"));
+    renameSync(path, `${path}.moved`);
+    ledger.append(draftOf("req_2"));
+    await until(() => ledger.problem !== null);
+    renameSync(`${path}.moved`, path);
+    await until(() => ledger.problem === null);
+    await bill(ledger, "req_3");
+    await ledger.close();
+    expect(messages.at(-1)).toBe("the ledger can be written again");
+    expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2", "req_3"]);
+  });
+
+  test("removes while no request comes is noticed too", async () => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path));
+    await bill(ledger, "req_1");
+    rmSync(path);
+    await until(() => ledger.problem !== null);
+    await ledger.close();
+  });
+
+  test("removes in the middle of a write gets no line that no reader would find", async () => {
+    const path = newLedgerPath();
+    let removals = 0;
+    // The clock is read between the check and the write.
+    const now = (): number => {
+      if (removals === 1) rmSync(path, { force: true });
+      return Date.parse("2026-11-20T10:00:00Z");
+    };
+    const ledger = openLedger(optionsFor(path, { now }));
+    await ledger.open(intentOf("req_1"));
+    removals = 1;
+    ledger.append(draftOf("req_1"));
+    await until(() => ledger.problem !== null);
+    await ledger.close();
+    await openLedger(optionsFor(path)).close();
+    expect(readWholeLedger(path).lines.map(({ id, outcome }) => [id, outcome])).toEqual([
+      ["req_1", "interrupted"],
+    ]);
+  });
+});
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(5);
+}
+
 describe("rotation", () => {
-  test("by size: the chain goes on across files, and the names stay in order", async () => {
+  test("by size: the chain continues across files, and the names sort in order", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, {
       rotate: { bytes: 2000, monthly: false },
@@ -379,7 +451,7 @@ describe("rotation", () => {
     expect(filesOf(path).length).toBeGreaterThan(11);
   });
 
-  test("by month: a file holds the lines that were written in its month", async () => {
+  test("by month: a file contains the lines that were written in its month", async () => {
     const path = newLedgerPath();
     let now = Date.parse("2026-10-31T23:59:59Z");
     const ledger = openLedger(optionsFor(path, { rotate: { bytes: null, monthly: true }, now: () => now }));
@@ -394,7 +466,7 @@ describe("rotation", () => {
     readWholeLedger(path);
   });
 
-  test("killed between the renaming and the new file, what was open is still found once", async () => {
+  test("killed between the renaming and the new file, each open request is still found once", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2", "req_3"], ["req_1", "req_2"]);
     renameSync(path, path.replace(".jsonl", "-2026-11.jsonl"));
@@ -414,7 +486,7 @@ describe("rotation", () => {
   });
 });
 
-test("a torn end of a rotated file keeps no ledger from being opened", async () => {
+test("a torn end of a rotated file does not keep the ledger from opening", async () => {
   const path = newLedgerPath();
   const line = encodeLine(draftOf("req_1", { time: new Date().toISOString() }), GENESIS);
   writeFileSync(path.replace(".jsonl", "-2026-11.jsonl"), `${line}\n${line.slice(0, 99)}`);
@@ -423,7 +495,7 @@ test("a torn end of a rotated file keeps no ledger from being opened", async () 
   await ledger.close();
 });
 
-test("a place in the chain is found wherever its file has gone, and nowhere else", () => {
+test("a place in the chain is found after its file was renamed, and nowhere else", () => {
   const path = newLedgerPath();
   let prev = GENESIS;
   const places: Array<{ file: number; offset: number; prev: string }> = [];
@@ -453,7 +525,7 @@ test("a place in the chain is found wherever its file has gone, and nowhere else
 describe("sums", () => {
   const at = (time: string) => ({ now: () => Date.parse(time) });
 
-  test("by day, month and in all, for key and group, in UTC, and the same after a restart", async () => {
+  test("by day, by month and in total, for key and group, in UTC, and the same after a restart", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
     const sumsOf = (ledger: Ledger) =>
@@ -488,7 +560,7 @@ describe("sums", () => {
     }
   });
 
-  test("a checkpoint is taken up only where it stands in the chain", async () => {
+  test("a checkpoint is used only if its line is in the chain", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
     const first = openLedger(options);
@@ -517,7 +589,7 @@ describe("sums", () => {
     await fifth.close();
   });
 
-  test("a start says when lines are gone that had been written, and only then", async () => {
+  test("a start reports that written lines are gone, and only then", async () => {
     const path = newLedgerPath();
     const told: string[] = [];
     const options = optionsFor(path, { report: (message) => told.push(message) });
@@ -572,13 +644,51 @@ describe("sums", () => {
   });
 });
 
-test("with sync always, a request goes out once its record is on the disk", async () => {
-  const path = newLedgerPath();
-  const ledger = openLedger(optionsFor(path, { sync: "always" }));
-  await Promise.all(Array.from({ length: 50 }, (_, index) => bill(ledger, `req_${index}`)));
-  await bill(ledger, "last");
-  await ledger.close();
-  expect(readWholeLedger(path).count.size).toBe(51);
+describe("with sync always", () => {
+  test("a request goes out only when its record is on the disk", async () => {
+    const path = newLedgerPath();
+    const disk = Promise.withResolvers<void>();
+    const syncStarted = Promise.withResolvers<void>();
+    const syncFile = async (): Promise<void> => {
+      syncStarted.resolve();
+      await disk.promise;
+    };
+    const ledger = openLedger(optionsFor(path, { sync: "always", syncFile }));
+    let isOpen = false;
+    const opened = ledger.open(intentOf("req_1")).then(() => (isOpen = true));
+    await syncStarted.promise;
+    // Whatever was to go on without the disk has gone on by then.
+    for (let turn = 0; turn < 10; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+    expect(readFileSync(`${path}.open`, "utf8")).toContain("req_1");
+    expect(isOpen).toBe(false);
+    disk.resolve();
+    await opened;
+    ledger.append(draftOf("req_1"));
+    await ledger.close();
+    expect(readWholeLedger(path).count.size).toBe(1);
+  });
+
+  test("a request whose record cannot be brought to the disk is refused and gets no line", async () => {
+    const path = newLedgerPath();
+    let isBroken = true;
+    const syncFile = (): Promise<void> =>
+      isBroken ? Promise.reject(new Error("the disk is gone")) : Promise.resolve();
+    const ledger = openLedger(optionsFor(path, { sync: "always", syncFile }));
+    expect(ledger.open(intentOf("req_1"))).rejects.toThrow("the disk is gone");
+    await ledger.open(intentOf("req_2")).catch(() => undefined);
+    isBroken = false;
+    await ledger.close();
+    expect(readWholeLedger(path).lines).toEqual([]);
+  });
+
+  test("requests that come together all get their line", async () => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path, { sync: "always" }));
+    await Promise.all(Array.from({ length: 50 }, (_, index) => bill(ledger, `req_${index}`)));
+    await bill(ledger, "last");
+    await ledger.close();
+    expect(readWholeLedger(path).count.size).toBe(51);
+  });
 });
 
 test("sums can be read while the gateway writes, and show the last use of each key", async () => {

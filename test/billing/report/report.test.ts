@@ -21,11 +21,11 @@ import { describeTotals, type ReportQuery, sumLedger } from "../../../src/billin
 import { explainRequest, findRequest } from "../../../src/billing/report/explain.ts";
 import { findCorrections } from "../../../src/billing/report/reprice.ts";
 import type { Price, PriceBook } from "../../../src/billing/prices.ts";
-import { fieldOf, parseJson } from "../../../src/lib/json/json.ts";
+import { getField, parseJson } from "../../../src/lib/json/json.ts";
 import { formatDecimal, formatUsd, usdOfPico } from "../../../src/lib/money.ts";
 import { draftOf, newLedgerPath } from "../ledger/ledger-samples.ts";
 
-const ALL: ReportQuery = { by: "model", since: null, until: null };
+const ALL: ReportQuery = { by: ["model"], since: null, until: null };
 
 function write(path: string, texts: ReadonlyArray<(prev: string) => string>, start = GENESIS): string {
   let prev = start;
@@ -82,7 +82,7 @@ function correctionOf(id: string, of: LineDraft, was: string | null, charge: str
 
 function rowsOf(path: string, query: ReportQuery): Record<string, unknown> {
   return Object.fromEntries(
-    Array.from(sumLedger(path, query).rows, ([name, totals]) => [name, describeTotals(totals)]),
+    Array.from(sumLedger(path, query).rows, ({ names, totals }) => [names.join(" "), describeTotals(totals)]),
   );
 }
 
@@ -101,12 +101,13 @@ describe("sums", () => {
       }),
     ]);
     const { rows, total } = sumLedger(path, ALL);
-    expect([...rows.keys()]).toEqual(["a", "b"]);
+    expect(rows.map(({ names }) => names)).toEqual([["a"], ["b"]]);
     expect(rowsOf(path, ALL)["a"]).toEqual({
       requests: 2,
       usage: { input: 11, output: 2, web_search: 3 },
       official_usd: "0.022212",
       charge_usd: "0.3",
+      cache_hit_rate: 0,
       unpriced: 0,
       unknown: 0,
       partial: 0,
@@ -116,13 +117,13 @@ describe("sums", () => {
       charge_usd: "0.300000000001",
       official_usd: "0.033318",
     });
-    expect(Object.keys(rowsOf(path, { ...ALL, by: "day" }))).toEqual(["2026-11-20", "2026-11-21"]);
-    expect(Object.keys(rowsOf(path, { ...ALL, by: "key" }))).toEqual(["y", "x"]);
-    expect(Object.keys(rowsOf(path, { ...ALL, by: "group" }))).toEqual(["claude"]);
-    expect(Object.keys(rowsOf(path, { ...ALL, by: "channel" }))).toEqual(["anthropic-main"]);
+    expect(Object.keys(rowsOf(path, { ...ALL, by: ["day"] }))).toEqual(["2026-11-20", "2026-11-21"]);
+    expect(Object.keys(rowsOf(path, { ...ALL, by: ["key"] }))).toEqual(["y", "x"]);
+    expect(Object.keys(rowsOf(path, { ...ALL, by: ["group"] }))).toEqual(["claude"]);
+    expect(Object.keys(rowsOf(path, { ...ALL, by: ["channel"] }))).toEqual(["anthropic-main"]);
   });
 
-  test("take what came at `since` and later, and before `until`, by the request's own time", () => {
+  test("include requests from `since` and later, and before `until`, by the request's own time", () => {
     const path = newLedgerPath();
     write(
       path,
@@ -134,14 +135,14 @@ describe("sums", () => {
       ].map((time, index) => lineOf(String(index), { time })),
     );
     const { total } = sumLedger(path, {
-      by: "day",
+      by: ["day"],
       since: "2026-11-20T00:00:00.000Z",
       until: "2026-11-21T00:00:00.000Z",
     });
     expect(total.requests).toBe(2);
   });
 
-  test("go through rotated files, and pass over what is no line", () => {
+  test("include rotated files and skip what is not a line", () => {
     const path = newLedgerPath();
     const prev = write(path.replace(".jsonl", "-2026-10.jsonl"), [lineOf("1"), () => "no line"]);
     write(path, [lineOf("2")], prev);
@@ -150,7 +151,7 @@ describe("sums", () => {
     expect(report.unreadable).toBe(1);
   });
 
-  test("are of the files as they were at the beginning, also when one is rotated meanwhile", () => {
+  test("cover the files as they were at the start, even if one is rotated meanwhile", () => {
     const path = newLedgerPath();
     const prev = write(path.replace(".jsonl", "-2026-09.jsonl"), [lineOf("1")]);
     const last = write(path, [lineOf("2")], prev);
@@ -166,7 +167,7 @@ describe("sums", () => {
     expect(ids).toEqual(["1", "2"]);
   });
 
-  test("count requests without a price, of which nothing is known, and that broke off", () => {
+  test("count unpriced, unknown and partial requests", () => {
     const path = newLedgerPath();
     write(path, [
       lineOf("1", UNPRICED),
@@ -178,7 +179,7 @@ describe("sums", () => {
     });
   });
 
-  test("follow corrections: the request stays one, in its own day, with its new amounts", () => {
+  test("apply corrections: the request stays one request on its own day, with its new amounts", () => {
     const path = newLedgerPath();
     const first = draftOf("1", { ...UNPRICED, time: "2026-11-01T00:00:00.000Z" });
     const second = draftOf("2");
@@ -189,7 +190,7 @@ describe("sums", () => {
       correctionOf("c2", first, "0.5", "0.25"),
       correctionOf("c3", second, "0.011106", "0"),
     ]);
-    expect(rowsOf(path, { ...ALL, by: "day" })).toMatchObject({
+    expect(rowsOf(path, { ...ALL, by: ["day"] })).toMatchObject({
       "2026-11-01": { requests: 1, charge_usd: "0.25", official_usd: "0.25", unpriced: 0 },
       "2026-11-20": { requests: 1, charge_usd: "0", official_usd: "0" },
     });
@@ -197,7 +198,7 @@ describe("sums", () => {
 });
 
 function idIn(text: string): unknown {
-  return fieldOf(parseJson(text), "id");
+  return getField(parseJson(text), "id");
 }
 
 function scan(text: string, scanner = new LineScanner()): ScannedLine | null {
@@ -235,11 +236,11 @@ function tellScanned(line: ScannedLine): Record<string, unknown> {
 }
 
 function pickTold(text: string, names: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(names.map((name) => [name, fieldOf(parseJson(text), name)]));
+  return Object.fromEntries(names.map((name) => [name, getField(parseJson(text), name)]));
 }
 
-describe("the quick reading of a line", () => {
-  test("gives what JSON gives, or nothing", () => {
+describe("the fast reader of lines", () => {
+  test("gives what JSON gives, or declines", () => {
     const text = string({ unit: "binary", maxLength: 12 });
     const amount = constantFrom(null, "0", "0.000000000001", "12.5", "1000000");
     const drafts = record({
@@ -282,7 +283,7 @@ describe("the quick reading of a line", () => {
     expect(scans).toBeGreaterThan(100);
   });
 
-  test("leaves to JSON what looks in any way different, and both give the same row", () => {
+  test("leaves every unusual line to JSON, and both give the same row", () => {
     const line = encodeLine(draftOf("req_1"), GENESIS);
     expect(scan(line)).not.toBe(null);
     const fields: Record<string, unknown> = JSON.parse(line);
@@ -301,7 +302,7 @@ describe("the quick reading of a line", () => {
     expect(rowOf(line.replace('"official_usd":"', '"official_usd":"x'))).toBe(null);
   });
 
-  test("of a known form is as exact: whatever one byte is changed to, it gives what JSON gives, or nothing", () => {
+  test("of a known form is as exact: whatever one byte is changed to, it gives what JSON gives, or declines", () => {
     const scanner = new LineScanner();
     const drafts = [draftOf("req_1"), draftOf("req_2", { ...UNPRICED, usage: {}, first_byte_ms: null })];
     const lines = drafts.map((draft) => encodeLine(draft, GENESIS));
@@ -376,7 +377,7 @@ describe("the explanation of a request", () => {
     }
   });
 
-  test("tells of corrections, and of what is not known", () => {
+  test("shows corrections, and what is not known", () => {
     const path = newLedgerPath();
     const first = draftOf("req_1", UNPRICED);
     write(path, [lineOf("req_1", first), correctionOf("cor_1", first, null, "0")]);
@@ -406,7 +407,7 @@ describe("repricing", () => {
   };
   const query = { since: null, until: null, book, overrides: new Map(), sellerOf: () => undefined };
 
-  test("finds requests without a price and with another one, and gives their corrections", () => {
+  test("finds requests without a price and with a changed price, and returns their corrections", () => {
     const path = newLedgerPath();
     const usage = { input: 1_000_000 };
     write(path, [
@@ -437,7 +438,7 @@ describe("repricing", () => {
     ]);
   });
 
-  test("is done once: what a correction has set right is not corrected again", () => {
+  test("happens once: a corrected request is not corrected again", () => {
     const path = newLedgerPath();
     const first = draftOf("req_1", { ...UNPRICED, usage: { input: 1_000_000 } });
     write(path, [lineOf("req_1", first), correctionOf("c1", first, null, "3")]);
@@ -468,7 +469,7 @@ describe("repricing", () => {
     expect(Array.from(findCorrections(path, query), ({ charge_usd }) => charge_usd)).toEqual(["2", "2", "2"]);
   });
 
-  test("looks only at the asked time", () => {
+  test("covers only the given period", () => {
     const path = newLedgerPath();
     write(path, [
       lineOf("1", { ...UNPRICED, time: "2026-11-19T00:00:00.000Z" }),
@@ -480,7 +481,7 @@ describe("repricing", () => {
 });
 
 describe("following", () => {
-  test("the last lines, whole ones only", () => {
+  test("starts with the last whole lines", () => {
     const path = newLedgerPath();
     write(
       path,
@@ -496,7 +497,7 @@ describe("following", () => {
     expect(readLastLines(newLedgerPath(), 3)).toEqual({ texts: [], next: 0 });
   });
 
-  test("the last lines, of files that were rotated away too", () => {
+  test("starts with lines of rotated files if the growing one has too few", () => {
     const path = newLedgerPath();
     write(path.replace(/\.jsonl$/, "-2026-09.jsonl"), [lineOf("1"), lineOf("2")]);
     write(path.replace(/\.jsonl$/, "-2026-10.jsonl"), [lineOf("3"), lineOf("4")]);
@@ -508,7 +509,7 @@ describe("following", () => {
     expect(readLastLines(path, 0).texts).toEqual([]);
   });
 
-  test("lines as they come, across a rotation", async () => {
+  test("yields new lines as they are written, across a rotation", async () => {
     const path = newLedgerPath();
     const stop = new AbortController();
     write(path, [lineOf("1")]);

@@ -14,6 +14,7 @@ import {
 import { Sums } from "../../../src/billing/ledger/sums.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
+import { formatAnchor, parseAnchor, takeAnchor } from "../../../src/billing/verify/anchor.ts";
 import { verifyLedger, type VerifyOptions } from "../../../src/billing/verify/verify.ts";
 import { formatUsd, usdOfPico } from "../../../src/lib/money.ts";
 import { draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
@@ -46,7 +47,7 @@ function writeChain(drafts: readonly LineDraft[]): string {
 
 const THREE = [draftOf("req_1"), draftOf("req_2"), draftOf("req_3")];
 
-test("a ledger that the gateway wrote is right, rotated, recovered and corrected", async () => {
+test("a ledger that the gateway wrote, rotated, recovered and corrected is right", async () => {
   const path = newLedgerPath();
   const options = optionsFor(path, { rotate: { bytes: 3000, monthly: false } });
   const ledger = openLedger(options);
@@ -63,7 +64,7 @@ test("a ledger that the gateway wrote is right, rotated, recovered and corrected
   expect(verdict.files).toBeGreaterThan(3);
 });
 
-test("an absent ledger has no lines and nothing wrong", () => {
+test("a missing ledger has no lines and nothing wrong", () => {
   expect(verifyLedger(newLedgerPath(), STRICT, () => undefined)).toEqual({
     files: 0,
     lines: 0,
@@ -90,7 +91,7 @@ describe("the chain", () => {
     );
   });
 
-  test("the hash that the last line bears is read to its last digit", () => {
+  test("the hash in the last line is checked to its last digit", () => {
     const path = writeChain(THREE);
     const text = readFileSync(path, "utf8");
     const unseen = Array.from({ length: 64 }, (_, place) => text.length - '"}\n'.length - 1 - place).filter(
@@ -103,7 +104,7 @@ describe("the chain", () => {
     expect(unseen).toEqual([]);
   });
 
-  test("a missing, a doubled and a swapped line are found with their place", () => {
+  test("a missing, a doubled and a swapped line are found, with their place", () => {
     const lines = readFileSync(writeChain(THREE), "utf8").trim().split("\n");
     const path = newLedgerPath();
     const [first, second, third] = lines;
@@ -118,7 +119,7 @@ describe("the chain", () => {
     ]);
     writeFileSync(path, `${second}\n${third}\n`);
     expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:1 it follows a line that is not here: older lines are missing",
+      "ledger.jsonl:1 it follows a line that is missing: older lines are not here",
     ]);
     expect(findingsOf(path, { partial: true, running: false })).toEqual([]);
     // A part of a ledger begins somewhere; it has no gaps all the same.
@@ -128,7 +129,7 @@ describe("the chain", () => {
     ]);
   });
 
-  test("of a ledger that has no line yet may end before its first", () => {
+  test("of a ledger without lines is right", () => {
     const path = newLedgerPath();
     new Sums().save(`${path}.sums`, { offset: 0, prev: GENESIS });
     expect(findingsOf(path)).toEqual([]);
@@ -136,13 +137,50 @@ describe("the chain", () => {
     expect(findingsOf(path)).toEqual([]);
   });
 
-  test("a request that stands twice is found even when the chain was made to fit", () => {
+  test("a request with two lines is found even if the chain was adapted", () => {
     expect(findingsOf(writeChain([draftOf("req_1"), draftOf("req_2"), draftOf("req_1")]))).toEqual([
       "ledger.jsonl:3 this request has a line already",
     ]);
   });
 
-  test("lines that were cut off the end are missed, because the gateway noted how far it had written", async () => {
+  const END_MISSING =
+    "the gateway wrote after a line that is missing: lines at the end are missing or changed";
+  const noted: readonly (readonly [string, readonly string[]])[] = [
+    ["both files that note it are there", []],
+    ["the sums were deleted", [".sums"]],
+    ["the journal was deleted", [".open"]],
+  ];
+
+  test.each(noted)("removed or changed last lines are found if %s", async (_, deleted) => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path));
+    for (const id of ["req_1", "req_2", "req_3"]) {
+      await ledger.open(intentOf(id));
+      ledger.append(draftOf(id));
+    }
+    await ledger.close();
+    for (const tail of deleted) rmSync(`${path}${tail}`);
+    const bytes = readFileSync(path);
+    expect(findingsOf(path)).toEqual([]);
+    const second = bytes.indexOf("\n") + 1;
+    for (const end of [second, bytes.indexOf("\n", second) + 1]) {
+      writeFileSync(path, bytes.subarray(0, end));
+      expect(findingsOf(path).at(-1)).toContain(END_MISSING);
+    }
+    // In the last line nothing after it would notice a change.
+    writeFileSync(path, Buffer.from(bytes.toString().replace('"id":"req_3"', '"id":"req_4"')));
+    expect(findingsOf(path).at(-1)).toContain(END_MISSING);
+    writeFileSync(path, bytes);
+    // A start goes on from what is there, and a running gateway has the notes, too.
+    const again = openLedger(optionsFor(path));
+    await again.open(intentOf("req_4"));
+    expect(findingsOf(path)).toEqual([]);
+    again.append(draftOf("req_4"));
+    await again.close();
+    expect(findingsOf(path)).toEqual([]);
+  });
+
+  test("a start reports a removed end also without the sums", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     for (const id of ["req_1", "req_2"]) {
@@ -150,16 +188,41 @@ describe("the chain", () => {
       ledger.append(draftOf(id));
     }
     await ledger.close();
-    const bytes = readFileSync(path);
-    truncateSync(path, bytes.indexOf("\n") + 1);
-    expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:1 the gateway had written on from a line that is not here: lines at the end are missing or changed",
-    ]);
     rmSync(`${path}.sums`);
-    expect(findingsOf(path)).toEqual([]);
+    truncateSync(path, readFileSync(path).indexOf("\n") + 1);
+    const messages: string[] = [];
+    await openLedger(optionsFor(path, { report: (message) => messages.push(message) })).close();
+    expect(messages.join("\n")).toContain(`lines at the end of ${path} are gone or changed`);
   });
 
-  test("goes on across rotated files, and misses one that is gone", () => {
+  test("an anchor finds what was changed, removed or added before it, and allows what came later", () => {
+    const path = writeChain(THREE);
+    const anchor = takeAnchor(path);
+    expect(parseAnchor(formatAnchor(anchor))).toEqual(anchor);
+    expect(anchor.lines).toBe(3);
+    const check = (of: string, partial = false): string[] => {
+      const found: string[] = [];
+      verifyLedger(of, { partial, running: false, anchor }, ({ problem }) => found.push(problem));
+      return found;
+    };
+    expect(check(path)).toEqual([]);
+    expect(check(writeChain([...THREE, draftOf("req_later")]))).toEqual([]);
+    // Whole chains, right in themselves: only the anchor shows that they are not the same.
+    for (const other of [THREE.slice(0, 2), [...THREE.slice(0, 2), draftOf("req_other")], []])
+      expect(check(writeChain(other))).toEqual([
+        expect.stringContaining("does not contain the anchor's line"),
+      ]);
+    // A part of the ledger still has the line.
+    const lines = readFileSync(path, "utf8").split("\n");
+    writeFileSync(path, lines.slice(1).join("\n"));
+    expect(check(path, true)).toEqual([]);
+  });
+
+  test.each(["", "12", "x:9f86", `1:${"g".repeat(64)}`])("%j is not an anchor", (text) => {
+    expect(parseAnchor(text)).toBe(null);
+  });
+
+  test("continues across rotated files, and a missing one is found", () => {
     const lines = readFileSync(writeChain(THREE), "utf8").trim().split("\n");
     const path = newLedgerPath();
     const name = (suffix: string) => path.replace(".jsonl", `-${suffix}.jsonl`);
@@ -178,7 +241,7 @@ describe("the chain", () => {
     ]);
   });
 
-  test("is followed as it was at the beginning, whatever a gateway writes and rotates meanwhile", () => {
+  test("is checked as it was at the start, whatever a gateway writes and rotates meanwhile", () => {
     const wrong = draftOf("req_1", { charge_usd: "1" });
     const later = [draftOf("req_4"), draftOf("req_5")];
     const texts = readFileSync(writeChain([wrong, draftOf("req_2"), ...later]), "utf8").split(/(?<=\n)/);
@@ -202,12 +265,10 @@ describe("the chain", () => {
   test("a torn last line is found, unless a gateway is writing it", () => {
     const path = writeChain(THREE);
     appendFileSync(path, '{"v":1,"id":"req_4"');
-    expect(findingsOf(path)).toEqual(["ledger.jsonl:4 the last line is torn: it has no end"]);
+    expect(findingsOf(path)).toEqual(["ledger.jsonl:4 the last line is torn: its end is missing"]);
     expect(findingsOf(path, { partial: false, running: true })).toEqual([]);
     appendFileSync(path, "\n");
-    expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:4 this is no line of a ledger: it is torn or overwritten",
-    ]);
+    expect(findingsOf(path)).toEqual(["ledger.jsonl:4 this is not a ledger line: it is torn or overwritten"]);
   });
 });
 
@@ -266,7 +327,7 @@ describe("a line", () => {
       { usage: { input: -1 } },
       "usage, prices, multiplier or parts are not what they should be",
     ],
-    ["a multiplier that is no decimal", { multiplier: "1e3" }, "its amounts can't be derived: RangeError"],
+    ["a multiplier that is no decimal", { multiplier: "1e3" }, "its amounts cannot be derived: RangeError"],
   ];
   test.each(cases)("with %s is found", (_, change, problem) => {
     const [finding, ...more] = findingsOf(writeChain([draftOf("req_0"), draftOf("req_1", change)]));
@@ -290,7 +351,7 @@ describe("a line", () => {
     expect(findingsOf(path)[0]).toStartWith(`ledger.jsonl:1 ${name}: `);
   });
 
-  test("whose hash is none is found, though a part of a ledger may begin with it", () => {
+  test("whose prev is no hash is found, although a partial ledger may begin with any", () => {
     const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), prev: 5 };
     const path = newLedgerPath();
     writeFileSync(path, `${JSON.stringify(line)}\n`);
@@ -317,14 +378,14 @@ describe("a line", () => {
     ]);
   });
 
-  test("that says something odd is found by the schema", () => {
+  test("with a wrong value is found by the schema", () => {
     const path = newLedgerPath();
     const text = encodeLine(draftOf("req_1"), GENESIS).replace('"outcome":"complete"', '"outcome":"done"');
     writeFileSync(path, `${text}\n`);
     expect(findingsOf(path)[0]).toStartWith("ledger.jsonl:1 outcome: Invalid option");
   });
 
-  test("without a price, or of which nothing is known, has no amounts and is right", () => {
+  test("that is unpriced or unknown has no amounts and is right", () => {
     const none = { official_usd: null, charge_usd: null, prices: null };
     expect(
       findingsOf(
@@ -411,7 +472,7 @@ describe("a line", () => {
     ]);
   });
 
-  test("in parts, of a form that is known: any other digit of its counts, prices and amounts is found", () => {
+  test("in parts: a change of any digit of its counts, prices and amounts is found", () => {
     const lineOf = (number: number) => {
       const part = (usage: Record<string, number>, pico: number) => ({
         model: "m",
@@ -481,7 +542,7 @@ describe("corrections", () => {
     return path;
   }
 
-  test("follow one another: each replaces the amounts that were in force", () => {
+  test("follow one another: each replaces the current amounts", () => {
     const second = correctionOf("cor_2", {
       usage: {},
       official_usd: "0",
@@ -501,7 +562,7 @@ describe("corrections", () => {
     ]);
   });
 
-  test("of a request that is not there, or with amounts that do not follow, are found", () => {
+  test("of a missing request, or of amounts that are not the current ones, are found", () => {
     expect(findingsOf(writeCorrected([correctionOf("cor_1", { corrects: "req_9" })]))).toEqual([
       "ledger.jsonl:2 it corrects req_9, which has no line before it",
     ]);
@@ -513,7 +574,7 @@ describe("corrections", () => {
     expect(findingsOf(path, { ...STRICT, partial: true })).toEqual([]);
   });
 
-  test("are counted alone, whatever is said in letters of other alphabets", () => {
+  test("are counted separately, whatever alphabet the lines use", () => {
     const path = writeChain([draftOf("req_1", { key: "schlüssel" }), draftOf("req_2")]);
     expect(verifyLedger(path, STRICT, () => undefined)).toMatchObject({
       lines: 2,
@@ -522,7 +583,7 @@ describe("corrections", () => {
     });
   });
 
-  test("without what they replace are found by the schema", () => {
+  test("without the amounts that they replace are found by the schema", () => {
     for (const change of [{ was: undefined }, { was: null }, { corrects: 5 }]) {
       const path = writeCorrected([correctionOf("cor_1")]);
       const [first = "", second = ""] = readFileSync(path, "utf8").split("\n");

@@ -161,17 +161,17 @@ describe.skipIf(absent)("the official SDK's stream accumulates a recording to th
     });
   }
 
-  test("a failure before the first word is an HTTP error", async () => {
+  test("an error before the first text is an HTTP error", async () => {
     const options = { headers: { "x-recording": "openai-responses/vercel-ai--openai-error-1" } };
     const error = await fail(client.chat.completions.create({ ...ask("any"), stream: true }, options));
     expect(error).toMatchObject({ status: 503 });
   });
 });
 
-describe("the official SDK, answered out of the simulated upstream", () => {
+describe("the official SDK with the simulated upstream", () => {
   const Weather = z.object({ city: z.string(), days: z.int() });
 
-  test("creates, whole and streamed alike", async () => {
+  test("gets the same completion whole and streamed", async () => {
     const whole = await client.chat.completions.create(ask("Hello"));
     expect(whole.choices[0]?.message.content).toContain("Hello");
     expect(whole.usage?.total_tokens).toBeGreaterThan(5);
@@ -190,7 +190,7 @@ describe("the official SDK, answered out of the simulated upstream", () => {
     expect(last?.usage?.completion_tokens).toBe(whole.usage?.completion_tokens);
   });
 
-  test("without being asked for usage, never a chunk without a choice", async () => {
+  test("gets no chunk without a choice unless it asks for usage", async () => {
     for await (const chunk of await client.chat.completions.create({ ...ask("Hello"), stream: true })) {
       expect(chunk.choices).toHaveLength(1);
       expect(chunk).not.toHaveProperty("usage");
@@ -230,7 +230,7 @@ describe("the official SDK, answered out of the simulated upstream", () => {
     });
   }
 
-  test("gets the native exceptions", async () => {
+  test("raises the native exceptions", async () => {
     const refused = await fail(client.chat.completions.create({ ...ask("Hi"), stop: ["x"] }));
     expect(refused).toMatchObject({ status: 400, param: "stop", code: "unsupported_parameter" });
     upstream.next("status-429");
@@ -240,13 +240,13 @@ describe("the official SDK, answered out of the simulated upstream", () => {
   });
 });
 
-describe("@ai-sdk/openai, answered out of the simulated upstream", () => {
+describe("@ai-sdk/openai with the simulated upstream", () => {
   const open = () =>
     createOpenAI({ apiKey: "sk-any", baseURL: `http://127.0.0.1:${server.port}/v1` }).chat("gpt-5");
   const schema = z.object({ city: z.string(), days: z.int() });
   const weather = tool({ inputSchema: schema, execute: () => "sunny" });
 
-  test("speaks, whole and streamed", async () => {
+  test("gets text, whole and streamed", async () => {
     const whole = await generateText({ model: open(), prompt: "Hello" });
     const streamed = streamText({ model: open(), prompt: "Hello" });
     expect(await streamed.text).toBe(whole.text);
@@ -275,7 +275,7 @@ describe("@ai-sdk/openai, answered out of the simulated upstream", () => {
   });
 });
 
-describe("@langchain/openai, answered out of the simulated upstream", () => {
+describe("@langchain/openai with the simulated upstream", () => {
   const open = () =>
     new ChatOpenAI({
       model: "gpt-5",
@@ -285,7 +285,7 @@ describe("@langchain/openai, answered out of the simulated upstream", () => {
     });
   const schema = z.object({ city: z.string(), days: z.int() });
 
-  test("speaks, whole and streamed", async () => {
+  test("gets text, whole and streamed", async () => {
     const whole = await open().invoke("Hello");
     expect(whole.text).toContain("Hello");
     let text = "";
@@ -293,7 +293,7 @@ describe("@langchain/openai, answered out of the simulated upstream", () => {
     expect(text).toBe(whole.text);
   });
 
-  test("uses tools, and tells what they said", async () => {
+  test("uses tools and reports their results", async () => {
     const bound = open().bindTools([
       { type: "function", function: { name: "weather", parameters: z.toJSONSchema(schema) } },
     ]);

@@ -46,7 +46,7 @@ const LEGACY = ask({
   ],
 });
 
-describe("an upstream's path is the client's own path", () => {
+describe("a field path of the upstream becomes the client's field path", () => {
   const paths: [upstream: string, chat: string | null][] = [
     ["model", "model"],
     ["temperature", "temperature"],
@@ -131,7 +131,7 @@ describe("an upstream's HTTP error", () => {
     });
   }
 
-  test("an unknown model is 404 in chat, in its words, by the client's name", () => {
+  test("an unknown model is 404 with chat's message and the client's model name", () => {
     const error = {
       message: "The requested model 'up' does not exist.",
       type: "invalid_request_error",
@@ -149,7 +149,7 @@ describe("an upstream's HTTP error", () => {
     });
   });
 
-  test("a context that is too long is about the messages", () => {
+  test("an error about a context that is too long names `messages`", () => {
     const error = {
       message: "Your input exceeds the context window.",
       type: "invalid_request_error",
@@ -159,7 +159,7 @@ describe("an upstream's HTTP error", () => {
     expect(convert(400, error).error["param"]).toBe("messages");
   });
 
-  test("names in the text are the client's", () => {
+  test("field names in the text are the client's", () => {
     const message =
       "'max_output_tokens' and 'text.format' and 'input[3].arguments' and 'tools[0].parameters' and 'tool_choice.name', not 'text'";
     expect(convert(400, { message }).error["message"]).toBe(
@@ -167,7 +167,7 @@ describe("an upstream's HTTP error", () => {
     );
   });
 
-  test("a body of another shape still says what it says", () => {
+  test("a body of another shape becomes the message", () => {
     expect(JSON.parse(convertError(500, "<html>Bad</html>", PLAIN).body).error.message).toBe(
       "<html>Bad</html>",
     );
@@ -213,7 +213,7 @@ describe("a response that failed", () => {
     });
   }
 
-  test("or was cancelled, or is something else, is no empty answer", () => {
+  test("a reply that was cancelled, or is no reply, is an error and never an empty answer", () => {
     expect(convertReply({ status: "cancelled", output: [] }, PLAIN).status).toBe(500);
     expect(convertReply({ status: "in_progress", output: [] }, PLAIN).status).toBe(500);
     expect(convertReply({ status: "completed" }, PLAIN).status).toBe(502);

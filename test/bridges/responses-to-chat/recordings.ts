@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { fieldOf, isObject } from "../../../src/lib/json/json.ts";
+import { getField, isObject } from "../../../src/lib/json/json.ts";
 import type { BridgeContext } from "../../../src/bridges/responses-to-chat/context.ts";
 
 const FOLDER = new URL("../../../../shared/fixtures/", import.meta.url);
@@ -88,16 +88,18 @@ export function readEvents(bytes: Uint8Array): unknown[] {
 /** The response with which a stream ends. */
 export function readTerminal(bytes: Uint8Array): Record<string, unknown> | null {
   const last = readEvents(bytes).findLast((event) =>
-    ["response.completed", "response.incomplete", "response.failed"].includes(String(fieldOf(event, "type"))),
+    ["response.completed", "response.incomplete", "response.failed"].includes(
+      String(getField(event, "type")),
+    ),
   );
-  const response = fieldOf(last, "response");
+  const response = getField(last, "response");
   return isObject(response) ? { ...response } : null;
 }
 
 export const ASKED = { id: "req_asked", time: 1_700_000_000_500 };
 
 export const PLAIN: BridgeContext = {
-  asked: ASKED,
+  stamp: ASKED,
   model: "some-model",
   stream: true,
   includeUsage: true,
@@ -113,11 +115,11 @@ export const PLAIN: BridgeContext = {
 /** As if the recorded Responses request had been asked through the bridge. */
 export function contextOf(recording: Recording): BridgeContext {
   const request = readRequest(recording);
-  const format = fieldOf(fieldOf(fieldOf(request, "text"), "format"), "type");
-  const include = fieldOf(request, "include");
+  const format = getField(getField(getField(request, "text"), "format"), "type");
+  const include = getField(request, "include");
   return {
     ...PLAIN,
-    forced: isObject(fieldOf(request, "tool_choice")),
+    forced: isObject(getField(request, "tool_choice")),
     json: format === "json_schema" || format === "json_object",
     logprobs: Array.isArray(include) && include.includes("message.output_text.logprobs"),
   };

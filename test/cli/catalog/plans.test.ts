@@ -30,7 +30,7 @@ const names = async (...flags: string[]): Promise<string[]> => {
   );
 };
 
-test("--config may stand before the command, and counts less than one behind it", async () => {
+test("--config can come before the command, and one after the command has precedence", async () => {
   const list = (...words: string[]) => run({ folder: "/" }, ...words);
   const path = folder.join("gateway.yaml");
   const { stdout } = await list("groups", "list", "--config", path);
@@ -58,7 +58,7 @@ describe("groups list", () => {
     ]);
   });
 
-  test("an exclusive group is there while its plan is active, and with --all always, marked", async () => {
+  test("an exclusive group is listed while its plan is active; --all always lists it, marked", async () => {
     expect(await names()).toEqual(["claude true"]);
     expect(await names("--all")).toEqual(["claude true", "max false"]);
     expect((await gateway("groups", "list", "--all")).stdout).toMatch(
@@ -72,7 +72,7 @@ describe("groups list", () => {
 });
 
 describe("plans", () => {
-  test("list tells what is in force", async () => {
+  test("list shows which plans are in force", async () => {
     const { stdout } = await gateway("plans", "list", "--json");
     expect(JSON.parse(stdout)).toEqual([
       { name: "gold", groups: ["max"], active: false, until: null, in_force: false },
@@ -81,7 +81,7 @@ describe("plans", () => {
     expect((await gateway("plans", "list")).stdout).toMatch(/^past +ended +2020-01-01 +max$/m);
   });
 
-  test("activate and deactivate write the flag, and the date only if one is named", async () => {
+  test("activate and deactivate write `active`, and `until` only if given", async () => {
     await gateway("plans", "activate", "gold");
     expect(text()).toBe(CONFIG.replace("active: false #", "active: true #"));
     await gateway("plans", "activate", "gold", "--until", "2099-01-31");
@@ -91,21 +91,21 @@ describe("plans", () => {
     expect(text()).toBe(CONFIG);
   });
 
-  test("groups that no plan opens yet are named as such where there are no others", async () => {
+  test("if the plans of all groups are inactive, the error says so", async () => {
     writeFileSync(
       folder.join("gateway.yaml"),
       CONFIG.replace(/ {2}claude: .*\n/, "").replace(/ {2}past: .*\n/, ""),
     );
     const { status, stderr } = await gateway("groups", "list");
     expect(stderr).toBe(
-      "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` opens them.\n",
+      "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` activates one.\n",
     );
     expect(status).toBe(0);
     const models = await gateway("models");
     expect(models).toEqual({ status: 0, stdout: "", stderr });
   });
 
-  test("a plan that has ended is not advised without the end that it needs", async () => {
+  test("the advice for a plan that has ended includes --until", async () => {
     const add = (plans: string) => {
       writeFileSync(
         folder.join("gateway.yaml"),
@@ -114,9 +114,9 @@ describe("plans", () => {
       return gateway("keys", "add", "--name", "x", "--group", "max");
     };
     const ended = await add("  past: { groups: [max], active: true, until: 2020-01-01 }\n");
-    expect(ended.stderr).toContain("`gateway plans activate past --until DATE` opens it.");
+    expect(ended.stderr).toContain("`gateway plans activate past --until DATE` activates the plan.");
     const paused = await add("  gold: { groups: [max], active: false, until: 2099-01-01 }\n");
-    expect(paused.stderr).toContain("`gateway plans activate gold` opens it.");
+    expect(paused.stderr).toContain("`gateway plans activate gold` activates the plan.");
   });
 
   test.each([

@@ -56,7 +56,7 @@ function answerInstead(state: unknown): Disposable {
   return { [Symbol.dispose]: () => void server.stop(true) };
 }
 
-test("a gateway of another version is told as one, and what to do", async () => {
+test("a gateway of another version causes an error that says what to do", async () => {
   const known = { version: "0.0.9", channels: [{ name: "main", condition: "splendid" }] };
   const strange = { recent: [{ what: "a request" }] };
   for (const words of [["channels"], ["channels", "--json"], ["channels", "probe", "main"], ["top"]]) {
@@ -69,21 +69,21 @@ test("a gateway of another version is told as one, and what to do", async () => 
         status: 1,
         stdout: "",
         stderr:
-          `gateway: The running gateway${named} is not of this command's version (${VERSION}), and is not understood: ` +
-          "stop it, and start it again with this one.\n",
+          `gateway: The running gateway${named} has another version than this command (${VERSION}), which does not understand its reply. ` +
+          "Stop the gateway and start it again with this version.\n",
       });
     }
   }
 });
 
-test("so is one whose requests are described otherwise", async () => {
+test("so does a gateway whose request records have another form", async () => {
   start();
   const state = await askGateway(folder.join("ledger.jsonl"), "GET", "/state");
   await gateway?.stop();
   gateway = null;
   using _ = answerInstead(Object.assign({}, state, { version: "7.0.0", recent: [{ what: "a request" }] }));
   const { stderr, status } = await run(around(), "top", "--json");
-  expect(stderr).toContain("(version 7.0.0) is not of this command's version");
+  expect(stderr).toContain("(version 7.0.0) has another version than this command");
   expect(status).toBe(1);
 });
 
@@ -118,9 +118,11 @@ describe("gateway channels", () => {
     const rows = stdout.trimEnd().split("\n");
     expect(rows).toHaveLength(4);
     expect(rows[0]).toMatch(
-      /^CHANNEL +PLATFORM +GROUPS +STATE +SINCE +LEFT +OK +FIRST +P95 +REQ\/H +ERR\/H +TODAY/,
+      /^CHANNEL +PLATFORM +GROUPS +STATE +SINCE +LEFT +FIRST +P95 +OK\/H +REQ\/H +ERR\/H +TODAY/,
     );
-    expect(rows[1]).toMatch(/^main +messages +messages +available +0s .*100% .* 1 +0 +\$0\.0\d+ +·{11}█$/);
+    expect(rows[1]).toMatch(
+      /^main +messages +messages +available +\d+s .*100% +1 +0 +\$0\.0\d+ +·{10,11}█·?$/,
+    );
     expect(rows[2]).toMatch(/^spare +messages +messages +unknown /);
   });
 
@@ -174,10 +176,13 @@ describe("gateway channels", () => {
     expect(probed.stderr).toContain('The channel "lost" is unavailable (could not be reached');
   });
 
-  test("a misspelt name is named back", async () => {
+  test("a misspelt name gets a suggestion", async () => {
     start();
     const { status, stderr } = await run(around(), "channels", "disable", "mian");
-    expect([status, stderr]).toEqual([1, 'gateway: There is no channel "mian" (did you mean "main"?).\n']);
+    expect([status, stderr]).toEqual([
+      1,
+      'gateway: There is no channel "mian" (did you mean "main"?). Known channels: main, spare, lost.\n',
+    ]);
   });
 
   test("--watch is for terminals", async () => {
@@ -239,20 +244,22 @@ describe("gateway models", () => {
     );
   });
 
-  test("says which channel could not be asked, and fails where none could", async () => {
+  test("reports which channel could not be reached, and fails if none could", async () => {
     start();
     const { status, stdout, stderr } = await run(around(), "models", "--json");
     expect(status).toBe(1);
     expect(JSON.parse(stdout).length).toBeGreaterThan(0);
-    expect(stderr).toMatch(/^No channel of the group "other" could be asked .*\("lost": .*\)\.\n$/);
+    expect(stderr).toMatch(
+      /^No channel of the group "other" gave a list of its models .*\("lost": .*\)\.\n$/,
+    );
   });
 
-  test("says which channel could not be asked where another one could", async () => {
+  test("reports which channel could not be reached beside one that could", async () => {
     const config = makeChannels();
     const groups = { messages: { platform: "messages", channels: ["main", "lost"] } };
     gateway = startGatewayHere({ config: { ...config, groups, keys: [] }, folder });
     const { status, stderr } = await run(around(), "models");
-    expect(stderr).toMatch(/^The channel "lost" could not be asked: .*\nPrices are/);
+    expect(stderr).toMatch(/^The models of channel "lost" are unknown: .*\nPrices are/);
     expect(status).toBe(0);
   });
 

@@ -95,7 +95,7 @@ describe("what is offered", () => {
     test(`gateway ${line.join(" ")}⇥`, async () => expect(await offered(...line)).toEqual(values));
   }
 
-  test("the config that the line names is the one that is read", async () => {
+  test("the config that the line gives with --config is read", async () => {
     const other = folder.join("other.yaml");
     const channel = { platform: "messages", base_url: "http://127.0.0.1:9", credential: "x" };
     const group = { platform: "messages", channels: ["c"] };
@@ -106,7 +106,7 @@ describe("what is offered", () => {
     expect(await offered("keys", "show", `--config=${other}`, "")).toEqual(["elsewhere"]);
   });
 
-  test("a config that cannot be read offers no names and says nothing", async () => {
+  test("an unreadable config offers no names and prints nothing", async () => {
     expect(await offered("keys", "show", "--config", "/nonexistent.yaml", "")).toEqual([]);
   });
 
@@ -160,7 +160,7 @@ describe.skipIf(Bun.which("zsh") === null)("zsh", () => {
 });
 
 describe.skipIf(Bun.which("fish") === null)("fish", () => {
-  test("offers names with what they are", async () => {
+  test("offers names with descriptions", async () => {
     const script = 'gateway completions fish | source; complete -C "gateway keys show la"';
     const child = Bun.spawn(["fish", "--no-config", "-c", script], { cwd: folder.path, env: env() });
     expect(await child.stdout.text()).toBe("lab\tclaude, messages\nlaptop\tclaude, messages\n");

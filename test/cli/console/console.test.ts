@@ -18,7 +18,7 @@ keys:
   - { name: laptop, group: claude, secret: sk-laptop }
 `;
 const ESCAPE = "\u001B";
-const MAIN_MENU = "What do you want to see?";
+const MAIN_MENU = "What do you want to do?";
 
 let folder: TempFolder;
 beforeEach(() => {
@@ -47,16 +47,16 @@ async function openConsole(...args: string[]): Promise<TerminalRun> {
 async function openKeys(): Promise<TerminalRun> {
   const screen = await openConsole("console");
   await pick(screen, 0, "API keys");
-  await screen.shows("● List them");
+  await screen.shows("● Create a key");
   return screen;
 }
 
 async function openLaptop(): Promise<TerminalRun> {
   const screen = await openKeys();
-  await pick(screen, 2, "Change a key");
+  await pick(screen, 1, "Change a key");
   await screen.shows("● laptop · claude (messages, ×1)");
   screen.press(KEYS.enter);
-  await screen.shows("○ Remove it");
+  await screen.shows("○ Remove");
   return screen;
 }
 
@@ -78,6 +78,17 @@ test("plain gateway on a terminal is the console, and its last entry ends it", a
   expect(text()).toBe(CONFIG);
 });
 
+test.each(["--config FILE", "--config=FILE"])("%s alone opens the console with that config", async (line) => {
+  const other = folder.join("other.yaml");
+  writeFileSync(other, CONFIG, { mode: 0o600 });
+  const env = { GATEWAY_CONFIG: folder.join("missing.yaml") };
+  const words = line.replace("FILE", other).split(" ");
+  const screen = runOnTerminal({ folder: folder.path, env }, ...words);
+  await screen.shows(MAIN_MENU);
+  await leave(screen);
+  expect((await run({ folder: folder.path, env }, ...words)).stdout).toContain("Usage: gateway");
+});
+
 test("without a terminal plain gateway prints help, and the console says what it needs", async () => {
   const plain = await run({ folder: folder.path });
   expect(plain.status).toBe(0);
@@ -91,13 +102,13 @@ describe("keys", () => {
   test("are listed, and created in a group chosen from a dropdown", async () => {
     const screen = await openKeys();
     expect(Bun.stripANSI(screen.raw())).toMatch(/laptop +claude +messages +active/);
-    await pick(screen, 1, "Create a key");
-    await screen.shows("What is the key called?");
+    await pick(screen, 0, "Create a key");
+    await screen.shows("Name of the key");
     screen.press(`ci${KEYS.enter}`);
     await screen.shows("○ codex   responses  ×0.8  OpenAI, 20% off");
     await pick(screen, 1, "codex");
     await screen.shows('"ci" is bound to codex (responses, ×0.8)');
-    await screen.shows("● List them");
+    await screen.shows("● Create a key");
     expect(screen.raw()).toMatch(/sk-[0-9A-Za-z]{43}/);
     await leave(screen);
     expect(keyNamed("ci")?.group.name).toBe("codex");
@@ -105,42 +116,42 @@ describe("keys", () => {
 
   test("are disabled and enabled again", async () => {
     for (const [label, disabled] of [
-      ["Disable it", true],
-      ["Enable it", false],
+      ["Disable", true],
+      ["Enable", false],
     ] as const) {
       const screen = await openKeys();
-      await pick(screen, 2, "Change a key");
+      await pick(screen, 1, "Change a key");
       await screen.shows("● laptop");
       screen.press(KEYS.enter);
       await screen.shows(`○ ${label}`);
       await pick(screen, 1, label);
-      await screen.shows("● List them");
+      await screen.shows("● Create a key");
       await leave(screen);
       expect(keyNamed("laptop")?.disabled).toBe(disabled);
     }
   });
 
-  test("get a new secret, and go, only when that is confirmed", async () => {
+  test("get a new secret or are removed only after a confirmation", async () => {
     const before = keyNamed("laptop")?.secretSha256;
     const screen = await openLaptop();
-    await pick(screen, 2, "Give it a new secret");
-    await screen.shows('Give "laptop" a new secret?');
+    await pick(screen, 2, "Create a new secret");
+    await screen.shows('Create a new secret for "laptop"?');
     screen.press(KEYS.enter);
-    await screen.shows("● List them");
+    await screen.shows("● Create a key");
     expect(keyNamed("laptop")?.secretSha256).toBe(before ?? "");
-    await pick(screen, 2, "Change a key");
+    await pick(screen, 1, "Change a key");
     await screen.shows("● laptop");
     screen.press(KEYS.enter);
-    await screen.shows("○ Remove it");
-    await pick(screen, 2, "Give it a new secret");
-    await screen.shows('Give "laptop" a new secret?');
+    await screen.shows("○ Remove");
+    await pick(screen, 2, "Create a new secret");
+    await screen.shows('Create a new secret for "laptop"?');
     screen.press("y");
     await screen.shows("has a new secret, shown only this once");
     await leave(screen);
     expect(keyNamed("laptop")?.secretSha256).not.toBe(before ?? "");
 
     const again = await openLaptop();
-    await pick(again, 4, "Remove it");
+    await pick(again, 4, "Remove");
     await again.shows('Remove the key "laptop" for good?');
     again.press("y");
     await again.shows('Removed the key "laptop".');
@@ -150,7 +161,7 @@ describe("keys", () => {
 
   test("move to another group", async () => {
     const screen = await openLaptop();
-    await pick(screen, 3, "Move it to another group");
+    await pick(screen, 3, "Move to another group");
     await screen.shows("● claude");
     await pick(screen, 1, "codex");
     await screen.shows("is bound to codex");
@@ -163,26 +174,26 @@ test("a plan is activated, with an end, and deactivated", async () => {
   const screen = await openConsole("console");
   await pick(screen, 1, "Groups and plans");
   await screen.shows("plan inactive");
-  await screen.shows("● List plans");
-  await pick(screen, 1, "Activate a plan");
+  await screen.shows("● Activate a plan");
+  await pick(screen, 0, "Activate a plan");
   await screen.shows("● gold · max");
   screen.press(KEYS.enter);
-  await screen.shows("Until when?");
+  await screen.shows("Active until when?");
   screen.press(`x${KEYS.enter}`);
-  await screen.shows("A duration or a date to come");
+  await screen.shows("Enter a duration or a future date");
   screen.press(`${"\u007F".repeat(10)}30d${KEYS.enter}`);
   await screen.shows('The plan "gold" is active');
   await screen.shows("○ Deactivate a plan");
-  await pick(screen, 2, "Deactivate a plan");
+  await pick(screen, 1, "Deactivate a plan");
   await screen.shows("● gold · max");
   screen.press(KEYS.enter);
-  await screen.shows("is not active any more");
+  await screen.shows("is no longer active");
   await leave(screen);
   expect(text()).toContain("active: false");
 });
 
 describe("the session", () => {
-  test("goes on after an error, and tells it", async () => {
+  test("continues after an error and shows it", async () => {
     const screen = await openConsole("console");
     await pick(screen, 4, "Spending");
     await screen.shows("● By day");
@@ -194,7 +205,7 @@ describe("the session", () => {
     await leave(screen);
   });
 
-  test("goes on when the config file is broken meanwhile, and when it is mended", async () => {
+  test("continues while the config file is broken, and after it is fixed", async () => {
     const screen = await openKeys();
     writeFileSync(folder.join("gateway.yaml"), "groups: 7");
     screen.press(KEYS.enter);
@@ -202,16 +213,18 @@ describe("the session", () => {
     await screen.shows(MAIN_MENU);
     writeFileSync(folder.join("gateway.yaml"), CONFIG);
     screen.press(KEYS.enter);
-    await screen.shows("● List them");
+    await screen.shows("● Create a key");
     await leave(screen);
   });
 
   test("goes back one question at Escape", async () => {
     const screen = await openLaptop();
-    await pick(screen, 3, "Move it to another group");
+    await pick(screen, 3, "Move to another group");
     await screen.shows("● claude");
     screen.press(ESCAPE);
-    await screen.shows("● List them");
+    await screen.shows("● Create a key");
+    expect(screen.raw()).not.toContain("Cancelled");
+    expect(screen.raw().match(/NAME +GROUP/g)).toHaveLength(1);
     screen.press(ESCAPE);
     await screen.shows(MAIN_MENU);
     screen.press(ESCAPE);
@@ -227,8 +240,8 @@ describe("the session", () => {
       "while a name is typed",
       async () => {
         const screen = await openKeys();
-        await pick(screen, 1, "Create a key");
-        await screen.shows("What is the key called?");
+        await pick(screen, 0, "Create a key");
+        await screen.shows("Name of the key");
         return screen;
       },
     ],
@@ -236,7 +249,7 @@ describe("the session", () => {
       "before a yes",
       async () => {
         const screen = await openLaptop();
-        await pick(screen, 4, "Remove it");
+        await pick(screen, 4, "Remove");
         await screen.shows("for good?");
         return screen;
       },
@@ -268,9 +281,9 @@ describe("with a gateway that runs", () => {
     const screen = await openConsole("console");
 
     await pick(screen, 2, "Channels");
-    await screen.shows("○ Disable one");
+    await screen.shows("○ Disable a channel");
     expect(Bun.stripANSI(screen.raw())).toMatch(/messages +.*available/);
-    await pick(screen, 3, "Disable one");
+    await pick(screen, 3, "Disable a channel");
     await screen.shows("● messages");
     screen.press(KEYS.enter);
     await screen.shows('The channel "messages" is disabled');
@@ -285,7 +298,7 @@ describe("with a gateway that runs", () => {
 
     await pick(screen, 4, "Spending");
     await screen.shows("○ By model");
-    await pick(screen, 3, "By model");
+    await pick(screen, 4, "By model");
     await screen.shows("● Today");
     screen.press(KEYS.enter);
     await screen.shows("CHARGED $");
@@ -294,11 +307,11 @@ describe("with a gateway that runs", () => {
     await screen.shows(MAIN_MENU);
 
     await pick(screen, 5, "Live view");
-    await screen.shows("q leaves");
+    await screen.shows("q: quit");
     screen.press("q");
     await screen.shows(MAIN_MENU);
     await pick(screen, 5, "Live view");
-    await screen.shows("q leaves");
+    await screen.shows("q: quit");
     await leave(screen);
     expect(showsCursor(screen)).toBe(true);
     expect(screen.raw()).toEndWith("\u001B[?1049l");

@@ -1,12 +1,13 @@
 // `gateway doctor` against real upstreams that are well, ill, or not there.
 
 import { describe, expect, test } from "bun:test";
-import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { TOOLS } from "../../../src/cli/tools/tools.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
+import { writeLedger } from "../money/ledger-runs.ts";
 
 interface Check {
   readonly check: string;
@@ -56,7 +57,7 @@ function serve(status: number, body: string, headers: Record<string, string> = {
   return { url: `http://127.0.0.1:${server.port}`, [Symbol.dispose]: () => void server.stop(true) };
 }
 
-test("where everything is well it says so, and ends with 0", async () => {
+test("without problems it says so and exits with 0", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   write(folder, makeConfig(upstream, { listen: { port: 0 } }));
@@ -70,10 +71,10 @@ test("where everything is well it says so, and ends with 0", async () => {
   expect(channels.map(({ state }) => state)).toEqual(["ok", "ok", "ok", "ok"]);
   expect(human.status).toBe(0);
   expect(human.stdout).toContain("✓ config");
-  expect(human.stdout).toEndWith("Nothing is wrong.\n");
+  expect(human.stdout).toEndWith("No problems found.\n");
 });
 
-test("a config without channels and groups is of no use yet, and it says where they belong", async () => {
+test("a config without channels and groups is a problem, and the fix says where to add them", async () => {
   using folder = makeTempFolder();
   write(folder, { listen: { port: 0 } });
   expect(wrongIn(await examine(folder)).map(({ check, mend }) => ({ check, mend }))).toEqual(
@@ -97,14 +98,14 @@ describe("a channel", () => {
     return { check: "", state: "", detail: "", mend: "", ...found, status: report.status };
   };
 
-  test("that nobody listens for cannot be asked", async () => {
+  test("at a closed port cannot be reached", async () => {
     const found = await find("http://127.0.0.1:9");
     expect(found).toMatchObject({ state: "wrong", status: 1 });
     expect(found.detail).toContain("127.0.0.1:9");
     expect(found.mend).toContain("channels.main.base_url");
   });
 
-  test("whose name is unknown cannot be asked", async () => {
+  test("at an unknown host cannot be reached", async () => {
     expect(await find("http://no-such-host.invalid")).toMatchObject({ state: "wrong", status: 1 });
   });
 
@@ -114,8 +115,8 @@ describe("a channel", () => {
     [404, "", "note", "lists no models (404)"],
     [429, "", "note", "too many requests"],
     [500, "", "wrong", "answers 500"],
-    [302, "", "wrong", "sends elsewhere (302)"],
-    [200, "<html>", "wrong", "not with a list of models"],
+    [302, "", "wrong", "redirects (302)"],
+    [200, "<html>", "wrong", "not with a model list"],
     [200, '{"data":[{"id":"claude-x"}]}', "ok", "lists 1 model"],
   ];
   for (const [status, body, state, detail] of answers) {
@@ -127,7 +128,7 @@ describe("a channel", () => {
     });
   }
 
-  test("that speaks no TLS where TLS is meant is told", async () => {
+  test("that does not speak TLS is reported", async () => {
     using upstream = serve(200, "");
     expect((await find(upstream.url.replace("http:", "https:"))).state).toBe("wrong");
   });
@@ -154,13 +155,13 @@ describe("a channel", () => {
     },
   );
 
-  test("whose allow-list fits nothing that is listed is worth a word", async () => {
+  test("whose allow-list matches no listed model gets a note", async () => {
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     const found = await find(upstream.url, { models: ["gpt-*"] });
     expect(found).toMatchObject({ state: "note", status: 0 });
   });
 
-  test("that is disabled is not asked", async () => {
+  test("that is disabled is not contacted", async () => {
     using folder = makeTempFolder();
     const config = configFor("http://127.0.0.1:9", { disabled: true });
     write(folder, config);
@@ -173,7 +174,7 @@ describe("a channel", () => {
 describe("the clock", () => {
   const list = '{"data":[{"id":"claude-x"}]}';
   const rows: ReadonlyArray<readonly [offsetSeconds: number, state: string, detail: string]> = [
-    [0, "ok", "as the upstreams have it"],
+    [0, "ok", "matches the upstreams"],
     [-3600, "wrong", "ahead of the upstreams"],
     [3600, "wrong", "behind the upstreams"],
   ];
@@ -191,7 +192,7 @@ describe("the clock", () => {
 });
 
 describe("the config", () => {
-  test("that is not there: init is named", async () => {
+  test("that is missing: the fix is init", async () => {
     using folder = makeTempFolder();
     const report = await examine(folder, { GATEWAY_CONFIG: "" });
     expect(report.status).toBe(1);
@@ -211,7 +212,7 @@ describe("the config", () => {
     },
   );
 
-  test("with mistakes: each with its place, and nothing else is looked at", async () => {
+  test("with mistakes: each has its place, and nothing else is checked", async () => {
     using folder = makeTempFolder();
     write(folder, "lisen: {}\ngroups:\n  g: { platform: messages, channels: [nope] }\n");
     const report = await examine(folder);
@@ -222,7 +223,7 @@ describe("the config", () => {
     expect(wrongIn(report)[0]?.detail).toContain('did you mean "listen"?');
   });
 
-  test("whose variables are not set: they are named, and the rest is still looked at", async () => {
+  test("whose variables are not set: they are named, and everything else is still checked", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url, { credential: "${SOME_CREDENTIAL}" }));
@@ -254,7 +255,7 @@ describe("the config", () => {
     expect(wrongIn(await examine(folder, { GATEWAY_CONFIG: path }))).toEqual([]);
   });
 
-  test("that is there and no text: it is named, and init, which would refuse, is not", async () => {
+  test("that is not text: the fix is not init, which would refuse", async () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("gateway.yaml"), Buffer.of(0xff));
     expect(wrongIn(await examine(folder))).toMatchObject([
@@ -264,7 +265,7 @@ describe("the config", () => {
 });
 
 describe("port and ledger", () => {
-  test("a running gateway is known as this config's own", async () => {
+  test("the config's own running gateway is recognized", async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     using runtime = makeTempFolder();
     const gateway = await startGateway({
@@ -277,10 +278,10 @@ describe("port and ledger", () => {
     upstream.stop();
     expect(wrongIn(report)).toEqual([]);
     const port = report.checks.find(({ check }) => check === "port");
-    expect(port?.detail).toBe(`the gateway runs on ${url} (process ${pid})`);
+    expect(port?.detail).toBe(`the gateway is running on ${url} (process ${pid})`);
   });
 
-  test("a running gateway has variables of its own: that this shell lacks them is worth a word only", async () => {
+  test("a variable that only this shell lacks is a note while the gateway is running", async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     using runtime = makeTempFolder();
     const config = makeConfig(upstream);
@@ -298,7 +299,7 @@ describe("port and ledger", () => {
     ]);
   });
 
-  test("a gateway of another config on the port is told from another program", async () => {
+  test("another gateway on the port is distinguished from another program", async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     using runtime = makeTempFolder();
     const other = await startGateway({
@@ -316,15 +317,15 @@ describe("port and ledger", () => {
     }
     await other.stop();
     upstream.stop();
-    expect(details[0]).toContain("taken by a gateway with another config");
-    expect(details[1]).toContain("taken by another program");
+    expect(details[0]).toContain("used by a gateway with another config");
+    expect(details[1]).toContain("used by another program");
   });
 
-  test("a ledger that somebody holds who does not answer is told with who it is", async () => {
+  test("a ledger held by a process that does not answer is reported with the process", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));
-    const script = `const { takeLock } = await import(${JSON.stringify(Bun.fileURLToPath(new URL("../../../src/lib/file-lock.ts", import.meta.url)))});
+    const script = `const { takeLock } = await import(${JSON.stringify(Bun.fileURLToPath(new URL("../../../src/lib/files/file-lock.ts", import.meta.url)))});
       globalThis.held = takeLock(${JSON.stringify(folder.join("ledger.jsonl.lock"))}); console.log("held"); process.stdin.resume();`;
     const holder = Bun.spawn([process.execPath, "-e", script], { stdin: "pipe", stdout: "pipe" });
     for await (const _ of holder.stdout) break;
@@ -334,23 +335,63 @@ describe("port and ledger", () => {
     expect(wrongIn(report)).toMatchObject([{ check: "ledger", mend: `kill ${holder.pid}` }]);
   });
 
-  test("a torn end and requests left open are told, and are not wrong", async () => {
+  test("an incomplete last line and open requests are notes, not problems", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));
-    writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n{"v":1,"id', { mode: 0o600 });
+    const line = readFileSync(writeLedger([{ id: "1" }]), "utf8");
+    writeFileSync(folder.join("ledger.jsonl"), `${line}{"v":1,"id`, { mode: 0o600 });
     const report = await examine(folder);
     expect(wrongIn(report)).toEqual([]);
     expect(report.checks.filter(({ state }) => state === "note").map(({ detail }) => detail)).toContain(
-      "its end is torn (10 bytes): the next start takes them off, into ledger.jsonl.torn",
+      "its last line is incomplete (10 bytes): the next start moves it to ledger.jsonl.torn",
     );
-    writeFileSync(folder.join("ledger.jsonl"), '{"v":1}\n{"v":1}', { mode: 0o600 });
+    writeFileSync(folder.join("ledger.jsonl"), line.trimEnd(), { mode: 0o600 });
     expect((await examine(folder)).checks.map(({ detail }) => detail)).toContain(
-      "its last line lacks its newline: the next start adds it",
+      "its last line has no newline: the next start adds it",
     );
   });
 
-  test("requests are called unfinished only as long as they have no line", async () => {
+  test("a damaged line in the middle of the ledger is a problem", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    const [first = "", , last = ""] = readFileSync(
+      writeLedger([{ id: "1" }, { id: "2" }, { id: "3" }]),
+      "utf8",
+    ).split("\n");
+    writeFileSync(folder.join("ledger.jsonl"), `${first}\n\0\0\0\n${last}\n`, { mode: 0o600 });
+    expect(wrongIn(await examine(folder))).toMatchObject([
+      {
+        check: "ledger",
+        detail: "1 line cannot be read and is missing from all amounts",
+        mend: "gateway ledger verify",
+      },
+    ]);
+  });
+
+  test("models in use without a price are a note", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, configFor(upstream.url));
+    const unpriced = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
+    const ledger = writeLedger([
+      { id: "1", model: "mine", ...unpriced },
+      { id: "2", model: "mine", ...unpriced },
+      { id: "3" },
+    ]);
+    writeFileSync(folder.join("ledger.jsonl"), readFileSync(ledger), { mode: 0o600 });
+    const { checks } = await examine(folder);
+    expect(checks).toContainEqual({
+      check: "model mine",
+      state: "note",
+      detail: "2 requests have no price and are in no amount",
+      mend: "add it to the config's prices, then gateway ledger reprice --since DAY",
+    });
+    expect(checks.filter(({ check }) => check.startsWith("model "))).toHaveLength(1);
+  });
+
+  test("requests count as unfinished only until they have a line", async () => {
     using folder = makeTempFolder();
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     const gateway = await startGateway({ config: makeConfig(upstream), folder });
@@ -367,7 +408,9 @@ describe("port and ledger", () => {
     };
     expect((await notes()).filter((detail) => detail.includes("unfinished"))).toEqual([]);
     rmSync(folder.join("ledger.jsonl"));
-    expect(await notes()).toContain("1 unfinished from before: the next start gives each request its line");
+    expect(await notes()).toContain(
+      "1 unfinished from before: the next start writes a line for each request",
+    );
     upstream.stop();
   });
 
@@ -381,7 +424,7 @@ describe("port and ledger", () => {
 });
 
 describe("this shell", () => {
-  test("is named with every variable that leads a tool past the gateway, and nothing is wrong", async () => {
+  test("every variable that makes a tool bypass the gateway is named in a note", async () => {
     using folder = makeTempFolder();
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     write(folder, makeConfig(upstream, { listen: { port: 0 } }));
@@ -400,7 +443,7 @@ describe("this shell", () => {
     upstream.stop();
   });
 
-  test("is named when a proxy would get what is for the gateway", async () => {
+  test("a proxy that would receive the gateway's requests is named", async () => {
     using folder = makeTempFolder();
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     write(folder, makeConfig(upstream, { listen: { port: 0 } }));

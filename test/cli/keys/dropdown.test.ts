@@ -40,17 +40,17 @@ test("keys add offers the selectable groups with platform, multiplier and descri
   expect(groupOf("new")).toBe("codex");
 });
 
-test("a name that is taken is told while it is typed, and another can be typed", async () => {
+test("a taken name is reported during typing, and another can be typed", async () => {
   const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--group", "codex");
-  await screen.shows("What is the key called?");
+  await screen.shows("Name of the key");
   screen.press(`laptop${KEYS.enter}`);
-  await screen.shows('There is a key "laptop" already.');
+  await screen.shows('There is already a key "laptop".');
   screen.press(`-2${KEYS.enter}`);
   await screen.shows('"laptop-2" is bound to codex');
   expect(await screen.status).toBe(0);
 });
 
-test("the dropdown is seen while stdout is captured, and the capture holds the secret alone", async () => {
+test("the dropdown shows while stdout is captured, and the capture holds only the secret", async () => {
   const captured = folder.join("secret");
   const screen = runOnTerminal({ folder: folder.path, captured }, "keys", "add", "--name", "new");
   await screen.shows("● claude");
@@ -63,7 +63,7 @@ test("the dropdown is seen while stdout is captured, and the capture holds the s
   expect(text()).toContain(sha256Hex(secret.trim()));
 });
 
-test("Ctrl-C at the dropdown changes nothing, shows the cursor again and ends with 130", async () => {
+test("Ctrl-C at the dropdown changes nothing, shows the cursor again and exits with 130", async () => {
   const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--name", "new");
   await screen.shows("● claude");
   screen.press(KEYS.interrupt);
@@ -74,7 +74,7 @@ test("Ctrl-C at the dropdown changes nothing, shows the cursor again and ends wi
   expect(text()).toBe(CONFIG);
 });
 
-test("keys move offers the same, and keys remove asks first", async () => {
+test("keys move offers the same groups, and keys remove asks first", async () => {
   const move = runOnTerminal({ folder: folder.path }, "keys", "move", "laptop");
   await move.shows("● claude");
   move.press(KEYS.down);
@@ -96,7 +96,7 @@ test("keys move offers the same, and keys remove asks first", async () => {
   expect(groupOf("laptop")).toBeUndefined();
 });
 
-test("a terminal gets colours, and none with NO_COLOR", async () => {
+test("a terminal gets colours, except with NO_COLOR", async () => {
   const coloured = runOnTerminal({ folder: folder.path }, "keys", "list");
   await coloured.status;
   expect(coloured.raw()).toContain("\u001B[2mNAME");

@@ -8,6 +8,8 @@ import { passMidnight } from "../../harness/day.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
 
+const LAPTOP = "sk-laptop-0123456789";
+
 const CONFIG = `# mine
 channels:
   a: { platform: messages, base_url: https://a.example, credential: \${UNSET_HERE} }
@@ -19,7 +21,7 @@ groups:
 plans:
   gold: { groups: [max] } # not yet
 keys:
-  - { name: laptop, group: claude, secret: sk-laptop } # by hand
+  - { name: laptop, group: claude, secret: ${LAPTOP} } # by hand
   - { name: old, group: codex, secret: sk-old, expires: 2020-01-01 }
 `;
 
@@ -37,7 +39,7 @@ const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
 const keys = () => loadConfig(folder.join("gateway.yaml"), {}, { missing: "keep" }).catalog.keys;
 
 describe("keys add", () => {
-  test("prints the secret alone, and the file holds its hash alone", async () => {
+  test("prints only the secret, and the file holds only its hash", async () => {
     const { status, stdout, stderr } = await gateway("keys", "add", "--name", "ci", "--group", "codex");
     expect(status).toBe(0);
     expect(stdout).toMatch(/^sk-[0-9A-Za-z]{43}\n$/);
@@ -53,7 +55,7 @@ describe("keys add", () => {
     expect(statSync(folder.join("gateway.yaml")).mode & 0o777).toBe(0o600);
   });
 
-  test("--json tells all of it in one document", async () => {
+  test("--json prints the key as one document", async () => {
     const { stdout } = await gateway("keys", "add", "--name", "ci", "--group", "codex", "--json");
     expect(JSON.parse(stdout)).toEqual({
       name: "ci",
@@ -65,7 +67,7 @@ describe("keys add", () => {
     });
   });
 
-  test("--count makes several, a secret a line, or a list", async () => {
+  test("--count creates several keys and prints one secret per line, or a JSON list", async () => {
     const { stdout, stderr } = await gateway(
       "keys",
       "add",
@@ -87,9 +89,9 @@ describe("keys add", () => {
     expect(JSON.parse(more.stdout).map(({ name }: { name: string }) => name)).toEqual(["v-1", "v-2"]);
   });
 
-  test("--secret - takes a secret of one's own from stdin", async () => {
+  test("--secret - reads the secret from stdin", async () => {
     const { status, stdout } = await feed(
-      "sk-mine-1234567890\n",
+      "sk-mine-12345678901\n",
       "keys",
       "add",
       "--name",
@@ -99,26 +101,39 @@ describe("keys add", () => {
       "--secret",
       "-",
     );
-    expect([status, stdout]).toEqual([0, "sk-mine-1234567890\n"]);
-    expect(keys().get("x")?.secretSha256).toBe(sha256Hex("sk-mine-1234567890"));
+    expect([status, stdout]).toEqual([0, "sk-mine-12345678901\n"]);
+    expect(keys().get("x")?.secretSha256).toBe(sha256Hex("sk-mine-12345678901"));
   });
 
-  test("a secret of one's own that can be guessed is taken, with a warning", async () => {
-    const warning = "of 6 characters may be guessed: better ones have 16 or more.\n";
-    const flags = ["--secret", "-"];
-    const added = await feed("sk-abc\n", "keys", "add", "--name", "x", "--group", "codex", ...flags);
-    expect(added).toMatchObject({ status: 0, stdout: "sk-abc\n" });
-    expect(added.stderr).toStartWith(`warning: A secret ${warning}`);
-    const rotated = await feed("sk-xyz\n", "keys", "rotate", "laptop", ...flags);
-    expect(rotated.stderr).toStartWith(`warning: A secret ${warning}`);
-    const imported = await feed("Y=sk-def\nZ=sk-0123456789abcdef\n", "keys", "import", "--group", "codex");
-    expect(imported.stderr).toBe(`warning: Key 1: a secret ${warning}Imported 2 keys.\n`);
-    expect((await feed("sk-0123456789abc\n", "keys", "rotate", "x", ...flags)).stderr).not.toContain(
-      "warning",
-    );
+  test.each(["sk-0123456789abcde", "0123456789abcdef0123", "pk-0123456789abcdef", "SK-0123456789abcdef"])(
+    "a secret other than sk- and 16 characters is an error, except with --force (%s)",
+    async (secret) => {
+      const flags = ["--secret", "-"];
+      const commands = [
+        ["add", "--name", "x", "--group", "codex", ...flags],
+        ["rotate", "laptop", ...flags],
+        ["import", "--group", "codex"],
+      ];
+      for (const command of commands) {
+        const stdin = command[0] === "import" ? `X=${secret}\n` : `${secret}\n`;
+        writeFileSync(folder.join("gateway.yaml"), CONFIG);
+        const { status, stdout, stderr } = await feed(stdin, "keys", ...command);
+        expect({ status, stdout, config: text() }).toEqual({ status: 2, stdout: "", config: CONFIG });
+        expect(stderr).toContain("expected `sk-` and at least 16 more characters");
+        expect(stderr).not.toContain(secret);
+        expect((await feed(stdin, "keys", ...command, "--force")).status).toBe(0);
+        expect(text()).toContain(sha256Hex(secret));
+      }
+    },
+  );
+
+  test("--force without --secret is an error", async () => {
+    const flags = ["--name", "x", "--group", "codex", "--force"];
+    expect(await gateway("keys", "add", ...flags)).toMatchObject({ status: 2, stdout: "" });
+    expect(text()).toBe(CONFIG);
   });
 
-  test("--expires takes a duration or a date", async () => {
+  test("--expires accepts a duration or a date", async () => {
     await gateway("keys", "add", "--name", "d", "--group", "codex", "--expires", "2099-01-31");
     expect(keys().get("d")?.expires).toEqual(new Date("2099-01-31"));
     const before = Date.now();
@@ -130,11 +145,11 @@ describe("keys add", () => {
 
   const refused: Array<readonly [string, number, string, string[]]> = [
     ["a missing name", 2, "gateway: --name is missing.", ["--group", "codex"]],
-    ["a missing group", 2, "gateway: --group is missing: one of claude, codex.", ["--name", "x"]],
+    ["a missing group", 2, "gateway: --group is missing. Groups: claude, codex.", ["--name", "x"]],
     [
       "a taken name",
       1,
-      'gateway: There is a key "laptop" already.',
+      'gateway: There is already a key "laptop".',
       ["--name", "laptop", "--group", "codex"],
     ],
     ["a bad name", 2, '"a b" cannot be a name: a name is 1 to 64', ["--name", "a b", "--group", "codex"]],
@@ -147,7 +162,7 @@ describe("keys add", () => {
     [
       "a group whose plan is not active",
       1,
-      "`gateway plans activate gold` opens it",
+      "`gateway plans activate gold` activates the plan",
       ["--name", "x", "--group", "max"],
     ],
     [
@@ -177,7 +192,7 @@ describe("keys add", () => {
     [
       "a secret among the arguments",
       2,
-      "--secret takes `-` only",
+      "--secret accepts only `-`",
       ["--name", "x", "--group", "codex", "--secret", "sk-abc"],
     ],
     [
@@ -195,8 +210,13 @@ describe("keys add", () => {
     expect(text()).toBe(CONFIG);
   });
 
+  test("lists the groups where the name is like none of them", async () => {
+    const { stderr } = await gateway("keys", "add", "--name", "x", "--group", "nope");
+    expect(stderr).toBe('gateway: There is no group "nope". Known groups: claude, codex, max.\n');
+  });
+
   test.each([
-    ["another key's", "sk-laptop", 1, 'belongs to the key "laptop" already'],
+    ["another key's", LAPTOP, 1, 'The key "laptop" already has that secret'],
     ["an empty one", "\n", 2, "The secret cannot be used: is empty."],
     ["one with a space", "sk-a b", 2, "without spaces"],
   ])("refuses %s secret", async (_, secret, expected, sentence) => {
@@ -216,25 +236,23 @@ describe("keys add", () => {
   });
 });
 
-test.skipIf(!existsSync("/dev/full"))(
-  "a result that cannot be written is a sentence and a status",
-  async () => {
-    const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../../src/main.ts`, "keys", "list"], {
-      cwd: folder.path,
-      env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
-      stdout: Bun.file("/dev/full"),
-      stderr: "pipe",
-    });
-    expect(await child.stderr.text()).toMatch(/^gateway: stdout cannot be written: .*no space left.*\n$/);
-    expect(await child.exited).toBe(1);
-  },
-);
+test.skipIf(!existsSync("/dev/full"))("a failed write to stdout is an error with a sentence", async () => {
+  const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../../src/main.ts`, "keys", "list"], {
+    cwd: folder.path,
+    env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
+    stdout: Bun.file("/dev/full"),
+    stderr: "pipe",
+  });
+  expect(await child.stderr.text()).toMatch(/^gateway: cannot write to stdout: .*no space left.*\n$/);
+  expect(await child.exited).toBe(1);
+});
 
 describe("keys list and show", () => {
   test("list --json has the fields of the contract and no secret", async () => {
     const { stdout } = await gateway("keys", "list", "--json");
     const spent = { spent_today_usd: "0", spent_total_usd: "0" };
-    const none = { disabled: false, created: null, expires: null, last_used: null, ...spent };
+    const limits = { limits: {}, limits_used: [] };
+    const none = { disabled: false, created: null, expires: null, last_used: null, ...spent, ...limits };
     expect(JSON.parse(stdout)).toEqual([
       { name: "laptop", group: "claude", platform: "messages", ...none },
       { name: "old", group: "codex", platform: "responses", ...none, expires: "2020-01-01T00:00:00Z" },
@@ -242,7 +260,7 @@ describe("keys list and show", () => {
     expect(stdout).not.toContain("sk-");
   });
 
-  test("list tells what a key has spent, today and in all, as the ledger has it", async () => {
+  test("list shows what each key has spent today and in total, from the ledger", async () => {
     await passMidnight();
     const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
     const today = new Date().toISOString();
@@ -259,7 +277,7 @@ describe("keys list and show", () => {
     expect(laptop.last_used).toStartWith(today.slice(0, 10));
   });
 
-  test("list is a table without colours where there is no terminal", async () => {
+  test("without a terminal, list is a table without colours", async () => {
     const { stdout } = await gateway("keys", "list");
     expect(stdout).toBe(
       [
@@ -270,21 +288,24 @@ describe("keys list and show", () => {
     );
   });
 
-  test("show tells one, and of an unknown one what may have been meant", async () => {
+  test("show describes one key, and suggests the nearest name for an unknown one", async () => {
     expect((await gateway("keys", "show", "laptop")).stdout).toContain("claude (messages, ×1)");
     expect(JSON.parse((await gateway("keys", "show", "laptop", "--json")).stdout)).toMatchObject({
       multiplier: "1",
     });
     const { status, stderr } = await gateway("keys", "show", "latop");
-    expect([status, stderr]).toEqual([1, 'gateway: There is no key "latop" (did you mean "laptop"?).\n']);
+    expect([status, stderr]).toEqual([
+      1,
+      'gateway: There is no key "latop" (did you mean "laptop"?). Known keys: laptop, old.\n',
+    ]);
   });
 });
 
-describe("the rest of a key's life", () => {
-  test("disable and enable write one word and take it away again", async () => {
+describe("changing keys", () => {
+  test("disable adds one setting and enable removes it", async () => {
     expect((await gateway("keys", "disable", "laptop", "old")).status).toBe(0);
     expect(text()).toBe(
-      CONFIG.replace("sk-laptop }", "sk-laptop, disabled: true }").replace(
+      CONFIG.replace(`${LAPTOP} }`, `${LAPTOP}, disabled: true }`).replace(
         "2020-01-01 }",
         "2020-01-01, disabled: true }",
       ),
@@ -299,7 +320,7 @@ describe("the rest of a key's life", () => {
     expect(stderr).toContain('(did you mean "old"?)');
   });
 
-  test("remove needs --yes where nobody can be asked", async () => {
+  test("remove needs --yes without a terminal", async () => {
     const { status, stderr } = await gateway("keys", "remove", "laptop");
     expect([status, text()]).toEqual([2, CONFIG]);
     expect(stderr).toContain("--yes is missing");
@@ -308,16 +329,16 @@ describe("the rest of a key's life", () => {
     expect(text()).toStartWith(CONFIG.slice(0, CONFIG.indexOf("keys:")));
   });
 
-  test("rotate gives a new secret, and the old one is nowhere any more", async () => {
+  test("rotate prints a new secret, and the old one is gone from the file", async () => {
     const { stdout, stderr } = await gateway("keys", "rotate", "laptop");
     expect(stdout).toMatch(/^sk-[0-9A-Za-z]{43}\n$/);
     expect(stderr).not.toContain(stdout.trim());
     expect(keys().get("laptop")?.secretSha256).toBe(sha256Hex(stdout.trim()));
-    expect(text()).not.toContain("sk-laptop");
+    expect(text()).not.toContain(LAPTOP);
     expect(text()).toContain(" } # by hand\n");
   });
 
-  test("rotate asks for how long an expired key shall live", async () => {
+  test("rotate of an expired key needs --expires", async () => {
     const { status, stderr } = await gateway("keys", "rotate", "old");
     expect([status, text()]).toEqual([2, CONFIG]);
     expect(stderr).toContain("--expires is missing");
@@ -327,7 +348,7 @@ describe("the rest of a key's life", () => {
     expect(keys().get("old")?.expires).toBeNull();
   });
 
-  test("move binds to another group and keeps the secret", async () => {
+  test("move binds a key to another group and keeps its secret", async () => {
     expect((await gateway("keys", "move", "laptop", "--group", "codex")).status).toBe(0);
     expect(text()).toBe(CONFIG.replace("laptop, group: claude", "laptop, group: codex"));
     expect((await gateway("keys", "move", "laptop")).stderr).toContain("--group is missing");
@@ -336,7 +357,7 @@ describe("the rest of a key's life", () => {
 });
 
 describe("keys import", () => {
-  test("takes what keys add --json printed elsewhere, as a list or line by line", async () => {
+  test("accepts the output of keys add --json, as a list or line by line", async () => {
     const added = await gateway("keys", "add", "--name", "a", "--group", "codex", "--count", "2", "--json");
     const lines = (
       await gateway("keys", "add", "--name", "b", "--group", "claude", "--json", "--expires", "2099-01-01")
@@ -352,20 +373,20 @@ describe("keys import", () => {
     expect(keys().get("c")).toMatchObject({ disabled: true, secretSha256: "a".repeat(64) });
   });
 
-  test("takes an env-style file, whose keys go to one group", async () => {
+  test("accepts an env-style file, whose keys go to one group", async () => {
     const env =
-      "# keys of the old machine\nexport LAPTOP_OLD='sk-one-0123456789'\n\nCI_KEY = sk-two-0123456789 # the runner\r\n";
+      "# keys of the old machine\nexport LAPTOP_OLD='sk-one-0123456789ab'\n\nCI_KEY = sk-two-0123456789ab # the runner\r\n";
     writeFileSync(folder.join("keys.env"), env);
     expect(await gateway("keys", "import", "keys.env")).toMatchObject({ status: 2, stdout: "" });
     expect(text()).toBe(CONFIG);
     const { status, stderr } = await gateway("keys", "import", "keys.env", "--group", "codex");
     expect([status, stderr]).toEqual([0, "Imported 2 keys.\n"]);
-    expect(keys().get("LAPTOP_OLD")).toMatchObject({ secretSha256: sha256Hex("sk-one-0123456789") });
-    expect(keys().get("CI_KEY")).toMatchObject({ secretSha256: sha256Hex("sk-two-0123456789") });
+    expect(keys().get("LAPTOP_OLD")).toMatchObject({ secretSha256: sha256Hex("sk-one-0123456789ab") });
+    expect(keys().get("CI_KEY")).toMatchObject({ secretSha256: sha256Hex("sk-two-0123456789ab") });
     expect(keys().get("CI_KEY")?.group.name).toBe("codex");
   });
 
-  const record = { name: "x", group: "codex", secret: "sk-new" };
+  const record = { name: "x", group: "codex", secret: "sk-0123456789new0123" };
   test.each([
     ["nothing", "", 2, "There is nothing to import"],
     ["what is not JSON", "a b c", 2, "Line 1 is not JSON."],
@@ -377,18 +398,28 @@ describe("keys import", () => {
     ],
     [
       "a taken name",
-      JSON.stringify([record, { ...record, name: "laptop", secret: "sk-2" }]),
+      JSON.stringify([record, { ...record, name: "laptop", secret: "sk-0123456789two0123" }]),
       1,
-      '"laptop" already',
+      'already a key "laptop"',
     ],
     [
       "a taken secret",
-      JSON.stringify([{ ...record, secret: "sk-laptop" }]),
+      JSON.stringify([{ ...record, secret: LAPTOP }]),
       1,
-      'belongs to the key "laptop"',
+      'The key "laptop" already has the secret of "x"',
     ],
-    ["a secret twice", JSON.stringify([record, { ...record, name: "y" }]), 1, 'belongs to the key "x"'],
-    ["a name twice", JSON.stringify([record, { ...record, secret: "sk-3" }]), 1, '"x" is there twice.'],
+    [
+      "a secret twice",
+      JSON.stringify([record, { ...record, name: "y" }]),
+      1,
+      'The key "x" already has the secret of "y"',
+    ],
+    [
+      "a name twice",
+      JSON.stringify([record, { ...record, secret: "sk-0123456789three01" }]),
+      1,
+      'Two keys have the name "x".',
+    ],
     ["an unknown group", JSON.stringify([{ ...record, group: "claud" }]), 1, '(did you mean "claude"?)'],
     ["a bad date", JSON.stringify([{ ...record, expires: "soon" }]), 2, "Key 1: `expires`: expected a date"],
   ])("refuses %s, whole", async (_, stdin, expected, sentence) => {
@@ -400,7 +431,7 @@ describe("keys import", () => {
 });
 
 describe("the config file", () => {
-  test("that is bad ends every command with status 2 and says where", async () => {
+  test("that is invalid makes every command exit with 2 and name the place", async () => {
     writeFileSync(folder.join("gateway.yaml"), "listen: { prot: 1 }\nvendor: a b\n");
     const { status, stdout, stderr } = await gateway("keys", "list", "--json");
     expect([status, stdout]).toEqual([2, ""]);
@@ -408,7 +439,7 @@ describe("the config file", () => {
     expect(stderr).toContain("gateway.yaml:2:9: vendor:");
   });
 
-  test("that is nowhere is a sentence with what to do, and --config names one", async () => {
+  test("that is missing is an error with advice, and --config names one", async () => {
     using empty = makeTempFolder();
     const { status, stderr } = await run({ folder: empty.path, env: { GATEWAY_CONFIG: "" } }, "keys", "list");
     expect(status).toBe(2);

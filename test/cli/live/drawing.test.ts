@@ -2,8 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { drawBar } from "../../../src/cli/money/bars.ts";
-import { createFlexTable, type FlexColumn } from "../../../src/cli/table.ts";
+import { appendBars, drawBar } from "../../../src/cli/money/bars.ts";
 import { fitFrame, type Frame } from "../../../src/cli/live/sections.ts";
 import { alignText, cutText, measure } from "../../../src/cli/text.ts";
 import { createTraffic, describeStatus } from "../../../src/cli/live/traffic.ts";
@@ -11,7 +10,7 @@ import { createTraffic, describeStatus } from "../../../src/cli/live/traffic.ts"
 const anyText = fc.string({ unit: "grapheme", maxLength: 40 });
 
 describe("text", () => {
-  test("is never wider than its room, and cut only when it must be", () => {
+  test("is never wider than its room, and cut only if necessary", () => {
     fc.assert(
       fc.property(anyText, fc.nat(40), (text, room) => {
         const cut = cutText(text, room);
@@ -27,49 +26,6 @@ describe("text", () => {
   });
 });
 
-const COLUMNS: readonly FlexColumn[] = [
-  { title: "NAME", rank: 1, least: 4, most: 10 },
-  { title: "NOTE", rank: 3, least: 4, most: 20, extra: true },
-  { title: "SUM", align: "right", rank: 0, least: 3, most: 6 },
-];
-
-describe("a table whose rows come one by one", () => {
-  test("grows with what it shows", () => {
-    const table = createFlexTable(COLUMNS);
-    expect(table.row(["a", "x", "1"], 80)).toBe("a     x       1");
-    expect(table.row(["longer-name", "", "12.50"], 80)).toBe("longer-na…        12.50");
-    expect(table.row(["b", "y", "2"], 80)).toBe("b           y         2");
-    expect(table.row(["longer-name", "y", "2"], Number.POSITIVE_INFINITY)).toBe("longer-name  y         2");
-  });
-
-  test("gives up what is extra before it cuts, and by rank what has no room at all", () => {
-    const table = createFlexTable(COLUMNS, ["longer-nam", "a note", "99999"]);
-    expect(table.head(30)).toBe("NAME        NOTE      SUM");
-    expect(table.head(24)).toBe("NAME          SUM");
-    expect(table.row(["longer-nam", "a note", "1"], 14)).toBe("longer…      1");
-    expect(table.head(8)).toBe("  SUM");
-    expect(table.head(1)).toBe("SUM");
-  });
-
-  test("never writes a row wider than the terminal, nor an escape of a name", () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.array(anyText, { maxLength: 3 })),
-        fc.integer({ min: 3, max: 60 }),
-        (rows, room) => {
-          const table = createFlexTable(COLUMNS);
-          for (const row of rows) {
-            const line = table.row(row, room);
-            expect(measure(line)).toBeLessThanOrEqual(room);
-            expect(line).not.toMatch(/\p{Cc}/u);
-          }
-        },
-      ),
-    );
-    expect(createFlexTable(COLUMNS).row(["a\u001B[2J", "", ""], 80)).toBe("a [2J");
-  });
-});
-
 test("a bar is as long as its share, to an eighth of a cell", () => {
   expect(drawBar(8n, 8n, 4)).toBe("████");
   expect(drawBar(3n, 8n, 4)).toBe("█▌");
@@ -78,7 +34,17 @@ test("a bar is as long as its share, to an eighth of a cell", () => {
   expect([drawBar(0n, 8n, 4), drawBar(1n, 0n, 4), drawBar(1n, 1n, -3)]).toEqual(["", "", ""]);
 });
 
-describe("sections over each other", () => {
+test("bars use the cells that the lines leave, and none where there is no room for them", () => {
+  expect(appendBars(["a  1", "long  2", "total 3"], [1n, 2n], 19)).toEqual([
+    "a  1     █████",
+    "long  2  ██████████",
+    "total 3",
+  ]);
+  expect(appendBars(["long  2"], [2n], 200)[0]).toBe(`long  2  ${"█".repeat(191)}`);
+  expect(appendBars(["long  2"], [2n], 10)).toEqual(["long  2"]);
+});
+
+describe("sections one below the other", () => {
   const lines = (name: string, count: number) =>
     Array.from({ length: count }, (_, index) => `${name}${index}`);
   const frame: Frame = {
@@ -90,7 +56,7 @@ describe("sections over each other", () => {
     foot: "foot",
   };
 
-  test("share the rows that there are, and say what they leave out", () => {
+  test("share the rows, and count the lines that do not fit", () => {
     expect(fitFrame(frame, 12, 80)).toEqual([
       "head",
       "",
@@ -117,7 +83,7 @@ describe("sections over each other", () => {
 });
 
 describe("tokens a second", () => {
-  test("are those of the last seconds, ended streams among them", () => {
+  test("are those of the last seconds, including streams that have ended", () => {
     const traffic = createTraffic();
     traffic.see([{ id: "a", tokens: 100 }], 0);
     expect(traffic.tokensPerSecond()).toBe(0);
@@ -140,7 +106,7 @@ describe("tokens a second", () => {
 });
 
 test("the status line says less where there is less room", () => {
-  const status = { open: 1, tokensPerSecond: 85, today: "1.5" };
-  expect(describeStatus(status, 80)).toBe("1 open stream · 85 tokens/s · $1.5 today");
-  expect(describeStatus(status, 30)).toBe("1 open · 85 tok/s · $1.5");
+  const status = { open: 1, tokensPerSecond: 85, today: "1.5000004" };
+  expect(describeStatus(status, 80)).toBe("1 open stream · 85 tokens/s · $1.500000 today");
+  expect(describeStatus(status, 30)).toBe("1 open · 85 tok/s · $1.500000");
 });

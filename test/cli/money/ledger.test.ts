@@ -16,11 +16,11 @@ const UNPRICED = {
   charge_usd: null,
 } as const;
 
-test("verify says that a right ledger is right", async () => {
+test("verify accepts a valid ledger", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }]);
   const { status, stdout } = await run("ledger", "verify", "--ledger", path);
   expect(status).toBe(0);
-  expect(stdout).toStartWith("right: 2 lines in 1 file,");
+  expect(stdout).toStartWith("OK: 2 lines verified in 1 file, no corrections, ");
   const json: unknown = JSON.parse((await run("ledger", "verify", "--ledger", path, "--json")).stdout);
   expect(json).toEqual({
     ledger: path,
@@ -33,7 +33,24 @@ test("verify says that a right ledger is right", async () => {
   });
 });
 
-test("verify names file, line and request of what is wrong, says what to do, and fails", async () => {
+test("anchor prints the lines so far and the last hash, and verify --anchor finds that they are gone", async () => {
+  const path = writeLedger([{ id: "req_1" }, { id: "req_2" }]);
+  const { status, stdout } = await run("ledger", "anchor", "--ledger", path);
+  const [, last = ""] = readFileSync(path, "utf8").split("\n");
+  expect([status, stdout]).toEqual([0, `2:${hashLine(last)}\n`]);
+  const anchor = stdout.trim();
+  expect((await run("ledger", "verify", "--ledger", path, "--anchor", anchor)).status).toBe(0);
+  const shorter = writeLedger([{ id: "req_1" }]);
+  const checked = await run("ledger", "verify", "--ledger", shorter, "--anchor", anchor);
+  expect([checked.status, checked.stdout]).toEqual([
+    1,
+    expect.stringContaining("the ledger does not contain the anchor's line at its place"),
+  ]);
+  const wrong = await run("ledger", "verify", "--ledger", path, "--anchor", "9f86");
+  expect([wrong.status, wrong.stderr]).toEqual([2, expect.stringContaining("--anchor: expected what")]);
+});
+
+test("verify names file, line and request of each problem, says what to do, and fails", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
   writeFileSync(
     path,
@@ -47,10 +64,10 @@ test("verify names file, line and request of what is wrong, says what to do, and
     "",
   ]);
   expect(stderr).toContain("Compare these lines with a backup and restore them");
-  expect(stderr).toContain(`The ledger ${path} is not right: 2 problems.`);
+  expect(stderr).toContain(`The ledger ${path} has 2 problems.`);
 });
 
-test("show explains a request in words and as JSON, and fails for one that is not there", async () => {
+test("show explains a request in words and as JSON, and fails for an unknown one", async () => {
   const path = writeLedger([{ id: "req_1" }]);
   const { status, stdout } = await run("ledger", "show", "req_1", "--ledger", path);
   expect(status).toBe(0);
@@ -65,10 +82,10 @@ test("show explains a request in words and as JSON, and fails for one that is no
   });
   const missing = await run("ledger", "show", "req_2", "--ledger", path);
   expect(missing).toMatchObject({ status: 1, stdout: "" });
-  expect(missing.stderr).toContain("is of req_2");
+  expect(missing.stderr).toContain("There is no request req_2 in ");
 });
 
-test("a damaged line is told in a sentence, by show and by tail", async () => {
+test("show and tail report a damaged line", async () => {
   const path = writeLedger([{ id: "req_1" }]);
   writeFileSync(path, `${JSON.stringify({ v: 1, id: "req_2" })}\n\0\0\0\n`, { flag: "a" });
   const shown = await run("ledger", "show", "req_2", "--ledger", path);
@@ -77,15 +94,15 @@ test("a damaged line is told in a sentence, by show and by tail", async () => {
     "gateway: ledger.jsonl:2 is damaged: `gateway ledger verify` says what is wrong with it.\n",
   );
   const { stdout } = await run("ledger", "tail", "--no-follow", "--ledger", path);
-  expect(stdout.trimEnd().split("\n").slice(1)).toEqual(["req_2", "(no line of a ledger)"]);
+  expect(stdout.trimEnd().split("\n").slice(1)).toEqual(["req_2", "(not a line of a ledger)"]);
 });
 
-test("tail says how many lines it can show at most", async () => {
+test("tail refuses an invalid number of lines", async () => {
   const { status, stderr } = await run("ledger", "tail", "-n", "99999999", "--no-follow", "--ledger", "any");
-  expect([status, stderr]).toEqual([2, "gateway: --lines: expected a whole number up to 9999999.\n"]);
+  expect([status, stderr]).toEqual([2, "gateway: --lines: expected a whole number from 0 to 9999999.\n"]);
 });
 
-test("tail shows the last lines and those that come, or ends after the last", async () => {
+test("tail shows the last lines, then new ones unless told to stop", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
   const { stdout } = await run("ledger", "tail", "-n", "2", "--no-follow", "--ledger", path);
   expect(stdout.trimEnd().split("\n")).toEqual(
@@ -111,7 +128,7 @@ test("tail shows the last lines and those that come, or ends after the last", as
   expect(seen).toEqual(["req_3", "req_4"]);
 });
 
-test("reprice tells, then appends corrections, then finds nothing; it refuses while a gateway runs", async () => {
+test("reprice shows changes, appends corrections, then finds nothing; it refuses while a gateway is running", async () => {
   const path = writeLedger([
     {
       id: "req_1",
@@ -155,11 +172,42 @@ test("reprice tells, then appends corrections, then finds nothing; it refuses wh
     charge_usd: "3",
     was: { official_usd: null, charge_usd: null },
   });
-  expect((await run("ledger", "verify", "--ledger", path)).stdout).toContain("1 of them corrections");
+  expect((await run("ledger", "verify", "--ledger", path)).stdout).toContain(", 1 correction, ");
   expect((await run("usage", "--ledger", path, "--by", "model", "--json")).stdout).toContain(
-    '"charge_usd":"3","unpriced":0',
+    '"charge_usd":"3","cache_hit_rate":0,"unpriced":0',
   );
   const again = await run(...args);
   expect(again).toMatchObject({ status: 0, stdout: "" });
-  expect(again.stderr).toContain("Nothing changes");
+  expect(again.stderr).toContain("Nothing to do");
+});
+
+test("show finds a request by the beginning of its id, with or without req_", async () => {
+  const ids = ["req_0mi9x2k3a000001aaaaaaaa", "req_0mi9x2k3a000002aaaaaaaa", "req_0mi9x2k3b000003aaaaaaaa"];
+  const ledger = writeLedger(ids.map((id) => ({ id })));
+  for (const words of ["0mi9x2k3b", "req_0mi9x2k3b", ids[2]!])
+    expect((await run("ledger", "show", words, "--ledger", ledger)).stdout).toContain(`Request ${ids[2]}\n`);
+  const several = await run("ledger", "show", "0mi9x2k3a", "--ledger", ledger);
+  expect([several.status, several.stdout]).toEqual([1, ""]);
+  expect(several.stderr).toBe(
+    `gateway: Several requests begin with 0mi9x2k3a. Use more of the id:\n  ${ids[0]}\n  ${ids[1]}\n`,
+  );
+  expect((await run("ledger", "show", "0zz", "--ledger", ledger)).stderr).toContain(
+    "There is no request 0zz in",
+  );
+});
+
+test("show last is the last request, of a key if one is named, corrections aside", async () => {
+  const drafts = Array.from({ length: 200 }, (_, index) => ({
+    id: `req_${String(index).padStart(4, "0")}`,
+    key: index === 3 ? "laptop" : "ci",
+  }));
+  const ledger = writeLedger(drafts);
+  const lastOf = async (...more: string[]): Promise<string | undefined> =>
+    /^Request (\S+)/.exec((await run("ledger", "show", "last", "--ledger", ledger, ...more)).stdout)?.[1];
+  expect(await lastOf()).toBe("req_0199");
+  expect(await lastOf("--key", "laptop")).toBe("req_0003");
+  expect((await run("ledger", "show", "last", "--key", "x", "--ledger", ledger)).stderr).toContain(
+    'There is no request of the key "x" in',
+  );
+  expect((await run("ledger", "show", "req_0001", "--key", "x", "--ledger", ledger)).status).toBe(2);
 });

@@ -2,9 +2,12 @@ import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-import { readSince, readUntil } from "../../../src/cli/money/period.ts";
+import { readPeriodWord, readSince, readUntil } from "../../../src/cli/money/period.ts";
+import { createZone } from "../../../src/lib/text/zone.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { run, writeLedger } from "./ledger-runs.ts";
+
+const CLOCK = { zone: createZone("UTC"), now: new Date("2026-11-20T15:30:00Z") };
 
 const UNPRICED = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
 
@@ -14,17 +17,17 @@ const path = writeLedger([
   { id: "3", time: "2026-11-20T11:00:00.000Z", model: "b", key: "laptop", ...UNPRICED },
 ]);
 
-test("usage shows a row for each day, the total, and what the amounts leave out", async () => {
+test("usage shows a row for each day, the total, and requests that are not in the amounts", async () => {
   const { status, stdout, stderr } = await run("usage", "--ledger", path);
   expect(status).toBe(0);
   expect(stdout.trimEnd().split("\n")).toEqual([
-    "DAY         REQUESTS  INPUT  CACHE READ  CACHE WRITE  OUTPUT  OFFICIAL $  CHARGED $",
-    "2026-11-19         1     12      11,000          420     350    0.011106   0.011106",
-    "2026-11-20         2     24      22,000          840     700    0.011106   1.000000",
-    "total              3     36      33,000        1,260   1,050    0.022212   1.011106",
+    "DAY         REQUESTS  INPUT  CACHE READ  CACHE WRITE  OUTPUT  CACHED  OFFICIAL $  CHARGED $",
+    "2026-11-19         1     12      11,000          420     350     96%    0.011106   0.011106",
+    "2026-11-20         2     24      22,000          840     700     96%    0.011106   1.000000",
+    "total              3     36      33,000        1,260   1,050     96%    0.022212   1.011106",
   ]);
   expect(stderr).toBe(
-    "1 request without a price, in no amount: add it to the config's prices, then `gateway ledger reprice --since DAY`\n",
+    "1 request has no price and is not in the amounts. Add the price to the config's `prices`, then run `gateway ledger reprice --since DAY`.\n",
   );
 });
 
@@ -54,6 +57,7 @@ test("usage --json is one document with exact amounts", async () => {
     },
     official_usd: "0.011106",
     charge_usd: "1.000000000001",
+    cache_hit_rate: 0.9622,
     unpriced: 1,
     unknown: 0,
     partial: 0,
@@ -62,6 +66,7 @@ test("usage --json is one document with exact amounts", async () => {
     by: "model",
     since: "2026-11-20T00:00:00.000Z",
     until: "2026-11-21T00:00:00.000Z",
+    timezone: "UTC",
     rows: [{ model: "b", ...totals }],
     total: totals,
     unreadable: 0,
@@ -72,14 +77,37 @@ test("usage --csv has the same columns whatever was used, and quotes names", asy
   const { stdout } = await run("usage", "--ledger", path, "--by", "key", "--csv");
   const [head, first] = stdout.split("\n");
   expect(head).toStartWith(
-    "key,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,output,reasoning,",
+    "key,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,cache_write_12h,output,reasoning,",
   );
-  expect(head).toEndWith(",official_usd,charge_usd,unpriced,unknown,partial");
-  expect(first).toStartWith('"c""i,",1,12,11000,0,420,0,350,120,');
-  expect(first).toEndWith(",0.011106,1.000000000001,0,0,0");
+  expect(head).toEndWith(",official_usd,charge_usd,unpriced,unknown,partial,cache_hit_rate");
+  expect(first).toStartWith('"c""i,",1,12,11000,0,420,0,0,350,120,');
+  expect(first).toEndWith(",0.011106,1.000000000001,0,0,0,0.9622");
 });
 
-test("usage says so when there is nothing, and refuses what it can't read", async () => {
+test("usage --csv escapes control characters, and a spreadsheet takes no name for a formula", async () => {
+  const names = ["a\u001B]0;x\u0007", "=1+1", "+1", "-1", "@SUM(A1)", "\tx", "a\u202Eb"];
+  const ledger = writeLedger(names.map((model, index) => ({ id: String(index), model })));
+  const { stdout } = await run("usage", "--ledger", ledger, "--by", "model", "--csv");
+  const cells = stdout
+    .trimEnd()
+    .split("\n")
+    .slice(1)
+    .map((line) => line.split(",")[0]);
+  expect(new Set(cells)).toEqual(
+    new Set([`"'=1+1"`, `"'+1"`, `"'-1"`, `"'@SUM(A1)"`, "\\u0009x", "a\\u001b]0;x\\u0007", "a\\u202eb"]),
+  );
+  const { stdout: table } = await run("usage", "--ledger", ledger, "--by", "model");
+  expect(table).toContain("a\\u202eb ");
+  const { stdout: json } = await run("usage", "--ledger", ledger, "--by", "model", "--json");
+  expect(json).not.toMatch(/[\u007F-\u009F\u202E]/);
+  expect(
+    JSON.parse(json)
+      .rows.map(({ model }: { model: string }) => model)
+      .toSorted(),
+  ).toEqual(names.toSorted());
+});
+
+test("usage reports an empty period, and refuses flags that it cannot read", async () => {
   const none = await run("usage", "--ledger", path, "--since", "2030-01-01");
   expect(none).toMatchObject({ status: 0, stdout: "", stderr: "No requests in this period.\n" });
   const missing = await run("usage", "--ledger", `${path}.none`);
@@ -87,8 +115,12 @@ test("usage says so when there is nothing, and refuses what it can't read", asyn
   expect(missing.stderr).toContain("There is no ledger at");
   expect(missing.stderr).not.toContain("begins with");
   for (const args of [
-    ["--by", "hour"],
-    ["--since", "yesterday"],
+    ["--by", "minute"],
+    ["--by", "day,key,model"],
+    ["--by", "key,key"],
+    ["--since", "tomorrow"],
+    ["someday"],
+    ["today", "--since", "7d"],
     ["--csv", "--json"],
     ["--since", "2026-11-20", "--until", "2026-11-19"],
     ["--since", "2026-11-20T10:00:00Z", "--until", "2026-11-20T10:00:00Z"],
@@ -97,13 +129,13 @@ test("usage says so when there is nothing, and refuses what it can't read", asyn
   }
 });
 
-test("before the first request a report is an empty one, and it is said that there is no ledger yet", async () => {
+test("before the first request a report is empty, with a note that there is no ledger yet", async () => {
   using folder = makeTempFolder();
   const channel = { platform: "messages", base_url: "https://a.example", credential: "none" };
   const groups = { g: { platform: "messages", multiplier: 1, channels: ["a"] } };
   const config = folder.join("gateway.yaml");
   writeFileSync(config, JSON.stringify({ channels: { a: channel }, groups }), { mode: 0o600 });
-  const note = `There is no ledger at ${folder.join("ledger.jsonl")} yet: it begins with the first request.\n`;
+  const note = `There is no ledger at ${folder.join("ledger.jsonl")} yet. The first request creates it.\n`;
   const usage = await run("usage", "--json", "--config", config);
   expect(usage).toMatchObject({ status: 0, stderr: note });
   expect(JSON.parse(usage.stdout)).toMatchObject({ rows: [], total: { requests: 0 }, unreadable: 0 });
@@ -122,17 +154,17 @@ test.each([
   ["2026-10-01", "2026-10-01T00:00:00.000Z"],
   ["2026-10-01T12:00:00+02:00", "2026-10-01T10:00:00.000Z"],
 ])("--since %s at 15:30 on 2026-11-20 begins at %s", (text, expected) => {
-  expect(readSince(text, new Date("2026-11-20T15:30:00Z"))).toBe(expected);
+  expect(readSince(text, CLOCK)).toBe(expected);
 });
 
-test("--until says what it takes, which is no duration", async () => {
+test("--until refuses a duration and says what it accepts", async () => {
   const { stderr } = await run("usage", "--ledger", path, "--until", "7d");
   expect(stderr).toBe(
     "gateway: --until: expected a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.\n",
   );
 });
 
-test("a period that ends before it begins is no empty one", async () => {
+test("a period that ends before it begins is an error", async () => {
   const days = ["--since", "2026-11-20", "--until", "2026-11-19"];
   const sentence = "gateway: --until: 2026-11-19 is before --since.\n";
   expect(await run("usage", "--ledger", path, ...days)).toEqual({ status: 2, stdout: "", stderr: sentence });
@@ -141,13 +173,101 @@ test("a period that ends before it begins is no empty one", async () => {
   ).toBe(0);
 });
 
-test("a ledger that is a folder is told as one that cannot be read", async () => {
+test("a folder in place of the ledger is an error", async () => {
   const { status, stderr } = await run("usage", "--ledger", dirname(path));
   expect([status, stderr]).toEqual([1, `gateway: ${dirname(path)} is a folder, not a ledger.\n`]);
 });
 
-test("--until counts a date whole, and a moment not any more", () => {
-  expect(readUntil("2026-10-31")).toBe("2026-11-01T00:00:00.000Z");
-  expect(readUntil("2026-10-31T12:00:00Z")).toBe("2026-10-31T12:00:00.000Z");
-  expect(() => readUntil("7d")).toThrow("--until: expected");
+test("--until includes a whole date, and excludes a moment", () => {
+  expect(readUntil("2026-10-31", CLOCK)).toBe("2026-11-01T00:00:00.000Z");
+  expect(readUntil("2026-10-31T12:00:00Z", CLOCK)).toBe("2026-10-31T12:00:00.000Z");
+  expect(() => readUntil("7d", CLOCK)).toThrow("--until: expected");
+});
+
+const DAYS = writeLedger([
+  { id: "1", time: "2026-11-01T07:30:00.000Z", model: "a", key: "laptop" },
+  { id: "2", time: "2026-11-03T10:00:00.000Z", model: "b", key: "laptop" },
+  { id: "3", time: "2026-11-03T11:00:00.000Z", model: "b", key: "ci" },
+]);
+
+async function countBy(...args: string[]): Promise<string[]> {
+  const { stdout } = await run("usage", "--ledger", DAYS, "--csv", ...args);
+  const [head = "", ...rows] = stdout.trimEnd().split("\n");
+  const count = head.split(",").indexOf("requests");
+  return rows.map((row) =>
+    row
+      .split(",")
+      .slice(0, count + 1)
+      .join(" "),
+  );
+}
+
+test("usage includes days, weeks and hours without requests", async () => {
+  expect(await countBy()).toEqual(["2026-11-01 1", "2026-11-02 0", "2026-11-03 2"]);
+  expect(await countBy("--since", "2026-10-31", "--until", "2026-11-04")).toEqual([
+    "2026-10-31 0",
+    "2026-11-01 1",
+    "2026-11-02 0",
+    "2026-11-03 2",
+    "2026-11-04 0",
+  ]);
+  expect(await countBy("--by", "week")).toEqual(["2026-W44 1", "2026-W45 2"]);
+  expect(await countBy("2026-11-03", "--by", "month")).toEqual(["2026-11 2"]);
+  const hours = await countBy("2026-11-03", "--by", "hour");
+  expect([hours.length, hours[10]]).toEqual([24, "2026-11-03 10:00 1"]);
+});
+
+test("usage filters, and has one or two dimensions", async () => {
+  expect(await countBy("--key", "laptop")).toEqual(["2026-11-01 1", "2026-11-02 0", "2026-11-03 1"]);
+  expect(await countBy("--by", "model", "--key", "ci")).toEqual(["b 1"]);
+  expect(await countBy("--by", "model", "--channel", "none")).toEqual([]);
+  expect(await countBy("--by", "model,key")).toEqual(["a laptop 1", "b ci 1", "b laptop 1"]);
+  expect(await countBy("--by", "key,day")).toEqual([
+    "laptop 2026-11-01 1",
+    "ci 2026-11-03 1",
+    "laptop 2026-11-03 1",
+  ]);
+  const { stdout } = await run("usage", "--ledger", DAYS, "--by", "key,model", "--json");
+  expect(JSON.parse(stdout)).toMatchObject({ by: "key,model", rows: [{ key: "ci", model: "b" }, {}, {}] });
+});
+
+test("days follow the config's timezone", async () => {
+  using folder = makeTempFolder();
+  const config = folder.join("gateway.yaml");
+  writeFileSync(config, `timezone: America/Los_Angeles\nledger: { path: ${DAYS} }`, { mode: 0o600 });
+  const { stdout } = await run("usage", "--config", config, "--json");
+  expect(JSON.parse(stdout)).toMatchObject({
+    timezone: "America/Los_Angeles",
+    rows: [{ day: "2026-11-01" }, {}, {}],
+  });
+  const october = await run("usage", "2026-10-31", "--config", config, "--json");
+  expect(JSON.parse(october.stdout)).toMatchObject({
+    since: "2026-10-31T07:00:00.000Z",
+    until: "2026-11-01T07:00:00.000Z",
+    total: { requests: 0 },
+  });
+  const night = await run("usage", "2026-11-01", "--by", "hour", "--config", config, "--json");
+  expect(JSON.parse(night.stdout).rows[0]).toMatchObject({ hour: "2026-11-01 00:00", requests: 1 });
+  writeFileSync(config, "timezone: Mars/Olympus", { mode: 0o600 });
+  const { status, stderr } = await run("usage", "--config", config);
+  expect(status).toBe(2);
+  expect(stderr).toContain("Europe/Berlin");
+});
+
+test.each([
+  ["today", "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z"],
+  ["yesterday", "2026-11-19T00:00:00.000Z", "2026-11-20T00:00:00.000Z"],
+  ["2026-02", "2026-02-01T00:00:00.000Z", "2026-03-01T00:00:00.000Z"],
+  ["2026-11-20", "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z"],
+  ["7d", "2026-11-14T00:00:00.000Z", null],
+])("the period %s is from %s to %s", (word, since, until) => {
+  expect(readPeriodWord(word, CLOCK)).toEqual({ since, until });
+});
+
+test("a local day with a change of clocks begins and ends at local midnight", () => {
+  const zone = createZone("Europe/Berlin");
+  expect(readPeriodWord("2026-10-25", { ...CLOCK, zone })).toEqual({
+    since: "2026-10-24T22:00:00.000Z",
+    until: "2026-10-25T23:00:00.000Z",
+  });
 });

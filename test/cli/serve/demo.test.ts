@@ -1,11 +1,15 @@
-import { chmodSync, readdirSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
-import { writeCurlLines } from "../../../src/cli/serve/demo.ts";
+import { writeCurlLines, writeFirstRequest } from "../../../src/cli/serve/demo.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { ENTRY, run } from "../driving.ts";
+import { watch } from "../watching.ts";
 
 const SECRETS = { messages: "sk-m", responses: "sk-r", content: "sk-c", relay: "sk-l" };
-const LINES = writeCurlLines("http://127.0.0.1:4141", SECRETS, "relay");
+const LINES = [
+  ...writeCurlLines("http://127.0.0.1:4141", SECRETS, "relay"),
+  writeFirstRequest("http://127.0.0.1:4141", SECRETS.messages).join("\n"),
+];
 
 for (const shell of ["sh", "bash", "zsh", "fish"]) {
   test.skipIf(Bun.which(shell) === null)(`each curl line of the demo can be pasted into ${shell}`, () => {
@@ -21,7 +25,48 @@ for (const shell of ["sh", "bash", "zsh", "fish"]) {
   });
 }
 
-test("a demo that cannot listen ends with a sentence", async () => {
+test("the first screen of the demo fits 80 × 24, in colour, and its hints work as they are", async () => {
+  using folder = makeTempFolder();
+  symlinkSync(process.execPath, folder.join("bun"));
+  symlinkSync(ENTRY, folder.join("gateway"));
+  const env = { PATH: `${folder.path}:/usr/bin:/bin`, HOME: folder.path };
+  const demo = watch({ folder: folder.path, env, columns: 80, rows: 24 }, "serve", "--demo", "--port", "0");
+  try {
+    await demo.until("open streams");
+    const rows = demo.screen.rows();
+    expect(demo.screen.history()).toHaveLength(24);
+    expect(rows[0]).toBe("The demo is ready. Its models are simulated. Ctrl-C stops it.");
+    expect(demo.screen.hasColour).toBe(true);
+    const text = rows.join("\n");
+    const [, base = ""] = /address +(http:\S+)$/m.exec(text) ?? [];
+    const [, request = ""] = /terminal:\n(curl [^]*?)\n\n/.exec(text) ?? [];
+    const answer = Bun.spawnSync(["sh", "-c", request]).stdout.toString();
+    expect(answer).toContain("event: message_stop");
+    const [, top = ""] = /live:\n([^]*?)\n\n/.exec(text) ?? [];
+    const { stdout } = Bun.spawnSync(["sh", "-c", top], { cwd: folder.path, env });
+    expect(stdout.toString()).toContain(`gateway on ${base.slice("http://".length)}`);
+  } finally {
+    demo.signal("SIGTERM");
+    await demo.status;
+  }
+});
+
+test("the demo with --curl shows every key and endpoint on a terminal too", async () => {
+  using folder = makeTempFolder();
+  const words = ["serve", "--demo", "--port", "0", "--curl"];
+  const demo = watch({ folder: folder.path, env: { TMPDIR: folder.path }, columns: 200, rows: 50 }, ...words);
+  try {
+    await demo.until("open streams");
+    const text = demo.screen.history().join("\n");
+    expect(text.match(/^key of the \w+ group: sk-/gm)).toHaveLength(4);
+    expect(text.match(/^curl /gm)).toHaveLength(8);
+  } finally {
+    demo.signal("SIGTERM");
+    await demo.status;
+  }
+});
+
+test("a demo that cannot listen ends with an error", async () => {
   using folder = makeTempFolder();
   using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const words = ["serve", "--demo", "--port", String(taken.port)];
@@ -42,7 +87,7 @@ async function runDemo(folder: TempFolder, use: (output: string) => Promise<void
   const decoder = new TextDecoder();
   for await (const bytes of child.stdout) {
     output += decoder.decode(bytes, { stream: true });
-    if (output.includes("gateway top")) break;
+    if (output.includes("watch it live")) break;
   }
   await use(output);
   child.kill("SIGTERM");
@@ -51,7 +96,7 @@ async function runDemo(folder: TempFolder, use: (output: string) => Promise<void
   return { stderr, left: readdirSync(folder.path).filter((name) => name.startsWith("gateway-demo-")) };
 }
 
-test("a demo that nobody used leaves nothing behind, nor does one that cannot start", async () => {
+test("a demo that was not used or could not start leaves nothing behind", async () => {
   using folder = makeTempFolder();
   expect((await runDemo(folder, async () => {})).left).toEqual([]);
   using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
@@ -74,12 +119,13 @@ test("a demo that was used says where its ledger is", async () => {
     await answer.text();
   });
   const ledger = folder.join(left.join(), "ledger.jsonl");
-  expect(stderr).toEndWith(`what it cost: gateway usage --ledger ${ledger}\n`);
+  expect(stderr).toMatch(/^show the charges: .*\busage --ledger /m);
+  expect(stderr).toEndWith(` usage --ledger ${ledger}\n`);
   const { stdout } = await run({ folder: folder.path }, "usage", "--csv", "--ledger", ledger);
   expect(stdout.trimEnd().split("\n")).toHaveLength(2);
 });
 
-test("an address to listen on is taken as URLs write it, and refused when it is none", async () => {
+test("--host accepts an address in the form of URLs, and refuses anything else", async () => {
   using folder = makeTempFolder();
   using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const ask = (host: string) =>
@@ -90,6 +136,6 @@ test("an address to listen on is taken as URLs write it, and refused when it is 
   for (const none of ["", "http://localhost", "localhost:80"]) {
     const { status, stderr } = await ask(none);
     expect([none, status]).toEqual([none, 2]);
-    expect(stderr).toContain("A host is a name or an address, without scheme and port.");
+    expect(stderr).toContain("A host is a name or an address without scheme and port.");
   }
 });

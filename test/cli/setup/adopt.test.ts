@@ -89,7 +89,7 @@ describe("a stranger's gateway.yaml in the current folder", () => {
     "usage, ledger verify, ledger tail, env claude --secret sk-of-the-laptop, run claude --secret sk-of-the-laptop, " +
     "service install, top";
   test.each(commands.split(", "))(
-    "is not read by `gateway %s`, which names both ways to use it",
+    "is not read by `gateway %s`, whose error names both ways to use it",
     async (words) => {
       using stranger = listen();
       write(writtenBefore(stranger.url));
@@ -131,7 +131,7 @@ describe("a stranger's gateway.yaml in the current folder", () => {
     expect(stdout).not.toContain("claude");
   });
 
-  test("stays away from the console too", async () => {
+  test("is not read by the console either", async () => {
     write(writtenBefore("http://127.0.0.1:9"));
     const screen = runOnTerminal(inProject(), "console");
     await screen.shows("gateway init --adopt gateway.yaml");
@@ -193,7 +193,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     expect(await gateway.stop()).toBe(0);
   }
 
-  test("is adopted with its keys, comments and ledger, which goes on in one chain", async () => {
+  test("is adopted with its keys and comments, and its ledger continues as one chain", async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     const ledger = home.join("project", "ledger.jsonl");
     await serveOnce(home.join("project"), writtenBefore(upstream.url));
@@ -240,13 +240,13 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     expect(JSON.parse((await run(elsewhere, "keys", "list", "--json")).stdout)).toHaveLength(1);
   });
 
-  test("without a ledger yet, or without a word about it, begins one beside the config", async () => {
+  test("without a ledger, starts one next to the config", async () => {
     write("vendor: goog # mine\n");
     expect((await run(inProject(), "init", "--adopt", "gateway.yaml", "--yes")).status).toBe(0);
     expect(readFileSync(adopted(), "utf8")).toBe("vendor: goog # mine\n");
   });
 
-  test("keeps a ledger that the file does not mention, also while it is all rotated or not written yet", async () => {
+  test("keeps a ledger that the file does not mention, also when it is rotated or not yet written", async () => {
     for (const name of ["ledger.jsonl", "ledger-2026-10.jsonl", "ledger.jsonl.lock"]) {
       write("vendor: goog # mine\n");
       writeFileSync(home.join("project", name), "");
@@ -260,7 +260,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     }
   });
 
-  test("keeps other relative paths, and refuses one that a variable decides", async () => {
+  test("keeps other relative paths, and refuses one with a variable", async () => {
     write("ledger: { path: ../money/l.jsonl }\n");
     expect((await run(inProject(), "init", "--adopt", "gateway.yaml", "--yes")).status).toBe(0);
     expect(readFileSync(adopted(), "utf8")).toBe(`ledger: { path: ${home.join("money", "l.jsonl")} }\n`);
@@ -269,10 +269,10 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     const { status, stderr } = await run(inProject(), "init", "--adopt", local(), "--yes", "--config", place);
     expect([status, existsSync(place)]).toEqual([1, false]);
     expect(stderr).toContain("ledger.path in");
-    expect(stderr).toContain("write it as an absolute path first");
+    expect(stderr).toContain("Change it to an absolute path first");
   });
 
-  test("is not adopted over a config that is there, nor when it is wrong", async () => {
+  test("is not adopted if a config exists or if the file is invalid", async () => {
     write("channels: 7\n");
     const wrong = await run(inProject(), "init", "--adopt", "gateway.yaml", "--yes");
     expect([wrong.status, existsSync(adopted())]).toEqual([2, false]);
@@ -282,7 +282,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     writeFileSync(adopted(), "vendor: mine\n", { mode: 0o600 });
     const there = await run(inProject(), "init", "--adopt", "gateway.yaml", "--yes");
     expect([there.status, readFileSync(adopted(), "utf8")]).toEqual([1, "vendor: mine\n"]);
-    expect(there.stderr).toContain("exists already and stays as it is");
+    expect(there.stderr).toContain("already exists and was not changed");
     // Not even where a link leads nowhere.
     const link = home.join("link.yaml");
     symlinkSync("gone", link);
@@ -290,7 +290,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     expect([led.status, existsSync(home.join("gone"))]).toEqual([1, false]);
   });
 
-  test("asks on a terminal, and no is no", async () => {
+  test("asks on a terminal, and `no` changes nothing", async () => {
     write(writtenBefore("http://127.0.0.1:9"));
     const screen = runOnTerminal(inProject(), "init", "--adopt", "gateway.yaml");
     await screen.shows("Make this file your config?");

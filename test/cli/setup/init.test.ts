@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { PRESETS } from "../../../src/cli/setup/presets.ts";
 import { loadConfig } from "../../../src/config/file.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { KEYS, run, runOnTerminal } from "../driving.ts";
@@ -38,10 +40,10 @@ describe("gateway init", () => {
     expect(readFileSync(path(), "utf8")).not.toContain("hush");
     expect(readFileSync(path(), "utf8")).toContain("  # openai-main:\n");
     expect(statSync(path()).mode & 0o777).toBe(0o600);
-    expect(stderr).toContain("gateway serve");
+    expect(stderr).toContain("gateway run claude");
   });
 
-  test("--json tells the keys in one document", async () => {
+  test("--json prints the keys as one document", async () => {
     const { stdout } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init", "--json");
     expect(JSON.parse(stdout)).toEqual({
       config: path(),
@@ -49,25 +51,59 @@ describe("gateway init", () => {
     });
   });
 
-  test("without any credential writes a file to fill in, with which the gateway starts", async () => {
+  test("without any credential is an error, and writes nothing", async () => {
     const { status, stdout, stderr } = await run({ folder: folder.path }, "init");
-    expect([status, stdout]).toEqual([0, ""]);
-    expect(stderr).toContain("none of ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY is set");
-    expect(loadConfig(path(), {}).catalog.groups.size).toBe(0);
+    expect({ status, stdout, written: existsSync(path()) }).toEqual({
+      status: 1,
+      stdout: "",
+      written: false,
+    });
+    expect(stderr).toContain("Set one of ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY");
+    expect(stderr).toContain("gateway serve --demo");
+  });
+
+  test("offers the other providers as comments that work", async () => {
+    await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init");
     const filledIn = readFileSync(path(), "utf8").replaceAll(/^ {2}# /gm, "  ");
     writeFileSync(path(), filledIn);
     const { catalog } = loadConfig(path(), {}, { missing: "keep" });
-    expect([...catalog.groups.keys()]).toEqual(["claude", "codex", "gemini", "relay"]);
+    expect([...catalog.groups.keys()].sort()).toEqual(PRESETS.map(({ group }) => group).sort());
+  });
+
+  test.each(PRESETS.filter(({ local, id }) => local === undefined && id !== "relay"))(
+    "sets up $title by $variable",
+    async ({ variable, group, platform, baseUrl, channel }) => {
+      const env = { [variable]: "hush-hush" };
+      expect((await run({ folder: folder.path, env }, "init")).status).toBe(0);
+      const { catalog } = loadConfig(path(), env);
+      expect(catalog.keys.get(group)?.group).toMatchObject({ name: group, platform });
+      expect(catalog.channels.get(channel)).toMatchObject({ credential: "hush-hush", platform });
+      expect(catalog.channels.get(channel)?.baseUrl.href.replace(/\/$/, "")).toBe(baseUrl);
+    },
+  );
+
+  test("gives the tool of each group its key, so that run needs no secret", async () => {
+    const env = { OPENAI_API_KEY: "x", DEEPSEEK_API_KEY: "y", ANTHROPIC_API_KEY: "z" };
+    const { stdout } = await run({ folder: folder.path, env }, "init");
+    const secretOf = (name: string) => new RegExp(`^${name} +(\\S+)$`, "m").exec(stdout)?.[1];
+    for (const [tool, key] of [
+      ["claude", "claude"],
+      ["codex", "codex"],
+    ] as const) {
+      const printed = await run({ folder: folder.path, env }, "env", tool, "--json");
+      expect(JSON.parse(printed.stdout)).toMatchObject({ key });
+      expect(printed.stdout).toContain(secretOf(key) ?? "missing");
+    }
   });
 
   test("never overwrites", async () => {
     writeFileSync(path(), "# mine\n");
     const { status, stderr } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init");
     expect([status, readFileSync(path(), "utf8")]).toEqual([1, "# mine\n"]);
-    expect(stderr).toContain("exists already and stays as it is");
+    expect(stderr).toContain("already exists and was not changed");
   });
 
-  test.skipIf(process.platform === "win32")("leaves no half of a file where there is no room", async () => {
+  test.skipIf(process.platform === "win32")("leaves no partial file on a full disk", async () => {
     const none = 'trap "" XFSZ; ulimit -f 0; exec "$@"';
     const words = [process.execPath, `${import.meta.dir}/../../../src/main.ts`, "init"];
     const child = Bun.spawn(["sh", "-c", none, "sh", ...words], {
@@ -80,32 +116,31 @@ describe("gateway init", () => {
     expect([await child.exited, existsSync(path())]).toEqual([1, false]);
   });
 
-  test("says what to do next so that it works as it is told", async () => {
+  test("ends with one line to paste, which works as printed", async () => {
     const place = folder.join("my own.yaml");
     const env = { OPENAI_API_KEY: "x" };
-    const { stdout, stderr } = await run({ folder: folder.path, env }, "init", "--config", place);
-    const secret = /sk-\S+/.exec(stdout)?.[0] ?? "";
-    const told = stderr.split("\n").filter((line) => line.startsWith("  gateway "));
-    expect(told).toHaveLength(3);
-    const [served, used, added] = told.map((line) => line.replace("SECRET", secret).split(/ {2,}/)[1] ?? "");
-    expect(served).toBe(`gateway serve --config '${place}'`);
-    expect(added).toBe(`gateway keys add --config '${place}'`);
-    const script = `gateway() { "$RUN" "$MAIN" "$@"; }; ${used}`;
-    const main = `${import.meta.dir}/../../../src/main.ts`;
-    const shell = Bun.spawnSync(["sh", "-c", script], {
-      cwd: folder.path,
-      env: { PATH: process.env["PATH"] ?? "", RUN: process.execPath, MAIN: main },
+    const { stderr } = await run({ folder: folder.path, env }, "init", "--config", place);
+    const line = stderr.trimEnd().split("\n").at(-1) ?? "";
+    expect(line).toBe(`  gateway run --config '${place}' codex`);
+    const script = `gateway() { "$RUN" "$MAIN" "$@"; }; ${line.replace("run", "run --url http://gw:1")}`;
+    mkdirSync(folder.join("bin"));
+    writeFileSync(folder.join("bin/codex"), '#!/bin/sh\necho "started with $GATEWAY_CODEX_KEY"\n', {
+      mode: 0o755,
     });
-    expect(shell.stdout.toString()).toContain(`'${secret}'`);
+    const main = `${import.meta.dir}/../../../src/main.ts`;
+    const PATH = `${folder.join("bin")}:${process.env["PATH"]}`;
+    const around = { PATH, HOME: folder.path, RUN: process.execPath, MAIN: main };
+    const shell = Bun.spawnSync(["sh", "-c", script], { cwd: folder.path, env: around });
+    expect(shell.stdout.toString()).toMatch(/^started with sk-\w{43}\n$/);
   });
 
-  test("writes to the user's own configuration, in a folder that nobody else can read", async () => {
+  test("writes to the user's configuration folder, which nobody else can read", async () => {
     const env = { GATEWAY_CONFIG: "", HOME: folder.path, OPENAI_API_KEY: "x" };
     const { status, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
     const place = folder.join(".config", "gateway", "gateway.yaml");
-    expect(stderr).toContain(`Wrote ${place}.`);
-    expect(stderr).toMatch(/^ {2}gateway serve {3,}run it$/m);
+    expect(stderr).toContain(`Wrote ${place}. The ledger will be beside it.`);
+    expect(stderr).toEndWith("\n  gateway run codex\n");
     expect(statSync(folder.join(".config", "gateway")).mode & 0o777).toBe(0o700);
     expect(loadConfig(place, env).catalog.ledger.path).toBe(
       folder.join(".config", "gateway", "ledger.jsonl"),
@@ -113,35 +148,79 @@ describe("gateway init", () => {
     expect(existsSync(path())).toBe(false);
   });
 
-  test("--config and GATEWAY_CONFIG say where, folders included", async () => {
+  test("--config and GATEWAY_CONFIG choose the place, and missing folders are created", async () => {
     const place = folder.join("new", "folder", "g.yaml");
-    expect((await run({ folder: folder.path }, "init", "--config", place)).status).toBe(0);
+    const env = { OPENAI_API_KEY: "x" };
+    expect((await run({ folder: folder.path, env }, "init", "--config", place)).status).toBe(0);
     expect(existsSync(place)).toBe(true);
     const other = folder.join("other.yaml");
-    await run({ folder: folder.path, env: { GATEWAY_CONFIG: other } }, "init");
+    await run({ folder: folder.path, env: { ...env, GATEWAY_CONFIG: other } }, "init");
     expect([existsSync(other), existsSync(path())]).toEqual([true, false]);
   });
 });
 
 describe("gateway init on a terminal", () => {
-  test("asks which platforms, and for the credential that the environment lacks", async () => {
-    const screen = runOnTerminal({ folder: folder.path, env: { ANTHROPIC_API_KEY: "x" } }, "init");
+  /** Sets up a relay at the given address, up to the question for its credential. */
+  const beginRelay = async (url: string) => {
+    const screen = runOnTerminal({ folder: folder.path }, "init");
     await screen.shows("Which platforms do you use?");
-    await screen.shows("ANTHROPIC_API_KEY is set");
-    screen.press(KEYS.down);
-    await screen.shows("OpenAI");
-    screen.press(KEYS.space);
-    await screen.shows("◼ OpenAI");
+    screen.press(KEYS.up + KEYS.space);
+    await screen.shows("◼ A relay");
     screen.press(KEYS.enter);
+    await screen.shows("base URL");
+    screen.press(`${url}${KEYS.enter}`);
     await screen.shows("where is the credential?");
+    return screen;
+  };
+
+  test("asks for a missing credential with hidden input, checks it, and keeps it beside the config", async () => {
+    const upstream = startDemoUpstream({ platform: "relay" });
+    const screen = await beginRelay(upstream.url);
     screen.press(KEYS.enter);
     await screen.shows("The credential");
-    screen.press(`sk-pasted${KEYS.enter}`);
+    screen.press(`pasted-12345${KEYS.enter}`);
     expect(await screen.status).toBe(0);
-    expect(screen.raw()).not.toContain("sk-pasted");
-    const { catalog } = loadConfig(path(), { ANTHROPIC_API_KEY: "x" });
-    expect([...catalog.channels.values()].map(({ credential }) => credential)).toEqual(["x", "sk-pasted"]);
-    expect([...catalog.keys.keys()]).toEqual(["claude", "codex"]);
+    upstream.stop();
+    expect(screen.raw()).not.toContain("pasted");
+    expect(Bun.stripANSI(screen.raw())).toMatch(/accepts the credential and lists \d+ models/);
+    expect(readFileSync(path(), "utf8")).not.toContain("pasted");
+    expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain("RELAY_API_KEY=pasted-12345\n");
+    expect(statSync(folder.join("gateway.env")).mode & 0o777).toBe(0o600);
+    expect(loadConfig(path(), {}).catalog.channels.get("relay-main")?.credential).toBe("pasted-12345");
+    expect(loadConfig(path(), { RELAY_API_KEY: "x" }).catalog.channels.get("relay-main")?.credential).toBe(
+      "x",
+    );
+  });
+
+  test("can keep a credential as a reference to a variable", async () => {
+    const screen = await beginRelay("http://127.0.0.1:9");
+    screen.press(KEYS.down + KEYS.enter);
+    expect(await screen.status).toBe(0);
+    expect(Bun.stripANSI(screen.raw())).toContain("Set RELAY_API_KEY before you start the gateway.");
+    expect(existsSync(folder.join("gateway.env"))).toBe(false);
+    expect(readFileSync(path(), "utf8")).toContain("credential: ${RELAY_API_KEY}");
+  });
+
+  test("lets the user correct a refused credential", async () => {
+    const seen: (string | null)[] = [];
+    using upstream = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch(request) {
+        seen.push(request.headers.get("authorization") ?? request.headers.get("x-api-key"));
+        return new Response("{}", { status: 401 });
+      },
+    });
+    const screen = await beginRelay(`http://127.0.0.1:${upstream.port}`);
+    screen.press(KEYS.enter);
+    await screen.shows("The credential");
+    screen.press(`abc${KEYS.enter}`);
+    await screen.shows("refuses the credential (401)");
+    await screen.shows("try again");
+    screen.press(KEYS.down + KEYS.down + KEYS.enter);
+    expect(await screen.status).toBe(1);
+    expect(seen.join()).toContain("abc");
+    expect(existsSync(path())).toBe(false);
   });
 
   test("--yes asks nothing", async () => {

@@ -30,7 +30,7 @@ describe("the config's schema", () => {
     check = await compile("config");
   });
 
-  test("accepts the example, with numbers and flags as YAML has them", () => {
+  test("accepts the example config, with YAML numbers and booleans", () => {
     expect(check(parse(EXAMPLE)) ? null : check.errors).toBeNull();
   });
 
@@ -45,7 +45,7 @@ describe("the config's schema", () => {
     test(`accepts ${what}`, () => expect(check(edit(from, to)) ? null : check.errors).toBeNull());
   }
 
-  test("accepts a file that says nothing", () => expect(check({})).toBe(true));
+  test("accepts an empty object", () => expect(check({})).toBe(true));
 
   const mistakes: ReadonlyArray<readonly [what: string, from: string, to: string]> = [
     ["an unknown setting", "relay_prefix:", "relay_prefx:"],
@@ -62,7 +62,7 @@ describe("the config's schema", () => {
     test(`refuses ${what}`, () => expect(check(edit(from, to))).toBe(false));
   }
 
-  test("explains every setting as the example does", async () => {
+  test("describes every setting as the example does", async () => {
     const { stdout } = await run({ folder: "/" }, "schema", "config");
     const { properties } = JSON.parse(stdout);
     expect(properties.relay_prefix.description).toStartWith("The path under which groups of the relay");
@@ -102,7 +102,7 @@ describe("what commands print with --json", () => {
     });
   }
 
-  test("a running gateway's channels, models, ledger and doctor fit theirs", async () => {
+  test("the channels, models, ledger and doctor output of a running gateway fit their schemas", async () => {
     using runtime = makeTempFolder();
     const env = { XDG_RUNTIME_DIR: runtime.path };
     const upstream = startDemoUpstream({ platform: "messages", credential: CREDENTIAL });
@@ -135,7 +135,7 @@ describe("what commands print with --json", () => {
     expect(printed["models"]).not.toEqual([]);
   });
 
-  test("a document that there is not is refused with the nearest that there is", async () => {
+  test("an unknown document is an error with the nearest name", async () => {
     const { stderr, status } = await run({ folder: "/" }, "schema", "confg");
     expect(status).toBe(2);
     expect(stderr).toContain("config");

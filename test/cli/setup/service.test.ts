@@ -15,7 +15,7 @@ describe("the systemd unit", () => {
     envPath: "/srv/gateway.env",
   });
 
-  test("quotes paths, so that no character of them means anything", () => {
+  test("quotes paths, so that no character has a special meaning", () => {
     const quoted = `/srv/a \\"b\\" $$c %%d & <e> 'f'\\\\g`;
     expect(unit).toContain(`"${quoted}/gateway" serve --config "${quoted}/gateway.yaml"\n`);
   });
@@ -30,13 +30,13 @@ describe("the systemd unit", () => {
     expect(plain).toContain("\nEnvironmentFile=-/etc/50%%.env\n");
   });
 
-  test("does not start again with a config that is wrong", () => {
+  test("does not restart with an invalid config", () => {
     expect(unit).toContain("RestartPreventExitStatus=2");
   });
 
   const names = ["plain", "with space", `a "b" $c 'd' \\e`];
   test.skipIf(Bun.which("systemd-analyze") === null).each(names)(
-    "is sound to systemd itself: %s",
+    "passes systemd's own check: %s",
     async (name) => {
       using folder = makeTempFolder();
       const odd = folder.join(name);
@@ -70,7 +70,7 @@ describe("the launchd agent", () => {
     expect(agent).toContain("<key>Disabled</key><true/>");
   });
 
-  test.skipIf(Bun.which("python3") === null)("is a property list that says what is meant", async () => {
+  test.skipIf(Bun.which("python3") === null)("is a valid property list with the right values", async () => {
     const script = "import plistlib,json,sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
     const child = Bun.spawn(["python3", "-c", script], { stdin: new Blob([agent]), stdout: "pipe" });
     const list = JSON.parse(await child.stdout.text());
@@ -89,7 +89,7 @@ describe("the launchd agent", () => {
     ]);
   });
 
-  test("gives the gateway the variables of its file, and becomes the gateway", async () => {
+  test("passes the variables of its file to the gateway, and is replaced by it", async () => {
     using folder = makeTempFolder();
     const envPath = folder.join("a b.env");
     writeFileSync(envPath, "# comment\nCREDENTIAL='x y'\n");
@@ -126,7 +126,7 @@ describe.skipIf(process.platform !== "linux")("on a system with systemd", () => 
     };
   };
 
-  test("install writes the unit, starts nothing, and says what would", async () => {
+  test("install writes the unit, starts nothing, and prints the command that would", async () => {
     using folder = makeTempFolder();
     const { unit, asked, service } = prepare(folder);
     const { status, stdout, stderr } = await service("install");
@@ -134,12 +134,12 @@ describe.skipIf(process.platform !== "linux")("on a system with systemd", () => 
     expect(stderr).toContain(
       "systemctl --user daemon-reload && systemctl --user enable --now gateway.service",
     );
-    expect(stderr).toContain(`SOME_KEY belongs into ${folder.join("gateway.env")}`);
+    expect(stderr).toContain(`Put SOME_KEY into ${folder.join("gateway.env")}`);
     expect(readFileSync(unit, "utf8")).toContain(`serve --config ${folder.join("gateway.yaml")}\n`);
     expect(asked()).toEqual([]);
   });
 
-  test("install --enable starts it; uninstall stops it and takes the unit away", async () => {
+  test("install --enable starts the service; uninstall stops it and removes the unit", async () => {
     using folder = makeTempFolder();
     const { unit, asked, service } = prepare(folder);
     expect((await service("install", "--enable")).status).toBe(0);
@@ -153,7 +153,7 @@ describe.skipIf(process.platform !== "linux")("on a system with systemd", () => 
     expect((await service("uninstall")).status).toBe(0);
     expect(existsSync(unit)).toBe(false);
     expect(asked().slice(-2)).toEqual(["--user disable --now gateway.service", "--user daemon-reload"]);
-    expect((await service("status")).stdout).toBe("not installed\n");
+    expect(await service("status")).toMatchObject({ status: 3, stdout: "not installed\n" });
   });
 
   test("a unit that somebody else wrote is neither overwritten nor removed", async () => {

@@ -4,8 +4,10 @@ import { describe, expect, test } from "bun:test";
 import { sample, string } from "fast-check";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { MISLEADING } from "../../../src/cli/tools/misleading.ts";
+import { PROXY_NAMES } from "../../../src/cli/tools/no-proxy.ts";
 import { SHELLS, type Shell, writeSetting } from "../../../src/cli/tools/shells.ts";
-import { type Connection, TOOLS } from "../../../src/cli/tools/tools.ts";
+import type { Connection } from "../../../src/cli/tools/tool.ts";
+import { TOOLS } from "../../../src/cli/tools/tools.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { KEYS, run, runOnTerminal } from "../driving.ts";
@@ -29,7 +31,7 @@ describe("shells", () => {
       return child.stdout.text();
     };
 
-    test.skipIf(Bun.which(program) === null)(`${shell} takes every value as it is`, async () => {
+    test.skipIf(Bun.which(program) === null)(`${shell} passes on every value unchanged`, async () => {
       const nasty = [
         `'`,
         `"`,
@@ -56,13 +58,16 @@ describe("shells", () => {
       expect(JSON.parse(shown)).toMatchObject(env);
     });
 
-    test.skipIf(Bun.which(program) === null)(`${shell} unsets what is set, and is silent else`, async () => {
-      const show = `'${process.execPath}' -e 'console.log(Object.keys(process.env).filter((n) => /^W/.test(n)).join())'`;
-      const call = shell === "powershell" ? `& ${show}` : show;
-      const set = writeSetting(shell, null, { env: { W1: "1", W2: "2", W3: "3" }, unset: [], args: [] });
-      const unset = writeSetting(shell, null, { env: {}, unset: ["W1", "W0", "W3"], args: [] });
-      expect(await evaluate([...set, ...unset, call])).toBe("W2\n");
-    });
+    test.skipIf(Bun.which(program) === null)(
+      `${shell} unsets variables, and ignores those that are not set`,
+      async () => {
+        const show = `'${process.execPath}' -e 'console.log(Object.keys(process.env).filter((n) => /^W/.test(n)).join())'`;
+        const call = shell === "powershell" ? `& ${show}` : show;
+        const set = writeSetting(shell, null, { env: { W1: "1", W2: "2", W3: "3" }, unset: [], args: [] });
+        const unset = writeSetting(shell, null, { env: {}, unset: ["W1", "W0", "W3"], args: [] });
+        expect(await evaluate([...set, ...unset, call])).toBe("W2\n");
+      },
+    );
 
     test.skipIf(Bun.which(program) === null)(
       `${shell} starts the tool with its arguments first`,
@@ -87,7 +92,7 @@ describe("tools", () => {
     expect(connect("claude", "relay")?.env).toEqual({ ANTHROPIC_BASE_URL: "http://gw:1/relay", ...env });
   });
 
-  test("Codex gets a provider of its own by overrides without quotes", () => {
+  test("Codex gets its own provider through overrides without quotes", () => {
     const setting = connect("codex", "responses");
     expect(setting?.env).toEqual({ GATEWAY_CODEX_KEY: "sk-s" });
     expect(setting?.args.filter((arg) => arg !== "-c")).toEqual([
@@ -99,12 +104,12 @@ describe("tools", () => {
     ]);
   });
 
-  test("opencode gets its own providers, those alone, and the names that only the config knows", () => {
+  test("opencode gets only the gateway's providers, and the models that the config names", () => {
     const read = (platform: Connection["platform"], models: string[]) =>
       JSON.parse(connect("opencode", platform, models)?.env["OPENCODE_CONFIG_CONTENT"] ?? "");
     expect(read("responses", ["fast"])).toEqual({
-      model: "",
-      small_model: "",
+      model: "openai/fast",
+      small_model: "openai/fast",
       enabled_providers: ["openai"],
       disabled_providers: [],
       provider: { openai: { options: { baseURL: "http://gw:1/v1", apiKey: "sk-s" }, models: { fast: {} } } },
@@ -120,7 +125,29 @@ describe("tools", () => {
     });
   });
 
-  test("opencode is kept from the plugin that sends a ChatGPT login's requests elsewhere", () => {
+  test("opencode starts with a coding model of the group, or with none where no model is known", () => {
+    const read = (platform: Connection["platform"], models: string[]) => {
+      const content = connect("opencode", platform, models)?.env["OPENCODE_CONFIG_CONTENT"] ?? "";
+      const { model, small_model: small } = JSON.parse(content);
+      return [model, small];
+    };
+    expect(read("messages", [])).toEqual([undefined, undefined]);
+    const claude = [
+      "claude-3-5-haiku",
+      "claude-haiku-4-5",
+      "claude-sonnet-4",
+      "claude-sonnet-4-5",
+      "claude-opus-4-1",
+    ];
+    expect(read("messages", claude)).toEqual(["anthropic/claude-sonnet-4-5", "anthropic/claude-haiku-4-5"]);
+    const gpt = ["text-embedding-3-large", "gpt-5-image", "gpt-5.4", "gpt-5.10", "gpt-5.4-mini"];
+    expect(read("responses", gpt)).toEqual(["openai/gpt-5.10", "openai/gpt-5.4-mini"]);
+    const mixed = ["gemini-2.5-flash", "gemini-2.5-pro"];
+    expect(read("relay", mixed)).toEqual(["google/gemini-2.5-pro", "google/gemini-2.5-flash"]);
+    expect(read("responses", ["qwen3-coder"])).toEqual(["openai/qwen3-coder", "openai/qwen3-coder"]);
+  });
+
+  test("opencode does not load the plugin that sends the requests of a ChatGPT login elsewhere", () => {
     expect(connect("opencode", "responses")?.env["OPENCODE_DISABLE_DEFAULT_PLUGINS"]).toBe("1");
   });
 
@@ -147,8 +174,8 @@ const HOSTILE = Object.fromEntries(
     .map((name) => [name, name.endsWith("_HEADERS") ? "Authorization: Bearer sk-theirs" : "sk-theirs"]),
 );
 
-describe("variables that lead past the gateway", () => {
-  for (const [name, { misleading }] of TOOLS) {
+describe("variables that make a tool bypass the gateway", () => {
+  for (const [name, { misleading, ignoresNoProxy }] of TOOLS) {
     test(`are unset by the lines for ${name}, which are safe to evaluate`, async () => {
       using folder = makeTempFolder();
       const words = ["env", name, "--url", "http://127.0.0.1:1", "--secret", "sk-s"];
@@ -164,11 +191,11 @@ describe("variables that lead past the gateway", () => {
       for (const each of misleading) expect(stderr).toContain(each);
       expect(stderr).not.toContain("sk-theirs");
       const { unset } = JSON.parse((await run(around, ...words, "--json")).stdout);
-      expect(unset).toEqual([...misleading]);
+      expect(unset).toEqual([...misleading, ...(ignoresNoProxy === true ? PROXY_NAMES : [])]);
     });
   }
 
-  test("are not those that add harmless header fields", async () => {
+  test("do not include those that add harmless header fields", async () => {
     using folder = makeTempFolder();
     const env = { ANTHROPIC_CUSTOM_HEADERS: "x-team: red\nx-authorization-note: none" };
     const words = ["env", "claude", "--url", "http://127.0.0.1:1", "--secret", "sk-s", "--json"];
@@ -191,6 +218,8 @@ plans:
   max: { groups: [closed] }
 keys:
   - { name: laptop, group: claude, secret: sk-laptop }
+  - { name: hashed, group: claude, secret_sha256: ${sha256Hex("sk-hashed")} }
+  - { name: variable, group: claude, secret: "\${OF_THE_KEY}" }
   - { name: ci, group: codex, secret: sk-ci }
   - { name: off, group: codex, secret: sk-off, disabled: true }
   - { name: old, group: codex, secret: sk-old, expires: 2020-01-01 }
@@ -208,6 +237,8 @@ describe("which key", () => {
     ["--secret", ["claude", "--secret", "sk-laptop"], {}],
     ["GATEWAY_KEY", ["claude"], { GATEWAY_KEY: "sk-laptop" }],
     ["GATEWAY_KEY and the key's name", ["claude", "--key", "laptop"], { GATEWAY_KEY: "sk-laptop" }],
+    ["the name of a key in plain text after the tool", ["claude", "laptop"], {}],
+    ["the name of a key in plain text before the tool", ["laptop", "claude"], { GATEWAY_KEY: "sk-ci" }],
     ["the key's name after the tool", ["claude", "laptop", "--secret", "sk-laptop"], {}],
     ["the key's name before the tool", ["laptop", "claude", "--secret", "sk-laptop"], {}],
     ["a secret before the tool", ["sk-laptop", "claude"], {}],
@@ -215,7 +246,7 @@ describe("which key", () => {
     ["--secret, whatever GATEWAY_KEY says", ["claude", "--secret", "sk-laptop"], { GATEWAY_KEY: "sk-ci" }],
   ];
   for (const [what, words, env] of cases) {
-    test(`is said by ${what}`, async () => {
+    test(`comes from ${what}`, async () => {
       using folder = prepare();
       const { status, stdout, stderr } = await run(
         { folder: folder.path, env },
@@ -234,6 +265,14 @@ describe("which key", () => {
       );
     });
   }
+
+  test("comes from a variable that the config names, if that is set", async () => {
+    using folder = prepare();
+    const words = ["env", "anthropic", "variable", "--json"];
+    const found = await run({ folder: folder.path, env: { OF_THE_KEY: "sk-of-the-key" } }, ...words);
+    expect(JSON.parse(found.stdout).env["ANTHROPIC_API_KEY"]).toBe("sk-of-the-key");
+    expect(await run({ folder: folder.path }, ...words)).toMatchObject({ status: 2, stdout: "" });
+  });
 
   test("comes from stdin with --secret -", async () => {
     using folder = prepare();
@@ -265,22 +304,30 @@ describe("which key", () => {
       ["codex", "sk-laptop"],
       1,
       '"laptop" does not fit',
-      "claude is of the messages",
+      "claude has the platform messages",
       "Keys that fit: ci",
     ],
-    ["of a tool that no key fits", ["gemini", "sk-ci"], 1, "content or relay", "No group of the config"],
-    ["unknown", ["claude", "sk-nobodys"], 1, "of none of the keys"],
+    ["of a tool that no key fits", ["gemini", "sk-ci"], 1, "content or relay", "The config has no group"],
+    ["unknown", ["claude", "sk-nobodys"], 1, "belongs to no key"],
     ["of another name", ["claude", "--key", "ci", "--secret", "sk-laptop"], 1, '"ci" does not fit'],
-    ["of another key that fits", ["codex", "--key", "ci", "--secret", "sk-off"], 1, '"off", not of "ci"'],
+    ["of another key that fits", ["codex", "--key", "ci", "--secret", "sk-off"], 1, '"off", not to "ci"'],
     ["disabled", ["codex", "sk-off"], 1, "gateway keys enable off"],
     ["expired", ["codex", "sk-old"], 1, "gateway keys rotate old --expires 30d"],
     ["of a plan that is not active", ["codex", "sk-shut"], 1, "gateway plans activate max"],
     ["misspelt", ["claude", "laptpo"], 1, 'did you mean "laptop"?'],
-    ["missing", ["claude"], 2, "--secret -", "GATEWAY_KEY", "--new", "Keys that fit: laptop"],
-    ["missing, though named", ["codex", "ci"], 2, 'The secret of the key "ci" is needed'],
+    [
+      "missing",
+      ["claude"],
+      2,
+      "--secret -",
+      "GATEWAY_KEY",
+      "--new",
+      "Keys that fit: laptop, hashed, variable",
+    ],
+    ["missing, though named", ["claude", "hashed"], 2, 'The secret of the key "hashed" is missing'],
     ["for a tool that there is not", ["cluade", "sk-laptop"], 2, 'did you mean "claude"?'],
   ];
-  test("that is missing names keys that can be used, and no more than a line of them", async () => {
+  test("that is missing makes the error name a few usable keys", async () => {
     using many = makeTempFolder();
     const guest = (index: number) => ({ name: `guest-${index}`, group: "c", secret: `sk-${index}` });
     const keys = [
@@ -298,7 +345,7 @@ describe("which key", () => {
   });
 
   for (const [what, words, status, ...parts] of refusals) {
-    test(`that is ${what} is refused with a sentence`, async () => {
+    test(`that is ${what} is an error with a sentence`, async () => {
       using folder = prepare();
       const result = await run({ folder: folder.path }, "env", ...words);
       expect({ status: result.status, stdout: result.stdout }).toEqual({ status, stdout: "" });
@@ -309,13 +356,13 @@ describe("which key", () => {
 });
 
 describe("--new", () => {
-  test("makes a key of the only group that fits, and keeps the file as it was otherwise", async () => {
+  test("creates a key in the only group that fits, and changes nothing else in the file", async () => {
     using folder = prepare();
     const { status, stdout, stderr } = await run({ folder: folder.path }, "env", "openai", "--new", "--json");
     expect(status).toBe(0);
     const { key, group, env } = JSON.parse(stdout);
     expect({ key, group }).toEqual({ key: "openai", group: "codex" });
-    expect(stderr).toContain('The key "openai" is new, bound to codex');
+    expect(stderr).toContain('Created the key "openai" in the group codex');
     const after = readFileSync(folder.join("gateway.yaml"), "utf8");
     expect(after).toStartWith(CONFIG);
     expect(after.slice(CONFIG.length)).toContain(sha256Hex(env.OPENAI_API_KEY));
@@ -323,7 +370,7 @@ describe("--new", () => {
     expect(JSON.parse(second.stdout).key).toBe("openai-2");
   });
 
-  test("takes a name and a group", async () => {
+  test("accepts a name and a group", async () => {
     using folder = prepare();
     const flags = ["--new", "--key", "desk", "--group", "cheap", "--json"];
     const { stdout } = await run({ folder: folder.path }, "env", "claude", ...flags);
@@ -331,11 +378,11 @@ describe("--new", () => {
   });
 
   const refusals: ReadonlyArray<readonly [what: string, words: string[], status: number, part: string]> = [
-    ["several groups fit", ["claude"], 2, "--group is missing: one of claude, cheap"],
+    ["several groups fit", ["claude"], 2, "--group is missing. Groups that fit: claude, cheap"],
     ["the group does not fit", ["claude", "--group", "codex"], 1, "Groups that fit: claude, cheap"],
     ["the group is closed", ["codex", "--group", "closed"], 1, "gateway plans activate max"],
-    ["the name is taken", ["codex", "--key", "ci"], 1, 'There is a key "ci" already'],
-    ["a secret is there as well", ["codex", "--secret", "sk-ci"], 2, "--new makes a secret"],
+    ["the name is taken", ["codex", "--key", "ci"], 1, 'There is already a key "ci"'],
+    ["a secret is there as well", ["codex", "--secret", "sk-ci"], 2, "--new and --secret exclude each other"],
   ];
   for (const [what, words, status, part] of refusals) {
     test(`is refused when ${what}, and changes nothing`, async () => {
@@ -347,13 +394,13 @@ describe("--new", () => {
     });
   }
 
-  test("on a terminal everything is asked, also while stdout is captured", async () => {
+  test("on a terminal the command asks for everything, also while stdout is captured", async () => {
     using folder = prepare();
     const captured = folder.join("out");
     const session = runOnTerminal({ folder: folder.path, captured }, "env", "claude", "--shell", "bash");
-    await session.shows("Which key does Claude Code get?");
+    await session.shows("Key for Claude Code");
     session.press(KEYS.enter);
-    await session.shows("Which group is the key bound to?");
+    await session.shows("Group of the key");
     session.press(KEYS.down + KEYS.enter);
     expect(await session.status).toBe(0);
     expect(readFileSync(captured, "utf8")).toMatch(
@@ -364,7 +411,7 @@ describe("--new", () => {
 });
 
 describe("where the gateway is", () => {
-  test("--url says it, and needs no config", async () => {
+  test("--url gives the address, and needs no config", async () => {
     using folder = makeTempFolder();
     const flags = ["--url", "https://gw.example/sub/", "--secret", "sk-theirs", "--json"];
     const { status, stdout } = await run({ folder: folder.path }, "env", "openai", ...flags);
@@ -375,15 +422,15 @@ describe("where the gateway is", () => {
     });
   });
 
-  test("a port that is not known yet is said to be", async () => {
+  test("a port that is not known yet is an error", async () => {
     using folder = prepare();
     writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("4999", "0"));
     const { status, stderr } = await run({ folder: folder.path }, "env", "claude", "sk-laptop");
     expect(status).toBe(1);
-    expect(stderr).toContain("no gateway is running");
+    expect(stderr).toContain("No gateway is running");
   });
 
-  test("without a config and without --url the way to one is told", async () => {
+  test("without a config and without --url, the error says how to get a config", async () => {
     using folder = makeTempFolder();
     const { status, stderr } = await run({ folder: folder.path }, "env", "claude", "sk-x");
     expect(status).toBe(2);
@@ -391,7 +438,7 @@ describe("where the gateway is", () => {
   });
 });
 
-test("Gemini CLI's settings file is told of until it says what it has to", async () => {
+test("the advice on Gemini CLI's settings file appears until the file is right", async () => {
   using folder = makeTempFolder();
   const env = { HOME: folder.path };
   const words = ["env", "gemini", "--url", "http://gw:1", "--secret", "sk-s"];

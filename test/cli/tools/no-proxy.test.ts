@@ -40,7 +40,7 @@ const cases: ReadonlyArray<
 ];
 
 for (const [what, base, env, capital, small] of cases) {
-  test(`${what}: the gateway is added, and nothing is lost`, () => {
+  test(`${what}: the gateway is added and every other entry stays`, () => {
     expect(exemptGateway(base, env, true)).toEqual({ NO_PROXY: capital, no_proxy: small });
   });
 }

@@ -1,13 +1,15 @@
 // `gateway run`, with stand-ins for the tools that say what they were given.
 
 import { describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { TOOLS } from "../../../src/cli/tools/tools.ts";
+import { loadConfig } from "../../../src/config/file.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
 import { keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { run } from "../driving.ts";
+import { run, runOnTerminal } from "../driving.ts";
 
 const MAIN = join(import.meta.dir, "../../../src/main.ts");
 const WHERE = ["--url", "http://gw:1", "--secret", "sk-s"];
@@ -21,14 +23,14 @@ function standIn(folder: TempFolder, name: string, script: string): Record<strin
 }
 
 describe("the tool", () => {
-  test("gets its settings, its arguments, stdin, and gives its exit status", async () => {
+  test("gets its settings, arguments and stdin, and determines the exit status", async () => {
     using folder = makeTempFolder();
     const env = standIn(
       folder,
       "codex",
       'printf "<%s>" "$@"; echo "$GATEWAY_CODEX_KEY"; cat; echo oops >&2; exit 7',
     );
-    const words = ["run", "codex", ...WHERE, "--", "exec", "a b", "--json"];
+    const words = ["run", ...WHERE, "codex", "exec", "a b", "--json"];
     const { status, stdout, stderr } = await run({ folder: folder.path, env, stdin: "hello" }, ...words);
     expect(status).toBe(7);
     expect(stderr).toBe("oops\n");
@@ -36,7 +38,7 @@ describe("the tool", () => {
     expect(stdout).toEndWith("<exec><a b><--json>sk-s\nhello");
   });
 
-  test("is not led past the gateway by what the environment says", async () => {
+  test("does not bypass the gateway because of the environment", async () => {
     using folder = makeTempFolder();
     const env = standIn(
       folder,
@@ -47,18 +49,18 @@ describe("the tool", () => {
     const { stdout } = await run(
       { folder: folder.path, env: { ...env, ...theirs } },
       "run",
-      "claude",
       ...WHERE,
+      "claude",
     );
     expect(stdout).toBe("||sk-s|kept\n");
   });
 
-  test("does not see any variable of the table, and sends nothing for the gateway to a proxy", async () => {
+  test("sees none of the misleading variables, and sends nothing for the gateway to a proxy", async () => {
     for (const [name, { misleading, program }] of TOOLS) {
       using folder = makeTempFolder();
       const env = standIn(folder, program?.name ?? "app", "env");
       const theirs = Object.fromEntries(misleading.map((each) => [each, "x-api-key: sk-theirs"]));
-      const words = ["run", name, ...WHERE, ...(program === null ? ["--", "app"] : [])];
+      const words = ["run", ...WHERE, name, ...(program === null ? ["app"] : [])];
       const around = { folder: folder.path, env: { ...env, ...theirs, NO_PROXY: "corp.example" } };
       const { stdout } = await run(around, ...words);
       expect({ name, stdout }).toEqual({ name, stdout: expect.not.stringContaining("sk-theirs") });
@@ -68,10 +70,10 @@ describe("the tool", () => {
     }
   });
 
-  test("may be any program that uses an SDK", async () => {
+  test("can be any program that uses an SDK", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "app", 'echo "$OPENAI_BASE_URL $1"');
-    const { stdout } = await run({ folder: folder.path, env }, "run", "openai", ...WHERE, "--", "app", "-x");
+    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "openai", "app", "-x");
     expect(stdout).toBe("http://gw:1/v1 -x\n");
   });
 
@@ -80,17 +82,17 @@ describe("the tool", () => {
     ["codex", [], 1, "npm install -g @openai/codex"],
     ["gemini", [], 1, "npm install -g @google/gemini-cli"],
     ["opencode", [], 1, "npm install -g opencode-ai"],
-    ["google", ["--", "no-such-program"], 1, "There is no program no-such-program"],
-    ["anthropic", [], 2, "gateway run anthropic -- python app.py"],
+    ["google", ["no-such-program"], 1, "There is no program no-such-program"],
+    ["anthropic", [], 2, "gateway run anthropic python app.py"],
   ];
   for (const [tool, args, status, part] of missing) {
-    test(`${tool} ${args.join(" ")} that is not there: how to have it is told`, async () => {
+    test(`${tool} ${args.join(" ")} is not installed: the error says how to install it`, async () => {
       using folder = makeTempFolder();
       const result = await run(
         { folder: folder.path, env: { PATH: "/nonexistent" } },
         "run",
-        tool,
         ...WHERE,
+        tool,
         ...args,
       );
       expect(result.status).toBe(status);
@@ -99,11 +101,11 @@ describe("the tool", () => {
   }
 
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
-    test(`gets ${signal}, and what ends it is the exit status`, async () => {
+    test(`gets ${signal}, and its exit status is passed on`, async () => {
       using folder = makeTempFolder();
       const catching = `trap 'echo caught; exit 3' ${signal.slice(3)}; echo ready; for i in $(seq 100); do sleep 0.1; done`;
       const env = standIn(folder, "claude", catching);
-      const words = ["run", "claude", ...WHERE];
+      const words = ["run", ...WHERE, "claude"];
       const child = Bun.spawn([process.execPath, MAIN, ...words], { env, stdin: "ignore", stdout: "pipe" });
       let shown = "";
       for await (const chunk of child.stdout) {
@@ -115,10 +117,10 @@ describe("the tool", () => {
     });
   }
 
-  test("that a signal kills counts as shells count it", async () => {
+  test("killed by a signal gives the exit status that shells use", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", "kill -KILL $$");
-    expect((await run({ folder: folder.path, env }, "run", "claude", ...WHERE)).status).toBe(137);
+    expect((await run({ folder: folder.path, env }, "run", ...WHERE, "claude")).status).toBe(137);
   });
 });
 
@@ -126,7 +128,7 @@ describe("Gemini CLI's home", () => {
   const show =
     'echo "$GEMINI_CLI_HOME"; cat "$GEMINI_CLI_HOME/.gemini/settings.json"; cat "$GEMINI_CLI_HOME/.gemini/GEMINI.md"';
 
-  test("is one with the setting and the user's own files, and gone afterwards", async () => {
+  test("is temporary, with the needed setting and the user's own files", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", show);
     const own = folder.join(".gemini");
@@ -135,7 +137,7 @@ describe("Gemini CLI's home", () => {
       '{ "ui": { "theme": "X" }, "security": { "auth": { "selectedType": "oauth-personal" } } } // mine';
     writeFileSync(join(own, "settings.json"), settings);
     writeFileSync(join(own, "GEMINI.md"), "remember");
-    const { status, stdout } = await run({ folder: folder.path, env }, "run", "gemini", ...WHERE);
+    const { status, stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
     expect(status).toBe(0);
     const [home = "", ...rest] = stdout.split("\n");
     expect(rest.join("\n")).toEndWith("remember");
@@ -149,20 +151,20 @@ describe("Gemini CLI's home", () => {
     expect(readFileSync(join(own, "GEMINI.md"), "utf8")).toBe("remember");
   });
 
-  test("is the user's own where that says it already", async () => {
+  test("is the user's own if its settings are already right", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", 'echo "[$GEMINI_CLI_HOME]"');
     mkdirSync(folder.join(".gemini"));
     const settings = '{ "security": { "auth": { "selectedType": "gemini-api-key" } } }';
     writeFileSync(folder.join(".gemini/settings.json"), settings);
-    const { stdout } = await run({ folder: folder.path, env }, "run", "gemini", ...WHERE);
+    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
     expect(stdout).toBe("[]\n");
   });
 
-  test("does without one of the user's", async () => {
+  test("works if the user has none", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", 'cat "$GEMINI_CLI_HOME/.gemini/settings.json"');
-    const { stdout } = await run({ folder: folder.path, env }, "run", "gemini", ...WHERE);
+    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
     expect(JSON.parse(stdout)).toEqual({ security: { auth: { selectedType: "gemini-api-key" } } });
     expect(existsSync(folder.join(".gemini"))).toBe(false);
   });
@@ -171,13 +173,13 @@ describe("Gemini CLI's home", () => {
 describe("Claude Code's settings", () => {
   const show = 'echo "$*"; [ "$1" = --settings ] && cat "$2"';
 
-  test("that set variables of their own are overruled by a file for this run, and stay as they are", async () => {
+  test("that set other variables are overridden by a file for this run, and stay unchanged", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", show);
     mkdirSync(folder.join(".claude"));
     const settings = '{ "env": { "ANTHROPIC_BASE_URL": "http://elsewhere", "OTHER": "x" } }';
     writeFileSync(folder.join(".claude/settings.json"), settings);
-    const { stdout } = await run({ folder: folder.path, env }, "run", "claude", ...WHERE, "--", "-p", "hi");
+    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "claude", "-p", "hi");
     const [line = "", json = ""] = stdout.split("\n");
     expect(line).toMatch(/^--settings \S+ -p hi$/);
     expect(line).not.toContain("sk-s");
@@ -189,16 +191,16 @@ describe("Claude Code's settings", () => {
     expect(existsSync(line.split(" ")[1] ?? "")).toBe(false);
     expect(readFileSync(folder.join(".claude/settings.json"), "utf8")).toBe(settings);
     const told = await run({ folder: folder.path, env }, "env", "claude", ...WHERE);
-    expect(told.stderr).toContain(`takes ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`);
+    expect(told.stderr).toContain(`reads ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`);
   });
 
-  test("that exempt hosts of their own from proxies get the gateway's added", async () => {
+  test("that exempt hosts from proxies keep them and gain the gateway's", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", show);
     mkdirSync(folder.join(".claude"));
     const theirs = { NO_PROXY: "corp.example", CLAUDE_CODE_USE_MANTLE: "1" };
     writeFileSync(folder.join(".claude/settings.json"), JSON.stringify({ env: theirs }));
-    const { stdout } = await run({ folder: folder.path, env }, "run", "claude", ...WHERE);
+    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "claude");
     expect(JSON.parse(stdout.split("\n")[1] ?? "").env).toMatchObject({
       NO_PROXY: "corp.example,localhost,127.0.0.1,::1,gw",
       no_proxy: "localhost,127.0.0.1,::1,gw",
@@ -207,18 +209,18 @@ describe("Claude Code's settings", () => {
     });
   });
 
-  test("that do not matter are left alone", async () => {
+  test("that do not interfere are ignored", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", show);
     mkdirSync(folder.join(".claude"));
     writeFileSync(folder.join(".claude/settings.json"), '{ "env": { "OTHER": "x" } }');
-    const { stdout } = await run({ folder: folder.path, env }, "run", "claude", ...WHERE, "--", "-p", "hi");
+    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "claude", "-p", "hi");
     expect(stdout).toBe("-p hi\n");
   });
 });
 
 describe("a running gateway", () => {
-  test("is found by its config, wherever it listens, and has taken up a new key before the tool starts", async () => {
+  test("is found by its config, whatever its port, and knows a new key before the tool starts", async () => {
     const upstream = startDemoUpstream({ platform: "responses" });
     using runtime = makeTempFolder();
     const gateway = await startGateway({
@@ -233,9 +235,9 @@ describe("a running gateway", () => {
         XDG_RUNTIME_DIR: runtime.path,
       };
       const where = { folder: gateway.folder.path, env };
-      const known = await run(where, "run", "openai", "--secret", keyOf("responses"), "--", "app");
+      const known = await run(where, "run", "--secret", keyOf("responses"), "openai", "app");
       expect(known).toEqual({ status: 0, stdout: `${gateway.url}/v1\n200`, stderr: "" });
-      const fresh = await run(where, "run", "openai", "--new", "--", "app");
+      const fresh = await run(where, "run", "--new", "openai", "app");
       expect(fresh).toMatchObject({ status: 0, stdout: `${gateway.url}/v1\n200` });
     } finally {
       await gateway.stop();
@@ -243,15 +245,235 @@ describe("a running gateway", () => {
     }
   });
 
-  test("that is not there is named before the tool fails", async () => {
-    using folder = makeTempFolder();
+  test("gives opencode every model of the key's group", async () => {
+    const upstream = startDemoUpstream({ platform: "messages" });
     using runtime = makeTempFolder();
-    const env = { ...standIn(folder, "app", "echo started"), XDG_RUNTIME_DIR: runtime.path };
-    const config = { ...makeConfig({ url: "http://127.0.0.1:9" }), listen: { port: 4999 } };
-    writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
-    const words = ["run", "openai", "--secret", keyOf("responses"), "--", "app"];
-    const { stdout, stderr } = await run({ folder: folder.path, env }, ...words);
-    expect(stdout).toBe("started\n");
+    const around = { XDG_RUNTIME_DIR: runtime.path };
+    const gateway = await startGateway({ config: makeConfig(upstream), env: around });
+    try {
+      const env = { ...standIn(gateway.folder, "opencode", 'echo "$OPENCODE_CONFIG_CONTENT"'), ...around };
+      // Asking for the models must not go through a proxy: it would read the key.
+      const proxied = { ...env, HTTP_PROXY: "http://127.0.0.1:9", HTTPS_PROXY: "http://127.0.0.1:9" };
+      const where = { folder: gateway.folder.path, env: proxied };
+      for (const platform of ["messages", "relay"] as const) {
+        const listed = await run(where, "models", "--group", platform, "--json");
+        const ids: string[] = JSON.parse(listed.stdout).map(({ id }: { id: string }) => id);
+        const { stdout } = await run(where, "run", "--key", platform, "opencode");
+        const { model, provider } = JSON.parse(stdout);
+        const models = Object.values<{ models: object }>(provider).flatMap((each) =>
+          Object.keys(each.models),
+        );
+        expect(ids.length).toBeGreaterThan(2);
+        expect(models.sort()).toEqual(ids.sort());
+        expect(ids).toContain(model.replace(/^\w+\//, ""));
+      }
+    } finally {
+      await gateway.stop();
+      upstream.stop();
+    }
+  });
+
+  test("that is not running is an error without a terminal, and nothing is created", async () => {
+    using setup = prepareRun();
+    const before = readFileSync(setup.path("gateway.yaml"), "utf8");
+    const { status, stdout, stderr } = await setup.run("run", "openai", "app");
+    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+    expect(stderr).toContain("No gateway is running");
     expect(stderr).toContain("`gateway serve`");
+    expect(readFileSync(setup.path("gateway.yaml"), "utf8")).toBe(before);
+  });
+
+  test("that is not running starts in the background after a question, and outlives the tool", async () => {
+    using setup = prepareRun();
+    const session = setup.onTerminal("run", "openai", "app");
+    await session.shows("Start it in the background?");
+    session.press("\r");
+    expect(await session.status).toBe(0);
+    const [, url = "", pid = ""] =
+      /runs on (http:\S+) \(process (\d+)/.exec(Bun.stripANSI(session.raw())) ?? [];
+    try {
+      expect(session.raw()).toContain(`base=${url}/v1`);
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      const log = setup.path("state/gateway/gateway.log");
+      expect(Bun.stripANSI(session.raw()).replaceAll(/\s+/g, "")).toContain(
+        `Itslog:${log}`.replaceAll(/\s+/g, ""),
+      );
+      expect(statSync(log).mode & 0o777).toBe(0o600);
+      expect(readFileSync(log, "utf8")).toContain("gateway is ready");
+      const again = await setup.run("run", "openai", "app");
+      expect(again).toEqual({ status: 0, stdout: `base=${url}/v1 args=\n`, stderr: "" });
+    } finally {
+      process.kill(Number(pid));
+    }
+  });
+
+  test("that cannot start ends the command with the end of its log", async () => {
+    using setup = prepareRun();
+    using taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
+    setup.listenOn(taken.port);
+    const session = setup.onTerminal("run", "openai", "app");
+    await session.shows("Start it in the background?");
+    session.press("\r");
+    expect(await session.status).toBe(1);
+    expect(session.raw()).toContain("did not start");
+    expect(session.raw()).toContain(String(taken.port));
   });
 });
+
+describe("a tool's own key", () => {
+  const words = ["run", "--url", "http://gw:1"];
+  const secretOf = ({ stdout }: { stdout: string }): string => /key=(\S+)/.exec(stdout)?.[1] ?? "";
+
+  test("is created once, stored for the user alone, found again and shown by keys list", async () => {
+    using setup = prepareRun('echo "key=$OPENAI_API_KEY"');
+    const first = await setup.run(...words, "openai", "app");
+    expect(first).toMatchObject({ status: 0, stderr: expect.stringContaining('Created the key "openai"') });
+    expect(secretOf(first)).toMatch(/^sk-\w{43}$/);
+    const config = readFileSync(setup.path("gateway.yaml"), "utf8");
+    expect(config).toContain(sha256Hex(secretOf(first)));
+    expect(config).not.toContain(secretOf(first));
+    expect(statSync(setup.path(".gateway.yaml.tool-keys")).mode & 0o777).toBe(0o600);
+    expect(await setup.run(...words, "openai", "app")).toEqual({
+      status: 0,
+      stdout: first.stdout,
+      stderr: "",
+    });
+    expect(readFileSync(setup.path("gateway.yaml"), "utf8")).toBe(config);
+    expect((await setup.run("keys", "list")).stdout).toContain("\nopenai ");
+    const env = await setup.run("env", "openai", "--url", "http://gw:1", "--json");
+    expect(JSON.parse(env.stdout)).toMatchObject({ key: "openai", env: { OPENAI_API_KEY: secretOf(first) } });
+  });
+
+  test("is created once by several runs at the same time", async () => {
+    using setup = prepareRun('echo "key=$OPENAI_API_KEY"');
+    const all = await Promise.all([1, 2, 3].map(() => setup.run(...words, "openai", "app")));
+    expect(new Set(all.map(secretOf)).size).toBe(1);
+    expect(loadConfig(setup.path("gateway.yaml"), {}).catalog.keys.has("openai-2")).toBe(false);
+  });
+
+  test("follows keys rotate, is refused while disabled, and is replaced after keys remove", async () => {
+    using setup = prepareRun('echo "key=$OPENAI_API_KEY"');
+    const first = secretOf(await setup.run(...words, "openai", "app"));
+    const rotated = (await setup.run("keys", "rotate", "openai")).stdout.trim();
+    expect(secretOf(await setup.run(...words, "openai", "app"))).toBe(rotated);
+    await setup.run("keys", "disable", "openai");
+    const refused = await setup.run(...words, "openai", "app");
+    expect(refused).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining("gateway keys enable openai"),
+    });
+    await setup.run("keys", "remove", "openai", "--yes");
+    expect(readFileSync(setup.path(".gateway.yaml.tool-keys"), "utf8")).not.toContain(rotated);
+    const fresh = secretOf(await setup.run(...words, "openai", "app"));
+    expect([first, rotated, ""]).not.toContain(fresh);
+  });
+
+  test("can be in another group, and --new replaces it", async () => {
+    using setup = prepareRun('echo "key=$ANTHROPIC_API_KEY"');
+    const relay = await setup.run(...words, "--group", "relay", "anthropic", "app");
+    const messages = await setup.run(...words, "--group", "messages", "anthropic", "app");
+    expect(secretOf(messages)).not.toBe(secretOf(relay));
+    expect(secretOf(await setup.run(...words, "--group", "relay", "anthropic", "app"))).toBe(secretOf(relay));
+    expect(secretOf(await setup.run(...words, "anthropic", "app"))).toBe(secretOf(messages));
+    const fresh = await setup.run(...words, "--new", "--group", "messages", "anthropic", "app");
+    expect(secretOf(await setup.run(...words, "anthropic", "app"))).toBe(secretOf(fresh));
+  });
+});
+
+describe("a subscription login", () => {
+  const LOGINS: ReadonlyArray<readonly [tool: string, file: string, content: object]> = [
+    ["claude", ".claude.json", { oauthAccount: { emailAddress: "x" } }],
+    ["claude", ".claude/.credentials.json", { claudeAiOauth: { accessToken: "x" } }],
+    ["codex", ".codex/auth.json", { tokens: { access_token: "x" } }],
+    ["gemini", ".gemini/oauth_creds.json", { access_token: "x" }],
+    ["opencode", ".local/share/opencode/auth.json", { openai: { type: "oauth" } }],
+  ];
+  test.each(LOGINS)("of %s (%s) needs --yes once without a terminal", async (tool, file, content) => {
+    using folder = makeTempFolder();
+    const env = standIn(folder, tool, "echo started");
+    mkdirSync(dirname(folder.join(file)), { recursive: true });
+    writeFileSync(folder.join(file), JSON.stringify(content));
+    const around = { folder: folder.path, env };
+    const refused = await run(around, "run", ...WHERE, tool);
+    expect(refused).toMatchObject({ status: 2, stdout: "" });
+    expect(refused.stderr).toContain("subscription");
+    expect(refused.stderr).toContain("--yes");
+    expect(await run(around, "run", "--yes", ...WHERE, tool)).toMatchObject({
+      status: 0,
+      stdout: "started\n",
+    });
+    expect(await run(around, "run", ...WHERE, tool)).toMatchObject({ status: 0, stdout: "started\n" });
+  });
+
+  test("is asked about once on a terminal, and no starts nothing", async () => {
+    using folder = makeTempFolder();
+    const env = standIn(folder, "claude", "echo tool-ran");
+    writeFileSync(folder.join(".claude.json"), '{"oauthAccount":{}}');
+    const begin = () => runOnTerminal({ folder: folder.path, env }, "run", ...WHERE, "claude");
+    const refused = begin();
+    await refused.shows("Go on?");
+    refused.press("n");
+    expect(await refused.status).toBe(1);
+    expect(refused.raw()).not.toContain("tool-ran");
+    const agreed = begin();
+    await agreed.shows("Go on?");
+    agreed.press("y");
+    expect(await agreed.status).toBe(0);
+    const again = begin();
+    expect(await again.status).toBe(0);
+    expect(again.raw()).not.toContain("Go on?");
+  });
+});
+
+describe("run --list", () => {
+  test("shows every tool, and where it is installed or how to install it", async () => {
+    using folder = makeTempFolder();
+    const env = { ...standIn(folder, "claude", ""), PATH: folder.join("bin") };
+    const { status, stdout } = await run({ folder: folder.path, env }, "run", "--list");
+    expect(status).toBe(0);
+    for (const name of TOOLS.keys()) expect(stdout).toContain(`\n${name} `);
+    expect(stdout).toContain(folder.join("bin/claude"));
+    expect(stdout).toContain("npm install -g @openai/codex");
+    const json = JSON.parse((await run({ folder: folder.path, env }, "run", "--list", "--json")).stdout);
+    expect(json).toContainEqual(expect.objectContaining({ name: "claude", path: folder.join("bin/claude") }));
+    expect(json).toContainEqual(expect.objectContaining({ name: "codex", path: null }));
+  });
+});
+
+test("options before the tool's name are the gateway's, all others the tool's, also after --", async () => {
+  using folder = makeTempFolder();
+  const env = standIn(folder, "claude", 'printf "<%s>" "$@"');
+  const show = async (...args: string[]) =>
+    (await run({ folder: folder.path, env }, "run", ...WHERE, ...args)).stdout;
+  expect(await show("claude", "--yes", "--key", "x", "--help")).toBe("<--yes><--key><x><--help>");
+  expect(await show("claude", "--", "-p", "hi")).toBe("<-p><hi>");
+  expect(await show("claude", "-p", "--", "hi")).toBe("<-p><--><hi>");
+});
+
+/** A config with a key for no tool, and a program `app`. */
+function prepareRun(script = 'echo "base=$OPENAI_BASE_URL args=$*"') {
+  const folder = makeTempFolder();
+  const runtime = makeTempFolder();
+  const env = {
+    ...standIn(folder, "app", script),
+    XDG_RUNTIME_DIR: runtime.path,
+    XDG_STATE_HOME: folder.join("state"),
+  };
+  const write = (port: number): void =>
+    writeFileSync(
+      folder.join("gateway.yaml"),
+      JSON.stringify({ ...makeConfig({ url: "http://127.0.0.1:9" }), keys: [], listen: { port } }),
+      { mode: 0o600 },
+    );
+  write(0);
+  return {
+    path: (name: string) => folder.join(name),
+    listenOn: write,
+    run: (...words: string[]) => run({ folder: folder.path, env }, ...words),
+    onTerminal: (...words: string[]) => runOnTerminal({ folder: folder.path, env }, ...words),
+    [Symbol.dispose]: () => {
+      folder.remove();
+      runtime.remove();
+    },
+  };
+}

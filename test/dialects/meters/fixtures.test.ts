@@ -107,7 +107,7 @@ function offsetsOf(length: number): number[] {
 for (const family of ["anthropic", "openai-responses", "openai-chat", "gemini"] as const) {
   const ofFamily = fixtures.filter((fixture) => fixture.family === family);
   describe.skipIf(!present)(`recordings of ${family}`, () => {
-    test("every one gives its billing normal form, seen whole", () => {
+    test("every recording gives its expected usage in one piece", () => {
       expect(ofFamily.length).toBeGreaterThan(50);
       for (const fixture of ofFamily) {
         expect({ id: fixture.id, billing: got(fixture, readWhole(fixture)) }).toEqual({
@@ -117,7 +117,7 @@ for (const family of ["anthropic", "openai-responses", "openai-chat", "gemini"] 
       }
     });
 
-    test("every one is read the same, cut in two at every byte", () => {
+    test("every recording gives the same usage, cut in two at every byte", () => {
       for (const fixture of ofFamily) {
         const bytes = bytesOf(fixture);
         const whole = settled(readWhole(fixture));
@@ -131,7 +131,7 @@ for (const family of ["anthropic", "openai-responses", "openai-chat", "gemini"] 
       }
     }, 60_000);
 
-    test("every one is read the same, byte by byte", () => {
+    test("every recording gives the same usage, byte by byte", () => {
       for (const fixture of ofFamily) {
         const bytes = bytesOf(fixture);
         if (bytes.length > SMALL) continue;

@@ -1,9 +1,9 @@
-// How an answer ended, of every combination of signs.
+// How a response ended, for every combination of signs.
 
 import { describe, expect, test } from "bun:test";
 import type { Outcome } from "../../../src/billing/ledger/line.ts";
 import type { Reading } from "../../../src/billing/usage.ts";
-import { describeLeaving, judgeEnding, type Signs } from "../../../src/gateway/bill/ending.ts";
+import { describeLeaving, judgeEnding, type EndingSigns } from "../../../src/gateway/bill/ending.ts";
 import { UpstreamFault } from "../../../src/lib/http1/types.ts";
 
 const readTo = (end: Reading["end"]): Reading => ({
@@ -16,9 +16,15 @@ const readTo = (end: Reading["end"]): Reading => ({
   estimatedOutput: 0,
 });
 const CUT = new UpstreamFault("cut", "it broke off", true);
-const WELL: Signs = { status: 200, reading: readTo("complete"), left: null, fault: null, streamed: true };
+const WELL: EndingSigns = {
+  status: 200,
+  reading: readTo("complete"),
+  left: null,
+  fault: null,
+  streamed: true,
+};
 
-const judge = (signs: Partial<Signs>): Outcome => judgeEnding({ ...WELL, ...signs });
+const judge = (signs: Partial<EndingSigns>): Outcome => judgeEnding({ ...WELL, ...signs });
 
 test.each([
   [200, "complete"],
@@ -29,7 +35,7 @@ test.each([
   expect(judge({ status })).toBe(outcome);
 });
 
-test("an error of an upstream stays one, whoever left and whatever broke", () => {
+test("an upstream's error stays an error, whatever happens to the connections", () => {
   expect(judge({ status: 500, left: "client_closed", fault: CUT })).toBe("upstream_error");
 });
 
@@ -42,7 +48,7 @@ test.each(["client_closed", "interrupted"] as const)(
   },
 );
 
-describe("of a stream", () => {
+describe("the end of a stream", () => {
   test.each([
     ["complete", null, "complete"],
     ["complete", CUT, "complete"],
@@ -54,7 +60,7 @@ describe("of a stream", () => {
     expect(judge({ reading: readTo(end), fault })).toBe(outcome);
   });
 
-  test("that nobody meters its connection tells", () => {
+  test("without a meter is decided by the connection", () => {
     expect([judge({ reading: null }), judge({ reading: null, fault: CUT })]).toEqual([
       "complete",
       "upstream_cut",
@@ -62,7 +68,7 @@ describe("of a stream", () => {
   });
 });
 
-describe("of a body", () => {
+describe("the end of a body", () => {
   test.each([
     ["complete", null, "complete"],
     ["complete", CUT, "upstream_cut"],
@@ -71,14 +77,14 @@ describe("of a body", () => {
     ["open", null, "complete"],
     ["open", CUT, "upstream_cut"],
   ] as const)(
-    "the framing tells that it is whole, the dialect whether it failed: %s",
+    "the framing shows that it is complete, the dialect whether it failed: %s",
     (end, fault, outcome) => {
       expect(judge({ reading: readTo(end), fault, streamed: false })).toBe(outcome);
     },
   );
 });
 
-test("who leaves is the client, unless the gateway is being ended", () => {
+test("a lost client has disconnected, unless the gateway is stopping", () => {
   expect(describeLeaving(AbortSignal.abort())).toBe("interrupted");
   expect(describeLeaving(new AbortController().signal)).toBe("client_closed");
 });

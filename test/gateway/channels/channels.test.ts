@@ -17,7 +17,7 @@ type Section = Record<string, unknown>;
 let folder: TempFolder;
 let now: number;
 let notices: string[];
-/** What chance says next; a half when there is nothing left. */
+/** The next random numbers; one half after the last. */
 let lots: number[];
 beforeEach(() => {
   folder = makeTempFolder();
@@ -114,7 +114,7 @@ describe("the order", () => {
     ]);
   });
 
-  test("is by chance and weight where priorities are equal", () => {
+  test("is random by weight if priorities are equal", () => {
     const { names } = open({ a: { weight: 3 }, b: { weight: 1 }, last: { priority: 2 } });
     let seed = 1;
     const firsts = { a: 0, b: 0 };
@@ -131,7 +131,7 @@ describe("the order", () => {
     expect(firsts.a / firsts.b).toBeLessThan(3.4);
   });
 
-  test("leaves out channels that don't serve the model", () => {
+  test("leaves out channels that do not serve the model", () => {
     expect(open({ a: { models: ["x-*"] }, b: {} }).names({ model: "y" })).toEqual(["b"]);
   });
 });
@@ -148,7 +148,7 @@ describe("a conversation", () => {
     channels.keepConversation(choice, candidate, asker, route);
   };
 
-  test("stays with the channel that answered it, whatever chance says", () => {
+  test("stays with the channel that responded to it", () => {
     const book = open({ a: {}, b: {} });
     settle(book, "b", "s");
     for (const lot of [0.01, 0.5, 0.99]) {
@@ -157,7 +157,7 @@ describe("a conversation", () => {
     }
   });
 
-  test("that moved to the second channel stays there when the first is back", () => {
+  test("that moved to the second channel stays there when the first is available again", () => {
     const book = open(TWO);
     book.fail("a", fault("connect"));
     settle(book, "b", "s");
@@ -166,7 +166,7 @@ describe("a conversation", () => {
     expect(book.names({ session: "other" })).toEqual(["a", "b"]);
   });
 
-  test("leaves a channel that is unavailable, and only then", () => {
+  test("leaves a channel only if it is unavailable", () => {
     const book = open({ a: {}, b: {} });
     settle(book, "b", "s");
     book.fail("b", status(529));
@@ -177,7 +177,7 @@ describe("a conversation", () => {
     expect(book.names({ session: "s" })[0]).toBe("a");
   });
 
-  test("of several models has a channel for each: caches are a model's own, and so are most rests", () => {
+  test("with several models has a channel for each of them", () => {
     const book = open({ a: { priority: 1 }, b: { priority: 2 } });
     settle(book, "a", "s", "opus");
     book.fail("a", status(429, MINUTE), "haiku");
@@ -188,8 +188,8 @@ describe("a conversation", () => {
   });
 });
 
-describe("a failure makes a channel rest", () => {
-  test("as long as the upstream says", () => {
+describe("a failure starts a cooldown", () => {
+  test("that lasts as long as the upstream says", () => {
     const { names, fail, state } = open(TWO);
     fail("a", status(429, 30 * SECOND));
     expect(names()).toEqual(["b"]);
@@ -200,21 +200,21 @@ describe("a failure makes a channel rest", () => {
     expect(names()).toEqual(["a", "b"]);
   });
 
-  test("an hour at most", () => {
+  test("of an hour at most", () => {
     const { names, fail } = open(TWO);
     fail("a", status(429, 100 * 60 * MINUTE));
     now += 61 * MINUTE;
     expect(names()).toEqual(["a", "b"]);
   });
 
-  test("not for days because the clock was set back", () => {
+  test("that does not last for days if the clock was set back", () => {
     const { names, fail } = open(TWO);
     fail("a", status(429, 30 * SECOND));
     now -= 24 * 60 * MINUTE;
     expect(names()).toEqual(["a", "b"]);
   });
 
-  test("nor for an hour: what began in a time to come is no rest", () => {
+  test("that is ignored if it began in the future", () => {
     const { names, fail } = open({ a: {} });
     fail("a", status(429, 30 * SECOND));
     expect(names()).toEqual([]);
@@ -222,7 +222,7 @@ describe("a failure makes a channel rest", () => {
     expect(names()).toEqual(["a"]);
   });
 
-  test("longer each time where it doesn't say, half of it by chance, and not for ever", () => {
+  test("that doubles if the upstream names no time, half of it random, up to a maximum", () => {
     const { channels, catalog, fail } = open(TWO);
     const waits = Array.from({ length: 9 }, () => {
       lots = [1];
@@ -238,7 +238,7 @@ describe("a failure makes a channel rest", () => {
     expect(Date.parse(channels.view(catalog, now)[0]!.until!) - now).toBe(30 * SECOND);
   });
 
-  test("for one model, where only that is rate limited", () => {
+  test("for one model if only that is rate limited", () => {
     const { names, fail, answer, state } = open(TWO);
     fail("a", status(429, MINUTE), "opus");
     expect(names({ model: "opus" })).toEqual(["b"]);
@@ -250,7 +250,7 @@ describe("a failure makes a channel rest", () => {
     expect(names({ model: "opus" })).toEqual(["b"]);
   });
 
-  test("only the third in a row, where a server fails without a word about when", () => {
+  test("only the third in a row if a server fails without naming a time", () => {
     const { names, fail, answer, state } = open(TWO);
     fail("a", status(500));
     fail("a", status(500));
@@ -281,7 +281,7 @@ describe("a failure makes a channel rest", () => {
     expect(notices).toHaveLength(1);
   });
 
-  test("and what was sent before it ends no rest that was told", () => {
+  test("which an earlier request does not end if the upstream named the time", () => {
     const { names, fail, answer } = open(TWO);
     fail("a", status(429, 30 * SECOND));
     answer("a");
@@ -294,7 +294,7 @@ describe("a failure makes a channel rest", () => {
     expect(names()).toEqual(["a", "b"]);
   });
 
-  test("nor does it shorten one", () => {
+  test("which an earlier request does not shorten", () => {
     const { names, fail } = open(TWO);
     fail("a", status(429, 30 * SECOND));
     fail("a", status(529));
@@ -305,21 +305,18 @@ describe("a failure makes a channel rest", () => {
     expect(names()).toEqual(["a", "b"]);
   });
 
-  test.each([fault("connect"), status(529)])(
-    "once, however many requests were on their way to it: %j",
-    (failure) => {
-      const { names, channels, catalog } = open(TWO);
-      const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;
-      lots = Array.from({ length: 200 }, () => 1);
-      for (let sent = 0; sent < 200; sent += 1) channels.reportStart(first!, now);
-      for (let sent = 0; sent < 200; sent += 1) channels.reportFailure(first!, failure, now);
-      expect(names()).toEqual(["b"]);
-      now += SECOND;
-      expect(names()).toEqual(["a", "b"]);
-    },
-  );
+  test.each([fault("connect"), status(529)])("once, however many requests were in flight: %j", (failure) => {
+    const { names, channels, catalog } = open(TWO);
+    const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;
+    lots = Array.from({ length: 200 }, () => 1);
+    for (let sent = 0; sent < 200; sent += 1) channels.reportStart(first!, now);
+    for (let sent = 0; sent < 200; sent += 1) channels.reportFailure(first!, failure, now);
+    expect(names()).toEqual(["b"]);
+    now += SECOND;
+    expect(names()).toEqual(["a", "b"]);
+  });
 
-  test("of a model for as long as was told, whatever is guessed of the whole channel", () => {
+  test("of a model as long as the upstream says, whatever the channel's own is", () => {
     const { names, fail } = open({ a: {} });
     fail("a", status(429, MINUTE));
     fail("a", fault("connect"), "other");
@@ -327,7 +324,7 @@ describe("a failure makes a channel rest", () => {
     expect(names()).toEqual([]);
   });
 
-  test("and it stays what it was until an answer has come", () => {
+  test("and its state is shown until a response has come", () => {
     const { fail, answer, state } = open(TWO);
     fail("a", fault("connect"));
     now += 10 * MINUTE;
@@ -337,8 +334,8 @@ describe("a failure makes a channel rest", () => {
   });
 });
 
-describe("half open", () => {
-  test("one request tries the channel, the others go elsewhere until that is known", () => {
+describe("a trial", () => {
+  test("one request tries the channel, and others use other channels until it has a result", () => {
     const { names, channels, catalog, fail, answer } = open(TWO);
     const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;
     fail("a", fault("connect"));
@@ -353,7 +350,7 @@ describe("half open", () => {
     expect(names()).toEqual(["a", "b"]);
   });
 
-  test("a trial that takes long does not keep all others away for as long", () => {
+  test("a long trial does not exclude other requests for all of its time", () => {
     const { names, channels, catalog, fail } = open(TWO);
     const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;
     fail("a", fault("connect"));
@@ -363,7 +360,7 @@ describe("half open", () => {
     expect(names()).toEqual(["a", "b"]);
   });
 
-  test("where no channel is left, those whose rest is only a guess are tried all the same", () => {
+  test("if no channel is left, those with a guessed cooldown are tried", () => {
     const { names, fail } = open(TWO);
     fail("a", fault("connect"));
     fail("b", status(429, MINUTE));
@@ -373,8 +370,8 @@ describe("half open", () => {
   });
 });
 
-describe("none left", () => {
-  test("each channel's reason is told, and when to come again", () => {
+describe("no channel is left", () => {
+  test("the error names each channel's reason and when to retry", () => {
     const { names, fail, channels, catalog } = open(TWO);
     fail("a", status(429, 30 * SECOND));
     fail("b", status(429, 20 * SECOND));
@@ -386,7 +383,7 @@ describe("none left", () => {
     expect(error.message).not.toContain("said");
   });
 
-  test("a channel that is being tried is to be asked again soon, however long it was to rest", () => {
+  test("a channel with a running trial can be retried soon, however long its cooldown was", () => {
     const { fail, channels, catalog, names } = open({ a: {} });
     const route = findMatch(catalog.keys.get("k")!, "m");
     for (let count = 0; count < 9; count += 1) fail("a", fault("connect"));
@@ -395,7 +392,7 @@ describe("none left", () => {
     expect(channels.explainNone(route, now).retryAfterSeconds).toBe(2);
   });
 
-  test("nobody is told to wait for hours: clients would", () => {
+  test("retry-after is never hours, because clients would wait", () => {
     const { fail, channels, catalog } = open({ a: {} });
     fail("a", status(429, 30 * MINUTE));
     expect(channels.explainNone(findMatch(catalog.keys.get("k")!, "m"), now).retryAfterSeconds).toBe(60);
@@ -403,7 +400,7 @@ describe("none left", () => {
 });
 
 describe("by command", () => {
-  test("a channel is disabled, and enabled again with a clean slate", () => {
+  test("a channel is disabled, and enabled again without cooldowns", () => {
     const { names, channels, catalog, fail, state } = open(TWO);
     const a = catalog.channels.get("a")!;
     fail("a", status(429, MINUTE));
@@ -413,7 +410,7 @@ describe("by command", () => {
     expect(names()).toEqual(["a", "b"]);
   });
 
-  test("a disabled channel is not tried even where nothing else is left", () => {
+  test("a disabled channel is not tried even if no other is left", () => {
     const { names, channels, catalog } = open({ a: {} });
     channels.setDisabled(catalog.channels.get("a")!, true, now);
     expect(names()).toEqual([]);
@@ -421,7 +418,7 @@ describe("by command", () => {
 });
 
 describe("a probe", () => {
-  test("that finds the channel well ends its rest, but no rate limit that was told", () => {
+  test("that succeeds ends a guessed cooldown, but no named one", () => {
     const { names, channels, catalog, fail, state } = open(TWO);
     const a = catalog.channels.get("a")!;
     fail("a", status(401));
@@ -432,7 +429,7 @@ describe("a probe", () => {
     expect(names()).toEqual(["b"]);
   });
 
-  test("that finds it ill makes it rest, and counts as no request", () => {
+  test("that fails starts a cooldown and does not count as a request", () => {
     const { names, channels, catalog, state } = open(TWO);
     channels.reportProbe(catalog.channels.get("a")!, status(401), now);
     expect([state("a"), names()]).toEqual(["unavailable", ["b"]]);
@@ -440,15 +437,15 @@ describe("a probe", () => {
   });
 });
 
-describe("what is seen", () => {
-  test("unknown, until something is known", () => {
+describe("the channel view", () => {
+  test("is unknown before the first request", () => {
     const { state, answer } = open(TWO);
     expect(state("a")).toBe("unknown");
     answer("a");
     expect(state("a")).toBe("available");
   });
 
-  test("degraded while a fifth of the last minutes' requests failed", () => {
+  test("is degraded while a fifth of the last minutes' requests failed", () => {
     const { state, answer, fail } = open(TWO);
     for (let count = 0; count < 8; count += 1) answer("a");
     fail("a", status(500));
@@ -463,7 +460,7 @@ describe("what is seen", () => {
     expect(state("a")).toBe("available");
   });
 
-  test("success, latency, the hour in steps and the day's charge", () => {
+  test("shows success, latency, the hour in steps and the day's charge", () => {
     const { channels, catalog, answer, fail, end } = open(TWO);
     for (let count = 0; count < 3; count += 1) answer("a");
     fail("a", status(500));
@@ -488,7 +485,7 @@ describe("what is seen", () => {
     });
   });
 
-  test("an answer that broke counts as one request and one error", () => {
+  test("counts a broken response as one request and one error", () => {
     const { channels, catalog, answer, end } = open(TWO);
     answer("a");
     end("a", "cut");
@@ -496,7 +493,7 @@ describe("what is seen", () => {
   });
 });
 
-test("streams that began long ago and break now leave no rate below zero", () => {
+test("streams that began long ago and break now do not make the success rate negative", () => {
   const { channels, catalog, answer, end } = open(TWO);
   for (let count = 0; count < 3; count += 1) answer("a");
   now += 30 * MINUTE;
@@ -505,7 +502,7 @@ test("streams that began long ago and break now leave no rate below zero", () =>
   expect(channels.view(catalog, now)[0]).toMatchObject({ success_rate: 0, errors_hour: 3 });
 });
 
-describe("answers that break off after their beginning", () => {
+describe("responses that break off after their beginning", () => {
   const cut = ({ answer, end }: Book, times: number): void => {
     for (let count = 0; count < times; count += 1) {
       answer("a");
@@ -513,20 +510,20 @@ describe("answers that break off after their beginning", () => {
     }
   };
 
-  test("make their channel rest when it is the third in a row, and the others are tried first", () => {
+  test("start a cooldown with the third in a row, and other channels are tried first", () => {
     const book = open(TWO);
     cut(book, 2);
     expect([book.state("a"), book.names()]).toEqual(["degraded", ["a", "b"]]);
     cut(book, 1);
     expect([book.state("a"), book.names()]).toEqual(["resting", ["b"]]);
     expect(notices).toEqual([
-      'channel "a" is resting: it broke off its answer: its last answers did not come whole',
+      'channel "a" is resting: it broke off its response: its last responses were incomplete',
     ]);
     now += SECOND;
     expect(book.names()).toEqual(["a", "b"]);
   });
 
-  test("weigh nothing where a whole one, or one whose client left, came between", () => {
+  test("do not count if a complete response came in between", () => {
     const book = open(TWO);
     cut(book, 2);
     book.end("a", "whole");
@@ -537,7 +534,7 @@ describe("answers that break off after their beginning", () => {
     expect(book.names()).toEqual(["b"]);
   });
 
-  test("rest it longer each time that it is tried in vain", () => {
+  test("double the cooldown with each failed trial", () => {
     const book = open(TWO);
     cut(book, 3);
     now += SECOND;
@@ -548,7 +545,7 @@ describe("answers that break off after their beginning", () => {
     expect(book.names()).toEqual(["a", "b"]);
   });
 
-  test("of many streams at once count as one more, not as many", () => {
+  test("of many streams at once count as one", () => {
     const book = open(TWO);
     cut(book, 3);
     for (let count = 0; count < 50; count += 1) book.end("a", "cut");
@@ -556,7 +553,7 @@ describe("answers that break off after their beginning", () => {
     expect(book.names()).toEqual(["a", "b"]);
   });
 
-  test("never take the last channel away, from nobody", () => {
+  test("never make the last channel unavailable", () => {
     const book = open({ a: {} });
     cut(book, 5);
     const [only] = findMatch(book.catalog.keys.get("k")!, "m").candidates;
@@ -566,7 +563,7 @@ describe("answers that break off after their beginning", () => {
 });
 
 describe("a restart", () => {
-  test("remembers what rests, what is disabled, and the hour", () => {
+  test("keeps cooldowns, disabled channels and the last hour", () => {
     const before = open(TWO);
     before.fail("a", status(429, MINUTE));
     before.channels.setDisabled(before.catalog.channels.get("b")!, true, now);
@@ -581,7 +578,7 @@ describe("a restart", () => {
     });
   });
 
-  test("finds switched off what was so by command, however soon the gateway was killed", () => {
+  test("keeps a channel disabled, however soon after the command the gateway was killed", () => {
     const before = open(TWO);
     before.channels.setDisabled(before.catalog.channels.get("a")!, true, now);
     const after = open(TWO);
@@ -590,7 +587,7 @@ describe("a restart", () => {
     expect(open(TWO).names()).toEqual(["a", "b"]);
   });
 
-  test("forgets what was learned of another upstream under the same name", () => {
+  test("forgets what it knew about another upstream under the same name", () => {
     const before = open(TWO);
     before.fail("a", status(401));
     before.channels.close();
@@ -599,7 +596,7 @@ describe("a restart", () => {
     expect(before.names()).toEqual(["a", "b"]);
   });
 
-  test("nor does what is still on its way there say anything of the new one", () => {
+  test("ignores results of requests that still go to the former upstream", () => {
     const { names, channels, catalog, state } = open(TWO);
     const [old] = findMatch(catalog.keys.get("k")!, "m").candidates;
     channels.reportStart(old!, now);
@@ -609,7 +606,7 @@ describe("a restart", () => {
     expect([state("a"), names()]).toEqual(["unknown", ["a", "b"]]);
   });
 
-  test("but not that it was switched off by command, nor what it has cost today", () => {
+  test("keeps that the name was disabled by command, and its charge of today", () => {
     const book = open(TWO);
     book.channels.setDisabled(book.catalog.channels.get("a")!, true, now);
     book.end("a", "whole", "0.5");
@@ -620,7 +617,7 @@ describe("a restart", () => {
   });
 
   test.each(["", "{", '{"v":2}', '{"v":1,"channels":[{"name":"a"}]}'])(
-    "goes on without a memory that cannot be read: %p",
+    "works without a memory file that it can read: %p",
     (text) => {
       writeFileSync(folder.join("ledger.jsonl.channels.json"), text);
       expect(open(TWO).names()).toEqual(["a", "b"]);

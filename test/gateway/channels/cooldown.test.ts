@@ -1,4 +1,4 @@
-// What is remembered of a channel, failure by failure: how long it rests, of what, and who may try it.
+// Failures, trials and cooldowns of one channel, step by step.
 
 import { describe, expect, test } from "bun:test";
 import {
@@ -26,22 +26,21 @@ const failing = (status: number, waitMs: number | null = null): Failure => ({
   waitMs,
 });
 
-/** Chance says that the whole of a guess is waited for, unless it is asked for otherwise. */
+/** `chance` 1: the whole guessed cooldown. */
 function fail(memory: ChannelMemory, failure: Failure, now: number, { model = "m", chance = 1 } = {}): void {
   noteFailure(memory, { failure, model, now, random: () => chance });
 }
 const breakOff = (memory: ChannelMemory, now: number): void =>
   noteBreak(memory, { failure: failing(500), model: "m", now, random: () => 1 });
 const waitOf = (memory: ChannelMemory, now: number, model = "m"): number | null => {
-  const rest = cooldownOf(memory, model, now);
-  return rest === null ? null : rest.until - now;
+  const cooldown = cooldownOf(memory, model, now);
+  return cooldown === null ? null : cooldown.until - now;
 };
 
 describe("a failure", () => {
   test.each([
     { status: 401, whole: true, state: "unavailable", strikes: 1, first: 5000, longest: 5 * MINUTE },
     { status: 402, whole: true, state: "unavailable", strikes: 1, first: 30_000, longest: 10 * MINUTE },
-    { status: 403, whole: false, state: "unavailable", strikes: 1, first: 30_000, longest: 10 * MINUTE },
     { status: 407, whole: true, state: "unavailable", strikes: 1, first: 1000, longest: MINUTE },
     { status: 429, whole: false, state: "resting", strikes: 1, first: 2000, longest: MINUTE },
     { status: 503, whole: false, state: "resting", strikes: 1, first: 1000, longest: MINUTE / 2 },
@@ -50,7 +49,7 @@ describe("a failure", () => {
     { status: 500, whole: true, state: "resting", strikes: 3, first: 1000, longest: MINUTE },
     { status: 302, whole: true, state: "resting", strikes: 3, first: 1000, longest: MINUTE },
   ] as const)(
-    "of $status rests for $first ms, each time twice as long, and never longer than $longest ms",
+    "with $status starts a cooldown of $first ms, which doubles each time up to $longest ms",
     (row) => {
       const memory = createMemory("a", "id");
       let now = START;
@@ -59,7 +58,11 @@ describe("a failure", () => {
         expect(admittanceOf(memory, "m", now)).toBe("open");
       }
       fail(memory, failing(row.status), now);
-      expect(cooldownOf(memory, "m", now)).toMatchObject({ state: row.state, since: START, told: false });
+      expect(cooldownOf(memory, "m", now)).toMatchObject({
+        state: row.state,
+        since: START,
+        untilIsGiven: false,
+      });
       expect(admittanceOf(memory, "m", now)).toBe("trial");
       expect(admittanceOf(memory, "other", now)).toBe(row.whole ? "trial" : "open");
       for (let again = 0; again < 12; again += 1) {
@@ -73,7 +76,7 @@ describe("a failure", () => {
     },
   );
 
-  test("leaves half of the wait to chance", () => {
+  test("makes half of the cooldown random", () => {
     for (const [chance, wait] of [
       [0, 15_000],
       [0.5, 22_500],
@@ -90,20 +93,17 @@ describe("a failure", () => {
     [30_000, 30_000],
     [HOUR, HOUR],
     [10 * HOUR, HOUR],
-  ])(
-    "whose upstream asks for %d ms keeps everybody away for %d ms, be it the first of its kind",
-    (told, wait) => {
-      for (const status of [429, 500]) {
-        const memory = createMemory("a", "id");
-        fail(memory, failing(status, told), START);
-        expect([waitOf(memory, START), admittanceOf(memory, "m", START)]).toEqual([wait, "closed"]);
-        expect(admittanceOf(memory, "m", START + wait - 1)).toBe("closed");
-        expect(admittanceOf(memory, "m", START + wait)).toBe("open");
-      }
-    },
-  );
+  ])("whose upstream asks for %d ms closes the channel for %d ms, even the first time", (askedMs, wait) => {
+    for (const status of [429, 500]) {
+      const memory = createMemory("a", "id");
+      fail(memory, failing(status, askedMs), START);
+      expect([waitOf(memory, START), admittanceOf(memory, "m", START)]).toEqual([wait, "closed"]);
+      expect(admittanceOf(memory, "m", START + wait - 1)).toBe("closed");
+      expect(admittanceOf(memory, "m", START + wait)).toBe("open");
+    }
+  });
 
-  test("of what was sent before the rest began is no further one, and makes no rest shorter", () => {
+  test("of a request sent before the cooldown neither counts nor shortens the cooldown", () => {
     for (const status of [401, 429]) {
       const memory = createMemory("a", "id");
       fail(memory, failing(status), START);
@@ -120,7 +120,7 @@ describe("a failure", () => {
     }
   });
 
-  test("of many models is remembered of the last 64", () => {
+  test("is remembered for the last 64 models", () => {
     const memory = createMemory("a", "id");
     for (let model = 0; model < 64; model += 1) fail(memory, failing(429), START, { model: `m${model}` });
     fail(memory, failing(429), START, { model: "m0" });
@@ -140,7 +140,7 @@ describe("a trial", () => {
   test.each([
     [401, "the channel"],
     [429, "a model"],
-  ])("of what rests after a %d is one at a time: of %s", (status) => {
+  ])("after a %d is one request at a time: of %s", (status) => {
     const memory = createMemory("a", "id");
     fail(memory, failing(status), START);
     startTrial(memory, "m", START);
@@ -150,7 +150,7 @@ describe("a trial", () => {
     expect(admittanceOf(memory, "m", START + 1)).toBe("trial");
   });
 
-  test("that fails is a further failure, and over", () => {
+  test("that fails counts as a further failure and ends", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(401), START);
     startTrial(memory, "m", START);
@@ -159,7 +159,7 @@ describe("a trial", () => {
     expect(admittanceOf(memory, "m", START + 1000)).toBe("trial");
   });
 
-  test("lasts, though the rest's time has come meanwhile", () => {
+  test("continues even if the cooldown's time ends meanwhile", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(503), START);
     startTrial(memory, "m", START + 999);
@@ -167,7 +167,7 @@ describe("a trial", () => {
     expect(admittanceOf(memory, "m", START + 2999)).toBe("open");
   });
 
-  test("of a rest that the upstream asked for there is none", () => {
+  test("does not happen while the upstream has named the time to wait", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(429, 1000), START);
     startTrial(memory, "m", START);
@@ -175,8 +175,8 @@ describe("a trial", () => {
   });
 });
 
-describe("an answer", () => {
-  test("ends a rest that was guessed, of the channel and of its model, and not one that was asked for", () => {
+describe("a response", () => {
+  test("ends a guessed cooldown of the channel and of its model, but not one that the upstream asked for", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(401), START);
     fail(memory, failing(429), START, { model: "m" });
@@ -187,7 +187,7 @@ describe("an answer", () => {
       "trial",
     ]);
     noteAnswer(memory, "other", 5, START + 2);
-    expect(memory).toMatchObject({ rest: null, strikes: 0, lastAnswer: START + 2 });
+    expect(memory).toMatchObject({ cooldown: null, strikes: 0, lastAnswer: START + 2 });
     for (const status of [401, 429]) {
       fail(memory, failing(status, MINUTE), START + 3);
       noteAnswer(memory, "m", 5, START + 4);
@@ -198,7 +198,7 @@ describe("an answer", () => {
     }
   });
 
-  test("ends the count of failures in a row", () => {
+  test("resets the count of failures in a row", () => {
     const memory = createMemory("a", "id");
     for (let round = 0; round < 5; round += 1) {
       fail(memory, failing(500), START);
@@ -209,8 +209,8 @@ describe("an answer", () => {
   });
 });
 
-describe("answers that break off", () => {
-  test("three in a row let the channel rest, and a trial's beginning closes it to nobody", () => {
+describe("responses that break off", () => {
+  test("three in a row start a cooldown, in which a trial excludes no other request", () => {
     const memory = createMemory("a", "id");
     breakOff(memory, START);
     breakOff(memory, START);
@@ -229,8 +229,8 @@ describe("answers that break off", () => {
   });
 });
 
-describe("what stands in the way", () => {
-  test("of a channel and of its model is what was asked for, and of two such the longer", () => {
+describe("the cooldown that applies", () => {
+  test("is the one with a named time, and of two such the longer", () => {
     const both = (whole: number | null, own: number | null): string | undefined => {
       const memory = createMemory("a", "id");
       fail(memory, failing(401, whole), START);
@@ -242,25 +242,28 @@ describe("what stands in the way", () => {
     expect([both(2000, 1000), both(1000, 2000), both(1000, 1000)]).toEqual([channel, model, channel]);
   });
 
-  test("of a model is nothing to who names none", () => {
+  test("of a model does not apply to requests without a model", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(429), START);
     expect([cooldownOf(memory, null, START), admittanceOf(memory, null, START)]).toEqual([null, "open"]);
   });
 
-  test("a clock that was set back, by an hour or a second, ends what it would make endless", () => {
+  test("ends when the clock was set back, instead of lasting for hours", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(401, HOUR), START);
     expect([admittanceOf(memory, "m", START - 1), admittanceOf(memory, "m", START)]).toEqual([
       "open",
       "closed",
     ]);
-    const kept = createMemory("a", "id");
-    kept.cooldown = { ...memory.cooldown!, since: START - 2 * HOUR, until: START + HOUR + 1 };
-    expect([admittanceOf(kept, "m", START), admittanceOf(kept, "m", START + 1)]).toEqual(["open", "closed"]);
+    const early = createMemory("a", "id");
+    early.cooldown = { ...memory.cooldown!, since: START - 2 * HOUR, until: START + HOUR + 1 };
+    expect([admittanceOf(early, "m", START), admittanceOf(early, "m", START + 1)]).toEqual([
+      "open",
+      "closed",
+    ]);
   });
 
-  test("the user's word stands until it is taken back, whatever else is forgotten", () => {
+  test("a channel that was disabled by command stays so until it is enabled", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(401), START);
     memory.disabled = true;
@@ -271,14 +274,14 @@ describe("what stands in the way", () => {
       name: "a",
       identity: "another",
       disabled: true,
-      rest: null,
+      cooldown: null,
     });
     memory.disabled = false;
     endCooldowns(memory);
     expect(admittanceOf(memory, "m", START)).toBe("open");
   });
 
-  test("what is woken begins to count anew", () => {
+  test("after cooldowns are ended, counts start from zero", () => {
     const memory = createMemory("a", "id");
     for (const _each of [1, 2]) {
       fail(memory, failing(500), START);

@@ -6,7 +6,7 @@ const MINUTE = 60_000;
 const MINUTES = 60;
 const START = 30_000_000 * MINUTE;
 
-test("the last hour is counted as if every request were remembered, through a restart, too", () => {
+test("the counts of the last hour are exact, also after a restart", () => {
   const events = array(
     record({ passed: integer({ min: 0, max: 20 * MINUTE }), failed: boolean(), restarts: boolean() }),
     { maxLength: 80 },
@@ -41,7 +41,7 @@ test("the last hour is counted as if every request were remembered, through a re
   );
 });
 
-test("a clock that was set back harms nothing", () => {
+test("a clock that was set back does no harm", () => {
   const window = new ChannelWindow();
   window.addRequest(START);
   window.addRequest(START - 10 * MINUTE);
@@ -51,7 +51,7 @@ test("a clock that was set back harms nothing", () => {
   expect(later.count(MINUTES, START)).toEqual({ requests: 0, errors: 0 });
 });
 
-test("a clock that had been far ahead does not stop the count until that time comes", () => {
+test("counting continues after a clock that was far ahead is set right", () => {
   const window = new ChannelWindow();
   window.addRequest(START + 1000 * MINUTE);
   window.addRequest(START);
@@ -60,7 +60,7 @@ test("a clock that had been far ahead does not stop the count until that time co
   expect(window.count(10, START + MINUTE)).toEqual({ requests: 1, errors: 0 });
 });
 
-test("half of the last answers began sooner than the middle one", () => {
+test("the median is the middle of the last responses' times", () => {
   const window = new ChannelWindow();
   expect(window.quantile(0.5)).toBeNull();
   for (let ms = 1; ms <= 1000; ms += 1) window.addFirstByte(ms);

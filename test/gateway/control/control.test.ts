@@ -20,7 +20,7 @@ function start(): string {
   return gateway.running.gateway.catalog.ledger.path;
 }
 
-test("a running gateway tells its state, and no secret", async () => {
+test("a running gateway shows its state without a secret", async () => {
   const ledger = start();
   const answered = await askGateway(ledger, "GET", "/state");
   const state = gatewayStateSchema.parse(answered);
@@ -31,14 +31,14 @@ test("a running gateway tells its state, and no secret", async () => {
   expect(JSON.stringify(answered)).not.toContain("credential");
 });
 
-test("its socket is this user's alone", () => {
+test("only this user can use its socket", () => {
   const [socket] = locateControl(start());
   const { folder, path } = socket!;
   expect(lstatSync(folder).mode & 0o777).toBe(0o700);
   expect(lstatSync(path).mode & 0o777).toBe(0o600);
 });
 
-test("no running gateway is told in a sentence", async () => {
+test("without a running gateway, the command says so", async () => {
   const ledger = start();
   await gateway?.stop();
   gateway = null;
@@ -47,7 +47,7 @@ test("no running gateway is told in a sentence", async () => {
   expect(failure).toContain("No gateway is running for this config");
 });
 
-test("what a dead gateway left behind is replaced", async () => {
+test("the socket of a dead gateway is replaced", async () => {
   using folder = makeTempFolder();
   const [socket] = locateControl(folder.join("ledger.jsonl"));
   const { path } = socket!;
@@ -58,18 +58,18 @@ test("what a dead gateway left behind is replaced", async () => {
   expect(await askGateway(folder.join("ledger.jsonl"), "GET", "/state")).toMatchObject({ pid: process.pid });
 });
 
-test("a gateway that stands still, after Ctrl-Z say, is told in a sentence and not waited for", async () => {
+test("for a suspended gateway, the command says so and does not wait", async () => {
   using folder = makeTempFolder();
   const ledgerPath = folder.join("ledger.jsonl");
   const [socket] = locateControl(ledgerPath);
   mkdirSync(dirname(socket!.path), { recursive: true, mode: 0o700 });
   const still = Bun.listen({ unix: socket!.path, socket: { data() {} } });
-  const failure = await askGateway(ledgerPath, "GET", "/state").catch(String);
+  const failure = await tryGateway({ ledgerPath, timeoutMs: 50 }, "GET", "/state").catch(String);
   still.stop(true);
-  expect(failure).toContain("The running gateway does not answer: it may be suspended");
+  expect(failure).toContain("The running gateway does not answer. It may be suspended");
 });
 
-test("a socket that is swept away, as at a logout, is opened again", async () => {
+test("a socket that is removed, for example at logout, is opened again", async () => {
   const ledgerPath = start();
   const [socket] = locateControl(ledgerPath);
   rmSync(socket!.path);
@@ -82,7 +82,7 @@ test("a socket that is swept away, as at a logout, is opened again", async () =>
   expect(state).toMatchObject({ pid: process.pid });
 });
 
-test("a folder that others may write to, or a link, is not trusted", () => {
+test("a link, or a folder that others can write to, is not trusted", () => {
   using folder = makeTempFolder();
   mkdirSync(folder.join("open"), { mode: 0o755 });
   mkdirSync(folder.join("closed"), { mode: 0o700 });
@@ -91,7 +91,7 @@ test("a folder that others may write to, or a link, is not trusted", () => {
   expect(trusted).toEqual(["closed"]);
 });
 
-test("an unknown channel is named back, with the nearest that there is", async () => {
+test("an unknown channel is reported with the nearest known name", async () => {
   const ledger = start();
   const failure = await askGateway(ledger, "POST", "/channels/mesages/disable").catch(String);
   expect(failure).toContain('There is no channel "mesages" (did you mean "messages"?).');

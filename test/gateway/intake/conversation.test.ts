@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { readConversation, Conversations } from "../../../src/gateway/intake/conversation.ts";
 
-/** As far as sessions are concerned. */
+/** The fields that identify a session. */
 function read(fields: Record<string, string>, body: unknown): string | null {
   const plain = body === null ? null : Buffer.from(JSON.stringify(body));
   return readConversation((name) => fields[name], plain);
 }
 
-describe("a conversation is known by what its client sends", () => {
+describe("a conversation is identified by what its client sends", () => {
   test.each<[string, Record<string, string>, unknown, string]>([
     ["Claude Code", { "x-claude-code-session-id": "s-1" }, {}, "s-1"],
     ["Codex", { "session-id": "s-2", "thread-id": "t" }, { prompt_cache_key: "k" }, "s-2"],
@@ -25,7 +25,7 @@ describe("a conversation is known by what its client sends", () => {
     expect(read(fields, body)).toBe(session);
   });
 
-  test("a long name is shortened, and still tells conversations apart", () => {
+  test("long names are shortened and stay different", () => {
     const [one, two] = ["1", "2"].map((end) => read({ "session-id": "x".repeat(5000) + end }, null));
     expect(one?.length).toBeLessThan(20);
     expect(one).not.toBe(two!);
@@ -73,15 +73,15 @@ describe("a conversation is known by what its client sends", () => {
     expect(read({}, other)).not.toBe(session);
   });
 
-  test("nothing tells requests apart that have no prompt", () => {
+  test("requests without a prompt have no conversation", () => {
     expect(read({}, { model: "m" })).toBeNull();
     expect(read({}, null)).toBeNull();
     expect(read({}, [1])).toBeNull();
   });
 });
 
-describe("where conversations are", () => {
-  test("is remembered, and forgotten after an hour without a word", () => {
+describe("the channel of a conversation", () => {
+  test("is remembered, and forgotten after an hour without a request", () => {
     const sessions = new Conversations();
     sessions.keep("s", "a", 0);
     expect(sessions.find("s", 1000)).toBe("a");
@@ -92,7 +92,7 @@ describe("where conversations are", () => {
     expect(sessions.size).toBe(1);
   });
 
-  test("takes bounded memory: the longest unused go first", () => {
+  test("takes bounded memory: the least recently used are forgotten first", () => {
     const sessions = new Conversations();
     for (let count = 0; count < 30_000; count += 1) sessions.keep(`s${count}`, "a", count);
     expect(sessions.size).toBe(20_000);

@@ -64,7 +64,7 @@ test.each(["reset-mid-stream", "error-event", "truncated", "reset-after-head"] a
   },
 );
 
-test("an answer in one piece is no stream, and what was spent adds up", async () => {
+test("a response in one piece is not shown as a stream, and spending adds up", async () => {
   for (const place of PLACES) await ask(place, {}, false).then((answer) => answer.text());
   const state = await readState();
   expect(state.streams).toEqual([]);

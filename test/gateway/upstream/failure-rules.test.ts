@@ -1,4 +1,4 @@
-// The table of failed attempts, row by row: whose fault it is, and what the client is told of it.
+// The table of failed attempts, row by row: the cause, and what the client gets.
 
 import { describe, expect, test } from "bun:test";
 import {
@@ -16,14 +16,14 @@ import {
   mayBlameChannel,
   nameFailure,
   readFailure,
-  type Refused,
+  type StatusFailure,
   toRetryAfter,
 } from "../../../src/gateway/upstream/failure-rules.ts";
 import { type FaultKind, UpstreamFault } from "../../../src/lib/http1/types.ts";
 
 const saying = (message: string): string => JSON.stringify({ error: { message } });
 
-function refuse(status: number, text = saying("No.")): Refused {
+function refuse(status: number, text = saying("No.")): StatusFailure {
   const refused = judgeRefusal("main", status, text);
   if (refused === null) throw new Error(`${status} is the request's fault`);
   return refused;
@@ -31,11 +31,10 @@ function refuse(status: number, text = saying("No.")): Refused {
 
 describe("a status that blames the channel", () => {
   test.each<[number, Cause, number, string]>([
-    [300, "broken", 502, "answers with a redirect, which is not followed (check its base_url)"],
-    [399, "broken", 502, "answers with a redirect, which is not followed (check its base_url)"],
-    [401, "credential", 502, "refused the gateway's credential"],
+    [300, "broken", 502, "responds with a redirect, which the gateway does not follow (check its base_url)"],
+    [399, "broken", 502, "responds with a redirect, which the gateway does not follow (check its base_url)"],
+    [401, "credential", 403, "refused the gateway's credential"],
     [402, "credit", 502, "says that the account is out of credit"],
-    [403, "forbidden", 502, "refused the gateway's credential"],
     [407, "unreachable", 502, "could not be reached by its proxy"],
     [408, "timeout", 504, "timed out"],
     [429, "rate", 503, "is rate limited"],
@@ -48,48 +47,65 @@ describe("a status that blames the channel", () => {
   ])("%d is of cause %s, and a %d to the client: the channel %s", (status, cause, told, because) => {
     expect([blamesChannel(status), mayBlameChannel(status)]).toEqual([true, true]);
     const failure = refuse(status);
-    expect(failure).toEqual({ kind: "status", channel: "main", status, cause, message: "No.", waitMs: null });
+    const rest = { message: "No.", waitMs: null, response: null };
+    expect(failure).toEqual({ kind: "status", channel: "main", status, cause, ...rest });
     expect([causeOf(failure), nameFailure(failure)]).toEqual([cause, because]);
     const error = describeFailure(failure);
-    expect([error.status, error.message]).toEqual([told, `The channel "main" ${because}: ${status} No.`]);
+    expect(error.status).toBe(told);
+    expect(error.message).toStartWith(`The channel "main" ${because}: ${status} No.`);
     expect(error.retryAfterSeconds).toBe(told === 503 ? 5 : null);
     // Of an error inside a stream the same is told.
     expect(blame("main", status, "No.")).toEqual(failure);
   });
 
-  test.each([200, 299, 400, 404, 409, 413, 418, 422, 499])("%d is the request's own", (status) => {
-    expect([blamesChannel(status), mayBlameChannel(status)]).toEqual([false, status === 400]);
+  test.each([200, 299, 400, 403, 404, 409, 413, 418, 422, 499])("%d is about the request", (status) => {
+    const bodyDecides = status === 400 || status === 403;
+    expect([blamesChannel(status), mayBlameChannel(status)]).toEqual([false, bodyDecides]);
     expect(judgeRefusal("main", status, saying("No."))).toBeNull();
   });
 });
 
-describe("words that tell more than their status", () => {
+describe("error codes that say more than their status", () => {
   test.each<[number, string, Cause]>([
     [400, '{"error":{"message":"No.","details":[{"reason":"API_KEY_INVALID"}]}}', "credential"],
     [429, '{"error":{"message":"No.","code":"insufficient_quota"}}', "credit"],
     [429, '{"error":{"message":"No.","code":"billing_hard_limit_reached"}}', "credit"],
     [400, saying("Your credit balance is too low to go on."), "credit"],
+    [403, '{"error":{"message":"No.","code":"invalid_api_key"}}', "credential"],
+    [403, '{"error":{"message":"No.","details":[{"reason":"SERVICE_DISABLED"}]}}', "credential"],
+    [403, saying("OAuth token has been revoked."), "credential"],
+    [403, saying("Method doesn't allow unregistered callers."), "credential"],
+    [403, saying("Your API key was reported as leaked. Please use another API key."), "credential"],
   ])("a %d that says %s is of cause %s", (status, text, cause) => {
     const failure = refuse(status, text);
     expect([failure.cause, causeOf(failure)]).toEqual([cause, cause]);
-    expect(describeFailure(failure).status).toBe(502);
+    expect(describeFailure(failure).status).toBe(cause === "credential" ? 403 : 502);
   });
 
-  test("a server's own failure is one, whatever it quotes", () => {
+  test("a 5xx stays a server failure, whatever its body quotes", () => {
     for (const status of [500, 503]) {
       const failure = refuse(status, '{"error":{"message":"No.","code":"insufficient_quota"}}');
       expect(["server", "overload"]).toContain(failure.cause);
     }
   });
 
-  test("what a client's prompt quotes tells nothing: its quotes are escaped", () => {
+  test.each([
+    "Your API key does not have permission to use the specified resource.",
+    "Project `proj_1` does not have access to model `m`.",
+    "Your organization must be verified to use the model `m`.",
+    "This beta is not available to your account.",
+  ])("a 403 about the request stays one: %s", (text) => {
+    expect(judgeRefusal("main", 403, saying(text))).toBeNull();
+  });
+
+  test("a quoted prompt decides nothing, because its quotes are escaped", () => {
     expect(
       judgeRefusal("main", 400, saying('You wrote "API_KEY_INVALID" and "insufficient_quota".')),
     ).toBeNull();
   });
 });
 
-describe("an upstream's own words", () => {
+describe("an upstream's message", () => {
   test.each([
     ["of an object", saying("No."), "No."],
     ["of a text", '{"error":"No."}', "No."],
@@ -104,7 +120,7 @@ describe("an upstream's own words", () => {
     expect(explainFailure(refuse(500, text))).toBe(`failed: ${`500 ${message}`.trim()}`);
   });
 
-  test("of a stream are cut short, too", () => {
+  test("from a stream is shortened too", () => {
     expect(blame("main", 500, "x".repeat(301)).message).toHaveLength(300);
   });
 });
@@ -113,15 +129,15 @@ describe("a fault of the connection", () => {
   test.each<[FaultKind, Cause, number, string]>([
     ["connect", "unreachable", 502, "could not be reached"],
     ["connect_timeout", "unreachable", 504, "did not accept a connection in time"],
-    ["shortage", "unreachable", 503, "was not asked"],
+    ["shortage", "unreachable", 503, "was not called"],
     ["tls", "unreachable", 502, "could not be verified (TLS)"],
-    ["first_byte_timeout", "timeout", 504, "did not answer in time"],
-    ["idle_timeout", "timeout", 504, "fell silent"],
-    ["reset", "broken", 502, "closed the connection without an answer"],
-    ["cut", "broken", 502, "broke off its answer"],
-    ["malformed", "broken", 502, "answered something that is not HTTP"],
-    ["withdrawn", "broken", 499, "was left by the client"],
-    ["cancelled", "broken", 499, "was left by the client"],
+    ["first_byte_timeout", "timeout", 504, "did not respond in time"],
+    ["idle_timeout", "timeout", 504, "stopped sending"],
+    ["reset", "broken", 502, "closed the connection without a response"],
+    ["cut", "broken", 502, "broke off its response"],
+    ["malformed", "broken", 502, "sent something that is not HTTP"],
+    ["withdrawn", "broken", 499, "was abandoned by the client"],
+    ["cancelled", "broken", 499, "was abandoned by the client"],
   ])("%s is of cause %s, and a %d: the channel %s", (kind, cause, status, because) => {
     const fault = new UpstreamFault(kind, "in its words", false);
     const failure = { kind: "fault", channel: "main", fault } as const;
@@ -136,16 +152,16 @@ describe("a fault of the connection", () => {
     expect([isShortage(failure), isShortage(refuse(503))]).toEqual([kind === "shortage", false]);
   });
 
-  test("of answers that broke off again and again says so", () => {
+  test("responses that broke off several times in a row are reported as such", () => {
     expect(describeFailure(blameBreaks("main"))).toMatchObject({
       code: "upstream_failed",
-      message: 'The channel "main" broke off its answer: its last answers did not come whole',
+      message: 'The channel "main" broke off its response: its last responses were incomplete',
     });
     expect(describeEarlyEnd("main")).toMatchObject({ code: "upstream_failed" });
   });
 });
 
-describe("when to come again", () => {
+describe("when the client may retry", () => {
   test.each([
     [0, 1],
     [1000, 1],
@@ -158,7 +174,7 @@ describe("when to come again", () => {
       expect(describeFailure({ ...refuse(status), waitMs: wait }).retryAfterSeconds).toBe(seconds);
   });
 
-  test("is read of the answer that failed", () => {
+  test("is read from the failed response", () => {
     const fields: [string, string][] = [["retry-after", "30"]];
     const response = { status: 429, fields, field: (name: string) => Object.fromEntries(fields)[name] };
     const read = (status: number) =>
@@ -174,7 +190,7 @@ const NO_BODY = {
   buffered: true,
   reused: false,
   read: () => Promise.resolve(null),
-  takeRest: () => null,
+  takeBuffered: () => null,
   finished: true,
   cancel: () => {},
 };

@@ -1,137 +1,118 @@
+// Which header fields are forwarded, as docs/contract.md lists them.
+
 import { describe, expect, test } from "bun:test";
 import { requestFields, responseFields } from "../../../src/gateway/upstream/headers.ts";
 import type { Field } from "../../../src/lib/http1/types.ts";
 
-const OUTGOING = { vendor: "goog", keepEncoding: false };
-const names = (fields: readonly Field[]) => fields.map(([name]) => name);
-const sent = (name: string, outgoing = OUTGOING) =>
-  names(requestFields([[name, "x"]], outgoing)).filter((other) => other !== "accept-encoding");
-const told = (name: string) => names(responseFields([[name, "x"]]));
+const OWN: ReadonlySet<string> = new Set(["accept-encoding", "x-content-type-options"]);
+const names = (fields: readonly Field[]) => fields.map(([name]) => name).filter((name) => !OWN.has(name));
+const sent = (name: string, value = "x") => names(requestFields([[name, value]], false));
+const received = (name: string) => names(responseFields([[name, "x"]]));
 
-describe("what a client says goes upstream", () => {
-  // Every field that the clients of ../shared/reference/clients.md were seen to send and an upstream reads.
+describe("a request header is forwarded, known or not", () => {
   test.each([
     "accept",
-    "content-type",
-    "user-agent",
-    "x-app",
-    "anthropic-version",
+    "accept-language",
     "anthropic-beta",
-    "anthropic-dangerous-direct-browser-access",
-    "x-claude-code-session-id",
-    "x-stainless-lang",
-    "x-stainless-timeout",
-    "x-stainless-helper-method",
-    "x-stainless-something-new",
-    "originator",
-    "session-id",
-    "session_id",
-    "thread-id",
-    "x-client-request-id",
-    "x-codex-window-id",
-    "x-codex-turn-metadata",
-    "x-codex-beta-features",
-    "x-codex-routing-hint",
-    "version",
-    "openai-beta",
-    "x-goog-api-client",
-    "x-gemini-api-privileged-user-id",
-    "x-session-affinity",
-    "x-session-id",
-    "idempotency-key",
-    "traceparent",
     "anthropic-something-new",
+    "anthropic-version",
+    "content-type",
+    "forwarded",
+    "idempotency-key",
+    "openai-beta",
+    "originator",
+    "session_id",
+    "traceparent",
+    "user-agent",
+    "version",
+    "x-claude-code-session-id",
+    "x-codex-turn-metadata",
+    "x-forwarded-for",
+    "x-gemini-api-privileged-user-id",
+    "x-goog-api-client",
+    "x-opencode-session",
+    "x-request-id",
+    "x-stainless-lang",
+    "x-unheard-of",
   ])("%s", (name) => expect(sent(name)).toEqual([name]));
 });
 
-describe("what opens an account, names it or concerns one hop stays here", () => {
+describe("a request header stays here if it concerns one hop, a key, an account or a browser", () => {
   test.each([
-    "authorization",
-    "x-api-key",
-    "api-key",
-    "x-goog-api-key",
-    "x-other-api-key",
-    "x-stainless-api-key",
-    "proxy-authorization",
-    "cookie",
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "keep-alive",
-    "te",
-    "trailer",
-    "upgrade",
-    "expect",
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-real-ip",
-    "via",
-    "origin",
-    "referer",
-    "sec-fetch-mode",
-    "sec-ch-ua",
-    "openai-organization",
-    "openai-project",
-    "x-openai-organization",
+    "accept-encoding",
     "anthropic-organization-id",
     "anthropic-workspace-id",
+    "api-key",
+    "authorization",
     "chatgpt-account-id",
-    "x-goog-user-project",
-    "x-goog-iam-authorization-token",
-    "x-gateway-charge",
-    "x-codex-authorization",
-    "accept-encoding",
-    "x-unheard-of",
+    "connection",
     "content-encoding",
+    "content-length",
+    "cookie",
+    "expect",
+    "host",
     "http2-settings",
-    "x-request-id",
+    "keep-alive",
+    "openai-organization",
+    "openai-project",
+    "origin",
+    "proxy-authorization",
+    "proxy-connection",
+    "referer",
+    "sec-ch-ua",
+    "sec-fetch-mode",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "x-api-key",
+    "x-codex-authorization",
+    "x-gateway-charge",
+    "x-gateway-hop",
+    "x-goog-api-key",
+    "x-goog-iam-authorization-token",
+    "x-goog-user-project",
+    "x-openai-organization",
+    "x-other-api-key",
   ])("%s", (name) => expect(sent(name)).toEqual([]));
+
+  test("or if its value looks like a client's key", () => {
+    expect(sent("x-token", "sk-0123456789abcdef")).toEqual([]);
+    expect(sent("x-token", "Bearer sk-0123456789abcdef")).toEqual([]);
+    expect(sent("x-task", "task-0123456789")).toEqual(["x-task"]);
+  });
 });
 
-test("the vendor word decides what the content platform's clients are called", () => {
-  const acme = { vendor: "acme", keepEncoding: false };
-  expect(sent("x-acme-api-client", acme)).toEqual(["x-acme-api-client"]);
-  expect(sent("x-goog-api-client", acme)).toEqual([]);
-  expect(sent("x-acme-api-key", acme)).toEqual([]);
-  expect(sent("x-stainless-api-key", { ...acme, vendor: "stainless" })).toEqual([]);
-});
-
-test("a body's coding goes along only when the body goes as it came", () => {
-  expect(sent("content-encoding", { vendor: "goog", keepEncoding: true })).toEqual(["content-encoding"]);
+test("the body's content-encoding is forwarded only with the original body", () => {
+  expect(names(requestFields([["content-encoding", "gzip"]], true))).toEqual(["content-encoding"]);
   expect(sent("content-encoding")).toEqual([]);
 });
 
-test("fields that Connection names go no further, whichever they are", () => {
-  const fields: Field[] = [
+test("fields that `connection` names are not forwarded, whichever they are", () => {
+  const request: Field[] = [
     ["connection", "Close, Anthropic-Beta"],
     ["anthropic-beta", "a"],
     ["connection", "x-codex-window-id"],
     ["x-codex-window-id", "b"],
     ["anthropic-version", "c"],
   ];
-  expect(requestFields(fields, OUTGOING)).toEqual([
-    ["anthropic-version", "c"],
-    ["accept-encoding", "identity"],
-  ]);
-  expect(
-    responseFields([
-      ["connection", "retry-after"],
-      ["retry-after", "1"],
-      ["request-id", "r"],
-    ]),
-  ).toEqual([["request-id", "r"]]);
+  expect(names(requestFields(request, false))).toEqual(["anthropic-version"]);
+  const response: Field[] = [
+    ["connection", "retry-after"],
+    ["retry-after", "1"],
+    ["request-id", "r"],
+  ];
+  expect(names(responseFields(response))).toEqual(["request-id"]);
 });
 
-test("order, repeats and values stay as they were, and the coding asked for is none", () => {
+test("order, repeats and values stay unchanged, and identity encoding is requested", () => {
   const fields: Field[] = [
     ["anthropic-beta", "b,a"],
     ["accept-encoding", "gzip, br"],
     ["anthropic-beta", " c "],
     ["accept", ""],
   ];
-  expect(requestFields(fields, OUTGOING)).toEqual([
+  expect(requestFields(fields, false)).toEqual([
     ["anthropic-beta", "b,a"],
     ["anthropic-beta", " c "],
     ["accept", ""],
@@ -139,65 +120,80 @@ test("order, repeats and values stay as they were, and the coding asked for is n
   ]);
 });
 
-describe("what an upstream says comes back", () => {
+describe("a response header is forwarded, known or not", () => {
   test.each([
-    "content-type",
+    "age",
+    "anthropic-ratelimit-requests-limit",
     "cache-control",
+    "cf-cache-status",
+    "cf-ray",
+    "content-disposition",
+    "content-encoding",
+    "content-type",
+    "date",
+    "deprecation",
+    "etag",
+    "link",
+    "location",
+    "openai-processing-ms",
+    "request-id",
     "retry-after",
     "retry-after-ms",
-    "request-id",
-    "x-should-retry",
+    "server",
     "server-timing",
-    "anthropic-ratelimit-requests-limit",
-    "anthropic-ratelimit-output-tokens-reset",
-    "x-ratelimit-remaining-tokens",
-    "x-ratelimit-reset-requests",
-    "openai-processing-ms",
-    "openai-version",
-    "openai-model",
-    "x-gemini-service-tier",
-    "x-codex-primary-used-percent",
-    "content-encoding",
+    "sunset",
     "vary",
-  ])("%s", (name) => expect(told(name)).toEqual([name]));
+    "via",
+    "warning",
+    "www-authenticate",
+    "x-codex-primary-used-percent",
+    "x-envoy-upstream-service-time",
+    "x-gemini-service-tier",
+    "x-ratelimit-remaining-tokens",
+    "x-should-retry",
+    "x-unheard-of",
+  ])("%s", (name) => expect(received(name)).toEqual([name]));
 
-  test("its request id under another name, since ours is the gateway's", () => {
-    expect(responseFields([["x-request-id", "theirs"]])).toEqual([["x-upstream-request-id", "theirs"]]);
+  test("its request id under another name, because x-request-id is the gateway's own", () => {
+    expect(names(responseFields([["x-request-id", "theirs"]]))).toEqual(["x-upstream-request-id"]);
+  });
+
+  test("with x-content-type-options: nosniff, once", () => {
+    expect(responseFields([["x-content-type-options", "other"]])).toEqual([
+      ["x-content-type-options", "nosniff"],
+    ]);
   });
 });
 
-describe("what an upstream says of accounts, hops and itself does not", () => {
+describe("a response header stays here if it concerns one hop, the channel's account or this origin", () => {
   test.each([
-    "set-cookie",
-    "cf-ray",
-    "cf-cache-status",
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "alt-svc",
     "anthropic-organization-id",
+    "clear-site-data",
+    "connection",
+    "content-length",
+    "content-security-policy",
+    "content-security-policy-report-only",
+    "cross-origin-embedder-policy",
+    "cross-origin-opener-policy",
+    "cross-origin-resource-policy",
+    "keep-alive",
+    "nel",
     "openai-organization",
     "openai-project",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "keep-alive",
-    "trailer",
-    "upgrade",
-    "alt-svc",
-    "server",
-    "via",
-    "www-authenticate",
     "proxy-authenticate",
-    "location",
-    "strict-transport-security",
+    "refresh",
     "report-to",
-    "nel",
-    "access-control-allow-origin",
-    "x-api-key",
-    "authorization",
+    "reporting-endpoints",
+    "service-worker-allowed",
+    "set-cookie",
+    "strict-transport-security",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "x-frame-options",
     "x-gateway-charge",
-    "x-goog-api-key",
-    "date",
-  ])("%s", (name) => expect(told(name)).toEqual([]));
-
-  test("nor a coding that the gateway has undone", () => {
-    expect(responseFields([["content-encoding", "gzip"]], false)).toEqual([]);
-  });
+  ])("%s", (name) => expect(received(name)).toEqual([]));
 });

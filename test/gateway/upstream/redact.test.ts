@@ -78,7 +78,7 @@ const carriers = fc
   );
 
 describe("a secret in an error", () => {
-  test("is never shown, however it was written", () => {
+  test("is never shown, in whatever form it was written", () => {
     fc.assert(
       fc.property(carriers, ({ secret, hidden, text }) => {
         const clean = cleanError(text, secret);
@@ -97,7 +97,7 @@ describe("a secret in an error", () => {
     );
   });
 
-  test("of a body too long to be held is masked in the stream, wherever it is cut", () => {
+  test("is masked in a body too long to hold, wherever the chunks are cut", () => {
     fc.assert(
       fc.property(carriers, fc.array(fc.nat(300), { maxLength: 8 }), ({ secret, hidden, text }, cuts) => {
         const told = pass(cut(text, cuts), channelOf(secret), 404).join("");
@@ -126,19 +126,19 @@ describe("a secret in an error", () => {
     ],
   ])("%s", (_name, text, expected) => expect(cleanError(text)).toBe(expected));
 
-  test("has backslashes or characters of escapes in itself", () => {
+  test("may contain backslashes or characters of escapes", () => {
     for (const credential of ['a"b/c+d', "a\\b\\\\cdef", "%41bcdefg%42", "&amp;abc&#1;", "\\u0041bcd"]) {
       for (const text of [credential, JSON.stringify(credential), encodeURIComponent(credential)])
         expect(cleanError(`x ${text} y`, credential)).toContain(REMOVED);
     }
   });
 
-  test("when nothing is quoted the bytes are the very same", () => {
+  test("an error that quotes no secret is passed byte for byte", () => {
     const bytes = Buffer.from(`{"error":"no ... such *** model: sk-… x &amp; \\u002b %41"}`);
     for (const credential of [SECRET, "no"]) expect(redactError(bytes, channelOf(credential))).toBe(bytes);
   });
 
-  test("wherever it stands", () => {
+  test("is found at any position", () => {
     const digits = (minLength: number) =>
       fc.string({ unit: fc.constantFrom("0", "1", "2", "3"), minLength, maxLength: 40 });
     fc.assert(
@@ -176,7 +176,7 @@ describe("a secret in a successful body", () => {
     );
   });
 
-  test("is masked byte by byte too, and what is JSON stays JSON", () => {
+  test("is masked when it comes byte by byte, and JSON stays valid", () => {
     for (const [name, escape] of Object.entries(ESCAPES)) {
       if (name.includes("short")) continue;
       const text = `{"a":"\\n${Array.from(SECRET, escape).join("")}\\n"}`;
@@ -189,7 +189,7 @@ describe("a secret in a successful body", () => {
   const letters = (lengths: { minLength: number; maxLength: number }) =>
     fc.string({ unit: fc.constantFrom("a", "b", "\n"), ...lengths });
 
-  test("is masked when it repeats itself, and only the whole of it", () => {
+  test("is masked when it repeats itself, and only whole secrets are", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom("a", "b"), minLength: 16, maxLength: 20 }),
@@ -204,12 +204,12 @@ describe("a secret in a successful body", () => {
     );
   });
 
-  test("is not taken for begun where the body ends: what was held goes out as it came", () => {
+  test("held bytes at the end of the body go out unchanged", () => {
     expect(pass([`x${SECRET.slice(0, -1)}`])).toEqual(["x", SECRET.slice(0, -1)]);
     expect(pass(["x &am"])).toEqual(["x ", "&am"]);
   });
 
-  test("changes nothing where it is not: the public prefix, sessions, pieces, words", () => {
+  test("public prefixes, sessions, pieces and ordinary words pass unchanged", () => {
     const session = `data: {"type":"x","text":"export KEY=${PREFIX}… # ${PREFIX}\\n${SECRET.slice(0, -1)} 100% &amp; a&&b \\u002B\\\\n"}\n\n`;
     for (const text of [session, 'data: {"a":1}\n\n', '[{"a":1}', ",\r\n", "é\n"]) {
       const piece = Buffer.from(text);
@@ -225,11 +225,11 @@ describe("a secret in a successful body", () => {
       expect(pass([`${word} no`, "ne"], channelOf(word))).toEqual([`${word} no`, "ne", ""]);
   });
 
-  test("of eight characters is masked when it has a digit", () => {
+  test("of eight characters is masked if it has a digit", () => {
     expect(cleanBody("token hunter42!", "hunter42")).toBe("token ********!");
   });
 
-  test("never makes the end of an event wait", () => {
+  test("never delays the end of an event", () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const event = `data: ${text}${SECRET.slice(0, 5)}\n\n`;
@@ -239,7 +239,7 @@ describe("a secret in a successful body", () => {
   });
 });
 
-test("a header field that repeats a secret does not cross, in any form", () => {
+test("a header field that contains a secret, in any form, is removed", () => {
   const clean = ["content-type", "text/plain"] as const;
   const forms = [SECRET, encodeURIComponent(SECRET), encodeWithin(SECRET, "user:", "base64")];
   for (const form of forms)
@@ -248,7 +248,7 @@ test("a header field that repeats a secret does not cross, in any form", () => {
   expect(redactFields([["x-model", "none"]], channelOf("none"), 200)).toEqual([["x-model", "none"]]);
 });
 
-describe("the work grows with the size and no faster", () => {
+describe("the work grows in proportion to the size", () => {
   const unit = 64 * 1024;
   test.each<readonly [string, string]>([
     ["the secret", `${SECRET} `],

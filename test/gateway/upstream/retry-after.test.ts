@@ -8,7 +8,7 @@ const head = (fields: Record<string, string>) => ({
   field: (name: string) => fields[name],
 });
 
-describe("how long an upstream asks to be left alone", () => {
+describe("how long an upstream asks us to wait", () => {
   test.each<[string, Record<string, string>, string, number | null]>([
     ["says nothing", {}, "", null],
     ["in seconds", { "retry-after": "30" }, "", 30_000],

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { Gathering, writePacket, writeRest } from "../../../src/lib/http1/bytes.ts";
-import { openDecoder, readLength, staysOpen, type BodyDecoder } from "../../../src/lib/http1/framing.ts";
-import { Malformed } from "../../../src/lib/http1/malformed.ts";
-import type { Field } from "../../../src/lib/http1/types.ts";
+import { ByteCollector, writePacket, writeUnsent } from "../../../src/lib/http1/packets.ts";
+import { openDecoder, readBodyLength, staysOpen, type BodyDecoder } from "../../../src/lib/http1/framing.ts";
+import { Malformed, type Field } from "../../../src/lib/http1/types.ts";
 
 /** Feeds `wire`, cut at the offsets, as a socket would: each piece a buffer of its own. */
 function decode(decoder: BodyDecoder, wire: Buffer, cuts: readonly number[]): { body: Buffer; rest: Buffer } {
@@ -39,7 +38,7 @@ const CRLF = Buffer.from("\r\n");
 const NEXT = Buffer.from("GET /next HTTP/1.1\r\n");
 
 describe("a chunked body", () => {
-  test("is the same wherever it is cut, and ends where the next message starts", () => {
+  test("is the same wherever it is cut, and it ends where the next message starts", () => {
     fc.assert(
       fc.property(
         chunks,
@@ -64,7 +63,7 @@ describe("a chunked body", () => {
     }
   });
 
-  test("of many chunks in one packet comes as one view, after bytes that aren't its own", () => {
+  test("of many chunks in one packet is one view, also after other bytes", () => {
     const parts = Array.from({ length: 50 }, (_, index) => Buffer.from(`event ${index}\n\n`));
     const wire = Buffer.concat([Buffer.from("HEAD"), encodeChunks(parts), NEXT]);
     const decoder = openDecoder("chunked");
@@ -135,7 +134,7 @@ describe("a body of known length", () => {
     );
   });
 
-  test("begins behind the head that came with it, whole or in part", () => {
+  test("begins after the head in the same packet, whole or in part", () => {
     const whole = openDecoder(5);
     expect(whole.decode(Buffer.from("HEADhelloNEXT"), 4)?.toString()).toBe("hello");
     expect([whole.done, whole.consumed]).toEqual([true, 9]);
@@ -155,7 +154,7 @@ describe("a body of known length", () => {
 });
 
 test("a body without a length ends with the connection", () => {
-  const decoder = openDecoder("unsaid");
+  const decoder = openDecoder("unknown");
   expect(decoder.decode(Buffer.from("xab"), 1)?.toString()).toBe("ab");
   expect(decoder.consumed).toBe(3);
   expect(decoder.decode(Buffer.from("x"), 1)).toBeNull();
@@ -167,14 +166,14 @@ describe("a body's length", () => {
   const coding = (value: string): Field => ["transfer-encoding", value];
 
   test.each([
-    [[], "unsaid" as const],
+    [[], "unknown" as const],
     [[length("0")], 0],
     [[length("007")], 7],
     [[length("123456789012345")], 123_456_789_012_345],
     [[coding("chunked")], "chunked" as const],
     [[coding("Chunked")], "chunked" as const],
   ])("is read from %j", (fields, expected) => {
-    expect(readLength(fields, 1)).toBe(expected);
+    expect(readBodyLength(fields, 1)).toBe(expected);
   });
 
   test.each([
@@ -202,7 +201,7 @@ describe("a body's length", () => {
   ])("is refused in %j", (fields, status) => {
     let refused = 0;
     try {
-      readLength(fields, 1);
+      readBodyLength(fields, 1);
     } catch (error) {
       if (error instanceof Malformed) refused = error.status;
     }
@@ -210,10 +209,10 @@ describe("a body's length", () => {
   });
 
   test("in chunks is refused in HTTP/1.0", () => {
-    expect(() => readLength([coding("chunked")], 0)).toThrow(Malformed);
+    expect(() => readBodyLength([coding("chunked")], 0)).toThrow(Malformed);
   });
 
-  test("says nothing of the connection, which closes when any field says so and after HTTP/1.0", () => {
+  test("does not decide about the connection, which closes if any field says so and after HTTP/1.0", () => {
     expect(staysOpen([], 1)).toBe(true);
     expect(staysOpen([], 0)).toBe(false);
     expect(
@@ -228,11 +227,11 @@ describe("a body's length", () => {
   });
 });
 
-describe("gathered bytes", () => {
-  test("are what was added, in its order, whatever size was announced", () => {
+describe("collected bytes", () => {
+  test("are the added pieces in order, whatever size was announced", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 50 })), fc.nat(500), (pieces, expected) => {
-        const gathering = new Gathering(expected);
+        const gathering = new ByteCollector(expected);
         for (const piece of pieces) gathering.add(Buffer.from(piece));
         expect(gathering.view()).toEqual(Buffer.concat(pieces));
         expect(gathering.size).toBe(Buffer.concat(pieces).length);
@@ -241,7 +240,7 @@ describe("gathered bytes", () => {
   });
 
   test("of one piece are that piece; of several the pieces stay untouched", () => {
-    const gathering = new Gathering();
+    const gathering = new ByteCollector();
     const piece = Buffer.from("ab");
     gathering.add(piece);
     expect(gathering.view()).toBe(piece);
@@ -253,8 +252,8 @@ describe("gathered bytes", () => {
     expect([gathering.view().toString(), piece.toString()]).toEqual(["abx", "ab"]);
   });
 
-  test("take memory only for what has come, until a good part of it has", () => {
-    const gathering = new Gathering(64 * 1024 * 1024);
+  test("take memory for arrived bytes only, until a good part has arrived", () => {
+    const gathering = new ByteCollector(64 * 1024 * 1024);
     gathering.add(Buffer.alloc(10));
     gathering.add(Buffer.alloc(10));
     expect(gathering.view().buffer.byteLength).toBeLessThan(1024 * 1024);
@@ -276,7 +275,7 @@ test("a packet reaches the socket whole, however little the socket takes", () =>
       };
       let rest = writePacket(sink, "5\r\n\u00e9", payload, "\r\n");
       writePacket({ write: () => 7 }, "others use the same memory", Buffer.alloc(1000), "");
-      for (let tries = 0; rest !== null && tries < 20_000; tries++) rest = writeRest(sink, rest);
+      for (let tries = 0; rest !== null && tries < 20_000; tries++) rest = writeUnsent(sink, rest);
       const expected = Buffer.concat([Buffer.from("5\r\n\u00e9", "latin1"), payload, Buffer.from("\r\n")]);
       if (takes.some((take) => take > 0)) expect(Buffer.concat(sent)).toEqual(expected);
     }),

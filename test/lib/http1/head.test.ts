@@ -4,15 +4,14 @@ import {
   findField,
   findHeadEnd,
   hasToken,
-  parseAnswer,
+  parseResponse,
   parseRequest,
   skipEmptyLines,
   writeFields,
   writeRequestLine,
   writeStatusLine,
 } from "../../../src/lib/http1/head.ts";
-import { Malformed } from "../../../src/lib/http1/malformed.ts";
-import type { Field } from "../../../src/lib/http1/types.ts";
+import { Malformed, type Field } from "../../../src/lib/http1/types.ts";
 
 const TOKEN = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
 const name = fc
@@ -23,13 +22,13 @@ const value = fc
   .map((codes) => String.fromCharCode(...codes).replaceAll(/^[ \t]+|[ \t]+$/g, ""));
 
 describe("a head", () => {
-  test("comes back as it was written", () => {
+  test("is read as it was written", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(name, value)), (fields) => {
         const head = `${writeRequestLine("POST", "/a?b=%20c")}${writeFields(fields)}`.slice(0, -2);
         expect(parseRequest(head)).toEqual({ method: "POST", target: "/a?b=%20c", minor: 1, fields });
         const answer = `${writeStatusLine(529)}${writeFields(fields)}`.slice(0, -2);
-        expect(parseAnswer(answer)).toEqual({ status: 529, minor: 1, fields });
+        expect(parseResponse(answer)).toEqual({ status: 529, minor: 1, fields });
       }),
     );
   });
@@ -93,7 +92,7 @@ describe("a head", () => {
     ["a name in parentheses", "(x): y"],
   ])("with a field that has %s is refused", (_, line) => {
     expect(refusal(() => parseRequest(`GET / HTTP/1.1\r\n${line}`))).toBe(400);
-    expect(refusal(() => parseAnswer(`HTTP/1.1 200 OK\r\n${line}`))).toBe(400);
+    expect(refusal(() => parseResponse(`HTTP/1.1 200 OK\r\n${line}`))).toBe(400);
   });
 
   test.each([
@@ -116,7 +115,7 @@ describe("a head", () => {
     ["HTTP/1.0 404 N\u00f3", 404],
     ["HTTP/1.1 999 x", 999],
   ])("of an answer may be %s", (line, status) => {
-    expect(parseAnswer(line).status).toBe(status);
+    expect(parseResponse(line).status).toBe(status);
   });
 
   test.each([
@@ -135,7 +134,7 @@ describe("a head", () => {
     "SSH-2.0-OpenSSH",
     "",
   ])("of an answer may not be %j", (line) => {
-    expect(refusal(() => parseAnswer(line))).toBe(400);
+    expect(refusal(() => parseResponse(line))).toBe(400);
   });
 });
 

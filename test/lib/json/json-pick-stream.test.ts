@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { isObject } from "../../../src/lib/json/json.ts";
-import { Sieve, type Shape } from "../../../src/lib/json/json-pick-stream.ts";
+import { JsonPicker, type Shape } from "../../../src/lib/json/json-pick-stream.ts";
 
 const SHAPE = { a: true, b: { c: true, d: [{ e: true }] }, list: [{ a: true }] } as const;
 
 function sift(
   chunks: readonly Buffer[],
   shape: Readonly<Record<string, Shape>> = SHAPE,
-): { picked: unknown[]; sieve: Sieve } {
+): { picked: unknown[]; sieve: JsonPicker } {
   const picked: unknown[] = [];
-  const sieve = new Sieve(shape, (value) => picked.push(value));
+  const sieve = new JsonPicker(shape, (value) => picked.push(value));
   for (const chunk of chunks) sieve.see(chunk);
   return { picked, sieve };
 }
@@ -48,7 +48,7 @@ const { value: json } = fc.letrec((tie) => ({
 const document = fc.dictionary(member, json, { maxKeys: 6 });
 
 describe("what is picked out of JSON that passes", () => {
-  test("is what its shape says, whatever the document and however it is cut", () => {
+  test("follows its shape, whatever the document and however it is cut", () => {
     fc.assert(
       fc.property(document, fc.boolean(), fc.array(fc.nat(300), { maxLength: 6 }), (value, spaced, cuts) => {
         const bytes = Buffer.from(JSON.stringify(value, null, spaced ? 2 : 0));
@@ -65,7 +65,7 @@ describe("what is picked out of JSON that passes", () => {
     );
   });
 
-  test("comes byte by byte as well", () => {
+  test("is the same when it arrives byte by byte", () => {
     const bytes = Buffer.from(
       '{"a": "x\\\\\\"y", "b":{"c":-1.5e3,"d":[{"e":"\\u00e9"},{"f":1},7]} ,"list":[]}',
     );
@@ -81,7 +81,7 @@ describe("what is picked out of JSON that passes", () => {
     expect(sieve.ended).toBe(true);
   });
 
-  test("can be had of a document that was cut", () => {
+  test("is available from a document that was cut", () => {
     const { picked, sieve } = sift([Buffer.from('{"a":1,"b":{"c":{"deep":true},"d":[{"e":1},{"e":2')]);
     expect(picked).toEqual([]);
     expect(sieve.peek()).toEqual({ a: 1, b: { c: { deep: true }, d: [{ e: 1 }, {}] } });
@@ -92,7 +92,7 @@ describe("what is picked out of JSON that passes", () => {
     expect(picked).toEqual([{ b: { c: 1 } }]);
   });
 
-  test("is nothing or something, never a fault, of bytes that are no JSON", () => {
+  test("is something or nothing for bytes that are not JSON, but never an error", () => {
     fc.assert(
       fc.property(
         fc.string({

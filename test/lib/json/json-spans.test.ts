@@ -48,7 +48,7 @@ describe("the model is found where a JSON parser would find it", () => {
   });
 });
 
-describe("what is no JSON object is told apart", () => {
+describe("a body that is not a JSON object is recognised", () => {
   const broken = [
     "",
     " ",
@@ -99,7 +99,7 @@ test("a second model is reported, however its key is written", () => {
   expect(readModel(encode(`{"model":"a","\\u006dodel":"b"}`))).toEqual({ kind: "duplicate", name: "model" });
 });
 
-test("a model that is no string, or an empty one, is told apart from none", () => {
+test("a model that is not a string, an empty one and a missing one are different", () => {
   expect(readModel(encode(`{"model":1}`)).kind).toBe("not_string");
   expect(readModel(encode(`{"model":{"model":"m"}}`)).kind).toBe("not_string");
   expect(readModel(encode(`{"model":"bad \\x escape"}`)).kind).toBe("not_string");
@@ -107,7 +107,7 @@ test("a model that is no string, or an empty one, is told apart from none", () =
   expect(readModel(encode(`{}`)).kind).toBe("missing");
 });
 
-test("only the literal true asks for a stream", () => {
+test("only the literal true requests a stream", () => {
   const asks = (value: string) => readStreamFlag(encode(`{"a":{"stream":true},"stream":${value}}`));
   expect(["true", "false", "null", `"true"`, "1", "[true]"].map(asks)).toEqual([
     true,
@@ -128,7 +128,7 @@ test("one scan answers for several names", () => {
   expect(readStreamFlag(bytes, scan)).toBe(true);
 });
 
-test("a view into a larger buffer is read at its own place", () => {
+test("a view of a larger buffer is read at its own offset", () => {
   const large = encode(`xxxx{"model":"m"}yyyy`);
   expect(readModel(large.subarray(4, large.length - 4))).toMatchObject({
     model: "m",

@@ -1,19 +1,21 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { LineScanner, readDataLine } from "../../../src/lib/sse/sse-needles.ts";
+import { SseScanner, readDataLine } from "../../../src/lib/sse/sse-needles.ts";
+import { cutAt, cuts, readByStandard, streams } from "./streams.ts";
 
 interface Seen {
   lines: string[];
   long: string[];
+  samples: string;
   plainBytes: number;
 }
 
 function scan(chunks: readonly Uint8Array[], limit = 1024): Seen {
-  const seen: Seen = { lines: [], long: [], plainBytes: 0 };
-  const scanner = new LineScanner({
+  const seen: Seen = { lines: [], long: [], samples: "", plainBytes: 0 };
+  const scanner = new SseScanner({
     needles: ['"usage"', "[DONE]"],
     limit,
-    onLine: (line) => seen.lines.push(line.toString()),
+    onEvent: (line) => seen.lines.push(line.toString()),
     openLong() {
       const pieces: Buffer[] = [];
       return {
@@ -21,95 +23,111 @@ function scan(chunks: readonly Uint8Array[], limit = 1024): Seen {
         end: () => void seen.long.push(Buffer.concat(pieces).toString()),
       };
     },
-    onSample() {},
+    onSample: (events) => void (seen.samples += events.toString()),
   });
   for (const chunk of chunks) scanner.see(chunk);
   return { ...seen, plainBytes: scanner.plainBytes };
 }
 
-const encode = (text: string) => new TextEncoder().encode(text);
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+const readData = (line: string): string | null => readDataLine(Buffer.from(line));
 
-describe("the lines that matter", () => {
-  test("are found among others, with LF and with CRLF", () => {
+describe("the scanner of event streams", () => {
+  test("finds the events that contain a needle, with every kind of line end", () => {
     const text =
-      'event: a\ndata: {"x":1}\n\ndata: {"usage":1}\r\n\r\ndata: plain\ndata: {"usage":2}\ndata: [DONE]\n\n';
-    const { lines, plainBytes } = scan([encode(text)]);
-    expect(lines).toEqual(['data: {"usage":1}\r\n', 'data: {"usage":2}\n', "data: [DONE]\n"]);
-    expect(plainBytes).toBe(text.length - lines.join("").length);
+      'event: a\ndata: {"x":1}\n\ndata: {"usage":1}\r\n\r\ndata: plain\n\nevent: b\rdata: {"usage":2}\r\rdata: [DONE]\n\n';
+    const { lines, samples, plainBytes } = scan([encode(text)]);
+    expect(lines).toEqual(['data: {"usage":1}', 'data: {"usage":2}', "data: [DONE]"]);
+    expect(samples).toBe('event: a\ndata: {"x":1}\n\ndata: plain\n\n');
+    expect(plainBytes).toBe(samples.length);
   });
 
-  test("are the same however the bytes are cut", () => {
-    const line = fc.constantFrom(
-      "data: x",
-      'data: {"usage":1}',
-      "",
-      "data: [DONE]",
-      'data: {"usage":"é€😀"}',
-      "a".repeat(30),
-    );
+  test("gives the data of the standard for every such event, wherever the stream is cut", () => {
     fc.assert(
-      fc.property(
-        fc.array(line, { maxLength: 20 }),
-        fc.array(fc.nat(400), { maxLength: 8 }),
-        (lines, cuts) => {
-          const bytes = encode(lines.map((each) => `${each}\n`).join(""));
-          const at = [
-            0,
-            ...cuts.map((cut) => Math.min(cut, bytes.length)).toSorted((a, b) => a - b),
-            bytes.length,
-          ];
-          const chunks = at.slice(1).map((end, index) => bytes.subarray(at[index], end));
-          expect(scan(chunks)).toEqual(scan([bytes]));
-          expect(scan(chunks, 24).lines).toEqual(scan([bytes], 24).lines);
-        },
-      ),
+      fc.property(streams, cuts, (text, offsets) => {
+        const { lines } = scan(cutAt(text, offsets));
+        const wanted = readByStandard(text).filter(({ data }) => data.includes('"usage"'));
+        expect(lines.map(readData)).toEqual(wanted.map(({ data }) => data.trimEnd()));
+      }),
+      { numRuns: 1000 },
     );
   });
 
-  test("a line over the limit is handed on in pieces, in one chunk or in many, and the next line is found", () => {
-    const text = `data: ${"x".repeat(5000)}\ndata: {"usage":1}\n`;
-    const bytes = encode(text);
+  test("passes on the same events and samples, wherever the stream is cut", () => {
+    fc.assert(
+      fc.property(streams, cuts, (text, offsets) => {
+        const chunks = cutAt(text, offsets);
+        expect(scan(chunks)).toEqual(scan([encode(text)]));
+        expect(scan(chunks, 24).lines).toEqual(scan([encode(text)], 24).lines);
+      }),
+    );
+  });
+
+  test("reads several data lines as one value", () => {
+    expect(scan([encode('data: {"usage":\nevent: x\ndata:  {"a":1}}\n\n')]).lines.map(readData)).toEqual([
+      '{"usage":\n {"a":1}}',
+    ]);
+  });
+
+  test("passes on an event over the limit in pieces, and finds the next one", () => {
+    const long = `data: ${"x".repeat(5000)}\n\n`;
+    const bytes = encode(`${long}data: {"usage":1}\n\n`);
     const pieces = Array.from({ length: Math.ceil(bytes.length / 100) }, (_, i) =>
       bytes.subarray(i * 100, i * 100 + 100),
     );
-    expect(scan(pieces).long).toEqual([`data: ${"x".repeat(5000)}\n`]);
-    expect(scan(pieces).lines).toEqual(['data: {"usage":1}\n']);
-    const matters = encode(`data: {"usage":"${"x".repeat(5000)}"}\n`);
+    expect(scan(pieces).long).toEqual([long]);
+    expect(scan(pieces).lines).toEqual(['data: {"usage":1}']);
+    const matters = encode(`data: {"usage":"${"x".repeat(5000)}"}\n\n`);
     expect(scan([matters]).long).toHaveLength(1);
     expect(scan([matters]).lines).toEqual([]);
   });
 
-  test("a line of 50 MB is not held", () => {
-    let most = 0;
-    const scanner = new LineScanner({
+  test("does not hold an event of 50 MB", () => {
+    let longest = 0;
+    const scanner = new SseScanner({
       needles: ['"usage"'],
       limit: 1024,
-      onLine() {},
-      openLong: () => ({ see: (piece) => void (most = Math.max(most, piece.length)), end() {} }),
+      onEvent() {},
+      openLong: () => ({ see: (piece) => void (longest = Math.max(longest, piece.length)), end() {} }),
       onSample() {},
     });
     const chunk = new Uint8Array(16_384).fill(97);
     for (let sent = 0; sent < 50_000_000; sent += chunk.length) scanner.see(chunk);
     expect(scanner.peek().length).toBe(0);
-    expect(most).toBe(16_384);
+    expect(longest).toBe(16_384);
   });
-});
 
-test("a chunk may be overwritten as soon as it has been seen", () => {
-  const lines: string[] = [];
-  const scanner = new LineScanner({
-    needles: ['"usage"'],
-    limit: 1024,
-    onLine: (line) => lines.push(line.toString()),
-    openLong: () => ({ see() {}, end() {} }),
-    onSample() {},
+  test("shows the event that has not ended", () => {
+    const scanner = new SseScanner({
+      needles: [],
+      limit: 1024,
+      onEvent() {},
+      openLong: () => ({ see() {}, end() {} }),
+      onSample() {},
+    });
+    scanner.see(encode('data: x\n\nevent: y\ndata: {"a":'));
+    scanner.see(encode("1}\n"));
+    expect(scanner.peek().toString()).toBe('data: {"a":1}');
+    scanner.see(encode('\n{\n  "error": {\n'));
+    expect(scanner.peek().toString()).toBe('{"error": {');
   });
-  const buffer = new Uint8Array(10);
-  for (const piece of ['data: {"us', 'age":12345', "6}\n       "]) {
-    buffer.set(encode(piece));
-    scanner.see(buffer);
-  }
-  expect(lines).toEqual(['data: {"usage":123456}\n']);
+
+  test("keeps no reference to a chunk", () => {
+    const lines: string[] = [];
+    const scanner = new SseScanner({
+      needles: ['"usage"'],
+      limit: 1024,
+      onEvent: (line) => lines.push(line.toString()),
+      openLong: () => ({ see() {}, end() {} }),
+      onSample() {},
+    });
+    const buffer = new Uint8Array(10);
+    for (const piece of ['data: {"us', 'age":12345', "6}\n\n      "]) {
+      buffer.set(encode(piece));
+      scanner.see(buffer);
+    }
+    expect(lines).toEqual(['data: {"usage":123456}']);
+  });
 });
 
 test.each([
@@ -118,6 +136,6 @@ test.each([
   ["data:\n", ""],
   ["event: data: x\n", null],
   ["dat", null],
-])("the value of %p is %p", (line, value) => {
-  expect(readDataLine(Buffer.from(line))).toBe(value);
+])("the value of %j is %j", (line, value) => {
+  expect(readData(line)).toBe(value);
 });

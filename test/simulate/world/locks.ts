@@ -1,4 +1,4 @@
-// bun:sqlite, as far as lib/file-lock.ts uses it: a lock on a file that ends with its process.
+// bun:sqlite, as far as lib/files/file-lock.ts uses it: a lock on a file that ends with its process.
 
 import type { Inode } from "./disk.ts";
 import { fail, type FileHost } from "./files.ts";

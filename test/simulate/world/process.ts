@@ -2,6 +2,7 @@
 // is killed nothing that it still does has any effect.
 
 import { createHash } from "node:crypto";
+import { isIP } from "node:net";
 import * as buffer from "node:buffer";
 import { posix } from "node:path";
 import * as yaml from "yaml";
@@ -207,6 +208,8 @@ export class SimProcess implements FileHost, SocketHost {
           homedir: () => "/home/user",
           userInfo: () => ({ uid: USER }),
           devNull: "/dev/null",
+          hostname: () => "simulated",
+          networkInterfaces: () => ({}),
         },
         "node:os",
       ),
@@ -215,6 +218,9 @@ export class SimProcess implements FileHost, SocketHost {
         { createHash, randomBytes: (count: number) => this.#randomBytes(Buffer.alloc(count)) },
         "node:crypto",
       ),
+      // It only looks at text.
+      net: refuseOthers({ isIP }, "node:net"),
+      "dns/promises": refuseOthers({ lookup: () => this.#lookUp() }, "node:dns/promises"),
       stream: makeStream(),
       zlib: makeZlib(this),
       "bun:sqlite": makeSqlite(this),
@@ -254,6 +260,15 @@ export class SimProcess implements FileHost, SocketHost {
     };
     for (const name of GLOBALS.refused) globals[name] = refuseAll(name);
     return { require, globals };
+  }
+
+  /** No name leads to this machine. */
+  #lookUp(): Promise<{ address: string; family: number }[]> {
+    const { promise, resolve } = Promise.withResolvers<{ address: string; family: number }[]>();
+    this.scheduler.after(this.#random.int(3000), this, "a name is looked up", () =>
+      resolve([{ address: "203.0.113.7", family: 4 }]),
+    );
+    return promise;
   }
 
   #randomBytes<T extends Uint8Array>(into: T): T {

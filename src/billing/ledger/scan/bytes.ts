@@ -1,4 +1,4 @@
-// Bytes, and whether pieces of text stand in them: compared eight bytes at a time.
+// Finds known pieces of text in bytes, comparing eight bytes at a time.
 
 export interface Bytes {
   readonly buffer: Buffer;
@@ -9,7 +9,7 @@ export function viewBytes(buffer: Buffer): Bytes {
   return { buffer, view: new DataView(buffer.buffer, buffer.byteOffset, buffer.length) };
 }
 
-/** Printed texts, one behind the other in memory, where they are looked up a million times. */
+/** Texts of printable characters in one block of memory: they are compared millions of times. */
 export class Pieces {
   readonly #bytes: Bytes;
   readonly #ends: readonly number[];
@@ -22,8 +22,9 @@ export class Pieces {
   }
 
   /**
-   * Where the piece ends that stands at `at`; -1: it does not, or `at` is negative. Eight bytes of printed text
-   * are never zero, which as a number equals the negative one; where they are no number, they equal nothing.
+   * The offset after the piece, if it is at `at`; otherwise -1, and also if `at` is negative. Eight bytes of printable
+   * text compare correctly as a float: they are never zero, which would equal minus zero, and NaN equals nothing, so
+   * that such bytes are read another way.
    */
   pass({ buffer, view }: Bytes, at: number, piece: number): number {
     const own = this.#bytes;

@@ -1,11 +1,11 @@
-// The form of a ledger line: what the lines of many requests have in common to the
-// letter (what was asked of whom, prices, attempts), and the gaps in which they
-// differ. To fill in a known form is many times quicker than to read a line anew.
+// The form of a ledger line: the text that many lines share to the letter (model,
+// channel, prices, attempts), and the gaps in which they differ. Matching a known
+// form is many times faster than parsing the line.
 
 import { picoOfDigits } from "../../../lib/money.ts";
 import type { Bytes, Pieces } from "./bytes.ts";
 
-/** Digits; an amount; what is passed over unread: the raw usage; 64 characters, which should be a hash. */
+/** `count`: digits. `amount`: a decimal. `raw`: the raw usage, which is skipped. `prev`: 64 characters, the hash. */
 export type Gap = "count" | "amount" | "raw" | "prev";
 
 export interface Form {
@@ -16,17 +16,17 @@ export interface Form {
   readonly kinds: readonly string[];
   /** False: the lines have no amounts. */
   readonly isPriced: boolean;
-  /** What stands before each gap, and behind the last. */
+  /** The text before each gap, and after the last one. */
   readonly pieces: Pieces;
-  /** The line's counts, each part's counts and amount, raw usage, the line's amounts, times, hash. */
+  /** In this order: the line's counts, each part's counts and amount, raw usage, the line's amounts, times, hash. */
   readonly gaps: readonly Gap[];
-  /** Which gap has the line's official amount; its charge is in the next. */
+  /** The gap of the line's official amount. The next one has its charge. */
   readonly behindRaw: number;
-  /** What stands in each gap of the line that was filled in last, amounts in pico-dollars. */
+  /** The number in each gap of the line that was matched last. Amounts are in pico-dollars. */
   readonly numbers: Float64Array;
 }
 
-/** What the raw usage ends with. */
+/** The text after the raw usage. */
 export const PRICES = ',"prices":';
 const PRICES_BYTES = Buffer.from(PRICES);
 const HASH_LENGTH = 64;
@@ -35,7 +35,7 @@ const NINE = "9".charCodeAt(0);
 const POINT = ".".charCodeAt(0);
 const EXACT_DIGITS = 15;
 
-/** Reads the numbers in a line that from `from` to `to` has this form. False: it has another. */
+/** Reads the numbers of the line from `from` to `to`. False: it does not have this form. */
 export function fillForm({ pieces, gaps, numbers }: Form, bytes: Bytes, from: number, to: number): boolean {
   let at = from;
   for (let index = 0; index < gaps.length; index += 1) {
@@ -50,7 +50,7 @@ export function fillForm({ pieces, gaps, numbers }: Form, bytes: Bytes, from: nu
   return pieces.pass(bytes, at, gaps.length) === to;
 }
 
-/** Where it ends; -1: it is none, not spelled as the gateway does, or may be more than a number holds exactly. */
+/** The offset after the count; -1: there is none, it is written differently, or it may be too large for a number. */
 function readCount(bytes: Uint8Array, from: number, numbers: Float64Array, index: number): number {
   numbers[index] = 0;
   const to = readDigits(bytes, from, numbers, index);
@@ -70,7 +70,7 @@ function readAmount(bytes: Uint8Array, from: number, numbers: Float64Array, inde
   return Number.isNaN(pico) ? -1 : to;
 }
 
-/** Where they end. They go on where those before them left off. */
+/** The offset after the digits. They continue the number that is in the gap already. */
 function readDigits(bytes: Uint8Array, from: number, numbers: Float64Array, index: number): number {
   let number = numbers[index] ?? 0;
   let at = from;

@@ -1,4 +1,4 @@
-// How the gateway writes the lines of requests, as patterns: what forms are learnt by.
+// The patterns of the lines that the gateway writes. New forms are learnt with them.
 
 import { isObject, parseJson } from "../../../lib/json/json.ts";
 import { Pieces } from "./bytes.ts";
@@ -12,7 +12,7 @@ const DECIMAL = String.raw`(?:0|[1-9]\d*)(?:\.\d*[1-9])?`;
 const AMOUNT = `(?:null|"(${DECIMAL})")`;
 const KIND = String.raw`${PASSED}:\d+`;
 const KINDS = `(?:${KIND}(?:,${KIND})*)?`;
-/** Of a part that has a price; `open` begins the groups of its counts and its amount. */
+/** The pattern of a part with a price. `open` begins the groups of its counts and its amount. */
 const partIn = (open: "(" | "(?:"): string =>
   String.raw`\{"model":${PASSED},"pass":${PASSED},"usage":\{${open}${KINDS})\},"prices":\{[^{}]*\},` +
   String.raw`"tier":(?:null|${PASSED}),"official_usd":"${open}${DECIMAL})"\}`;
@@ -26,7 +26,7 @@ const REQUEST = new RegExp(
   "dy",
 );
 
-const COUNTED = /"([^"]*)":(\d+)/dg;
+const COUNT_ENTRY = /"([^"]*)":(\d+)/dg;
 const PARTS = new RegExp(partIn("("), "dg");
 
 const MONEY = new RegExp(
@@ -36,15 +36,17 @@ const MONEY = new RegExp(
   "dy",
 );
 
-/** The form of a line whose text behind the key is this; null: read it as JSON. */
+/** The form of a line, from its text after the key; null: parse the line as JSON. */
 export function learnForm(text: string): Form | null {
   const request = execAt(REQUEST, text, 0);
   const money = request && execAt(MONEY, text, text.indexOf(PRICES, REQUEST.lastIndex));
-  // What the patterns take for objects and lists has to be just that.
+  // The patterns only guess where objects and lists end.
   if (request === null || money === null || !isObject(parseJson(`{${text}`))) return null;
-  const whole = readCounted(textAt(request, 5), startOf(request, 5));
+  // They are rare, and sums need their amounts.
+  if (text.includes('"limit_usd":', money.index)) return null;
+  const whole = readCountList(textAt(request, 5), startOf(request, 5));
   const parts = readParts(textAt(request, 6), startOf(request, 6));
-  if (!areAmountsTold(textAt(request, 4), money) || [whole, ...parts].some(hasDouble)) return null;
+  if (!hasAmountsOfBasis(textAt(request, 4), money) || [whole, ...parts].some(hasDouble)) return null;
   if (parts.length > 0 && money[1] === undefined) return null;
   const gaps = [
     ...whole.gaps,
@@ -70,52 +72,52 @@ export function learnForm(text: string): Form | null {
   };
 }
 
-interface Counted {
+interface CountList {
   readonly kinds: readonly string[];
-  readonly gaps: readonly (PlacedGap | null)[];
+  readonly gaps: readonly (GapSpan | null)[];
 }
 
-function readCounted(text: string, offset: number): Counted {
-  const counted = [...text.matchAll(COUNTED)];
+function readCountList(text: string, offset: number): CountList {
+  const counted = [...text.matchAll(COUNT_ENTRY)];
   return {
     kinds: counted.map((each) => textAt(each, 1)),
     gaps: counted.map((each) => gapOf("count", each, 2, offset)),
   };
 }
 
-function readParts(text: string, offset: number): Counted[] {
+function readParts(text: string, offset: number): CountList[] {
   return Array.from(text.matchAll(PARTS), (part) => {
-    const { kinds, gaps } = readCounted(textAt(part, 1), offset + startOf(part, 1));
+    const { kinds, gaps } = readCountList(textAt(part, 1), offset + startOf(part, 1));
     return { kinds, gaps: [...gaps, gapOf("amount", part, 2, offset)] };
   });
 }
 
-/** Of two counts of one kind, JSON takes the last. */
-function hasDouble({ kinds }: Counted): boolean {
+/** Whether a kind is there twice: JSON would take the last one. */
+function hasDouble({ kinds }: CountList): boolean {
   return new Set(kinds).size < kinds.length;
 }
 
-/** Prices and both amounts, or none of them, as the basis says. */
-function areAmountsTold(
+/** Whether the line has prices and both amounts, or none of them, as its basis says. */
+function hasAmountsOfBasis(
   basis: string,
   [, prices, official, charge]: readonly (string | undefined)[],
 ): boolean {
   const isPriced = basis === "exact" || basis === "partial";
-  return [prices, official, charge].every((told) => (told !== undefined) === isPriced);
+  return [prices, official, charge].every((value) => (value !== undefined) === isPriced);
 }
 
 function textAt(match: RegExpExecArray, group: number): string {
   return match[group] ?? "";
 }
 
-interface PlacedGap {
+interface GapSpan {
   readonly gap: Gap;
   readonly from: number;
   readonly to: number;
 }
 
-/** Where a group of a match stands; null where it took no part. */
-function gapOf(gap: Gap, match: RegExpExecArray, group: number, offset = 0): PlacedGap | null {
+/** The place of a group of a match; null if the group did not match. */
+function gapOf(gap: Gap, match: RegExpExecArray, group: number, offset = 0): GapSpan | null {
   const span = match.indices?.[group];
   return span === undefined ? null : { gap, from: offset + span[0], to: offset + span[1] };
 }
@@ -124,8 +126,8 @@ function startOf(match: RegExpExecArray, group: number): number {
   return match.indices?.[group]?.[0] ?? 0;
 }
 
-/** What stands between the gaps. */
-function cut(text: string, gaps: readonly PlacedGap[]): string[] {
+/** The text between the gaps. */
+function cut(text: string, gaps: readonly GapSpan[]): string[] {
   const starts = [0, ...gaps.map(({ to }) => to)];
   return starts.map((start, index) => text.slice(start, gaps[index]?.from));
 }

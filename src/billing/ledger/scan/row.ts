@@ -1,9 +1,9 @@
-// What sums and reports need of a line, read by hand because a million of them
-// are read at once. Whether the line is right in all its parts is verify's question.
+// The fields of a line that sums and reports need. They are read by hand because
+// a report reads a million lines. Only verify checks that a line is right.
 
 import { statSync } from "node:fs";
 
-import { fieldOf, isObject, parseJson } from "../../../lib/json/json.ts";
+import { getField, isObject, parseJson } from "../../../lib/json/json.ts";
 import type { Decimal, Usd } from "../../../lib/money.ts";
 import { decimalOfPico, parseDecimal, parseUsd, usdOfPico } from "../../../lib/money.ts";
 import type { Bytes } from "./bytes.ts";
@@ -11,28 +11,32 @@ import { eachLine, readFile } from "../reader.ts";
 import { keyOf, LineScanner, type ScannedLine, timeOf } from "./scan.ts";
 
 interface Amounts {
-  /** Null: not known. */
+  /** Both are null if not known. */
   readonly official: Decimal | null;
   readonly charge: Usd | null;
 }
 
 export interface Row extends Amounts {
-  /** The request's, also in a correction of it. */
+  /** The request's time, also in a correction. */
   readonly time: string;
   readonly key: string;
   readonly group: string;
   readonly channel: string;
   readonly model: string;
-  /** Of its usage. */
+  /** The kinds of its usage. */
   readonly kinds: readonly string[];
-  /** In the order of the kinds. What comes after them is none. They hold until the next line is scanned. */
+  /** In the order of `kinds`; later elements mean nothing. Valid until the next line is scanned. */
   readonly counts: ArrayLike<number>;
   readonly basis: string;
-  /** Null for a request's own line; else the amounts that this correction replaces. */
+  /** The amounts that this correction replaces; null in the request's own line. */
   readonly was: Amounts | null;
+  /** What limits count instead of the charge; null: the charge. */
+  readonly limit: Usd | null;
+  /** What limits counted for a request whose cost this line gives; null: it gives no other cost. */
+  readonly replaced: { readonly time: string; readonly limit: Usd } | null;
 }
 
-/** Of the line from `from` to its newline at `to`; null for what is neither a line nor a correction. */
+/** Reads the line from `from` to its newline at `to`; null if it is neither a line nor a correction. */
 export function readRow(bytes: Bytes, from: number, to: number, scanner: LineScanner): Row | null {
   const scanned = scanner.scan(bytes, from, to);
   return scanned === null ? readJsonRow(bytes.buffer.toString("utf8", from, to)) : readScanned(scanned);
@@ -43,9 +47,30 @@ function readJsonRow(text: string): Row | null {
   const names = readNames(line);
   const amounts = readAmounts(line);
   if (names === null || amounts === null) return null;
-  if (fieldOf(line, "corrects") === undefined) return { ...names, ...amounts, was: null };
-  const was = readAmounts(fieldOf(line, "was"));
-  return was === null ? null : { ...names, ...amounts, was };
+  const limit = readLimit(line);
+  if (getField(line, "corrects") === undefined) {
+    const replaces = getField(line, "replaces");
+    return {
+      ...names,
+      ...amounts,
+      was: null,
+      limit,
+      replaced: readReplaced(replaces, getField(replaces, "time")),
+    };
+  }
+  const was = readAmounts(getField(line, "was"));
+  const replaced = readReplaced(getField(line, "was"), names.time);
+  return was === null ? null : { ...names, ...amounts, was, limit: null, replaced };
+}
+
+function readReplaced(value: unknown, time: unknown): Row["replaced"] {
+  const limit = readLimit(value);
+  return limit === null || !isText(time) ? null : { time, limit };
+}
+
+function readLimit(value: unknown): Usd | null {
+  const limit = getField(value, "limit_usd");
+  return isText(limit) ? (parseAmounts(null, limit)?.charge ?? null) : null;
 }
 
 function readScanned(line: ScannedLine): Row {
@@ -62,10 +87,13 @@ function readScanned(line: ScannedLine): Row {
     official: official === null ? null : decimalOfPico(official),
     charge: charge === null ? null : usdOfPico(charge),
     was: null,
+    // Lines with estimates have no form: they are parsed as JSON.
+    limit: null,
+    replaced: null,
   };
 }
 
-function readNames(line: unknown): Omit<Row, keyof Amounts | "was"> | null {
+function readNames(line: unknown): Omit<Row, keyof Amounts | "was" | "limit" | "replaced"> | null {
   if (!isObject(line)) return null;
   const { key, group, channel, model, usage, basis } = line;
   const isCorrection = line["corrects"] !== undefined;
@@ -81,8 +109,8 @@ function readNames(line: unknown): Omit<Row, keyof Amounts | "was"> | null {
 }
 
 function readAmounts(line: unknown): Amounts | null {
-  const official = fieldOf(line, "official_usd");
-  const charge = fieldOf(line, "charge_usd");
+  const official = getField(line, "official_usd");
+  const charge = getField(line, "charge_usd");
   return isAmount(official) && isAmount(charge) ? parseAmounts(official, charge) : null;
 }
 
@@ -101,17 +129,19 @@ function isAmount(value: unknown): value is string | null {
   return value === null || typeof value === "string";
 }
 
-/** So much of the ledger's end is looked at: more than a minute's worth for any single person. */
+/** How much of the ledger's end is read. One person makes less in a minute. */
 const RECENT_BYTES = 1 << 20;
 
-export type Recent = Pick<Row, "time" | "key" | "group">;
+export type Recent = Pick<Row, "time" | "key" | "group" | "model"> & {
+  /** Its output tokens; null: they are not known exactly. */
+  readonly output: number | null;
+};
 
-/** The requests since a moment, as far as the end of the last file has them. */
-export function readRecent(files: readonly string[], since: string): Recent[] {
+/** The requests in the end of the last file. */
+export function readRecent(files: readonly string[]): Recent[] {
   const last = files.at(-1);
   if (last === undefined) return [];
-  const { size, mtime } = statSync(last);
-  if (mtime.toISOString() < since) return [];
+  const { size } = statSync(last);
   const from = Math.max(0, size - RECENT_BYTES);
   const recent: Recent[] = [];
   const scanner = new LineScanner();
@@ -119,8 +149,10 @@ export function readRecent(files: readonly string[], since: string): Recent[] {
     if (!whole) continue;
     eachLine(bytes, (start, end) => {
       const row = readRow(bytes, start, end, scanner);
-      if (row === null || row.was !== null || row.time < since) return;
-      recent.push({ time: row.time, key: row.key, group: row.group });
+      if (row === null || row.was !== null) return;
+      const { time, key, group, model, basis, kinds, counts } = row;
+      const output = basis === "exact" ? (counts[kinds.indexOf("output")] ?? null) : null;
+      recent.push({ time, key, group, model, output });
     });
   }
   return recent;

@@ -1,18 +1,18 @@
-// Reads a line by the order in which the gateway writes its fields, many times
-// faster than JSON does: reports read a million of them. Exact, not a guess: what
-// does not look just so is no match, and is read as JSON. Only what no report needs
-// is passed over unread: `raw_usage`, and whether `prev` is a hash.
+// Reads a line by the order in which the gateway writes its fields. Reports read a
+// million lines, and this is many times faster than JSON. It is exact: a line that
+// looks different in any way is parsed as JSON. It skips only what no report needs:
+// `raw_usage`, and whether `prev` is a hash.
 
 import { type Bytes, Pieces } from "./bytes.ts";
 import { fillForm, type Form } from "./form.ts";
 import { learnForm } from "./pattern.ts";
 
-/** Holds until the next line is scanned. Its texts stay in the bytes until they are asked for. */
+/** Valid until the next line is scanned. Its texts stay in the bytes until they are needed. */
 export interface ScannedLine {
   readonly form: Form;
-  /** First those of the form's kinds, in their order. */
+  /** It begins with the counts of the form's kinds, in their order. */
   readonly counts: ArrayLike<number>;
-  /** In pico-dollars; null where the form has no prices. */
+  /** In pico-dollars; null if the form has no prices. */
   readonly official: number | null;
   readonly charge: number | null;
   readonly bytes: Buffer;
@@ -21,28 +21,28 @@ export interface ScannedLine {
   readonly keyTo: number;
 }
 
-/** What stands before the id, the time and the key, and behind them. */
+/** The text before the id, the time and the key, and after them. */
 const HEAD = ['{"v":1,"id":"', '","time":"', '","key":"', '",'] as const;
 const PIECES = new Pieces(HEAD);
-const [ID, TIME, KEY, REST] = [0, 1, 2, 3] as const;
+const [ID, TIME, KEY, AFTER_KEY] = [0, 1, 2, 3] as const;
 const QUOTE = 34;
 const BRACE = 123;
 const BACKSLASH = 92;
 const FIRST_PRINTED = 32;
 
-const GROUPS_KEPT = 4096;
-/** Forms that are alike to the index: requests of one model that ended otherwise, used other kinds, went elsewhere first. */
-const FORMS_KEPT = 8;
+const MAX_INDEXES = 4096;
+/** Several forms may have the same index: requests of one model that ended differently or used other kinds. */
+const MAX_FORMS_PER_INDEX = 8;
 
 export class LineScanner {
   readonly #forms = new Map<number, Form[]>();
 
-  /** The line from `from` to its newline at `to`. Null: read it as JSON. */
+  /** Scans the line from `from` to its newline at `to`. Null: parse it as JSON. */
   scan(bytes: Bytes, from: number, to: number): ScannedLine | null {
     const idTo = passText(bytes, from, ID);
     const timeTo = passText(bytes, idTo, TIME);
     const keyTo = passText(bytes, timeTo, KEY);
-    const at = PIECES.pass(bytes, keyTo, REST);
+    const at = PIECES.pass(bytes, keyTo, AFTER_KEY);
     if (at < 0) return null;
     const forms = this.#formsAt(bytes, at);
     const form = fillKnown(forms, bytes, at, to) ?? fillNew(forms, bytes, at, to);
@@ -64,7 +64,7 @@ export class LineScanner {
     const index = indexOf(bytes.buffer, from);
     const known = this.#forms.get(index);
     if (known !== undefined) return known;
-    if (this.#forms.size >= GROUPS_KEPT) this.#forms.clear();
+    if (this.#forms.size >= MAX_INDEXES) this.#forms.clear();
     const forms: Form[] = [];
     this.#forms.set(index, forms);
     return forms;
@@ -79,7 +79,7 @@ export function keyOf({ bytes, timeTo, keyTo }: ScannedLine): string {
   return bytes.toString("utf8", timeTo + HEAD[KEY].length, keyTo);
 }
 
-/** Where the text that follows a piece ends; -1: there is none, or it is not plain. */
+/** The end of the text after a piece; -1: the piece is not there, or the text has escapes. */
 function passText(bytes: Bytes, from: number, piece: number): number {
   let at = PIECES.pass(bytes, from, piece);
   if (at < 0) return -1;
@@ -93,7 +93,7 @@ function passText(bytes: Bytes, from: number, piece: number): number {
 
 const STRIDE = 5;
 
-/** Of every few characters before the usage: of who was asked for what. */
+/** A hash of every fifth character before the usage, which is where group, channel and model are. */
 function indexOf(bytes: Buffer, from: number): number {
   const end = bytes.indexOf(BRACE, from);
   let index = end - from;
@@ -101,7 +101,7 @@ function indexOf(bytes: Buffer, from: number): number {
   return index;
 }
 
-/** A form that is met moves forward by one: frequent ones are tried first. */
+/** A form that matches moves forward by one, so that frequent ones are tried first. */
 function fillKnown(forms: Form[], bytes: Bytes, from: number, to: number): Form | null {
   for (let index = 0; index < forms.length; index += 1) {
     const form = forms[index];
@@ -119,7 +119,7 @@ function fillKnown(forms: Form[], bytes: Bytes, from: number, to: number): Form 
 function fillNew(forms: Form[], bytes: Bytes, from: number, to: number): Form | null {
   const form = learnForm(bytes.buffer.toString("utf8", from, to));
   if (form === null || !fillForm(form, bytes, from, to)) return null;
-  if (forms.length >= FORMS_KEPT) forms.pop();
+  if (forms.length >= MAX_FORMS_PER_INDEX) forms.pop();
   forms.push(form);
   return form;
 }

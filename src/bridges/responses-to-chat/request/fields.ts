@@ -1,5 +1,5 @@
-// The top-level fields of a chat request, one by one: what crosses under the same
-// name, what is accepted without effect, what is refused unless it says nothing.
+// The top-level fields of a chat request: which keep their name, which are accepted without effect, which are refused
+// unless their value changes nothing.
 
 import { isObject } from "../../../lib/json/json.ts";
 import {
@@ -17,10 +17,10 @@ import {
   rejectUnknown,
   requireRecord,
   requireString,
-} from "../json.ts";
+} from "../strict-json.ts";
 import type { BridgeContext } from "../context.ts";
 
-const SAME = [
+const SAME_NAME = [
   "temperature",
   "top_p",
   "metadata",
@@ -33,7 +33,7 @@ const SAME = [
   "moderation",
 ];
 
-/** Converted by functions of their own, here or in messages.ts and tools.ts. */
+/** Each of these has its own function, here or in messages.ts and tools.ts. */
 const CONVERTED = [
   "model",
   "messages",
@@ -54,17 +54,19 @@ const CONVERTED = [
   "store",
 ];
 
-/** "Best effort, not guaranteed" at the native endpoint, and sent by some clients with every call. */
+/** "Best effort, not guaranteed" at the native endpoint. Some clients send it with every request. */
 const WITHOUT_EFFECT = ["seed"];
 
-/** Without a counterpart: refused unless the value asks for nothing. */
+/** Responses has no such field. Refused unless the value changes nothing. */
 const REFUSED: Readonly<Record<string, (value: unknown, name: string) => void>> = {
   n: (value, name) => {
-    if (value !== 1) refuseUnsupportedValue(name, say(value), " Only the default (1) value is supported.");
+    if (value !== 1)
+      refuseUnsupportedValue(name, quoteValue(value), " Only the default (1) value is supported.");
   },
   modalities: (value, name) => {
-    const spoken = Array.isArray(value) ? value.find((each) => each !== "text") : value;
-    if (spoken !== undefined) refuseUnsupportedValue(name, say(spoken), " Only 'text' is supported.");
+    const unsupported = Array.isArray(value) ? value.find((each) => each !== "text") : value;
+    if (unsupported !== undefined)
+      refuseUnsupportedValue(name, quoteValue(unsupported), " Only 'text' is supported.");
   },
   stop: (value, name) => {
     if (value !== "" && !(Array.isArray(value) && value.length === 0)) refuseUnsupported(name);
@@ -80,11 +82,11 @@ const REFUSED: Readonly<Record<string, (value: unknown, name: string) => void>> 
     refuse("unsupported_parameter", name, "Web search options not supported with this model."),
 };
 
-const KNOWN = new Set([...SAME, ...CONVERTED, ...WITHOUT_EFFECT, ...Object.keys(REFUSED)]);
+const KNOWN = new Set([...SAME_NAME, ...CONVERTED, ...WITHOUT_EFFECT, ...Object.keys(REFUSED)]);
 
-/** Names that mean the same to the client and to the upstream. */
+/** Fields that have the same name and meaning in both APIs. */
 export const SHARED_NAMES: ReadonlySet<string> = new Set([
-  ...SAME,
+  ...SAME_NAME,
   "model",
   "tools",
   "tool_choice",
@@ -94,34 +96,34 @@ export const SHARED_NAMES: ReadonlySet<string> = new Set([
   "store",
 ]);
 
-/** Every field is known, and none that has no counterpart asks for something. */
-export function rejectForeign(request: Json): void {
+/** Refuses unknown fields, and fields without a counterpart whose value would change the answer. */
+export function rejectUnsupported(request: Json): void {
   rejectUnknown(request, KNOWN, "");
   for (const [name, rule] of Object.entries(REFUSED)) {
     if (!isAbsent(request[name])) rule(request[name], name);
   }
 }
 
-export function copySame(request: Json): Json {
+export function copySameName(request: Json): Json {
   const { user } = request;
-  if (typeof user === "string" && user.length > LONGEST_USER) {
-    const limit = `Expected a string with maximum length ${LONGEST_USER}, but got a string with length ${user.length} instead.`;
+  if (typeof user === "string" && user.length > MAX_USER_CHARACTERS) {
+    const limit = `Expected a string with maximum length ${MAX_USER_CHARACTERS}, but got a string with length ${user.length} instead.`;
     refuse("string_above_max_length", "user", `Invalid 'user': string too long. ${limit}`);
   }
-  return pickPresent(request, SAME);
+  return pickPresent(request, SAME_NAME);
 }
 
-const LONGEST_USER = 64;
+const MAX_USER_CHARACTERS = 64;
 
 export interface TokenCap {
   readonly field: BridgeContext["maxTokensField"];
-  /** Null: not capped. */
+  /** Null: no cap. */
   readonly value: number | null;
   readonly raised: boolean;
 }
 
-/** Responses takes no cap under this. */
-const LEAST_TOKENS = 16;
+/** Responses refuses a smaller cap. */
+const MIN_OUTPUT_TOKENS = 16;
 
 export function readTokenCap(request: Json): TokenCap {
   const old = readInteger(request["max_tokens"], "max_tokens");
@@ -131,20 +133,20 @@ export function readTokenCap(request: Json): TokenCap {
     refuse("invalid_parameter_combination", "max_tokens", rule);
   }
   const field = old === null ? "max_completion_tokens" : "max_tokens";
-  const asked = old ?? current;
-  if (asked !== null && asked < 1) {
-    const expected = `Expected a value >= 1, but got ${asked} instead.`;
+  const cap = old ?? current;
+  if (cap !== null && cap < 1) {
+    const expected = `Expected a value >= 1, but got ${cap} instead.`;
     refuse("integer_below_min_value", field, `Invalid '${field}': integer below minimum value. ${expected}`);
   }
-  const raised = asked !== null && asked < LEAST_TOKENS;
-  return { field, value: raised ? LEAST_TOKENS : asked, raised };
+  const raised = cap !== null && cap < MIN_OUTPUT_TOKENS;
+  return { field, value: raised ? MIN_OUTPUT_TOKENS : cap, raised };
 }
 
-/** `text` of the upstream's request: the format and the verbosity. */
+/** `text` of the upstream's request holds the format and the verbosity. */
 export function convertText(request: Json): Json {
   const { response_format: format, verbosity } = request;
   const text: Json = {};
-  if (!isAbsent(format)) text["format"] = convertFormat(format);
+  if (!isAbsent(format)) text["format"] = convertResponseFormat(format);
   if (!isAbsent(verbosity)) text["verbosity"] = verbosity;
   return Object.keys(text).length === 0 ? {} : { text };
 }
@@ -152,7 +154,7 @@ export function convertText(request: Json): Json {
 const FORMATS = ["text", "json_object", "json_schema"];
 const SCHEMA_KEYS = new Set(["name", "description", "schema", "strict"]);
 
-function convertFormat(value: unknown): Json {
+function convertResponseFormat(value: unknown): Json {
   const format = requireRecord(value, "response_format");
   const type = requireString(format["type"], "response_format.type");
   if (!FORMATS.includes(type)) refuseValue("response_format.type", type, FORMATS);
@@ -192,7 +194,7 @@ export function convertLogprobs(request: Json): Json {
 
 const STREAM_KEYS = new Set(["include_usage", "include_obfuscation"]);
 
-/** Whether the last chunk bears the usage. Obfuscation is legal to leave out, so that it is. */
+/** Whether the last chunk carries the usage. Obfuscation is optional, so it is always off. */
 export function readIncludeUsage(request: Json, stream: boolean): boolean {
   const options = request["stream_options"];
   if (isAbsent(options)) return false;
@@ -209,6 +211,6 @@ function refuseNonZero(value: unknown, name: string): void {
   if (value !== 0) refuseUnsupported(name);
 }
 
-function say(value: unknown): string {
+function quoteValue(value: unknown): string {
   return typeof value === "string" ? `'${value}'` : JSON.stringify(value);
 }

@@ -1,6 +1,5 @@
-// messages → input items, in order, with a note for each item of where it came
-// from. Calls and their outputs are matched here, so that a conversation with
-// loose ends is refused in the client's words.
+// messages → input items, in order, with the origin of each item. Tool calls and their outputs are matched here, so that
+// the error for a call without output uses the client's names.
 
 import { createHash } from "node:crypto";
 import type { ItemOrigin } from "../context.ts";
@@ -12,31 +11,31 @@ import {
   refuseType,
   refuseUnsupported,
   refuseValue,
-  rejectOtherKind,
+  rejectSecondKind,
   rejectUnknown,
   requireList,
   requireRecord,
   requireString,
-} from "../json.ts";
-import { convertInput, convertInstruction, convertSpeech } from "./parts.ts";
+} from "../strict-json.ts";
+import { convertInput, convertInstructions, convertAssistantContent } from "./parts.ts";
 
-export interface Conversation {
+export interface InputItems {
   readonly items: Json[];
   readonly origins: ItemOrigin[];
 }
 
-/** A call that waits for its output, by the client's id. */
-interface Call {
+/** A tool call whose output has not come yet. */
+interface OpenCall {
   readonly kind: "function" | "custom";
   readonly name: string;
   readonly legacy: boolean;
 }
 
-interface Draft extends Conversation {
-  readonly open: Map<string, Call>;
+interface InputDraft extends InputItems {
+  readonly open: Map<string, OpenCall>;
 }
 
-type RoleRule = (draft: Draft, message: Json, path: string) => void;
+type RoleRule = (draft: InputDraft, message: Json, path: string) => void;
 
 const ROLES: Readonly<Record<string, RoleRule>> = {
   system: addInstruction,
@@ -47,11 +46,11 @@ const ROLES: Readonly<Record<string, RoleRule>> = {
   function: addFunctionOutput,
 };
 
-// `name` has no counterpart; the rest of these clients echo from an answer (or from
-// what their SDK made of it), and it cannot be given back. All accepted, without effect.
-const SPOKEN = new Set(["role", "content", "name"]);
-const ASSISTANT = new Set([
-  ...SPOKEN,
+// `name` has no counterpart. Clients echo the other fields from an answer or from their SDK's version of it; Responses
+// has no place for them. All are accepted without effect.
+const MESSAGE_KEYS = new Set(["role", "content", "name"]);
+const ASSISTANT_KEYS = new Set([
+  ...MESSAGE_KEYS,
   "refusal",
   "tool_calls",
   "function_call",
@@ -62,13 +61,13 @@ const ASSISTANT = new Set([
   "reasoning",
   "parsed",
 ]);
-const TOOL = new Set([...SPOKEN, "tool_call_id"]);
-const CALL = new Set(["id", "type", "index", "function", "custom"]);
-const FUNCTION = new Set(["name", "arguments", "parsed_arguments"]);
-const CUSTOM = new Set(["name", "input"]);
+const TOOL_KEYS = new Set([...MESSAGE_KEYS, "tool_call_id"]);
+const CALL_KEYS = new Set(["id", "type", "index", "function", "custom"]);
+const FUNCTION_KEYS = new Set(["name", "arguments", "parsed_arguments"]);
+const CUSTOM_KEYS = new Set(["name", "input"]);
 
-export function convertMessages(messages: unknown): Conversation {
-  const draft: Draft = { items: [], origins: [], open: new Map() };
+export function convertMessages(messages: unknown): InputItems {
+  const draft: InputDraft = { items: [], origins: [], open: new Map() };
   const list = requireList(messages, "messages");
   for (const [index, value] of list.entries()) {
     const path = `messages[${index}]`;
@@ -76,36 +75,36 @@ export function convertMessages(messages: unknown): Conversation {
     const role = requireString(message["role"], `${path}.role`);
     const rule = Object.hasOwn(ROLES, role) ? ROLES[role] : undefined;
     if (rule === undefined) refuseValue(`${path}.role`, role, Object.keys(ROLES));
-    if (role !== "tool" && role !== "function") requireAnswered(draft, path);
+    if (role !== "tool" && role !== "function") requireToolOutputs(draft, path);
     rule(draft, message, path);
   }
-  requireAnswered(draft, `messages[${list.length - 1}]`);
+  requireToolOutputs(draft, `messages[${list.length - 1}]`);
   return draft;
 }
 
-function add(draft: Draft, item: Json, origin: ItemOrigin): void {
+function add(draft: InputDraft, item: Json, origin: ItemOrigin): void {
   draft.items.push(item);
   draft.origins.push(origin);
 }
 
-function addMessage(draft: Draft, role: unknown, content: string | Json[], path: string): void {
+function addMessage(draft: InputDraft, role: unknown, content: string | Json[], path: string): void {
   add(draft, { type: "message", role, content }, { path, kind: "message" });
 }
 
-function addInstruction(draft: Draft, message: Json, path: string): void {
-  rejectUnknown(message, SPOKEN, path);
-  addMessage(draft, message["role"], convertInstruction(message["content"], `${path}.content`), path);
+function addInstruction(draft: InputDraft, message: Json, path: string): void {
+  rejectUnknown(message, MESSAGE_KEYS, path);
+  addMessage(draft, message["role"], convertInstructions(message["content"], `${path}.content`), path);
 }
 
-function addUser(draft: Draft, message: Json, path: string): void {
-  rejectUnknown(message, SPOKEN, path);
+function addUser(draft: InputDraft, message: Json, path: string): void {
+  rejectUnknown(message, MESSAGE_KEYS, path);
   addMessage(draft, "user", convertInput(message["content"], `${path}.content`), path);
 }
 
-function addAssistant(draft: Draft, message: Json, path: string): void {
-  rejectUnknown(message, ASSISTANT, path);
+function addAssistant(draft: InputDraft, message: Json, path: string): void {
+  rejectUnknown(message, ASSISTANT_KEYS, path);
   if (!isAbsent(message["audio"])) refuseUnsupported(`${path}.audio`);
-  const speech = convertSpeech(message, path);
+  const speech = convertAssistantContent(message, path);
   const { tool_calls: calls, function_call: legacy } = message;
   const silent = isAbsent(calls) && isAbsent(legacy);
   if (speech === null && silent) {
@@ -119,14 +118,14 @@ function addAssistant(draft: Draft, message: Json, path: string): void {
   if (!isAbsent(legacy)) addLegacyCall(draft, legacy, path);
 }
 
-function addCall(draft: Draft, value: unknown, path: string): void {
+function addCall(draft: InputDraft, value: unknown, path: string): void {
   const call = requireRecord(value, path);
-  rejectUnknown(call, CALL, path);
+  rejectUnknown(call, CALL_KEYS, path);
   const id = requireString(call["id"], `${path}.id`);
   if (draft.open.has(id)) refuse("invalid_value", `${path}.id`, `Duplicate value for '${path}.id': '${id}'.`);
   const type = requireString(call["type"], `${path}.type`);
   if (type !== "function" && type !== "custom") refuseValue(`${path}.type`, type, ["function", "custom"]);
-  rejectOtherKind(call, type, path);
+  rejectSecondKind(call, type, path);
   if (type === "custom") addCustomCall(draft, call["custom"], id, path);
   else addFunctionCall(draft, call["function"], { id, path, field: "function", legacy: false });
 }
@@ -138,10 +137,10 @@ interface CallPlace {
   readonly legacy: boolean;
 }
 
-function addFunctionCall(draft: Draft, value: unknown, place: CallPlace): void {
+function addFunctionCall(draft: InputDraft, value: unknown, place: CallPlace): void {
   const path = `${place.path}.${place.field}`;
   const call = requireRecord(value, path);
-  rejectUnknown(call, FUNCTION, path);
+  rejectUnknown(call, FUNCTION_KEYS, path);
   const name = requireString(call["name"], `${path}.name`);
   const text = requireString(call["arguments"], `${path}.arguments`);
   const item = {
@@ -154,50 +153,50 @@ function addFunctionCall(draft: Draft, value: unknown, place: CallPlace): void {
   draft.open.set(place.id, { kind: "function", name, legacy: place.legacy });
 }
 
-function addCustomCall(draft: Draft, value: unknown, id: string, path: string): void {
+function addCustomCall(draft: InputDraft, value: unknown, id: string, path: string): void {
   const call = requireRecord(value, `${path}.custom`);
-  rejectUnknown(call, CUSTOM, `${path}.custom`);
+  rejectUnknown(call, CUSTOM_KEYS, `${path}.custom`);
   const name = requireString(call["name"], `${path}.custom.name`);
   const input = requireString(call["input"], `${path}.custom.input`);
   add(draft, { type: "custom_tool_call", call_id: shortenId(id), name, input }, { path, kind: "custom" });
   draft.open.set(id, { kind: "custom", name, legacy: false });
 }
 
-/** Legacy calls have no id: their place in the conversation is one. */
-function addLegacyCall(draft: Draft, value: unknown, path: string): void {
+/** Legacy calls have no id. Their position in the conversation serves as one. */
+function addLegacyCall(draft: InputDraft, value: unknown, path: string): void {
   const id = `call_legacy_${path.slice("messages[".length, -1)}`;
   addFunctionCall(draft, value, { id, path, field: "function_call", legacy: true });
 }
 
-function addToolOutput(draft: Draft, message: Json, path: string): void {
-  rejectUnknown(message, TOOL, path);
+function addToolOutput(draft: InputDraft, message: Json, path: string): void {
+  rejectUnknown(message, TOOL_KEYS, path);
   const id = requireString(message["tool_call_id"], `${path}.tool_call_id`);
   const call = draft.open.get(id);
-  if (call === undefined) refuseStray(path, "tool", "tool_calls");
+  if (call === undefined) refuseUnmatched(path, "tool", "tool_calls");
   draft.open.delete(id);
   const type = call.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
   const output = convertInput(message["content"], `${path}.content`);
   add(draft, { type, call_id: shortenId(id), output }, { path, kind: "output" });
 }
 
-function addFunctionOutput(draft: Draft, message: Json, path: string): void {
-  rejectUnknown(message, SPOKEN, path);
+function addFunctionOutput(draft: InputDraft, message: Json, path: string): void {
+  rejectUnknown(message, MESSAGE_KEYS, path);
   const name = requireString(message["name"], `${path}.name`);
   const found = [...draft.open].findLast(([, call]) => call.legacy && call.name === name);
-  if (found === undefined) refuseStray(path, "function", "function_call");
+  if (found === undefined) refuseUnmatched(path, "function", "function_call");
   draft.open.delete(found[0]);
   const output = readString(message["content"], `${path}.content`) ?? "";
   const item = { type: "function_call_output", call_id: found[0], output };
   add(draft, item, { path, kind: "output" });
 }
 
-/** The spelling is the native endpoint's. */
-function refuseStray(path: string, role: string, field: string): never {
+/** "preceeding" is the native endpoint's spelling. */
+function refuseUnmatched(path: string, role: string, field: string): never {
   const rule = `messages with role '${role}' must be a response to a preceeding message with '${field}'.`;
   return refuse("invalid_value", `${path}.role`, `Invalid parameter: ${rule}`);
 }
 
-function requireAnswered(draft: Draft, path: string): void {
+function requireToolOutputs(draft: InputDraft, path: string): void {
   if (draft.open.size === 0) return;
   const legacy = [...draft.open.values()].some((call) => call.legacy);
   const rule = legacy
@@ -211,13 +210,13 @@ function requireAnswered(draft: Draft, path: string): void {
   );
 }
 
-const LONGEST_ID = 64;
+const MAX_CALL_ID_CHARACTERS = 64;
 
-/** Responses takes ids of 64 characters at most. The client keeps its own: only call and output must agree. */
+/** Responses refuses longer ids. The client keeps its own id: only call and output must match. */
 function shortenId(id: string): string {
-  if (id.length <= LONGEST_ID) return id;
+  if (id.length <= MAX_CALL_ID_CHARACTERS) return id;
   return `call_${createHash("sha256")
     .update(id)
     .digest("hex")
-    .slice(0, LONGEST_ID - 5)}`;
+    .slice(0, MAX_CALL_ID_CHARACTERS - 5)}`;
 }

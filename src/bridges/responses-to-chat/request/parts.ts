@@ -1,5 +1,4 @@
-// Content parts of chat messages → content parts of input items, one by one, so
-// that a part's number is the same on both sides.
+// Content parts of chat messages → content parts of input items, one to one: a part has the same index on both sides.
 
 import { isObject } from "../../../lib/json/json.ts";
 import {
@@ -15,7 +14,7 @@ import {
   requireList,
   requireRecord,
   requireString,
-} from "../json.ts";
+} from "../strict-json.ts";
 
 const BREAKPOINT = "prompt_cache_breakpoint";
 const TEXT_KEYS = new Set(["type", "text", BREAKPOINT]);
@@ -34,8 +33,8 @@ const ANY_INPUT: PartRules = {
   file: convertFile,
   input_audio: refuseAudio,
 };
-/** Cache breakpoints have no place in an assistant's output. */
-const ASSISTANT: PartRules = {
+/** Responses accepts no cache breakpoints in an assistant's output. */
+const ASSISTANT_PARTS: PartRules = {
   text: (part, path) => {
     rejectUnknown(part, TEXT_KEYS, path);
     if (!isAbsent(part[BREAKPOINT])) refuseUnsupported(`${path}.${BREAKPOINT}`);
@@ -47,29 +46,29 @@ const ASSISTANT: PartRules = {
   },
 };
 
-/** Instructions may hold text only. */
-export function convertInstruction(content: unknown, path: string): string | Json[] {
+/** Instructions can only be text. */
+export function convertInstructions(content: unknown, path: string): string | Json[] {
   return convertContent(content, path, TEXT_ONLY);
 }
 
-/** What a user says or a tool returns: text, images and files. */
+/** The content of users and tools: text, images and files. */
 export function convertInput(content: unknown, path: string): string | Json[] {
   return convertContent(content, path, ANY_INPUT);
 }
 
-/** What the assistant said, its refusal included; null when it said nothing. */
-export function convertSpeech(message: Json, path: string): string | Json[] | null {
+/** The assistant's text and refusal. Null if there is neither. */
+export function convertAssistantContent(message: Json, path: string): string | Json[] | null {
   const refusal = readString(message["refusal"], `${path}.refusal`);
   const { content } = message;
-  const said = isAbsent(content) ? null : convertContent(content, `${path}.content`, ASSISTANT);
-  if (refusal !== null && refusal !== "") return [...listParts(said), { type: "refusal", refusal }];
-  const only = Array.isArray(said) && said.length === 1 ? said[0] : undefined;
-  return typeof only?.["text"] === "string" ? only["text"] : said;
+  const parts = isAbsent(content) ? null : convertContent(content, `${path}.content`, ASSISTANT_PARTS);
+  if (refusal !== null && refusal !== "") return [...listParts(parts), { type: "refusal", refusal }];
+  const only = Array.isArray(parts) && parts.length === 1 ? parts[0] : undefined;
+  return typeof only?.["text"] === "string" ? only["text"] : parts;
 }
 
-function listParts(said: string | Json[] | null): Json[] {
-  if (typeof said === "string") return said === "" ? [] : [{ type: "output_text", text: said }];
-  return said ?? [];
+function listParts(parts: string | Json[] | null): Json[] {
+  if (typeof parts === "string") return parts === "" ? [] : [{ type: "output_text", text: parts }];
+  return parts ?? [];
 }
 
 function convertContent(content: unknown, path: string, rules: PartRules): string | Json[] {
@@ -114,7 +113,7 @@ function convertFile(part: Json, path: string): Json {
   return { type: "input_file", ...pickPresent(file, FILE_FIELDS), ...pickPresent(part, [BREAKPOINT]) };
 }
 
-/** Responses takes no audio. The native endpoint names the message, not the part. */
+/** Responses accepts no audio. The native endpoint's error names the message, not the part. */
 function refuseAudio(part: Json, path: string): never {
   if (!isObject(part["input_audio"])) refuseType(`${path}.input_audio`, "an object", part["input_audio"]);
   const message = path.slice(0, path.indexOf(".content"));

@@ -1,19 +1,19 @@
-// Names of the upstream's request → names of the client's, so that an upstream's
-// complaint about `input[3].output[0].file_data` is one about the client's message.
+// Field paths of the upstream's request → field paths of the client's request. An upstream's error about
+// `input[3].output[0].file_data` then names the client's message.
 
 import type { BridgeContext, ItemKind } from "../context.ts";
 import { SHARED_NAMES } from "./fields.ts";
 
-/** A part of a path to find, and what it is called in chat. */
+/** A pattern in a path, and its name in chat. */
 type Renaming = readonly [RegExp, string];
 
-const PART: readonly Renaming[] = [
+const PART_RENAMINGS: readonly Renaming[] = [
   [/^(\[\d+\])\.image_url$/, "$1.image_url.url"],
   [/^(\[\d+\])\.detail$/, "$1.image_url.detail"],
   [/^(\[\d+\])\.(file_data|file_id|filename)$/, "$1.file.$2"],
 ];
 
-const INSIDE: Readonly<Record<ItemKind, readonly Renaming[]>> = {
+const ITEM_RENAMINGS: Readonly<Record<ItemKind, readonly Renaming[]>> = {
   message: [],
   output: [
     [/^\.call_id$/, ".tool_call_id"],
@@ -29,8 +29,8 @@ const INSIDE: Readonly<Record<ItemKind, readonly Renaming[]>> = {
   ],
 };
 
-const FIXED: readonly Renaming[] = [
-  // For the one thing that is ever asked to be included.
+const FIELD_RENAMINGS: readonly Renaming[] = [
+  // Logprobs are the only thing that the bridge asks the upstream to include.
   [/^include(?:\[0\])?$/, "logprobs"],
   [/^input$/, "messages"],
   [/^text\.format\.type$/, "response_format.type"],
@@ -40,28 +40,32 @@ const FIXED: readonly Renaming[] = [
   [/^reasoning\.effort$/, "reasoning_effort"],
 ];
 
-/** Chat nests a choice deeper, by its kind: the whole of it is named. */
-const MODERN: readonly Renaming[] = [[/^tool_choice\..+/, "tool_choice"], ...FIXED];
-const LEGACY: readonly Renaming[] = [[/^tools$/, "functions"], [/^tool_choice/, "function_call"], ...FIXED];
+/** Chat nests the name in a choice differently for each kind, so the whole choice is named. */
+const TOOLS_RENAMINGS: readonly Renaming[] = [[/^tool_choice\..+/, "tool_choice"], ...FIELD_RENAMINGS];
+const FUNCTIONS_RENAMINGS: readonly Renaming[] = [
+  [/^tools$/, "functions"],
+  [/^tool_choice/, "function_call"],
+  ...FIELD_RENAMINGS,
+];
 
-const CUSTOM_TOOL: readonly Renaming[] = [
+const CUSTOM_TOOL_RENAMINGS: readonly Renaming[] = [
   [/^\.format\.(syntax|definition)/, ".format.grammar.$1"],
   [/^\./, ".custom."],
 ];
 
-/** Null when the client has sent nothing of that name. */
+/** Null if the client sent no such field. */
 export function translatePath(path: string, context: BridgeContext): string | null {
   if (path === "max_output_tokens") return context.maxTokensField;
   const item = /^input\[(\d+)\](.*)$/.exec(path);
   if (item !== null) return translateItem(Number(item[1]), item[2] ?? "", context);
   const tool = /^tools\[(\d+)\](.*)$/.exec(path);
   if (tool !== null) return translateTool(Number(tool[1]), tool[2] ?? "", context);
-  const fixed = rename(path, context.legacy ? LEGACY : MODERN);
+  const fixed = rename(path, context.legacy ? FUNCTIONS_RENAMINGS : TOOLS_RENAMINGS);
   if (fixed !== path) return fixed;
   return SHARED_NAMES.has(/^[a-z_]*/.exec(path)?.[0] ?? "") ? path : null;
 }
 
-/** The paths in an error's text, in the client's words. */
+/** Replaces the paths in an error's text. */
 export function translateMessage(message: string, context: BridgeContext): string {
   return message.replaceAll(
     /\binput\[\d+\](?:\.[a-z_]+|\[\d+\])*|'(?:input|max_output_tokens|tools\[\d+\][\w.[\]]*|(?:text|reasoning|tool_choice)\.[\w.[\]]+)'/g,
@@ -77,10 +81,12 @@ export function translateMessage(message: string, context: BridgeContext): strin
 function translateItem(index: number, inside: string, context: BridgeContext): string | null {
   const origin = context.origins[index];
   if (origin === undefined) return null;
-  const renamed = rename(inside, INSIDE[origin.kind]);
+  const renamed = rename(inside, ITEM_RENAMINGS[origin.kind]);
   const legacy = origin.path.endsWith(".function_call") ? renamed.replace(".function.", ".") : renamed;
   const content = /^(\.content)(\[.*)$/.exec(legacy);
-  return origin.path + (content === null ? legacy : `${content[1]}${rename(content[2] ?? "", PART)}`);
+  return (
+    origin.path + (content === null ? legacy : `${content[1]}${rename(content[2] ?? "", PART_RENAMINGS)}`)
+  );
 }
 
 function translateTool(index: number, inside: string, context: BridgeContext): string {
@@ -88,7 +94,7 @@ function translateTool(index: number, inside: string, context: BridgeContext): s
   const path = `tools[${index}]`;
   if (inside === "" || inside === ".type") return path + inside;
   return context.toolKinds[index] === "custom"
-    ? path + CUSTOM_TOOL.reduce((at, [from, to]) => at.replace(from, to), inside)
+    ? path + CUSTOM_TOOL_RENAMINGS.reduce((at, [from, to]) => at.replace(from, to), inside)
     : `${path}.function${inside}`;
 }
 

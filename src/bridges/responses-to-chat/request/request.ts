@@ -1,37 +1,37 @@
-// A chat request → the Responses request that asks for the same. What a client
-// sends is mapped, known to have no effect, or refused by name: nothing else.
+// A chat request → the Responses request for the same. Each field of a client is converted, accepted without effect, or
+// refused by name.
 
 import { GatewayError } from "../../../lib/errors.ts";
 import { parseExactJson } from "../../../lib/json/exact-json.ts";
 import { isObject } from "../../../lib/json/json.ts";
-import type { Asked, BridgeContext } from "../context.ts";
+import type { RequestStamp, BridgeContext } from "../context.ts";
 import {
   convertLogprobs,
   convertReasoning,
   convertText,
-  copySame,
+  copySameName,
   readIncludeUsage,
   readTokenCap,
-  rejectForeign,
+  rejectUnsupported,
 } from "./fields.ts";
-import { isAbsent, type Json, readBoolean, refuseMissing, requireString } from "../json.ts";
+import { isAbsent, type Json, readBoolean, refuseMissing, requireString } from "../strict-json.ts";
 import { convertMessages } from "./messages.ts";
 import { convertTools } from "./tools.ts";
 
-export interface Converted {
+export interface ConvertedRequest {
   /** The upstream's request. */
   readonly body: Uint8Array;
   readonly context: BridgeContext;
-  /** What was changed so that the upstream takes it, for the client to see. */
+  /** Changes without which the upstream would refuse the request. The client sees them in a header. */
   readonly adjusted: readonly string[];
 }
 
-/** Throws a GatewayError that names the field when something cannot be honoured. */
-export function convertRequest(body: Uint8Array, asked: Asked): Converted {
+/** Throws a GatewayError that names the field that cannot be honoured. */
+export function convertRequest(body: Uint8Array, stamp: RequestStamp): ConvertedRequest {
   const request = parseRequest(body);
   if (isAbsent(request["model"])) refuseMissing("model");
   if (isAbsent(request["messages"])) refuseMissing("messages");
-  rejectForeign(request);
+  rejectUnsupported(request);
   const model = requireString(request["model"], "model");
   const stream = readBoolean(request["stream"], "stream") ?? false;
   const includeUsage = readIncludeUsage(request, stream);
@@ -43,7 +43,7 @@ export function convertRequest(body: Uint8Array, asked: Asked): Converted {
   const upstream: Json = {
     model,
     input: items,
-    ...copySame(request),
+    ...copySameName(request),
     ...(cap.value === null ? {} : { max_output_tokens: cap.value }),
     ...text,
     ...convertReasoning(request),
@@ -54,7 +54,7 @@ export function convertRequest(body: Uint8Array, asked: Asked): Converted {
     ...(stream ? { stream_options: { include_obfuscation: false } } : {}),
   };
   const context: BridgeContext = {
-    asked,
+    stamp,
     model,
     stream,
     includeUsage,
@@ -70,7 +70,7 @@ export function convertRequest(body: Uint8Array, asked: Asked): Converted {
   return { body: writeBody(upstream), context, adjusted };
 }
 
-/** What can be read can be nested too deeply to be written. */
+/** JSON.stringify fails at a smaller depth than the parser. */
 function writeBody(upstream: Json): Uint8Array {
   try {
     return new TextEncoder().encode(JSON.stringify(upstream));

@@ -1,5 +1,5 @@
-// tools, functions and tool_choice: chat nests what Responses has flat. `strict`
-// is always written, since the two APIs disagree about its default.
+// tools, functions and tool_choice. Chat nests what Responses has flat. `strict` is always written: the two APIs have
+// different defaults.
 
 import { isObject } from "../../../lib/json/json.ts";
 import {
@@ -11,14 +11,14 @@ import {
   refuseMissing,
   refuseType,
   refuseValue,
-  rejectOtherKind,
+  rejectSecondKind,
   rejectUnknown,
   requireList,
   requireRecord,
   requireString,
-} from "../json.ts";
+} from "../strict-json.ts";
 
-export interface Tooling {
+export interface ConvertedTools {
   /** `tools`, `tool_choice` and `parallel_tool_calls` of the upstream's request. */
   readonly fields: Json;
   readonly kinds: readonly ("function" | "custom")[];
@@ -32,20 +32,20 @@ const LEGACY_KEYS = new Set(["name", "description", "parameters"]);
 const CUSTOM_KEYS = new Set(["name", "description", "format"]);
 const MODES = ["none", "auto", "required"];
 
-export function convertTools(request: Json): Tooling {
+export function convertTools(request: Json): ConvertedTools {
   const { tools, functions } = request;
   if (!isAbsent(tools) && !isAbsent(functions)) {
     refuse("invalid_value", "functions", "'functions' and 'tools' cannot be used together. Use 'tools'.");
   }
-  return isAbsent(functions) ? convertModern(request) : convertLegacy(request);
+  return isAbsent(functions) ? convertToolList(request) : convertFunctionList(request);
 }
 
-function convertModern(request: Json): Tooling {
+function convertToolList(request: Json): ConvertedTools {
   const { tools, tool_choice: choice, parallel_tool_calls: parallel } = request;
-  requireCompany(request, "function_call", "functions");
+  requireTogether(request, "function_call", "functions");
   if (isAbsent(tools)) {
-    requireCompany(request, "tool_choice", "tools");
-    requireCompany(request, "parallel_tool_calls", "tools");
+    requireTogether(request, "tool_choice", "tools");
+    requireTogether(request, "parallel_tool_calls", "tools");
     return { fields: {}, kinds: [], legacy: false, forced: false };
   }
   const converted = requireList(tools, "tools").map((tool, index) => convertTool(tool, `tools[${index}]`));
@@ -60,10 +60,10 @@ function convertModern(request: Json): Tooling {
   };
 }
 
-/** A legacy answer has room for one call, so that the upstream is asked for one. */
-function convertLegacy(request: Json): Tooling {
-  requireCompany(request, "tool_choice", "tools");
-  requireCompany(request, "parallel_tool_calls", "tools");
+/** A legacy answer can carry one call only, so the request allows one only. */
+function convertFunctionList(request: Json): ConvertedTools {
+  requireTogether(request, "tool_choice", "tools");
+  requireTogether(request, "parallel_tool_calls", "tools");
   const tools = requireList(request["functions"], "functions").map((value, index) => {
     const path = `functions[${index}]`;
     const declared = requireRecord(value, path);
@@ -72,11 +72,11 @@ function convertLegacy(request: Json): Tooling {
   });
   const choice = request["function_call"];
   const fields: Json = { tools, parallel_tool_calls: false };
-  if (!isAbsent(choice)) fields["tool_choice"] = convertLegacyChoice(choice);
+  if (!isAbsent(choice)) fields["tool_choice"] = convertFunctionChoice(choice);
   return { fields, kinds: tools.map(() => "function"), legacy: true, forced: isObject(choice) };
 }
 
-function requireCompany(request: Json, field: string, company: string): void {
+function requireTogether(request: Json, field: string, company: string): void {
   if (isAbsent(request[field]) || !isAbsent(request[company])) return;
   const rule = `'${field}' is only allowed when '${company}' are specified.`;
   refuse("invalid_value", field, `Invalid value for '${field}': ${rule}`);
@@ -87,7 +87,7 @@ function convertTool(value: unknown, path: string): Json {
   const type = requireString(tool["type"], `${path}.type`);
   if (type !== "function" && type !== "custom") refuseValue(`${path}.type`, type, ["function", "custom"]);
   rejectUnknown(tool, TOOL_KEYS, path);
-  rejectOtherKind(tool, type, path);
+  rejectSecondKind(tool, type, path);
   const declared = requireRecord(tool[type], `${path}.${type}`);
   if (type === "custom") return convertCustom(declared, `${path}.custom`);
   rejectUnknown(declared, FUNCTION_KEYS, `${path}.function`);
@@ -113,11 +113,12 @@ function convertCustom(declared: Json, path: string): Json {
     name: requireString(declared["name"], `${path}.name`),
     ...pickPresent(declared, ["description"]),
   };
-  if (!isAbsent(declared["format"])) tool["format"] = convertFormat(declared["format"], `${path}.format`);
+  if (!isAbsent(declared["format"]))
+    tool["format"] = convertCustomFormat(declared["format"], `${path}.format`);
   return tool;
 }
 
-function convertFormat(value: unknown, path: string): Json {
+function convertCustomFormat(value: unknown, path: string): Json {
   const format = requireRecord(value, path);
   const type = requireString(format["type"], `${path}.type`);
   if (type === "text") {
@@ -167,7 +168,7 @@ function convertNamed(choice: Json, path: string): Json {
   return { type, name: requireString(named["name"], `${path}.${type}.name`) };
 }
 
-function convertLegacyChoice(choice: unknown): unknown {
+function convertFunctionChoice(choice: unknown): unknown {
   if (typeof choice === "string") {
     return choice === "none" || choice === "auto"
       ? choice

@@ -1,34 +1,34 @@
-// The text of chat chunks. Everything that stays the same for a whole stream is
-// written once: a delta costs one concatenation.
+// The text of chat chunks. The parts that are the same for a whole stream are written once: a delta costs one
+// concatenation.
 
 import type { BridgeContext } from "../context.ts";
 import { type ChatUsage, type FinishReason } from "./finish-reason.ts";
-import type { Json } from "../json.ts";
-import type { TokenLogprob } from "./tool-call.ts";
+import type { Json } from "../strict-json.ts";
+import type { TokenLogprob } from "./chat-answer.ts";
 
-export interface Identity {
+export interface ChunkIdentity {
   readonly id: string;
   readonly created: number;
   readonly model: string;
-  /** What is known of it: the real one comes with the end of the answer. */
+  /** As far as it is known: the final one comes with the end of the answer. */
   readonly tier: string | null;
 }
 
-export interface Frame {
+export interface ChunkFrame {
   /** Up to the choices. */
   readonly head: string;
   /** Up to the delta. */
   readonly start: string;
-  /** From behind the delta, and its logprobs if any, on. */
+  /** After the delta and its logprobs. */
   readonly end: string;
-  /** What closes a chunk that is no delta. */
+  /** Closes a chunk that has no delta. */
   readonly close: string;
   readonly logprobs: boolean;
 }
 
 export const DONE = "data: [DONE]\n\n";
 
-export function buildFrame(identity: Identity, context: BridgeContext): Frame {
+export function buildChunkFrame(identity: ChunkIdentity, context: BridgeContext): ChunkFrame {
   const { id, created, model, tier } = identity;
   const shared = {
     id,
@@ -49,19 +49,23 @@ export function buildFrame(identity: Identity, context: BridgeContext): Frame {
   };
 }
 
-/** A chunk with this delta, which is JSON text. */
-export function writeDelta(frame: Frame, delta: string): string {
+/** A chunk with this delta, given as JSON text. */
+export function writeDelta(frame: ChunkFrame, delta: string): string {
   return frame.logprobs
     ? `${frame.start}${delta},"logprobs":null${frame.end}`
     : frame.start + delta + frame.end;
 }
 
-export function writeLoggedDelta(frame: Frame, delta: string, content: readonly TokenLogprob[]): string {
+export function writeDeltaWithLogprobs(
+  frame: ChunkFrame,
+  delta: string,
+  content: readonly TokenLogprob[],
+): string {
   return `${frame.start}${delta},"logprobs":${JSON.stringify({ content, refusal: null })}${frame.end}`;
 }
 
-/** `extras` stand beside the choices. */
-export function writeFinish(frame: Frame, reason: FinishReason, extras: Json): string {
+/** `extras` are written next to the choices. */
+export function writeFinish(frame: ChunkFrame, reason: FinishReason, extras: Json): string {
   const logprobs = frame.logprobs ? ',"logprobs":null' : "";
   const more = Object.entries(extras).map(
     ([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`,
@@ -69,6 +73,6 @@ export function writeFinish(frame: Frame, reason: FinishReason, extras: Json): s
   return `${frame.start}{}${logprobs},"finish_reason":"${reason}"}]${more.join("")}${frame.close}`;
 }
 
-export function writeUsage(frame: Frame, usage: ChatUsage | null): string {
+export function writeUsage(frame: ChunkFrame, usage: ChatUsage | null): string {
   return `${frame.head}],"usage":${JSON.stringify(usage)}}\n\n`;
 }

@@ -1,11 +1,11 @@
-// A stream of Responses events → the reply that it tells, and a reply → the event that tells it:
-// for upstreams that answer in one way only, whatever they are asked.
+// A stream of Responses events → the whole reply, and a whole reply → one event. Some upstreams always stream, or never
+// do, whatever the request says.
 
-import { openSseSplitter } from "../../../lib/sse/sse-parser.ts";
-import { fieldOf, isObject, listOf, parseJson } from "../../../lib/json/json.ts";
-import type { Json } from "../json.ts";
+import { openSseParser } from "../../../lib/sse/sse-parser.ts";
+import { getField, isObject, getList, parseJson } from "../../../lib/json/json.ts";
+import type { Json } from "../strict-json.ts";
 
-const LAST = new Set<unknown>([
+const TERMINAL_TYPES = new Set<unknown>([
   "response.completed",
   "response.incomplete",
   "response.failed",
@@ -13,22 +13,22 @@ const LAST = new Set<unknown>([
   "error",
 ]);
 
-/** Undefined where no event ends an answer. */
+/** Undefined if no event ends the answer. */
 export function collectReply(body: Uint8Array): Json | undefined {
-  const splitter = openSseSplitter();
+  const splitter = openSseParser();
   const events = [...splitter.push(body), ...splitter.end()]
     .map(({ data }) => parseJson(data))
     .filter((event) => isObject(event));
-  const last = events.find(({ type }) => LAST.has(type));
+  const last = events.find(({ type }) => TERMINAL_TYPES.has(type));
   if (last === undefined) return undefined;
   const { response, error } = last;
   if (!isObject(response)) return { error: isObject(error) ? error : { ...last, type: "" } };
-  if (listOf(response["output"]).length > 0) return response;
+  if (getList(response["output"]).length > 0) return response;
   const done = events.filter(({ type }) => type === "response.output_item.done");
-  return { ...response, output: done.map((event) => fieldOf(event, "item")) };
+  return { ...response, output: done.map((event) => getField(event, "item")) };
 }
 
-/** What is no JSON stays as it is: a stream that bears the wrong name. */
+/** A body that is not JSON stays as it is: it may be a stream with the wrong content type. */
 export function spreadReply(body: Uint8Array): Uint8Array {
   const response = parseJson(new TextDecoder().decode(body));
   if (!isObject(response)) return body;

@@ -1,28 +1,28 @@
 // A whole Responses reply → chat.completion.
 
 import { isObject } from "../../../lib/json/json.ts";
-import { type Answer, type Call, readAnswer } from "./tool-call.ts";
-import type { Identity } from "./chunks.ts";
+import { type ChatAnswer, type ToolCall, readAnswer } from "./chat-answer.ts";
+import type { ChunkIdentity } from "./chunks.ts";
 import type { BridgeContext } from "../context.ts";
-import { blameUpstream, judgeFailure, type Refusal, writeError } from "../errors.ts";
-import { Failure, type Moderation, Reply } from "./events.ts";
-import { convertUsage, nameFinish } from "./finish-reason.ts";
-import type { Json } from "../json.ts";
+import { blameUpstream, convertFailure, type ChatError, writeError } from "../errors.ts";
+import { ReplyError, type Moderation, Reply } from "./events.ts";
+import { convertUsage, chooseFinishReason } from "./finish-reason.ts";
+import type { Json } from "../strict-json.ts";
 
-/** What the client gets: 200 and a completion, or the error that the reply turned out to be. */
+/** 200 and a completion, or an error if the reply is one. */
 export function convertReply(value: unknown, context: BridgeContext): { status: number; body: string } {
-  const refusal = findFailure(value, context);
+  const refusal = findError(value, context);
   if (refusal !== null) return { status: refusal.status, body: writeError(refusal.error) };
   return { status: 200, body: JSON.stringify(complete(Reply.parse(value), context)) };
 }
 
-/** Where an unfinished or failed reply would otherwise pass for an empty answer. */
-function findFailure(value: unknown, context: BridgeContext): Refusal | null {
+/** Without this, an unfinished or failed reply would look like an empty answer. */
+function findError(value: unknown, context: BridgeContext): ChatError | null {
   if (!isObject(value))
     return blameUpstream(502, "upstream_invalid", "The upstream's answer is not a response.");
   const { status, error, output } = value;
   if (status === "failed" || (isObject(error) && status !== "completed" && status !== "incomplete")) {
-    return judgeFailure(Failure.parse(isObject(error) ? error : {}), context);
+    return convertFailure(ReplyError.parse(isObject(error) ? error : {}), context);
   }
   if (status === "cancelled" || status === "queued" || status === "in_progress") {
     return blameUpstream(500, "server_error", `The upstream's response is ${status}.`);
@@ -32,23 +32,23 @@ function findFailure(value: unknown, context: BridgeContext): Refusal | null {
   return null;
 }
 
-/** Clients tell answers apart by their ids, so each has one. */
-export function identityOf(
+/** Clients need an id, so every answer gets one. */
+export function readIdentity(
   { id, created_at: createdAt, model }: Pick<Reply, "id" | "created_at" | "model">,
-  { asked, model: wanted }: BridgeContext,
-): Omit<Identity, "tier"> {
+  { stamp, model: requested }: BridgeContext,
+): Omit<ChunkIdentity, "tier"> {
   return {
-    id: `chatcmpl-${(id || asked.id).replace(/^(?:resp|req)_/, "")}`,
-    created: Math.floor(createdAt || asked.time / 1000),
-    model: model || wanted,
+    id: `chatcmpl-${(id || stamp.id).replace(/^(?:resp|req)_/, "")}`,
+    created: Math.floor(createdAt || stamp.time / 1000),
+    model: model || requested,
   };
 }
 
 function complete(reply: Reply, context: BridgeContext): Json {
   const answer = readAnswer(reply.output, context);
-  const finish = nameFinish(reply, answer.calls.length > 0, context);
+  const finish = chooseFinishReason(reply, answer.calls.length > 0, context);
   const logprobs = context.logprobs ? { content: answer.logprobs, refusal: null } : null;
-  const { id, created, model } = identityOf(reply, context);
+  const { id, created, model } = readIdentity(reply, context);
   return {
     id,
     object: "chat.completion",
@@ -62,7 +62,7 @@ function complete(reply: Reply, context: BridgeContext): Json {
   };
 }
 
-/** What only a request that asked for it gets back. */
+/** Present only if the request asked for them. */
 export function writeExtras(reply: Reply): Json {
   const { metadata, moderation } = reply;
   return {
@@ -71,7 +71,7 @@ export function writeExtras(reply: Reply): Json {
   };
 }
 
-function writeMessage(answer: Answer, context: BridgeContext): Json {
+function writeMessage(answer: ChatAnswer, context: BridgeContext): Json {
   const { text, refusal, reasoning, calls, annotations } = answer;
   const silent = text === "" && (calls.length > 0 || refusal !== null);
   return {
@@ -84,18 +84,18 @@ function writeMessage(answer: Answer, context: BridgeContext): Json {
   };
 }
 
-function writeCalls(calls: readonly Call[], context: BridgeContext): Json {
+function writeCalls(calls: readonly ToolCall[], context: BridgeContext): Json {
   const [first] = calls;
   if (first === undefined) return {};
   if (context.legacy) return { function_call: { name: first.name, arguments: first.input } };
   return { tool_calls: calls.map((call) => ({ id: call.id, type: call.kind, ...writeCall(call) })) };
 }
 
-export function writeCall({ kind, name, input }: Pick<Call, "kind" | "name" | "input">): Json {
+export function writeCall({ kind, name, input }: Pick<ToolCall, "kind" | "name" | "input">): Json {
   return kind === "function" ? { function: { name, arguments: input } } : { custom: { name, input } };
 }
 
-/** Chat lists its results, and names them in the plural. */
+/** Chat has a list of results, and a plural type name. */
 function convertModeration({ input, output }: NonNullable<Moderation>): Json {
   return { input: convertVerdict(input), output: convertVerdict(output) };
 }

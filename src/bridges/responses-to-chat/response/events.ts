@@ -1,6 +1,5 @@
-// The Responses objects that the bridge understands, read leniently: relays leave
-// things out, and what is absent or of another type reads as empty. The deltas,
-// which are most of a stream, are read by hand in stream.ts.
+// The Responses objects that the bridge reads, leniently: relays leave fields out, and a field that is absent or of
+// another type reads as empty. Deltas, which are most of a stream, are read by hand in text-deltas.ts.
 
 import { z } from "zod";
 
@@ -33,7 +32,7 @@ const Part = z.looseObject({
   logprobs: Logprobs,
 });
 
-export const Item = z.looseObject({
+export const OutputItem = z.looseObject({
   type: text,
   id: text,
   call_id: text,
@@ -45,9 +44,9 @@ export const Item = z.looseObject({
   summary: z.array(Part).catch([]),
 });
 
-export type Item = z.infer<typeof Item>;
+export type OutputItem = z.infer<typeof OutputItem>;
 
-const Usage = z.looseObject({
+const ReplyUsage = z.looseObject({
   input_tokens: count,
   output_tokens: count,
   total_tokens: z.number().nullable().catch(null),
@@ -57,16 +56,16 @@ const Usage = z.looseObject({
   output_tokens_details: z.looseObject({ reasoning_tokens: count }).catch({ reasoning_tokens: 0 }),
 });
 
-export type Usage = z.infer<typeof Usage>;
+export type ReplyUsage = z.infer<typeof ReplyUsage>;
 
-export const Failure = z.looseObject({
+export const ReplyError = z.looseObject({
   code: z.string().nullable().catch(null),
   message: text,
   type: text,
   param: z.string().nullable().catch(null),
 });
 
-export type Failure = z.infer<typeof Failure>;
+export type ReplyError = z.infer<typeof ReplyError>;
 
 const Verdict = z.looseObject({ type: text }).nullable().catch(null);
 const Moderation = z.looseObject({ input: Verdict, output: Verdict }).nullable().catch(null);
@@ -78,10 +77,10 @@ export const Reply = z.looseObject({
   created_at: count,
   model: text,
   status: text,
-  output: z.array(Item).catch([]),
-  usage: Usage.nullable().catch(null),
+  output: z.array(OutputItem).catch([]),
+  usage: ReplyUsage.nullable().catch(null),
   service_tier: z.string().nullable().catch(null),
-  error: Failure.nullable().catch(null),
+  error: ReplyError.nullable().catch(null),
   incomplete_details: z.looseObject({ reason: text }).nullable().catch(null),
   metadata: z.record(z.string(), z.string()).nullable().catch(null),
   moderation: Moderation,

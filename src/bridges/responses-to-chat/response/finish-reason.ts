@@ -1,11 +1,11 @@
-// How an answer ended and what it cost, in chat's terms.
+// The finish reason and the usage of an answer, as chat reports them.
 
 import type { BridgeContext } from "../context.ts";
-import type { Reply, Usage } from "./events.ts";
+import type { Reply, ReplyUsage } from "./events.ts";
 
 export type FinishReason = "stop" | "length" | "content_filter" | "tool_calls" | "function_call";
 
-export function nameFinish(
+export function chooseFinishReason(
   reply: Pick<Reply, "status" | "incomplete_details">,
   called: boolean,
   context: BridgeContext,
@@ -36,8 +36,8 @@ export interface ChatUsage {
   };
 }
 
-/** Zeros pass as they came: what is odd about them is the ledger's business. */
-export function convertUsage(usage: Usage): ChatUsage {
+/** Zeros pass unchanged. The ledger judges the upstream's own report. */
+export function convertUsage(usage: ReplyUsage): ChatUsage {
   const { cached_tokens, cache_write_tokens } = usage.input_tokens_details;
   return {
     prompt_tokens: usage.input_tokens,

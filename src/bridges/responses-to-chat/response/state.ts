@@ -1,68 +1,67 @@
-// How far an answer's stream has come: what is known of the response, which output
-// items there are, and what of them has been told.
+// The state of a stream: what is known of the response, its output items, and which parts of them have been sent.
 
-import { buildFrame, type Frame, type Identity } from "./chunks.ts";
+import { buildChunkFrame, type ChunkFrame, type ChunkIdentity } from "./chunks.ts";
 import type { BridgeContext } from "../context.ts";
-import type { Refusal } from "../errors.ts";
-import type { Item, Reply } from "./events.ts";
-import { identityOf } from "./completion.ts";
-import type { Json } from "../json.ts";
+import type { ChatError } from "../errors.ts";
+import type { OutputItem, Reply } from "./events.ts";
+import { readIdentity } from "./completion.ts";
+import type { Json } from "../strict-json.ts";
 
-/** `held`: no head has left yet, so that a failure can still be an HTTP error. */
-export type Phase = "held" | "open" | "done" | "broken" | "refused";
+/** `held`: no head has been sent yet, so a failure can still be an HTTP error. */
+export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";
 
-/** An output item as far as it has come. */
-export interface Entry {
+/** An output item, as far as it has come. */
+export interface ItemState {
   readonly type: string;
-  /** Of what it says nothing is told. */
+  /** Nothing of this item is sent. */
   readonly muted: boolean;
-  /** Something of it has been told. */
-  told: boolean;
-  /** The last part of a reasoning that was told; of a message, its text. */
+  /** Some of it has been sent. */
+  sent: boolean;
+  /** Reasoning: the last part that was sent. Message: "text" once text was sent. */
   part: string;
-  /** Before and after the text of a call's input, as JSON. */
+  /** The JSON before and after a piece of a call's input. */
   readonly before: string;
   readonly after: string;
 }
 
-export interface Stream {
+export interface StreamState {
   readonly context: BridgeContext;
-  phase: Phase;
-  refusal: Refusal | null;
-  frame: Frame;
-  /** Said by the first event that names the response: some upstreams change the id later. */
-  identity: Identity | null;
-  /** The role chunk has been written. */
-  opened: boolean;
-  spoken: boolean;
-  refused: boolean;
-  reasoned: boolean;
+  phase: StreamPhase;
+  refusal: ChatError | null;
+  frame: ChunkFrame;
+  /** From the first event that names the response: some upstreams change the id later. */
+  identity: ChunkIdentity | null;
+  /** The chunk with the role has been written. */
+  roleSent: boolean;
+  textSent: boolean;
+  refusalSent: boolean;
+  reasoningSent: boolean;
   calls: number;
-  /** A message that may answer has begun. */
-  answering: boolean;
-  readonly byId: Map<unknown, Entry>;
-  readonly byIndex: Map<unknown, Entry>;
-  readonly byCallId: Map<string, Entry>;
-  /** Items as they were when done, for an end that doesn't repeat them. */
-  readonly finished: Item[];
+  /** A message that is no commentary has begun. */
+  answerBegun: boolean;
+  readonly byId: Map<unknown, ItemState>;
+  readonly byIndex: Map<unknown, ItemState>;
+  readonly byCallId: Map<string, ItemState>;
+  /** Finished items, for a last event that does not repeat them. */
+  readonly finished: OutputItem[];
 }
 
-/** What is known of an answer before it says who it is. */
-const UNTOLD = { id: "", created_at: 0, model: "" };
+/** Before the first event. */
+const UNKNOWN_REPLY = { id: "", created_at: 0, model: "" };
 
-export function openState(context: BridgeContext): Stream {
+export function openState(context: BridgeContext): StreamState {
   return {
     context,
     phase: "held",
     refusal: null,
-    frame: buildFrame({ ...identityOf(UNTOLD, context), tier: null }, context),
+    frame: buildChunkFrame({ ...readIdentity(UNKNOWN_REPLY, context), tier: null }, context),
     identity: null,
-    opened: false,
-    spoken: false,
-    refused: false,
-    reasoned: false,
+    roleSent: false,
+    textSent: false,
+    refusalSent: false,
+    reasoningSent: false,
     calls: 0,
-    answering: false,
+    answerBegun: false,
     byId: new Map(),
     byIndex: new Map(),
     byCallId: new Map(),
@@ -70,27 +69,27 @@ export function openState(context: BridgeContext): Stream {
   };
 }
 
-/** Takes up who answers; from a later event, what was served. */
-export function identify(stream: Stream, reply: Reply): void {
+/** Keeps the id of the first event, and the service tier of the latest one. */
+export function noteIdentity(stream: StreamState, reply: Reply): void {
   const { context } = stream;
-  const first = stream.identity ?? identityOf(reply, context);
+  const first = stream.identity ?? readIdentity(reply, context);
   stream.identity = { ...first, tier: reply.service_tier };
-  stream.frame = buildFrame(stream.identity, context);
+  stream.frame = buildChunkFrame(stream.identity, context);
 }
 
-/** By id; or by place, since some upstreams give an item a new id with each event. */
-export function findEntry(stream: Stream, id: unknown, index: unknown): Entry | undefined {
+/** By id, or by index: some upstreams give an item a new id with each event. */
+export function findItem(stream: StreamState, id: unknown, index: unknown): ItemState | undefined {
   return stream.byId.get(id) ?? stream.byIndex.get(index);
 }
 
-export function findEventEntry(stream: Stream, event: Json): Entry | undefined {
-  return findEntry(stream, event["item_id"], event["output_index"]);
+export function findEventItem(stream: StreamState, event: Json): ItemState | undefined {
+  return findItem(stream, event["item_id"], event["output_index"]);
 }
 
-type Draft = Pick<Entry, "type"> & Partial<Pick<Entry, "muted" | "before" | "after">>;
+type ItemStart = Pick<ItemState, "type"> & Partial<Pick<ItemState, "muted" | "before" | "after">>;
 
-export function addEntry(stream: Stream, draft: Draft, id: unknown, index: unknown): Entry {
-  const entry: Entry = { muted: false, told: false, part: "", before: "", after: "", ...draft };
+export function addItemState(stream: StreamState, draft: ItemStart, id: unknown, index: unknown): ItemState {
+  const entry: ItemState = { muted: false, sent: false, part: "", before: "", after: "", ...draft };
   if (typeof id === "string" && id !== "") stream.byId.set(id, entry);
   if (typeof index === "number") stream.byIndex.set(index, entry);
   return entry;

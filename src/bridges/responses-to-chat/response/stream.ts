@@ -1,67 +1,77 @@
-// Responses events → chat chunks, one by one as they come. One row of the table
-// tells one kind of event; events without a row say nothing that chat has words for.
+// Responses events → chat chunks, one by one as they come. HANDLERS has one row for each event type that chat can
+// express. Other events are skipped.
 
 import { GatewayError } from "../../../lib/errors.ts";
-import { openSseSplitter, type SseEvent } from "../../../lib/sse/sse-parser.ts";
+import { openSseParser, type SseEvent } from "../../../lib/sse/sse-parser.ts";
 import { isObject, parseJson } from "../../../lib/json/json.ts";
-import { readCall } from "./tool-call.ts";
-import { openCall, tellInputDelta, tellInputDone, tellWholeCall } from "./tool-call-events.ts";
+import { readAnswer, readCall } from "./chat-answer.ts";
+import { DONE, writeDelta, writeFinish, writeUsage } from "./chunks.ts";
+import { writeExtras } from "./completion.ts";
+import { openCall, convertInputDelta, convertInputDone, writeUnsentCall } from "./tool-call-events.ts";
 import type { BridgeContext } from "../context.ts";
-import { complete, fail, failError, failResponse } from "./terminal.ts";
-import { blameUpstream, type Refusal, writeError } from "../errors.ts";
-import { Item, Reply } from "./events.ts";
-import type { Json } from "../json.ts";
+import { blameUpstream, type ChatError, convertFailure, writeError } from "../errors.ts";
+import { OutputItem, Reply, ReplyError } from "./events.ts";
+import { chooseFinishReason, convertUsage } from "./finish-reason.ts";
+import type { Json } from "../strict-json.ts";
 import {
   addMessage,
-  tellMessage,
-  tellReasoningDelta,
-  tellRefusalDelta,
-  tellTextDelta,
-  tellWholeReasoning,
+  writeUnsentMessage,
+  convertReasoningDelta,
+  convertRefusalDelta,
+  convertTextDelta,
+  writeFirstChunk,
+  writeUnsentReasoning,
 } from "./text-deltas.ts";
-import { addEntry, findEntry, identify, openState, type Phase, type Stream } from "./state.ts";
+import {
+  addItemState,
+  findItem,
+  noteIdentity,
+  openState,
+  type StreamPhase,
+  type StreamState,
+} from "./state.ts";
 
-export interface Emitted {
-  /** To send now. Empty while `held`, when refused, and when the event has no counterpart in chat. */
+export interface ChatOutput {
+  /** To send now. Empty while `held`, if refused, and if the event has no counterpart in chat. */
   readonly text: string;
-  /** held: send no head yet. open: the head may leave. done: [DONE] is in the text. broken: an
-   *  error frame is, and nothing may follow. refused: answer the refusal instead of a stream. */
-  readonly phase: Phase;
-  /** The error, when broken or refused. */
+  /** held: do not send the response head yet. open: the head may be sent. done: the text ends with [DONE]. broken: the
+   *  text ends with an error event, and nothing may follow. refused: answer with `refusal` instead of a stream. */
+  readonly phase: StreamPhase;
+  /** The error, if broken or refused. */
   readonly refusal: { readonly status: number; readonly body: string } | null;
 }
 
 export interface ChatStream {
-  push(chunk: Uint8Array): Emitted;
-  /** The upstream has ended; with a fault when the gateway knows why. */
-  end(fault?: Refusal): Emitted;
+  push(chunk: Uint8Array): ChatOutput;
+  /** The upstream's response has ended. `fault` is the reason, if the gateway knows one. */
+  end(fault?: ChatError): ChatOutput;
 }
 
-type Row = (stream: Stream, event: Json) => string;
+type EventHandler = (stream: StreamState, event: Json) => string;
 
-const ROWS: Readonly<Record<string, Row>> = {
-  "response.created": meet,
-  "response.in_progress": meet,
-  "response.queued": meet,
+const HANDLERS: Readonly<Record<string, EventHandler>> = {
+  "response.created": noteReply,
+  "response.in_progress": noteReply,
+  "response.queued": noteReply,
   "response.output_item.added": addItem,
   "response.output_item.done": finishItem,
-  "response.output_text.delta": tellTextDelta,
-  "response.refusal.delta": tellRefusalDelta,
-  "response.reasoning_summary_text.delta": tellReasoningDelta,
-  "response.reasoning_text.delta": tellReasoningDelta,
-  "response.function_call_arguments.delta": tellInputDelta,
-  "response.function_call_arguments.done": tellInputDone,
-  "response.custom_tool_call_input.delta": tellInputDelta,
-  "response.custom_tool_call_input.done": tellInputDone,
-  "response.completed": (stream, event) => complete(stream, event, tellItems),
-  "response.incomplete": (stream, event) => complete(stream, event, tellItems),
-  "response.failed": failResponse,
-  "response.cancelled": failResponse,
-  error: failError,
+  "response.output_text.delta": convertTextDelta,
+  "response.refusal.delta": convertRefusalDelta,
+  "response.reasoning_summary_text.delta": convertReasoningDelta,
+  "response.reasoning_text.delta": convertReasoningDelta,
+  "response.function_call_arguments.delta": convertInputDelta,
+  "response.function_call_arguments.done": convertInputDone,
+  "response.custom_tool_call_input.delta": convertInputDelta,
+  "response.custom_tool_call_input.done": convertInputDone,
+  "response.completed": convertLastEvent,
+  "response.incomplete": convertLastEvent,
+  "response.failed": convertFailedEvent,
+  "response.cancelled": convertFailedEvent,
+  error: convertErrorEvent,
 };
 
-/** Come before the model has begun to answer: the status is held until another event comes. */
-const PRELUDE = new Set([
+/** These come before the model begins to answer. The status is held until another event comes. */
+const HELD_TYPES = new Set([
   "response.created",
   "response.in_progress",
   "response.queued",
@@ -72,14 +82,14 @@ const PRELUDE = new Set([
 
 export function openChatStream(context: BridgeContext): ChatStream {
   const stream = openState(context);
-  const splitter = openSseSplitter();
-  const tellEnd = (fault: Refusal | undefined): string => {
-    const text = fault === undefined ? tellEvents(stream, splitter.end().filter(isWhole)) : "";
+  const splitter = openSseParser();
+  const convertEnd = (fault: ChatError | undefined): string => {
+    const text = fault === undefined ? convertEvents(stream, splitter.end().filter(isWhole)) : "";
     return isOver(stream) ? text : text + fail(stream, fault ?? CLOSED);
   };
   return {
-    push: (chunk) => emit(stream, () => tellEvents(stream, splitter.push(chunk))),
-    end: (fault) => emit(stream, () => tellEnd(fault)),
+    push: (chunk) => emit(stream, () => convertEvents(stream, splitter.push(chunk))),
+    end: (fault) => emit(stream, () => convertEnd(fault)),
   };
 }
 
@@ -90,11 +100,11 @@ const CLOSED = blameUpstream(
 );
 const MALFORMED = blameUpstream(502, "upstream_invalid", "The upstream sent an event that is not JSON.");
 
-function emit(stream: Stream, tell: () => string): Emitted {
+function emit(stream: StreamState, convert: () => string): ChatOutput {
   let text = "";
   if (!isOver(stream)) {
     try {
-      text = tell();
+      text = convert();
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       text = fail(stream, blameUpstream(error.status, "upstream_invalid", error.message));
@@ -108,92 +118,154 @@ function emit(stream: Stream, tell: () => string): Emitted {
   };
 }
 
-function isOver(stream: Stream): boolean {
+function isOver(stream: StreamState): boolean {
   return stream.phase !== "held" && stream.phase !== "open";
 }
 
-function tellEvents(stream: Stream, events: readonly SseEvent[]): string {
+function convertEvents(stream: StreamState, events: readonly SseEvent[]): string {
   let text = "";
   for (const event of events) {
     if (isOver(stream)) break;
-    text += tellEvent(stream, event);
+    text += convertEvent(stream, event);
   }
   return text;
 }
 
-function tellEvent(stream: Stream, sse: SseEvent): string {
+function convertEvent(stream: StreamState, sse: SseEvent): string {
   const { name, data } = sse;
-  // Whole texts and tool lists come again and again in events that say nothing new: those are not even parsed.
-  if (name.startsWith("response.") && !Object.hasOwn(ROWS, name)) return "";
+  // Events without a handler repeat whole texts and tool lists. They are not even parsed.
+  if (name.startsWith("response.") && !Object.hasOwn(HANDLERS, name)) return "";
   const event = parseJson(data);
   if (event === undefined) return data === "[DONE]" ? "" : fail(stream, MALFORMED);
-  return isObject(event) ? tellParsed(stream, event, sse) : "";
+  return isObject(event) ? convertParsed(stream, event, sse) : "";
 }
 
-function tellParsed(stream: Stream, event: Json, sse: SseEvent): string {
-  const type = nameRow(event, sse);
-  const row = type === null ? undefined : ROWS[type];
+function convertParsed(stream: StreamState, event: Json, sse: SseEvent): string {
+  const type = chooseHandler(event, sse);
+  const row = type === null ? undefined : HANDLERS[type];
   if (type === null || row === undefined) return "";
-  if (stream.phase === "held" && !PRELUDE.has(type)) stream.phase = "open";
+  if (stream.phase === "held" && !HELD_TYPES.has(type)) stream.phase = "open";
   return row(stream, event);
 }
 
-/** Null for an event without a row. Relays send errors that don't say that they are. */
-function nameRow(event: Json, { name }: SseEvent): string | null {
+/** Null for an event without a handler. Some relays send errors without a type. */
+function chooseHandler(event: Json, { name }: SseEvent): string | null {
   const { type, error } = event;
-  if (typeof type === "string" && Object.hasOwn(ROWS, type)) return type;
+  if (typeof type === "string" && Object.hasOwn(HANDLERS, type)) return type;
   return name === "error" || (type === undefined && isObject(error)) ? "error" : null;
 }
 
-function meet(stream: Stream, event: Json): string {
+function noteReply(stream: StreamState, event: Json): string {
   if (stream.identity === null && isObject(event["response"]))
-    identify(stream, Reply.parse(event["response"]));
+    noteIdentity(stream, Reply.parse(event["response"]));
   return "";
 }
 
-function addItem(stream: Stream, event: Json): string {
+function addItem(stream: StreamState, event: Json): string {
   if (!isObject(event["item"])) return "";
-  const item = Item.parse(event["item"]);
+  const item = OutputItem.parse(event["item"]);
   const index = event["output_index"];
   if (item.type === "message") addMessage(stream, item.phase, item.id, index);
-  else if (item.type === "reasoning") addEntry(stream, { type: "reasoning" }, item.id, index);
+  else if (item.type === "reasoning") addItemState(stream, { type: "reasoning" }, item.id, index);
   else return openCall(stream, item, index)?.text ?? "";
   return "";
 }
 
-function finishItem(stream: Stream, event: Json): string {
+function finishItem(stream: StreamState, event: Json): string {
   if (!isObject(event["item"])) return "";
-  const item = Item.parse(event["item"]);
+  const item = OutputItem.parse(event["item"]);
   stream.finished.push(item);
-  return tellItem(stream, item, event["output_index"]);
+  return writeUnsentItem(stream, item, event["output_index"]);
 }
 
-function tellItems(stream: Stream, items: readonly Item[]): string {
-  const { opened, spoken, refused } = stream;
-  const tell = (item: Item, index: number): string => {
-    // Ids and places of items may have changed since they were told; ids of calls do not.
+/** What no event has sent yet: some relays send only the last event, or calls only there. */
+function writeUnsentItems(stream: StreamState, items: readonly OutputItem[]): string {
+  const { roleSent, textSent, refusalSent } = stream;
+  const write = (item: OutputItem, index: number): string => {
+    // Some upstreams change the ids and indices of items in the last event. Call ids never change.
     const named = item.call_id !== "" && readCall(item) !== null;
-    if (named) return tellWholeCall(stream, stream.byCallId.get(item.call_id), item, index);
-    const told = item.type === "message" ? spoken || refused : opened;
-    return told ? "" : tellItem(stream, item, index);
+    if (named) return writeUnsentCall(stream, stream.byCallId.get(item.call_id), item, index);
+    const sent = item.type === "message" ? textSent || refusalSent : roleSent;
+    return sent ? "" : writeUnsentItem(stream, item, index);
   };
-  return items.map(tell).join("");
+  return items.map(write).join("");
 }
 
-/** What of an item has not been told yet. */
-function tellItem(stream: Stream, item: Item, index: unknown): string {
-  const found = findEntry(stream, item.id, index);
+/** The part of an item that has not been sent yet. */
+function writeUnsentItem(stream: StreamState, item: OutputItem, index: unknown): string {
+  const found = findItem(stream, item.id, index);
   const entry = found?.type === item.type ? found : undefined;
   if (item.type === "message") {
-    return tellMessage(stream, entry ?? addMessage(stream, item.phase, item.id, index), item);
+    return writeUnsentMessage(stream, entry ?? addMessage(stream, item.phase, item.id, index), item);
   }
   if (item.type === "reasoning") {
-    return tellWholeReasoning(stream, entry ?? addEntry(stream, { type: "reasoning" }, item.id, index), item);
+    return writeUnsentReasoning(
+      stream,
+      entry ?? addItemState(stream, { type: "reasoning" }, item.id, index),
+      item,
+    );
   }
-  return tellWholeCall(stream, entry, item, index);
+  return writeUnsentCall(stream, entry, item, index);
 }
 
-/** An event without its closing blank line counts when it is all there. */
+/** An event without its closing blank line counts if its JSON is complete. */
 function isWhole({ data }: SseEvent): boolean {
   return parseJson(data) !== undefined;
+}
+
+function convertLastEvent(stream: StreamState, event: Json): string {
+  const reply = Reply.parse(isObject(event["response"]) ? event["response"] : {});
+  if (reply.status === "failed" || reply.status === "cancelled") return convertFailedEvent(stream, event);
+  const incomplete = event["type"] === "response.incomplete";
+  const status = incomplete ? "incomplete" : reply.status;
+  noteIdentity(stream, reply);
+  const { context, frame } = stream;
+  const output = reply.output.length > 0 ? reply.output : stream.finished;
+  const missed = writeUnsentItems(stream, output);
+  const { annotations } = readAnswer(output, context);
+  const cited = annotations.length === 0 ? "" : writeDelta(frame, JSON.stringify({ annotations }));
+  const finish = chooseFinishReason({ ...reply, status }, stream.calls > 0, context);
+  stream.phase = "done";
+  return [
+    missed,
+    writeEmptyText(stream),
+    cited,
+    writeFinish(frame, finish, writeExtras(reply)),
+    context.includeUsage ? writeUsage(frame, reply.usage === null ? null : convertUsage(reply.usage)) : "",
+    DONE,
+  ].join("");
+}
+
+/** An answer without any text is sent as an empty text. */
+function writeEmptyText(stream: StreamState): string {
+  if (stream.textSent || stream.refusalSent || stream.calls > 0) return "";
+  if (stream.roleSent) return writeDelta(stream.frame, '{"content":""}');
+  return writeFirstChunk(stream, '{"role":"assistant","content":"","refusal":null}');
+}
+
+/** In `response.failed` the error is inside the response. */
+function convertFailedEvent(stream: StreamState, event: Json): string {
+  const { response } = event;
+  return failWith(stream, isObject(response) ? response["error"] : null);
+}
+
+/** In an `error` event the error is the event or a field of it. */
+function convertErrorEvent(stream: StreamState, event: Json): string {
+  const { error } = event;
+  return failWith(stream, isObject(error) ? error : { ...event, type: "" });
+}
+
+function failWith(stream: StreamState, error: unknown): string {
+  return fail(stream, convertFailure(ReplyError.parse(isObject(error) ? error : {}), stream.context));
+}
+
+/** An HTTP error while no head has been sent, otherwise an error event that ends the stream. */
+function fail(stream: StreamState, refusal: ChatError): string {
+  stream.refusal = refusal;
+  if (stream.phase === "held") {
+    stream.phase = "refused";
+    return "";
+  }
+  stream.phase = "broken";
+  return `data: ${writeError(refusal.error)}\n\n`;
 }

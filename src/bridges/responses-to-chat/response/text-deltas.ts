@@ -1,38 +1,45 @@
-// What the model says: text, refusals and reasoning, as deltas of chat.
+// Text, refusals and reasoning as chat deltas.
 
-import { GAP, isCommentary, readLogprobs, readReasoning, readRefusal, readText } from "./tool-call.ts";
-import { writeDelta, writeLoggedDelta } from "./chunks.ts";
-import type { Item } from "./events.ts";
-import type { Json } from "../json.ts";
-import { addEntry, type Entry, findEventEntry, type Stream } from "./state.ts";
+import {
+  ITEM_SEPARATOR,
+  isCommentary,
+  readLogprobs,
+  readReasoning,
+  readRefusal,
+  readText,
+} from "./chat-answer.ts";
+import { writeDelta, writeDeltaWithLogprobs } from "./chunks.ts";
+import type { OutputItem } from "./events.ts";
+import type { Json } from "../strict-json.ts";
+import { addItemState, type ItemState, findEventItem, type StreamState } from "./state.ts";
 
-/** Under a JSON format only the first message that is no commentary is told. */
-export function addMessage(stream: Stream, phase: string, id: unknown, index: unknown): Entry {
+/** With a JSON format, only the first message is sent, and no commentary. */
+export function addMessage(stream: StreamState, phase: string, id: unknown, index: unknown): ItemState {
   const answers = !isCommentary(phase);
-  const muted = stream.context.json && (!answers || stream.answering);
-  if (answers) stream.answering = true;
-  return addEntry(stream, { type: "message", muted }, id, index);
+  const muted = stream.context.json && (!answers || stream.answerBegun);
+  if (answers) stream.answerBegun = true;
+  return addItemState(stream, { type: "message", muted }, id, index);
 }
 
-export function tellTextDelta(stream: Stream, event: Json): string {
+export function convertTextDelta(stream: StreamState, event: Json): string {
   const { delta } = event;
   if (typeof delta !== "string" || delta === "") return "";
-  return tellText(stream, findMessage(stream, event), delta, event["logprobs"]);
+  return writeText(stream, findMessage(stream, event), delta, event["logprobs"]);
 }
 
-export function tellRefusalDelta(stream: Stream, event: Json): string {
+export function convertRefusalDelta(stream: StreamState, event: Json): string {
   const { delta } = event;
   if (typeof delta !== "string" || delta === "") return "";
-  return tellRefusal(stream, findMessage(stream, event), delta);
+  return writeRefusal(stream, findMessage(stream, event), delta);
 }
 
-export function tellReasoningDelta(stream: Stream, event: Json): string {
+export function convertReasoningDelta(stream: StreamState, event: Json): string {
   const { delta } = event;
   if (typeof delta !== "string" || delta === "") return "";
   const { item_id: id, output_index: index, summary_index: summary, content_index: content } = event;
-  const found = findEventEntry(stream, event);
-  const entry = found?.type === "reasoning" ? found : addEntry(stream, { type: "reasoning" }, id, index);
-  return tellReasoning(
+  const found = findEventItem(stream, event);
+  const entry = found?.type === "reasoning" ? found : addItemState(stream, { type: "reasoning" }, id, index);
+  return writeReasoning(
     stream,
     entry,
     delta,
@@ -40,61 +47,69 @@ export function tellReasoningDelta(stream: Stream, event: Json): string {
   );
 }
 
-/** What a finished message says that no delta had told. */
-export function tellMessage(stream: Stream, entry: Entry, item: Item): string {
-  if (entry.told) return "";
+/** The content of a finished message for which no delta came. */
+export function writeUnsentMessage(stream: StreamState, entry: ItemState, item: OutputItem): string {
+  if (entry.sent) return "";
   const logprobs = item.content.flatMap((part) => part.logprobs);
   const text = readText(item);
   const refusal = readRefusal(item);
   return (
-    (text === "" ? "" : tellText(stream, entry, text, logprobs)) +
-    (refusal === "" ? "" : tellRefusal(stream, entry, refusal))
+    (text === "" ? "" : writeText(stream, entry, text, logprobs)) +
+    (refusal === "" ? "" : writeRefusal(stream, entry, refusal))
   );
 }
 
-export function tellWholeReasoning(stream: Stream, entry: Entry, item: Item): string {
-  if (entry.told) return "";
+export function writeUnsentReasoning(stream: StreamState, entry: ItemState, item: OutputItem): string {
+  if (entry.sent) return "";
   const parts = readReasoning(item).filter(Boolean);
-  return parts.map((part, index) => tellReasoning(stream, entry, part, `part ${index}`)).join("");
+  return parts.map((part, index) => writeReasoning(stream, entry, part, `part ${index}`)).join("");
 }
 
-function tellText(stream: Stream, entry: Entry, text: string, logprobs: unknown): string {
+function writeText(stream: StreamState, entry: ItemState, text: string, logprobs: unknown): string {
   if (entry.muted) return "";
-  const gap = stream.spoken && entry.part === "" ? GAP : "";
-  entry.told = true;
+  const gap = stream.textSent && entry.part === "" ? ITEM_SEPARATOR : "";
+  entry.sent = true;
   entry.part = "text";
-  stream.spoken = true;
-  const opening = stream.opened ? "" : openWith(stream, '{"role":"assistant","content":"","refusal":null}');
+  stream.textSent = true;
+  const opening = stream.roleSent
+    ? ""
+    : writeFirstChunk(stream, '{"role":"assistant","content":"","refusal":null}');
   const delta = `{"content":${JSON.stringify(gap === "" ? text : gap + text)}}`;
   if (!stream.context.logprobs) return opening + writeDelta(stream.frame, delta);
-  return opening + writeLoggedDelta(stream.frame, delta, readLogprobs(logprobs));
+  return opening + writeDeltaWithLogprobs(stream.frame, delta, readLogprobs(logprobs));
 }
 
-function tellRefusal(stream: Stream, entry: Entry, refusal: string): string {
+function writeRefusal(stream: StreamState, entry: ItemState, refusal: string): string {
   if (entry.muted) return "";
-  entry.told = true;
-  stream.refused = true;
-  const opening = stream.opened ? "" : openWith(stream, '{"role":"assistant","content":null,"refusal":""}');
+  entry.sent = true;
+  stream.refusalSent = true;
+  const opening = stream.roleSent
+    ? ""
+    : writeFirstChunk(stream, '{"role":"assistant","content":null,"refusal":""}');
   return opening + writeDelta(stream.frame, `{"refusal":${JSON.stringify(refusal)}}`);
 }
 
-function tellReasoning(stream: Stream, entry: Entry, text: string, part: string): string {
-  const gap = stream.reasoned && entry.part !== part ? GAP : "";
-  entry.told = true;
+function writeReasoning(stream: StreamState, entry: ItemState, text: string, part: string): string {
+  const gap = stream.reasoningSent && entry.part !== part ? ITEM_SEPARATOR : "";
+  entry.sent = true;
   entry.part = part;
-  stream.reasoned = true;
-  const opening = stream.opened ? "" : openWith(stream, '{"role":"assistant","content":null,"refusal":null}');
+  stream.reasoningSent = true;
+  const opening = stream.roleSent
+    ? ""
+    : writeFirstChunk(stream, '{"role":"assistant","content":null,"refusal":null}');
   return opening + writeDelta(stream.frame, `{"reasoning_content":${JSON.stringify(gap + text)}}`);
 }
 
-/** The first chunk, which bears the role. */
-export function openWith(stream: Stream, delta: string): string {
-  stream.opened = true;
-  return stream.frame.logprobs ? writeLoggedDelta(stream.frame, delta, []) : writeDelta(stream.frame, delta);
+/** The first chunk, with the role. */
+export function writeFirstChunk(stream: StreamState, delta: string): string {
+  stream.roleSent = true;
+  return stream.frame.logprobs
+    ? writeDeltaWithLogprobs(stream.frame, delta, [])
+    : writeDelta(stream.frame, delta);
 }
 
-function findMessage(stream: Stream, event: Json): Entry {
-  const found = findEventEntry(stream, event);
+function findMessage(stream: StreamState, event: Json): ItemState {
+  const found = findEventItem(stream, event);
   if (found?.type === "message") return found;
   return addMessage(stream, "", event["item_id"], event["output_index"]);
 }

@@ -1,29 +1,33 @@
-// Tool calls as deltas of chat: the first names the call, the others bring its
-// input bit by bit. A legacy answer has room for the first call only.
+// Tool calls as chat deltas. The first delta names the call, the others carry pieces of its input. A legacy answer can
+// carry the first call only.
 
-import { readCall } from "./tool-call.ts";
+import { readCall } from "./chat-answer.ts";
 import { writeDelta } from "./chunks.ts";
-import type { Item } from "./events.ts";
-import type { Json } from "../json.ts";
+import type { OutputItem } from "./events.ts";
+import type { Json } from "../strict-json.ts";
 import { writeCall } from "./completion.ts";
-import { openWith } from "./text-deltas.ts";
-import { addEntry, type Entry, findEventEntry, type Stream } from "./state.ts";
+import { writeFirstChunk } from "./text-deltas.ts";
+import { addItemState, type ItemState, findEventItem, type StreamState } from "./state.ts";
 
-/** Names the call. Its input is left for later, even if some upstream has it already. */
-export function openCall(stream: Stream, item: Item, index: unknown): { entry: Entry; text: string } | null {
+/** Writes the name of the call. Its input follows, even if the upstream sent it along. */
+export function openCall(
+  stream: StreamState,
+  item: OutputItem,
+  index: unknown,
+): { entry: ItemState; text: string } | null {
   const call = readCall(item);
   if (call === null) return null;
-  const place = stream.calls++;
+  const position = stream.calls++;
   const { legacy } = stream.context;
   const field = call.kind === "function" ? "arguments" : "input";
-  const entry = addEntry(
+  const entry = addItemState(
     stream,
     {
       type: item.type,
-      muted: legacy && place > 0,
+      muted: legacy && position > 0,
       before: legacy
         ? '{"function_call":{"arguments":'
-        : `{"tool_calls":[{"index":${place},"${call.kind}":{"${field}":`,
+        : `{"tool_calls":[{"index":${position},"${call.kind}":{"${field}":`,
       after: legacy ? "}}" : "}}]}",
     },
     item.id,
@@ -32,36 +36,41 @@ export function openCall(stream: Stream, item: Item, index: unknown): { entry: E
   stream.byCallId.set(call.id, entry);
   if (entry.muted) return { entry, text: "" };
   const named = writeCall({ ...call, input: "" });
-  const told = legacy
+  const delta = legacy
     ? { function_call: { name: call.name, arguments: "" } }
-    : { tool_calls: [{ index: place, id: call.id, type: call.kind, ...named }] };
-  if (stream.opened) return { entry, text: writeDelta(stream.frame, JSON.stringify(told)) };
-  const first = JSON.stringify({ role: "assistant", content: null, ...told, refusal: null });
-  return { entry, text: openWith(stream, first) };
+    : { tool_calls: [{ index: position, id: call.id, type: call.kind, ...named }] };
+  if (stream.roleSent) return { entry, text: writeDelta(stream.frame, JSON.stringify(delta)) };
+  const first = JSON.stringify({ role: "assistant", content: null, ...delta, refusal: null });
+  return { entry, text: writeFirstChunk(stream, first) };
 }
 
-export function tellInputDelta(stream: Stream, event: Json): string {
-  return tellInput(stream, findEventEntry(stream, event), event["delta"]);
+export function convertInputDelta(stream: StreamState, event: Json): string {
+  return writeInput(stream, findEventItem(stream, event), event["delta"]);
 }
 
-/** The whole input, for upstreams that send no deltas of it. */
-export function tellInputDone(stream: Stream, event: Json): string {
-  const entry = findEventEntry(stream, event);
-  return entry?.told === true ? "" : tellInput(stream, entry, event["arguments"] ?? event["input"]);
+/** The whole input, for upstreams that send no deltas. */
+export function convertInputDone(stream: StreamState, event: Json): string {
+  const entry = findEventItem(stream, event);
+  return entry?.sent === true ? "" : writeInput(stream, entry, event["arguments"] ?? event["input"]);
 }
 
-export function tellWholeCall(stream: Stream, entry: Entry | undefined, item: Item, index: unknown): string {
-  if (entry?.told === true) return "";
+export function writeUnsentCall(
+  stream: StreamState,
+  entry: ItemState | undefined,
+  item: OutputItem,
+  index: unknown,
+): string {
+  if (entry?.sent === true) return "";
   const input = readCall(item)?.input;
-  if (entry !== undefined) return tellInput(stream, entry, input);
+  if (entry !== undefined) return writeInput(stream, entry, input);
   const opened = openCall(stream, item, index);
-  return opened === null ? "" : opened.text + tellInput(stream, opened.entry, input);
+  return opened === null ? "" : opened.text + writeInput(stream, opened.entry, input);
 }
 
-/** A call that has no name yet waits for the end of its item, which tells it whole. */
-function tellInput(stream: Stream, entry: Entry | undefined, input: unknown): string {
+/** A call without a name waits for the end of its item, which carries all of it. */
+function writeInput(stream: StreamState, entry: ItemState | undefined, input: unknown): string {
   if (entry === undefined || entry.before === "" || typeof input !== "string" || input === "") return "";
-  entry.told = true;
+  entry.sent = true;
   if (entry.muted) return "";
   return writeDelta(stream.frame, entry.before + JSON.stringify(input) + entry.after);
 }

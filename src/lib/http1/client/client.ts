@@ -1,7 +1,5 @@
-// The HTTP/1.1 client: a request becomes a call on a kept-alive connection of
-// its origin, or on a new one. What this file does not own: retries, except on a
-// kept-alive connection that had ended, or for GET and HEAD (wire.ts); redirects,
-// cookies and content codings, which pass untouched.
+// The HTTP/1.1 client. Sends each request on an idle connection of its origin, or on a new one.
+// It does not follow redirects, keep cookies or decode bodies. What is resent, and when, is in upstream-connection.ts.
 
 import { PendingExchange } from "./pending-exchange.ts";
 import { proxyAuthorization } from "./dial.ts";
@@ -10,42 +8,42 @@ import { Pool } from "./pool.ts";
 import type { Origin, UpstreamRequest, SentRequest } from "../types.ts";
 
 export interface ClientStats {
-  /** Connections, idle ones included. */
+  /** All connections, idle ones included. */
   readonly open: number;
   readonly idle: number;
   readonly dialled: number;
   readonly reused: number;
-  /** Calls that were moved from a kept-alive connection to a new one. */
+  /** Requests that were moved from a kept-alive connection to a new one. */
   readonly retried: number;
 }
 
 export interface Client {
-  /** Throws Malformed when a field or the target would break the framing. */
-  send(outbound: UpstreamRequest): SentRequest;
-  /** Drops idle connections; running calls end by themselves. */
+  /** Throws Malformed if a field or the target would break the framing. */
+  send(request: UpstreamRequest): SentRequest;
+  /** Closes idle connections. Running requests continue to their end. */
   close(): void;
   stats(): ClientStats;
 }
 
-/** What all requests to an origin have in common. */
-interface Route {
+/** The part of the head that all requests to an origin share. */
+interface OriginHead {
   readonly pool: Pool;
-  /** Before the path: empty, or the origin when a proxy has to be told. */
+  /** Precedes the path: the origin if a proxy needs it, otherwise empty. */
   readonly targetPrefix: string;
   readonly fields: string;
 }
 
 class PoolingClient implements Client {
-  /** Configurations are reloaded: equal origins share their connections. */
+  /** Origins that are equal share their connections, also after a configuration was reloaded. */
   readonly #pools = new Map<string, Pool>();
-  readonly #routes = new WeakMap<Origin, Route>();
+  readonly #originHeads = new WeakMap<Origin, OriginHead>();
   #closed = false;
 
-  send(outbound: UpstreamRequest): SentRequest {
-    const route = this.#routes.get(outbound.origin) ?? this.#addRoute(outbound.origin);
-    const call = new PendingExchange(outbound, writeRequest(outbound, route));
-    route.pool.carry(call);
-    return call;
+  send(request: UpstreamRequest): SentRequest {
+    const originHead = this.#originHeads.get(request.origin) ?? this.#addOrigin(request.origin);
+    const exchange = new PendingExchange(request, writeRequest(request, originHead));
+    originHead.pool.send(exchange);
+    return exchange;
   }
 
   close(): void {
@@ -65,18 +63,18 @@ class PoolingClient implements Client {
     return sum;
   }
 
-  #addRoute(origin: Origin): Route {
+  #addOrigin(origin: Origin): OriginHead {
     const key = JSON.stringify([origin.tls, origin.host, origin.port, origin.proxy?.href, origin.ca]);
     const pool = this.#pools.get(key) ?? new Pool(origin);
     if (this.#closed) pool.close();
     this.#pools.set(key, pool);
-    const route = { pool, ...describeRoute(origin) };
-    this.#routes.set(origin, route);
-    return route;
+    const originHead = { pool, ...describeOrigin(origin) };
+    this.#originHeads.set(origin, originHead);
+    return originHead;
   }
 }
 
-function describeRoute({ tls, host, port, proxy }: Origin): Omit<Route, "pool"> {
+function describeOrigin({ tls, host, port, proxy }: Origin): Omit<OriginHead, "pool"> {
   const authority = port === (tls ? 443 : 80) ? host : `${host}:${port}`;
   const hostField = `host: ${authority}\r\n`;
   if (proxy === undefined || tls) return { targetPrefix: "", fields: hostField };
@@ -85,11 +83,11 @@ function describeRoute({ tls, host, port, proxy }: Origin): Omit<Route, "pool"> 
   return { targetPrefix: `http://${authority}`, fields: hostField + credential };
 }
 
-function writeRequest({ method, target, fields, body }: UpstreamRequest, route: Route): string {
+function writeRequest({ method, target, fields, body }: UpstreamRequest, originHead: OriginHead): string {
   const sendsBody = body !== null || method === "POST" || method === "PUT" || method === "PATCH";
   const length = sendsBody ? `content-length: ${body?.length ?? 0}\r\n` : "";
-  const line = writeRequestLine(method, route.targetPrefix + target);
-  return `${line}${route.fields}${writeFields(fields)}${length}\r\n`;
+  const line = writeRequestLine(method, originHead.targetPrefix + target);
+  return `${line}${originHead.fields}${writeFields(fields)}${length}\r\n`;
 }
 
 export function createClient(): Client {

@@ -1,94 +1,98 @@
-// A new connection to an origin: TCP, TLS with the certificate always verified,
-// through a proxy when the origin names one (CONNECT for TLS; plain requests go
-// to the proxy itself). What this file does not own: what is sent once the
-// connection stands (wire.ts).
+// Opens a connection to an origin: TCP, then TLS with the certificate always verified, through a proxy if the origin
+// has one. TLS goes through the proxy's CONNECT. A plain request goes to the proxy itself.
 
+import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { Deadline } from "../../deadline.ts";
-import { Gathering } from "../bytes.ts";
-import { findHeadEnd, MAX_HEAD_BYTES, parseAnswer } from "../head.ts";
-import { Malformed } from "../malformed.ts";
-import { explainShortage, leavesRoom, SPARED, TOO_MANY_FILES } from "../shortage.ts";
-import type { FaultKind, Origin } from "../types.ts";
+import { ByteCollector } from "../packets.ts";
+import { HeadSearch, MAX_HEAD_BYTES, parseResponse } from "../head.ts";
+import { explainShortage, hasFilesLeft, RESERVED_FILES, TOO_MANY_FILES } from "../shortage.ts";
+import { Malformed, type FaultKind, type Origin } from "../types.ts";
 
-/** Who hears what a socket reports. */
-export interface Peer {
+/** Receives the events of a socket. */
+export interface SocketListener {
   receive(chunk: Buffer): void;
   drain(): void;
   /** `error` is null or undefined after a clean end. */
   closed(error: unknown): void;
 }
 
-export interface DialWish {
+export interface DialOptions {
   readonly origin: Origin;
   readonly connectMs: number;
-  /** The connection stands. Returns who hears of it from now on. */
-  connected(socket: Socket<Peer>): Peer;
+  /** The connection is established. Returns the listener for all further events. */
+  connected(socket: Socket<SocketListener>): SocketListener;
   failed(kind: FaultKind, message: string, cause?: unknown): void;
 }
 
-/** `tunnel`: the proxy is being asked. `left`: nobody waits any more, what still opens is closed. */
-type Stage = "connecting" | "tunnel" | "handshake" | "done" | "left";
+/** `tunnel`: waiting for the proxy's response. `cancelled`: nobody waits any more, so a socket that still opens is closed. */
+type Phase = "connecting" | "tunnel" | "handshake" | "done" | "cancelled";
 
-/** Exactly one of the wish's `connected` and `failed` is called, unless `cancel` is called before. */
-export class Dial implements Peer {
-  readonly #wish: DialWish;
-  readonly #deadline = new Deadline(() => this.#fail("connect_timeout", "no connection in time"));
-  readonly #reply = new Gathering();
-  #stage: Stage = "connecting";
-  /** Null while the runtime connects: that cannot be interrupted. */
-  #socket: Socket<Peer> | null = null;
+/** Calls exactly one of `connected` and `failed`, unless `cancel` is called first. */
+export class Dial implements SocketListener {
+  readonly #options: DialOptions;
+  readonly #deadline = new Deadline(() =>
+    this.#fail("connect_timeout", "the connection was not established in time"),
+  );
+  readonly #proxyReply = new ByteCollector();
+  readonly #search = new HeadSearch();
+  #phase: Phase = "connecting";
+  /** Null while the runtime connects. That step cannot be interrupted. */
+  #socket: Socket<SocketListener> | null = null;
 
-  constructor(wish: DialWish) {
-    this.#wish = wish;
-    this.#deadline.arm(wish.connectMs);
+  constructor(options: DialOptions) {
+    this.#options = options;
+    this.#deadline.arm(options.connectMs);
     Promise.try(() => this.#connect()).catch((error: unknown) => {
       this.#fail("connect", error instanceof Error ? error.message : String(error), error);
     });
   }
 
-  /** Nobody waits for the connection any more. */
+  /** The connection is no longer needed. */
   cancel(): void {
-    if (this.#stage === "done") return;
-    this.#stage = "left";
+    if (this.#phase === "done") return;
+    this.#phase = "cancelled";
     this.#deadline.disarm();
     this.#socket?.terminate();
   }
 
   receive(chunk: Buffer): void {
-    if (this.#stage === "tunnel") this.#readTunnelReply(chunk);
+    if (this.#phase === "tunnel") this.#readTunnelReply(chunk);
   }
 
   drain(): void {}
 
   closed(error: unknown): void {
-    if (this.#stage === "handshake") this.#fail("tls", "closed in the TLS handshake", error);
-    else this.#fail("connect", "closed before the connection stood", error);
+    if (this.#phase === "handshake")
+      this.#fail("tls", "the connection closed during the TLS handshake", error);
+    else this.#fail("connect", "the connection closed before it was established", error);
   }
 
   async #connect(): Promise<void> {
-    const { tls, host, port, proxy, ca } = this.#wish.origin;
+    const { tls, host, port, proxy, ca } = this.#options.origin;
     const common = { data: this, socket: this.#listen() };
     if (proxy === undefined) {
       const target = { ...common, hostname: unbracket(host), port };
-      await (tls ? Bun.connect<Peer>({ ...target, tls: tlsOptions(host, ca) }) : Bun.connect<Peer>(target));
+      await (tls
+        ? Bun.connect<SocketListener>({ ...target, tls: tlsOptions(host, ca) })
+        : Bun.connect<SocketListener>(target));
       return;
     }
     const target = { ...common, hostname: unbracket(proxy.hostname), port: portOf(proxy) };
-    if (proxy.protocol === "http:") await Bun.connect<Peer>(target);
-    else if (tls) throw new Error("TLS through an https: proxy is beyond this runtime; use an http: proxy");
-    else await Bun.connect<Peer>({ ...target, tls: tlsOptions(proxy.hostname, ca) });
+    if (proxy.protocol === "http:") await Bun.connect<SocketListener>(target);
+    else if (tls) throw new Error("TLS through an https: proxy is not supported; use an http: proxy");
+    else await Bun.connect<SocketListener>({ ...target, tls: tlsOptions(proxy.hostname, ca) });
   }
 
-  #listen(): SocketHandler<Peer> {
+  #listen(): SocketHandler<SocketListener> {
     return {
       open: (socket) => this.#open(socket),
-      handshake: (socket, authorized, error) => this.#shake(socket, authorized, error),
+      handshake: (socket, authorized, error) => this.#finishHandshake(socket, authorized, error),
       data: (socket, chunk) => socket.data.receive(chunk),
       drain: (socket) => socket.data.drain(),
       close: (socket, error) => socket.data.closed(error),
       error: (socket) => {
-        socket.terminate(); // `close` says the rest
+        socket.terminate(); // `close` reports the rest
       },
       connectError: (_, error) => {
         const shortage = explainShortage(error);
@@ -98,41 +102,51 @@ export class Dial implements Peer {
     };
   }
 
-  #open(socket: Socket<Peer>): void {
-    if (this.#stage === "left") {
+  #open(socket: Socket<SocketListener>): void {
+    if (this.#phase === "cancelled") {
       socket.terminate();
       return;
     }
     this.#socket = socket;
-    const { tls, proxy } = this.#wish.origin;
-    if (this.#stage === "handshake") return; // inside the tunnel
-    if (!leavesRoom(socket, SPARED)) {
+    const { tls, proxy } = this.#options.origin;
+    if (this.#phase === "handshake") return; // inside the tunnel
+    if (!hasFilesLeft(socket, RESERVED_FILES)) {
       this.#fail("shortage", TOO_MANY_FILES);
       return;
     }
     if (tls && proxy !== undefined) {
-      this.#stage = "tunnel";
-      socket.write(writeConnect(this.#wish.origin, proxy)); // the first bytes on a fresh connection always fit
+      this.#phase = "tunnel";
+      socket.write(writeConnect(this.#options.origin, proxy)); // the first bytes on a new connection always fit
     } else if (tls || proxy?.protocol === "https:") {
-      this.#stage = "handshake";
+      this.#phase = "handshake";
     } else {
-      this.#stand(socket);
+      this.#finish(socket);
     }
   }
 
-  /** The runtime has verified the chain and the name; one word of doubt from it is enough. */
-  #shake(socket: Socket<Peer>, authorized: boolean, error: Error | null): void {
-    if (this.#stage !== "handshake") return;
-    if (authorized && error === null && socket.authorized) this.#stand(socket);
-    else this.#fail("tls", error?.message ?? "the certificate could not be verified", error);
+  /** The runtime has verified the chain and the name. Any one of its three signs of doubt is enough to refuse. */
+  #finishHandshake(socket: Socket<SocketListener>, authorized: boolean, error: Error | null): void {
+    if (this.#phase !== "handshake") return;
+    const fault = authorized && error === null && socket.authorized ? this.#checkAddress(socket) : error;
+    if (fault === undefined) this.#finish(socket);
+    else this.#fail("tls", fault?.message ?? "the certificate could not be verified", fault);
+  }
+
+  /** Without a server name, the runtime does not compare the certificate of a tunnelled connection with anything. */
+  #checkAddress(socket: Socket<SocketListener>): Error | undefined {
+    const { host, tls } = this.#options.origin;
+    const name = unbracket(host);
+    if (!tls || isIP(name) === 0) return undefined;
+    const certificate = socket.getPeerCertificate();
+    return process.getBuiltinModule("node:tls").checkServerIdentity(name, certificate);
   }
 
   #readTunnelReply(chunk: Buffer): void {
-    this.#reply.add(chunk);
-    const bytes = this.#reply.view();
-    const end = findHeadEnd(bytes, 0);
+    this.#proxyReply.add(chunk);
+    const bytes = this.#proxyReply.view();
+    const end = this.#search.findEnd(bytes, 0);
     if (end < 0) {
-      if (bytes.length > MAX_HEAD_BYTES) this.#fail("connect", "the proxy's answer has no end");
+      if (bytes.length > MAX_HEAD_BYTES) this.#fail("connect", "the proxy's response head is too large");
       return;
     }
     const status = readStatus(bytes.toString("latin1", 0, end - 4));
@@ -140,34 +154,34 @@ export class Dial implements Peer {
       this.#fail("connect", `the proxy refused the tunnel (status ${status})`);
       return;
     }
-    const { host, ca } = this.#wish.origin;
+    const { host, ca } = this.#options.origin;
     const outer = this.#socket;
     if (outer === null) return;
-    this.#stage = "handshake";
-    outer.data = DEAF; // it goes on to report the ciphertext
-    outer.upgradeTLS<Peer>({ data: this, tls: tlsOptions(host, ca), socket: this.#listen() });
+    this.#phase = "handshake";
+    outer.data = IGNORE_EVENTS; // it still reports the encrypted bytes
+    outer.upgradeTLS<SocketListener>({ data: this, tls: tlsOptions(host, ca), socket: this.#listen() });
   }
 
-  #stand(socket: Socket<Peer>): void {
-    this.#stage = "done";
+  #finish(socket: Socket<SocketListener>): void {
+    this.#phase = "done";
     this.#deadline.disarm();
-    socket.data = this.#wish.connected(socket);
+    socket.data = this.#options.connected(socket);
   }
 
   #fail(kind: FaultKind, message: string, cause?: unknown): void {
-    if (this.#stage === "done" || this.#stage === "left") return;
+    if (this.#phase === "done" || this.#phase === "cancelled") return;
     this.cancel();
-    const { host, port, proxy } = this.#wish.origin;
+    const { host, port, proxy } = this.#options.origin;
     const place = proxy === undefined ? `${host}:${port}` : `${host}:${port} through ${proxy.host}`;
-    this.#wish.failed(kind, `${place}: ${message}`, cause);
+    this.#options.failed(kind, `${place}: ${message}`, cause);
   }
 }
 
-const DEAF: Peer = { receive() {}, drain() {}, closed() {} };
+const IGNORE_EVENTS: SocketListener = { receive() {}, drain() {}, closed() {} };
 
 function readStatus(head: string): number {
   try {
-    return parseAnswer(head).status;
+    return parseResponse(head).status;
   } catch (error) {
     if (error instanceof Malformed) return 0;
     throw error;
@@ -180,14 +194,14 @@ function writeConnect({ host, port }: Origin, proxy: URL): string {
   return `CONNECT ${host}:${port} HTTP/1.1\r\nhost: ${host}:${port}\r\n${credential}\r\n`;
 }
 
-/** From the user info of the proxy's URL. */
+/** Reads the user name and password of the proxy's URL. */
 export function proxyAuthorization(proxy: URL): string | null {
   if (proxy.username === "" && proxy.password === "") return null;
   const pair = decodeEscapes(`${proxy.username}:${proxy.password}`);
   return `Basic ${pair.toString("base64")}`;
 }
 
-/** Byte by byte, and a per cent sign that escapes nothing stands for itself: so people write passwords. */
+/** Decodes byte by byte. A percent sign that escapes nothing stays, because people write passwords that way. */
 function decodeEscapes(text: string): Buffer {
   const bytes = text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>
     String.fromCharCode(Number(`0x${hex}`)),
@@ -200,19 +214,20 @@ function portOf(url: URL): number {
   return url.protocol === "https:" ? 443 : 80;
 }
 
-/** IPv6 literals stand in brackets in URLs and Host fields, not in socket addresses. */
+/** IPv6 literals have brackets in URLs and Host fields, but not in socket addresses. */
 function unbracket(host: string): string {
   return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
 }
 
 function tlsOptions(host: string, ca: string | undefined): TLSOptions {
-  const options = { serverName: unbracket(host), rejectUnauthorized: true };
+  const name = unbracket(host);
+  const options = { serverName: isIP(name) === 0 ? name : "", rejectUnauthorized: true };
   return ca === undefined ? options : { ...options, ca: [...defaultAuthorities(), ca] };
 }
 
 let authorities: string[] | null = null;
 
-/** Naming an authority replaces the known ones, so they are named too. Loaded late: node:tls takes 20 ms. */
+/** An own authority replaces the default ones, so these are added. Loaded late, because node:tls takes 20 ms. */
 function defaultAuthorities(): string[] {
   authorities ??= process.getBuiltinModule("node:tls").getCACertificates("default");
   return authorities;

@@ -1,8 +1,7 @@
-// One request to an upstream, from `send` to the end of its answer: what the
-// caller holds. It has the bytes that have come and are not read yet. What
-// this file does not own: the connection (wire.ts) and which one (client.ts).
+// One request to an upstream, from `send` to the end of its response. This is the object that the caller holds.
+// It buffers the bytes that have arrived and are not read yet.
 
-import { findField, type AnswerHead } from "../head.ts";
+import { findField, type ResponseHead } from "../head.ts";
 import {
   UpstreamFault,
   type Deadlines,
@@ -13,27 +12,27 @@ import {
   type SentRequest,
 } from "../types.ts";
 
-/** What a call asks of the connection that it runs on, or of the dialling for one. */
-export interface Carrier {
-  /** The reader waits: silence counts from here. */
+/** What an exchange requests from its connection, or from the dial for one. */
+export interface ExchangeConnection {
+  /** The reader waits, so the idle limit starts now. */
   awaitBytes(): void;
-  /** The reader is slow, or has caught up. */
+  /** The reader is too slow, or has caught up. */
   pause(): void;
   resume(): void;
-  /** Closes at once. */
+  /** Closes the connection at once. */
   abandon(): void;
 }
 
-/** More than this unread stops the upstream. */
+/** With more unread bytes than this, the upstream is paused. */
 const MAX_UNREAD_BYTES = 256 * 1024;
-/** Unread chunks are handed out as one up to this size; joining larger ones costs more than it saves. */
+/** Unread chunks are joined up to this size. Joining larger ones costs more than it saves. */
 const JOIN_BYTES = 64 * 1024;
 
 export class PendingExchange implements SentRequest, UpstreamResponse {
   readonly head: Promise<UpstreamResponse>;
   readonly method: string;
-  /** The request's head as it goes out; the body follows. */
-  readonly request: string;
+  /** The request's head as bytes for the wire. The body follows it. */
+  readonly requestHead: string;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
   status = 0;
@@ -41,8 +40,8 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
   length: number | null = null;
   closeDelimited = false;
   reused = false;
-  carrier: Carrier | null = null;
-  /** A connection has begun to send it. */
+  connection: ExchangeConnection | null = null;
+  /** True once a connection has started to send it. */
   sent = false;
   readonly #head = Promise.withResolvers<UpstreamResponse>();
   readonly #onResend: () => void;
@@ -54,13 +53,13 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
   #reading: PromiseWithResolvers<Uint8Array | null> | null = null;
   #paused = false;
 
-  constructor(outbound: UpstreamRequest, request: string) {
+  constructor(request: UpstreamRequest, requestHead: string) {
     this.head = this.#head.promise;
-    this.method = outbound.method;
-    this.request = request;
-    this.body = outbound.body;
-    this.deadlines = outbound.deadlines;
-    this.#onResend = outbound.onResend ?? (() => {});
+    this.method = request.method;
+    this.requestHead = requestHead;
+    this.body = request.body;
+    this.deadlines = request.deadlines;
+    this.#onResend = request.onResend ?? (() => {});
   }
 
   field(name: string): string | undefined {
@@ -90,11 +89,11 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     if (this.#ended) return Promise.resolve(null);
     if (this.#fault !== null) return Promise.reject(this.#fault);
     this.#reading = Promise.withResolvers<Uint8Array | null>();
-    this.carrier?.awaitBytes();
+    this.connection?.awaitBytes();
     return this.#reading.promise;
   }
 
-  takeRest(): Uint8Array | null {
+  takeBuffered(): Uint8Array | null {
     if (!this.#ended) return null;
     const rest = this.#unread.length === 1 ? this.#unread[0] : Buffer.concat(this.#unread);
     this.#unread = [];
@@ -106,13 +105,14 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     if (this.#ended || this.#fault !== null) return;
     this.#unread = [];
     this.#unreadBytes = 0;
-    this.fail(this.sent ? "cancelled" : "withdrawn", "left by the gateway", false);
+    this.fail(this.sent ? "cancelled" : "withdrawn", "the gateway cancelled the request", false);
   }
 
-  // What the connection reports.
+  // Called by the connection.
 
-  /** The head is complete. Whoever awaits it runs later, when what came along has been pushed: `buffered` tells. */
-  begin(head: AnswerHead, length: number | null, closeDelimited: boolean): void {
+  /** The head is complete. The promise resolves later, after the bytes that arrived with the head were pushed, so `buffered`
+   *  is right. */
+  begin(head: ResponseHead, length: number | null, closeDelimited: boolean): void {
     this.status = head.status;
     this.fields = head.fields;
     this.length = length;
@@ -121,7 +121,7 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     this.#head.resolve(this);
   }
 
-  /** The upstream may have received it, and it is sent once more. */
+  /** The upstream may have received the request, and it is sent a second time. */
   reportResend(): void {
     this.#onResend();
   }
@@ -137,27 +137,27 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     this.#unreadBytes += bytes.length;
     if (this.#unreadBytes > MAX_UNREAD_BYTES && !this.#paused) {
       this.#paused = true;
-      this.carrier?.pause();
+      this.connection?.pause();
     }
   }
 
   finish(): void {
     this.#ended = true;
-    this.carrier = null;
+    this.connection = null;
     this.#reading?.resolve(null);
     this.#reading = null;
   }
 
-  /** What has come before the fault can still be read. */
+  /** Bytes that arrived before the fault can still be read. */
   fail(kind: FaultKind, message: string, answered: boolean, cause?: unknown): void {
     if (this.#ended || this.#fault !== null) return;
     const fault = new UpstreamFault(kind, message, answered || this.#begun, cause);
     this.#fault = fault;
-    const { carrier } = this;
-    this.carrier = null;
-    carrier?.abandon();
+    const { connection } = this;
+    this.connection = null;
+    connection?.abandon();
     if (!this.#begun) {
-      if (kind === "cancelled" || kind === "withdrawn") this.head.catch(() => {}); // the one who cancels may not be the one who waits
+      if (kind === "cancelled" || kind === "withdrawn") this.head.catch(() => {}); // nobody may be waiting for the head
       this.#head.reject(fault);
     }
     this.#reading?.reject(fault);
@@ -178,7 +178,7 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
     this.#unreadBytes -= taken.length;
     if (this.#paused && this.#unreadBytes <= JOIN_BYTES) {
       this.#paused = false;
-      this.carrier?.resume();
+      this.connection?.resume();
     }
     return taken;
   }

@@ -1,15 +1,14 @@
-// The connections to one origin: those at rest, last used first, and the
-// dialling of new ones. What this file does not own: what an origin is to the
-// caller (client.ts).
+// The connections to one origin. The idle connection that was used last is taken first. Without one, a new connection
+// is dialled.
 
 import type { PendingExchange } from "./pending-exchange.ts";
 import { Dial } from "./dial.ts";
 import type { Origin } from "../types.ts";
-import { UpstreamConnection, type WireOwner } from "./upstream-connection.ts";
+import { UpstreamConnection, type ConnectionOwner } from "./upstream-connection.ts";
 
-const MAX_IDLE = 512;
+const MAX_IDLE_CONNECTIONS = 512;
 
-export class Pool implements WireOwner {
+export class Pool implements ConnectionOwner {
   readonly #origin: Origin;
   readonly #idle: UpstreamConnection[] = [];
   readonly #open = new Set<UpstreamConnection>();
@@ -30,63 +29,63 @@ export class Pool implements WireOwner {
     return this.#idle.length;
   }
 
-  carry(call: PendingExchange): void {
-    const wire = this.#takeIdle();
-    if (wire === undefined) {
-      this.#dial(call);
+  send(exchange: PendingExchange): void {
+    const connection = this.#takeIdle();
+    if (connection === undefined) {
+      this.#dial(exchange);
       return;
     }
     this.reused++;
-    wire.carry(call);
+    connection.send(exchange);
   }
 
   #takeIdle(): UpstreamConnection | undefined {
     for (;;) {
-      const wire = this.#idle.pop();
-      if (wire === undefined || wire.isUsable) return wire;
-      wire.abandon();
+      const connection = this.#idle.pop();
+      if (connection === undefined || connection.isUsable) return connection;
+      connection.abandon();
     }
   }
 
-  /** Drops what is at rest; what runs ends with its call. */
+  /** Closes idle connections. A busy connection closes when its exchange ends. */
   close(): void {
     this.#closed = true;
     while (this.#idle.length > 0) this.#idle.pop()?.abandon();
   }
 
-  release(wire: UpstreamConnection, idleMs: number): void {
-    if (this.#closed || this.#idle.length >= MAX_IDLE) {
-      wire.abandon();
+  release(connection: UpstreamConnection, idleMs: number): void {
+    if (this.#closed || this.#idle.length >= MAX_IDLE_CONNECTIONS) {
+      connection.abandon();
       return;
     }
-    this.#idle.push(wire);
-    wire.rest(idleMs);
+    this.#idle.push(connection);
+    connection.becomeIdle(idleMs);
   }
 
-  forget(wire: UpstreamConnection): void {
-    this.#open.delete(wire);
-    const at = this.#idle.indexOf(wire);
+  forget(connection: UpstreamConnection): void {
+    this.#open.delete(connection);
+    const at = this.#idle.indexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
   }
 
-  retry(call: PendingExchange): void {
+  retry(exchange: PendingExchange): void {
     this.retried++;
-    this.#dial(call);
+    this.#dial(exchange);
   }
 
-  #dial(call: PendingExchange): void {
+  #dial(exchange: PendingExchange): void {
     this.dialled++;
     const dial = new Dial({
       origin: this.#origin,
-      connectMs: call.deadlines.connectMs,
+      connectMs: exchange.deadlines.connectMs,
       connected: (socket) => {
-        const wire = new UpstreamConnection(socket, this);
-        this.#open.add(wire);
-        wire.carry(call);
-        return wire;
+        const connection = new UpstreamConnection(socket, this);
+        this.#open.add(connection);
+        connection.send(exchange);
+        return connection;
       },
-      failed: (kind, message, cause) => call.fail(kind, message, false, cause),
+      failed: (kind, message, cause) => exchange.fail(kind, message, false, cause),
     });
-    call.carrier = { awaitBytes() {}, pause() {}, resume() {}, abandon: () => dial.cancel() };
+    exchange.connection = { awaitBytes() {}, pause() {}, resume() {}, abandon: () => dial.cancel() };
   }
 }

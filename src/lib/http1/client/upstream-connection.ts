@@ -1,103 +1,101 @@
-// One connection to an upstream: it carries one call after another, or none.
-// What this file does not own: how it comes about (dial.ts) and who gets it
-// next (pool.ts).
+// One connection to an upstream. It serves one exchange after another, never two at once.
 
 import type { Socket } from "bun";
 import { Deadline } from "../../deadline.ts";
-import { Gathering, writePacket, writeRest } from "../bytes.ts";
-import type { PendingExchange, Carrier } from "./pending-exchange.ts";
-import type { Peer } from "./dial.ts";
-import { openDecoder, readLength, staysOpen, type BodyDecoder, type BodyLength } from "../framing.ts";
+import { ByteCollector, writePacket, writeUnsent } from "../packets.ts";
+import type { PendingExchange, ExchangeConnection } from "./pending-exchange.ts";
+import type { SocketListener } from "./dial.ts";
+import { openDecoder, readBodyLength, staysOpen, type BodyDecoder, type BodyLength } from "../framing.ts";
 import {
   findField,
-  findHeadEnd,
+  HeadSearch,
   MAX_HEAD_BYTES,
-  mayBeginAnswer,
-  parseAnswer,
-  type AnswerHead,
+  canStartResponse,
+  parseResponse,
+  type ResponseHead,
 } from "../head.ts";
-import { hasNews } from "./idle-state.ts";
-import { Malformed } from "../malformed.ts";
-import type { FaultKind } from "../types.ts";
+import { hasUnreadBytesOrEnd } from "./idle-state.ts";
+import { Malformed, type FaultKind } from "../types.ts";
 
-/** Who is told what becomes of a connection. */
-export interface WireOwner {
-  /** It has served its call and may serve another within `idleMs`. */
-  release(wire: UpstreamConnection, idleMs: number): void;
-  /** It is no more. */
-  forget(wire: UpstreamConnection): void;
-  /** A reused connection ended, and the call may go out on a new one. */
-  retry(call: PendingExchange): void;
+/** The pool that a connection belongs to. */
+export interface ConnectionOwner {
+  /** The exchange is complete, and the connection may serve another one within `idleMs`. */
+  release(connection: UpstreamConnection, idleMs: number): void;
+  /** The connection has closed. */
+  forget(connection: UpstreamConnection): void;
+  /** A reused connection ended. The exchange may be sent on a new one. */
+  retry(exchange: PendingExchange): void;
 }
 
-/** Of a large body this much leaves with the head; the rest is written from where it lies. */
+/** Up to this much of the body leaves in the same packet as the head. The rest is written from the caller's bytes. */
 const BODY_WITH_HEAD_BYTES = 64 * 1024;
-const MAX_INTERIM_ANSWERS = 32;
-/** Load balancers often close after 60 s. Who closes first sends no request into the other's close. */
-const LONGEST_IDLE_MS = 55_000;
-const TIMERS_ARE_LATE_MS = 1000;
+const MAX_INTERIM_RESPONSES = 32;
+/** Load balancers often close after 60 s. Closing first avoids a request that crosses their close. */
+const MAX_IDLE_MS = 55_000;
+const TIMER_TOLERANCE_MS = 1000;
 const NOTHING = new Uint8Array(0);
 
-export class UpstreamConnection implements Carrier, Peer {
-  readonly #socket: Socket<Peer>;
-  readonly #owner: WireOwner;
+export class UpstreamConnection implements ExchangeConnection, SocketListener {
+  readonly #socket: Socket<SocketListener>;
+  readonly #owner: ConnectionOwner;
   readonly #deadline = new Deadline(() => this.#expire());
-  readonly #head = new Gathering();
-  #call: PendingExchange | null = null;
+  readonly #head = new ByteCollector();
+  readonly #search = new HeadSearch();
+  #exchange: PendingExchange | null = null;
   #reused = false;
   #answered = false;
-  #interim = 0;
+  #interimResponses = 0;
   #decoder: BodyDecoder | null = null;
-  /** An answer that can have no body has announced one. If it comes all the same, it comes late, and would be read as
-   *  the answer to the next call. */
-  #owesBody = false;
+  /** A response without a body announced one anyway. If such a body arrives, it arrives late, and would be read as the
+   *  response to the next exchange. */
+  #strayBodyPossible = false;
   #staysOpen = false;
-  #idleMs = LONGEST_IDLE_MS;
-  #restsUntil = 0;
+  #idleMs = MAX_IDLE_MS;
+  #idleUntil = 0;
   #unsent: Buffer | null = null;
   #bodySent = 0;
   #paused = false;
-  #dead = false;
+  #closed = false;
 
-  constructor(socket: Socket<Peer>, owner: WireOwner) {
+  constructor(socket: Socket<SocketListener>, owner: ConnectionOwner) {
     this.#socket = socket;
     this.#owner = owner;
   }
 
-  /** Sends a call. Only on a connection at rest. */
-  carry(call: PendingExchange): void {
-    this.#call = call;
-    call.carrier = this;
-    call.sent = true;
-    call.reused = this.#reused;
+  /** Starts an exchange. The connection must be idle. */
+  send(exchange: PendingExchange): void {
+    this.#exchange = exchange;
+    exchange.connection = this;
+    exchange.sent = true;
+    exchange.reused = this.#reused;
     this.#reused = true;
     this.#answered = false;
-    this.#interim = 0;
+    this.#interimResponses = 0;
     this.#decoder = null;
-    const body = call.body ?? NOTHING;
+    const body = exchange.body ?? NOTHING;
     const first = body.length <= BODY_WITH_HEAD_BYTES ? body : body.subarray(0, BODY_WITH_HEAD_BYTES);
-    this.#unsent = writePacket(this.#socket, call.request, first, "");
+    this.#unsent = writePacket(this.#socket, exchange.requestHead, first, "");
     this.#bodySent = first.length;
-    this.#sendOn(body);
-    this.#deadline.arm(call.deadlines.firstByteMs);
+    this.#sendBody(body);
+    this.#deadline.arm(exchange.deadlines.firstByteMs);
   }
 
-  /** At rest until it is taken again or `idleMs` have passed. */
-  rest(idleMs: number): void {
+  /** Waits for the next exchange for `idleMs`. */
+  becomeIdle(idleMs: number): void {
     this.#deadline.arm(idleMs);
-    this.#restsUntil = Date.now() + idleMs;
+    this.#idleUntil = Date.now() + idleMs;
   }
 
-  /** Asked right before an idle connection is used again. The clock on the wall counts: timers stand still while the
+  /** Check this right before an idle connection is reused. It uses the wall clock, because timers stand still while the
    *  machine sleeps. */
   get isUsable(): boolean {
-    return Date.now() <= this.#restsUntil + TIMERS_ARE_LATE_MS && !hasNews(this.#socket);
+    return Date.now() <= this.#idleUntil + TIMER_TOLERANCE_MS && !hasUnreadBytesOrEnd(this.#socket);
   }
 
-  // What the call asks.
+  // Called by the exchange.
 
   awaitBytes(): void {
-    if (this.#call !== null) this.#deadline.arm(this.#call.deadlines.idleMs);
+    if (this.#exchange !== null) this.#deadline.arm(this.#exchange.deadlines.idleMs);
   }
 
   pause(): void {
@@ -112,24 +110,24 @@ export class UpstreamConnection implements Carrier, Peer {
   }
 
   abandon(): void {
-    this.#call = null;
+    this.#exchange = null;
     this.#socket.terminate();
     this.closed(null);
   }
 
-  // What the socket reports.
+  // Called by the socket.
 
   receive(chunk: Buffer): void {
-    const call = this.#call;
-    if (call === null) {
-      this.abandon(); // an upstream that speaks unasked is not to be trusted with another call
+    const exchange = this.#exchange;
+    if (exchange === null) {
+      this.abandon(); // an upstream that sends bytes without a request cannot be trusted with the next one
       return;
     }
     this.#answered = true;
     this.#deadline.disarm();
     try {
-      if (this.#decoder === null) this.#receiveHead(call, chunk);
-      else this.#receiveBody(call, this.#decoder, chunk, 0);
+      if (this.#decoder === null) this.#receiveHead(exchange, chunk);
+      else this.#receiveBody(exchange, this.#decoder, chunk, 0);
     } catch (error) {
       if (!(error instanceof Malformed)) throw error;
       this.#fail("malformed", error.message);
@@ -137,117 +135,121 @@ export class UpstreamConnection implements Carrier, Peer {
   }
 
   drain(): void {
-    const call = this.#call;
-    if (call === null || this.#isSent(call)) return;
-    if (this.#unsent !== null) this.#unsent = writeRest(this.#socket, this.#unsent);
-    if (this.#unsent === null && call.body !== null) this.#sendOn(call.body);
-    if (!this.#answered) this.#deadline.arm(call.deadlines.firstByteMs);
+    const exchange = this.#exchange;
+    if (exchange === null || this.#isSent(exchange)) return;
+    if (this.#unsent !== null) this.#unsent = writeUnsent(this.#socket, this.#unsent);
+    if (this.#unsent === null && exchange.body !== null) this.#sendBody(exchange.body);
+    if (!this.#answered) this.#deadline.arm(exchange.deadlines.firstByteMs);
   }
 
   closed(error: unknown): void {
-    if (this.#dead) return;
-    this.#dead = true;
+    if (this.#closed) return;
+    this.#closed = true;
     this.#deadline.disarm();
     this.#owner.forget(this);
-    const call = this.#call;
-    if (call === null) return;
+    const exchange = this.#exchange;
+    if (exchange === null) return;
     const clean = error === null || error === undefined;
     if (clean && this.#decoder?.finish() === true) {
-      this.#call = null;
-      call.finish();
-    } else if (call.begun) {
-      this.#fail("cut", "the upstream closed the connection inside its answer", error);
-    } else if (call.reused && (this.#isUntouched(call) || (!this.#answered && isSafe(call.method)))) {
-      this.#sendAgain(call);
+      this.#exchange = null;
+      exchange.finish();
+    } else if (exchange.begun) {
+      this.#fail("cut", "the upstream closed the connection during its response", error);
+    } else if (
+      exchange.reused &&
+      (this.#isUntouched(exchange) || (!this.#answered && isSafe(exchange.method)))
+    ) {
+      this.#sendAgain(exchange);
     } else {
-      this.#fail("reset", "the upstream closed the connection before its answer", error);
+      this.#fail("reset", "the upstream closed the connection before its response", error);
     }
   }
 
   // Steps.
 
-  /** The socket has taken no byte of the call: the upstream cannot have worked on it. */
-  #isUntouched(call: PendingExchange): boolean {
-    return this.#unsent?.length === call.request.length + this.#bodySent;
+  /** The socket has taken no byte of the request, so the upstream cannot have worked on it. */
+  #isUntouched(exchange: PendingExchange): boolean {
+    return this.#unsent?.length === exchange.requestHead.length + this.#bodySent;
   }
 
-  /** On a new connection, which is not replaced when it ends, too. */
-  #sendAgain(call: PendingExchange): void {
-    this.#call = null;
-    if (this.#isUntouched(call)) call.sent = false;
-    else call.reportResend();
-    this.#owner.retry(call);
+  /** The new connection is not reused, so there is no second resend. */
+  #sendAgain(exchange: PendingExchange): void {
+    this.#exchange = null;
+    if (this.#isUntouched(exchange)) exchange.sent = false;
+    else exchange.reportResend();
+    this.#owner.retry(exchange);
   }
 
-  #receiveHead(call: PendingExchange, chunk: Buffer): void {
+  #receiveHead(exchange: PendingExchange, chunk: Buffer): void {
     this.#head.add(chunk);
     const bytes = this.#head.view();
     let from = 0;
     for (;;) {
-      const end = findHeadEnd(bytes, from);
+      const end = this.#search.findEnd(bytes, from);
       if ((end < 0 ? bytes.length : end) - from > MAX_HEAD_BYTES)
         throw new Malformed("the head is too large");
       if (end < 0) {
-        if (!mayBeginAnswer(bytes, from)) throw new Malformed("not HTTP/1");
+        if (!canStartResponse(bytes, from)) throw new Malformed("not HTTP/1");
         break;
       }
-      const head = parseAnswer(bytes.toString("latin1", from, end - 4));
+      const head = parseResponse(bytes.toString("latin1", from, end - 4));
       if (head.status >= 200) {
         this.#head.clear();
-        this.#begin(call, head, bytes, end);
+        this.#begin(exchange, head, bytes, end);
         return;
       }
       this.#noteInterim(head);
       from = end;
     }
     if (from > 0) {
+      this.#search.reset();
       this.#head.clear();
       if (from < bytes.length) this.#head.add(bytes.subarray(from));
     }
-    this.#deadline.arm(from === bytes.length ? call.deadlines.firstByteMs : call.deadlines.idleMs);
+    this.#deadline.arm(from === bytes.length ? exchange.deadlines.firstByteMs : exchange.deadlines.idleMs);
   }
 
-  #noteInterim(head: AnswerHead): void {
-    if (head.status === 101 || ++this.#interim > MAX_INTERIM_ANSWERS)
-      throw new Malformed("not an interim answer");
-    if (announcesBody(readLength(head.fields, head.minor))) this.#owesBody = true;
+  #noteInterim(head: ResponseHead): void {
+    if (head.status === 101 || ++this.#interimResponses > MAX_INTERIM_RESPONSES)
+      throw new Malformed("an unexpected interim response");
+    if (announcesBody(readBodyLength(head.fields, head.minor))) this.#strayBodyPossible = true;
   }
 
-  #begin(call: PendingExchange, head: AnswerHead, bytes: Buffer, from: number): void {
-    const said = readLength(head.fields, head.minor);
-    const bodiless = isBodiless(call.method, head.status);
-    const length = bodiless ? 0 : said;
+  #begin(exchange: PendingExchange, head: ResponseHead, bytes: Buffer, from: number): void {
+    const announced = readBodyLength(head.fields, head.minor);
+    const bodiless = isBodiless(exchange.method, head.status);
+    const length = bodiless ? 0 : announced;
     this.#decoder = openDecoder(length);
-    if (bodiless && announcesBody(said)) this.#owesBody = true;
-    this.#staysOpen = !this.#owesBody && length !== "unsaid" && staysOpen(head.fields, head.minor);
+    if (bodiless && announcesBody(announced)) this.#strayBodyPossible = true;
+    this.#staysOpen = !this.#strayBodyPossible && length !== "unknown" && staysOpen(head.fields, head.minor);
     this.#idleMs = readIdleMs(findField(head.fields, "keep-alive"));
-    call.begin(head, typeof said === "number" ? said : null, length === "unsaid");
-    this.#receiveBody(call, this.#decoder, bytes, from);
+    exchange.begin(head, typeof announced === "number" ? announced : null, length === "unknown");
+    this.#receiveBody(exchange, this.#decoder, bytes, from);
   }
 
-  #receiveBody(call: PendingExchange, decoder: BodyDecoder, bytes: Buffer, from: number): void {
+  #receiveBody(exchange: PendingExchange, decoder: BodyDecoder, bytes: Buffer, from: number): void {
     const piece = decoder.decode(bytes, from);
-    if (piece !== null) call.push(piece);
+    if (piece !== null) exchange.push(piece);
     // Bytes that only frame the body, such as a chunk's size, gave the reader nothing: it still waits.
-    else if (call.reading) this.awaitBytes();
-    if (decoder.done) this.#complete(call, decoder.consumed === bytes.length);
+    else if (exchange.reading) this.awaitBytes();
+    if (decoder.done) this.#complete(exchange, decoder.consumed === bytes.length);
   }
 
-  #complete(call: PendingExchange, clean: boolean): void {
-    const reusable = clean && this.#staysOpen && this.#idleMs > 0 && this.#isSent(call);
-    this.#call = null;
+  #complete(exchange: PendingExchange, clean: boolean): void {
+    const reusable = clean && this.#staysOpen && this.#idleMs > 0 && this.#isSent(exchange);
+    this.#exchange = null;
     this.#decoder = null;
-    call.finish();
+    exchange.finish();
     this.resume();
     if (reusable) this.#owner.release(this, this.#idleMs);
     else this.abandon();
   }
 
-  #isSent(call: PendingExchange): boolean {
-    return this.#unsent === null && this.#bodySent === (call.body?.length ?? 0);
+  #isSent(exchange: PendingExchange): boolean {
+    return this.#unsent === null && this.#bodySent === (exchange.body?.length ?? 0);
   }
 
-  #sendOn(body: Uint8Array): void {
+  #sendBody(body: Uint8Array): void {
     while (this.#unsent === null && this.#bodySent < body.length) {
       const taken = this.#socket.write(body, this.#bodySent, body.length - this.#bodySent);
       if (taken <= 0) return;
@@ -256,17 +258,17 @@ export class UpstreamConnection implements Carrier, Peer {
   }
 
   #expire(): void {
-    const call = this.#call;
-    if (call === null) this.abandon();
-    else if (!call.begun) this.#fail("first_byte_timeout", "no answer in time");
-    else this.#fail("idle_timeout", "silence inside the answer");
+    const exchange = this.#exchange;
+    if (exchange === null) this.abandon();
+    else if (!exchange.begun) this.#fail("first_byte_timeout", "no response in time");
+    else this.#fail("idle_timeout", "the response stopped arriving");
   }
 
   #fail(kind: FaultKind, message: string, cause?: unknown): void {
-    const call = this.#call;
-    this.#call = null;
-    call?.fail(kind, message, this.#answered, cause);
-    if (!this.#dead) this.abandon();
+    const exchange = this.#exchange;
+    this.#exchange = null;
+    exchange?.fail(kind, message, this.#answered, cause);
+    if (!this.#closed) this.abandon();
   }
 }
 
@@ -274,19 +276,19 @@ function isBodiless(method: string, status: number): boolean {
   return method === "HEAD" || status === 204 || status === 304;
 }
 
-/** A length that is more than none. */
+/** The head announces at least one byte. */
 function announcesBody(length: BodyLength): boolean {
-  return length !== "unsaid" && length !== 0;
+  return length !== "unknown" && length !== 0;
 }
 
-/** The request asks for nothing to be done (RFC 9110, section 9.2.1): sending it twice does no harm. */
+/** The request changes nothing at the upstream (RFC 9110, section 9.2.1), so sending it twice is harmless. */
 function isSafe(method: string): boolean {
   return method === "GET" || method === "HEAD";
 }
 
-/** The upstream's `keep-alive: timeout=N`, less a second for the way there. */
+/** Reads the upstream's `keep-alive: timeout=N`, minus one second for the way there. */
 function readIdleMs(keepAlive: string | undefined): number {
   const seconds = keepAlive === undefined ? null : /\btimeout=(\d{1,9})/i.exec(keepAlive);
-  if (seconds === null) return LONGEST_IDLE_MS;
-  return Math.min(LONGEST_IDLE_MS, (Number(seconds[1]) - 1) * 1000);
+  if (seconds === null) return MAX_IDLE_MS;
+  return Math.min(MAX_IDLE_MS, (Number(seconds[1]) - 1) * 1000);
 }

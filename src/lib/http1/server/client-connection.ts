@@ -1,51 +1,52 @@
-// One connection of a client: its requests strictly one after another, its
-// unsent bytes, its end. A client that closes its side, even half, while a
-// reply is pending has left. What this file does not own: listening
-// (server.ts), the framing of a reply (exchange.ts).
+// One connection of a client: its requests, one after another, its unsent bytes, and its end. A client that closes its
+// side while a reply is pending, even only its sending half, counts as gone.
 
+import { Malformed } from "../types.ts";
 import type { Socket } from "bun";
 import { Deadline } from "../../deadline.ts";
-import { Gathering, writePacket, writeRest } from "../bytes.ts";
-import { ServerExchange, type ReplyLine } from "./exchange.ts";
-import { readLength, staysOpen } from "../framing.ts";
-import { findHeadEnd, parseRequest, requireBeginning, skipEmptyLines, type RequestHead } from "../head.ts";
-import { Malformed } from "../malformed.ts";
-import { guessRequest, isRefusal, type Refusal, refuseHead } from "./refusal.ts";
-import { RequestBody } from "./request-body.ts";
-import { leavesRoom, SPARED_FROM_CLIENTS } from "../shortage.ts";
+import { ByteCollector, writePacket, writeUnsent } from "../packets.ts";
+import { ServerExchange, type ReplyConnection } from "./exchange.ts";
+import { readBodyLength, staysOpen } from "../framing.ts";
+import { HeadSearch, parseRequest, requireRequestStart, skipEmptyLines, type RequestHead } from "../head.ts";
+import { guessRequest, isRefusal, type Refusal, explainHeadRefusal } from "./refusal.ts";
+import { IncomingBody } from "./request-body.ts";
+import { hasFilesLeft, FILES_RESERVED_FROM_CLIENTS } from "../shortage.ts";
 
 /** What the connections of one server share. */
-export interface ServerPart {
+export interface ServerContext {
   readonly maxHeadBytes: number;
   readonly idleMs: number;
   readonly headMs: number;
   readonly stallMs: number;
   readonly stopping: boolean;
   start(exchange: ServerExchange): void;
-  /** Has it answered: the connection ends after it. */
+  /** Lets the server answer a refusal. The connection ends after it. */
   refuse(exchange: ServerExchange, error: Refusal): void;
   forget(connection: ClientConnection): void;
 }
 
-/** How long a closed connection waits for the client to take the reply and close as well. */
+/** How long a closed connection waits until the client has read the reply and closed its side. */
 const LINGER_MS = 2_000;
-/** How long a reset waits for bytes that the socket hasn't taken yet. */
+/** How long a reset waits for bytes that the socket has not taken yet. */
 const RESET_WAIT_MS = 1_000;
-/** A reset throws away what the kernel still holds: time for it to leave. The shortest limit there is. */
+/** A reset discards what the kernel still holds. This gives those bytes time to leave. It is the shortest limit there is. */
 const RESET_GRACE_MS = 1;
-/** Pipelined requests wait here; more of them wait in the kernel. */
-const MAX_PARKED_BYTES = 64 * 1024;
+/** This much of pipelined requests waits here. The rest waits in the kernel. */
+const MAX_WAITING_BYTES = 64 * 1024;
 
-/** `ending`: the reply is whole but not all sent. `resetting`: the same, and then a reset. */
+/** The phases are drawn in ../README.md. */
 type Phase = "head" | "exchange" | "ending" | "resetting" | "lingering" | "closed";
 
-export class ClientConnection implements ReplyLine {
-  readonly #server: ServerPart;
+export class ClientConnection implements ReplyConnection {
+  readonly #server: ServerContext;
   readonly #socket: Socket<ClientConnection>;
-  /** Of a client that cannot be served for want of files: 0. */
+  /** 0 for a client that cannot be served because files are short. */
   readonly #maxHeadBytes: number;
   readonly #deadline = new Deadline(() => this.#expire());
-  readonly #parked = new Gathering();
+  readonly #waiting = new ByteCollector();
+  readonly #search = new HeadSearch();
+  /** Empty lines at the start of the waiting bytes. */
+  #emptyBytes = 0;
   #phase: Phase = "head";
   #exchange: ServerExchange | null = null;
   #unsent: Buffer | null = null;
@@ -55,28 +56,28 @@ export class ClientConnection implements ReplyLine {
   #advancing = false;
   #headBegun = false;
 
-  constructor(server: ServerPart, socket: Socket<ClientConnection>) {
+  constructor(server: ServerContext, socket: Socket<ClientConnection>) {
     this.#server = server;
     this.#socket = socket;
-    const welcome = leavesRoom(socket, SPARED_FROM_CLIENTS);
-    this.#maxHeadBytes = welcome ? server.maxHeadBytes : 0;
-    this.#deadline.arm(welcome ? server.idleMs : LINGER_MS);
+    const servable = hasFilesLeft(socket, FILES_RESERVED_FROM_CLIENTS);
+    this.#maxHeadBytes = servable ? server.maxHeadBytes : 0;
+    this.#deadline.arm(servable ? server.idleMs : LINGER_MS);
   }
 
-  // What the socket reports.
+  // Called by the socket.
 
   receive(chunk: Buffer): void {
     if (this.#phase === "lingering" || this.#phase === "resetting" || this.#phase === "closed") return;
     const body = this.#exchange?.body;
     const from = body === undefined || body.done ? 0 : this.#feedBody(body, chunk, 0);
-    if (from < chunk.length) this.#parked.add(from === 0 ? chunk : chunk.subarray(from));
+    if (from < chunk.length) this.#waiting.add(from === 0 ? chunk : chunk.subarray(from));
     this.#advance();
     this.#pauseOrResume();
   }
 
   drain(): void {
     if (this.#unsent !== null) {
-      this.#unsent = writeRest(this.#socket, this.#unsent);
+      this.#unsent = writeUnsent(this.#socket, this.#unsent);
       if (this.#unsent !== null) {
         this.#awaitReader();
         return;
@@ -94,7 +95,7 @@ export class ClientConnection implements ReplyLine {
     this.#phase = "closed";
     this.#deadline.disarm();
     this.#unsent = null;
-    this.#parked.clear();
+    this.#waiting.clear();
     this.#server.forget(this);
     this.#exchange?.leave();
     this.#exchange = null;
@@ -102,9 +103,9 @@ export class ClientConnection implements ReplyLine {
     this.#draining = null;
   }
 
-  // What the server asks.
+  // Called by the server.
 
-  /** Ends as soon as the running exchange, if there is one, has ended. */
+  /** Ends the connection after the running exchange, or now if there is none. */
   stop(): void {
     this.#staysOpen = false;
     if (this.#phase === "head") this.#linger();
@@ -115,7 +116,7 @@ export class ClientConnection implements ReplyLine {
     this.closed();
   }
 
-  // What the exchange asks.
+  // Called by the exchange.
 
   get mayStayOpen(): boolean {
     return this.#staysOpen && !this.#server.stopping;
@@ -165,13 +166,13 @@ export class ClientConnection implements ReplyLine {
 
   // Steps.
 
-  /** Whoever takes nothing for so long holds a reply, and what it comes from, for nobody. */
+  /** A client that reads nothing for this long keeps a reply, and the upstream behind it, open for nobody. */
   #awaitReader(): void {
     if (this.#phase === "ending") this.#deadline.arm(this.#server.idleMs);
     else if (this.#isReplying) this.#deadline.arm(this.#server.stallMs);
   }
 
-  /** A body that is still awaited has a limit of its own. */
+  /** A body that is still awaited has its own limit. */
   get #isReplying(): boolean {
     return this.#phase === "exchange" && this.#exchange?.body.awaited === false;
   }
@@ -187,7 +188,7 @@ export class ClientConnection implements ReplyLine {
     this.#pauseOrResume();
   }
 
-  /** Starts the exchanges whose heads have come, in a loop: a reply may end before `start` returns. */
+  /** Starts the exchanges whose heads have arrived. This is a loop, because a reply may end before `start` returns. */
   #advance(): void {
     if (this.#advancing) return;
     this.#advancing = true;
@@ -202,12 +203,13 @@ export class ClientConnection implements ReplyLine {
   }
 
   #startNext(): boolean {
-    const bytes = this.#parked.view();
-    const from = bytes.length === 0 ? 0 : skipEmptyLines(bytes, 0);
-    const end = from === bytes.length ? -1 : findHeadEnd(bytes, from);
-    if ((end < 0 ? bytes.length : end) > this.#maxHeadBytes) throw refuseHead(this.#maxHeadBytes);
+    const bytes = this.#waiting.view();
+    const from = skipEmptyLines(bytes, this.#emptyBytes);
+    this.#emptyBytes = from;
+    const end = from === bytes.length ? -1 : this.#search.findEnd(bytes, from);
+    if ((end < 0 ? bytes.length : end) > this.#maxHeadBytes) throw explainHeadRefusal(this.#maxHeadBytes);
     if (end < 0) {
-      requireBeginning(bytes[from]);
+      requireRequestStart(bytes[from]);
       this.#awaitHead(bytes.length);
       return false;
     }
@@ -216,32 +218,33 @@ export class ClientConnection implements ReplyLine {
     return true;
   }
 
-  /** A connection at rest and a head that has begun to come have a limit each; a slow sender doesn't move it. */
-  #awaitHead(parked: number): void {
-    if (parked === 0) this.#deadline.arm(this.#server.idleMs);
+  /** An idle connection and an incomplete head have one limit each. Sending slowly does not extend the second one. */
+  #awaitHead(waiting: number): void {
+    if (waiting === 0) this.#deadline.arm(this.#server.idleMs);
     else if (!this.#headBegun) this.#deadline.arm(this.#server.headMs);
-    this.#headBegun = parked > 0;
+    this.#headBegun = waiting > 0;
   }
 
   #open(head: RequestHead, bytes: Buffer, from: number): void {
     const hosts = head.fields.reduce((count, [name]) => (name === "host" ? count + 1 : count), 0);
     if (hosts > 1 || (hosts === 0 && head.minor === 1)) throw new Malformed("not exactly one host");
-    const length = readLength(head.fields, head.minor);
-    const body = new RequestBody(length === "unsaid" ? 0 : length);
+    const length = readBodyLength(head.fields, head.minor);
+    const body = new IncomingBody(length === "unknown" ? 0 : length);
     this.#headBegun = false;
+    this.#emptyBytes = 0;
     this.#deadline.disarm();
     this.#staysOpen = staysOpen(head.fields, head.minor);
     const rest = body.done ? from : body.feed(bytes, from);
-    this.#parked.clear();
-    if (rest < bytes.length) this.#parked.add(bytes.subarray(rest));
+    this.#waiting.clear();
+    if (rest < bytes.length) this.#waiting.add(bytes.subarray(rest));
     const exchange = new ServerExchange(this, head, body);
     this.#exchange = exchange;
     this.#phase = "exchange";
     this.#server.start(exchange);
   }
 
-  /** Returns where the body's bytes end; of a broken body they have none. */
-  #feedBody(body: RequestBody, chunk: Buffer, from: number): number {
+  /** Returns the index after the body's bytes. After a broken body nothing is left to read. */
+  #feedBody(body: IncomingBody, chunk: Buffer, from: number): number {
     try {
       const rest = body.feed(chunk, from);
       if (body.awaited) this.#deadline.arm(this.#server.headMs);
@@ -256,7 +259,7 @@ export class ClientConnection implements ReplyLine {
     }
   }
 
-  /** Nothing that follows can be trusted, or answered. */
+  /** Bytes that follow cannot be trusted, so no further request is read. */
   #refuse(error: Refusal): void {
     const broken = this.#exchange;
     this.#exchange = null;
@@ -266,18 +269,18 @@ export class ClientConnection implements ReplyLine {
       this.terminate();
       return;
     }
-    const head = broken?.head ?? guessRequest(this.#parked.view().subarray(0, this.#server.maxHeadBytes));
-    this.#parked.clear();
+    const head = broken?.head ?? guessRequest(this.#waiting.view().subarray(0, this.#server.maxHeadBytes));
+    this.#waiting.clear();
     this.#deadline.disarm();
-    this.#exchange = new ServerExchange(this, head, new RequestBody(0));
+    this.#exchange = new ServerExchange(this, head, new IncomingBody(0));
     this.#phase = "exchange";
     this.#server.refuse(this.#exchange, error);
   }
 
-  /** Closes our side and drops what still comes, so that no reset overtakes the reply. */
+  /** Closes our side and discards what still arrives. A reset now could overtake the reply. */
   #linger(): void {
     this.#phase = "lingering";
-    this.#parked.clear();
+    this.#waiting.clear();
     this.#resume();
     this.#deadline.arm(LINGER_MS);
     this.#socket.shutdown();
@@ -291,7 +294,7 @@ export class ClientConnection implements ReplyLine {
 
   #pauseOrResume(): void {
     const running = this.#phase === "exchange" || this.#phase === "ending";
-    const full = this.#parked.size > MAX_PARKED_BYTES || this.#exchange?.body.wantsMore === false;
+    const full = this.#waiting.size > MAX_WAITING_BYTES || this.#exchange?.body.wantsMore === false;
     if (!running || !full) {
       this.#resume();
     } else if (!this.#paused) {

@@ -1,13 +1,12 @@
-// One request of a client and the framing of the reply to it. What this file
-// does not own: the socket, and what follows the reply (connection.ts).
+// One request of a client, and the framing of the reply to it.
 
 import { findField, writeFields, writeStatusLine, type RequestHead } from "../head.ts";
-import type { RequestBody } from "./request-body.ts";
+import type { IncomingBody } from "./request-body.ts";
 import { ClientGone, type Exchange, type Field } from "../types.ts";
 
-/** What an exchange asks of its connection. */
-export interface ReplyLine {
-  /** Whether another request may follow this one. */
+/** What an exchange requests from its connection. */
+export interface ReplyConnection {
+  /** Whether another request may follow on the connection. */
   readonly mayStayOpen: boolean;
   send(head: string, payload: Uint8Array, tail: string): boolean;
   drained(): Promise<void>;
@@ -19,8 +18,8 @@ export interface ReplyLine {
 const EMPTY = new Uint8Array(0);
 const LAST_CHUNK = "0\r\n\r\n";
 
-/** How the end of the reply shows; `none`: there is no body, whatever is written. */
-type ReplyFraming = "unbegun" | "none" | "length" | "chunked" | "close";
+/** How the client finds the end of the reply. `none`: the reply has no body, whatever is written. */
+type ReplyFraming = "none yet" | "none" | "length" | "chunked" | "close";
 
 function writeFraming(framing: ReplyFraming, length: number): string {
   if (framing === "length") return `content-length: ${length}\r\n`;
@@ -31,24 +30,24 @@ export class ServerExchange implements Exchange {
   readonly method: string;
   readonly target: string;
   readonly fields: readonly Field[];
-  readonly body: RequestBody;
+  readonly body: IncomingBody;
   gone = false;
-  readonly #line: ReplyLine;
+  readonly #connection: ReplyConnection;
   readonly #minor: 0 | 1;
   #expectsContinue: boolean;
-  #framing: ReplyFraming = "unbegun";
+  #framing: ReplyFraming = "none yet";
   #heldHead = "";
   #left = 0;
   #staysOpen = false;
   #ended = false;
   #goneListeners: (() => void)[] = [];
 
-  constructor(line: ReplyLine, head: RequestHead, body: RequestBody) {
+  constructor(connection: ReplyConnection, head: RequestHead, body: IncomingBody) {
     this.method = head.method;
     this.target = head.target;
     this.fields = head.fields;
     this.body = body;
-    this.#line = line;
+    this.#connection = connection;
     this.#minor = head.minor;
     this.#expectsContinue = head.minor === 1 && this.field("expect")?.toLowerCase() === "100-continue";
   }
@@ -57,14 +56,14 @@ export class ServerExchange implements Exchange {
     return findField(this.fields, name);
   }
 
-  /** As it came, for another reply to it. */
+  /** The head as it arrived, for another reply to it. */
   get head(): RequestHead {
     const { method, target, fields } = this;
     return { method, target, minor: this.#minor, fields };
   }
 
   get begun(): boolean {
-    return this.#framing !== "unbegun";
+    return this.#framing !== "none yet";
   }
 
   readBody(limit: number): Promise<Uint8Array> {
@@ -73,9 +72,9 @@ export class ServerExchange implements Exchange {
     if (this.body.awaited) {
       if (this.#expectsContinue && this.body.untouched) {
         this.#expectsContinue = false;
-        this.#line.send("HTTP/1.1 100 Continue\r\n\r\n", EMPTY, "");
+        this.#connection.send("HTTP/1.1 100 Continue\r\n\r\n", EMPTY, "");
       }
-      this.#line.awaitBody();
+      this.#connection.awaitBody();
     }
     return whole;
   }
@@ -87,10 +86,10 @@ export class ServerExchange implements Exchange {
   }
 
   begin(status: number, fields: readonly Field[], length?: number): void {
-    if (this.begun) throw new Error("the reply has begun already");
+    if (this.begun) throw new Error("the reply has already begun");
     const head = writeStatusLine(status) + writeFields(fields);
     const framing = this.#chooseFraming(status, length);
-    this.#staysOpen = this.#line.mayStayOpen && this.body.done && framing !== "close";
+    this.#staysOpen = this.#connection.mayStayOpen && this.body.done && framing !== "close";
     this.#left = length ?? 0;
     this.#framing = this.method === "HEAD" ? "none" : framing;
     this.#heldHead =
@@ -100,33 +99,33 @@ export class ServerExchange implements Exchange {
   write(chunk: Uint8Array): boolean {
     if (this.gone || this.#ended || this.#framing === "none" || chunk.length === 0) return true;
     if (this.#framing === "chunked") {
-      return this.#line.send(`${this.#takeHead()}${chunk.length.toString(16)}\r\n`, chunk, "\r\n");
+      return this.#connection.send(`${this.#takeHead()}${chunk.length.toString(16)}\r\n`, chunk, "\r\n");
     }
     if (!this.#fits(chunk.length)) return true;
-    return this.#line.send(this.#takeHead(), chunk, "");
+    return this.#connection.send(this.#takeHead(), chunk, "");
   }
 
   flush(): void {
     if (this.gone || this.#ended || this.#heldHead === "") return;
-    this.#line.send(this.#takeHead(), EMPTY, "");
+    this.#connection.send(this.#takeHead(), EMPTY, "");
   }
 
   drained(): Promise<void> {
-    return this.gone ? Promise.resolve() : this.#line.drained();
+    return this.gone ? Promise.resolve() : this.#connection.drained();
   }
 
   end(last: Uint8Array = EMPTY): void {
     if (this.gone || this.#ended) return;
-    if (this.#framing === "unbegun") throw new Error("a reply without a head");
+    if (this.#framing === "none yet") throw new Error("a reply without a head");
     if (!this.#sendLast(last)) return;
     this.#ended = true;
-    this.#line.endReply(this.#staysOpen);
+    this.#connection.endReply(this.#staysOpen);
   }
 
   reset(): void {
     if (this.gone || this.#ended) return;
     this.#ended = true;
-    this.#line.resetReply();
+    this.#connection.resetReply();
   }
 
   onGone(listener: () => void): void {
@@ -134,7 +133,7 @@ export class ServerExchange implements Exchange {
     else if (!this.#ended) this.#goneListeners.push(listener);
   }
 
-  /** The client has left. Nothing happens when the reply had ended before. */
+  /** The client has left. Does nothing if the reply has ended. */
   leave(): void {
     if (this.gone || this.#ended) return;
     this.gone = true;
@@ -153,27 +152,32 @@ export class ServerExchange implements Exchange {
   #sendLast(last: Uint8Array): boolean {
     switch (this.#framing) {
       case "chunked":
-        if (last.length === 0) this.#line.send(this.#takeHead() + LAST_CHUNK, EMPTY, "");
-        else this.#line.send(`${this.#takeHead()}${last.length.toString(16)}\r\n`, last, `\r\n${LAST_CHUNK}`);
+        if (last.length === 0) this.#connection.send(this.#takeHead() + LAST_CHUNK, EMPTY, "");
+        else
+          this.#connection.send(
+            `${this.#takeHead()}${last.length.toString(16)}\r\n`,
+            last,
+            `\r\n${LAST_CHUNK}`,
+          );
         return true;
       case "length":
         if (!this.#fits(last.length)) return false;
         if (this.#left > 0) {
-          this.reset(); // fewer bytes than announced: the client must not wait for the rest, nor take it for whole
+          this.reset(); // fewer bytes than announced: the client must neither wait for more nor accept the reply as whole
           return false;
         }
         break;
-      case "unbegun":
+      case "none yet":
       case "none":
       case "close":
         break;
     }
     const payload = this.#framing === "none" ? EMPTY : last;
-    if (this.#heldHead !== "" || payload.length > 0) this.#line.send(this.#takeHead(), payload, "");
+    if (this.#heldHead !== "" || payload.length > 0) this.#connection.send(this.#takeHead(), payload, "");
     return true;
   }
 
-  /** More bytes than announced break the reply: on the wire they would be the next one. */
+  /** More bytes than announced break the reply, because the client would read them as the next one. */
   #fits(length: number): boolean {
     if (this.#framing !== "length") return true;
     this.#left -= length;

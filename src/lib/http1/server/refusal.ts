@@ -1,13 +1,11 @@
-// What is refused before it is a request: why, and what can be told of it all the
-// same, which is enough to answer it in its own manners. Nothing else is ever
-// done for such a guess.
+// Refuses what never becomes a request. It guesses as much of the head as it can, only so that the refusal has the
+// format that this client expects. Nothing else may rely on the guess.
 
 import { findHeadEnd, skipEmptyLines, type RequestHead } from "../head.ts";
-import { Malformed } from "../malformed.ts";
 import { Shortage, TOO_MANY_FILES } from "../shortage.ts";
-import type { Field } from "../types.ts";
+import { Malformed, type Field } from "../types.ts";
 
-/** The client broke the protocol, or nobody can be served. */
+/** The client broke the protocol, or the process lacks files to serve it. */
 export type Refusal = Malformed | Shortage;
 
 export function isRefusal(error: unknown): error is Refusal {
@@ -15,14 +13,14 @@ export function isRefusal(error: unknown): error is Refusal {
 }
 
 /** `limit`: 0 for a client that cannot be served at all. */
-export function refuseHead(limit: number): Refusal {
+export function explainHeadRefusal(limit: number): Refusal {
   return limit === 0 ? new Shortage(TOO_MANY_FILES) : new Malformed("the head is too large", 431);
 }
 
 const LINE = /^([A-Za-z-]{1,32}) (?:https?:\/\/[^/?#\s]+)?(\/[\x21\x22\x24-\x7e]*)/i;
 const FIELD = /\r\n([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*([\t\x20-\x7e\x80-\xff]*)/g;
 
-/** What cannot be read is empty. */
+/** Parts that cannot be read are empty. */
 export function guessRequest(bytes: Buffer): RequestHead {
   const from = skipEmptyLines(bytes, 0);
   const end = findHeadEnd(bytes, from);

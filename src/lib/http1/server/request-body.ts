@@ -1,17 +1,16 @@
-// The body of a client's request: gathered as it comes, handed out whole,
-// limited. What this file does not own: the socket and when it is paused.
+// The body of a client's request. Collects it as it arrives, up to a limit, and delivers it whole.
 
-import { Gathering } from "../bytes.ts";
+import { ByteCollector } from "../packets.ts";
 import { openDecoder, type BodyDecoder, type BodyLength } from "../framing.ts";
-import { BodyBroken, BodyTooLarge } from "../types.ts";
+import { InvalidBody, BodyTooLarge } from "../types.ts";
 
-/** What may come before anybody has asked for the body. */
-const UNASKED_BYTES = 64 * 1024;
+/** This much of a body may arrive before anyone reads it. */
+const MAX_UNREQUESTED_BYTES = 64 * 1024;
 
-export class RequestBody {
+export class IncomingBody {
   readonly #length: BodyLength;
   #decoder: BodyDecoder;
-  readonly #gathering: Gathering;
+  readonly #collector: ByteCollector;
   #limit = Infinity;
   #reading: PromiseWithResolvers<Uint8Array> | null = null;
   #discarding = false;
@@ -19,10 +18,10 @@ export class RequestBody {
   constructor(length: BodyLength) {
     this.#length = length;
     this.#decoder = openDecoder(length);
-    this.#gathering = new Gathering(typeof length === "number" ? length : 0);
+    this.#collector = new ByteCollector(typeof length === "number" ? length : 0);
   }
 
-  /** The whole body has come, read or not. */
+  /** The whole body has arrived, whether it was read or not. */
   get done(): boolean {
     return this.#decoder.done;
   }
@@ -32,20 +31,20 @@ export class RequestBody {
   }
 
   get untouched(): boolean {
-    return this.#gathering.size === 0;
+    return this.#collector.size === 0;
   }
 
-  /** False: enough has come unasked, the client has to wait. */
+  /** False: enough has arrived, and nobody has read it yet. The client has to wait. */
   get wantsMore(): boolean {
-    return this.#discarding || this.#reading !== null || this.#gathering.size < UNASKED_BYTES;
+    return this.#discarding || this.#reading !== null || this.#collector.size < MAX_UNREQUESTED_BYTES;
   }
 
-  /** Takes what belongs to the body from `input`; returns where the rest starts. Throws Malformed. */
+  /** Takes the body's bytes from `input`. Returns the index after them. Throws Malformed. */
   feed(input: Buffer, from: number): number {
     const piece = this.#decoder.decode(input, from);
-    if (piece !== null && !this.#discarding) this.#gathering.add(piece);
+    if (piece !== null && !this.#discarding) this.#collector.add(piece);
     if (this.#reading !== null) {
-      if (this.#gathering.size > this.#limit) this.fail(tooLarge(this.#limit));
+      if (this.#collector.size > this.#limit) this.fail(tooLarge(this.#limit));
       else if (this.#decoder.done) this.#deliver(this.#reading);
     }
     return this.#decoder.consumed;
@@ -53,26 +52,26 @@ export class RequestBody {
 
   read(limit: number): Promise<Uint8Array> {
     const announced = typeof this.#length === "number" ? this.#length : 0;
-    if (Math.max(announced, this.#gathering.size) > limit) {
+    if (Math.max(announced, this.#collector.size) > limit) {
       this.discard();
       return Promise.reject(tooLarge(limit));
     }
-    if (this.#decoder.done) return Promise.resolve(this.#gathering.view());
+    if (this.#decoder.done) return Promise.resolve(this.#collector.view());
     this.#limit = limit;
     this.#reading = Promise.withResolvers<Uint8Array>();
     return this.#reading.promise;
   }
 
-  /** Nobody wants the rest: it is dropped as it comes. */
+  /** Drops the rest of the body as it arrives. */
   discard(): void {
     this.#discarding = true;
-    this.#gathering.clear();
+    this.#collector.clear();
   }
 
-  /** Whoever waits for it is told, and what still comes belongs to nothing. */
+  /** Rejects a pending read. Everything that still arrives is dropped. */
   break(why: string): void {
-    this.#decoder = openDecoder("unsaid");
-    this.fail(new BodyBroken(why));
+    this.#decoder = openDecoder("unknown");
+    this.fail(new InvalidBody(why));
   }
 
   fail(error: Error): void {
@@ -84,7 +83,7 @@ export class RequestBody {
 
   #deliver(reading: PromiseWithResolvers<Uint8Array>): void {
     this.#reading = null;
-    reading.resolve(this.#gathering.view());
+    reading.resolve(this.#collector.view());
   }
 }
 

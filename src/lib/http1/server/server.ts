@@ -1,29 +1,28 @@
-// Listens, and keeps the connections of clients until they end. Plain HTTP/1.1
-// only. What this file does not own: what a connection does (connection.ts).
+// Listens for clients and keeps track of their connections. Plain HTTP/1.1 only.
 
 import type { Socket, SocketHandler } from "bun";
-import { ClientConnection, type ServerPart } from "./client-connection.ts";
+import { ClientConnection, type ServerContext } from "./client-connection.ts";
 import type { Refusal } from "./refusal.ts";
 import { MAX_HEAD_BYTES } from "../head.ts";
-import { leavesRoom, SPARED } from "../shortage.ts";
+import { hasFilesLeft, RESERVED_FILES } from "../shortage.ts";
 import type { Exchange } from "../types.ts";
 
-/** A TCP address, port 0 for a free one; or the path of a unix socket. */
+/** A TCP address (port 0 picks a free one), or the path of a unix socket. */
 export type ListenAddress = { readonly hostname: string; readonly port: number } | { readonly unix: string };
 
 export interface ServerOptions {
-  /** Called for each request. What it throws resets the connection and goes to `onError`. */
+  /** Called for each request. If it throws, the connection is reset and `onError` gets the error. */
   readonly onExchange: (exchange: Exchange) => void;
-  /** Called for what cannot be taken for a request, to answer it at once: the exchange has as much of its head as can
-   *  be read, and no body; the connection ends with it. Without it the client is told in plain text. */
+  /** Called for bytes that cannot be accepted as a request. It must answer at once. The exchange has the readable part
+   *  of the head and no body, and the connection ends with it. The default answers in plain text. */
   readonly onRefusal?: (exchange: Exchange, refusal: Refusal) => void;
   readonly onError?: (error: unknown) => void;
   readonly maxHeadBytes?: number;
   /** How long a connection may wait between requests. */
   readonly idleMs?: number;
-  /** How long a head may take, and the longest silence inside an awaited body. */
+  /** How long a head may take, and the longest pause inside a body that is awaited. */
   readonly headMs?: number;
-  /** How long a client may take nothing of its reply. */
+  /** How long a client may leave its reply unread. */
   readonly stallMs?: number;
 }
 
@@ -32,22 +31,22 @@ export type ListenOptions = ListenAddress & ServerOptions;
 export interface Server {
   /** 0 for a unix socket. */
   readonly port: number;
-  /** Connections, idle ones included. */
+  /** All connections, idle ones included. */
   readonly open: number;
-  /** Accepts nobody, closes idle connections and lets exchanges finish. Resolves when the last connection has ended. */
+  /** Accepts no new connections, closes idle ones and lets exchanges finish. Resolves when the last connection has ended. */
   stop(): Promise<void>;
-  /** Ends everything at once, running replies by a reset. */
+  /** Ends everything at once. Running replies are reset. */
   stopNow(): void;
 }
 
 const IDLE_MS = 90_000;
 const HEAD_MS = 60_000;
-/** An agent that was put to sleep for a while goes on where it was. */
+/** An agent on a machine that slept for a while can continue. */
 const STALL_MS = 15 * 60_000;
-/** Finds clients that vanished without a word. */
+/** Finds clients that vanished without closing. */
 const KEEPALIVE_PROBE_MS = 60_000;
 
-class ListeningServer implements Server, ServerPart {
+class ListeningServer implements Server, ServerContext {
   readonly maxHeadBytes: number;
   readonly idleMs: number;
   readonly headMs: number;
@@ -85,7 +84,7 @@ class ListeningServer implements Server, ServerPart {
   }
 
   refuse(exchange: Exchange, refusal: Refusal): void {
-    const { onRefusal = tellPlainly } = this.#options;
+    const { onRefusal = answerInPlainText } = this.#options;
     try {
       onRefusal(exchange, refusal);
     } catch (error) {
@@ -140,7 +139,7 @@ class ListeningServer implements Server, ServerPart {
         socket.data = connection;
         this.#connections.add(connection);
         if (this.stopping) connection.stop();
-        else if (!leavesRoom(socket, SPARED)) connection.terminate();
+        else if (!hasFilesLeft(socket, RESERVED_FILES)) connection.terminate();
       },
       data: (socket, chunk) => socket.data.receive(chunk),
       drain: (socket) => socket.data.drain(),
@@ -153,7 +152,7 @@ class ListeningServer implements Server, ServerPart {
   }
 }
 
-function tellPlainly(exchange: Exchange, { status, message }: Refusal): void {
+function answerInPlainText(exchange: Exchange, { status, message }: Refusal): void {
   exchange.answer(status, [["content-type", "text/plain"]], `${message}\n`);
 }
 

@@ -106,7 +106,7 @@ describe.skipIf(absent || schemasAbsent)("recorded chat requests", () => {
     });
   }
 
-  test("every recorded refusal that is known to be ours is in the words of the native endpoint", () => {
+  test("every recorded refusal that the bridge repeats has the text of the native endpoint", () => {
     const missing = refuse(
       encode(readRequest(findRecording("openai-chat/crewai--test-custom-llm-within-crew-0"))),
     );
@@ -134,7 +134,7 @@ describe("defaults that differ between the two APIs are written out", () => {
     });
   });
 
-  test("what the client says of them counts", () => {
+  test("the client's own values win", () => {
     const strict = { ...schema, json_schema: { ...schema.json_schema, strict: true, description: "d" } };
     const upstream = convert({
       store: true,
@@ -170,7 +170,7 @@ describe("top-level fields", () => {
     service_tier: "flex",
     moderation: { model: "omni-moderation-latest" },
   };
-  test("cross under the same name", () => {
+  test("that keep their name", () => {
     expect(convert(same)).toMatchObject(same);
   });
 
@@ -201,7 +201,7 @@ describe("top-level fields", () => {
     });
   }
 
-  test("null, and values that ask for nothing, are as good as absent", () => {
+  test("null, and values that change nothing, mean the same as absence", () => {
     const plain = convert({});
     const nothing = {
       n: 1,
@@ -311,25 +311,25 @@ describe("top-level fields", () => {
     });
   }
 
-  test("a user's name may have 64 letters, and no stop is none in any spelling", () => {
+  test("`user` may have 64 characters, and every spelling of no `stop` is accepted", () => {
     expect(convert({ user: "u".repeat(64), stop: "" })).toMatchObject({ user: "u".repeat(64) });
   });
 
-  test("a cap under what Responses takes is raised, and said so", () => {
+  test("a cap that is too small for Responses is raised and reported", () => {
     const { body, adjusted } = convertRequest(encode({ ...ASK, max_tokens: 1 }), ASKED);
     expect(decode(body)["max_output_tokens"]).toBe(16);
     expect(adjusted).toEqual(["max_output_tokens=16"]);
     expect(convertRequest(encode({ ...ASK, max_tokens: 16 }), ASKED).adjusted).toEqual([]);
   });
 
-  test("a body that is no JSON object is refused", () => {
+  test("a body that is not a JSON object is refused", () => {
     for (const text of ["", "{", "[]", "null", '"x"', "\u00ff"]) {
       expect(refuse(new TextEncoder().encode(text))?.status).toBe(400);
     }
     expect(refuse(Uint8Array.of(0x7b, 0xff, 0x7d))?.status).toBe(400);
   });
 
-  test("a body that is nested too deeply to be written again is refused", () => {
+  test("a body that is nested too deeply to be serialised is refused", () => {
     const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
     const tool = `{"type":"function","function":{"name":"f","parameters":{"x":${deep}}}}`;
     const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[${tool}]}`;
@@ -355,7 +355,7 @@ describe("messages", () => {
     function: { name, arguments: "{}" },
   });
 
-  test("instructions stay where they are, in their own role", () => {
+  test("instructions keep their position and role", () => {
     const items = convertMessages(
       { role: "system", content: "one", name: "boss" },
       { role: "user", content: "two" },
@@ -368,7 +368,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("a user's parts cross one by one", () => {
+  test("the parts of a user's message are converted one by one", () => {
     const breakpoint = { prompt_cache_breakpoint: { mode: "explicit" } };
     const [item] = convertMessages({
       role: "user",
@@ -389,7 +389,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("what the assistant said goes before its calls, and outputs have the type of their call", () => {
+  test("the assistant's text comes before its calls, and outputs have the type of their call", () => {
     const custom = { id: "c2", type: "custom", custom: { name: "sql", input: "SELECT 1" } };
     const items = convertMessages(
       { role: "user", content: "go" },
@@ -406,7 +406,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("a silent assistant with calls is no message", () => {
+  test("an assistant message with only calls becomes no message item", () => {
     for (const content of [null, "", undefined]) {
       const items = convertMessages(
         {
@@ -423,7 +423,7 @@ describe("messages", () => {
     }
   });
 
-  test("refusals are parts of what the assistant said", () => {
+  test("a refusal is a part of the assistant's message", () => {
     const refusal = { type: "refusal", refusal: "No." };
     expect(convertMessages({ role: "assistant", content: null, refusal: "No." })).toEqual([
       message("assistant", [refusal]),
@@ -434,7 +434,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("what clients echo of an answer, and names, are accepted without effect", () => {
+  test("names, and fields that clients echo from an answer, are accepted without effect", () => {
     const echoed = {
       annotations: [],
       reasoning_content: "hm",
@@ -451,7 +451,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("a legacy call gets an id from its place, and its result finds it", () => {
+  test("a legacy call gets an id from its position, and so does its result", () => {
     const items = convertMessages(
       { role: "user", content: "go" },
       { role: "assistant", content: null, function_call: { name: "f", arguments: '{"a":1}' } },
@@ -463,7 +463,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("a long call id is shortened alike in call and output", () => {
+  test("a long call id is shortened in the same way in call and output", () => {
     const id = "x".repeat(200);
     const [, asked, answered] = convertMessages(
       { role: "user", content: "go" },
@@ -557,7 +557,7 @@ describe("messages", () => {
   }
 });
 
-describe("tools and their choice", () => {
+describe("tools and tool_choice", () => {
   const tools = [{ type: "function", function: { name: "f", description: "d" } }];
 
   test("a custom tool's grammar is flattened twice", () => {
@@ -590,7 +590,7 @@ describe("tools and their choice", () => {
     });
   }
 
-  test("a custom tool may take plain text, and nothing but text and grammars", () => {
+  test("a custom tool accepts plain text or a grammar, and nothing else", () => {
     const custom = (format: Json): Json => ({ tools: [{ type: "custom", custom: { name: "c", format } }] });
     expect(convert(custom({ type: "text" }))["tools"][0].format).toEqual({ type: "text" });
     const path = "tools[0].custom.format";

@@ -77,7 +77,7 @@ describe.skipIf(absent || schemasAbsent)("recorded replies", () => {
     });
   }
 
-  test("a response that is not done is an error", () => {
+  test("a response that is not finished is an error", () => {
     const queued = replies.filter((each) => readJson(each)["status"] === "queued");
     expect(queued.length).toBeGreaterThan(0);
     for (const recording of queued) {
@@ -140,7 +140,7 @@ describe.skipIf(absent)("pairs of the same prompt at both endpoints", () => {
     });
   }
 
-  test("every chunk has a shape that native chunks have", () => {
+  test("every chunk has the shape of a native chunk", () => {
     const natives = listRecordings("openai-chat").filter(
       (each) => each.native && each.stream && each.status === 200,
     );
@@ -158,7 +158,7 @@ describe.skipIf(absent)("pairs of the same prompt at both endpoints", () => {
   }
 });
 
-test("a zero usage passes as it came", () => {
+test("a zero usage passes unchanged", () => {
   const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
   const reply = { id: "resp_1", created_at: 1.5, model: "m", status: "completed", output: [], usage };
   const { body } = convertReply(reply, PLAIN);

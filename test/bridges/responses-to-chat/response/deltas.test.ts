@@ -82,7 +82,7 @@ function convert(chunks: readonly Uint8Array[]): string {
   return chunks.map((chunk) => stream.push(chunk).text).join("");
 }
 
-test("deltas in any order of their members are told the same, however many come at once", () => {
+test("the order of the members of a delta makes no difference, however many come at once", () => {
   fc.assert(
     fc.property(fc.array(delta, { minLength: 2, maxLength: 12 }), fc.nat(), (deltas, cut) => {
       const bytes = Buffer.from(BEGINNING + deltas.map((event) => frame(event)).join(""));
@@ -108,7 +108,7 @@ const framing = fc.constantFrom<(event: Json) => string>(
     `data: ${JSON.stringify(event, null, 1).replaceAll("\n", "\ndata: ")}\nevent: ${event["type"]}\n\n`,
 );
 
-test("deltas in any framing are told the same, those of calls and thoughts between them too", () => {
+test("the framing of deltas makes no difference, also with calls and thoughts between them", () => {
   const other = fc.constantFrom<Json>(
     { type: "response.refusal.delta", item_id: "msg_1", output_index: 0, delta: "No." },
     {
@@ -140,7 +140,7 @@ test("deltas in any framing are told the same, those of calls and thoughts betwe
   );
 });
 
-test("bytes that are damaged are told the same as well", () => {
+test("damaged bytes are converted in the same way", () => {
   const damage = fc.record({
     at: fc.nat(),
     byte: fc.oneof(fc.nat(255), fc.constantFrom(...Buffer.from('"\\\n{}u8'))),
@@ -155,7 +155,7 @@ test("bytes that are damaged are told the same as well", () => {
   );
 });
 
-test("a new item in the place of the old one takes its deltas, where no id tells them apart", () => {
+test("without ids, a new item with the index of an old one gets the deltas", () => {
   const added = frame({
     type: "response.output_item.added",
     output_index: 0,

@@ -6,7 +6,7 @@ import { blameUpstream } from "../../../../src/bridges/responses-to-chat/errors.
 import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
 import {
   type ChatStream,
-  type Emitted,
+  type ChatOutput,
   openChatStream,
 } from "../../../../src/bridges/responses-to-chat/response/stream.ts";
 import { accumulate, type Json } from "../accumulate.ts";
@@ -73,7 +73,7 @@ function call(id: string, name: string, input: string): Json {
 const TEXT = "response.output_text.delta";
 const ARGUMENTS = "response.function_call_arguments.delta";
 
-function run(events: Json[], context = PLAIN): Emitted {
+function run(events: Json[], context = PLAIN): ChatOutput {
   const chat = openChatStream(context);
   const first = chat.push(encode(events.map(frame).join("")));
   const last = chat.end();
@@ -93,8 +93,8 @@ function complete(events: Json[], context = PLAIN): Json {
   return completion;
 }
 
-describe("what is told", () => {
-  test("text, with usage in full and the tier that was served", () => {
+describe("an answer with", () => {
+  test("text, full usage and the service tier", () => {
     const item = message("a", "Hello you");
     const completion = complete([created, ...stream(item, 0, words("Hello", "", " you"), TEXT), end([item])]);
     expect(completion).toMatchObject({
@@ -117,7 +117,7 @@ describe("what is told", () => {
     });
   });
 
-  test("no usage chunk unless it was asked for, and then even for an empty answer", () => {
+  test("a usage chunk only if the client asked for it, also when empty", () => {
     const { text } = run([created, end([])], { ...PLAIN, includeUsage: false });
     expect(text).not.toContain("usage");
     const { chunks, completion } = accumulate(run([created, end([])]).text);
@@ -125,7 +125,7 @@ describe("what is told", () => {
     expect(completion["choices"][0]).toMatchObject({ message: { content: "" }, finish_reason: "stop" });
   });
 
-  test("parallel calls, custom ones among them, by the ids that results must name", () => {
+  test("parallel calls, also custom ones, with the ids that results must name", () => {
     const first = call("call_a", "f", '{"a":1}');
     const second = {
       type: "custom_tool_call",
@@ -150,7 +150,7 @@ describe("what is told", () => {
     expect(complete(events, { ...PLAIN, forced: true })["choices"][0].finish_reason).toBe("stop");
   });
 
-  test("the first call of a legacy answer, and no other", () => {
+  test("only the first call for a legacy client", () => {
     const [first, second] = [call("a", "f", "{}"), call("b", "g", "{}")];
     const events = [
       created,
@@ -193,11 +193,11 @@ describe("what is told", () => {
     });
   });
 
-  test("the first message alone under a JSON format", () => {
+  test("only the first message under a JSON format", () => {
     expect(complete(both, { ...PLAIN, json: true })["choices"][0].message.content).toBe("One.");
   });
 
-  test("under a JSON format not the commentary before the answer", () => {
+  test("no commentary under a JSON format", () => {
     const aside = message("a", "Let me see.", { phase: "commentary" });
     const events = [
       created,
@@ -209,7 +209,7 @@ describe("what is told", () => {
     expect(complete(events)["choices"][0].message.content).toBe("Let me see.\n\nTwo.");
   });
 
-  test("reasoning, all its parts, without a gap before the first or behind the last", () => {
+  test("all parts of the reasoning, separated only between them", () => {
     const thought = {
       type: "reasoning",
       id: "r",
@@ -242,7 +242,7 @@ describe("what is told", () => {
     expect(told).toMatchObject({ reasoning_content: "A\n\nB\n\nC", content: "One." });
   });
 
-  test("reasoning alone, cut by the cap, is an empty text of finish length", () => {
+  test("only reasoning, cut by the cap: an empty text that finishes with length", () => {
     const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "A" }] };
     const events = [
       created,
@@ -283,7 +283,7 @@ describe("what is told", () => {
     expect(unfinished(null)["usage"].total_tokens).toBe(15);
   });
 
-  test("citations of the web, counted in the whole text; those of files not", () => {
+  test("web citations, counted in the whole text, and none of files", () => {
     const web = {
       type: "url_citation",
       start_index: 0,
@@ -321,7 +321,7 @@ describe("what is told", () => {
     ]);
   });
 
-  test("log probabilities where they were asked for, null bytes where there are none", () => {
+  test("log probabilities if the client asked for them, with null for missing bytes", () => {
     const logprobs = [
       { token: "One.", logprob: -0.5, top_logprobs: [{ token: "One.", logprob: -0.5, bytes: [79] }] },
     ];
@@ -350,7 +350,7 @@ describe("what is told", () => {
     });
   });
 
-  test("metadata and moderation of a request that asked for them", () => {
+  test("metadata and moderation if the client asked for them", () => {
     const verdict = {
       type: "moderation_result",
       model: "omni",
@@ -372,7 +372,7 @@ describe("what is told", () => {
     });
   });
 
-  test("each event at once, as it comes", () => {
+  test("each event converted as soon as it comes", () => {
     const chat = openChatStream(PLAIN);
     const told = stream(one, 0, words("On", "e."), TEXT).map(
       (event) => accumulate(chat.push(encode(frame(event))).text).chunks.length,
@@ -381,13 +381,13 @@ describe("what is told", () => {
   });
 });
 
-describe("upstreams that do it their own way", () => {
+describe("upstreams that deviate", () => {
   const one = message("a", "One.");
   const tool = call("call_a", "f", '{"a":1}');
   const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "Hm." }] };
   const expected = { content: "One.", reasoning_content: "Hm." };
 
-  test("no deltas: the finished items are told", () => {
+  test("no deltas: the finished items are converted", () => {
     const items = [thought, one, tool];
     const done = items.map((item, index) => ({
       type: "response.output_item.done",
@@ -401,7 +401,7 @@ describe("upstreams that do it their own way", () => {
     });
   });
 
-  test("nothing but the end: its output is told", () => {
+  test("only the last event: its output is converted", () => {
     const [choice] = complete([end([thought, one, tool])])["choices"];
     expect(choice).toMatchObject({
       message: { ...expected, tool_calls: [{ id: "call_a" }] },
@@ -409,7 +409,7 @@ describe("upstreams that do it their own way", () => {
     });
   });
 
-  test("words as they come, calls only in the end: the calls are told there", () => {
+  test("text in deltas, calls only in the last event: the calls are sent at the end", () => {
     const spoken = stream(one, 0, words("One."), TEXT);
     const [choice] = complete([created, ...spoken, end([one, tool])])["choices"];
     expect(choice).toMatchObject({
@@ -418,7 +418,7 @@ describe("upstreams that do it their own way", () => {
     });
   });
 
-  test("thoughts as they come, words only in the end: the words are told there", () => {
+  test("thoughts in deltas, text only in the last event: the text is sent at the end", () => {
     const thinking = stream(thought, 0, words("Hm."), "response.reasoning_summary_text.delta", {
       summary_index: 0,
     });
@@ -426,7 +426,7 @@ describe("upstreams that do it their own way", () => {
     expect(choice.message).toMatchObject(expected);
   });
 
-  test("a call that is named as it comes, and its arguments only in the end", () => {
+  test("a call in an event, and its arguments only in the last event", () => {
     const added = { ...tool, id: "i1", arguments: "" };
     const events = [
       created,
@@ -436,7 +436,7 @@ describe("upstreams that do it their own way", () => {
     expect(complete(events)["choices"][0].message.tool_calls).toHaveLength(1);
   });
 
-  test("an end without output: what was finished before counts", () => {
+  test("a last event without output: the finished items count", () => {
     const cited = message("a", "One.", {
       content: [
         {
@@ -473,7 +473,7 @@ describe("upstreams that do it their own way", () => {
     expect(complete(events)["choices"][0].message.tool_calls[0].function.arguments).toBe('{"a":1}');
   });
 
-  test("arguments of a call that was never added come with its end", () => {
+  test("a call that was never added is sent when it is done", () => {
     const events = [
       created,
       { type: ARGUMENTS, output_index: 0, item_id: "fc_call_a", delta: '{"a":1}' },
@@ -483,12 +483,12 @@ describe("upstreams that do it their own way", () => {
     expect(complete(events)["choices"][0].message.tool_calls).toHaveLength(1);
   });
 
-  test("words of a message that was never added are told all the same", () => {
+  test("the text of a message that was never added is sent", () => {
     const events = [created, { type: TEXT, output_index: 0, item_id: "a", delta: "One." }, end([one])];
     expect(complete(events)["choices"][0].message.content).toBe("One.");
   });
 
-  test("new ids with each event: the place counts", () => {
+  test("new ids with each event: the index counts", () => {
     let fresh = 0;
     const rotate = (event: Json): Json => {
       const item = event["item"] && { ...event["item"], id: `i${fresh++}` };
@@ -503,7 +503,7 @@ describe("upstreams that do it their own way", () => {
     expect(choice.message.tool_calls).toHaveLength(2);
   });
 
-  test("every place 0: the ids count", () => {
+  test("index 0 for every item: the ids count", () => {
     const other = call("call_b", "g", "{}");
     const [a, a1, a2, b, ...rest] = [
       ...stream(tool, 0, words('{"a"', ":1}"), ARGUMENTS).slice(0, 3),
@@ -518,7 +518,7 @@ describe("upstreams that do it their own way", () => {
     ]);
   });
 
-  test("events that nobody has invented yet, keep-alives and a [DONE] are passed over", () => {
+  test("unknown events, keep-alives and [DONE] are skipped", () => {
     const strange = [
       { type: "keepalive", sequence_number: 1 },
       { type: "response.dream.delta", delta: "zzz" },
@@ -536,7 +536,7 @@ describe("upstreams that do it their own way", () => {
     });
   });
 
-  test("status incomplete in an event that says completed is incomplete", () => {
+  test("status incomplete in an event of type completed is incomplete", () => {
     const event = {
       ...end([one], { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } }),
       type: "response.completed",
@@ -561,7 +561,7 @@ describe("failures", () => {
     item: { type: "message", id: "a", content: [] },
   };
 
-  const push = (chat: ChatStream, ...events: Json[]): Emitted =>
+  const push = (chat: ChatStream, ...events: Json[]): ChatOutput =>
     chat.push(encode(events.map(frame).join("")));
 
   test("the head is held until the model begins to answer", () => {
@@ -572,7 +572,7 @@ describe("failures", () => {
     expect(push(chat, added)).toEqual({ text: "", phase: "open", refusal: null });
   });
 
-  test("before that a failure is an HTTP error, told once", () => {
+  test("before that an error is an HTTP error, sent once", () => {
     for (const event of [failed, nested, flat]) {
       const chat = openChatStream(PLAIN);
       const first = push(chat, created, event, failed);
@@ -584,7 +584,7 @@ describe("failures", () => {
     }
   });
 
-  test("after that it is an error frame, told once, and nothing follows", () => {
+  test("after that it is an error event, sent once, and nothing follows", () => {
     for (const event of [failed, nested, flat]) {
       const { text, phase } = run([
         created,
@@ -603,7 +603,7 @@ describe("failures", () => {
     }
   });
 
-  test("an error that doesn't say that it is one, as relays send it, is told all the same", () => {
+  test("an error without a type, as some relays send it, is an error", () => {
     const error = { message: "oops", param: null, code: "server_error", type: "server_error" };
     for (const bytes of [
       `data: ${JSON.stringify({ error })}\n\n`,
@@ -617,7 +617,7 @@ describe("failures", () => {
     }
   });
 
-  test("a response that failed is no answer, whatever the event calls it", () => {
+  test("a failed response is an error, whatever the type of the event", () => {
     const contrary = { ...failed, type: "response.completed" };
     expect(run([created, contrary]).phase).toBe("broken");
     const { text } = run([created, added, { ...end([]), ...contrary }]);
@@ -625,7 +625,7 @@ describe("failures", () => {
     expect(accumulate(text).done).toBe(false);
   });
 
-  test("an upstream that just ends is an error", () => {
+  test("a stream that just ends is an error", () => {
     const early = run([created]);
     expect(early.phase).toBe("refused");
     expect(early.refusal?.status).toBe(502);
@@ -634,7 +634,7 @@ describe("failures", () => {
     expect(accumulate(late.text).error).toMatchObject({ code: "upstream_closed", type: "server_error" });
   });
 
-  test("a fault that the gateway knows of is told as what it is", () => {
+  test("a fault that the gateway knows is reported as such", () => {
     const fault = blameUpstream(504, "upstream_timeout", "The upstream fell silent.");
     const chat = openChatStream(PLAIN);
     push(chat, created, added);
@@ -652,7 +652,7 @@ describe("failures", () => {
     });
   });
 
-  test("an event that never ends is given up", () => {
+  test("an event that never ends becomes an error", () => {
     const chat = openChatStream(PLAIN);
     push(chat, created);
     const { phase, refusal } = chat.push(new Uint8Array(65 * 1024 * 1024).fill(0x78));
@@ -660,7 +660,7 @@ describe("failures", () => {
     expect(refusal?.status).toBe(502);
   });
 
-  test("an event that is no JSON breaks the stream", () => {
+  test("an event that is not JSON breaks the stream", () => {
     const chat = openChatStream(PLAIN);
     push(chat, created, added);
     const { text, phase } = chat.push(encode("data: {broken\n\n"));
@@ -669,7 +669,7 @@ describe("failures", () => {
   });
 });
 
-test("an answer that does not say who it is and when it was made is named after its request", () => {
+test("an answer without id and date gets those of the request", () => {
   const bare = { model: "m-1", status: "completed", output: [], usage: USAGE };
   const named = { id: "chatcmpl-asked", created: 1_700_000_000 };
   const { completion } = accumulate(run([{ type: "response.completed", response: bare }]).text);

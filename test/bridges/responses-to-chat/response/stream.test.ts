@@ -3,7 +3,10 @@
 import { describe, expect, test } from "bun:test";
 import type { BridgeContext } from "../../../../src/bridges/responses-to-chat/context.ts";
 import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
-import { type Emitted, openChatStream } from "../../../../src/bridges/responses-to-chat/response/stream.ts";
+import {
+  type ChatOutput,
+  openChatStream,
+} from "../../../../src/bridges/responses-to-chat/response/stream.ts";
 import { accumulate, type Json, listCalls } from "../accumulate.ts";
 import {
   absent,
@@ -21,7 +24,7 @@ import { findFaults, schemasAbsent } from "../schemas.ts";
 
 const streams = listRecordings("openai-responses").filter((each) => each.stream && each.status === 200);
 
-function run(pieces: Iterable<Uint8Array>, context: BridgeContext): Emitted {
+function run(pieces: Iterable<Uint8Array>, context: BridgeContext): ChatOutput {
   const stream = openChatStream(context);
   let text = "";
   for (const piece of pieces) text += stream.push(piece).text;
@@ -66,7 +69,7 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
   const finished = streams.filter((each) => each.expect.expected_chat_finish_reason);
   const broken = streams.filter((each) => !each.expect.expected_chat_finish_reason);
 
-  test("there are some of either kind", () => {
+  test("there are recordings of both kinds", () => {
     expect(finished.length).toBeGreaterThan(60);
     expect(broken.length).toBeGreaterThanOrEqual(5);
   });
@@ -104,7 +107,7 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
   }
 
   for (const recording of streams) {
-    test(`${recording.id} says the same however it is cut`, () => {
+    test(`${recording.id} gives the same chunks however it is cut`, () => {
       const bytes = readBytes(recording);
       const context = contextOf(recording);
       const whole = run([bytes], context);
@@ -127,7 +130,7 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
     });
   }
 
-  test("a stream cut in two at any byte says the same", () => {
+  test("a stream cut in two at any byte gives the same chunks", () => {
     const recording = findRecording("openai-responses/vercel-ai--openai-custom-tool-1");
     const bytes = readBytes(recording);
     const whole = run([bytes], PLAIN);
@@ -136,7 +139,7 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
     }
   });
 
-  test("a stream that ends early is an error at every byte, until its last event is whole", () => {
+  test("a stream that ends early is an error at every byte before the end of its last event", () => {
     const bytes = readBytes(findRecording("openai-responses/vercel-ai--openai-custom-tool-1"));
     const text = new TextDecoder().decode(bytes);
     const complete = text.trimEnd().length;
@@ -151,7 +154,7 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
     }
   });
 
-  test("CRLF line ends, comments and spread data lines make no difference", () => {
+  test("CRLF line ends, comments and several data lines make no difference", () => {
     const bytes = readBytes(findRecording("openai-responses/vercel-ai--openai-custom-tool-1"));
     const text = new TextDecoder().decode(bytes);
     const whole = run([bytes], PLAIN).text;

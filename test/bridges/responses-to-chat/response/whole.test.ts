@@ -109,7 +109,7 @@ const reply = fc.record({
   ),
 });
 
-test("the chunks of an answer add up to its whole reply", () => {
+test("the chunks of an answer add up to the whole completion", () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...REQUESTS),

@@ -1,0 +1,42 @@
+// An anchor proves later that a ledger still has the lines that it had: how many there were, and the hash of the last
+// one. Because each line contains the hash of the line before, this one hash stands for all of them. A user keeps it
+// where a person who can change the ledger cannot change it.
+
+import { eachLine, readFile } from "../ledger/reader.ts";
+import { GENESIS, hashLine } from "../ledger/line.ts";
+import { holdLedgerFiles } from "../ledger/rotation.ts";
+
+export interface Anchor {
+  /** How many lines the ledger had. */
+  readonly lines: number;
+  /** Of the last line. */
+  readonly hash: string;
+}
+
+export function takeAnchor(path: string): Anchor {
+  using held = holdLedgerFiles(path);
+  let lines = 0;
+  let hash = GENESIS;
+  for (const source of held.sources) {
+    for (const { bytes, whole } of readFile(source)) {
+      if (!whole) continue;
+      let last = 0;
+      eachLine(bytes, (from) => {
+        lines += 1;
+        last = from;
+      });
+      hash = hashLine(bytes.buffer.subarray(last, bytes.buffer.length - 1));
+    }
+  }
+  return { lines, hash };
+}
+
+export function formatAnchor({ lines, hash }: Anchor): string {
+  return `${lines}:${hash}`;
+}
+
+/** Null if the text is not an anchor. */
+export function parseAnchor(text: string): Anchor | null {
+  const [, lines = "", hash = ""] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text.trim().toLowerCase()) ?? [];
+  return hash === "" ? null : { lines: Number(lines), hash };
+}

@@ -1,0 +1,86 @@
+// `gateway doctor`: checks everything, then prints all findings.
+
+import { z } from "zod";
+import type { Catalog } from "../../config/catalog.ts";
+import { tryGateway } from "../control.ts";
+import { checkChannels } from "./channels.ts";
+import { checkConfig } from "./config.ts";
+import { checkDisk, checkLedger } from "./ledger.ts";
+import { checkPort, type GatewayFacts } from "./port.ts";
+import { checkTools } from "./tools.ts";
+import { type Finding, note } from "./finding.ts";
+import type { ConfigFlags } from "../config-access.ts";
+import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
+import { paint, print, printJson } from "../terminal.ts";
+import { formatCount } from "../text.ts";
+
+export interface DoctorFlags extends ConfigFlags {
+  readonly json?: true;
+}
+
+/** Returns the exit status. */
+export async function runDoctor(flags: DoctorFlags): Promise<number> {
+  const findings = await collectFindings(flags);
+  const wrong = findings.filter(({ state }) => state === "wrong").length;
+  if (flags.json === true) printJson({ ok: wrong === 0, checks: findings.map(describeForScripts) });
+  else printFindings(findings, wrong);
+  return wrong === 0 ? 0 : 1;
+}
+
+/** Scripts know the fix as `mend`. */
+function describeForScripts({ fix, ...finding }: Finding): Record<string, unknown> {
+  return { ...finding, mend: fix };
+}
+
+async function collectFindings(flags: DoctorFlags): Promise<readonly Finding[]> {
+  const { findings, catalog } = checkConfig(flags, process.env);
+  if (catalog === null) return findings;
+  const running = await findRunning(catalog);
+  const all = [
+    ...findings,
+    await checkPort(catalog, running),
+    ...checkLedger(catalog, running),
+    checkDisk(catalog.ledger.path),
+    ...checkTools(catalog, running, process.env),
+    ...(await checkChannels(catalog)),
+  ];
+  return running === null ? all : all.map(excuseUnsetVariable);
+}
+
+/** The running gateway, perhaps a service, was not started from this shell. */
+function excuseUnsetVariable(finding: Finding): Finding {
+  const { check, detail, fix } = finding;
+  if (fix?.startsWith("export ") !== true) return finding;
+  return note(check, `${detail} (in this shell; the running gateway has its own variables)`, fix);
+}
+
+const runningSchema = z.object({
+  version: z.string(),
+  pid: z.number(),
+  address: z.object({ host: z.string(), port: z.number() }),
+  ledger: z.object({ problem: z.string().nullable() }),
+});
+
+async function findRunning(catalog: Catalog): Promise<GatewayFacts | null> {
+  if (process.platform === "win32") return null;
+  try {
+    const state = await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state");
+    return runningSchema.safeParse(state).data ?? null;
+  } catch {
+    return null;
+  }
+}
+
+const MARKS = { ok: ["green", "✓"], note: ["yellow", "–"], wrong: ["red", "✗"] } as const;
+
+function printFindings(findings: readonly Finding[], wrong: number): void {
+  const width = Math.max(...findings.map(({ check }) => Bun.stringWidth(check)));
+  const indent = " ".repeat(width + 4);
+  for (const { check, state, detail, fix } of findings) {
+    const [style, mark] = MARKS[state];
+    const blank = " ".repeat(width - Bun.stringWidth(check));
+    print(`${paint(style, mark)} ${check}${blank}  ${escapeLines(detail).replaceAll("\n", `\n${indent}`)}`);
+    if (fix !== null) print(`${indent}→ ${paint("bold", escapeUnprintable(fix))}`);
+  }
+  print(wrong === 0 ? "No problems found." : `${formatCount(wrong, "problem")} found.`);
+}

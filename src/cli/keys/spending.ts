@@ -1,0 +1,57 @@
+// What the ledger knows about a key: when it was last used, and what it has spent.
+
+import { readSums, type Window } from "../../billing/ledger/sums.ts";
+import { findReset } from "../../billing/limits.ts";
+import type { Catalog, Limits } from "../../config/catalog.ts";
+import { formatUsd, type Usd } from "../../lib/money.ts";
+
+export interface KeySpending {
+  readonly lastUsed: Date | null;
+  /** Decimals in USD; days are UTC. */
+  readonly spentToday: string;
+  readonly spentTotal: string;
+  /** For each USD limit of the key. */
+  readonly limits: readonly LimitUse[];
+}
+
+export interface LimitUse {
+  /** As the config names it. */
+  readonly limit: string;
+  readonly usd: string;
+  readonly spent: string;
+  /** Null: never. */
+  readonly resets: Date | null;
+}
+
+function listWindows({ usdPerDay, usdPerMonth, usdTotal }: Limits) {
+  return [
+    { limit: "usd_per_day", usd: usdPerDay, window: "day" },
+    { limit: "usd_per_month", usd: usdPerMonth, window: "month" },
+    { limit: "usd_total", usd: usdTotal, window: "total" },
+  ] as const;
+}
+
+/** A function from a key's name to its spending. Reads the ledger once. */
+export function readSpending({ ledger, keys }: Catalog, now: number): (name: string) => KeySpending {
+  const sums = readSums(ledger.path);
+  const listUses = (limits: Limits | undefined, spentIn: (window: Window) => Usd): LimitUse[] =>
+    (limits === undefined ? [] : listWindows(limits)).flatMap(({ limit, usd, window }) => {
+      if (usd === null) return [];
+      const reset = findReset(window, now);
+      return [
+        { limit, usd, spent: formatUsd(spentIn(window)), resets: reset === null ? null : new Date(reset) },
+      ];
+    });
+  const read = (name: string): KeySpending => {
+    const time = sums.lastUsed(name);
+    const holder = { kind: "key", name } as const;
+    return {
+      lastUsed: time === null ? null : new Date(time),
+      spentToday: formatUsd(sums.spentOf(holder, "day", now)),
+      spentTotal: formatUsd(sums.spentOf(holder, "total", now)),
+      limits: listUses(keys.get(name)?.limits, (window) => sums.spentOf(holder, window, now)),
+    };
+  };
+  const uses = new Map([...keys.keys()].map((name) => [name, read(name)]));
+  return (name) => uses.get(name) ?? read(name);
+}

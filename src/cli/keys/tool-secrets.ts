@@ -1,0 +1,79 @@
+// The secrets of keys that `gateway run` created for tools. The config holds only hashes, so they are in a file next
+// to it that only the user can read. The config decides: a secret whose key is gone or changed there is ignored.
+
+import { realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { z } from "zod";
+import type { Catalog, Key } from "../../config/catalog.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
+import { sha256Hex } from "../../lib/secret.ts";
+
+const entrySchema = z.object({ tool: z.string(), key: z.string(), secret: z.string() });
+const fileSchema = z.object({ keys: z.array(entrySchema) });
+
+export type ToolSecret = z.infer<typeof entrySchema>;
+
+export interface StoredKey {
+  readonly key: Key;
+  readonly secret: string;
+}
+
+/** The tool's keys that still work, the one to prefer first. */
+export function listToolKeys(tool: string, configPath: string, catalog: Catalog): StoredKey[] {
+  return readEntries(configPath)
+    .filter((entry) => entry.tool === tool)
+    .flatMap((entry) => matchKey(entry, catalog));
+}
+
+/** Null when the file has no secret that fits the key. */
+export function findStoredSecret(name: string, configPath: string, catalog: Catalog): string | null {
+  const found = readEntries(configPath)
+    .filter((entry) => entry.key === name)
+    .flatMap((entry) => matchKey(entry, catalog));
+  return found[0]?.secret ?? null;
+}
+
+/** For a caller that holds the config's lock, as inside `editConfig`. The new secret becomes the preferred one. */
+export function storeToolSecret(entry: ToolSecret, configPath: string): void {
+  const others = readEntries(configPath).filter(({ key }) => key !== entry.key);
+  writeEntries(configPath, [entry, ...others]);
+}
+
+/** Keeps a tool working whose key gets a new secret. For a caller that holds the config's lock. */
+export function replaceToolSecret(key: string, secret: string, configPath: string): void {
+  const entries = readEntries(configPath);
+  if (!entries.some((entry) => entry.key === key)) return;
+  writeEntries(
+    configPath,
+    entries.map((entry) => (entry.key === key ? { ...entry, secret } : entry)),
+  );
+}
+
+/** For a caller that holds the config's lock. */
+export function removeToolSecrets(names: readonly string[], configPath: string): void {
+  const entries = readEntries(configPath);
+  const left = entries.filter(({ key }) => !names.includes(key));
+  if (left.length < entries.length) writeEntries(configPath, left);
+}
+
+function matchKey({ key: name, secret }: ToolSecret, { keysBySha256 }: Catalog): StoredKey[] {
+  const key = keysBySha256.get(sha256Hex(secret));
+  return key?.name === name ? [{ key, secret }] : [];
+}
+
+/** Beside the config itself where its path is a link, as its lock is. */
+function placeFile(configPath: string): string {
+  const file = realpathSync(configPath);
+  return join(dirname(file), `.${basename(file)}.tool-keys`);
+}
+
+/** A damaged file counts as empty: `run` then creates new keys. */
+function readEntries(configPath: string): ToolSecret[] {
+  const text = readOwn(placeFile(configPath));
+  return text === null ? [] : (fileSchema.safeParse(parseJson(text)).data?.keys ?? []);
+}
+
+function writeEntries(configPath: string, keys: readonly ToolSecret[]): void {
+  replaceFile(placeFile(configPath), `${JSON.stringify({ keys }, null, 2)}\n`, { durable: true });
+}

@@ -1,0 +1,191 @@
+// `gateway serve`: loads the config, starts the gateway, applies changes of the config, and stops at a signal.
+
+import { statSync } from "node:fs";
+
+import type { Ledger } from "../../billing/ledger/ledger.ts";
+import { placeOfBook } from "../../billing/prices/stored-book.ts";
+import type { Catalog } from "../../config/catalog.ts";
+import { type Loaded, loadConfig } from "../../config/file.ts";
+import { PLATFORMS } from "../../config/schema.ts";
+import { watchConfig } from "../../config/watch.ts";
+import { describeAnswerPaths } from "../../dialects/platforms.ts";
+import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
+import { type RunningGateway, startGateway } from "../../gateway/start.ts";
+import { formatUsd, ZERO_USD } from "../../lib/money.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
+import { type Demo, introduceDemo, startDemo, writeCurlLines } from "./demo.ts";
+import type { LogScreen } from "../live/log-screen.ts";
+import type { LogForm } from "../live/request-log.ts";
+import { nameOwnCommand } from "../own-command.ts";
+import { findOrCreateConfig } from "../setup/ask-init.ts";
+import { describe } from "../config-access.ts";
+import { openServeScreen, type ServeScreen } from "./screen.ts";
+import { printNote } from "../terminal.ts";
+
+/** How long open streams may continue after the first SIGINT or SIGTERM. */
+const GRACE_MS = 30_000;
+/** How long the last log lines may take to be written. Their reader may have stopped reading. */
+const LAST_LINES_MS = 1000;
+
+type Source =
+  | { readonly kind: "file"; readonly loaded: Loaded; readonly catalog: Catalog }
+  | { readonly kind: "demo"; readonly demo: Demo; readonly catalog: Catalog };
+
+export interface ServeFlags {
+  readonly config?: string;
+  readonly port?: number;
+  readonly host?: string;
+  readonly demo?: true;
+  readonly curl?: true;
+  readonly log: LogForm;
+}
+
+export async function serve(flags: ServeFlags): Promise<void> {
+  const source = await readSource(flags);
+  const catalog = override(source.catalog, flags);
+  let ledger: Ledger | null = null;
+  const today = (): string => formatUsd(ledger === null ? ZERO_USD : ledger.spentTogether("day"));
+  const screen = openServeScreen(flags.log, catalog, today);
+  try {
+    const configPath = source.kind === "file" ? source.loaded.path : null;
+    const running = startGateway(catalog, [screen.observer], configPath);
+    ledger = running.gateway.ledger;
+    // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
+    const stopped = waitForStop(running, screen);
+    announce(running, source, flags, screen);
+    const watches =
+      source.kind === "file"
+        ? [watch(source.loaded, running, flags, screen), watchPrices(source.loaded.path, running, screen)]
+        : [];
+    await stopped;
+    for (const end of watches) end();
+    setTimeout(() => process.exit(), LAST_LINES_MS).unref();
+  } finally {
+    screen.close();
+    const ledgerPath = source.kind === "demo" ? source.demo.stop() : null;
+    if (ledgerPath !== null)
+      printNote(`show the charges: ${nameOwnCommand()} usage --ledger ${quoteWord(ledgerPath)}`);
+  }
+}
+
+async function readSource(flags: ServeFlags): Promise<Source> {
+  if (flags.demo === true) {
+    const demo = startDemo();
+    return { kind: "demo", demo, catalog: demo.catalog };
+  }
+  const loaded = loadConfig(await findOrCreateConfig(flags.config), process.env);
+  for (const text of loaded.warnings) printNote(`warning: ${text}`);
+  return { kind: "file", loaded, catalog: loaded.catalog };
+}
+
+function override(catalog: Catalog, flags: ServeFlags): Catalog {
+  const { host, port } = catalog.listen;
+  return { ...catalog, listen: { host: flags.host ?? host, port: flags.port ?? port } };
+}
+
+function announce(running: RunningGateway, source: Source, flags: ServeFlags, screen: ServeScreen): void {
+  const { catalog } = running.gateway;
+  const { host } = catalog.listen;
+  const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host;
+  const base = `http://${shown}:${running.port}`;
+  if (!isLoopbackHost(host))
+    screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
+  const say = flags.log === "json" ? screen.warn : screen.print;
+  if (source.kind === "demo") announceDemo(source.demo, base, flags, say);
+  else {
+    say(`gateway is ready on ${base}`);
+    say(`config: ${source.loaded.path}   ledger: ${catalog.ledger.path}`);
+    describeEndpoints(catalog).forEach(say);
+  }
+  if (catalog.keys.size === 0)
+    screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
+  screen.head();
+}
+
+/** A script, or a person with --curl, gets everything. */
+function announceDemo(
+  { catalog, secrets }: Demo,
+  base: string,
+  flags: ServeFlags,
+  say: (line: string) => void,
+): void {
+  const { path } = catalog.ledger;
+  const command = nameOwnCommand();
+  if (process.stdout.isTTY && flags.curl !== true && flags.log !== "json") {
+    introduceDemo({ base, secrets, ledgerPath: path, command }).forEach(say);
+    return;
+  }
+  say(`gateway is ready on ${base}`);
+  say(`config: demo   ledger: ${path}`);
+  describeEndpoints(catalog).forEach(say);
+  for (const [platform, secret] of Object.entries(secrets)) say(`key of the ${platform} group: ${secret}`);
+  writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
+  say(`connect a tool: GATEWAY_KEY=${secrets.messages} ${command} run claude --url ${base}`);
+  say(`watch it live: ${command} top --ledger ${quoteWord(path)}`);
+}
+
+function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
+  return PLATFORMS.flatMap((platform) => {
+    const path = describeAnswerPaths(platform, relayPrefix, ", ");
+    const names = [...groups.values()]
+      .filter((group) => group.platform === platform)
+      .map((group) => group.name);
+    return names.length === 0 ? [] : [`  ${path}   (${names.join(", ")})`];
+  });
+}
+
+function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags, { warn }: LogScreen): () => void {
+  return watchConfig(loaded, process.env, {
+    onChange: ({ catalog }) => {
+      const waiting = running.reload(override(catalog, flags)).join(" and ");
+      const later = waiting === "" ? "" : `; a restart is needed for ${waiting}`;
+      warn(`config: the changes are applied${later}`);
+    },
+    onProblem: (error) =>
+      warn(`config: the changed file is invalid; the running configuration stays.\n${error.message}`),
+  });
+}
+
+const PRICES_POLL_MS = 500;
+
+/** `gateway prices update` replaces the book in one step, so a changed file is whole. */
+function watchPrices(configPath: string, running: RunningGateway, { warn }: LogScreen): () => void {
+  const path = placeOfBook(configPath);
+  const readStamp = (): string => {
+    const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return stats === undefined ? "" : `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
+  };
+  let stamp = readStamp();
+  const poll = setInterval(() => {
+    const now = readStamp();
+    if (now === stamp) return;
+    stamp = now;
+    try {
+      warn(`prices: ${running.reloadPrices()} is in force`);
+    } catch (error) {
+      warn(`prices: the new book is not applied, the prices stay as they were. ${describe(error)}`);
+    }
+  }, PRICES_POLL_MS).unref();
+  return () => clearInterval(poll);
+}
+
+/** The first signal lets open streams finish, the second one ends them. Closing the terminal counts as a signal. Without
+ *  a terminal (nohup, a service), SIGHUP keeps the meaning that the parent has set. */
+async function waitForStop(running: RunningGateway, { warn }: LogScreen): Promise<void> {
+  const first = Promise.withResolvers<void>();
+  let stopping = false;
+  const stop = (): void => {
+    if (stopping) {
+      running.stopNow();
+      return;
+    }
+    stopping = true;
+    warn("stopping: running streams may finish, a second signal ends them");
+    first.resolve();
+  };
+  process.on("SIGINT", stop);
+  process.on("SIGTERM", stop);
+  if ([process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) process.on("SIGHUP", stop);
+  await first.promise;
+  await running.stop(GRACE_MS);
+}

@@ -1,0 +1,188 @@
+// The action of `gateway channels add`: checks the credential and adds a channel, with a group if it needs one. The
+// file keeps its comments and order.
+
+import type { Catalog } from "../../config/catalog.ts";
+import type { Edit } from "../../config/edit.ts";
+import { editConfig } from "../../config/replace.ts";
+import { suggestNearest } from "../../config/nearest.ts";
+import { readBaseUrl, readName, readSecretText } from "../../config/scalars.ts";
+import type { Platform } from "../../config/schema.ts";
+import { type ConfigFlags, describe, findGroup, openConfig } from "../config-access.ts";
+import { askOne, canPrompt, fail, printJson, readAll, refuseUsage, printNote } from "../terminal.ts";
+import { describeCheck } from "./credential-check.ts";
+import { addVariables } from "./env-file.ts";
+import { askProvider, checkProvider, type Provider, referTo } from "./init-run.ts";
+import { needsAddress, type Preset, PRESETS } from "./presets.ts";
+
+export interface AddChannelFlags extends ConfigFlags {
+  readonly name?: string;
+  readonly platform?: Platform;
+  readonly group?: string;
+  readonly credential?: string;
+  /** False with --no-check. */
+  readonly check: boolean;
+  readonly json?: true;
+}
+
+export async function addChannel(what: string, flags: AddChannelFlags): Promise<void> {
+  const { catalog, path } = openConfig(flags);
+  const preset = choosePlace(await describeTarget(what, flags), flags, catalog);
+  const provider = await chooseCredential(preset, path, flags);
+  const edits = (current: Catalog): Edit[] => {
+    requireFree(preset, current, flags.group);
+    return planEdits(provider, current, flags.group);
+  };
+  edits(catalog);
+  // The variable comes first: a running gateway applies the config as soon as it changes.
+  addVariables(path, provider.variables);
+  await editConfig(path, process.env, edits);
+  const { channel, platform, baseUrl } = preset;
+  const group = flags.group ?? preset.group;
+  if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups: [group] });
+  printNote(`Added the channel "${channel}" to the group "${group}".`);
+  if (flags.group === undefined) printNote(`Use it: gateway run --group ${group} ${preset.tool}`);
+}
+
+async function describeTarget(what: string, flags: AddChannelFlags): Promise<Preset> {
+  const known = PRESETS.filter((preset) => !needsAddress(preset));
+  const found = known.find(({ id }) => id === what);
+  if (found !== undefined) {
+    if (flags.platform !== undefined && flags.platform !== found.platform)
+      refuseUsage(
+        `--platform: ${found.title} is ${found.platform}. Give its URL instead to use another platform.`,
+      );
+    return found;
+  }
+  const ids = known.map(({ id }) => id);
+  if (!/^https?:\/\//.test(what))
+    return refuseUsage(
+      `There is no preset "${what}"${suggestNearest(what, ids)}. Presets: ${ids.join(", ")}; or a URL.`,
+    );
+  const { hostname, href } = readUrl(what);
+  const platform = flags.platform ?? (await askPlatform());
+  const name = flags.name ?? hostname.replace(/^(www|api)\./, "").replaceAll(/[^a-z0-9]+/gi, "-");
+  return {
+    id: name,
+    title: hostname,
+    platform,
+    channel: name,
+    baseUrl: href.replace(/\/+$/, ""),
+    group: name,
+    description: hostname,
+    variable: `${name
+      .toUpperCase()
+      .replaceAll(/[^A-Z0-9]+/g, "_")
+      .replace(/^(\d)/, "_$1")}_API_KEY`,
+    tool: platform === "responses" ? "codex" : platform === "content" ? "gemini" : "claude",
+  };
+}
+
+function readUrl(text: string): URL {
+  try {
+    return readBaseUrl(text);
+  } catch (error) {
+    return refuseUsage(`The URL cannot be used: ${describe(error)}.`);
+  }
+}
+
+async function askPlatform(): Promise<Platform> {
+  if (!canPrompt()) return refuseUsage("--platform is missing: messages, responses, content or relay.");
+  const choices: ReadonlyArray<{ value: Platform; label: string }> = [
+    { value: "messages", label: "messages: like Anthropic, POST /v1/messages" },
+    { value: "responses", label: "responses: like OpenAI, POST /v1/responses" },
+    { value: "content", label: "content: like Gemini, POST /v1beta/models/…:generateContent" },
+    { value: "relay", label: "relay: messages and content under one address" },
+  ];
+  const chosen = await askOne("What does it speak?", choices);
+  return choices.find(({ value }) => value === chosen)?.value ?? "messages";
+}
+
+function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Catalog): Preset {
+  if (name === undefined) return preset;
+  try {
+    readName(name);
+  } catch (error) {
+    refuseUsage(`--name: "${name}" cannot be a name: ${describe(error)}.`);
+  }
+  // A second channel of a provider usually has another credential.
+  const variable = channels.has(preset.channel)
+    ? `${name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}_API_KEY`
+    : preset.variable;
+  return { ...preset, channel: name, group: name, variable };
+}
+
+async function chooseCredential(preset: Preset, path: string, flags: AddChannelFlags): Promise<Provider> {
+  if (flags.credential === undefined && !isGiven(preset) && canPrompt())
+    return (await askProvider(preset, path)) ?? fail("Nothing was added.");
+  const provider = await readCredential(preset, flags);
+  if (!flags.check) return provider;
+  const result = await checkProvider(provider, path);
+  if (result.kind === "refused")
+    fail(`${preset.title} ${describeCheck(result)}. Nothing was added; --no-check adds it anyway.`);
+  printNote(`${preset.title} ${describeCheck(result)}`);
+  return provider;
+}
+
+function isGiven({ variable, local }: Preset): boolean {
+  return local !== undefined || (process.env[variable] ?? "") !== "";
+}
+
+async function readCredential(preset: Preset, { credential }: AddChannelFlags): Promise<Provider> {
+  const provider = referTo(preset);
+  if (credential === undefined) {
+    if (isGiven(preset)) return provider;
+    return refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
+  }
+  if (credential !== "-")
+    refuseUsage("--credential accepts only `-` and reads stdin: other users can see arguments.");
+  const secret = (await readAll()).trim();
+  try {
+    readSecretText(secret);
+  } catch (error) {
+    refuseUsage(`The credential cannot be used: ${describe(error)}.`);
+  }
+  return { ...provider, credential: `\${${preset.variable}}`, variables: { [preset.variable]: secret } };
+}
+
+function requireFree(preset: Preset, catalog: Catalog, groupName: string | undefined): void {
+  if (catalog.channels.has(preset.channel))
+    fail(`There is a channel "${preset.channel}" already. Give the new one another name with --name.`);
+  if (groupName === undefined) {
+    if (catalog.groups.has(preset.group))
+      fail(`There is a group "${preset.group}" already. Add the channel to it with --group ${preset.group}.`);
+    return;
+  }
+  const group = findGroup(catalog, groupName);
+  if (group.platform !== preset.platform)
+    fail(`The group "${groupName}" is for ${group.platform}, and ${preset.title} speaks ${preset.platform}.`);
+}
+
+function planEdits(
+  { preset, baseUrl, credential }: Provider,
+  catalog: Catalog,
+  group: string | undefined,
+): Edit[] {
+  const { channel, platform, description, bearer } = preset;
+  const settings = {
+    platform,
+    base_url: baseUrl,
+    credential,
+    ...(bearer === true && { headers: { authorization: `Bearer ${credential}` } }),
+  };
+  const addition = insert("channels", catalog.channels, channel, settings);
+  if (group !== undefined)
+    return [addition, { kind: "append", path: ["groups", group, "channels"], values: [channel] }];
+  const added = { platform, multiplier: "1", channels: [channel], description };
+  return [addition, insert("groups", catalog.groups, preset.group, added)];
+}
+
+/** A section without entries may be missing or empty. */
+function insert(
+  section: string,
+  entries: ReadonlyMap<string, unknown>,
+  name: string,
+  value: Extract<Edit, { kind: "set" }>["value"],
+): Edit {
+  if (entries.size === 0) return { kind: "set", path: [section], value: { [name]: value } };
+  return { kind: "set", path: [section, name], value };
+}

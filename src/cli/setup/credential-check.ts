@@ -1,0 +1,88 @@
+// Checks a channel's credential against its upstream, free of charge: it asks for the models, and where there is no
+// such list, sends a request without content, which the upstream refuses before any model works on it.
+
+import type { Channel } from "../../config/catalog.ts";
+import { dialectOf } from "../../dialects/index.ts";
+import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
+import { fetchListPage } from "../../gateway/channels/model-list.ts";
+import { overrideFields } from "../../gateway/upstream/headers.ts";
+import { addressOf } from "../../gateway/upstream/origin.ts";
+import { redactText } from "../../gateway/upstream/redact.ts";
+import { type Client, createClient } from "../../lib/http1/client/client.ts";
+import { describe } from "../config-access.ts";
+
+export type CheckResult =
+  /** `models`: how many the upstream lists; null when it has no list. */
+  | { readonly kind: "accepted"; readonly models: number | null }
+  | { readonly kind: "refused"; readonly status: number }
+  | { readonly kind: "unknown"; readonly reason: string };
+
+export async function checkCredential(channel: Channel): Promise<CheckResult> {
+  const client = createClient();
+  try {
+    const { status, body } = await fetchListPage(client, channel, "");
+    if (status === 200) return judgeList(channel, body);
+    if (status === 404 || status === 405) return judgeStatus(await sendEmpty(client, channel), "");
+    return judgeStatus(status, body);
+  } catch (error) {
+    return { kind: "unknown", reason: redactText(describe(error), channel) };
+  } finally {
+    client.close();
+  }
+}
+
+function judgeList(channel: Channel, body: string): CheckResult {
+  try {
+    return { kind: "accepted", models: dialectOf(channel.platform).readList(body).models.length };
+  } catch {
+    return { kind: "unknown", reason: "it answers, but not with a list of models: check the address" };
+  }
+}
+
+function judgeStatus(status: number, body: string): CheckResult {
+  // Google reports a wrong credential as a bad request.
+  if (status === 401 || status === 403 || (status === 400 && body.includes("API_KEY_INVALID")))
+    return { kind: "refused", status };
+  if (status === 400 || status === 422) return { kind: "accepted", models: null };
+  return { kind: "unknown", reason: `it answers ${status}` };
+}
+
+const CHECK_WAIT_MS = 10_000;
+
+async function sendEmpty(client: Client, channel: Channel): Promise<number> {
+  const { origin, basePath, deadlines } = addressOf(channel);
+  const [path = ""] = PLATFORM_ROWS[channel.platform].answerPaths;
+  // A path with a model in it would need a model to check.
+  if (path.includes("{model}")) return 404;
+  const dialect = dialectOf(channel.platform);
+  const fields = [
+    ["content-type", "application/json"],
+    ["accept-encoding", "identity"],
+    ...dialect.ownRequestFields,
+    dialect.sign(channel.credential),
+  ] as const;
+  const response = await client.send({
+    origin,
+    method: "POST",
+    target: basePath + path,
+    fields: overrideFields(fields, channel.headers),
+    body: new TextEncoder().encode("{}"),
+    deadlines: { ...deadlines, firstByteMs: CHECK_WAIT_MS, idleMs: CHECK_WAIT_MS },
+  }).head;
+  response.cancel();
+  return response.status;
+}
+
+/** The rest of a sentence that begins with the provider's name. */
+export function describeCheck(result: CheckResult): string {
+  switch (result.kind) {
+    case "accepted":
+      return result.models === null
+        ? "accepts the credential"
+        : `accepts the credential and lists ${result.models} models`;
+    case "refused":
+      return `refuses the credential (${result.status})`;
+    case "unknown":
+      return `could not be checked: ${result.reason}`;
+  }
+}

@@ -1,0 +1,162 @@
+// The providers that `gateway init` and `gateway channels add` know. Each entry names the provider's own native
+// endpoint, so that no conversion is needed. Checked against the documentation that the comment names.
+
+import type { Platform } from "../../config/schema.ts";
+
+export interface Preset {
+  /** The name on the command line. */
+  readonly id: string;
+  readonly title: string;
+  readonly platform: Platform;
+  readonly channel: string;
+  readonly baseUrl: string;
+  readonly group: string;
+  readonly description: string;
+  /** The environment variable with the credential. */
+  readonly variable: string;
+  /** For a server on this machine: it needs no credential, but the config does. */
+  readonly local?: { readonly credential: string };
+  /** The upstream reads the credential from `Authorization`, which its platform's own clients do not send. */
+  readonly bearer?: true;
+  /** A tool that suits the group. */
+  readonly tool: string;
+}
+
+export const PRESETS: readonly Preset[] = [
+  {
+    id: "anthropic",
+    title: "Anthropic (Claude Code, Anthropic SDKs)",
+    platform: "messages",
+    channel: "anthropic-main",
+    baseUrl: "https://api.anthropic.com",
+    group: "claude",
+    description: "Anthropic at cost",
+    variable: "ANTHROPIC_API_KEY",
+    tool: "claude",
+  },
+  {
+    id: "openai",
+    title: "OpenAI (Codex, OpenAI SDKs)",
+    platform: "responses",
+    channel: "openai-main",
+    baseUrl: "https://api.openai.com",
+    group: "codex",
+    description: "OpenAI at cost",
+    variable: "OPENAI_API_KEY",
+    tool: "codex",
+  },
+  {
+    id: "google",
+    title: "Google Gemini (Gemini CLI, Google SDKs)",
+    platform: "content",
+    channel: "google-main",
+    baseUrl: "https://generativelanguage.googleapis.com",
+    group: "gemini",
+    description: "Gemini at cost",
+    variable: "GEMINI_API_KEY",
+    tool: "gemini",
+  },
+  {
+    // openrouter.ai/docs, "Claude Code": ANTHROPIC_BASE_URL=https://openrouter.ai/api with ANTHROPIC_AUTH_TOKEN.
+    id: "openrouter",
+    title: "OpenRouter (many providers' models)",
+    platform: "messages",
+    channel: "openrouter",
+    baseUrl: "https://openrouter.ai/api",
+    group: "openrouter",
+    description: "OpenRouter at cost",
+    variable: "OPENROUTER_API_KEY",
+    bearer: true,
+    tool: "claude",
+  },
+  {
+    // api-docs.deepseek.com/guides/anthropic_api
+    id: "deepseek",
+    title: "DeepSeek",
+    platform: "messages",
+    channel: "deepseek",
+    baseUrl: "https://api.deepseek.com/anthropic",
+    group: "deepseek",
+    description: "DeepSeek at cost",
+    variable: "DEEPSEEK_API_KEY",
+    tool: "claude",
+  },
+  {
+    // platform.moonshot.ai/docs, "Using in Claude Code"; accounts of platform.moonshot.cn use api.moonshot.cn.
+    id: "moonshot",
+    title: "Moonshot (Kimi)",
+    platform: "messages",
+    channel: "moonshot",
+    baseUrl: "https://api.moonshot.ai/anthropic",
+    group: "kimi",
+    description: "Kimi at cost",
+    variable: "MOONSHOT_API_KEY",
+    tool: "claude",
+  },
+  {
+    // docs.z.ai, "Claude Code": ANTHROPIC_BASE_URL=https://api.z.ai/api/anthropic
+    id: "zai",
+    title: "Z.ai (GLM)",
+    platform: "messages",
+    channel: "zai",
+    baseUrl: "https://api.z.ai/api/anthropic",
+    group: "glm",
+    description: "GLM at cost",
+    variable: "ZAI_API_KEY",
+    tool: "claude",
+  },
+  {
+    // docs.x.ai/docs/guides/chat: the Responses API is the preferred one.
+    id: "xai",
+    title: "xAI (Grok)",
+    platform: "responses",
+    channel: "xai",
+    baseUrl: "https://api.x.ai",
+    group: "grok",
+    description: "Grok at cost",
+    variable: "XAI_API_KEY",
+    tool: "opencode",
+  },
+  {
+    // docs.ollama.com/api/anthropic-compatibility: the credential is required but ignored.
+    id: "ollama",
+    title: "Ollama (models on this machine)",
+    platform: "messages",
+    channel: "ollama",
+    baseUrl: "http://127.0.0.1:11434",
+    group: "ollama",
+    description: "local models",
+    variable: "OLLAMA_API_KEY",
+    local: { credential: "ollama" },
+    tool: "claude",
+  },
+  {
+    // lmstudio.ai/docs/developer/anthropic-compat
+    id: "lmstudio",
+    title: "LM Studio (models on this machine)",
+    platform: "messages",
+    channel: "lmstudio",
+    baseUrl: "http://127.0.0.1:1234",
+    group: "lmstudio",
+    description: "local models",
+    variable: "LM_API_TOKEN",
+    local: { credential: "lmstudio" },
+    tool: "claude",
+  },
+  {
+    id: "relay",
+    title: "A relay that serves both Claude and Gemini models",
+    platform: "relay",
+    channel: "relay-main",
+    baseUrl: "https://relay.example.com",
+    group: "relay",
+    description: "the relay at cost",
+    variable: "RELAY_API_KEY",
+    tool: "claude",
+  },
+];
+
+/** The relay's address differs for every user. */
+export function needsAddress({ id }: Preset): boolean {
+  return id === "relay";
+}

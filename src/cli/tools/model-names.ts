@@ -1,0 +1,76 @@
+// The models that a key can call, for tools that need them in their settings: from the gateway's own list, otherwise
+// from the config.
+
+import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
+import type { Group } from "../../config/catalog.ts";
+import { createClient } from "../../lib/http1/client/client.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
+import { joinChunks, readUpTo } from "../../gateway/upstream/answer.ts";
+import type { Connection } from "./tool.ts";
+
+const LIST_WAIT_MS = 5000;
+const MAX_LIST_BYTES = 4 * 1024 * 1024;
+
+/** Null when the gateway does not answer with a list. */
+export async function fetchModelNames(connection: Omit<Connection, "models">): Promise<string[] | null> {
+  const { tls, host, port, basePath } = splitBase(connection.base);
+  // Not `fetch`: it would send the key to the proxy that HTTP_PROXY names.
+  const client = createClient();
+  try {
+    const response = await client.send({
+      origin: { tls, host, port },
+      method: "GET",
+      target: basePath + placeList(connection),
+      fields: [
+        ["accept", "application/json"],
+        ["accept-encoding", "identity"],
+        ["authorization", `Bearer ${connection.secret}`],
+      ],
+      body: null,
+      deadlines: { connectMs: LIST_WAIT_MS, firstByteMs: LIST_WAIT_MS, idleMs: LIST_WAIT_MS },
+    }).head;
+    const { chunks, hasMore } = await readUpTo(response, MAX_LIST_BYTES);
+    if (hasMore || response.status !== 200) return null;
+    return readNames(parseJson(new TextDecoder().decode(joinChunks(chunks))));
+  } catch {
+    // The tool itself will report that the gateway does not answer.
+    return null;
+  } finally {
+    client.close();
+  }
+}
+
+function splitBase(base: string): { tls: boolean; host: string; port: number; basePath: string } {
+  const { protocol, hostname, port, pathname } = new URL(base);
+  const tls = protocol === "https:";
+  return {
+    tls,
+    host: hostname,
+    port: Number(port) || (tls ? 443 : 80),
+    basePath: pathname.replace(/\/+$/, ""),
+  };
+}
+
+/** Each dialect has its own name for the size of a page. */
+const WHOLE_LIST = "?limit=1000&pageSize=1000";
+
+function placeList({ platform, relayPrefix }: Omit<Connection, "models">): string {
+  return readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath + WHOLE_LIST;
+}
+
+/** `{data: [{id}]}`, or `{models: [{name: "models/…"}]}`. */
+function readNames(list: unknown): string[] {
+  const entries = getField(list, "data") ?? getField(list, "models");
+  if (!Array.isArray(entries)) return [];
+  const names = entries.map((entry) => getField(entry, "id") ?? getField(entry, "name"));
+  return names.filter((name) => typeof name === "string").map((name) => name.replace(/^models\//, ""));
+}
+
+/** The models that the config names. A tool knows its platform's own models by itself. */
+export function listConfiguredModels({ channels }: Group): string[] {
+  const names = channels.flatMap(({ aliases, models }) => [
+    ...aliases.keys(),
+    ...(models ?? []).filter((model) => !model.includes("*")),
+  ]);
+  return [...new Set(names)];
+}

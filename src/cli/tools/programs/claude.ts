@@ -1,0 +1,62 @@
+// Claude Code's settings files set variables that override those of its environment, for example of a gateway that
+// the user had before. In that case a run passes a settings file of its own, which overrides those files.
+
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Environment } from "../../../config/expand.ts";
+import { getField, isObject } from "../../../lib/json/json.ts";
+import { createFile } from "../../../lib/files/own-file.ts";
+import { isMisleading, listUnset, MISLEADING } from "../misleading.ts";
+import { addEntries, NO_PROXY_NAMES, splitList } from "../no-proxy.ts";
+import { type Overlay, readSettings, type ToolSettings } from "./overlay.ts";
+
+function listFiles(env: Environment): string[] {
+  const own = env["CLAUDE_CONFIG_DIR"] || join(env["HOME"] || homedir(), ".claude");
+  const project = join(process.cwd(), ".claude");
+  return [join(project, "settings.local.json"), join(project, "settings.json"), join(own, "settings.json")];
+}
+
+function readVariables(path: string): Environment {
+  const env = getField(readSettings(path), "env");
+  if (!isObject(env)) return {};
+  const texts = Object.entries(env).map(([name, value]) => [
+    name,
+    typeof value === "string" ? value : value === null ? "" : JSON.stringify(value),
+  ]);
+  return Object.fromEntries(texts);
+}
+
+function listContradictions(variables: Environment, setting: ToolSettings): string[] {
+  const names = Object.keys(setting.env).filter((name) => {
+    const value = variables[name] ?? "";
+    return value !== "" && addExempt(name, value, setting) !== value;
+  });
+  return [...names, ...MISLEADING.claude.filter((name) => isMisleading(name, variables[name]))];
+}
+
+/** Only NO_PROXY can combine the file's value with the gateway's. */
+function addExempt(name: string, value: string, { env }: ToolSettings): string | null {
+  const isList = NO_PROXY_NAMES.some((each) => each === name);
+  return isList ? addEntries(name, value, splitList(env[name] ?? "")) : null;
+}
+
+export const claudeOverlay: Overlay = {
+  find(env, setting) {
+    for (const path of listFiles(env)) {
+      const found = listContradictions(readVariables(path), setting);
+      if (found.length === 0) continue;
+      const advice = `reads ${found.join(" and ")} from ${path}, which overrides the environment: remove it there`;
+      return { path, content: { env: setting.env }, advice };
+    }
+    return null;
+  },
+  write(env, setting, folder) {
+    const path = join(folder, "settings.json");
+    const theirs: Environment = Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
+    const cleared = Object.fromEntries(listUnset(MISLEADING.claude, theirs).map((name) => [name, ""]));
+    const exempt = NO_PROXY_NAMES.map((name) => [name, addExempt(name, theirs[name] ?? "", setting)]);
+    const all = { ...cleared, ...setting.env, ...Object.fromEntries(exempt) };
+    createFile(path, JSON.stringify({ env: all }));
+    return { env: {}, args: ["--settings", path] };
+  },
+};

@@ -1,0 +1,51 @@
+// Continue's CLI: a config file of its own, given by a flag.
+
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { createFile } from "../../../lib/files/own-file.ts";
+import { chooseMainModel } from "./model-choice.ts";
+import { type Connection, listPlatforms, mainMakerOf, rootOf, type Tool } from "../tool.ts";
+
+export const continueCli: Tool = {
+  name: "continue",
+  title: "Continue",
+  program: { name: "cn", install: "npm install -g @continuedev/cli" },
+  platforms: listPlatforms("continue"),
+  misleading: [],
+  needsModels: true,
+  overlay: (connection) => ({
+    find: (env) => {
+      const path = join(env["HOME"] || homedir(), ".continue/config.yaml");
+      const advice = `needs the gateway's models in ${path}: \`gateway env continue --json\` prints them as \`file\``;
+      return { path, content: describeConfig(connection), advice };
+    },
+    write: (_, __, folder) => {
+      const path = join(folder, "config.yaml");
+      // JSON is YAML.
+      createFile(path, JSON.stringify(describeConfig(connection)));
+      return { env: {}, args: ["--config", path] };
+    },
+  }),
+  connect: () => ({ env: {}, args: [] }),
+};
+
+function describeConfig(connection: Connection): object {
+  const { platform, models, secret } = connection;
+  const provider = mainMakerOf(platform);
+  // It starts with the first model.
+  const main = chooseMainModel(models);
+  const ordered = main === null ? [] : [main, ...models.filter((model) => model !== main)];
+  return {
+    name: "gateway",
+    version: "1.0.0",
+    schema: "v1",
+    models: ordered.map((model) => ({
+      name: model,
+      provider,
+      model,
+      apiBase: provider === "openai" ? `${rootOf(connection)}/v1` : `${rootOf(connection)}/v1/`,
+      apiKey: secret,
+      roles: ["chat", "edit", "apply"],
+    })),
+  };
+}

@@ -1,0 +1,32 @@
+// GitHub Copilot CLI with a provider of one's own ("BYOK"), which needs no GitHub login: `copilot help providers`.
+
+import { MISLEADING } from "../misleading.ts";
+import { chooseMainModel } from "./model-choice.ts";
+import { listPlatforms, mainMakerOf, rootOf, type Tool } from "../tool.ts";
+
+/** Copilot's word for it. */
+const WIRE_API = "responses";
+
+export const copilot: Tool = {
+  name: "copilot",
+  title: "GitHub Copilot CLI",
+  program: { name: "copilot", install: "npm install -g @github/copilot" },
+  platforms: listPlatforms("copilot"),
+  misleading: MISLEADING.copilot,
+  needsModels: true,
+  connect: (connection) => {
+    const isOpenAi = mainMakerOf(connection.platform) === "openai";
+    const model = chooseMainModel(connection.models);
+    return {
+      env: {
+        COPILOT_PROVIDER_BASE_URL: isOpenAi ? `${rootOf(connection)}/v1` : rootOf(connection),
+        COPILOT_PROVIDER_TYPE: isOpenAi ? "openai" : "anthropic",
+        COPILOT_PROVIDER_WIRE_API: WIRE_API,
+        COPILOT_PROVIDER_TRANSPORT: "http",
+        COPILOT_PROVIDER_API_KEY: connection.secret,
+        ...(model !== null && { COPILOT_MODEL: model }),
+      },
+      args: [],
+    };
+  },
+};

@@ -1,0 +1,59 @@
+// Only a settings file makes Gemini CLI use an API key. If the user's own file does not, a run gets a temporary home:
+// links to everything in the user's home, and a settings file that selects the API key. (A variable can name other
+// system-wide settings, but they must belong to root.)
+
+import { cpSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Environment } from "../../../config/expand.ts";
+import { getField, isObject } from "../../../lib/json/json.ts";
+import { createFile } from "../../../lib/files/own-file.ts";
+import { type Overlay, readSettings } from "./overlay.ts";
+
+const API_KEY = "gemini-api-key";
+const FOLDER = ".gemini";
+const FILE = "settings.json";
+
+function findOwnFolder(env: Environment): string {
+  return join(env["GEMINI_CLI_HOME"] || env["HOME"] || homedir(), FOLDER);
+}
+
+export const geminiOverlay: Overlay = {
+  find(env) {
+    const path = join(findOwnFolder(env), FILE);
+    const auth = getField(getField(readSettings(path), "security"), "auth");
+    if (getField(auth, "selectedType") === API_KEY) return null;
+    const content = { security: { auth: { selectedType: API_KEY } } };
+    return { path, content, advice: `also needs this in ${path}: ${JSON.stringify(content)}` };
+  },
+  write(env, _, home) {
+    const own = findOwnFolder(env);
+    const folder = join(home, FOLDER);
+    mkdirSync(folder);
+    for (const name of existsSync(own) ? readdirSync(own) : []) {
+      if (name !== FILE) link(join(own, name), join(folder, name));
+    }
+    const settings = addApiKey(readSettings(join(own, FILE)));
+    createFile(join(folder, FILE), JSON.stringify(settings, null, 2));
+    return { env: { GEMINI_CLI_HOME: home }, args: [] };
+  },
+};
+
+/** On Windows not every user may link files. A junction of folders works for all. */
+function link(from: string, to: string): void {
+  if (process.platform === "win32" && statSync(from).isFile()) cpSync(from, to);
+  else symlinkSync(from, to, "junction");
+}
+
+function addApiKey(settings: unknown): Record<string, unknown> {
+  const own = isObject(settings) ? settings : {};
+  const security = getField(own, "security");
+  const auth = getField(security, "auth");
+  return {
+    ...own,
+    security: {
+      ...(isObject(security) && security),
+      auth: { ...(isObject(auth) && auth), selectedType: API_KEY },
+    },
+  };
+}

@@ -1,0 +1,54 @@
+// opencode: a config in a variable, with the gateway as its only providers.
+
+import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
+import { MISLEADING } from "../misleading.ts";
+import { chooseMainModel, chooseSmallModel } from "./model-choice.ts";
+import { type Connection, listModelsOf, listPlatforms, rootOf, type Tool } from "../tool.ts";
+
+export const opencode: Tool = {
+  name: "opencode",
+  title: "opencode",
+  program: { name: "opencode", install: "npm install -g opencode-ai" },
+  platforms: listPlatforms("opencode"),
+  misleading: MISLEADING.opencode,
+  needsModels: true,
+  connect: (connection) => ({
+    // If the user has signed in to ChatGPT, one of its own plugins sends every request there, regardless of the
+    // provider's address. The other default plugins do not affect these providers.
+    env: { OPENCODE_CONFIG_CONTENT: writeConfig(connection), OPENCODE_DISABLE_DEFAULT_PLUGINS: "1" },
+    args: [],
+  }),
+};
+
+function writeConfig(connection: Connection): string {
+  const provider = Object.fromEntries(
+    // The makers have opencode's own names, so that it knows their models.
+    PLATFORM_ROWS[connection.platform].makers.map(({ name: id, version }) => [
+      id,
+      {
+        options: { baseURL: `${rootOf(connection)}/${version}`, apiKey: connection.secret },
+        models: Object.fromEntries(listModelsOf(id, connection).map((model) => [model, {}])),
+      },
+    ]),
+  );
+  return JSON.stringify({
+    ...nameDefaults(connection),
+    // All other providers are off: it would use one of them for titles and summaries.
+    enabled_providers: Object.keys(provider),
+    disabled_providers: [],
+    provider,
+  });
+}
+
+/** The user's own default may be a model of another provider. Without a known model, opencode chooses by itself. */
+function nameDefaults(connection: Connection): Record<string, string> {
+  const main = chooseMainModel(connection.models);
+  const small = chooseSmallModel(connection.models);
+  if (main === null || small === null) return {};
+  const nameFully = (model: string): string => {
+    const { makers } = PLATFORM_ROWS[connection.platform];
+    const maker = makers.find(({ name }) => listModelsOf(name, connection).includes(model));
+    return `${maker?.name}/${model}`;
+  };
+  return { model: nameFully(main), small_model: nameFully(small) };
+}

@@ -1,0 +1,42 @@
+// Some settings work only in a tool's own files, or override the environment there. A run then passes temporary files
+// with the needed settings. The user's files never change.
+
+import { readFileSync } from "node:fs";
+import type { Environment } from "../../../config/expand.ts";
+
+export interface ToolSettings {
+  readonly env: Readonly<Record<string, string>>;
+  /** Placed before the user's own arguments. */
+  readonly args: readonly string[];
+}
+
+/** A tool's settings relative to the environment that it starts in. */
+export interface ToolEnvironment extends ToolSettings {
+  /** Variables that the tool must not see. */
+  readonly unset: readonly string[];
+}
+
+/** A file of the user that prevents the tool from using the gateway. */
+interface Conflict {
+  readonly path: string;
+  /** What the file must contain. */
+  readonly content: object;
+  /** The rest of a sentence that begins with the tool's title. */
+  readonly advice: string;
+}
+
+export interface Overlay {
+  /** Null when the environment is enough. */
+  find(env: Environment, setting: ToolSettings): Conflict | null;
+  /** Writes the files for one run into an empty folder. Returns the settings that make the tool read them. */
+  write(env: Environment, setting: ToolSettings, folder: string): ToolSettings;
+}
+
+/** Reads JSON with comments, as the tools do. Null for an unreadable file, which the tool itself reports. */
+export function readSettings(path: string): unknown {
+  try {
+    return Bun.JSONC.parse(readFileSync(path, "utf8"));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,76 @@
+// pi: an extension registers the gateway as a provider. For `gateway env`, the same provider in its models file.
+
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Platform } from "../../../config/schema.ts";
+import { createFile } from "../../../lib/files/own-file.ts";
+import { MISLEADING } from "../misleading.ts";
+import { chooseMainModel } from "./model-choice.ts";
+import { type Connection, listModelsOf, listPlatforms, mainMakerOf, rootOf, type Tool } from "../tool.ts";
+
+const KEY = "GATEWAY_PI_KEY";
+const PROVIDER = "gateway";
+
+const APIS: Readonly<Record<Platform, readonly [api: string, version: string]>> = {
+  messages: ["anthropic-messages", ""],
+  responses: ["openai-responses", "/v1"],
+  content: ["google-generative-ai", "/v1beta"],
+  relay: ["anthropic-messages", ""],
+};
+
+/** pi requires limits. These are small enough for every current coding model; it only compacts earlier. */
+const LIMITS = { contextWindow: 200_000, maxTokens: 16_384 };
+
+export const pi: Tool = {
+  name: "pi",
+  title: "pi",
+  program: { name: "pi", install: "npm install -g @mariozechner/pi-coding-agent" },
+  platforms: listPlatforms("pi"),
+  misleading: MISLEADING.pi,
+  needsModels: true,
+  overlay: (connection) => ({
+    find: (env) => {
+      const path = join(
+        env["PI_CODING_AGENT_DIR"] || join(env["HOME"] || homedir(), ".pi/agent"),
+        "models.json",
+      );
+      const advice = `needs the gateway as a provider in ${path}: \`gateway env pi --json\` prints it as \`file\``;
+      return { path, content: { providers: { [PROVIDER]: describeProvider(connection) } }, advice };
+    },
+    write: (_, __, folder) => {
+      const path = join(folder, "gateway.mjs");
+      const provider = JSON.stringify(describeProvider(connection));
+      createFile(
+        path,
+        `export default (pi) => pi.registerProvider(${JSON.stringify(PROVIDER)}, ${provider});\n`,
+      );
+      return { env: {}, args: ["--extension", path] };
+    },
+  }),
+  connect: (connection) => {
+    const model = chooseMainModel(listModelsOf(mainMakerOf(connection.platform), connection));
+    return {
+      env: { [KEY]: connection.secret },
+      args: ["--provider", PROVIDER, ...(model === null ? [] : ["--model", model])],
+    };
+  },
+};
+
+/** The key stays in its variable: pi reads `apiKey` as a variable's name. */
+function describeProvider(connection: Connection): object {
+  const [api, version] = APIS[connection.platform];
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  return {
+    baseUrl: `${rootOf(connection)}${version}`,
+    apiKey: KEY,
+    api,
+    models: listModelsOf(mainMakerOf(connection.platform), connection).map((id) => ({
+      id,
+      name: id,
+      reasoning: false,
+      input: ["text", "image"],
+      cost,
+      ...LIMITS,
+    })),
+  };
+}

@@ -1,0 +1,151 @@
+// One row per platform: everything that differs between platforms and can be said as data. To add a platform, start
+// with its word in PLATFORMS (config/schema.ts): the compiler names the other places. CONTRIBUTING.md lists them.
+
+import type { Platform } from "../config/schema.ts";
+import { content } from "./content.ts";
+import type { Dialect, DialectName } from "./dialect.ts";
+import { messages } from "./messages.ts";
+import { relay } from "./relay.ts";
+import { responses } from "./responses.ts";
+
+/** A maker of models, as the price book names it, and the version in the paths of its API. */
+export interface Maker {
+  readonly name: string;
+  readonly version: string;
+}
+
+export interface PlatformRow {
+  /** How its channels are asked for their models, how requests to them are signed, and the shape of its model list. */
+  readonly dialect: Dialect;
+  /** The dialects that its channels understand. A client's dialect that is not among them needs a bridge. */
+  readonly spoken: readonly DialectName[];
+  /** True if clients put the config's `relay_prefix` before every path of this platform. */
+  readonly prefixed: boolean;
+  /** The paths that messages to people name: the model list, and where models answer. */
+  readonly listPath: string;
+  readonly answerPaths: readonly string[];
+  readonly makers: readonly Maker[];
+  /** The tools of `gateway run` and `gateway env` that can use a key of this platform. */
+  readonly tools: readonly ToolName[];
+  readonly demo: DemoCalls;
+}
+
+export type ToolName =
+  | "claude"
+  | "codex"
+  | "gemini"
+  | "opencode"
+  | "qwen"
+  | "copilot"
+  | "pi"
+  | "continue"
+  | "openai"
+  | "anthropic"
+  | "google";
+
+/** What `gateway serve --demo` shows as curl lines: `#` in `keyHeader` stands for the key's secret. */
+export interface DemoCalls {
+  readonly keyHeader: string;
+  readonly listKeyHeader: string;
+  readonly posts: readonly { readonly path: string; readonly body: unknown }[];
+}
+
+const BEARER = "authorization: Bearer #";
+const HELLO = [{ role: "user", content: "Hello" }];
+const MESSAGE = { model: "claude-haiku-4-5", max_tokens: 256, stream: true, messages: HELLO };
+const CONTENT = {
+  contents: [{ role: "user", parts: [{ text: "Hello" }] }],
+  generationConfig: { temperature: 1 },
+};
+const ANTHROPIC: Maker = { name: "anthropic", version: "v1" };
+const OPENAI: Maker = { name: "openai", version: "v1" };
+const GOOGLE: Maker = { name: "google", version: "v1beta" };
+
+export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
+  messages: {
+    dialect: messages,
+    spoken: ["messages"],
+    prefixed: false,
+    listPath: "/v1/models",
+    answerPaths: ["/v1/messages"],
+    makers: [ANTHROPIC],
+    tools: ["claude", "opencode", "qwen", "copilot", "pi", "continue", "anthropic"],
+    demo: {
+      keyHeader: "x-api-key: #",
+      listKeyHeader: BEARER,
+      posts: [{ path: "/v1/messages", body: MESSAGE }],
+    },
+  },
+  responses: {
+    dialect: responses,
+    spoken: ["responses"],
+    prefixed: false,
+    listPath: "/v1/models",
+    answerPaths: ["/v1/responses", "/v1/chat/completions"],
+    makers: [OPENAI],
+    tools: ["codex", "opencode", "qwen", "copilot", "pi", "continue", "openai"],
+    demo: {
+      keyHeader: BEARER,
+      listKeyHeader: BEARER,
+      posts: [
+        { path: "/v1/responses", body: { model: "gpt-5.4", stream: true, input: HELLO } },
+        { path: "/v1/chat/completions", body: { model: "gpt-5.4", stream: true, messages: HELLO } },
+      ],
+    },
+  },
+  content: {
+    dialect: content,
+    spoken: ["content"],
+    prefixed: false,
+    listPath: "/v1beta/models",
+    answerPaths: ["/v1beta/models/{model}:streamGenerateContent"],
+    makers: [GOOGLE],
+    tools: ["gemini", "opencode", "pi", "google"],
+    demo: {
+      keyHeader: "x-goog-api-key: #",
+      listKeyHeader: "x-goog-api-key: #",
+      posts: [{ path: "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse", body: CONTENT }],
+    },
+  },
+  relay: {
+    dialect: relay,
+    spoken: ["messages", "content"],
+    prefixed: true,
+    listPath: "/models",
+    answerPaths: ["/v1/messages", "/v1beta/models/{model}:streamGenerateContent"],
+    makers: [ANTHROPIC, GOOGLE],
+    tools: ["claude", "gemini", "opencode", "qwen", "copilot", "pi", "continue", "anthropic", "google"],
+    demo: {
+      keyHeader: "x-api-key: #",
+      listKeyHeader: BEARER,
+      posts: [{ path: "/v1/messages", body: MESSAGE }],
+    },
+  },
+};
+
+/** The same for every platform, in the order of PLATFORMS. */
+export function forEachPlatform<T>(make: (platform: Platform) => T): Record<Platform, T> {
+  return {
+    messages: make("messages"),
+    responses: make("responses"),
+    content: make("content"),
+    relay: make("relay"),
+  };
+}
+
+/** What clients write before the paths of a platform: nothing, or the relay's prefix. */
+export function readPathPrefix(platform: Platform, relayPrefix: string): string {
+  return PLATFORM_ROWS[platform].prefixed ? `/${relayPrefix}` : "";
+}
+
+/** As messages to people name it: `GET /relay/models`. */
+export function describeList(platform: Platform, relayPrefix: string): string {
+  return `GET ${readPathPrefix(platform, relayPrefix)}${PLATFORM_ROWS[platform].listPath}`;
+}
+
+/** As messages to people name them: `POST /v1/responses or /v1/chat/completions`. */
+export function describeAnswerPaths(platform: Platform, relayPrefix: string, between = " or "): string {
+  const prefix = readPathPrefix(platform, relayPrefix);
+  const { answerPaths } = PLATFORM_ROWS[platform];
+  return `POST ${answerPaths.map((path) => prefix + path).join(between)}`;
+}

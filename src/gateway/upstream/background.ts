@@ -1,0 +1,38 @@
+// Responses that continue after their request has ended (`background` of the responses dialect). Their usage is known
+// only to a later request that fetches them finished: that request's line carries the charge, on the terms kept here.
+// In memory only, and bounded.
+
+import type { LineDraft } from "../../billing/ledger/line.ts";
+import type { Overrides } from "../../billing/prices.ts";
+import type { Match } from "../intake/match.ts";
+
+/** What the charge of an unfinished response depends on. */
+export interface ChargeTerms {
+  readonly match: Match;
+  /** The upstream's name for the model that was requested. */
+  readonly requested: string | null;
+  /** The config's prices at that time. */
+  readonly overrides: Overrides;
+  /** The estimate that limits count until then. */
+  readonly replaces: LineDraft["replaces"];
+}
+
+const MAX_RESPONSES = 10_000;
+
+export class BackgroundResponses {
+  /** By the response's id, oldest first. */
+  readonly #terms = new Map<string, ChargeTerms>();
+
+  keep(id: string, terms: ChargeTerms): void {
+    this.#terms.set(id, terms);
+    const [oldest = id] = this.#terms.keys();
+    if (this.#terms.size > MAX_RESPONSES) this.#terms.delete(oldest);
+  }
+
+  /** Returns the terms and forgets them, because a response is charged once. */
+  take(id: string): ChargeTerms | null {
+    const terms = this.#terms.get(id) ?? null;
+    this.#terms.delete(id);
+    return terms;
+  }
+}

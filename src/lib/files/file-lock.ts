@@ -1,0 +1,205 @@
+// A lock on a path that one process holds until it ends. The operating system frees it, however the process ends, so no
+// stale lock has to be judged by process ids. SQLite's file locks are the only ones of this kind that the runtime offers
+// on every system. Nothing is ever written into the locked file: an empty file cannot be damaged, and neither can a file
+// that someone put in its place. The holder's name is in a file beside it.
+
+import { constants as sqlite, Database } from "bun:sqlite";
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  readSync,
+  realpathSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { getErrorCode } from "../errors.ts";
+import { getField, parseJson } from "../json/json.ts";
+import {
+  CREATE_NEW,
+  ForeignFile,
+  isSame,
+  keepOwner,
+  openOwn,
+  type Owner,
+  readOwn,
+  removeDrafts,
+  removeOwn,
+  replaceFile,
+  requireOwn,
+} from "./own-file.ts";
+
+export interface FileLock {
+  release(): void;
+}
+
+export interface LockHolder {
+  readonly pid: number;
+  /** ISO time. */
+  readonly since: string;
+}
+
+export class LockHeld extends Error {
+  override readonly name = "LockHeld";
+  /** Null in the instant before the holder has written its name. */
+  readonly holder: LockHolder | null;
+  constructor(path: string, holder: LockHolder | null) {
+    super(
+      holder === null
+        ? `${path} is held by another process`
+        : `${path} is held by process ${holder.pid} since ${holder.since}`,
+    );
+    this.holder = holder;
+  }
+}
+
+/** The files that this process has locked. Opening and closing one of them again would free its lock. */
+const held = new Set<string>();
+
+/** Throws LockHeld if another process, or another part of this one, holds the lock. Throws ForeignFile if the file at the
+ *  path is not the gateway's lock. `owner`: the user whose file the administrator locks. */
+export function takeLock(path: string, owner?: Owner): FileLock {
+  // SQLite also refuses links among the folders.
+  const place = join(realpathSync(dirname(path)), basename(path));
+  const there = requireOwn(place);
+  if (there !== null && held.has(identify(there))) throw new LockHeld(path, readHolder(place));
+  const fd = openLock(place, owner);
+  try {
+    const database = lockFile(place, path, fd);
+    const identity = identify(fstatSync(fd, { bigint: true }));
+    held.add(identity);
+    writeHolder(place, owner);
+    return { release: () => release(place, { database, fd, identity }) };
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+}
+
+function identify({ dev, ino }: BigIntStats): string {
+  return `${dev}:${ino}`;
+}
+
+interface HeldLock {
+  readonly database: Database;
+  readonly fd: number;
+  readonly identity: string;
+}
+
+function release(place: string, { database, fd, identity }: HeldLock): void {
+  if (!held.delete(identity)) return;
+  try {
+    removeOwn(holderPath(place));
+  } catch {
+    // The next holder replaces it.
+  }
+  database.close();
+  closeSync(fd);
+}
+
+/** Opens and checks the lock file. The descriptor stays open, to compare it with the file that SQLite opens. */
+function openLock(place: string, owner: Owner | undefined): number {
+  try {
+    const fd = openOwn(place, { flags: CREATE_NEW });
+    if (owner !== undefined) keepOwner(fd, owner);
+    return fd;
+  } catch (error) {
+    if (getErrorCode(error) !== "EEXIST") throw error;
+    return openOwn(place, { flags: constants.O_RDWR });
+  }
+}
+
+function lockFile(place: string, path: string, fd: number): Database {
+  // SQLite would replay them into the file.
+  for (const tail of ["-journal", "-wal", "-shm"]) removeOwn(place + tail);
+  try {
+    return lockDatabase(place, path, fd);
+  } catch (error) {
+    if (!isDamaged(error)) throw error;
+    emptyDamaged(path, fd);
+    return lockDatabase(place, path, fd);
+  }
+}
+
+/** Takes a RESERVED lock by starting a transaction that never ends and writes nothing. */
+function lockDatabase(place: string, path: string, fd: number): Database {
+  const database = new Database(place, sqlite.SQLITE_OPEN_READWRITE | sqlite.SQLITE_OPEN_NOFOLLOW);
+  try {
+    // Otherwise SQLite makes a journal beside the file.
+    database.run("PRAGMA journal_mode = MEMORY");
+    database.run("BEGIN IMMEDIATE");
+    requireSame(place, database, fd);
+    return database;
+  } catch (error) {
+    database.close();
+    if (isBusy(error)) throw new LockHeld(path, readHolder(place));
+    throw error;
+  }
+}
+
+/** SQLite opens by name. This checks that it opened the file that was checked. */
+function requireSame(place: string, database: Database, fd: number): void {
+  const moved = new Int32Array(2);
+  database.fileControl(sqlite.SQLITE_FCNTL_HAS_MOVED, moved);
+  const there = requireOwn(place);
+  if (moved[0] === 0 && there !== null && isSame(there, fstatSync(fd, { bigint: true }))) return;
+  throw new ForeignFile(`${place} was replaced while it was being locked: try again`);
+}
+
+/** Versions before 0.1.1 kept a small database in the lock, which a power cut could damage. Only such a file is emptied.
+ *  It stays the same file, so a process that holds the lock keeps it. */
+function emptyDamaged(path: string, fd: number): void {
+  const { size } = fstatSync(fd);
+  const bytes = Buffer.alloc(Math.min(size, OLD_LOCK_BYTES));
+  readSync(fd, bytes, 0, bytes.length, 0);
+  const isFormer =
+    bytes.subarray(0, SQLITE_HEADER.length).equals(SQLITE_HEADER) ||
+    bytes.subarray(0, OLD_LOCK_HALF_BYTES).every((byte) => byte === 0);
+  if (size > OLD_LOCK_BYTES || !isFormer)
+    throw new ForeignFile(
+      `${path} is not a lock file of the gateway: move it away, then the gateway makes a new one`,
+    );
+  ftruncateSync(fd, 0);
+}
+
+const OLD_LOCK_BYTES = 8192;
+const OLD_LOCK_HALF_BYTES = OLD_LOCK_BYTES / 2;
+const SQLITE_HEADER = Buffer.from("SQLite format 3\0");
+
+function holderPath(place: string): string {
+  return `${place}.holder`;
+}
+
+/** The name is for people. A full disk must not prevent the lock. */
+function writeHolder(place: string, owner: Owner | undefined): void {
+  const holder = { pid: process.pid, since: new Date().toISOString() };
+  try {
+    removeDrafts(holderPath(place));
+    replaceFile(holderPath(place), `${JSON.stringify(holder)}\n`, owner === undefined ? {} : { owner });
+  } catch {
+    // The lock works without it.
+  }
+}
+
+function readHolder(place: string): LockHolder | null {
+  try {
+    const found = parseJson(readOwn(holderPath(place)) ?? "");
+    const pid = getField(found, "pid");
+    const since = getField(found, "since");
+    if (typeof pid !== "number" || typeof since !== "string" || !ISO_TIME.test(since)) return null;
+    return { pid, since };
+  } catch {
+    return null;
+  }
+}
+
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+function isBusy(error: unknown): boolean {
+  return getErrorCode(error) === "SQLITE_BUSY";
+}
+
+function isDamaged(error: unknown): boolean {
+  return /^SQLITE_(NOTADB|CORRUPT)/.test(getErrorCode(error));
+}

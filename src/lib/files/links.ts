@@ -1,0 +1,22 @@
+// Resolves a path that may be a symbolic link.
+
+import { readlinkSync, realpathSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+
+/** Linux reports a loop after this many. */
+const MAX_LINKS = 40;
+
+/** The path at the end of the links, even if no file exists there yet. Links among the folders are kept. */
+export function followLinks(path: string, most = MAX_LINKS): string {
+  const target = most > 0 ? readLink(path) : null;
+  return target === null ? path : followLinks(target, most - 1);
+}
+
+function readLink(path: string): string | null {
+  try {
+    return resolve(realpathSync(dirname(path)), readlinkSync(path));
+  } catch {
+    // Not a link.
+    return null;
+  }
+}

@@ -1,0 +1,205 @@
+// The only place that opens the gateway's own files for writing: ledger, journal, locks, sums and drafts. Their folder may
+// be one that others can write to (a shared folder, a cloned repository). A link there would lead the gateway into any
+// file of its user. So no link is followed, and a descriptor is used only after it was checked to be a plain file of this
+// user. The checks happen when a file is opened, not at every write. See docs/decisions/0013-own-files-are-never-links.md.
+
+import { randomBytes } from "node:crypto";
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fchownSync,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { getErrorCode } from "../errors.ts";
+import { quoteWord } from "../text/shell-word.ts";
+
+/** Names what is at the path, and what to do about it. */
+export class ForeignFile extends Error {
+  override readonly name = "ForeignFile";
+}
+
+export interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export interface OpenOptions {
+  /** Flags of `node:fs`. Without O_CREAT the file must exist. */
+  readonly flags: number;
+  readonly mode?: number;
+  /** Allows other hard links: for a file whose content shows that the gateway wrote it. */
+  readonly shared?: boolean;
+}
+
+/** Windows has no such flag. There, the file is compared with the path before and after opening. */
+const NO_FOLLOW: number = process.platform === "win32" ? 0 : constants.O_NOFOLLOW;
+/** Opening a pipe would wait for its other end before it could be recognised. */
+const NO_BLOCK: number = process.platform === "win32" ? 0 : constants.O_NONBLOCK;
+
+/** Opens a plain file of this user. Throws ForeignFile if something else is at the path. */
+export function openOwn(path: string, { flags, mode = 0o600, shared = false }: OpenOptions): number {
+  const before = requireOwn(path, shared);
+  let fd: number;
+  try {
+    fd = openSync(path, flags | NO_FOLLOW | NO_BLOCK, mode);
+  } catch (error) {
+    // Someone may have created it since the check.
+    if (getErrorCode(error) !== "EEXIST") requireOwn(path, shared);
+    throw error;
+  }
+  try {
+    const found = fstatSync(fd, { bigint: true });
+    refuseForeign(path, found, shared);
+    if (NO_FOLLOW === 0 && before !== null && !isSame(before, found))
+      throw new ForeignFile(`${path} was replaced while it was being opened: try again`);
+    return fd;
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+}
+
+/** Stats the path without following links. Null: nothing is there. Throws ForeignFile if the gateway must not write to it. */
+export function requireOwn(path: string, shared = false): BigIntStats | null {
+  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
+  if (found !== null) refuseForeign(path, found, shared);
+  return found;
+}
+
+function refuseForeign(path: string, found: BigIntStats, shared: boolean): void {
+  const fault = describeForeign(path, found, shared);
+  if (fault !== null) throw new ForeignFile(`${path} ${fault}`);
+}
+
+function describeForeign(path: string, found: BigIntStats, shared: boolean): string | null {
+  if (found.isSymbolicLink())
+    return `is a link${describeTarget(path)}, and the gateway writes through no link: remove it with rm ${quoteWord(path)}`;
+  if (!found.isFile()) return "is no regular file: move it away";
+  if (!isOurs(found)) return `belongs to user ${found.uid}, not to you: move it away, or change its owner`;
+  if (!shared && found.nlink > 1n)
+    return `is a hard link: the same file has another name too. If it is not the gateway's, rm ${quoteWord(path)}; if it is, put a copy in its place`;
+  return null;
+}
+
+function describeTarget(path: string): string {
+  try {
+    // Someone else may have chosen the name, so it must not reach the terminal as it is.
+    return ` to ${readlinkSync(path).replaceAll(/\p{C}/gu, "?")}`;
+  } catch {
+    return "";
+  }
+}
+
+/** The administrator may write the files of any user. */
+function isOurs({ uid }: BigIntStats): boolean {
+  const own = process.geteuid?.();
+  return own === undefined || own === 0 || uid === BigInt(own);
+}
+
+export function isSame(one: BigIntStats, other: BigIntStats): boolean {
+  return one.dev === other.dev && one.ino === other.ino;
+}
+
+/** Null if there is no such file, or if it is not the gateway's. */
+export function readOwn(path: string): string | null {
+  let fd: number;
+  try {
+    fd = openOwn(path, { flags: constants.O_RDONLY });
+  } catch (error) {
+    if (error instanceof ForeignFile || getErrorCode(error) === "ENOENT") return null;
+    throw error;
+  }
+  try {
+    return readFileSync(fd, "utf8");
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export function appendOwn(path: string, bytes: Uint8Array): void {
+  const fd = openOwn(path, { flags: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT });
+  try {
+    writeFileSync(fd, bytes);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export interface WriteOptions {
+  readonly mode?: number;
+  /** A user's file stays the user's when the administrator writes it. */
+  readonly owner?: Owner;
+  /** Writes it to the disk before it gets its name. */
+  readonly durable?: boolean;
+}
+
+/** Replaces a file at once. After a crash, either the old file or the new one is there, complete. A link at the path is
+ *  replaced, not followed. */
+export function replaceFile(path: string, text: string, options: WriteOptions = {}): void {
+  const draft = nameDraft(path);
+  try {
+    createFile(draft, text, options);
+    renameSync(draft, path);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}
+
+/** Creates the whole file or nothing. Throws EEXIST if it exists. */
+export function createFile(path: string, text: string, { mode, owner, durable }: WriteOptions = {}): void {
+  const fd = openOwn(path, { flags: CREATE_NEW, ...(mode !== undefined && { mode }) });
+  try {
+    if (owner !== undefined) keepOwner(fd, owner);
+    writeFileSync(fd, text);
+    if (durable === true) fsyncSync(fd);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+
+/** A name beside the file that nobody can guess. */
+export function nameDraft(path: string): string {
+  return join(dirname(path), `.${basename(path)}.${process.pid}.${randomBytes(4).toString("hex")}.tmp`);
+}
+
+const DRAFT_TAIL = /^\d+\.[0-9a-f]{8}\.tmp$/;
+
+/** Removes the drafts of killed commands. The caller must hold a lock that keeps other writers of this file out. */
+export function removeDrafts(path: string): void {
+  const prefix = `.${basename(path)}.`;
+  try {
+    for (const name of readdirSync(dirname(path))) {
+      if (!name.startsWith(prefix) || !DRAFT_TAIL.test(name.slice(prefix.length))) continue;
+      removeOwn(join(dirname(path), name));
+    }
+  } catch {
+    // Old drafts do no harm.
+  }
+}
+
+/** Removes the gateway's own file. Throws ForeignFile, and removes nothing, if it is not the gateway's. */
+export function removeOwn(path: string): void {
+  if (requireOwn(path) !== null) rmSync(path, { force: true });
+}
+
+/** Keeps the file the user's when the administrator writes it. */
+export function keepOwner(fd: number, { uid, gid }: Owner): void {
+  if (process.getuid?.() === 0) fchownSync(fd, uid, gid);
+}

@@ -1,0 +1,81 @@
+// Joins bytes: of many packets into one buffer, or of head, framing and payload into one socket write.
+
+/** Collects pieces into one buffer. A single piece is kept without a copy. */
+export class ByteCollector {
+  #bytes: Buffer = EMPTY;
+  #size = 0;
+  #owned = false;
+  readonly #expected: number;
+
+  /** `expected`: the size that the sender has announced, or 0. */
+  constructor(expected = 0) {
+    this.#expected = expected;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(piece: Buffer): void {
+    if (this.#size === 0) {
+      this.#bytes = piece;
+      this.#size = piece.length;
+      this.#owned = false;
+      return;
+    }
+    const size = this.#size + piece.length;
+    if (!this.#owned || size > this.#bytes.length) this.#grow(size);
+    this.#bytes.set(piece, this.#size);
+    this.#size = size;
+  }
+
+  view(): Buffer {
+    return this.#size === this.#bytes.length ? this.#bytes : this.#bytes.subarray(0, this.#size);
+  }
+
+  clear(): void {
+    this.#bytes = EMPTY;
+    this.#size = 0;
+  }
+
+  /** Announcing a size costs a sender nothing. So memory for it is allocated only after a part has arrived. */
+  #grow(needed: number): void {
+    const believed = needed > TRUST_AFTER_BYTES ? this.#expected : 0;
+    const grown = Buffer.allocUnsafe(
+      Math.max(needed, believed, Math.min(needed * 2, needed + MAX_HEADROOM_BYTES)),
+    );
+    grown.set(this.view());
+    this.#bytes = grown;
+    this.#owned = true;
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
+const TRUST_AFTER_BYTES = 256 * 1024;
+const MAX_HEADROOM_BYTES = 16 * 1024 * 1024;
+
+/** A socket. Returns the number of bytes taken, 0 when full, -1 when closed. The runtime keeps no reference to the bytes. */
+export interface ByteSink {
+  write(bytes: Uint8Array, offset: number, length: number): number;
+}
+
+const SCRATCH_BYTES = 1024 * 1024;
+const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+
+/** Writes `head`, `payload` and `tail` (head and tail are latin-1) as one packet. Returns a copy of the unsent bytes, or null. */
+export function writePacket(sink: ByteSink, head: string, payload: Uint8Array, tail: string): Buffer | null {
+  const length = head.length + payload.length + tail.length;
+  const packet = length <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafe(length);
+  packet.write(head, 0, "latin1");
+  packet.set(payload, head.length);
+  if (tail !== "") packet.write(tail, head.length + payload.length, "latin1");
+  const taken = Math.max(0, sink.write(packet, 0, length));
+  if (taken === length) return null;
+  return packet === scratch ? Buffer.from(packet.subarray(taken, length)) : packet.subarray(taken, length);
+}
+
+/** Continues a write. Returns the bytes that are still unsent, or null. */
+export function writeUnsent(sink: ByteSink, rest: Buffer): Buffer | null {
+  const taken = Math.max(0, sink.write(rest, 0, rest.length));
+  return taken === rest.length ? null : rest.subarray(taken);
+}

@@ -1,0 +1,72 @@
+// Finds what other JSON parsers could read differently in an object. Some parsers accept comments or other quotes, and some
+// match the names of members without regard to case. One pass over the bytes, without parsing.
+
+import { asBuffer } from "../bytes.ts";
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const OPEN_BRACE = 0x7b;
+const OPENING = new Set([0x5b, OPEN_BRACE]);
+const CLOSING = new Set([0x5d, 0x7d]);
+
+/** Bytes that JSON has outside of strings. Without any other byte there, all parsers agree where the strings are. */
+const OUTSIDE_STRINGS: ReadonlySet<number> = new Set(
+  Buffer.from('\ufeff \t\r\n{}[]:,+-.0123456789Etruefalsn"'),
+);
+
+/** A name with every character escaped is no longer than this. */
+const MAX_KEY_BYTES = 256;
+
+export interface Differences {
+  /** A byte outside of the strings is not JSON. */
+  readonly isForeign: boolean;
+  /** How many members of the outermost object some parser takes for `name`. */
+  readonly members: number;
+}
+
+/** `name` is lower-case ASCII. */
+export function findDifferences(bytes: Uint8Array, name: string): Differences {
+  const text = asBuffer(bytes);
+  let depth = 0;
+  let members = 0;
+  let atKey = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const byte = text[at] ?? 0;
+    if (!OUTSIDE_STRINGS.has(byte)) return { isForeign: true, members };
+    if (byte === QUOTE) {
+      const end = findStringEnd(text, at);
+      if (atKey && foldKey(text.subarray(at, end)) === name) members += 1;
+      atKey = false;
+      at = end - 1;
+    } else if (OPENING.has(byte)) {
+      depth += 1;
+      atKey = depth === 1 && byte === OPEN_BRACE;
+    } else if (CLOSING.has(byte)) depth -= 1;
+    else if (byte === COMMA) atKey = depth === 1;
+  }
+  return { isForeign: false, members };
+}
+
+/** The index after the closing quote, or the end of the text. */
+function findStringEnd(text: Buffer, start: number): number {
+  for (let at = text.indexOf(QUOTE, start + 1); at >= 0; at = text.indexOf(QUOTE, at + 1)) {
+    let backslashes = 0;
+    while (text[at - 1 - backslashes] === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return at + 1;
+  }
+  return text.length;
+}
+
+/** The name as the most lenient parser compares it: without case, compatibility forms, or what follows a NUL. */
+function foldKey(literal: Buffer): string | null {
+  if (literal.length > MAX_KEY_BYTES) return null;
+  try {
+    const key: unknown = JSON.parse(literal.toString());
+    if (typeof key !== "string") return null;
+    const [start = ""] = key.normalize("NFKC").toLowerCase().split("\0");
+    return start.trim();
+  } catch {
+    return null;
+  }
+}

@@ -1,7 +1,0 @@
-// A path or a name as one word of a command that people copy into their shell.
-
-/** As it is where no shell reads anything into it, else quoted for POSIX shells, fish and PowerShell alike. */
-export function quoteWord(text: string): string {
-  if (/^[\p{L}\p{N}_@%+=:,./-]+$/u.test(text)) return text;
-  return `'${text.replaceAll("'", "'\\''")}'`;
-}

@@ -1,0 +1,24 @@
+// Makes text from elsewhere harmless for terminals and parsers. Model names and upstream
+// errors can contain anything: an escape sequence moves the cursor or answers for the
+// user, and a bidirectional override shows a line in another order than it is stored.
+
+/** Controls, invisible formatting characters, line separators and lone surrogates. The joiners of emoji and of some
+ *  scripts are harmless. */
+const UNPRINTABLE = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+
+/** Writes such characters as `\u001b`. The result of JSON.stringify stays JSON with the same value. */
+export function escapeUnprintable(text: string): string {
+  return text.replaceAll(UNPRINTABLE, escapeUnits);
+}
+
+/** The same for text of several lines, whose line breaks stay. */
+export function escapeLines(text: string): string {
+  return text.split("\n").map(escapeUnprintable).join("\n");
+}
+
+function escapeUnits(character: string): string {
+  return Array.from(
+    { length: character.length },
+    (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, "0")}`,
+  ).join("");
+}

@@ -1,0 +1,57 @@
+// `gateway models`: what a key can call now, and nothing else.
+
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { type Outcome, run } from "../driving.ts";
+
+let folder: TempFolder;
+let upstream: ReturnType<typeof startDemoUpstream>;
+beforeEach(() => {
+  folder = makeTempFolder();
+  upstream = startDemoUpstream({ platform: "messages" });
+  const channel = `{ platform: messages, base_url: "${upstream.url}", credential: x }`;
+  const config = `channels: { a: ${channel} }
+groups:
+  open: { platform: messages, channels: [a] }
+  gold: { platform: messages, channels: [a], exclusive: true }
+plans: { gold: { groups: [gold], active: false } }
+keys:
+  - { name: laptop, group: open, secret: sk-laptop }
+  - { name: bought, group: gold, secret: sk-bought }
+  - { name: off, group: open, secret: sk-off, disabled: true }
+  - { name: old, group: open, secret: sk-old, expires: 2020-01-01 }
+`;
+  writeFileSync(folder.join("gateway.yaml"), config, { mode: 0o600 });
+});
+afterEach(() => {
+  upstream.stop();
+  folder.remove();
+});
+
+const models = (...flags: string[]): Promise<Outcome> =>
+  run({ folder: folder.path }, "models", "--json", ...flags);
+
+describe("gateway models", () => {
+  test("lists the models of a key, and only those of groups that can be used now", async () => {
+    const groupsOf = async (...flags: string[]) =>
+      new Set(JSON.parse((await models(...flags)).stdout).map(({ group }: { group: string }) => group));
+    expect(await groupsOf()).toEqual(new Set(["open"]));
+    expect(await groupsOf("--key-name", "laptop")).toEqual(new Set(["open"]));
+    await run({ folder: folder.path }, "plans", "activate", "gold");
+    expect(await groupsOf()).toEqual(new Set(["open", "gold"]));
+    expect(await groupsOf("--key-name", "bought")).toEqual(new Set(["gold"]));
+  });
+
+  test.each([
+    ["a key whose group's plan is not active", ["--key-name", "bought"], "gateway plans activate gold"],
+    ["a group whose plan is not active", ["--group", "gold"], "gateway plans activate gold"],
+    ["a disabled key", ["--key-name", "off"], "gateway keys enable off"],
+    ["an expired key", ["--key-name", "old"], "gateway keys rotate old"],
+  ])("lists nothing for %s, and says what to do", async (_, flags, advice) => {
+    const { status, stdout, stderr } = await models(...flags);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+    expect(stderr).toContain(advice);
+  });
+});

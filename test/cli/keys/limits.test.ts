@@ -1,0 +1,122 @@
+// Limits without an editor, and how much of them is spent.
+
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { openLedger } from "../../../src/billing/ledger/ledger.ts";
+import { loadConfig } from "../../../src/config/file.ts";
+import { draftOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";
+import { passMidnight } from "../../harness/day.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { type Outcome, run } from "../driving.ts";
+
+const CONFIG = `# mine
+channels: { a: { platform: messages, base_url: https://a.example, credential: x } }
+groups:
+  claude: { platform: messages, channels: [a] } # the group
+keys:
+  - { name: laptop, group: claude, secret: sk-laptop } # by hand
+  - name: ci
+    group: claude
+    secret: sk-ci # old
+    limits:
+      usd_per_day: 5 # a day
+      usd_total: "100"
+`;
+
+let folder: TempFolder;
+beforeEach(() => {
+  folder = makeTempFolder();
+  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
+});
+afterEach(() => folder.remove());
+
+const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, ...args);
+const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
+const limitsOf = (name: string) => loadConfig(folder.join("gateway.yaml"), {}).catalog.keys.get(name)?.limits;
+
+describe("keys add --limit", () => {
+  test("sets limits of the new key, and of each of several", async () => {
+    const flags = ["--group", "claude", "--limit", "usd_per_day=0.50", "--limit", "requests_per_minute=60"];
+    expect((await gateway("keys", "add", "--name", "g", "--count", "2", ...flags)).status).toBe(0);
+    for (const name of ["g-1", "g-2"])
+      expect(limitsOf(name)).toMatchObject({ usdPerDay: "0.5", requestsPerMinute: 60, usdTotal: null });
+    expect(text()).toStartWith(CONFIG);
+  });
+
+  test.each([
+    ["usd_per_dya=5", 'did you mean "usd_per_day"?'],
+    ["usd_per_day", "expected an amount in USD"],
+    ["usd_per_day=-5", "expected an amount in USD"],
+    ["requests_per_minute=0", "expected a number from 1"],
+  ])("refuses %s", async (limit, sentence) => {
+    const { status, stdout, stderr } = await gateway(
+      "keys",
+      "add",
+      "--name",
+      "x",
+      "--group",
+      "claude",
+      "--limit",
+      limit,
+    );
+    expect({ status, stdout, config: text() }).toEqual({ status: 2, stdout: "", config: CONFIG });
+    expect(stderr).toContain(sentence);
+  });
+});
+
+describe("keys limit and groups limit", () => {
+  test("set limits where there are none, and keep the rest of the file", async () => {
+    const { stderr } = await gateway("keys", "limit", "laptop", "usd_per_day=5", "usd_per_month=$50");
+    expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, usd_per_month 50.\n');
+    expect(text()).toBe(
+      CONFIG.replace(
+        "secret: sk-laptop }",
+        "secret: sk-laptop, limits: { usd_per_day: 5, usd_per_month: 50 } }",
+      ),
+    );
+    await gateway("groups", "limit", "claude", "usd_total=7");
+    expect(text()).toContain(
+      "claude: { platform: messages, channels: [a], limits: { usd_total: 7 } } # the group",
+    );
+  });
+
+  test("change and remove single limits, and the section with the last one", async () => {
+    await gateway("keys", "limit", "ci", "usd_per_day=6", "usd_total=none", "concurrent_requests=3");
+    expect(limitsOf("ci")).toMatchObject({ usdPerDay: "6", usdTotal: null, concurrentRequests: 3 });
+    expect(text()).toContain("usd_per_day: 6 # a day");
+    const all = await gateway("keys", "limit", "ci", "usd_per_day=none", "concurrent_requests=none");
+    expect(all.stderr).toBe('The key "ci" has no limits.\n');
+    expect(text()).not.toContain("limits");
+  });
+
+  test("refuse an unknown key or group with the nearest name", async () => {
+    expect((await gateway("keys", "limit", "laptpo", "usd_total=1")).stderr).toContain(
+      'did you mean "laptop"?',
+    );
+    expect((await gateway("groups", "limit", "claud", "usd_total=1")).stderr).toContain(
+      'did you mean "claude"?',
+    );
+    expect(text()).toBe(CONFIG);
+  });
+});
+
+test("keys list and show say how much of each limit is spent, and when it resets", async () => {
+  await passMidnight();
+  const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
+  const now = new Date();
+  const entry = { key: "ci", group: "claude", time: now.toISOString() };
+  await ledger.open(intentOf("req_1", entry));
+  ledger.append(draftOf("req_1", { ...entry, charge_usd: "1.25" }));
+  await ledger.close();
+  const tomorrow = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1));
+  const day = tomorrow.toISOString().slice(0, 10);
+  const shown = (await gateway("keys", "show", "ci")).stdout;
+  expect(shown).toContain(`$1.25 of $5, resets at ${day}`);
+  expect(shown).toContain("$1.25 of $100, never resets");
+  expect((await gateway("keys", "list")).stdout).toContain("$1.25 of $5 per day, $1.25 of $100 total");
+  const [, ci] = JSON.parse((await gateway("keys", "list", "--json")).stdout);
+  expect(ci.limits_used).toEqual([
+    { limit: "usd_per_day", usd: "5", spent_usd: "1.25", resets: `${day}T00:00:00Z` },
+    { limit: "usd_total", usd: "100", spent_usd: "1.25", resets: null },
+  ]);
+});

@@ -1,0 +1,164 @@
+// `gateway channels add`: a provider or a URL, checked, with the file's comments kept.
+
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { loadConfig } from "../../../src/config/file.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { KEYS, type Outcome, run, runOnTerminal } from "../driving.ts";
+
+const CONFIG = `# mine
+channels:
+  # the main one
+  main:
+    platform: messages # native
+    base_url: https://a.example
+    credential: x
+groups:
+  claude: { platform: messages, channels: [main] } # at cost
+keys:
+  - { name: laptop, group: claude, secret: sk-laptop } # by hand
+`;
+
+let folder: TempFolder;
+let upstream: ReturnType<typeof startDemoUpstream>;
+beforeEach(() => {
+  folder = makeTempFolder();
+  upstream = startDemoUpstream({ platform: "messages" });
+  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
+});
+afterEach(() => {
+  upstream.stop();
+  folder.remove();
+});
+
+const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
+const catalog = (env = {}) => loadConfig(folder.join("gateway.yaml"), env).catalog;
+const add = (stdin: string, ...args: string[]): Promise<Outcome> =>
+  run({ folder: folder.path, stdin }, "channels", "add", ...args);
+
+/** Every line of the user is still there, in its order. */
+function expectKept(): void {
+  const lines = text().split("\n");
+  const places = CONFIG.trimEnd()
+    .split("\n")
+    .map((line) => lines.findIndex((each) => each.startsWith(line.replace(/ } #.*| ] } .*$/, ""))));
+  expect(places).not.toContain(-1);
+  expect(places).toEqual([...places].sort((a, b) => a - b));
+}
+
+describe("gateway channels add", () => {
+  test("adds a URL with a new group, and keeps the credential beside the config", async () => {
+    const flags = ["--platform", "messages", "--name", "demo", "--credential", "-", "--json"];
+    const { status, stdout, stderr } = await add("secret-12345\n", upstream.url, ...flags);
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      name: "demo",
+      platform: "messages",
+      base_url: upstream.url,
+      groups: ["demo"],
+    });
+    expect(stderr).toMatch(/accepts the credential and lists \d+ models/);
+    expect(text()).not.toContain("secret-12345");
+    expect(statSync(folder.join("gateway.env")).mode & 0o777).toBe(0o600);
+    expect(catalog().channels.get("demo")).toMatchObject({
+      credential: "secret-12345",
+      platform: "messages",
+    });
+    expect(
+      catalog()
+        .groups.get("demo")
+        ?.channels.map(({ name }) => name),
+    ).toEqual(["demo"]);
+    expectKept();
+  });
+
+  test("adds a channel to an existing group", async () => {
+    const flags = ["--platform", "messages", "--name", "second", "--group", "claude", "--credential", "-"];
+    expect((await add("secret-12345", upstream.url, ...flags)).status).toBe(0);
+    expect(
+      catalog()
+        .groups.get("claude")
+        ?.channels.map(({ name }) => name),
+    ).toEqual(["main", "second"]);
+    expect(text()).toContain("  claude: { platform: messages, channels: [main, second] } # at cost\n");
+  });
+
+  test("adds a preset whose variable is set, as a reference", async () => {
+    const env = { DEEPSEEK_API_KEY: "hush-hush-1" };
+    const { status } = await run({ folder: folder.path, env }, "channels", "add", "deepseek", "--no-check");
+    expect(status).toBe(0);
+    expect(text()).toContain("${DEEPSEEK_API_KEY}");
+    expect(existsSync(folder.join("gateway.env"))).toBe(false);
+    const { channels, groups } = catalog(env);
+    expect(channels.get("deepseek")?.baseUrl.href).toBe("https://api.deepseek.com/anthropic");
+    expect(groups.has("deepseek")).toBe(true);
+    expectKept();
+  });
+
+  test("fills a config without channels and groups", async () => {
+    writeFileSync(folder.join("gateway.yaml"), "# empty\nchannels:\ngroups: {}\n");
+    const flags = ["--platform", "messages", "--name", "demo", "--credential", "-"];
+    expect((await add("secret-12345", upstream.url, ...flags)).status).toBe(0);
+    expect([...catalog().groups.keys()]).toEqual(["demo"]);
+    expect(text()).toStartWith("# empty\n");
+  });
+
+  test("asks on a terminal", async () => {
+    const args = ["channels", "add", upstream.url, "--platform", "messages", "--name", "demo"];
+    const screen = runOnTerminal({ folder: folder.path }, ...args);
+    await screen.shows("where is the credential?");
+    screen.press(KEYS.enter);
+    await screen.shows("The credential");
+    screen.press(`pasted-12345${KEYS.enter}`);
+    expect(await screen.status).toBe(0);
+    expect(screen.raw()).not.toContain("pasted");
+    expect(catalog().channels.get("demo")?.credential).toBe("pasted-12345");
+  });
+
+  test("adds nothing when the upstream refuses the credential", async () => {
+    using refusing = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: () => new Response("{}", { status: 401 }),
+    });
+    const url = `http://127.0.0.1:${refusing.port}`;
+    const flags = ["--platform", "messages", "--name", "demo", "--credential", "-"];
+    const { status, stderr } = await add("secret-12345", url, ...flags);
+    expect(status).toBe(1);
+    expect(stderr).toContain("refuses the credential (401)");
+    expect(text()).toBe(CONFIG);
+    expect(existsSync(folder.join("gateway.env"))).toBe(false);
+    expect((await add("secret-12345", url, ...flags, "--no-check")).status).toBe(0);
+  });
+
+  test.each([
+    ["an unknown preset", ["deepsek"], 2, 'did you mean "deepseek"?'],
+    ["a URL without a platform", ["https://x.example"], 2, "--platform is missing"],
+    ["a missing credential", ["deepseek"], 2, "set DEEPSEEK_API_KEY"],
+    ["a credential among the arguments", ["deepseek", "--credential", "sk-x"], 2, "accepts only `-`"],
+    [
+      "a taken name",
+      ["deepseek", "--name", "main", "--credential", "-", "--no-check"],
+      1,
+      "another name with --name",
+    ],
+    [
+      "an unknown group",
+      ["deepseek", "--group", "claud", "--credential", "-", "--no-check"],
+      1,
+      'did you mean "claude"?',
+    ],
+    [
+      "a group of another platform",
+      ["xai", "--group", "claude", "--credential", "-", "--no-check"],
+      1,
+      "speaks responses",
+    ],
+  ])("refuses %s", async (_, args, expected, sentence) => {
+    const { status, stdout, stderr } = await add("secret-12345", ...args);
+    expect({ status, stdout, config: text() }).toEqual({ status: expected, stdout: "", config: CONFIG });
+    expect(stderr).toContain(sentence);
+    expect(existsSync(folder.join("gateway.env"))).toBe(false);
+  });
+});

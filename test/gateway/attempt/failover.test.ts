@@ -1,0 +1,197 @@
+// Which channels are tried, and what the client gets if none of them succeeds.
+
+import { afterEach, describe, expect, test } from "bun:test";
+import { type FaultKind, UpstreamFault } from "../../../src/lib/http1/types.ts";
+import { openScripted, type Scripted, type ScriptedOptions, type Step } from "../scripted.ts";
+
+let scripted: Scripted;
+afterEach(() => scripted.stop());
+
+const OK: Step = { chunks: ['{"type":"message","model":"m","usage":{"input_tokens":5,"output_tokens":7}}'] };
+const bodyOf = (status: number): string =>
+  JSON.stringify({
+    type: "error",
+    error: { type: `type_${status}`, code: `code_${status}`, message: "Sorry" },
+  });
+const TEXT: Step = {
+  fields: [["content-type", "text/plain"]],
+  chunks: ["e", "rror code: 1020"],
+};
+const refuse = (status: number, more: readonly (readonly [string, string])[] = []): Step => ({
+  status,
+  fields: [["content-type", "application/json"], ...more],
+  chunks: [bodyOf(status)],
+});
+const fail = (kind: FaultKind, answered = false): Step => new UpstreamFault(kind, "said", answered);
+
+async function run(channels: ScriptedOptions["channels"], more: Partial<ScriptedOptions> = {}) {
+  scripted = await openScripted({ channels, ...more });
+  const error = await scripted.run();
+  return { error, exchange: scripted.exchange, called: scripted.called.join(" ") };
+}
+
+const SSE = [["content-type", "text/event-stream"]] as const;
+const HTML = [["content-type", "text/html"]] as const;
+
+describe("the next channel is tried", () => {
+  test.each([
+    ["a refused connection", fail("connect")],
+    ["a connection that is not accepted in time", fail("connect_timeout")],
+    ["a failed TLS handshake", fail("tls")],
+    ["no response in time", fail("first_byte_timeout")],
+    ["a connection that closes without a response", fail("reset")],
+    ["a redirect", refuse(302)],
+    ["a refused credential", refuse(401)],
+    ["an account out of credit", refuse(402)],
+    ["a proxy that wants a password", refuse(407)],
+    ["a time-out", refuse(408)],
+    ["a rate limit", refuse(429)],
+    ["a server error", refuse(500)],
+    ["an overloaded server", refuse(529)],
+    ["a 404, because another channel may have the model", refuse(404)],
+    ["a 400 that says so", { status: 400, chunks: ['{"error":{"code":"model_not_found"}}'] }],
+    ["an HTML page with 200", { fields: HTML, chunks: ["<!DOCTYPE html><html>"] }],
+    ["an HTML page that says it is JSON", { chunks: ["\r\n <html>"] }],
+    ["a plain text with 200", TEXT],
+    ["an empty body with 200", { chunks: [] }],
+    ["a blank body with 200", { chunks: [" ", "\n"] }],
+  ])("after %s", async (_name, step) => {
+    const { error, exchange, called } = await run({ a: [step], b: [OK] });
+    expect([error, exchange.status, called]).toEqual([null, 200, "a b"]);
+    expect(scripted.bill.attempts).toHaveLength(2);
+  });
+
+  test.each<[string, Step]>([
+    ["an HTML page", { fields: HTML, chunks: ["<html>"] }],
+    ["an HTML page that says it is a stream", { fields: SSE, chunks: ["<html>"] }],
+    ["an empty stream", { fields: SSE, chunks: [] }],
+  ])("after %s instead of a stream", async (_name, step) => {
+    const event = 'event: message_stop\ndata: {"type":"message_stop"}\n\n';
+    const { exchange, called } = await run(
+      { a: [step], b: [{ fields: SSE, chunks: [event] }] },
+      { stream: true },
+    );
+    expect([exchange.status, exchange.text, called]).toEqual([200, event, "a b"]);
+  });
+
+  test("at most as often as `failover.attempts` says", async () => {
+    const channels = { a: [refuse(500)], b: [refuse(503)], c: [OK] };
+    const { exchange, called } = await run(channels, { more: { failover: { attempts: 2 } } });
+    expect([exchange.status, called]).toEqual([503, "a b"]);
+  });
+});
+
+describe("no other channel is tried", () => {
+  test.each([400, 403, 409, 413, 422])("after a %d, which is about the request", async (status) => {
+    const { error, exchange, called } = await run({ a: [refuse(status)], b: [OK] });
+    expect([error, exchange.status, exchange.text, called]).toEqual([null, status, bodyOf(status), "a"]);
+  });
+
+  test("after a response that had begun", async () => {
+    const { error, called } = await run({ a: [fail("cut", true)], b: [OK] });
+    expect([error?.code, called]).toEqual(["upstream_failed", "a"]);
+  });
+
+  test("after the client has disconnected", async () => {
+    const { error, called } = await run({ a: [fail("cancelled")], b: [OK] });
+    expect([error?.code, called]).toEqual(["client_gone", "a"]);
+  });
+});
+
+describe("the last channel's own error reaches the client", () => {
+  test("404, if no channel has the model", async () => {
+    const { error, exchange, called } = await run({ a: [refuse(404)], b: [refuse(404)] });
+    expect([error, exchange.status, exchange.text, called]).toEqual([null, 404, bodyOf(404), "a b"]);
+  });
+
+  test.each([402, 408, 429, 500, 502, 503, 504, 529])("%d with status, code and wording", async (status) => {
+    const last = refuse(status, [
+      ["retry-after", "7"],
+      ["x-should-retry", "true"],
+    ]);
+    const { error, exchange, called } = await run({ a: [refuse(500)], b: [last] });
+    expect([error, exchange.status, exchange.text, called]).toEqual([null, status, bodyOf(status), "a b"]);
+    expect([exchange.sentField("retry-after"), exchange.sentField("x-should-retry")]).toEqual(["7", "true"]);
+    expect(scripted.records()).toMatchObject([{ status, outcome: "upstream_error", chargeUsd: "0" }]);
+  });
+
+  test("without the credential that it quotes", async () => {
+    const chunks = ['{"error":{"message":"credential-of-the-channel is out of credit"}}'];
+    const { exchange } = await run({ a: [{ status: 402, chunks }] });
+    expect([exchange.status, exchange.text]).toEqual([
+      402,
+      '{"error":{"message":"[credential removed] is out of credit"}}',
+    ]);
+  });
+
+  test.each<[string, Step]>([
+    ["a 401", refuse(401)],
+    [
+      "a 403 that says so",
+      { status: 403, chunks: ['{"error":{"code":"invalid_api_key","message":"Bad key"}}'] },
+    ],
+    ["a 400 that says so", { status: 400, chunks: ['{"error":{"details":[{"reason":"API_KEY_INVALID"}]}}'] }],
+  ])("but a refused credential (%s) becomes a 403 that names the channel", async (_name, step) => {
+    const { error, exchange } = await run({ a: [step] });
+    expect([error?.code, error?.status, exchange.begun]).toEqual(["credential_refused", 403, false]);
+    expect(error?.message).toContain('The channel "a" refused the gateway\'s credential');
+  });
+
+  test.each<[string, Step, number]>([
+    ["a proxy's 407", refuse(407), 502],
+    ["a redirect", refuse(302), 502],
+    ["no connection", fail("connect"), 502],
+    ["no response in time", fail("first_byte_timeout"), 504],
+    ["an HTML page with 200", { fields: HTML, chunks: ["<html>"] }, 502],
+    ["an empty body with 200", {}, 502],
+    ["a body that is not JSON", { chunks: ["{ this is not JSON"] }, 502],
+  ])("but %s becomes an error of the gateway", async (_name, step, status) => {
+    const { error, exchange } = await run({ a: [step] });
+    expect([error?.status, exchange.begun]).toEqual([status, false]);
+    expect(scripted.records()[0]?.outcome).toMatch(/^upstream_(?:error|cut)$/);
+  });
+});
+
+describe("while the only channel is in cooldown", () => {
+  test("the client gets its last error again, with the remaining time", async () => {
+    await run({
+      a: [
+        refuse(503, [
+          ["retry-after", "30"],
+          ["x-should-retry", "true"],
+        ]),
+      ],
+    });
+    const second = await scripted.again();
+    expect([second.error, second.exchange.status, second.exchange.text]).toEqual([null, 503, bodyOf(503)]);
+    expect(Number(second.exchange.sentField("retry-after"))).toBeWithin(28, 31);
+    expect(second.exchange.sentField("x-should-retry")).toBe("true");
+    expect(scripted.called).toEqual(["a"]);
+  });
+
+  test("a request that was not sent has no ledger line", async () => {
+    await run({ a: [refuse(503, [["retry-after", "30"]])] });
+    await scripted.again();
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    expect(scripted.ledger()).toHaveLength(1);
+    expect(scripted.records().map(({ status, chargeUsd }) => [status, chargeUsd])).toEqual([
+      [503, "0"],
+      [503, null],
+    ]);
+  });
+
+  test("a refused credential stays a 403", async () => {
+    await run({ a: [refuse(401, [["retry-after", "30"]])] });
+    const { error } = await scripted.again();
+    expect([error?.code, error?.retryAfterSeconds]).toEqual(["credential_refused", 30]);
+  });
+
+  test("with several channels, the gateway's own error names them all", async () => {
+    const wait = [["retry-after", "30"]] as const;
+    await run({ a: [refuse(503, wait)], b: [refuse(429, wait)] });
+    const { error } = await scripted.again();
+    expect(error?.code).toBe("unavailable");
+    expect(error?.message).toContain('"a" is unavailable; "b" is rate limited');
+  });
+});

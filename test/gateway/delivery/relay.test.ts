@@ -1,0 +1,149 @@
+// What a client gets of an upstream's response, and how the request is judged, for each way in which it can end.
+
+import { afterEach, describe, expect, test } from "bun:test";
+import { createDelivery } from "../../../src/gateway/delivery/delivery.ts";
+import { relay } from "../../../src/gateway/delivery/relay.ts";
+import { UpstreamFault } from "../../../src/lib/http1/types.ts";
+import { type Chunks, openScripted, type Scripted, type ScriptedOptions } from "../scripted.ts";
+
+let scripted: Scripted;
+afterEach(() => scripted.stop());
+
+const CUT = new UpstreamFault("cut", "closed", true);
+const START =
+  'event: message_start\ndata: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":5,"output_tokens":1}}}\n\n';
+const TEXT =
+  'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}\n\n';
+const DELTA =
+  'event: message_delta\ndata: {"type":"message_delta","delta":{},"usage":{"output_tokens":7}}\n\n';
+const STOP = 'event: message_stop\ndata: {"type":"message_stop"}\n\n';
+const ERROR =
+  'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n';
+const OPEN_EVENT = "event: content_block_delta\ndata: {";
+
+const SSE = [["content-type", "text/event-stream"]] as const;
+
+async function relayChunks(options: Partial<ScriptedOptions>, chunks: Chunks, head = {}): Promise<unknown> {
+  scripted = await openScripted({ channels: { a: [] }, ...options });
+  const { job, bill, gateway, respond } = scripted;
+  const fields = options.stream === true ? { fields: SSE } : {};
+  const response = respond("a", { ...fields, ...head, chunks });
+  return relay(createDelivery(response, job, bill, gateway)).then(
+    () => null,
+    (error: unknown) => error,
+  );
+}
+
+interface StreamRow {
+  readonly title: string;
+  readonly chunks: Chunks;
+  /** The outcome, and how the client's exchange ends. */
+  readonly ends: readonly [outcome: string, exchange: string];
+  /** What the client gets after the upstream's own bytes. */
+  readonly added: RegExp;
+}
+
+const NOTHING = /^$/;
+const ERROR_EVENT = /^event: error\ndata: \{"type":"error",.*\}\n\n$/;
+
+const STREAMS: readonly StreamRow[] = [
+  { title: "complete", chunks: [START, TEXT, DELTA, STOP], ends: ["complete", "end"], added: NOTHING },
+  { title: "in one chunk", chunks: [START + TEXT + STOP], ends: ["complete", "end"], added: NOTHING },
+  {
+    title: "cut after its terminal event",
+    chunks: [START, TEXT, STOP, CUT],
+    ends: ["complete", "end"],
+    added: NOTHING,
+  },
+  {
+    title: "cut between two events",
+    chunks: [START, TEXT, CUT],
+    ends: ["upstream_cut", "end"],
+    added: ERROR_EVENT,
+  },
+  {
+    title: "cut inside an event",
+    chunks: [START, OPEN_EVENT, CUT],
+    ends: ["upstream_cut", "end"],
+    added: /^\nevent: error\n/,
+  },
+  { title: "cut before its first event", chunks: [CUT], ends: ["upstream_cut", "end"], added: ERROR_EVENT },
+  {
+    title: "ended without its terminal event",
+    chunks: [START, TEXT],
+    ends: ["upstream_cut", "end"],
+    added: ERROR_EVENT,
+  },
+  {
+    title: "ended by the upstream's own error event",
+    chunks: [START, ERROR],
+    ends: ["upstream_error", "end"],
+    added: NOTHING,
+  },
+];
+
+describe("a stream", () => {
+  test.each(STREAMS)("$title", async ({ chunks, ends, added }) => {
+    expect(await relayChunks({ stream: true }, chunks)).toBeNull();
+    const { exchange } = scripted;
+    const own = chunks.filter((chunk) => typeof chunk === "string").join("");
+    expect(exchange.text.slice(0, own.length)).toBe(own);
+    expect(exchange.text.slice(own.length)).toMatch(added);
+    expect([scripted.records()[0]?.outcome, exchange.ended]).toEqual([...ends]);
+    expect(scripted.records()).toHaveLength(1);
+  });
+
+  test("of the content dialect that is cut ends with an error and a reset", async () => {
+    const target = "/v1beta/models/m:streamGenerateContent?alt=sse";
+    const chunk = 'data: {"candidates":[{"content":{"parts":[{"text":"Hi"}]}}],"modelVersion":"m"}\r\n\r\n';
+    await relayChunks({ platform: "content", target, stream: true }, [chunk, CUT]);
+    expect(scripted.exchange.text.slice(chunk.length)).toMatch(/^data: \{"error"/);
+    expect(scripted.exchange.ended).toBe("reset");
+  });
+
+  test("whose client disconnects is judged by the client's end", async () => {
+    scripted = await openScripted({ channels: { a: [] }, stream: true });
+    const { job, bill, gateway, respond, exchange } = scripted;
+    const delivery = createDelivery(respond("a", { fields: SSE, chunks: [START, TEXT] }), job, bill, gateway);
+    exchange.leave();
+    await relay(delivery);
+    expect([exchange.text, scripted.records()[0]?.outcome]).toEqual(["", "client_closed"]);
+  });
+});
+
+const MESSAGE = '{"type":"message","model":"m","usage":{"input_tokens":5,"output_tokens":7}}';
+
+describe("a response in one piece", () => {
+  test("is sent with its charge in a header", async () => {
+    expect(await relayChunks({}, [MESSAGE.slice(0, 20), MESSAGE.slice(20)])).toBeNull();
+    const { exchange } = scripted;
+    expect([exchange.status, exchange.text, exchange.ended]).toEqual([200, MESSAGE, "end"]);
+    expect(exchange.sentField("x-gateway-charge")).toBe("0.000019");
+    expect(scripted.records()).toMatchObject([{ outcome: "complete", chargeUsd: "0.000019" }]);
+  });
+
+  test("that is cut becomes an error, because nothing of it has been sent", async () => {
+    expect(await relayChunks({}, [MESSAGE.slice(0, 20), CUT])).toMatchObject({ code: "upstream_failed" });
+    expect([scripted.exchange.begun, scripted.records()[0]?.outcome]).toEqual([false, "upstream_cut"]);
+  });
+
+  test("that is longer than the gateway holds is sent as it comes, and reset if it is cut", async () => {
+    const chunk = " ".repeat(1024 * 1024);
+    await relayChunks({}, [chunk, chunk, chunk, chunk, MESSAGE.slice(0, 20), CUT]);
+    const { exchange } = scripted;
+    expect([exchange.status, exchange.ended, exchange.text.length]).toEqual([
+      200,
+      "reset",
+      4 * 1024 * 1024 + 20,
+    ]);
+    expect(scripted.records()[0]?.outcome).toBe("upstream_cut");
+  });
+
+  test("that is an error about the request passes unchanged and costs nothing", async () => {
+    const body = '{"type":"error","error":{"type":"invalid_request_error","message":"no"}}';
+    expect(await relayChunks({}, [body], { status: 400 })).toBeNull();
+    expect([scripted.exchange.status, scripted.exchange.text]).toEqual([400, body]);
+    expect(scripted.exchange.sentField("x-gateway-charge")).toBe("0");
+    expect(scripted.records()).toMatchObject([{ outcome: "upstream_error", status: 400 }]);
+  });
+});

@@ -1,0 +1,149 @@
+import {
+  chownSync,
+  closeSync,
+  constants,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { describe, expect, test } from "bun:test";
+import {
+  createFile,
+  ForeignFile,
+  nameDraft,
+  openOwn,
+  readOwn,
+  removeDrafts,
+  replaceFile,
+} from "../../../src/lib/files/own-file.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+
+const WINDOWS = process.platform === "win32";
+const MODULE = `${import.meta.dir}/../../../src/lib/files/own-file.ts`;
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
+
+describe.skipIf(WINDOWS)("a file that is opened for writing", () => {
+  test("is accessible to its user only, whatever the umask", () => {
+    using folder = makeTempFolder();
+    const before = process.umask(0);
+    closeSync(openOwn(folder.join("a"), { flags: APPEND }));
+    createFile(folder.join("b"), "text");
+    replaceFile(folder.join("b"), "more");
+    process.umask(before);
+    expect(["a", "b"].map((name) => statSync(folder.join(name)).mode & 0o777)).toEqual([0o600, 0o600]);
+  });
+
+  test("is no link, no folder and no pipe, which would be waited for", () => {
+    using folder = makeTempFolder();
+    writeFileSync(folder.join("victim"), "text");
+    symlinkSync("victim", folder.join("link"));
+    symlinkSync("none", folder.join("dangling"));
+    linkSync(folder.join("victim"), folder.join("hard"));
+    mkdirSync(folder.join("folder"));
+    Bun.spawnSync(["mkfifo", folder.join("pipe")]);
+    for (const name of ["link", "dangling", "hard", "folder", "pipe"]) {
+      const path = folder.join(name);
+      for (const flags of [APPEND, constants.O_RDWR, constants.O_WRONLY | constants.O_TRUNC])
+        expect(() => openOwn(path, { flags })).toThrow(ForeignFile);
+      expect(() => createFile(path, "")).toThrow(`${path} is `);
+      expect(readOwn(path)).toBeNull();
+    }
+    expect(readFileSync(folder.join("victim"), "utf8")).toBe("text");
+    expect(lstatSync(folder.join("none"), { throwIfNoEntry: false })).toBeUndefined();
+  });
+
+  test("may have other names if its content shows that it is the gateway's", () => {
+    using folder = makeTempFolder();
+    writeFileSync(folder.join("one"), "text");
+    linkSync(folder.join("one"), folder.join("other"));
+    closeSync(openOwn(folder.join("one"), { flags: APPEND, shared: true }));
+  });
+
+  test("does not pass a link's control characters on to the terminal", () => {
+    using folder = makeTempFolder();
+    symlinkSync("\u001B[2Jinnocent", folder.join("link"));
+    expect(() => openOwn(folder.join("link"), { flags: APPEND })).toThrow("is a link to ?[2Jinnocent,");
+  });
+
+  test.skipIf(process.getuid?.() !== 0 || Bun.which("setpriv") === null)("belongs to its user", () => {
+    using folder = makeTempFolder();
+    const path = folder.join("a");
+    writeFileSync(path, "text");
+    const program = `import { openOwn } from ${JSON.stringify(MODULE)};
+      try { openOwn(process.argv[1], { flags: ${APPEND} }); console.log("opened"); } catch (error) { console.log(error.message); }`;
+    const open = (uid: number): string => {
+      for (const each of [folder.path, path]) chownSync(each, uid, uid);
+      // Anybody may write to it.
+      Bun.spawnSync(["chmod", "-R", "a+rwX", folder.path]);
+      const words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+      return Bun.spawnSync([...words, process.execPath, "-e", program, path]).stdout.toString();
+    };
+    expect(open(65_534)).toBe("opened\n");
+    expect(open(1)).toContain(`${path} belongs to user 1, not to you`);
+  });
+});
+
+test("a file is replaced whole, and what its name led to stays", () => {
+  using folder = makeTempFolder();
+  writeFileSync(folder.join("victim"), "text");
+  if (!WINDOWS) symlinkSync("victim", folder.join("link"));
+  replaceFile(folder.join("link"), "new");
+  expect([readFileSync(folder.join("link"), "utf8"), readFileSync(folder.join("victim"), "utf8")]).toEqual([
+    "new",
+    "text",
+  ]);
+  expect(lstatSync(folder.join("link")).isFile()).toBe(true);
+  expect(readdirSync(folder.path).sort()).toEqual(["link", "victim"]);
+});
+
+test("a file that cannot be replaced leaves nothing behind", () => {
+  using folder = makeTempFolder();
+  mkdirSync(folder.join("folder/in"), { recursive: true });
+  expect(() => replaceFile(folder.join("folder"), "new")).toThrow();
+  expect(readdirSync(folder.path)).toEqual(["folder"]);
+});
+
+test.skipIf(WINDOWS)("drafts of commands that were killed are removed, and nothing else", () => {
+  using folder = makeTempFolder();
+  const [draft, linked, other] = [
+    nameDraft(folder.join("a")),
+    nameDraft(folder.join("a")),
+    nameDraft(folder.join("b")),
+  ];
+  writeFileSync(draft, "");
+  writeFileSync(other, "");
+  writeFileSync(folder.join(".a.mine.tmp"), "");
+  removeDrafts(folder.join("a"));
+  expect(readdirSync(folder.path)).toHaveLength(2);
+  symlinkSync(other, linked);
+  removeDrafts(folder.join("a"));
+  expect(lstatSync(linked).isSymbolicLink()).toBe(true);
+});
+
+/** What opens, or changes, a file by its name: a link there would be followed. */
+const BY_NAME =
+  /\b(writeFile|appendFile|truncate|chmod|chown|copyFile|cp|createWriteStream|Bun\.write)(Sync)?\(/;
+const OPENS_TO_WRITE = /\bopenSync\((?!.*("r"|O_RDONLY))/;
+
+/** Where that is right, and why. */
+const EXCEPTIONS: Readonly<Record<string, string>> = {
+  "lib/files/own-file.ts": "is the one place, and writes by descriptors",
+  "gateway/control/control.ts": "chmod of the socket, in a folder that only this user can use",
+  "cli/tools/gemini.ts": "copies into a folder that was made a moment ago under a name that nobody can guess",
+  "billing/prices/build.ts": "is a script for developers",
+};
+
+test("nothing but own-file.ts opens files for writing by their names", () => {
+  const source = `${import.meta.dir}/../../../src`;
+  const found = [...new Bun.Glob("**/*.ts").scanSync(source)].filter((name) =>
+    readFileSync(`${source}/${name}`, "utf8")
+      .split("\n")
+      .some((line) => !/^\s*(\/\/|\*|\/\*)/.test(line) && (BY_NAME.test(line) || OPENS_TO_WRITE.test(line))),
+  );
+  expect(found.sort()).toEqual(Object.keys(EXCEPTIONS).sort());
+});

@@ -1,0 +1,16 @@
+import { expect, test } from "bun:test";
+import { quoteWord } from "../../../src/lib/text/shell-word.ts";
+
+test("a plain word stays as it is", () => {
+  for (const word of ["/home/ünal/gateway.yaml", "gui/501", "a-b_c.d:e=f"])
+    expect(quoteWord(word)).toBe(word);
+});
+
+for (const shell of ["sh", "bash", "zsh", "fish"]) {
+  test.skipIf(Bun.which(shell) === null)(`${shell} reads a quoted word as it was`, () => {
+    for (const word of ["a b", "it's", "$HOME", "a?b*", "~", "", "a\nb", 'say "x"', "!!"]) {
+      const { stdout } = Bun.spawnSync([shell, "-c", `printf %s ${quoteWord(word)}`]);
+      expect(stdout.toString()).toBe(word);
+    }
+  });
+}
