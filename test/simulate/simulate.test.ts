@@ -2,8 +2,10 @@
 // parts do what they promise, and a few seconds of it.
 
 import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makePlan } from "./plan/make.ts";
+import { BUGS } from "./planted/bugs.ts";
 import { shrink } from "./plan/shrink.ts";
 import { runPlan } from "./run.ts";
 import { bundleProgram } from "./world/bundle.ts";
@@ -23,6 +25,10 @@ async function digests(seeds: string): Promise<string[]> {
   });
   const text = await new Response(run.stdout).text();
   return text.split("\n").filter((line) => line.startsWith("seed "));
+}
+
+function readSource(file: string): string {
+  return readFileSync(join(import.meta.dir, "../..", file), "utf8");
 }
 
 function makeMachine(): Machine {
@@ -142,6 +148,15 @@ describe("the network", () => {
     expect(got.at(-1)).toBe("END");
     expect(got.slice(0, -1).join("")).toBe("0123456789".repeat(30));
     expect(Math.max(...got.map(({ length }) => length))).toBeLessThanOrEqual(7);
+  });
+});
+
+describe("planted bugs", () => {
+  test("can all be planted: the texts that they replace are in the source", () => {
+    const missing = BUGS.flatMap(({ name, changes }) =>
+      changes.filter(({ file, from }) => !readSource(file).includes(from)).map(() => name),
+    );
+    expect(missing).toEqual([]);
   });
 });
 

@@ -117,7 +117,8 @@ async function relayStream(delivery: Delivery, begun: readonly Uint8Array[]): Pr
   // Answer first, write the ledger after.
   try {
     if (exchange.gone) return;
-    if (ending.outcome === "complete") exchange.end();
+    if (ending.outcome === "complete")
+      exchange.end(streamed && fault !== null ? closeEvent(last) : undefined);
     else if (!streamed) exchange.reset();
     else breakStream(delivery, ending.reading?.end === "error" ? null : explainBreak(delivery, fault), last);
   } finally {
@@ -160,6 +161,14 @@ async function pump(
     pass(redactor.end());
     return { fault, last: takeLast() };
   }
+}
+
+/** The upstream broke inside the line end of its last event. Without that end clients drop the event, and take the clean
+ *  end of the reply for a response that has none. */
+function closeEvent(last: readonly Uint8Array[]): Buffer {
+  const end = asBuffer(joinChunks(last)).toString("latin1");
+  if (endsWithWholeEvent(end)) return Buffer.alloc(0);
+  return Buffer.from(end.includes("\r\n") ? "\r\n\r\n" : "\n\n");
 }
 
 /** Ends a stream so that no client takes it for a complete response. `error` is null if the upstream has sent the error

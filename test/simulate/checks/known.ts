@@ -25,11 +25,6 @@ const KNOWN: readonly Known[] = [
     seen: /has bytes that were never written|ledger-\d{4}-\d{2}\S* does not end with a whole line/,
     why: "after a power cut only the last lines of the growing file are mended, not one in the middle of what was not synced, nor the end of the file before",
   },
-  {
-    check: "bytes",
-    seen: /ended cleanly and without an error, although only the end of its last event is missing/,
-    why: "a stream that is cut inside the line end of its last event is taken for whole",
-  },
 ];
 
 export function findKnown({ check, text }: Accusation): string | null {

@@ -29,16 +29,16 @@ const UNDONE: readonly Bug[] = [
     changes: [
       {
         file: CONNECTION,
-        from: "call.reused && (this.#isUntouched(call) || (!this.#answered && isSafe(call.method)))",
-        to: "call.reused && !this.#answered",
+        from: "(this.#isUntouched(exchange) || (!this.#answered && isSafe(exchange.method)))",
+        to: "!this.#answered",
       },
-      { file: CONNECTION, from: "    else call.reportResend();\n", to: "" },
+      { file: CONNECTION, from: "    else exchange.reportResend();\n", to: "" },
     ],
   },
   plant(
     "D5 undone: a connection is used again after a 204 with a body",
     CONNECTION,
-    "if (bodiless && announcesBody(said)) this.#owesBody = true;",
+    "if (bodiless && announcesBody(announced)) this.#strayBodyPossible = true;",
     "",
   ),
 ];
@@ -68,8 +68,8 @@ const NAMED: readonly Bug[] = [
   plant(
     "deliver to the wrong exchange: an idle connection is given to two requests",
     "src/lib/http1/client/pool.ts",
-    "const wire = this.#idle.pop();",
-    "const wire = this.#idle.at(-1);",
+    "const connection = this.#idle.pop();",
+    "const connection = this.#idle.at(-1);",
   ),
   plant(
     "forget to release a client that left",
@@ -85,7 +85,7 @@ const OTHERS: readonly Bug[] = [
   plant(
     "watch no silence after bytes that only frame a body",
     CONNECTION,
-    "    else if (call.reading) this.awaitBytes();\n",
+    "    else if (exchange.reading) this.awaitBytes();\n",
     "",
   ),
   plant(
@@ -97,8 +97,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "take a cut answer for a whole one",
     CONNECTION,
-    'this.#fail("cut", "the upstream closed the connection inside its answer", error);',
-    "this.#call = null;\n      call.finish();",
+    'this.#fail("cut", "the upstream closed the connection during its response", error);',
+    "this.#exchange = null;\n      exchange.finish();",
   ),
   plant(
     "end a broken stream without saying so",
@@ -109,14 +109,14 @@ const OTHERS: readonly Bug[] = [
   plant(
     "quote the credential in an upstream's error",
     "src/gateway/upstream/redact.ts",
-    "  if (found.length === 0) return bytes;\n  const kept",
-    "  if (found.length < 1e9) return bytes;\n  const kept",
+    "  if (found.length === 0) return bytes;\n  const parts",
+    "  if (found.length < 1e9) return bytes;\n  const parts",
   ),
   plant(
     "forget at the start what was in flight",
     WRITER,
-    "for (const [id, request] of recovery.unfinished)",
-    "for (const [id, request] of new Map(recovery.unfinished.size > 1e9 ? recovery.unfinished : []))",
+    "for (const [id, request] of unfinished)",
+    "for (const [id, request] of new Map(unfinished.size > 1e9 ? unfinished : []))",
   ),
   plant(
     "give a line to what has one",
@@ -133,20 +133,20 @@ const OTHERS: readonly Bug[] = [
   plant(
     "watch no silence inside an answer",
     CONNECTION,
-    "if (this.#call !== null) this.#deadline.arm(this.#call.deadlines.idleMs);",
+    "if (this.#exchange !== null) this.#deadline.arm(this.#exchange.deadlines.idleMs);",
     "",
   ),
   plant(
     "watch no silence before an answer",
     CONNECTION,
-    "    this.#sendOn(body);\n    this.#deadline.arm(call.deadlines.firstByteMs);",
-    "    this.#sendOn(body);",
+    "    this.#sendBody(body);\n    this.#deadline.arm(exchange.deadlines.firstByteMs);",
+    "    this.#sendBody(body);",
   ),
   plant(
     "never end a cooldown",
     "src/gateway/channels/cooldown.ts",
-    "  return now < rest.until || now < rest.trialUntil ? rest : null;",
-    "  return { ...rest, untilIsGiven: true };",
+    "  return now < cooldown.until || now < cooldown.trialUntil ? cooldown : null;",
+    "  return { ...cooldown, untilIsGiven: true };",
   ),
   plant(
     "let one request a minute too many in",
@@ -163,14 +163,14 @@ const OTHERS: readonly Bug[] = [
   plant(
     "count cached tokens twice",
     "src/dialects/meters/openai.ts",
-    'const read = countIn(inside, "cached_tokens");',
-    'const read = 2 * countIn(inside, "cached_tokens");',
+    'const read = counts.readDetail(inside, "cached_tokens");',
+    'const read = 2 * counts.readDetail(inside, "cached_tokens");',
   ),
   plant("lock nothing", "src/lib/files/file-lock.ts", '    database.run("BEGIN IMMEDIATE");\n', ""),
   plant(
     "lose a pipelined request",
     CLIENT_CONNECTION,
-    "    if (rest < bytes.length) this.#parked.add(bytes.subarray(rest));\n    const exchange",
+    "    if (rest < bytes.length) this.#waiting.add(bytes.subarray(rest));\n    const exchange",
     "    const exchange",
   ),
   plant(
@@ -181,7 +181,7 @@ const OTHERS: readonly Bug[] = [
   ),
   plant(
     "keep unsent bytes where others are written",
-    "src/lib/http1/bytes.ts",
+    "src/lib/http1/packets.ts",
     "return packet === scratch ? Buffer.from(packet.subarray(taken, length)) : packet.subarray(taken, length);",
     "return packet.subarray(taken, length);",
   ),
@@ -213,8 +213,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "give no line to what was reset without an answer",
     SETTLE,
-    "  if (bill.open && arrived.length === 0) {",
-    "  if (bill.open && bill.attempts.every(({ status }) => status === undefined)) {",
+    "bill.open && bill.attempts.some(mayHaveArrived)",
+    "bill.open && bill.attempts.some(({ status }) => status !== undefined)",
   ),
   plant(
     "stop in the middle of an answer that is read slowly",

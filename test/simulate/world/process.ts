@@ -209,7 +209,7 @@ export class SimProcess implements FileHost, SocketHost {
           userInfo: () => ({ uid: USER }),
           devNull: "/dev/null",
           hostname: () => "simulated",
-          networkInterfaces: () => ({ lo: [{ address: "127.0.0.1" }] }),
+          networkInterfaces: () => ({}),
         },
         "node:os",
       ),
@@ -218,13 +218,9 @@ export class SimProcess implements FileHost, SocketHost {
         { createHash, randomBytes: (count: number) => this.#randomBytes(Buffer.alloc(count)) },
         "node:crypto",
       ),
-      // No name belongs to the simulated machine.
-      "dns/promises": refuseOthers(
-        { lookup: () => Promise.resolve([{ address: "192.0.2.1", family: 4 }]) },
-        "node:dns/promises",
-      ),
       // It only looks at text.
       net: refuseOthers({ isIP }, "node:net"),
+      "dns/promises": refuseOthers({ lookup: () => this.#lookUp() }, "node:dns/promises"),
       stream: makeStream(),
       zlib: makeZlib(this),
       "bun:sqlite": makeSqlite(this),
@@ -264,6 +260,15 @@ export class SimProcess implements FileHost, SocketHost {
     };
     for (const name of GLOBALS.refused) globals[name] = refuseAll(name);
     return { require, globals };
+  }
+
+  /** No name leads to this machine. */
+  #lookUp(): Promise<{ address: string; family: number }[]> {
+    const { promise, resolve } = Promise.withResolvers<{ address: string; family: number }[]>();
+    this.scheduler.after(this.#random.int(3000), this, "a name is looked up", () =>
+      resolve([{ address: "203.0.113.7", family: 4 }]),
+    );
+    return promise;
   }
 
   #randomBytes<T extends Uint8Array>(into: T): T {
