@@ -422,6 +422,9 @@ export class World implements Machine {
     const right = writeConfig(this.plan, this.#changes);
     if (this.disk.find(CONFIG)?.content.toString() !== right) this.writeConfig(right);
     if (this.process !== null) this.process.frozenUntil = 0;
+    // A gateway whose ledger was taken away writes nothing more until it is restarted, and says so.
+    if (this.removed.length > 0) this.stopGateway(1000, 100);
+    this.#until(() => !this.#ending, 60 * SECOND);
     this.#until(() => this.process !== null && !this.process.dead && this.served !== null, 120 * SECOND);
     this.#pass(3 * SECOND);
     this.#until(() => this.arrivals.every(({ endedAt }) => endedAt < this.scheduler.now), 60 * SECOND);

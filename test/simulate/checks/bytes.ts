@@ -13,17 +13,12 @@ export function checkBytes(world: World, send: Send): void {
   if (reply === null) return;
   const text = reply.body.toString();
   const fields = [...reply.fields].map(([name, value]) => `${name}: ${value}`).join("\n");
-  const foreign = [...`${fields}\n${text}`.matchAll(/c\d+r\d+s\d+a\d+/g)].find(
-    ([mark]) => !mark.startsWith(`${send.name}a`),
-  );
-  // On a connection that is used again, what comes unasked after the request has left cannot be told from its answer.
-  const isChance = (arrival: Arrival): boolean =>
-    arrival.tainted && (arrival.send === send.name || `${arrival.send}a${arrival.attempt}` === foreign?.[0]);
-  const isEarly = world.unasked && !world.arrivals.some((arrival) => arrival.send === send.name);
-  if (isEarly || text.includes("unasked of") || world.arrivals.some(isChance)) return;
-  if (foreign !== undefined)
+  const all = `${fields}\n${text}`;
+  const foreign = [...all.matchAll(/c\d+r\d+s\d+a\d+/g)].find(([mark]) => !mark.startsWith(`${send.name}a`));
+  if (isByChance(world, send, text, foreign?.[0])) return;
+  if (foreign !== undefined && !isRepeatedError(world, reply, foreign[0]))
     world.accuse("foreign bytes", `${send.name} got bytes of ${foreign[0]}: ${text.slice(0, 200)}`);
-  const leaked = PRIVATE.exec(`${fields}\n${text}`);
+  const leaked = PRIVATE.exec(all);
   if (leaked !== null)
     world.accuse(
       "secrets",
@@ -33,6 +28,24 @@ export function checkBytes(world: World, send: Send): void {
   const arrivals = world.arrivals.filter((arrival) => arrival.send === send.name && arrival.body !== null);
   if (send.client.dialect === "chat") checkConverted(world, send, reply, arrivals);
   else checkSame(world, send, reply, arrivals);
+}
+
+function markOf({ send, attempt }: Arrival): string {
+  return `${send}a${attempt}`;
+}
+
+/** On a connection that is used again, what comes unasked after the request has left cannot be told from its answer. */
+function isByChance(world: World, send: Send, text: string, foreign: string | undefined): boolean {
+  const isChance = (arrival: Arrival): boolean =>
+    arrival.tainted && (arrival.send === send.name || markOf(arrival) === foreign);
+  const isEarly = world.unasked && !world.arrivals.some((arrival) => arrival.send === send.name);
+  return isEarly || text.includes("unasked of") || world.arrivals.some(isChance);
+}
+
+/** While the only channel is left alone, its last error is repeated to whoever asks, as the contract has it. */
+function isRepeatedError(world: World, reply: Reply, foreign: string): boolean {
+  const isError = (arrival: Arrival): boolean => arrival.status >= 400 && markOf(arrival) === foreign;
+  return reply.status >= 400 && world.arrivals.some(isError);
 }
 
 function describeCut(whole: Buffer, got: Buffer): string {

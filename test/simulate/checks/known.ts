@@ -11,14 +11,14 @@ interface Known {
 
 const KNOWN: readonly Known[] = [
   {
-    check: "lost line",
-    seen: /written into the file that had been taken away/,
-    why: "lines of the next second go into a ledger that somebody removed (D10)",
-  },
-  {
     check: "limits",
     seen: /prompts of more than/,
     why: "answers whose usage is not known count for nothing against USD limits (D3)",
+  },
+  {
+    check: "chain",
+    seen: /after a rotation and a power cut/,
+    why: "a power cut right after a rotation can take the end of the rotated file and leave the lines of the next one",
   },
   {
     check: "torn line",

@@ -104,6 +104,8 @@ export class Client {
   /** Pipelining: the request after the one that has just been sent. */
   #follow(line: Line): void {
     if (!this.plan.pipelined || line !== this.#line) return;
+    // What follows a request whose framing is broken would be taken for a part of it.
+    if (line.waiting.some(({ request }) => request.bad !== null)) return;
     const ahead = this.#at + line.waiting.length;
     const request = this.plan.requests[ahead];
     if (request === undefined || line.waiting.length > 3 || !line.usable) return;
