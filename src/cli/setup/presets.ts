@@ -1,5 +1,6 @@
 // The providers that `gateway init` and `gateway channels add` know. Each entry names the provider's own native
-// endpoint, so that no conversion is needed. Checked against the documentation that the comment names.
+// endpoint, so that no conversion is needed. The comment names its documentation. "Not read": the endpoint is known from
+// tools and articles that use it, not from the provider's own page.
 
 import type { Platform } from "../../config/schema.ts";
 
@@ -57,7 +58,7 @@ export const PRESETS: readonly Preset[] = [
     tool: "gemini",
   },
   {
-    // openrouter.ai/docs, "Claude Code": ANTHROPIC_BASE_URL=https://openrouter.ai/api with ANTHROPIC_AUTH_TOKEN.
+    // Not read: openrouter.ai/docs, "Claude Code": ANTHROPIC_BASE_URL=https://openrouter.ai/api with ANTHROPIC_AUTH_TOKEN.
     id: "openrouter",
     title: "OpenRouter (many providers' models)",
     platform: "messages",
@@ -82,7 +83,7 @@ export const PRESETS: readonly Preset[] = [
     tool: "claude",
   },
   {
-    // platform.moonshot.ai/docs, "Using in Claude Code"; accounts of platform.moonshot.cn use api.moonshot.cn.
+    // Not read: platform.moonshot.ai/docs, "Using in Claude Code"; accounts of platform.moonshot.cn use api.moonshot.cn.
     id: "moonshot",
     title: "Moonshot (Kimi)",
     platform: "messages",
@@ -94,7 +95,7 @@ export const PRESETS: readonly Preset[] = [
     tool: "claude",
   },
   {
-    // docs.z.ai, "Claude Code": ANTHROPIC_BASE_URL=https://api.z.ai/api/anthropic
+    // Not read: docs.z.ai, "Claude Code": ANTHROPIC_BASE_URL=https://api.z.ai/api/anthropic
     id: "zai",
     title: "Z.ai (GLM)",
     platform: "messages",
