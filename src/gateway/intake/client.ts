@@ -1,0 +1,171 @@
+// Who sent a request: the tool, its session and its agent, as far as the request shows them. One row per tool.
+// What is read here goes into the ledger line (`client`), so nothing of a prompt may pass through.
+
+import { sha256Hex } from "../../lib/secret.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
+
+/** What a ledger line says about the sender. A part that the request does not show is absent. */
+export interface ClientIdentity {
+  readonly tool?: string;
+  readonly session?: string;
+  /** Absent for a session's main agent. */
+  readonly agent?: string;
+  /** The agent that started this one. Absent if the main agent did. */
+  readonly parent?: string;
+  /** The text of the header `x-gateway-label`. */
+  readonly label?: string;
+  /** The tool names no session: it was inferred from key, tool and time. */
+  readonly inferred?: true;
+}
+
+/** Where a row reads from. */
+export interface ClientSource {
+  /** A header field, by its lower-case name. */
+  field(name: string): string | undefined;
+  /** A member of the body's outermost object, as JSON text. */
+  member(name: string): string | undefined;
+}
+
+type Ids = Pick<ClientIdentity, "session" | "agent" | "parent">;
+type FoundIds = { readonly [name in keyof Ids]: string | undefined };
+
+interface ToolRow {
+  readonly tool: string;
+  /** Matches the user agent. */
+  readonly userAgent: RegExp;
+  readonly read: (source: ClientSource) => Partial<FoundIds>;
+}
+
+const readNothing = (): Partial<FoundIds> => ({});
+
+/** The first row that matches counts. docs/decisions/0018-who-sent-it.md has the evidence for each. */
+const TOOLS: readonly ToolRow[] = [
+  // Qwen Code calls itself claude-cli on the messages dialect, with a version below 1.
+  { tool: "qwen-code", userAgent: /^(?:QwenCode\/|claude-cli\/0\.)/, read: readNothing },
+  { tool: "claude-code", userAgent: /^claude-(?:cli|code)\//, read: readClaudeCode },
+  { tool: "codex", userAgent: /^codex[_-]/, read: readCodex },
+  {
+    tool: "opencode",
+    userAgent: /^opencode\//,
+    read: ({ field }) => ({
+      session: field("x-session-id") ?? field("x-session-affinity") ?? field("session-id"),
+      parent: field("x-parent-session-id"),
+    }),
+  },
+  { tool: "gemini-cli", userAgent: /^GeminiCLI[-/]/, read: readNothing },
+  { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i, read: readNothing },
+];
+
+/** The name before the first slash of an unknown user agent is the best name for the tool. */
+const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})\//;
+
+export function readClient(source: ClientSource): ClientIdentity {
+  const userAgent = source.field("user-agent") ?? "";
+  const row = TOOLS.find((each) => each.userAgent.test(userAgent));
+  const tool = row?.tool ?? PRODUCT.exec(userAgent)?.[1]?.toLowerCase();
+  const ids = row?.read(source) ?? readUnknown(source);
+  return dropAbsent({
+    tool,
+    session: storeId(ids.session),
+    agent: storeId(ids.agent),
+    parent: storeId(ids.parent),
+    label: storeLabel(source.field("x-gateway-label")),
+  });
+}
+
+function readClaudeCode({ field, member }: ClientSource): Partial<FoundIds> {
+  return {
+    session: field("x-claude-code-session-id") ?? readUserId(member("metadata")),
+    agent: field("x-claude-code-agent-id"),
+    parent: field("x-claude-code-parent-agent-id"),
+  };
+}
+
+/** `metadata.user_id` is JSON text in new versions, and `user_…_account_…_session_ID` in old ones. */
+function readUserId(metadata: string | undefined): string | undefined {
+  const id = metadata === undefined ? undefined : getField(parseJson(metadata), "user_id");
+  if (typeof id !== "string") return undefined;
+  const session = id.startsWith("{") ? getField(parseJson(id), "session_id") : undefined;
+  if (typeof session === "string") return session;
+  return /_session_([0-9a-f-]{36})$/.exec(id)?.[1];
+}
+
+/** A thread of its own is an agent. The main agent's thread has the id of the session. */
+function readCodex({ field, member }: ClientSource): Partial<FoundIds> {
+  const turn = parseJson(field("x-codex-turn-metadata") ?? "");
+  const read = (name: string): string | undefined => textOf(getField(turn, name));
+  const session =
+    field("session-id") ?? read("session_id") ?? textOf(parseJson(member("prompt_cache_key") ?? ""));
+  const thread = field("thread-id") ?? read("thread_id");
+  if (thread === undefined || thread === session) return { session };
+  const parent = field("x-codex-parent-thread-id") ?? read("parent_thread_id");
+  return { session, agent: thread, parent: parent === session ? undefined : parent };
+}
+
+/** Header names that several tools use for the same thing. */
+function readUnknown({ field }: ClientSource): Partial<FoundIds> {
+  return {
+    session:
+      field("x-session-id") ?? field("session-id") ?? field("session_id") ?? field("x-session-affinity"),
+  };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+const PLAIN_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
+
+/** An id as received, or its hash if it could hold anything else than an id. */
+function storeId(id: string | undefined): string | undefined {
+  if (id === undefined || id === "") return undefined;
+  return PLAIN_ID.test(id) ? id : sha256Hex(id);
+}
+
+const MAX_LABEL_LENGTH = 128;
+// Control and format characters, bidirectional overrides among them.
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** Header values arrive with one character per byte; a label may be UTF-8. */
+function storeLabel(value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  const text = Buffer.from(value, "latin1").toString("utf8").replace(HIDDEN, "").trim();
+  return text === "" ? undefined : Array.from(text).slice(0, MAX_LABEL_LENGTH).join("");
+}
+
+function dropAbsent(parts: {
+  readonly [name in keyof ClientIdentity]: ClientIdentity[name] | undefined;
+}): ClientIdentity {
+  return Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== undefined));
+}
+
+/** A pause longer than this ends an inferred session. */
+const SESSION_GAP_MS = 30 * 60_000;
+const MAX_INFERRED_SESSIONS = 10_000;
+
+interface InferredSession {
+  readonly id: string;
+  lastAt: number;
+}
+
+/** Gives the requests of a tool that names no session one: by key, tool and time. */
+export class InferredSessions {
+  /** By key and tool, the least recently used first. */
+  readonly #sessions = new Map<string, InferredSession>();
+
+  complete(client: ClientIdentity, key: string, now: number): ClientIdentity {
+    if (client.session !== undefined || client.tool === undefined) return client;
+    const name = JSON.stringify([key, client.tool, client.label ?? null]);
+    const known = this.#sessions.get(name);
+    const isOver = known === undefined || Math.abs(now - known.lastAt) > SESSION_GAP_MS;
+    const session = isOver
+      ? { id: `inferred-${sha256Hex(`${name}\n${now}`).slice(0, 16)}`, lastAt: now }
+      : known;
+    session.lastAt = now;
+    this.#sessions.delete(name);
+    this.#sessions.set(name, session);
+    const [oldest] = this.#sessions.keys();
+    if (this.#sessions.size > MAX_INFERRED_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
+    return { ...client, session: session.id, inferred: true };
+  }
+}

@@ -1,0 +1,187 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { type ClientSource, InferredSessions, readClient } from "../../../src/gateway/intake/client.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
+
+function sourceOf(fields: Record<string, string>, body: Record<string, unknown> = {}): ClientSource {
+  return {
+    field: (name) => fields[name],
+    member: (name) => (Object.hasOwn(body, name) ? JSON.stringify(body[name]) : undefined),
+  };
+}
+
+const SESSION = "db7f03b5-105b-464a-ba35-e8c230eff292";
+const THREAD = "01a20052-12f9-7f13-b729-8a165cd996d0";
+const OTHER = "01a20052-1310-74d3-900c-a3531aa1ded7";
+const CLAUDE = { "user-agent": "claude-cli/2.1.330 (external, sdk-cli)" };
+const CODEX = { "user-agent": "codex_exec/0.169.0 (Debian 12.0.0; x86_64) xterm (codex_exec; 0.169.0)" };
+const turn = (ids: Record<string, string>) => ({ "x-codex-turn-metadata": JSON.stringify(ids) });
+
+describe("the sender of a request", () => {
+  test.each<[string, Record<string, string>, Record<string, unknown>, ReturnType<typeof readClient>]>([
+    [
+      "Claude Code names its session in a header",
+      { ...CLAUDE, "x-claude-code-session-id": SESSION },
+      {},
+      { tool: "claude-code", session: SESSION },
+    ],
+    [
+      "a subagent of Claude Code has its own id and its parent's",
+      {
+        ...CLAUDE,
+        "x-claude-code-session-id": SESSION,
+        "x-claude-code-agent-id": "a1",
+        "x-claude-code-parent-agent-id": "a0",
+      },
+      {},
+      { tool: "claude-code", session: SESSION, agent: "a1", parent: "a0" },
+    ],
+    [
+      "older versions of Claude Code name the session in the body, as JSON text",
+      CLAUDE,
+      { metadata: { user_id: JSON.stringify({ device_id: "d", account_uuid: "", session_id: SESSION }) } },
+      { tool: "claude-code", session: SESSION },
+    ],
+    [
+      "the oldest ones name it at the end of the user id",
+      CLAUDE,
+      { metadata: { user_id: `user_6b58_account__session_${SESSION}` } },
+      { tool: "claude-code", session: SESSION },
+    ],
+    [
+      "a user id without a session is not stored",
+      CLAUDE,
+      { metadata: { user_id: "somebody" } },
+      { tool: "claude-code" },
+    ],
+    [
+      "Codex's main thread has the id of the session",
+      { ...CODEX, "session-id": THREAD, "thread-id": THREAD },
+      { prompt_cache_key: THREAD },
+      { tool: "codex", session: THREAD },
+    ],
+    [
+      "a thread of its own is an agent of Codex",
+      { ...CODEX, "session-id": THREAD, "thread-id": OTHER, ...turn({ parent_thread_id: THREAD }) },
+      {},
+      { tool: "codex", session: THREAD, agent: OTHER },
+    ],
+    [
+      "an agent that another agent of Codex started names it as its parent",
+      { ...CODEX, "session-id": THREAD, "thread-id": OTHER, "x-codex-parent-thread-id": SESSION },
+      {},
+      { tool: "codex", session: THREAD, agent: OTHER, parent: SESSION },
+    ],
+    [
+      "Codex's turn metadata has the ids where the headers lack them",
+      { ...CODEX, ...turn({ session_id: THREAD, thread_id: OTHER, parent_thread_id: SESSION }) },
+      {},
+      { tool: "codex", session: THREAD, agent: OTHER, parent: SESSION },
+    ],
+    [
+      "without them, the key of Codex's prompt cache is its session",
+      CODEX,
+      { prompt_cache_key: THREAD },
+      { tool: "codex", session: THREAD },
+    ],
+    [
+      "opencode names its session",
+      { "user-agent": "opencode/1.18.33 ai-sdk/provider-utils/4.0.46", "x-session-affinity": "ses_1" },
+      {},
+      { tool: "opencode", session: "ses_1" },
+    ],
+    [
+      "Gemini CLI names none",
+      { "user-agent": "GeminiCLI-tui/0.61.0/gemini-3.1-pro-preview (linux; x64; terminal)" },
+      {},
+      { tool: "gemini-cli" },
+    ],
+    [
+      "Qwen Code is not taken for Claude Code, whose name it uses",
+      { "user-agent": "claude-cli/0.24.4 (external, cli)" },
+      {},
+      { tool: "qwen-code" },
+    ],
+    ["an SDK is known by its user agent", { "user-agent": "OpenAI/JS 6.49.0" }, {}, { tool: "openai" }],
+    [
+      "an unknown tool is recorded with its product name and its session",
+      { "user-agent": "My-Agent/0.1", "x-session-id": "s" },
+      {},
+      { tool: "my-agent", session: "s" },
+    ],
+    ["a request that shows nothing has no parts", {}, {}, {}],
+    ["the label is kept", { "x-gateway-label": "my project" }, {}, { label: "my project" }],
+  ])("%s", (_, fields, body, expected) => {
+    expect(readClient(sourceOf(fields, body))).toEqual(expected);
+  });
+
+  test("an id is stored as received or as its hash, and never with anything else in it", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: "binary" }), fc.stringMatching(/^[\w.:/-]{1,200}$/)), (id) => {
+        const { session } = readClient(sourceOf({ ...CLAUDE, "x-claude-code-session-id": id }));
+        const isPlain = /^[A-Za-z0-9._:/-]{1,128}$/.test(id);
+        expect(session).toBe(id === "" ? undefined : isPlain ? id : sha256Hex(id));
+      }),
+    );
+  });
+
+  test("a label has no control or direction characters and at most 128 characters", () => {
+    const label = (text: string) =>
+      readClient(sourceOf({ "x-gateway-label": Buffer.from(text).toString("latin1") })).label;
+    expect(label("a\u001b[31mb\u202ec")).toBe("a[31mbc");
+    expect(label("größe \u{1F600}")).toBe("größe \u{1F600}");
+    expect(label(`${"\u{1F600}".repeat(200)}`)).toBe("\u{1F600}".repeat(128));
+    expect(label(" \u200b ")).toBeUndefined();
+  });
+
+  test("hostile bodies and headers are no error", () => {
+    for (const user_id of [null, 5, {}, "{", '{"session_id":5}', '{"session_id":""}']) {
+      expect(readClient(sourceOf(CLAUDE, { metadata: { user_id } }))).toEqual({ tool: "claude-code" });
+    }
+    expect(readClient(sourceOf({ ...CODEX, "x-codex-turn-metadata": "{not json" }))).toEqual({
+      tool: "codex",
+    });
+    expect(readClient(sourceOf(CODEX, { prompt_cache_key: { a: 1 } }))).toEqual({ tool: "codex" });
+  });
+});
+
+describe("a tool that names no session", () => {
+  const MINUTE = 60_000;
+  const gemini = { tool: "gemini-cli" };
+
+  test("gets an inferred one, which ends after half an hour without a request", () => {
+    const sessions = new InferredSessions();
+    const first = sessions.complete(gemini, "laptop", 0);
+    expect(first).toMatchObject({ tool: "gemini-cli", inferred: true });
+    expect(sessions.complete(gemini, "laptop", 29 * MINUTE)).toEqual(first);
+    expect(sessions.complete(gemini, "laptop", 59 * MINUTE)).toEqual(first);
+    expect(sessions.complete(gemini, "laptop", 90 * MINUTE).session).not.toBe(first.session);
+  });
+
+  test("has one for each key, tool and label", () => {
+    const sessions = new InferredSessions();
+    const ids = [
+      sessions.complete(gemini, "laptop", 0),
+      sessions.complete(gemini, "ci", 0),
+      sessions.complete({ tool: "curl" }, "laptop", 0),
+      sessions.complete({ ...gemini, label: "a" }, "laptop", 0),
+    ].map(({ session }) => session);
+    expect(new Set(ids).size).toBe(4);
+  });
+
+  test("a session that the tool names stays, and so does a request without a tool", () => {
+    const sessions = new InferredSessions();
+    expect(sessions.complete({ tool: "codex", session: "s" }, "k", 0)).toEqual({
+      tool: "codex",
+      session: "s",
+    });
+    expect(sessions.complete({}, "k", 0)).toEqual({});
+  });
+
+  test("memory is bounded: the least recently used session is forgotten", () => {
+    const sessions = new InferredSessions();
+    const first = sessions.complete(gemini, "key-0", 0);
+    for (let number = 1; number <= 10_000; number += 1) sessions.complete(gemini, `key-${number}`, 1);
+    expect(sessions.complete(gemini, "key-0", 2).session).not.toBe(first.session);
+  });
+});
