@@ -21,9 +21,9 @@ export interface ClientIdentity {
 /** Where a row reads from. */
 export interface ClientSource {
   /** A header field, by its lower-case name. */
-  field(name: string): string | undefined;
+  readonly field: (name: string) => string | undefined;
   /** A member of the body's outermost object, as JSON text. */
-  member(name: string): string | undefined;
+  readonly member: (name: string) => string | undefined;
 }
 
 type Ids = Pick<ClientIdentity, "session" | "agent" | "parent">;
