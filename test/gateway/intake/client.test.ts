@@ -130,7 +130,7 @@ describe("the sender of a request", () => {
       readClient(sourceOf({ "x-gateway-label": Buffer.from(text).toString("latin1") })).label;
     expect(label("a\u001b[31mb\u202ec")).toBe("a[31mbc");
     expect(label("größe \u{1F600}")).toBe("größe \u{1F600}");
-    expect(label(`${"\u{1F600}".repeat(200)}`)).toBe("\u{1F600}".repeat(128));
+    expect(label("\u{1F600}".repeat(200))).toBe("\u{1F600}".repeat(128));
     expect(label(" \u200b ")).toBeUndefined();
   });
 
