@@ -148,8 +148,9 @@ function formOnePart(whole: Usage, iterations: readonly Counters[], extras: Usag
   const part: Part = { model: null, pass: "message", usage: { ...whole, ...extras } };
   const calls = iterations.map((call) => readUsage(call, new CountReader()) ?? {});
   const [first = {}, ...others] = calls;
+  if (others.length === 0) return part;
   const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
-  if (others.length === 0 || !Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return part;
+  if (!Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return part;
   return { ...part, calls: [{ ...first, ...extras }, ...others] };
 }
 
