@@ -65,14 +65,14 @@ export function computeCharge(billed: Billed): Charge {
   const usage = sumUsage(billed.parts);
   const parts = priced.map((each) => each.part);
   const own = parts.find(({ model }) => model === (billed.model ?? billed.requested)) ?? parts[0];
-  const told = { usage, parts, tier: own?.tier ?? null, ...tellSources(priced) };
+  const known = { usage, parts, tier: own?.tier ?? null, ...describeSources(priced) };
   let total = ZERO;
   for (const { amount, because } of priced) {
-    if (amount === null) return leaveOpen(told, own, billed.multiplier, because);
+    if (amount === null) return leaveUnpriced(known, own, billed.multiplier, because);
     total = total === ZERO ? amount : addDecimals(total, amount);
   }
   return {
-    ...told,
+    ...known,
     prices: own?.prices ?? {},
     official: priced.length === 1 ? (own?.official_usd ?? null) : formatDecimal(total),
     charge: multiplyUp(total, billed.multiplier),
@@ -82,19 +82,19 @@ export function computeCharge(billed: Billed): Charge {
   };
 }
 
-type Told = Pick<Charge, "usage" | "parts" | "priceSource" | "pricedAs" | "tier">;
+type KnownUsage = Pick<Charge, "usage" | "parts" | "priceSource" | "pricedAs" | "tier">;
 
 /** The amounts are not known; what is known of them is the least that they can be. */
-function leaveOpen(
-  told: Told,
+function leaveUnpriced(
+  known: KnownUsage,
   own: ChargedPart | undefined,
   multiplier: string,
   because: string | null,
 ): Charge {
-  const { usage, parts } = told;
+  const { usage, parts } = known;
   const { atLeast, unpriced } = deriveAtLeast({ usage, prices: own?.prices ?? null, multiplier, parts });
   return {
-    ...told,
+    ...known,
     prices: own?.prices ?? null,
     official: null,
     charge: null,
@@ -104,7 +104,7 @@ function leaveOpen(
   };
 }
 
-function tellSources(priced: readonly Priced[]): Pick<Charge, "priceSource" | "pricedAs"> {
+function describeSources(priced: readonly Priced[]): Pick<Charge, "priceSource" | "pricedAs"> {
   const sources = new Set(priced.flatMap((each) => each.source ?? []));
   const [pricedAs = null] = priced.flatMap((each) => each.pricedAs ?? []);
   return { priceSource: [...sources].join(", ") || null, pricedAs };

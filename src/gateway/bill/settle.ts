@@ -9,6 +9,7 @@ import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { type AttemptRecord, type Bill, describeIntent, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
+import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
 import { describeLeaving } from "./ending.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
@@ -182,10 +183,15 @@ function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, 
 }
 
 /** The seller of the channel that responded, or was tried last. */
-function findSeller({ attempts, match }: Bill): Seller | undefined {
-  const name = attempts.at(-1)?.channel;
-  const candidate = match.candidates.find(({ channel }) => channel.name === name);
+function findSeller(bill: Bill): Seller | undefined {
+  const candidate = findLastTried(bill);
   return candidate && sellerOf(candidate.channel);
+}
+
+/** The candidate that responded, or was tried last. */
+function findLastTried({ attempts, match }: Bill): Candidate | undefined {
+  const name = attempts.at(-1)?.channel;
+  return match.candidates.find(({ channel }) => channel.name === name);
 }
 
 /** How the response was served, as far as the response and the address show it. */
@@ -217,10 +223,9 @@ function estimateForLimits(bill: Bill, known: KnownUsage, gateway: Gateway): str
 }
 
 /** What a usage costs at the channel that was tried last. */
-function quoteLast({ attempts, match, overrides }: Bill, usage: Usage, gateway: Gateway): string | null {
-  const name = attempts.at(-1)?.channel;
-  const [first] = match.candidates;
-  const candidate = match.candidates.find(({ channel }) => channel.name === name) ?? first;
+function quoteLast(bill: Bill, usage: Usage, gateway: Gateway): string | null {
+  const { match, overrides } = bill;
+  const candidate = findLastTried(bill) ?? match.candidates[0];
   return candidate === undefined ? null : quoteAt(candidate, match, overrides, gateway)(usage, {});
 }
 
