@@ -14,10 +14,7 @@ import {
   ZERO_USD,
 } from "../../lib/money.ts";
 import { createZone, nameSpan, type Span, SPANS, type Zone } from "../../lib/text/zone.ts";
-import { holdLedgerFiles } from "../ledger/rotation.ts";
-import { eachLine, readFile } from "../ledger/reader.ts";
-import { readRow, type Row } from "../ledger/scan/row.ts";
-import { LineScanner } from "../ledger/scan/scan.ts";
+import { eachRow, type Row } from "../ledger/scan/row.ts";
 import { USAGE_KINDS } from "../usage.ts";
 
 const NAMES = ["key", "group", "model", "channel"] as const;
@@ -69,19 +66,11 @@ export function sumLedger(path: string, query: ReportQuery): Report {
   const readers = by.map((dimension) => createNameReader(dimension, zone));
   const rows = new NestedRows();
   const total = openTotals();
-  const scanner = new LineScanner();
   let unreadable = 0;
-  using held = holdLedgerFiles(path);
-  for (const source of held.sources) {
-    for (const { bytes, whole } of readFile(source)) {
-      if (!whole) continue;
-      eachLine(bytes, (from, to) => {
-        const row = readRow(bytes, from, to, scanner);
-        if (row === null) unreadable += 1;
-        else if (isInPeriod(row, query) && fits(row, query.only)) addRow(rows.totalsOf(row, readers), row);
-      });
-    }
-  }
+  eachRow(path, (row) => {
+    if (row === null) unreadable += 1;
+    else if (isInPeriod(row, query) && fits(row, query.only)) addRow(rows.totalsOf(row, readers), row);
+  });
   const listed = rows.list();
   for (const { totals } of listed) addTotals(total, totals);
   return { rows: listed.sort(by.some(isSpan) ? byNames(by) : byCharge), total, unreadable };

@@ -8,6 +8,7 @@ import type { Decimal, Usd } from "../../../lib/money.ts";
 import { decimalOfPico, parseDecimal, parseUsd, usdOfPico } from "../../../lib/money.ts";
 import type { Bytes } from "./bytes.ts";
 import { eachLine, readFile } from "../reader.ts";
+import { holdLedgerFiles } from "../rotation.ts";
 import { keyOf, LineScanner, type ScannedLine, timeOf } from "./scan.ts";
 
 interface Amounts {
@@ -40,6 +41,17 @@ export interface Row extends Amounts {
 export function readRow(bytes: Bytes, from: number, to: number, scanner: LineScanner): Row | null {
   const scanned = scanner.scan(bytes, from, to);
   return scanned === null ? readJsonRow(bytes.buffer.toString("utf8", from, to)) : readScanned(scanned);
+}
+
+/** Reads every whole line of a ledger's files, the oldest first. Null: a line that cannot be read. */
+export function eachRow(path: string, see: (row: Row | null) => void): void {
+  const scanner = new LineScanner();
+  using held = holdLedgerFiles(path);
+  for (const source of held.sources) {
+    for (const { bytes, whole } of readFile(source)) {
+      if (whole) eachLine(bytes, (from, to) => see(readRow(bytes, from, to, scanner)));
+    }
+  }
 }
 
 function readJsonRow(text: string): Row | null {
