@@ -8,10 +8,10 @@ import { completeCommand, completionsCommand } from "./cli/completions/completio
 import { consoleCommand } from "./cli/console/console.ts";
 import { doctorCommand } from "./cli/doctor/doctor.ts";
 import { envCommand } from "./cli/tools/env.ts";
-import { addExamples } from "./cli/examples.ts";
+import { addExamples } from "./cli/terminal/examples.ts";
 import { groupsCommand } from "./cli/catalog/groups.ts";
 import { addChannelCommand } from "./cli/setup/channels-add.ts";
-import { initCommand } from "./cli/setup/init.ts";
+import { initCommand } from "./cli/setup/init/init.ts";
 import { keysCommand } from "./cli/keys/keys.ts";
 import { ledgerCommand } from "./cli/money/ledger.ts";
 import { modelsCommand } from "./cli/catalog/models.ts";

@@ -41,7 +41,7 @@ test("a folder imports itself and what is left of it", () => {
 const INNER_ORDER: Readonly<Record<string, string>> = {
   gateway:
     "observe intake upstream channels gateway.ts bill attempt delivery control pipeline.ts server.ts start.ts",
-  cli: "(base) keys tools catalog money live channels setup doctor serve console completions",
+  cli: "terminal (base) keys tools catalog money live channels setup doctor serve console completions",
 };
 
 test.each(Object.entries(INNER_ORDER))("inside %s, imports follow the order: %s", (folder, order) => {
@@ -84,7 +84,7 @@ test("only terminal.ts imports the prompts, and only main.ts imports the command
   const importers = files.filter((file) =>
     readFileSync(join(SRC, file), "utf8").includes('"@clack/prompts"'),
   );
-  expect(importers).toEqual(["cli/terminal.ts"]);
+  expect(importers).toEqual(["cli/terminal/terminal.ts"]);
 });
 
 test("a platform's or dialect's name is compared nowhere but in its own folders", () => {

@@ -142,7 +142,7 @@ describe("every platform", () => {
       const [path = ""] = PLATFORM_ROWS[platform].answerPaths;
       const shown = readPathPrefix(platform, "<p>") + path.replace(/\{model\}.*/, "");
       expect(read("README.md").replaceAll(/<prefix>|relay(?=\/v1)/g, "<p>")).toContain(shown);
-      expect(read("test/e2e/routing.test.ts")).toContain(`"${platform}"`);
+      expect(read("test/e2e/access/routing.test.ts")).toContain(`"${platform}"`);
     },
   );
 });
@@ -150,7 +150,7 @@ describe("every platform", () => {
 /** Where the words may be written, and what they mean there. */
 const PLACES: Readonly<Record<string, string>> = {
   "config/schema.ts": "the list of platforms",
-  "config/scalars.ts": "path segments that a relay prefix would hide",
+  "config/yaml/scalars.ts": "path segments that a relay prefix would hide",
   "cli/setup/presets.ts": "the platform of each provider that `gateway init` knows",
   "cli/serve/demo.ts": "a field of a request body",
   "gateway/intake/conversation.ts": "names of fields in request bodies",

@@ -7,7 +7,7 @@
 
 import type { Channel } from "../config/catalog.ts";
 import { suggestNearest } from "../config/nearest.ts";
-import { ConfigError } from "../config/problems.ts";
+import { ConfigError } from "../config/yaml/problems.ts";
 import {
   type BookedModel,
   loadBuiltInBook,

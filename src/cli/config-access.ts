@@ -5,8 +5,8 @@ import type { Catalog, Group, Key, Limits } from "../config/catalog.ts";
 import { type Loaded, loadConfig } from "../config/file.ts";
 import { findConfig } from "../config/find.ts";
 import { suggestNearest } from "../config/nearest.ts";
-import { readDuration, readMoment, readName } from "../config/scalars.ts";
-import { fail, refuseUsage } from "./terminal.ts";
+import { readDuration, readMoment, readName } from "../config/yaml/scalars.ts";
+import { fail, refuseUsage } from "./terminal/terminal.ts";
 
 export interface ConfigFlags {
   readonly config?: string;

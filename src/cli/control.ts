@@ -6,7 +6,7 @@ import { isPrivate, locateControl } from "../gateway/control/socket.ts";
 import { getErrorCode } from "../lib/errors.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { VERSION } from "../lib/version.ts";
-import { fail } from "./terminal.ts";
+import { fail } from "./terminal/terminal.ts";
 
 const Refusal = z.object({ error: z.string() });
 

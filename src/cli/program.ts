@@ -2,7 +2,7 @@
 
 import { type Command, CommanderError } from "commander";
 import { escapeLines } from "../lib/text/printable.ts";
-import { canPrompt } from "./terminal.ts";
+import { canPrompt } from "./terminal/terminal.ts";
 import { suggestNearest } from "../config/nearest.ts";
 
 /** Exit status: 0 success; 1 failure; 2 wrong usage or an invalid config file. */

@@ -2,7 +2,7 @@
 // changes: a reload makes a new one and replaces the old one as a whole.
 
 import { sha256Hex } from "../lib/secret.ts";
-import type { Environment } from "./expand.ts";
+import type { Environment } from "./yaml/expand.ts";
 import { findProxy } from "./proxy.ts";
 import type { Config, Platform } from "./schema.ts";
 

@@ -4,9 +4,9 @@
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { getErrorCode } from "../lib/errors.ts";
-import type { Environment } from "./expand.ts";
+import type { Environment } from "./yaml/expand.ts";
 import { requireTrust } from "./find.ts";
-import { ConfigError } from "./problems.ts";
+import { ConfigError } from "./yaml/problems.ts";
 
 export interface Assignment {
   readonly name: string;

@@ -6,8 +6,8 @@ import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { getErrorCode } from "../lib/errors.ts";
 import { quoteWord } from "../lib/text/shell-word.ts";
-import type { Environment } from "./expand.ts";
-import { ConfigError } from "./problems.ts";
+import type { Environment } from "./yaml/expand.ts";
+import { ConfigError } from "./yaml/problems.ts";
 
 const FILE_NAME = "gateway.yaml";
 

@@ -2,7 +2,7 @@
 // ALL_PROXY and NO_PROXY, in upper or lower case, as curl reads them. Loopback
 // addresses never use one.
 
-import type { Environment } from "./expand.ts";
+import type { Environment } from "./yaml/expand.ts";
 
 export function findProxy(target: URL, env: Environment): URL | null {
   const read = (name: string) => env[name.toLowerCase()] || env[name] || "";

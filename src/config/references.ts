@@ -5,7 +5,7 @@
 import { getField, isObject, getList } from "../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../lib/secret.ts";
 import { suggestNearest } from "./nearest.ts";
-import type { Path } from "./source.ts";
+import type { Path } from "./yaml/source.ts";
 
 export interface ReferenceProblem {
   readonly path: Path;

@@ -7,10 +7,10 @@ import { getErrorCode } from "../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../lib/files/file-lock.ts";
 import { removeDrafts, replaceFile, requireOwn } from "../lib/files/own-file.ts";
 import type { Catalog } from "./catalog.ts";
-import { applyEdits, type Edit } from "./edit.ts";
-import type { Environment } from "./expand.ts";
+import { applyEdits, type Edit } from "./yaml/edit.ts";
+import type { Environment } from "./yaml/expand.ts";
 import { checkConfigText, readConfigText } from "./file.ts";
-import { ConfigError } from "./problems.ts";
+import { ConfigError } from "./yaml/problems.ts";
 
 const LOCK_WAIT_MS = 30_000;
 /** How often an edit starts again because a program without the lock, such as an editor, wrote in between. */

@@ -24,7 +24,7 @@ import {
   readTimeLimit,
   readTimerDuration,
   readVendor,
-} from "./scalars.ts";
+} from "./yaml/scalars.ts";
 
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];

@@ -4,9 +4,9 @@
 
 import { statSync } from "node:fs";
 import { sha256Hex } from "../lib/secret.ts";
-import type { Environment } from "./expand.ts";
+import type { Environment } from "./yaml/expand.ts";
 import { checkConfigText, type Loaded, readConfigText } from "./file.ts";
-import { ConfigError } from "./problems.ts";
+import { ConfigError } from "./yaml/problems.ts";
 
 export interface ConfigListener {
   /** If it throws, the error is passed to `onProblem`. */

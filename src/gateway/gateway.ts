@@ -1,7 +1,7 @@
 // The parts of a running gateway. This record is the only injection.
 
 import type { Ledger } from "../billing/ledger/ledger.ts";
-import type { Gate } from "../billing/limits.ts";
+import type { Gate } from "../billing/limits/limits.ts";
 import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";

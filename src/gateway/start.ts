@@ -1,7 +1,7 @@
 // Starts a gateway from a Catalog, reloads it, and stops it.
 
 import { openLedger } from "../billing/ledger/ledger.ts";
-import { createGate } from "../billing/limits.ts";
+import { createGate } from "../billing/limits/limits.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { createClient } from "../lib/http1/client/client.ts";

@@ -1,9 +1,9 @@
 // What every measurement is made with, and what it gives.
 
-import type { Load, Upstream } from "./ends.ts";
+import type { Load, Upstream } from "./wire/ends.ts";
 import type { Cores } from "./machine.ts";
-import type { Kind, RequestOptions } from "./requests.ts";
-import type { Target } from "./targets.ts";
+import type { Kind, RequestOptions } from "./wire/requests.ts";
+import type { Target } from "./targets/targets.ts";
 
 /** What one round gave, by metric. */
 export type Sample = Readonly<Record<string, number>>;

@@ -3,7 +3,7 @@
 
 import { join } from "node:path";
 import { type Cores, makeFolder, start } from "./machine.ts";
-import { hold, PLAIN, type Recipe, SECRET } from "./targets.ts";
+import { hold, PLAIN, type Recipe, SECRET } from "./targets/targets.ts";
 
 export const LAYERS = [
   { name: "copied", tells: "bytes copied between two sockets" },

@@ -2,13 +2,13 @@
 
 import { parseArgs } from "node:util";
 import type { Bench } from "./bench.ts";
-import { startLoad, startUpstream } from "./ends.ts";
+import { startLoad, startUpstream } from "./wire/ends.ts";
 import { describeMachine, planCores, stopAll } from "./machine.ts";
 import { profile } from "./profile.ts";
-import { writeJson, writeReport } from "./report.ts";
+import { writeJson, writeReport } from "./results/report.ts";
 import { EXTRAS, measure } from "./rounds.ts";
 import { SCENARIOS } from "./scenarios.ts";
-import { listCommands } from "./targets.ts";
+import { listCommands } from "./targets/targets.ts";
 
 const PARTS: readonly string[] = [...SCENARIOS.map(({ name }) => name), ...EXTRAS];
 

@@ -1,7 +1,7 @@
 // What a gateway would pay at the least to look into a stream's events: decoding and parsing each of them.
 
-import { writeEvents } from "./answers.ts";
-import { type Outcome, Tally } from "./crowd.ts";
+import { writeEvents } from "./wire/answers.ts";
+import { type Outcome, Tally } from "./wire/crowd.ts";
 
 /** `requests` are events, `seconds` are the processor's: of all threads, as it is counted of a gateway. */
 export function measureParse(ms: number): Outcome {

@@ -8,7 +8,7 @@ import { measureColdStart, measureFlatness, measureMemory } from "./lifecycle.ts
 import { makeBook, measureReports, SHORT_LEDGER } from "./reports.ts";
 import type { EXTRAS } from "./rounds.ts";
 import { SCENARIOS } from "./scenarios.ts";
-import { MAIN, planGateway } from "./targets.ts";
+import { MAIN, planGateway } from "./targets/targets.ts";
 
 const PROFILE_MS = 5000;
 

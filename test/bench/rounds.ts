@@ -4,11 +4,18 @@ import { type Bench, describeRequest } from "./bench.ts";
 import { planLayers } from "./layers.ts";
 import { measureColdStart, measureFlatness, measureMemory, measureVersion } from "./lifecycle.ts";
 import { readMemory } from "./machine.ts";
-import { Results } from "./measures.ts";
-import { planPeers } from "./peers.ts";
+import { Results } from "./results/measures.ts";
+import { planPeers } from "./targets/peers.ts";
 import { LONG_LEDGER, makeBook, measureReports, SHORT_LEDGER } from "./reports.ts";
 import { type Scenario, SCENARIOS } from "./scenarios.ts";
-import { type Commands, direct, planGateway, planNginx, type Recipe, type Target } from "./targets.ts";
+import {
+  type Commands,
+  direct,
+  planGateway,
+  planNginx,
+  type Recipe,
+  type Target,
+} from "./targets/targets.ts";
 
 export interface Plan {
   readonly commands: Commands;

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkConfigText } from "../../src/config/file.ts";
-import { listSettings } from "../../src/config/problems.ts";
+import { listSettings } from "../../src/config/yaml/problems.ts";
 import { makeTempFolder } from "../harness/temp.ts";
 
 const EXAMPLE = join(import.meta.dir, "../../config.example.yaml");

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { listVariables } from "../../src/config/expand.ts";
+import { listVariables } from "../../src/config/yaml/expand.ts";
 import { loadConfig } from "../../src/config/file.ts";
 import { configHome, findConfig, listOwnIds, requireTrust, warnOfMode } from "../../src/config/find.ts";
 import { makeTempFolder } from "../harness/temp.ts";

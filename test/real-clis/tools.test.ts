@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { MISLEADING } from "../../src/cli/tools/misleading.ts";
-import { TOOLS } from "../../src/cli/tools/tools.ts";
+import { MISLEADING } from "../../src/cli/tools/environment/misleading.ts";
+import { TOOLS } from "../../src/cli/tools/programs/tools.ts";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";

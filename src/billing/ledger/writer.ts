@@ -5,7 +5,7 @@
 import { GatewayError } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
-import { OutputHistory } from "../expected-output.ts";
+import { OutputHistory } from "../limits/expected-output.ts";
 import { LedgerChain } from "./chain.ts";
 import { listLedgerFiles } from "./rotation.ts";
 import type { Intent, OpenRequest } from "./journal.ts";

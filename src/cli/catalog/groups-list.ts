@@ -3,8 +3,8 @@
 import { type Group, isGroupOpen } from "../../config/catalog.ts";
 import { explainNoGroups, listSelectableGroups } from "../keys/group-choice.ts";
 import { type ConfigFlags, listLimits, openConfig } from "../config-access.ts";
-import { printTable } from "../table.ts";
-import { printJson, printNote } from "../terminal.ts";
+import { printTable } from "../terminal/table.ts";
+import { printJson, printNote } from "../terminal/terminal.ts";
 
 export interface GroupsFlags extends ConfigFlags {
   readonly all?: true;

@@ -1,7 +1,7 @@
 // `gateway groups …`: the flags. The action is in groups-list.ts, which loads only when it runs.
 
 import { Command } from "commander";
-import { addExamples } from "../examples.ts";
+import { addExamples } from "../terminal/examples.ts";
 import type { ConfigFlags } from "../config-access.ts";
 import type { GroupsFlags } from "./groups-list.ts";
 

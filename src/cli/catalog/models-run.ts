@@ -16,8 +16,8 @@ import {
 import { createClient } from "../../lib/http1/client/client.ts";
 import { explainNoGroups, listSelectableGroups, requireSelectable } from "../keys/group-choice.ts";
 import { type ConfigFlags, describe, findKey } from "../config-access.ts";
-import { printTable } from "../table.ts";
-import { fail, printJson, refuseUsage, printNote } from "../terminal.ts";
+import { printTable } from "../terminal/table.ts";
+import { fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface ModelsFlags extends ConfigFlags {
   readonly group?: string;

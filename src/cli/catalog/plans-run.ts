@@ -1,7 +1,7 @@
 // The actions of `gateway plans list`, `activate` and `deactivate`.
 
 import { type Catalog, isPlanInForce, type Plan } from "../../config/catalog.ts";
-import type { Edit } from "../../config/edit.ts";
+import type { Edit } from "../../config/yaml/edit.ts";
 import { editConfig } from "../../config/replace.ts";
 import {
   type ConfigFlags,
@@ -11,8 +11,8 @@ import {
   readFuture,
   refuseUnknown,
 } from "../config-access.ts";
-import { printTable } from "../table.ts";
-import { printJson, refuseUsage, printNote } from "../terminal.ts";
+import { printTable } from "../terminal/table.ts";
+import { printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface PlansFlags extends ConfigFlags {
   readonly json?: true;

@@ -1,7 +1,7 @@
 // `gateway plans …`: the flags. The actions are in plans-run.ts, which loads only when they run.
 
 import { Command } from "commander";
-import { addExamples } from "../examples.ts";
+import { addExamples } from "../terminal/examples.ts";
 import type { ActivateFlags, PlansFlags } from "./plans-run.ts";
 
 const CONFIG = ["--config <file>", "the config file"] as const;

@@ -8,7 +8,7 @@ import { createChannelTable, describeUnservedGroups } from "./view.ts";
 import { askGateway, readReply, tryGateway } from "../control.ts";
 import { openLiveScreen } from "../live/live-screen.ts";
 import { type ConfigFlags, openConfig, refuseUnknown } from "../config-access.ts";
-import { print, printJson, readRoom, refuseUsage, printNote } from "../terminal.ts";
+import { print, printJson, readRoom, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface ChannelsFlags extends ConfigFlags {
   readonly watch?: true;

@@ -2,10 +2,10 @@
 // remembers its column widths.
 
 import type { ChannelView } from "../../gateway/channels/view.ts";
-import { type Column, createTable } from "../table.ts";
+import { type Column, createTable } from "../terminal/table.ts";
 import { formatMs } from "../live/request-columns.ts";
-import { paint } from "../terminal.ts";
-import { formatAmount } from "../text.ts";
+import { paint } from "../terminal/terminal.ts";
+import { formatAmount } from "../terminal/text.ts";
 
 interface ChannelColumn extends Column {
   readonly read: (view: ChannelView, now: number) => string;

@@ -8,7 +8,7 @@ import { matchesGlob } from "../../lib/text/glob.ts";
 import type { NameKind, Suggestion } from "./complete.ts";
 import { listSelectableGroups } from "../keys/group-choice.ts";
 import { describeGroup, openConfig } from "../config-access.ts";
-import { TOOLS } from "../tools/tools.ts";
+import { TOOLS } from "../tools/programs/tools.ts";
 
 export function readNames(what: NameKind, config: string | undefined): Suggestion[] {
   if (what === "tool")

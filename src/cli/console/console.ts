@@ -1,7 +1,7 @@
 // The flags of `gateway console`. run.ts does the work, and is loaded only when needed.
 
 import { Command } from "commander";
-import { addExamples } from "../examples.ts";
+import { addExamples } from "../terminal/examples.ts";
 import type { ConfigFlags } from "../config-access.ts";
 
 export function consoleCommand(): Command {

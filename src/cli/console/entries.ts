@@ -20,7 +20,7 @@ import {
   readFuture,
 } from "../config-access.ts";
 import { activatePlan, deactivatePlan } from "../catalog/plans-run.ts";
-import { askOne, askText, askYes, type Choice } from "../terminal.ts";
+import { askOne, askText, askYes, type Choice } from "../terminal/terminal.ts";
 import { showUsage } from "../money/usage-run.ts";
 
 export function keyEntries(flags: ConfigFlags): Entry[] {

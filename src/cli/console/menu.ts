@@ -1,7 +1,7 @@
 // A menu that returns after each action, and continues after an error.
 
 import { describe } from "../config-access.ts";
-import { askOne, Cancelled, printNote } from "../terminal.ts";
+import { askOne, Cancelled, printNote } from "../terminal/terminal.ts";
 
 export interface Entry {
   readonly label: string;

@@ -6,10 +6,10 @@ import { showChannels } from "../channels/run.ts";
 import { listGroups } from "../catalog/groups-list.ts";
 import { listKeys } from "../keys/list.ts";
 import { type Entry, type Menu, runMenu } from "./menu.ts";
-import { findOrCreateConfig } from "../setup/ask-init.ts";
+import { findOrCreateConfig } from "../setup/init/ask-init.ts";
 import { type ConfigFlags, openConfig } from "../config-access.ts";
 import { listPlans } from "../catalog/plans-run.ts";
-import { canPrompt, Cancelled, refuseUsage } from "../terminal.ts";
+import { canPrompt, Cancelled, refuseUsage } from "../terminal/terminal.ts";
 import { watchTop } from "../live/top-run.ts";
 
 export async function runConsole({ config }: ConfigFlags): Promise<void> {

@@ -10,7 +10,7 @@ import { fetchListPage, type ListPage } from "../../gateway/channels/model-list.
 import { redactText } from "../../gateway/upstream/redact.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "../config-access.ts";
-import { formatCount } from "../text.ts";
+import { formatCount } from "../terminal/text.ts";
 
 export async function checkChannels({ channels }: Catalog): Promise<Finding[]> {
   const client = createClient();

@@ -2,7 +2,7 @@
 
 import { Command } from "commander";
 import type { DoctorFlags } from "./run.ts";
-import { addExamples } from "../examples.ts";
+import { addExamples } from "../terminal/examples.ts";
 
 export function doctorCommand(): Command {
   const command = new Command("doctor")

@@ -23,7 +23,7 @@ import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { GatewayFacts } from "./port.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { describe } from "../config-access.ts";
-import { formatCount } from "../text.ts";
+import { formatCount } from "../terminal/text.ts";
 
 export function checkLedger({ ledger }: Catalog, running: GatewayFacts | null): Finding[] {
   const { path } = ledger;

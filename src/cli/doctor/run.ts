@@ -11,8 +11,8 @@ import { checkTools } from "./tools.ts";
 import { type Finding, note } from "./finding.ts";
 import type { ConfigFlags } from "../config-access.ts";
 import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
-import { paint, print, printJson } from "../terminal.ts";
-import { formatCount } from "../text.ts";
+import { paint, print, printJson } from "../terminal/terminal.ts";
+import { formatCount } from "../terminal/text.ts";
 
 export interface DoctorFlags extends ConfigFlags {
   readonly json?: true;

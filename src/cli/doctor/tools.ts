@@ -1,14 +1,14 @@
 // `gateway doctor` on this shell: variables that make a tool bypass the gateway or send its key to a proxy.
 
 import type { Catalog } from "../../config/catalog.ts";
-import type { Environment } from "../../config/expand.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
 import { isExempt } from "../../config/proxy.ts";
 import { formatBaseUrl } from "../tools/connection.ts";
 import type { GatewayFacts } from "./port.ts";
 import { type Finding, note } from "./finding.ts";
-import { describeMisleading } from "../tools/misleading.ts";
-import { NO_PROXY_NAMES, splitList } from "../tools/no-proxy.ts";
-import { TOOLS } from "../tools/tools.ts";
+import { describeMisleading } from "../tools/environment/misleading.ts";
+import { NO_PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
+import { TOOLS } from "../tools/programs/tools.ts";
 
 export function checkTools({ listen }: Catalog, running: GatewayFacts | null, env: Environment): Finding[] {
   const { host, port } = running?.address ?? listen;

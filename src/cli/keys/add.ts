@@ -15,7 +15,7 @@ import {
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import { readNewLimits } from "./limits.ts";
 import { printSecrets } from "./print-secrets.ts";
-import { askText, canPrompt, fail, refuseUsage, printNote } from "../terminal.ts";
+import { askText, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface AddFlags extends ConfigFlags, GivenSecretFlags {
   readonly name?: string;

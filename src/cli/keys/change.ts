@@ -1,6 +1,6 @@
 // `gateway keys remove`, `disable`, `enable`, `rotate` and `move`.
 
-import type { Edit } from "../../config/edit.ts";
+import type { Edit } from "../../config/yaml/edit.ts";
 import { editConfig } from "../../config/replace.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
@@ -16,7 +16,7 @@ import {
 } from "../config-access.ts";
 import { printSecrets } from "./print-secrets.ts";
 import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
-import { askYes, canPrompt, fail, refuseUsage, printNote } from "../terminal.ts";
+import { askYes, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export type ChangeFlags = ConfigFlags;
 

@@ -3,8 +3,8 @@
 import { adviseActivation } from "../../config/advice.ts";
 import { type Catalog, type Group, isGroupOpen } from "../../config/catalog.ts";
 import { findGroup } from "../config-access.ts";
-import { formatTable } from "../table.ts";
-import { askOne, canPrompt, fail, refuseUsage } from "../terminal.ts";
+import { formatTable } from "../terminal/table.ts";
+import { askOne, canPrompt, fail, refuseUsage } from "../terminal/terminal.ts";
 
 export function listSelectableGroups(catalog: Catalog, now: Date): Group[] {
   return [...catalog.groups.values()].filter((group) => isGroupOpen(group, now));

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import type { Catalog } from "../../config/catalog.ts";
 import { parseEnvFile } from "../../config/env-file.ts";
 import { editConfig } from "../../config/replace.ts";
-import { readMoment } from "../../config/scalars.ts";
+import { readMoment } from "../../config/yaml/scalars.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import {
@@ -17,8 +17,8 @@ import {
   openConfig,
 } from "../config-access.ts";
 import { checkSecret } from "./given-secret.ts";
-import { fail, readAll, refuseUsage, printNote } from "../terminal.ts";
-import { formatCount } from "../text.ts";
+import { fail, readAll, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { formatCount } from "../terminal/text.ts";
 
 export interface ImportFlags extends ConfigFlags {
   /** The group of keys from an env-style file, which names none. */

@@ -2,7 +2,7 @@
 // which load only when they run.
 
 import { Command } from "commander";
-import { addExamples } from "../examples.ts";
+import { addExamples } from "../terminal/examples.ts";
 import type { ConfigFlags } from "../config-access.ts";
 import type { AddFlags } from "./add.ts";
 import type { ChangeFlags, MoveFlags, RemoveFlags, RotateFlags } from "./change.ts";

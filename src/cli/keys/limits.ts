@@ -1,11 +1,11 @@
 // `keys add --limit`, `keys limit` and `groups limit`: limits without an editor.
 
 import type { Catalog } from "../../config/catalog.ts";
-import type { Edit } from "../../config/edit.ts";
+import type { Edit } from "../../config/yaml/edit.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { editConfig } from "../../config/replace.ts";
 import { type ConfigFlags, findGroup, findKey, listLimits, openConfig } from "../config-access.ts";
-import { refuseUsage, printNote } from "../terminal.ts";
+import { refuseUsage, printNote } from "../terminal/terminal.ts";
 
 const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total"] as const;
 const COUNT_LIMITS = ["requests_per_minute", "concurrent_requests"] as const;

@@ -10,8 +10,8 @@ import {
   listLimits,
   openConfig,
 } from "../config-access.ts";
-import { type Column, printTable } from "../table.ts";
-import { paint, print, printJson, printNote } from "../terminal.ts";
+import { type Column, printTable } from "../terminal/table.ts";
+import { paint, print, printJson, printNote } from "../terminal/terminal.ts";
 
 export interface ListFlags extends ConfigFlags {
   readonly json?: true;

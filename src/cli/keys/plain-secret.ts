@@ -1,8 +1,8 @@
 // A key's secret where the config file itself holds it.
 
-import { expandTree } from "../../config/expand.ts";
+import { expandTree } from "../../config/yaml/expand.ts";
 import { readConfigText } from "../../config/file.ts";
-import { parseSource } from "../../config/source.ts";
+import { parseSource } from "../../config/yaml/source.ts";
 import type { Key } from "../../config/catalog.ts";
 import { getField } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";

@@ -1,7 +1,7 @@
 // Prints new secrets on stdout. They are shown only this once, so a failed write is a failure of the command.
 
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { fail, print } from "../terminal.ts";
+import { fail, print } from "../terminal/terminal.ts";
 
 export interface NewSecrets {
   readonly lines: readonly string[];

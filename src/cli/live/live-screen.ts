@@ -2,7 +2,7 @@
 // Restores the terminal however the program ends. The caller decides what to show.
 
 import { ATOMIC } from "./log-screen.ts";
-import { readSize } from "../terminal.ts";
+import { readSize } from "../terminal/terminal.ts";
 
 /** `key`: q ends this view. `interrupt`: Ctrl-C or a signal ends the program. */
 export type ExitCause = "key" | "interrupt";

@@ -7,8 +7,8 @@
 // nothing of the log.
 
 import { readFileSync } from "node:fs";
-import { cutText } from "../text.ts";
-import { paint, readRoom, readSize } from "../terminal.ts";
+import { cutText } from "../terminal/text.ts";
+import { paint, readRoom, readSize } from "../terminal/terminal.ts";
 
 export interface LogScreen {
   /** Cells in a line. Infinite where nothing is cut. */

@@ -3,9 +3,9 @@
 import type { Usage } from "../../billing/usage.ts";
 import type { RequestRecord } from "../../gateway/observe/observer.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { type Column, createTable } from "../table.ts";
-import { paint } from "../terminal.ts";
-import { formatAmount, shortenId } from "../text.ts";
+import { type Column, createTable } from "../terminal/table.ts";
+import { paint } from "../terminal/terminal.ts";
+import { formatAmount, shortenId } from "../terminal/text.ts";
 
 interface RequestColumn extends Column {
   /** `today`: the spending of the day including this request, a decimal in USD. */

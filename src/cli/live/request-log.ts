@@ -4,9 +4,9 @@
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
 import type { LogScreen } from "./log-screen.ts";
 import { createRequestTable, describeProblem, type RequestTable } from "./request-columns.ts";
-import { encodeJson, paint } from "../terminal.ts";
+import { encodeJson, paint } from "../terminal/terminal.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { measure } from "../text.ts";
+import { measure } from "../terminal/text.ts";
 
 export type LogForm = "text" | "json" | "off";
 

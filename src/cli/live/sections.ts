@@ -1,7 +1,7 @@
 // Fits sections of lines into the rows of a terminal, one below the other. Pure.
 
-import { paint } from "../terminal.ts";
-import { cutText } from "../text.ts";
+import { paint } from "../terminal/terminal.ts";
+import { cutText } from "../terminal/text.ts";
 
 export interface Section {
   readonly title: string;

@@ -6,7 +6,7 @@ import { askGateway, readReply, tryGateway } from "../control.ts";
 import { type LedgerFlags, locateLedger } from "../money/ledger-place.ts";
 import { type ExitCause, openLiveScreen } from "./live-screen.ts";
 import { describeRecord } from "./request-log.ts";
-import { print, printJson } from "../terminal.ts";
+import { print, printJson } from "../terminal/terminal.ts";
 import { createTopView } from "./top-view.ts";
 
 export interface TopFlags extends LedgerFlags {

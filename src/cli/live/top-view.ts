@@ -3,12 +3,12 @@
 import type { GatewayState } from "../../gateway/control/state.ts";
 import { parseUsd } from "../../lib/money.ts";
 import { appendBars } from "../money/bars.ts";
-import { createTable } from "../table.ts";
+import { createTable } from "../terminal/table.ts";
 import { createRequestTable, describeProblem } from "./request-columns.ts";
 import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";
-import { paint } from "../terminal.ts";
+import { paint } from "../terminal/terminal.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { cutText, formatAmount, formatCount, measure, shortenId } from "../text.ts";
+import { cutText, formatAmount, formatCount, measure, shortenId } from "../terminal/text.ts";
 import { createTraffic, describeStatus } from "./traffic.ts";
 
 export interface TopView {

@@ -1,7 +1,7 @@
 // Counts open streams and tokens per second for the status line. The counts come from
 // an observer or from the state of a running gateway.
 
-import { formatAmount, measure } from "../text.ts";
+import { formatAmount, measure } from "../terminal/text.ts";
 
 interface StreamCount {
   readonly id: string;

@@ -1,7 +1,7 @@
 // Draws amounts as bars, to an eighth of a cell.
 
-import { paint } from "../terminal.ts";
-import { measure } from "../text.ts";
+import { paint } from "../terminal/terminal.ts";
+import { measure } from "../terminal/text.ts";
 
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 

@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
 import { followLinks } from "../../lib/files/links.ts";
 import { type ConfigFlags, openConfig } from "../config-access.ts";
-import { fail, printNote } from "../terminal.ts";
+import { fail, printNote } from "../terminal/terminal.ts";
 
 export interface LedgerFlags extends ConfigFlags {
   readonly ledger?: string;

@@ -10,8 +10,8 @@ import { verifyLedger } from "../../billing/verify/verify.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
-import { fail, paint, print, printJson, refuseUsage, printNote } from "../terminal.ts";
-import { formatCount } from "../text.ts";
+import { fail, paint, print, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { formatCount } from "../terminal/text.ts";
 
 interface JsonFlags extends LedgerFlags {
   readonly json?: true;

@@ -1,9 +1,9 @@
 // Reads the period of a report: a word such as `yesterday`, or `--since` and `--until`.
 // Days begin at midnight in the config's time zone.
 
-import { readMoment } from "../../config/scalars.ts";
+import { readMoment } from "../../config/yaml/scalars.ts";
 import { startOfNextSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
-import { refuseUsage } from "../terminal.ts";
+import { refuseUsage } from "../terminal/terminal.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

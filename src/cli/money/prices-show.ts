@@ -15,12 +15,12 @@ import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Loaded } from "../../config/file.ts";
 import { findConfig } from "../../config/find.ts";
 import { suggestNearest } from "../../config/nearest.ts";
-import { ConfigError } from "../../config/problems.ts";
+import { ConfigError } from "../../config/yaml/problems.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
 import { type ConfigFlags, openConfig } from "../config-access.ts";
-import { printTable } from "../table.ts";
-import { fail, print, printJson, printNote } from "../terminal.ts";
+import { printTable } from "../terminal/table.ts";
+import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 
 export interface ShowFlags extends ConfigFlags {
   readonly provider?: string;

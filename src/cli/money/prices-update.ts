@@ -18,8 +18,8 @@ import { getErrorCode } from "../../lib/errors.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
-import { printTable } from "../table.ts";
-import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../terminal.ts";
+import { printTable } from "../terminal/table.ts";
+import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 interface SourceFlags extends LedgerFlags {
   readonly from?: string;

@@ -8,8 +8,8 @@ import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
 import { readPeriod } from "./period.ts";
-import { printTable } from "../table.ts";
-import { fail, printJson, printNote } from "../terminal.ts";
+import { printTable } from "../terminal/table.ts";
+import { fail, printJson, printNote } from "../terminal/terminal.ts";
 
 export interface RepriceFlags extends LedgerFlags {
   readonly since: string;

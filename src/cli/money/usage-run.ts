@@ -32,9 +32,9 @@ import { openConfig } from "../config-access.ts";
 import { appendBars } from "./bars.ts";
 import { findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
 import { type Clock, type Period, type PeriodFlags, readPeriod, readPeriodWord } from "./period.ts";
-import { type Column, formatTable } from "../table.ts";
-import { print, printJson, readRoom, refuseUsage, printNote } from "../terminal.ts";
-import { formatAmount, formatCount } from "../text.ts";
+import { type Column, formatTable } from "../terminal/table.ts";
+import { print, printJson, readRoom, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { formatAmount, formatCount } from "../terminal/text.ts";
 
 export interface UsageFlags extends LedgerFlags, PeriodFlags {
   readonly period?: string;

@@ -1,7 +1,7 @@
 // The flags of `gateway usage`. usage-run.ts does the work, and is loaded only when needed.
 
 import { Command, Option } from "commander";
-import { addExamples } from "../examples.ts";
+import { addExamples } from "../terminal/examples.ts";
 import type { UsageFlags } from "./usage-run.ts";
 
 export function usageCommand(): Command {

@@ -10,7 +10,7 @@ import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/p
 import { startDemoUpstream } from "../../demo/upstream.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { paint } from "../terminal.ts";
+import { paint } from "../terminal/terminal.ts";
 
 export interface Demo {
   readonly catalog: Catalog;

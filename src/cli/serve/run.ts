@@ -16,11 +16,11 @@ import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type Demo, introduceDemo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";
-import { nameOwnCommand } from "../own-command.ts";
-import { findOrCreateConfig } from "../setup/ask-init.ts";
+import { nameOwnCommand } from "../terminal/own-command.ts";
+import { findOrCreateConfig } from "../setup/init/ask-init.ts";
 import { describe } from "../config-access.ts";
 import { openServeScreen, type ServeScreen } from "./screen.ts";
-import { printNote } from "../terminal.ts";
+import { printNote } from "../terminal/terminal.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;

@@ -1,8 +1,8 @@
 // The flags of `gateway serve`. run.ts does the work, and is loaded only when needed.
 
 import { Command, InvalidArgumentError, Option } from "commander";
-import { readListenHost } from "../../config/scalars.ts";
-import { addExamples } from "../examples.ts";
+import { readListenHost } from "../../config/yaml/scalars.ts";
+import { addExamples } from "../terminal/examples.ts";
 import type { ServeFlags } from "./run.ts";
 
 export function serveCommand(): Command {

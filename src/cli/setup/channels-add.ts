@@ -1,7 +1,7 @@
 // `gateway channels add`: the flags. The action is in channels-add-run.ts, which loads only when it runs.
 
 import { Command } from "commander";
-import { addExamples } from "../examples.ts";
+import { addExamples } from "../terminal/examples.ts";
 import type { AddChannelFlags } from "./channels-add-run.ts";
 
 export function addChannelCommand(): Command {

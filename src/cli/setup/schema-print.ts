@@ -6,7 +6,7 @@ import { correctionSchema, lineSchema } from "../../billing/ledger/line.ts";
 import { describeConfig } from "../../config/json-schema.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { channelViewSchema } from "../../gateway/channels/view.ts";
-import { print } from "../terminal.ts";
+import { print } from "../terminal/terminal.ts";
 
 const platform = z.enum(PLATFORMS);
 const moment = z.string().meta({ format: "date-time" });

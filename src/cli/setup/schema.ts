@@ -1,7 +1,7 @@
 // `gateway schema`: the arguments. The action is in schema-print.ts, which loads only when it runs.
 
 import { Argument, Command } from "commander";
-import { addExamples } from "../examples.ts";
+import { addExamples } from "../terminal/examples.ts";
 import type { DocumentName } from "./schema-print.ts";
 
 const DOCUMENTS = [

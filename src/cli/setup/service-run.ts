@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
-import { listReferences } from "../../config/expand.ts";
+import { listReferences } from "../../config/yaml/expand.ts";
 import { readConfigText } from "../../config/file.ts";
 import { configHome } from "../../config/find.ts";
 import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
@@ -11,7 +11,7 @@ import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type ConfigFlags, describe, openConfig } from "../config-access.ts";
 import { findOwnCommand } from "../tools/background.ts";
 import { LABEL, MARK, UNIT_NAME, type ServiceSpec, writeAgent, writeUnit } from "./service-unit.ts";
-import { fail, print, printJson, printNote } from "../terminal.ts";
+import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 
 export interface InstallFlags extends ConfigFlags {
   readonly enable?: true;

@@ -5,7 +5,7 @@ import { closeSync, constants, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Loaded } from "../../config/file.ts";
 import { openOwn } from "../../lib/files/own-file.ts";
-import { askYes, canPrompt, fail, printNote } from "../terminal.ts";
+import { askYes, canPrompt, fail, printNote } from "../terminal/terminal.ts";
 import { type Address, findRunningAddress, formatBaseUrl } from "./connection.ts";
 import { stateFolder } from "./state-folder.ts";
 

@@ -1,11 +1,11 @@
 // The action of `gateway env`: prints a tool's settings as lines for a shell, or as JSON.
 
 import { connect, type ToolConnection, splitWords, type ToolFlags } from "./connection.ts";
-import { describeMisleading } from "./misleading.ts";
+import { describeMisleading } from "./environment/misleading.ts";
 import { prepare } from "./prepare.ts";
-import { guessShell, type Shell, writeSetting } from "./shells.ts";
+import { guessShell, type Shell, writeSetting } from "./environment/shells.ts";
 import { printSecrets } from "../keys/print-secrets.ts";
-import { printNote } from "../terminal.ts";
+import { printNote } from "../terminal/terminal.ts";
 
 export interface EnvFlags extends ToolFlags {
   readonly shell?: Shell;

@@ -2,8 +2,8 @@
 
 import { Command, Option } from "commander";
 import type { EnvFlags } from "./env-print.ts";
-import { addExamples } from "../examples.ts";
-import { SHELLS } from "./shells.ts";
+import { addExamples } from "../terminal/examples.ts";
+import { SHELLS } from "./environment/shells.ts";
 
 const KEY_OPTIONS: ReadonlyArray<readonly [flags: string, description: string]> = [
   ["--key <name>", "the key's name; with --new, the new key's"],

@@ -3,15 +3,15 @@
 
 import { adviseRotation } from "../../config/advice.ts";
 import { type Catalog, type Group, type Key, isGroupOpen } from "../../config/catalog.ts";
-import type { Edit } from "../../config/edit.ts";
+import type { Edit } from "../../config/yaml/edit.ts";
 import { editConfig } from "../../config/replace.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { listSelectableGroups, requireSelectable } from "../keys/group-choice.ts";
 import { readPlainSecret } from "../keys/plain-secret.ts";
 import { findStoredSecret, listToolKeys, storeToolSecret } from "../keys/tool-secrets.ts";
 import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../config-access.ts";
-import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal.ts";
-import type { Tool } from "./tool.ts";
+import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
+import type { Tool } from "./programs/tool.ts";
 
 export interface KeyFlags {
   readonly key?: string;

@@ -6,7 +6,7 @@ import type { Group } from "../../config/catalog.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { joinChunks, readUpTo } from "../../gateway/upstream/answer.ts";
-import type { Connection } from "./tool.ts";
+import type { Connection } from "./programs/tool.ts";
 
 const LIST_WAIT_MS = 5000;
 const MAX_LIST_BYTES = 4 * 1024 * 1024;

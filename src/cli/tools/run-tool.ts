@@ -5,13 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { offerStart } from "./background.ts";
 import { connect, findTool, type ToolFlags } from "./connection.ts";
-import { agreeToMeteredBilling } from "./logins.ts";
+import { agreeToMeteredBilling } from "./environment/logins.ts";
 import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
 import { prepare } from "./prepare.ts";
-import { printTable } from "../table.ts";
-import { fail, printJson, refuseUsage } from "../terminal.ts";
-import type { Tool } from "./tool.ts";
-import { TOOLS } from "./tools.ts";
+import { printTable } from "../terminal/table.ts";
+import { fail, printJson, refuseUsage } from "../terminal/terminal.ts";
+import type { Tool } from "./programs/tool.ts";
+import { TOOLS } from "./programs/tools.ts";
 
 export interface RunFlags extends ToolFlags {
   readonly yes?: true;

@@ -2,7 +2,7 @@
 
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
-import type { Environment } from "../../config/expand.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
 
 export function stateFolder(env: Environment): string {
   const named = env["XDG_STATE_HOME"] ?? "";

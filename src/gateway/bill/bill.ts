@@ -3,9 +3,9 @@
 import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
 import { computeCharge } from "../../billing/charge.ts";
-import { type Admission, type Cost, FREE } from "../../billing/limits.ts";
+import { type Admission, type Cost, FREE } from "../../billing/limits/limits.ts";
 import { type Overrides, sellerOf } from "../../billing/prices.ts";
-import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/reserve.ts";
+import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/limits/reserve.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";

@@ -1,7 +1,7 @@
 // A `models` list and a USD limit depend on the model that the gateway reads. A body in which another parser may find
 // another model is refused then. Everywhere else it is the upstream's to judge.
 
-import { hasUsdLimit } from "../../billing/limits.ts";
+import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { findDifferences } from "../../lib/json/json-differences.ts";
 import { readString, scanTopLevel } from "../../lib/json/json-spans.ts";

@@ -7,7 +7,7 @@ import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 
 import type { Catalog } from "../../config/catalog.ts";
-import { ConfigError } from "../../config/problems.ts";
+import { ConfigError } from "../../config/yaml/problems.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange, Field, Origin } from "../../lib/http1/types.ts";
 import { isLoopbackHost } from "../intake/own-host.ts";

@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { appendBars, drawBar } from "../../../src/cli/money/bars.ts";
 import { fitFrame, type Frame } from "../../../src/cli/live/sections.ts";
-import { alignText, cutText, measure } from "../../../src/cli/text.ts";
+import { alignText, cutText, measure } from "../../../src/cli/terminal/text.ts";
 import { createTraffic, describeStatus } from "../../../src/cli/live/traffic.ts";
 
 const anyText = fc.string({ unit: "grapheme", maxLength: 40 });

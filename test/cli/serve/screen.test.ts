@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { askGateway, tryGateway } from "../../../src/cli/control.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { gatewayStateSchema } from "../../../src/gateway/control/state.ts";
-import { formatAmount } from "../../../src/cli/text.ts";
+import { formatAmount } from "../../../src/cli/terminal/text.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../../src/lib/money.ts";
 import { passMidnight } from "../../harness/day.ts";
 import { keyOf, makeConfig } from "../../harness/gateway.ts";

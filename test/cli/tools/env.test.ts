@@ -3,11 +3,11 @@
 import { describe, expect, test } from "bun:test";
 import { sample, string } from "fast-check";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
-import { MISLEADING } from "../../../src/cli/tools/misleading.ts";
-import { PROXY_NAMES } from "../../../src/cli/tools/no-proxy.ts";
-import { SHELLS, type Shell, writeSetting } from "../../../src/cli/tools/shells.ts";
-import type { Connection } from "../../../src/cli/tools/tool.ts";
-import { TOOLS } from "../../../src/cli/tools/tools.ts";
+import { MISLEADING } from "../../../src/cli/tools/environment/misleading.ts";
+import { PROXY_NAMES } from "../../../src/cli/tools/environment/no-proxy.ts";
+import { SHELLS, type Shell, writeSetting } from "../../../src/cli/tools/environment/shells.ts";
+import type { Connection } from "../../../src/cli/tools/programs/tool.ts";
+import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { KEYS, run, runOnTerminal } from "../driving.ts";

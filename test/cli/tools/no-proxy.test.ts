@@ -1,7 +1,7 @@
 // NO_PROXY as `gateway run` and `gateway env` set it.
 
 import { expect, test } from "bun:test";
-import { exemptGateway } from "../../../src/cli/tools/no-proxy.ts";
+import { exemptGateway } from "../../../src/cli/tools/environment/no-proxy.ts";
 
 const LOOPBACK = "localhost,127.0.0.1,::1";
 

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { TOOLS } from "../../../src/cli/tools/tools.ts";
+import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 import { loadConfig } from "../../../src/config/file.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";

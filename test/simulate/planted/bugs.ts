@@ -14,7 +14,7 @@ const WRITER = "src/billing/ledger/writer.ts";
 const STORE = "src/billing/ledger/store.ts";
 const APPEND = "src/billing/ledger/append-file.ts";
 const RECOVERY = "src/billing/ledger/recovery.ts";
-const LIMITS = "src/billing/limits.ts";
+const LIMITS = "src/billing/limits/limits.ts";
 const RELAY = "src/gateway/delivery/relay.ts";
 const FAILOVER = "src/gateway/attempt/failover.ts";
 

@@ -3,11 +3,11 @@
 
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { Environment } from "../../../config/expand.ts";
+import type { Environment } from "../../../config/yaml/expand.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
-import { isMisleading, listUnset, MISLEADING } from "../misleading.ts";
-import { addEntries, NO_PROXY_NAMES, splitList } from "../no-proxy.ts";
+import { isMisleading, listUnset, MISLEADING } from "../environment/misleading.ts";
+import { addEntries, NO_PROXY_NAMES, splitList } from "../environment/no-proxy.ts";
 import { type Overlay, readSettings, type ToolSettings } from "./overlay.ts";
 
 function listFiles(env: Environment): string[] {

@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { type Connection, listPlatforms, mainMakerOf, rootOf, type Tool } from "../tool.ts";
+import { type Connection, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
 export const continueCli: Tool = {
   name: "continue",

@@ -1,8 +1,8 @@
 // GitHub Copilot CLI with a provider of one's own ("BYOK"), which needs no GitHub login: `copilot help providers`.
 
-import { MISLEADING } from "../misleading.ts";
+import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { listPlatforms, mainMakerOf, rootOf, type Tool } from "../tool.ts";
+import { listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
 /** Copilot's word for it. */
 const WIRE_API = "responses";

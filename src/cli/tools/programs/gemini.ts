@@ -5,7 +5,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { Environment } from "../../../config/expand.ts";
+import type { Environment } from "../../../config/yaml/expand.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { type Overlay, readSettings } from "./overlay.ts";

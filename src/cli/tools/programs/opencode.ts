@@ -1,9 +1,9 @@
 // opencode: a config in a variable, with the gateway as its only providers.
 
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
-import { MISLEADING } from "../misleading.ts";
+import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel, chooseSmallModel } from "./model-choice.ts";
-import { type Connection, listModelsOf, listPlatforms, rootOf, type Tool } from "../tool.ts";
+import { type Connection, listModelsOf, listPlatforms, rootOf, type Tool } from "./tool.ts";
 
 export const opencode: Tool = {
   name: "opencode",

@@ -2,7 +2,7 @@
 // with the needed settings. The user's files never change.
 
 import { readFileSync } from "node:fs";
-import type { Environment } from "../../../config/expand.ts";
+import type { Environment } from "../../../config/yaml/expand.ts";
 
 export interface ToolSettings {
   readonly env: Readonly<Record<string, string>>;

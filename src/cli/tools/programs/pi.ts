@@ -4,9 +4,9 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Platform } from "../../../config/schema.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
-import { MISLEADING } from "../misleading.ts";
+import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { type Connection, listModelsOf, listPlatforms, mainMakerOf, rootOf, type Tool } from "../tool.ts";
+import { type Connection, listModelsOf, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
 const KEY = "GATEWAY_PI_KEY";
 const PROVIDER = "gateway";

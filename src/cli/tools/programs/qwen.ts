@@ -1,8 +1,8 @@
 // Qwen Code: an OpenAI or Anthropic client by variables. A flag selects which, whatever its settings file says.
 
-import { MISLEADING } from "../misleading.ts";
+import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { listPlatforms, mainMakerOf, rootOf, type Tool } from "../tool.ts";
+import { listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
 export const qwen: Tool = {
   name: "qwen",

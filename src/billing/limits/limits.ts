@@ -1,0 +1,277 @@
+// Whether a key may send one more request: the limits of the key and of its
+// group against what the ledger counts and what is in flight.
+//
+// The bound: a request is let in while what is counted plus what requests in
+// flight have reserved is below the limit. So a limit is exceeded by at most the
+// last request let in, plus what requests in flight used beyond their reservation.
+// With `strict`, each request reserves the most that it can cost and has to fit:
+// nothing is exceeded. Requests whose cost is not known count with an estimate.
+// docs/decisions/0017-limits-bind.md has the reasons.
+
+import type { Key, Limits } from "../../config/catalog.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { addUsd, formatUsd, parseUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Holder, Window } from "../ledger/sums.ts";
+import type { Unbounded } from "./reserve.ts";
+
+export interface Admission {
+  /** What limits count for this request as long as its cost is not known, a decimal in USD; null: no limit in USD does. */
+  readonly reservedUsd: string | null;
+  /** A limit is `strict`: then an estimate counts in full, also if part of the cost is known. */
+  readonly strict: boolean;
+  /** A limit in USD let it in, although the model has no price: no limit counts it. */
+  readonly unpriced: boolean;
+  /** The request is over. To be called after its line is in the ledger; again does nothing. */
+  release(): void;
+}
+
+/** What a request may cost. Computed only if a limit in USD needs it. */
+export interface Cost {
+  /** The client's name of the model. */
+  readonly model: string;
+  /** What it will probably cost, a decimal in USD; null: the model has no price. */
+  readonly expect: () => string | null;
+  /** The most that it can cost. */
+  readonly bound: () => string | Unbounded;
+}
+
+export interface Gate {
+  /**
+   * Throws `limit_spent`, `limit_unenforceable` or `rate_limited`. A request without `cost` is not billed: only
+   * `requests_per_minute` and `concurrent_requests` count it.
+   */
+  admit(key: Key, now: number, cost: Cost | null): Admission;
+}
+
+const MINUTE_MS = 60_000;
+/** What is reserved comes free as requests end. */
+const IN_FLIGHT_RETRY_SECONDS = 2;
+const NEVER_RESETS_RETRY_SECONDS = 86_400;
+
+/** What is in flight for one key or group, and when its last requests were let in. */
+interface Flight {
+  running: number;
+  reserved: Usd;
+  /** Of the last minute, oldest first; no longer than the limit. */
+  recent: number[];
+}
+
+/** One of the two whose limits count: the key, or its group. */
+interface Side {
+  readonly holder: Holder;
+  readonly limits: Limits;
+  readonly flight: Flight;
+}
+
+type Sums = Pick<Ledger, "spentOf" | "estimatedOf" | "recentOf">;
+
+export function createGate(ledger: Sums): Gate {
+  const flights = new Map<string, Flight>();
+  const openSide = (kind: Holder["kind"], name: string, limits: Limits, now: number): Side => {
+    const holder: Holder = { kind, name };
+    const id = `${kind} ${name}`;
+    const known = flights.get(id);
+    if (known !== undefined) return { holder, limits, flight: known };
+    const flight = { running: 0, reserved: ZERO_USD, recent: ledger.recentOf(holder, now - MINUTE_MS) };
+    flights.set(id, flight);
+    return { holder, limits, flight };
+  };
+  return {
+    admit(key, now, cost) {
+      const sides: Side[] = [];
+      if (hasLimits(key.limits)) sides.push(openSide("key", key.name, key.limits, now));
+      if (hasLimits(key.group.limits)) sides.push(openSide("group", key.group.name, key.group.limits, now));
+      if (sides.length === 0) return FREE;
+      for (const side of sides) checkRates(side, now);
+      const demand = cost === null ? NOTHING : findDemand(sides, cost);
+      if (cost !== null) for (const side of sides) checkMoney(side, demand, ledger, now);
+      return enter(sides, now, demand);
+    },
+  };
+}
+
+/** What one request asks the limits for. */
+interface Demand {
+  /** Null: the model has no price, or no limit in USD needs to know. */
+  readonly expected: Usd | null;
+  /** The most that it can cost; null unless a limit is strict. */
+  readonly worst: Usd | null;
+  readonly unpriced: boolean;
+}
+
+const NOTHING: Demand = { expected: null, worst: null, unpriced: false };
+
+/** For a request that no limit counts. */
+export const FREE: Admission = {
+  reservedUsd: null,
+  strict: false,
+  unpriced: false,
+  release: () => undefined,
+};
+
+function hasLimits(limits: Limits): boolean {
+  return hasUsdLimit(limits) || limits.requestsPerMinute !== null || limits.concurrentRequests !== null;
+}
+
+export function hasUsdLimit({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
+  return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;
+}
+
+function findDemand(sides: readonly Side[], cost: Cost): Demand {
+  const limited = sides.filter(({ limits }) => hasUsdLimit(limits));
+  if (limited.length === 0) return NOTHING;
+  const expected = cost.expect();
+  if (expected === null) {
+    for (const side of limited) if (!side.limits.allowUnpriced) throw refuseUnpriced(side, cost.model);
+    return { ...NOTHING, unpriced: true };
+  }
+  const strict = limited.find(({ limits }) => limits.strict);
+  if (strict === undefined) return { expected: parseUsd(expected), worst: null, unpriced: false };
+  const worst = cost.bound();
+  if (typeof worst !== "string") throw refuseUnbounded(strict, cost.model, worst);
+  return { expected: parseUsd(expected), worst: parseUsd(worst), unpriced: false };
+}
+
+function refuseUnpriced({ holder }: Side, model: string): GatewayError {
+  return new GatewayError(
+    "limit_unenforceable",
+    `${describeHolder(holder)} has a limit in USD, and "${model}" has no price, so the limit could not be kept. ` +
+      `Add its price under \`prices:\` in the config, or \`unpriced: allow\` to the limits.`,
+  );
+}
+
+function refuseUnbounded({ holder }: Side, model: string, { unbounded }: Unbounded): GatewayError {
+  return new GatewayError(
+    "limit_unenforceable",
+    `${describeHolder(holder)} has a strict limit in USD, and nothing bounds the cost of this request to "${model}": ${unbounded}.`,
+  );
+}
+
+function enter(sides: readonly Side[], now: number, { expected, worst, unpriced }: Demand): Admission {
+  const shares = sides.map(({ flight, limits }) => {
+    const reserved = (limits.strict ? worst : expected) ?? ZERO_USD;
+    flight.running += 1;
+    flight.reserved = addUsd(flight.reserved, reserved);
+    if (limits.requestsPerMinute !== null) flight.recent.push(now);
+    return { flight, reserved };
+  });
+  const counted = worst ?? expected;
+  let left = false;
+  return {
+    reservedUsd: counted === null ? null : formatUsd(counted),
+    strict: worst !== null,
+    unpriced,
+    release() {
+      if (left) return;
+      left = true;
+      for (const { flight, reserved } of shares) {
+        flight.running -= 1;
+        flight.reserved = subtractUsd(flight.reserved, reserved);
+      }
+    },
+  };
+}
+
+function checkRates(side: Side, now: number): void {
+  checkConcurrency(side, side.limits.concurrentRequests);
+  checkRate(side, side.limits.requestsPerMinute, now);
+}
+
+function checkMoney(side: Side, { worst }: Demand, ledger: Sums, now: number): void {
+  const { limits } = side;
+  const own = limits.strict ? worst : null;
+  checkSpent(side, { window: "day", limit: limits.usdPerDay, own, ledger, now });
+  checkSpent(side, { window: "month", limit: limits.usdPerMonth, own, ledger, now });
+  checkSpent(side, { window: "total", limit: limits.usdTotal, own, ledger, now });
+}
+
+function checkConcurrency({ holder, flight }: Side, limit: number | null): void {
+  if (limit === null || flight.running < limit) return;
+  throw new GatewayError(
+    "rate_limited",
+    `${describeHolder(holder)} may have ${countRequests(limit)} at once (concurrent_requests), and has them: try again when one has ended.`,
+    { retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS },
+  );
+}
+
+function checkRate({ holder, flight }: Side, limit: number | null, now: number): void {
+  if (limit === null) return;
+  const { recent } = flight;
+  // Those of a time to come were let in before the clock was set back.
+  while (recent[0] !== undefined && (recent[0] <= now - MINUTE_MS || recent[0] > now)) recent.shift();
+  if (recent.length < limit) return;
+  const free = (recent[recent.length - limit] ?? now) + MINUTE_MS;
+  const seconds = Math.max(1, Math.ceil((free - now) / 1000));
+  throw new GatewayError(
+    "rate_limited",
+    `${describeHolder(holder)} may make ${countRequests(limit)} a minute (requests_per_minute), and has made ${recent.length} in the last one: try again in ${seconds} s.`,
+    { retryAfterSeconds: seconds },
+  );
+}
+
+interface SpendCheck {
+  readonly window: Window;
+  readonly limit: string | null;
+  /** The most that the request can cost, if the limit is strict. */
+  readonly own: Usd | null;
+  readonly ledger: Sums;
+  readonly now: number;
+}
+
+const SETTINGS = { day: "usd_per_day", month: "usd_per_month", total: "usd_total" } as const;
+
+function checkSpent(side: Side, { window, limit, own, ledger, now }: SpendCheck): void {
+  if (limit === null) return;
+  const { holder, flight } = side;
+  const most = parseUsd(limit);
+  const charged = ledger.spentOf(holder, window);
+  const estimated = ledger.estimatedOf(holder, window);
+  const counted = addUsd(charged, estimated);
+  const committed = addUsd(counted, flight.reserved);
+  if (own === null ? committed < most : addUsd(committed, own) <= most) return;
+  const doubt =
+    estimated > ZERO_USD ? ` and $${formatUsd(estimated)} estimated for requests without known usage` : "";
+  const state = `${describeHolder(holder)} may spend $${limit} (${SETTINGS[window]}) and has spent $${formatUsd(charged)}${doubt}`;
+  const need =
+    own === null ? "" : ` This request may cost up to $${formatUsd(own)}, and the limit is strict.`;
+  const couldFit = own === null ? counted < most : addUsd(counted, own) <= most;
+  if (couldFit) {
+    throw new GatewayError(
+      "rate_limited",
+      `${state}; up to $${formatUsd(flight.reserved)} more is reserved by ${countRequests(flight.running)} in flight: try again when one has ended.${need}`,
+      { retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS },
+    );
+  }
+  const reset = findReset(window, now);
+  const advice = own !== null && counted < most ? " A smaller max_tokens or prompt may fit." : "";
+  const end =
+    reset === null
+      ? "This limit does not reset."
+      : `It resets at ${new Date(reset).toISOString().replace(".000Z", "Z")}.`;
+  throw new GatewayError("limit_spent", `${state}.${need}${advice} ${end}`, {
+    retryAfterSeconds:
+      reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.max(1, Math.ceil((reset - now) / 1000)),
+  });
+}
+
+/** Days and months end as UTC has them. */
+export function findReset(window: Window, now: number): number | null {
+  const date = new Date(now);
+  switch (window) {
+    case "day":
+      return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate() + 1);
+    case "month":
+      return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
+    case "total":
+      return null;
+  }
+}
+
+function countRequests(count: number): string {
+  return count === 1 ? "1 request" : `${count} requests`;
+}
+
+function describeHolder({ kind, name }: Holder): string {
+  return `The ${kind} "${name}"`;
+}

@@ -1,0 +1,151 @@
+// `gateway init --adopt FILE`: copies a config file to the default location. Version 0.1.0 wrote and read
+// ./gateway.yaml. Because the file may be a stranger's, this first shows where it sends credentials.
+
+import { existsSync } from "node:fs";
+import { dirname, isAbsolute, resolve } from "node:path";
+import { listLedgerFiles } from "../../../billing/ledger/rotation.ts";
+import type { Catalog } from "../../../config/catalog.ts";
+import { applyEdits, type Edit } from "../../../config/yaml/edit.ts";
+import { expandTree, listVariables } from "../../../config/yaml/expand.ts";
+import { checkConfigText, readConfigText } from "../../../config/file.ts";
+import { placeConfig } from "../../../config/find.ts";
+import { type Path, parseSource } from "../../../config/yaml/source.ts";
+import { isLoopbackHost } from "../../../gateway/intake/own-host.ts";
+import { isObject } from "../../../lib/json/json.ts";
+import { refuseOverwrite, writeNew } from "./init-run.ts";
+import type { ConfigFlags } from "../../config-access.ts";
+import { escapeUnprintable } from "../../../lib/text/printable.ts";
+import { formatTable } from "../../terminal/table.ts";
+import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../../terminal/terminal.ts";
+import { formatCount } from "../../terminal/text.ts";
+
+export interface AdoptFlags extends ConfigFlags {
+  /** The file to adopt. */
+  readonly adopt: string;
+  readonly yes?: true;
+  readonly json?: true;
+}
+
+export async function adopt(flags: AdoptFlags): Promise<void> {
+  const from = resolve(flags.adopt);
+  const to = placeConfig(flags.config, process.env);
+  if (from === to) fail(`${from} is already your config.`);
+  if (existsSync(to)) refuseOverwrite(to);
+  const text = readConfigText(from);
+  const { tree } = parseSource(text);
+  const { catalog } = checkConfigText(text, from, process.env, { missing: "keep" });
+  const reach = listDestinations(tree);
+  for (const line of describeDestinations(from, reach, catalog)) printNote(line);
+  await confirm(flags);
+  // Adopt only what the user has seen.
+  if (readConfigText(from) !== text) fail(`${from} has just changed. Try again.`);
+  const adopted = applyEdits(text, makePathsAbsolute(tree, from, catalog));
+  const { catalog: after } = checkConfigText(adopted, to, process.env, { missing: "keep" });
+  const { path: ledger } = after.ledger;
+  if (hasLedger(catalog.ledger.path) && ledger !== catalog.ledger.path)
+    throw new Error(`The ledger of ${to} would be ${ledger}, not ${catalog.ledger.path}.`);
+  writeNew(to, adopted);
+  if (flags.json === true) printJson({ config: to, adopted: from, ledger, channels: reach });
+  for (const line of describeDone(from, to, ledger)) printNote(line);
+}
+
+/** Where a channel sends what, in the file's own words: references are not expanded, so that no secret is shown. */
+interface Destination {
+  readonly name: string;
+  readonly base_url: string;
+  readonly proxy: string | null;
+  readonly variables: readonly string[];
+}
+
+function listDestinations(tree: unknown): Destination[] {
+  const channels = valueAt(tree, ["channels"]);
+  return Object.entries(isObject(channels) ? channels : {}).map(([name, channel]) => {
+    const [baseUrl, proxy] = ["base_url", "proxy"].map((setting) => valueAt(channel, [setting]));
+    return {
+      name,
+      base_url: typeof baseUrl === "string" ? hidePassword(baseUrl) : "",
+      proxy: typeof proxy === "string" ? hidePassword(proxy) : null,
+      variables: listVariables(channel),
+    };
+  });
+}
+
+/** The password in `http://user:password@host`. */
+function hidePassword(url: string): string {
+  return url.replace(/^([a-z]+:\/\/[^/@:]*):[^/@]*@/i, "$1:…@");
+}
+
+function describeDestinations(
+  from: string,
+  reach: readonly Destination[],
+  { listen, keys }: Catalog,
+): string[] {
+  const columns = ["CHANNEL", "SENDS TO", "FROM YOUR ENVIRONMENT"].map((title) => ({ title }));
+  const rows = reach.map(({ name, base_url, proxy, variables }) => [
+    name,
+    proxy === null ? base_url : `${base_url} through ${proxy}`,
+    variables.length === 0 ? "nothing" : variables.map((variable) => `\${${variable}}`).join(", "),
+  ]);
+  // No cut at the terminal's width: the end of an address matters.
+  const table = formatTable(columns, rows, Number.POSITIVE_INFINITY);
+  const open = isLoopbackHost(listen.host)
+    ? []
+    : [`It listens on ${listen.host}, so other machines can use its ${formatCount(keys.size, "key")}.`];
+  return [`${escapeUnprintable(from)}:`, ...table.map((line) => `  ${line}`), ...open];
+}
+
+async function confirm({ yes }: AdoptFlags): Promise<void> {
+  if (yes === true) return;
+  if (!canPrompt())
+    refuseUsage("--yes is missing: check where the file sends credentials, then repeat with --yes.");
+  if (!(await askYes("Make this file your config?"))) fail("Nothing was changed.");
+}
+
+/** Relative paths start from the file's folder, which changes. As absolute paths they keep their meaning. */
+function makePathsAbsolute(tree: unknown, from: string, { ledger }: Catalog): Edit[] {
+  const channels = valueAt(tree, ["channels"]);
+  const authorities = Object.keys(isObject(channels) ? channels : {}).map((name) => ["channels", name, "ca"]);
+  const edits = authorities.flatMap((path) => makePathAbsolute(path, valueAt(tree, path), from));
+  const written = valueAt(tree, ["ledger", "path"]);
+  const ledgerPath = typeof written === "string" ? written : "ledger.jsonl";
+  // A ledger that does not exist yet can start next to the new config.
+  if (!hasLedger(ledger.path) && dirname(ledgerPath) === ".") return edits;
+  return [...edits, ...makePathAbsolute(["ledger", "path"], ledgerPath, from)];
+}
+
+function makePathAbsolute(path: Path, written: unknown, from: string): Edit[] {
+  if (typeof written !== "string" || isAbsolute(String(expandTree(written, process.env).tree))) return [];
+  if (written.includes("${")) {
+    const setting = path.join(".");
+    return fail(
+      `${setting} in ${from} is a relative path with a variable. Change it to an absolute path first.`,
+    );
+  }
+  return [{ kind: "set", path, value: resolve(dirname(from), written.trim()).replaceAll("${", "$${") }];
+}
+
+/** Whether it has lines, or a gateway that is about to write some. */
+function hasLedger(ledgerPath: string): boolean {
+  return listLedgerFiles(ledgerPath).length > 0 || existsSync(`${ledgerPath}.lock`);
+}
+
+function describeDone(from: string, to: string, ledger: string): string[] {
+  const what = hasLedger(ledger) ? "The ledger stays where it is" : "The ledger will be";
+  const how =
+    to === placeConfig(undefined, process.env)
+      ? "every command finds it, in any folder"
+      : "give it with --config";
+  return [
+    `Wrote ${to}: ${how}.`,
+    `${what}: ${ledger}`,
+    `${from} is unchanged and no longer read. Remove it once nothing uses it with --config. ` +
+      "If a service was installed with it, run `gateway service install --enable` again.",
+  ];
+}
+
+function valueAt(tree: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (node, step) => (isObject(node) && Object.hasOwn(node, step) ? node[String(step)] : undefined),
+    tree,
+  );
+}

@@ -1,0 +1,254 @@
+// The action of `gateway init`: finds or asks for credentials, checks them, writes the config and creates a key for
+// each group. The file's text comes from init-text.ts, the providers from presets.ts.
+
+import { existsSync, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { checkConfigText } from "../../../config/file.ts";
+import { hasLocalConfig, placeConfig } from "../../../config/find.ts";
+import { readBaseUrl, readSecretText } from "../../../config/yaml/scalars.ts";
+import { getErrorCode } from "../../../lib/errors.ts";
+import { createFile } from "../../../lib/files/own-file.ts";
+import { newSecret, sha256Hex } from "../../../lib/secret.ts";
+import { quoteWord } from "../../../lib/text/shell-word.ts";
+import { type ConfigFlags, describe, formatMoment } from "../../config-access.ts";
+import { printSecrets } from "../../keys/print-secrets.ts";
+import { storeToolSecret } from "../../keys/tool-secrets.ts";
+import { askOne, askSecret, askSome, askText, canPrompt, fail, printNote } from "../../terminal/terminal.ts";
+import { checkCredential, type CheckResult, describeCheck } from "../credential-check.ts";
+import { addVariables } from "../env-file.ts";
+import { type Start, writeConfig } from "./init-text.ts";
+import { findLocalServers } from "../local-servers.ts";
+import { needsAddress, type Preset, PRESETS } from "../presets.ts";
+
+export interface InitFlags extends ConfigFlags {
+  readonly yes?: true;
+  readonly json?: true;
+}
+
+/** A provider that the config will have. */
+export interface Provider {
+  readonly preset: Preset;
+  readonly baseUrl: string;
+  /** As the config will hold it. */
+  readonly credential: string;
+  /** A pasted credential, for the file next to the config. */
+  readonly variables: Readonly<Record<string, string>>;
+}
+
+export async function init(flags: InitFlags): Promise<void> {
+  const path = placeConfig(flags.config, process.env);
+  if (existsSync(path)) refuseOverwrite(path);
+  const local = await findLocalServers();
+  const providers =
+    flags.yes !== true && canPrompt() ? await askProviders(path, local) : await findProviders(path, local);
+  if (providers.length === 0) refuseEmpty();
+  const created = formatMoment(new Date());
+  const keys = providers.map(({ preset }) => ({ preset, secret: newSecret() }));
+  const starts = providers.map((provider, index) =>
+    describeStart(provider, { sha256: sha256Hex(keys[index]?.secret ?? ""), created }),
+  );
+  const offers = PRESETS.filter((preset) => !providers.some((provider) => provider.preset === preset));
+  const text = writeConfig(
+    starts,
+    offers.map((preset) => describeStart(referTo(preset), { sha256: "", created: "" })),
+  );
+  checkConfigText(text, path, process.env, { missing: "keep" });
+  const variables: Record<string, string> = Object.assign({}, ...providers.map((each) => each.variables));
+  writeNew(path, text);
+  addVariables(path, variables);
+  // `gateway run` finds them there. The first one of a tool is preferred, so it is stored last.
+  for (const { preset, secret } of keys.toReversed())
+    storeToolSecret({ tool: preset.tool, key: preset.group, secret }, path);
+  const names = keys.map(({ preset }) => preset.group);
+  await printSecrets({
+    lines: flags.json === true ? [describeForScripts(path, keys)] : keys.map(describeSecret),
+    names,
+    done: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
+  });
+  for (const line of describeNext(path, providers)) printNote(line);
+}
+
+interface NewKey {
+  readonly preset: Preset;
+  readonly secret: string;
+}
+
+function describeForScripts(path: string, keys: readonly NewKey[]): string {
+  const list = keys.map(({ preset: { group, platform }, secret }) => ({
+    name: group,
+    group,
+    platform,
+    secret,
+  }));
+  return JSON.stringify({ config: path, keys: list });
+}
+
+function describeSecret({ preset, secret }: NewKey): string {
+  return `${preset.group.padEnd(10)} ${secret}`;
+}
+
+/** Without a terminal: what the environment and this machine have. */
+async function findProviders(path: string, local: readonly Preset[]): Promise<Provider[]> {
+  const found = PRESETS.filter(
+    (preset) => !needsAddress(preset) && (isSet(preset.variable) || local.includes(preset)),
+  );
+  const providers: Provider[] = [];
+  for (const preset of found) {
+    const provider = referTo(preset);
+    const result = await checkProvider(provider, path);
+    printNote(`${preset.title}: ${describeCheck(result)}`);
+    if (result.kind !== "refused") providers.push(provider);
+  }
+  return providers;
+}
+
+function refuseEmpty(): never {
+  const variables = PRESETS.filter((preset) => preset.local === undefined && !needsAddress(preset))
+    .map(({ variable }) => variable)
+    .join(", ");
+  return fail(
+    "No usable credential was found, so nothing was written. Set one of " +
+      `${variables} and repeat, or run \`gateway init\` on a terminal, which asks. ` +
+      "`gateway serve --demo` needs none.",
+  );
+}
+
+async function askProviders(path: string, local: readonly Preset[]): Promise<Provider[]> {
+  const isFound = (preset: Preset): boolean => isSet(preset.variable) || local.includes(preset);
+  const choices = PRESETS.map((preset) => ({
+    value: preset.id,
+    label: `${preset.title}${isSet(preset.variable) ? ` · ${preset.variable} is set` : local.includes(preset) ? " · running" : ""}`,
+  }));
+  const initial = PRESETS.filter(isFound).map(({ id }) => id);
+  const wanted = await askSome(
+    "Which platforms do you use? (space marks, enter continues)",
+    choices,
+    initial,
+  );
+  const providers: Provider[] = [];
+  for (const preset of PRESETS.filter(({ id }) => wanted.includes(id))) {
+    const provider = await askProvider(preset, path);
+    if (provider !== null) providers.push(provider);
+  }
+  return providers;
+}
+
+/** Null when the user leaves the provider out after a failed check. */
+export async function askProvider(preset: Preset, path: string): Promise<Provider | null> {
+  const baseUrl = needsAddress(preset)
+    ? await askText({ message: "The relay's base URL", check: complain(readBaseUrl) })
+    : preset.baseUrl;
+  for (;;) {
+    const provider = { ...(await askCredential(preset)), baseUrl };
+    if (provider.credential.startsWith("${") && !isKnown(provider)) return provider;
+    const result = await checkProvider(provider, path);
+    printNote(`${preset.title}: ${describeCheck(result)}`);
+    // Offline, the credential may be right: `gateway doctor` checks it later.
+    if (result.kind !== "refused") return provider;
+    const next = await askOne(`${preset.title} ${describeCheck(result)}. What next?`, [
+      { value: "again", label: "try again" },
+      { value: "keep", label: "use it anyway" },
+      { value: "skip", label: "leave this provider out" },
+    ]);
+    if (next === "keep") return provider;
+    if (next === "skip") return null;
+  }
+}
+
+function isKnown({ preset, variables }: Provider): boolean {
+  return isSet(preset.variable) || preset.variable in variables;
+}
+
+async function askCredential(preset: Preset): Promise<Provider> {
+  if (preset.local !== undefined || isSet(preset.variable)) return referTo(preset);
+  const way = await askOne(`${preset.title}: where is the credential?`, [
+    {
+      value: "paste",
+      label: "I paste it now (kept in gateway.env beside the config, which only you can read)",
+    },
+    {
+      value: "variable",
+      label: `in the environment: I will set ${preset.variable} before I start the gateway`,
+    },
+  ]);
+  if (way === "variable") return referTo(preset);
+  const secret = await askSecret({ message: "The credential", check: complain(readSecretText) });
+  return { ...referTo(preset), variables: { [preset.variable]: secret } };
+}
+
+function complain(read: (text: string) => unknown): (text: string) => string | undefined {
+  return (text) => {
+    try {
+      read(text);
+      return undefined;
+    } catch (error) {
+      return describe(error);
+    }
+  };
+}
+
+/** A local server's placeholder is no secret. */
+export function referTo(preset: Preset): Provider {
+  const isLocal = preset.local !== undefined && !isSet(preset.variable);
+  const credential = isLocal ? (preset.local?.credential ?? "") : `\${${preset.variable}}`;
+  return { preset, baseUrl: preset.baseUrl, credential, variables: {} };
+}
+
+/** Through a config of this provider alone, so that the check sends what the gateway would send. */
+export async function checkProvider(provider: Provider, path: string): Promise<CheckResult> {
+  const start = describeStart(provider, { sha256: sha256Hex("check"), created: formatMoment(new Date()) });
+  const env = { ...process.env, ...provider.variables };
+  const { catalog } = checkConfigText(writeConfig([start], []), path, env, { missing: "keep" });
+  const [channel] = catalog.channels.values();
+  if (channel === undefined) throw new Error("The config of a provider has no channel.");
+  return checkCredential(channel);
+}
+
+function isSet(variable: string): boolean {
+  return (process.env[variable] ?? "") !== "";
+}
+
+function describeStart(
+  { preset, baseUrl, credential }: Provider,
+  key: { readonly sha256: string; readonly created: string },
+): Start {
+  return { ...preset, baseUrl, credential, key: { name: preset.group, ...key } };
+}
+
+/** Creates the folder, if necessary, for the user alone. */
+export function writeNew(path: string, text: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    createFile(path, text);
+  } catch (error) {
+    if (getErrorCode(error) === "EEXIST") refuseOverwrite(path);
+    fail(`${path} cannot be written: ${describe(error)}.`);
+  }
+}
+
+export function refuseOverwrite(path: string): never {
+  return fail(
+    `${path} already exists and was not changed. Edit it, remove it, or give another with --config.`,
+  );
+}
+
+function describeNext(path: string, providers: readonly Provider[]): string[] {
+  const unset = providers.filter((each) => each.credential.startsWith("${") && !isKnown(each));
+  const config = path === placeConfig(undefined, process.env) ? "" : `--config ${quoteWord(path)} `;
+  const tool = providers[0]?.preset.tool ?? "claude";
+  return [
+    `Wrote ${path}. The ledger will be beside it. The keys above are shown only this once.`,
+    ...unset.map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),
+    ...warnOfLocal(path),
+    "Next, in any project:",
+    `  gateway run ${config}${tool}`,
+  ];
+}
+
+/** For users who expect it to be read, as by gateway 0.1.0. */
+function warnOfLocal(path: string): string[] {
+  if (!hasLocalConfig(path)) return [];
+  return [
+    "The gateway.yaml in this folder is another file, which is read only with `--config gateway.yaml`.",
+  ];
+}

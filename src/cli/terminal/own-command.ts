@@ -1,0 +1,57 @@
+// The words that start this program again in the user's shell, for hints to copy. Plain
+// `gateway` works only once the program is installed, and on npm that name is another
+// author's package.
+
+import { realpathSync } from "node:fs";
+import { basename, delimiter, dirname, join, relative, resolve } from "node:path";
+import { quoteWord } from "../../lib/text/shell-word.ts";
+
+export interface Start {
+  /** The main module. In an executable, a path that no disk has. */
+  readonly main: string;
+  readonly program: string;
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+const EMBEDDED = /^(\/\$bunfs\/|[A-Z]:[/\\]~BUN[/\\])/;
+
+export function nameOwnCommand(start: Start = describeStart()): string {
+  const { main, program, folder, env } = start;
+  const isExecutable = EMBEDDED.test(main);
+  const file = isExecutable ? program : resolve(main);
+  const path = readUserPath(env);
+  const name = isExecutable ? basename(program) : "gateway";
+  if (isSameFile(Bun.which(name, { PATH: path }), file)) return name;
+  if (isExecutable) return shorten(file, folder);
+  const root = dirname(dirname(file));
+  if (env["npm_package_json"] === join(root, "package.json") && folder === root)
+    return "npm run -s gateway --";
+  const bun = Bun.which("bun", { PATH: path }) === null ? shorten(program, folder) : "bun";
+  return `${bun} ${shorten(file, folder)}`;
+}
+
+function describeStart(): Start {
+  return { main: Bun.main, program: process.execPath, folder: process.cwd(), env: process.env };
+}
+
+/** npm puts folders of its own in front of the PATH of a script. The user's shell does not have them. */
+function readUserPath(env: Start["env"]): string {
+  const folders = (env["PATH"] ?? "").split(delimiter);
+  return folders.filter((folder) => !folder.endsWith(join("node_modules", ".bin"))).join(delimiter);
+}
+
+function isSameFile(found: string | null, file: string): boolean {
+  try {
+    return found !== null && realpathSync(found) === realpathSync(file);
+  } catch {
+    return false;
+  }
+}
+
+/** Relative to the current folder if the file is in it. */
+function shorten(file: string, folder: string): string {
+  const near = relative(folder, file);
+  if (near.startsWith("..") || resolve(folder, near) !== file) return quoteWord(file);
+  return quoteWord(near.includes("/") || near.includes("\\") ? near : `./${near}`);
+}

@@ -1,0 +1,150 @@
+// Output and prompts: results go to stdout, messages for people to stderr, colours
+// and prompts only to a terminal. This is the only importer of @clack/prompts, and
+// it loads them only when there is something to ask.
+
+import type * as Prompts from "@clack/prompts";
+import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
+
+/** Ends the command with one sentence on stderr and this exit status. */
+class CommandError extends Error {
+  override readonly name = "CommandError";
+  readonly exitStatus: number;
+  constructor(message: string, exitStatus: number) {
+    super(message);
+    this.exitStatus = exitStatus;
+  }
+}
+
+/** For a valid command that failed. */
+export function fail(message: string): never {
+  throw new CommandError(message, 1);
+}
+
+/** For wrong usage. */
+export function refuseUsage(message: string): never {
+  throw new CommandError(message, 2);
+}
+
+/** Prints a line of the result. */
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Prints a message for people. */
+export function printNote(text: string, style?: Style): void {
+  const line = escapeLines(text);
+  process.stderr.write(`${style === undefined ? line : paint(style, line, process.stderr)}\n`);
+}
+
+export function printJson(value: unknown): void {
+  print(encodeJson(value));
+}
+
+/** JSON that is harmless on a terminal. */
+export function encodeJson(value: unknown): string {
+  return escapeUnprintable(JSON.stringify(value));
+}
+
+const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
+
+type Style = keyof typeof STYLES;
+
+export function paint(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
+  const isPlain = !stream.isTTY || (process.env["NO_COLOR"] ?? "") !== "" || process.env["TERM"] === "dumb";
+  return isPlain || text === "" ? text : `\u001B[${STYLES[style]}m${text}\u001B[0m`;
+}
+
+/** In cells. Some terminals do not report their size. */
+export function readSize(): { readonly columns: number; readonly rows: number } {
+  const { columns, rows } = process.stdout;
+  return { columns: columns || 80, rows: rows || 24 };
+}
+
+/** Cells in a line of stdout. Infinite for a file or a pipe, where nothing is cut. */
+export function readRoom(): number {
+  return process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY;
+}
+
+/** Whether a person can answer prompts. They go to stderr, so that stdout can be captured. */
+export function canPrompt(): boolean {
+  return process.stdin.isTTY && process.stderr.isTTY && process.env["TERM"] !== "dumb";
+}
+
+const PROMPT_OPTIONS = { output: process.stderr, withGuide: false };
+
+export interface Question {
+  readonly message: string;
+  readonly initial?: string;
+  /** Returns what is wrong with the answer, or undefined. */
+  readonly check?: (answer: string) => string | undefined;
+}
+
+export function askText({ message, initial, check }: Question): Promise<string> {
+  const validate = (answer: string | undefined) => check?.(answer ?? "");
+  const start = initial === undefined ? {} : { initialValue: initial };
+  return ask<string>((prompts) => prompts.text({ message, validate, ...start, ...PROMPT_OPTIONS }));
+}
+
+export function askSecret({ message, check }: Question): Promise<string> {
+  const validate = (answer: string | undefined) => check?.(answer ?? "");
+  return ask<string>((prompts) => prompts.password({ message, validate, ...PROMPT_OPTIONS }));
+}
+
+export function askYes(message: string, initialValue = false): Promise<boolean> {
+  return ask<boolean>((prompts) => prompts.confirm({ message, initialValue, ...PROMPT_OPTIONS }));
+}
+
+export interface Choice {
+  readonly value: string;
+  readonly label: string;
+}
+
+/** Shows a dropdown. */
+export function askOne(message: string, choices: readonly Choice[]): Promise<string> {
+  const options = [...choices];
+  return ask<string>((prompts) =>
+    prompts.select<string>({ message, options, maxItems: 12, ...PROMPT_OPTIONS }),
+  );
+}
+
+export function askSome(
+  message: string,
+  choices: readonly Choice[],
+  initial: readonly string[],
+): Promise<string[]> {
+  const lists = { options: [...choices], initialValues: [...initial] };
+  return ask<string[]>((prompts) =>
+    prompts.multiselect<string>({ message, ...lists, required: true, ...PROMPT_OPTIONS }),
+  );
+}
+
+/** The user has cancelled a prompt, before anything was changed. */
+export class Cancelled extends CommandError {
+  /** True for Ctrl-C, which ends the program. False for Escape, which goes back one question. */
+  readonly interrupted: boolean;
+  constructor(interrupted: boolean) {
+    super("Cancelled: nothing was changed.", 130);
+    this.interrupted = interrupted;
+  }
+}
+
+async function ask<T>(put: (prompts: typeof Prompts) => Promise<T | symbol>): Promise<T> {
+  let interrupted = false;
+  const see = (_: unknown, key: { readonly ctrl?: boolean; readonly name?: string }): void => {
+    interrupted = key.ctrl === true && key.name === "c";
+  };
+  const prompts = await import("@clack/prompts");
+  process.stdin.on("keypress", see);
+  const answer = await put(prompts);
+  process.stdin.off("keypress", see);
+  if (typeof answer === "symbol") throw new Cancelled(interrupted);
+  return answer;
+}
+
+/** Reads all of stdin. */
+export async function readAll(): Promise<string> {
+  let text = "";
+  process.stdin.setEncoding("utf8");
+  for await (const chunk of process.stdin) text += String(chunk);
+  return text;
+}

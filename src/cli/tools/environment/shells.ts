@@ -1,0 +1,60 @@
+// Settings as lines for a shell to evaluate, quoted so that every value arrives unchanged.
+
+import type { ToolEnvironment } from "../programs/overlay.ts";
+
+export const SHELLS = ["bash", "zsh", "fish", "powershell"] as const;
+export type Shell = (typeof SHELLS)[number];
+
+interface ShellSyntax {
+  readonly quote: (text: string) => string;
+  readonly set: (name: string, quoted: string) => string;
+  /** Must not fail when a variable is not set. */
+  readonly unset: (names: readonly string[]) => string;
+  /** Defines a function with the program's name that runs it with these arguments first. */
+  readonly wrap: (program: string, quoted: readonly string[]) => string;
+}
+
+const posix: ShellSyntax = {
+  quote: (text) => `'${text.replaceAll("'", "'\\''")}'`,
+  set: (name, quoted) => `export ${name}=${quoted}`,
+  unset: (names) => `unset ${names.join(" ")}`,
+  wrap: (program, quoted) => `${program}() { command ${program} ${quoted.join(" ")} "$@"; }`,
+};
+
+const SYNTAX: Readonly<Record<Shell, ShellSyntax>> = {
+  bash: posix,
+  zsh: posix,
+  fish: {
+    quote: (text) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`,
+    set: (name, quoted) => `set -gx ${name} ${quoted}`,
+    // A global variable may hide a universal one of the same name.
+    unset: (names) => `set -eg ${names.join(" ")}; set -eU ${names.join(" ")}`,
+    wrap: (program, quoted) => `function ${program}; command ${program} ${quoted.join(" ")} $argv; end`,
+  },
+  powershell: {
+    // PowerShell also accepts typographic quotes as the end of a string.
+    quote: (text) => `'${text.replaceAll(/['\u2018\u2019\u201A\u201B]/g, "$&$&")}'`,
+    set: (name, quoted) => `$env:${name} = ${quoted}`,
+    unset: (names) =>
+      `Remove-Item ${names.map((name) => `Env:${name}`).join(", ")} -ErrorAction SilentlyContinue`,
+    wrap: (program, quoted) =>
+      `function ${program} { & (Get-Command -CommandType Application ${program})[0] ${quoted.join(" ")} @args }`,
+  },
+};
+
+export function writeSetting(shell: Shell, program: string | null, setting: ToolEnvironment): string[] {
+  const { env, unset: names, args } = setting;
+  const { quote, set, unset, wrap } = SYNTAX[shell];
+  const unsets = names.length === 0 ? [] : [unset(names)];
+  const exports = Object.entries(env).map(([name, value]) => set(name, quote(value)));
+  const wrapper = program === null || args.length === 0 ? [] : [wrap(program, args.map(quote))];
+  return [...unsets, ...exports, ...wrapper];
+}
+
+/** From the user's own shell; bash when that is unknown. */
+export function guessShell(env: Readonly<Record<string, string | undefined>>): Shell {
+  if (process.platform === "win32" && env["SHELL"] === undefined) return "powershell";
+  const name = (env["SHELL"] ?? "").split("/").at(-1) ?? "";
+  if (name === "pwsh") return "powershell";
+  return SHELLS.find((shell) => shell === name) ?? "bash";
+}

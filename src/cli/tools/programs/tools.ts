@@ -1,0 +1,113 @@
+// The tools that can use the gateway, and the settings that each needs, tested with the released tools. connection.ts
+// finds the key and the address; env and run pass the settings to the tool.
+
+import { claudeOverlay } from "./claude.ts";
+import { continueCli } from "./continue.ts";
+import { copilot } from "./copilot.ts";
+import { geminiOverlay } from "./gemini.ts";
+import { MISLEADING } from "../environment/misleading.ts";
+import { opencode } from "./opencode.ts";
+import { pi } from "./pi.ts";
+import { qwen } from "./qwen.ts";
+import { listPlatforms, rootOf, type Tool } from "./tool.ts";
+
+const claude: Tool = {
+  name: "claude",
+  title: "Claude Code",
+  program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
+  platforms: listPlatforms("claude"),
+  misleading: MISLEADING.claude,
+  overlay: () => claudeOverlay,
+  connect: (connection) => ({
+    env: {
+      ANTHROPIC_BASE_URL: rootOf(connection),
+      ANTHROPIC_AUTH_TOKEN: connection.secret,
+      // Its model menu then shows the gateway's models.
+      CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
+    },
+    args: [],
+  }),
+};
+
+const CODEX_KEY = "GATEWAY_CODEX_KEY";
+
+const codex: Tool = {
+  name: "codex",
+  title: "Codex",
+  program: { name: "codex", install: "npm install -g @openai/codex" },
+  platforms: listPlatforms("codex"),
+  misleading: MISLEADING.codex,
+  // Codex ignores OPENAI_BASE_URL. A custom provider needs no login and tries no WebSocket. Values that are not TOML
+  // count as plain text, so nothing here needs quotes, which shells handle differently.
+  connect: (connection) => ({
+    env: { [CODEX_KEY]: connection.secret },
+    args: [
+      "model_provider=gateway",
+      "model_providers.gateway.name=gateway",
+      `model_providers.gateway.base_url=${rootOf(connection)}/v1`,
+      "model_providers.gateway.wire_api=responses",
+      `model_providers.gateway.env_key=${CODEX_KEY}`,
+    ].flatMap((override) => ["-c", override]),
+  }),
+};
+
+const gemini: Tool = {
+  name: "gemini",
+  title: "Gemini CLI",
+  program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
+  platforms: listPlatforms("gemini"),
+  misleading: MISLEADING.gemini,
+  overlay: () => geminiOverlay,
+  connect: (connection) => ({
+    env: {
+      GOOGLE_GEMINI_BASE_URL: rootOf(connection),
+      GEMINI_API_KEY: connection.secret,
+      GEMINI_CLI_TRUST_WORKSPACE: "true",
+    },
+    args: [],
+  }),
+};
+
+const openai: Tool = {
+  name: "openai",
+  title: "the OpenAI SDK",
+  program: null,
+  platforms: listPlatforms("openai"),
+  misleading: MISLEADING.openai,
+  connect: (connection) => ({
+    env: { OPENAI_BASE_URL: `${rootOf(connection)}/v1`, OPENAI_API_KEY: connection.secret },
+    args: [],
+  }),
+};
+
+const anthropic: Tool = {
+  name: "anthropic",
+  title: "the Anthropic SDK",
+  program: null,
+  platforms: listPlatforms("anthropic"),
+  misleading: MISLEADING.anthropic,
+  connect: (connection) => ({
+    env: { ANTHROPIC_BASE_URL: rootOf(connection), ANTHROPIC_API_KEY: connection.secret },
+    args: [],
+  }),
+};
+
+const google: Tool = {
+  name: "google",
+  title: "the Google GenAI SDK",
+  program: null,
+  platforms: listPlatforms("google"),
+  misleading: MISLEADING.google,
+  connect: (connection) => ({
+    // The SDK prefers this variable to GEMINI_API_KEY.
+    env: { GOOGLE_GEMINI_BASE_URL: rootOf(connection), GOOGLE_API_KEY: connection.secret },
+    args: [],
+  }),
+};
+
+export const TOOLS: ReadonlyMap<string, Tool> = new Map<string, Tool>(
+  [claude, codex, gemini, opencode, qwen, copilot, pi, continueCli, openai, anthropic, google].map((tool) => [
+    tool.name,
+    tool,
+  ]),
+);

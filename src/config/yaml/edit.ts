@@ -1,0 +1,122 @@
+// Changes the text of the config file. The user's comments, order and formatting stay: an edit is a splice
+// (splice.ts), and the result is parsed again and compared with what the edit means. Pure: replace.ts writes the file.
+
+import { type Document, isSeq } from "yaml";
+import { isObject } from "../../lib/json/json.ts";
+import { ConfigError } from "./problems.ts";
+import { extractPlainKeys } from "./plain-keys.ts";
+import { hasKeysAt, parseSource, parseYaml, type Path, readTree } from "./source.ts";
+import { type Edit, findSplice } from "./splice.ts";
+
+export type { Edit } from "./splice.ts";
+
+/**
+ * The text after these edits, one after the other. An edit that is already true changes nothing. If the file's style
+ * is unusual, the document is written anew: its comments stay, its formatting may not.
+ *
+ * Edits that do not touch each other are made together, because parsing the file takes most of the time: removing
+ * 2,000 of 10,000 keys costs one second; one by one it would be half an hour. If they touch (neighbours in a list on one
+ * line), each half is made by itself.
+ */
+export function applyEdits(text: string, edits: readonly Edit[]): string {
+  const [only] = edits;
+  const added = only === undefined || edits.length > 1 ? null : appendKeys(text, only);
+  if (added !== null) return added;
+  const document = parseYaml(text);
+  const tree = readTree(document);
+  const wanted = edits.reduce((changed, edit) => changeAt(changed, edit.path, edit), tree);
+  if (Bun.deepEquals(tree, wanted, true)) return text;
+  const spliced = spliceAll(text, document, edits);
+  if (spliced !== null && meansSame(spliced, wanted)) return spliced;
+  const [edit] = edits;
+  if (edit === undefined || edits.length === 1) return rewrite(text, document, edit, wanted);
+  const half = Math.ceil(edits.length / 2);
+  return applyEdits(applyEdits(text, edits.slice(0, half)), edits.slice(half));
+}
+
+/** Null if findSplice does not know a style, or two edits touch the same text. */
+function spliceAll(text: string, document: Document.Parsed, edits: readonly Edit[]): string | null {
+  const splices = edits.map((edit) => findSplice(text, document, edit)).filter((splice) => splice !== null);
+  if (splices.length < edits.length) return null;
+  const pieces: string[] = [];
+  let limit = text.length;
+  // From the end. Of two edits at one place the later one comes first, and so stands behind the other.
+  for (const { start, end, text: own } of splices.toReversed().sort((a, b) => b.start - a.start)) {
+    if (end > limit) return null;
+    pieces.push(text.slice(end, limit), own);
+    limit = start;
+  }
+  return text.slice(0, limit) + pieces.toReversed().join("");
+}
+
+/** By the YAML library, which keeps comments but not all formatting. */
+function rewrite(text: string, document: Document.Parsed, edit: Edit | undefined, wanted: unknown): string {
+  if (edit === undefined) return text;
+  const rewritten = printEdited(document, edit);
+  if (rewritten !== null && meansSame(rewritten, wanted)) return rewritten;
+  throw new ConfigError(
+    `The file's YAML is too unusual to be edited by the program: please change ${String(edit.path[0])} by hand.`,
+  );
+}
+
+/** Adds keys without parsing every key of the file. Null if the file has few keys, or for another edit. */
+function appendKeys(text: string, edit: Edit): string | null {
+  if (edit.kind !== "append" || edit.path.length !== 1 || edit.path[0] !== "keys") return null;
+  const plain = extractPlainKeys(text);
+  if (plain === null) return null;
+  const document = parseYaml(plain.rest);
+  if (!hasKeysAt(document, plain.firstLeft)) return null;
+  const wanted = changeAt(parseSource(text, plain).tree, edit.path, edit);
+  const { rest, resume } = plain;
+  const splicedRest = spliceAll(rest, document, [edit]);
+  if (splicedRest?.startsWith(rest.slice(0, resume.rest)) !== true) return null;
+  const spliced = text.slice(0, resume.text) + splicedRest.slice(resume.rest);
+  return meansSame(spliced, wanted) ? spliced : null;
+}
+
+/** Null if an alias refers to what is removed. */
+function printEdited(document: Document.Parsed, edit: Edit): string | null {
+  try {
+    editDocument(document, edit);
+    return document.toString({ lineWidth: 0 });
+  } catch {
+    return null;
+  }
+}
+
+function editDocument(document: Document.Parsed, edit: Edit): void {
+  if (edit.kind === "remove") document.deleteIn(edit.path);
+  else if (edit.kind === "set") document.setIn(edit.path, document.createNode(edit.value));
+  else if (isSeq(document.getIn(edit.path))) {
+    for (const value of edit.values) document.addIn(edit.path, document.createNode(value));
+  } else document.setIn(edit.path, document.createNode(edit.values));
+}
+
+function meansSame(text: string, wanted: unknown): boolean {
+  const { tree, problems } = parseSource(text);
+  return problems.length === 0 && Bun.deepEquals(dropEmpty(tree), dropEmpty(wanted), true);
+}
+
+/** `keys:` and `keys: []` mean the same. */
+function dropEmpty(tree: unknown): unknown {
+  if (!isObject(tree)) return tree;
+  const isEmpty = (value: unknown) => value === null || (Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(Object.entries(tree).filter(([, value]) => !isEmpty(value)));
+}
+
+function changeAt(node: unknown, path: Path, edit: Edit): unknown {
+  const [step, ...below] = path;
+  if (step === undefined) {
+    if (edit.kind !== "append") return edit.kind === "set" ? edit.value : undefined;
+    return [...(Array.isArray(node) ? node : []), ...edit.values];
+  }
+  const isRemoval = below.length === 0 && edit.kind === "remove";
+  if (Array.isArray(node)) {
+    const index = Number(step);
+    return isRemoval ? node.toSpliced(index, 1) : node.with(index, changeAt(node[index], below, edit));
+  }
+  const map = isObject(node) ? node : {};
+  const name = String(step);
+  if (!isRemoval) return { ...map, [name]: changeAt(map[name], below, edit) };
+  return Object.fromEntries(Object.entries(map).filter(([other]) => other !== name));
+}

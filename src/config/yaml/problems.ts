@@ -1,0 +1,135 @@
+// Describes what is wrong with a config file so that the user can fix it: where,
+// what, and the name that was probably meant. A message never contains a secret.
+
+import { type core, z } from "zod";
+import { isObject } from "../../lib/json/json.ts";
+import { looksSecret } from "../../lib/secret.ts";
+import { suggestNearest } from "../nearest.ts";
+import { configSchema } from "../schema.ts";
+import type { Path, Problem, Source } from "./source.ts";
+
+/** The file cannot be used: `gateway` exits with status 2. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  readonly exitStatus = 2;
+  readonly problems: readonly Problem[];
+  /** The command that fixes it, if there is one. The message contains it too. */
+  readonly fix: string | null;
+  constructor(message: string, problems: readonly Problem[] = [], fix: string | null = null) {
+    super(message);
+    this.problems = problems;
+    this.fix = fix;
+  }
+}
+
+export function refuseProblems(file: string, problems: readonly Problem[]): ConfigError {
+  const sorted = [...problems].sort((a, b) => a.line - b.line || a.column - b.column);
+  const lines = leaveOutAlike(sorted).map(
+    ({ line, column, path, message }) =>
+      `${file}:${line}:${column}: ${path.length === 0 ? "" : `${formatPath(path)}: `}${message}`,
+  );
+  const hidden = sorted.length - lines.length;
+  if (hidden > 0) lines.push(`and ${hidden} more like these`);
+  return new ConfigError(lines.join("\n"), sorted);
+}
+
+/** A thousand keys may refer to one missing group. Their messages must not hide the other problems. */
+const MAX_ALIKE = 10;
+
+function leaveOutAlike(problems: readonly Problem[]): Problem[] {
+  const counts = new Map<string, number>();
+  return problems.filter(({ message }) => {
+    const count = (counts.get(message) ?? 0) + 1;
+    counts.set(message, count);
+    return count <= MAX_ALIKE;
+  });
+}
+
+function formatPath(path: Path): string {
+  return path
+    .map((step, depth) => {
+      if (typeof step === "number") return `[${step}]`;
+      return `${depth === 0 ? "" : "."}${looksSecret(String(step)) ? "…" : String(step)}`;
+    })
+    .join("");
+}
+
+/** The problems that the schema found, with their positions. `tree` is what it checked. */
+export function explainIssues(issues: readonly core.$ZodIssue[], tree: unknown, source: Source): Problem[] {
+  return issues.flatMap((issue) => {
+    if (issue.code === "unrecognized_keys") return explainUnknown(issue, source);
+    const onKey = issue.code === "invalid_key";
+    const message = explainIssue(issue, valueAt(tree, issue.path));
+    return [{ ...source.locate(issue.path, onKey ? "key" : "value"), path: issue.path, message }];
+  });
+}
+
+function explainIssue(issue: core.$ZodIssue, value: unknown): string {
+  if (issue.code === "invalid_key") return issue.issues[0]?.message ?? issue.message;
+  if (issue.code === "invalid_type") {
+    const needed = TYPE_WORDS[issue.expected] ?? issue.expected;
+    return value === undefined
+      ? `is missing (${needed} is needed)`
+      : `expected ${needed}, found ${describeValue(value)}`;
+  }
+  if (issue.code === "invalid_value") {
+    const known = issue.values.map(String);
+    if (value === undefined) return `is missing: ${joinNames(known)}`;
+    return `expected ${joinNames(known)}${typeof value === "string" ? suggestNearest(value, known) : ""}`;
+  }
+  return issue.message;
+}
+
+function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, source: Source): Problem[] {
+  const known = listSettings(issue.path);
+  return issue.keys.map((key) => {
+    const near = suggestNearest(key, known);
+    const path = [...issue.path, key];
+    const others = near === "" && known.length > 0 ? `; known here: ${known.join(", ")}` : "";
+    return { ...source.locate(path, "key"), path, message: `unknown setting${near}${others}` };
+  });
+}
+
+/** The settings that the schema knows at a path. Names that the user chooses, such as a channel's, are not settings. */
+export function listSettings(path: Path): string[] {
+  let node: unknown = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
+  for (const step of path) {
+    if (!isObject(node)) return [];
+    const properties = node["properties"];
+    const named =
+      isObject(properties) && Object.hasOwn(properties, step) ? properties[String(step)] : undefined;
+    node = named ?? (typeof step === "number" ? node["items"] : node["additionalProperties"]);
+  }
+  if (!isObject(node)) return [];
+  const settings = node["properties"] ?? node["propertyNames"];
+  if (!isObject(settings)) return [];
+  const choices = settings["enum"];
+  return Array.isArray(choices) ? choices.map(String) : Object.keys(settings);
+}
+
+function valueAt(tree: unknown, path: Path): unknown {
+  let value = tree;
+  for (const step of path) {
+    if (Array.isArray(value)) value = value[Number(step)];
+    else if (isObject(value) && Object.hasOwn(value, step)) value = value[String(step)];
+    else return undefined;
+  }
+  return value;
+}
+
+const TYPE_WORDS: Readonly<Record<string, string>> = {
+  object: "a map",
+  record: "a map",
+  array: "a list",
+  string: "a value",
+};
+
+function describeValue(value: unknown): string {
+  if (value === null) return "nothing";
+  if (Array.isArray(value)) return "a list";
+  return isObject(value) ? "a map" : "a plain value";
+}
+
+function joinNames(names: readonly string[]): string {
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+}

@@ -1,0 +1,225 @@
+// Reads the scalars of the config file. The YAML reader passes every scalar on as
+// its source text, so that decimals are exact however YAML would read them. No
+// message repeats the value: it may be a secret in the wrong place.
+
+import { formatDecimal, parseDecimal } from "../../lib/money.ts";
+import { createZone, nameSystemZone } from "../../lib/text/zone.ts";
+
+/** Names of channels, groups, plans and keys. */
+export function readName(text: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(text)) return text;
+  throw new RangeError(
+    "a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
+  );
+}
+
+/** Canonical: "1.250" → "1.25". */
+export function readDecimal(text: string): string {
+  const plain = text.trim();
+  if (/^\d+(\.\d+)?$/.test(plain) && plain.length <= 40) return formatDecimal(parseDecimal(plain));
+  if (plain.startsWith("-")) throw new RangeError("must not be negative");
+  if (/^\d*\.?\d*e/i.test(plain))
+    throw new RangeError("write the number out, without an exponent, such as 0.0000001");
+  if (/^\.\d+$/.test(plain)) throw new RangeError("write a digit before the point, such as 0.5");
+  throw new RangeError('expected a plain decimal number, such as 0.8 or "1.25"');
+}
+
+export function readCount(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new RangeError("expected a whole number");
+}
+
+export function readFlag(text: string): boolean {
+  if (text === "true") return true;
+  if (text === "false") return false;
+  throw new RangeError("expected true or false");
+}
+
+const MS_PER_UNIT: ReadonlyMap<string, number> = new Map([
+  ["ms", 1],
+  ["s", 1000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+  ["d", 86_400_000],
+]);
+
+/** Milliseconds. */
+export function readDuration(text: string): number {
+  const [, count = "", unit = ""] = /^(\d{1,15}(?:\.\d+)?)\s*([a-z]*)$/.exec(text.trim()) ?? [];
+  if (count !== "" && unit === "") throw new RangeError('a duration needs a unit: "300s", "5m", "500ms"');
+  const factor = MS_PER_UNIT.get(unit);
+  if (factor === undefined) throw new RangeError('expected a duration, such as "300s", "5m" or "500ms"');
+  return Math.round(Number(count) * factor);
+}
+
+/** The runtime's timers fire at once if they are set to more than this. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** A duration for a timer. */
+export function readTimerDuration(text: string): number {
+  const ms = readDuration(text);
+  if (ms > MAX_TIMER_MS) throw new RangeError("must be shorter than 24 days");
+  return ms;
+}
+
+/** A duration that is not zero: zero would leave no time at all. */
+export function readTimeLimit(text: string): number {
+  const ms = readTimerDuration(text);
+  if (ms === 0) throw new RangeError("must be more than nothing");
+  return ms;
+}
+
+/** The time between two probes of an upstream. */
+export function readProbeInterval(text: string): number {
+  const ms = readTimerDuration(text);
+  if (ms < 1000) throw new RangeError("must be 1s or more: leave it out for no probes");
+  return ms;
+}
+
+const BYTES_PER_UNIT: ReadonlyMap<string, number> = new Map([
+  ["", 1],
+  ["b", 1],
+  ["kb", 1000],
+  ["mb", 1000 ** 2],
+  ["gb", 1000 ** 3],
+  ["kib", 1024],
+  ["mib", 1024 ** 2],
+  ["gib", 1024 ** 3],
+]);
+
+/** Bytes. */
+export function readSize(text: string): number {
+  const [, count = "", unit = ""] = /^(\d{1,12}(?:\.\d+)?)\s*([A-Za-z]*)$/.exec(text.trim()) ?? [];
+  const factor = BYTES_PER_UNIT.get(unit.toLowerCase());
+  if (count === "" || factor === undefined)
+    throw new RangeError('expected a size, such as "64MiB" or "1GiB"');
+  const bytes = Math.round(Number(count) * factor);
+  if (bytes === 0) throw new RangeError("must be more than nothing");
+  return bytes;
+}
+
+/** A moment. A date alone is its first moment in UTC. */
+export function readMoment(text: string): Date {
+  const plain = text.trim();
+  const [, day = "", clock = ""] =
+    /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d))?$/.exec(plain) ?? [];
+  const midnight = new Date(`${day}T00:00:00Z`);
+  const moment = clock === "" ? midnight : new Date(plain);
+  const isRealDay = !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(day);
+  if (day !== "" && isRealDay && !Number.isNaN(moment.getTime())) return moment;
+  throw new RangeError('expected a date, such as 2027-01-31 or "2027-01-31T12:00:00Z"');
+}
+
+/** Any visible characters that a header can carry. */
+export function readSecretText(text: string): string {
+  if (text === "") throw new RangeError("is empty");
+  if (/^[\x21-\x7e]+$/.test(text)) return text;
+  throw new RangeError("a secret is visible ASCII characters without spaces");
+}
+
+export function readHttpUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) {
+    throw new RangeError("expected a URL that begins with https:// or http://");
+  }
+  return url;
+}
+
+/** The URL of an upstream. A version segment at its end is removed, because the request paths have it. */
+export function readBaseUrl(text: string): URL {
+  const url = readHttpUrl(text);
+  if (url.username !== "" || url.password !== "") {
+    throw new RangeError("must not hold a user name or password: the secret belongs in `credential`");
+  }
+  if (url.search !== "" || url.hash !== "") throw new RangeError("must not hold a query or a fragment");
+  url.pathname = url.pathname
+    .replace(/\/+$/, "")
+    .replace(/\/v1(beta)?$/, "")
+    .replace(/\/+$/, "");
+  return url;
+}
+
+/** `https://host` with an optional port, or `*`. */
+export function readOrigin(text: string): string {
+  if (text === "*") return text;
+  const url = readHttpUrl(text);
+  if (url.pathname !== "/" || url.search !== "" || url.hash !== "" || url.username !== "") {
+    throw new RangeError("an origin is scheme and host only, such as https://app.example");
+  }
+  return url.origin;
+}
+
+export function readHostName(text: string): string {
+  if (/^[A-Za-z0-9._-]+$|^\[?[0-9A-Fa-f:.]+\]?$/.test(text) && !/^[\w.-]+:\d+$/.test(text))
+    return text.toLowerCase();
+  throw new RangeError("expected a host name without scheme and port");
+}
+
+/** The address to bind: without the brackets that a URL has around an IPv6 address. */
+export function readListenHost(text: string): string {
+  return readHostName(text).replace(/^\[(.*)\]$/, "$1");
+}
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const FRAMING = new Set([
+  "host",
+  "connection",
+  "content-length",
+  "transfer-encoding",
+  "upgrade",
+  "keep-alive",
+  "te",
+  "trailer",
+]);
+
+export function readHeaderName(text: string): string {
+  if (!TOKEN.test(text)) throw new RangeError("is not a header name");
+  const name = text.toLowerCase();
+  if (FRAMING.has(name)) throw new RangeError("is a header that the gateway writes itself");
+  return name;
+}
+
+export function readHeaderValue(text: string): string {
+  // oxlint-disable-next-line no-control-regex -- control characters would end the header line
+  if (/[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]/.test(text))
+    throw new RangeError("holds characters that a header cannot carry");
+  return text.trim();
+}
+
+/** The word in `x-<vendor>-api-key`. */
+export function readVendor(text: string): string {
+  if (TOKEN.test(text) && text.length <= 64) return text.toLowerCase();
+  throw new RangeError("becomes part of a header's name: letters, digits and dashes only");
+}
+
+const OWN_PATHS = new Set([
+  "api",
+  "healthz",
+  "metrics",
+  "messages",
+  "responses",
+  "chat",
+  "completions",
+  "embeddings",
+  "models",
+]);
+
+/** The name of a time zone, as in the IANA database. `system` is the zone of this machine. */
+export function readZone(text: string): string {
+  try {
+    return text === "system" ? nameSystemZone() : createZone(text).name;
+  } catch {
+    throw new RangeError("the name of a time zone such as Europe/Berlin, or system");
+  }
+}
+
+export function readRelayPrefix(text: string): string {
+  if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) {
+    throw new RangeError("one path segment of letters, digits, dashes and underscores, without slashes");
+  }
+  const lower = text.toLowerCase();
+  if (OWN_PATHS.has(lower) || /^v\d+([a-z]+\d*)?$/.test(lower)) {
+    throw new RangeError(`would shadow the gateway's own path /${text}`);
+  }
+  return text;
+}

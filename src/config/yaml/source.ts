@@ -1,0 +1,187 @@
+// Parses the config file's text into a tree, and finds the position of each value
+// in the text. Every scalar stays a string; the schema gives it its meaning.
+
+import {
+  type Document,
+  type ErrorCode,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  visit,
+  type YAMLError,
+} from "yaml";
+
+import { isObject } from "../../lib/json/json.ts";
+import { extractPlainKeys, locatePlainKey, type PlainKeys } from "./plain-keys.ts";
+
+export type Path = readonly PropertyKey[];
+
+interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface Problem extends Position {
+  readonly path: Path;
+  readonly message: string;
+}
+
+export interface Source {
+  /** Maps, lists, strings and nulls. */
+  readonly tree: unknown;
+  readonly problems: readonly Problem[];
+  /** False after a syntax error. A repeated key is a problem, but the tree can still be read. */
+  readonly readable: boolean;
+  /** The position of the value at a path, or of its key; if there is none, of the nearest node around it. */
+  locate(path: Path, part?: "key" | "value"): Position;
+}
+
+/** They replace the braces of `${NAME}` while YAML is parsed: in `{ secret: ${NAME} }` the brace would end the map. */
+const OPEN = "\uFDD0";
+const CLOSE = "\uFDD1";
+
+export function parseYaml(text: string, lineCounter = new LineCounter()): Document.Parsed {
+  const document = parseDocument(text.replaceAll(/\$\{([^{}\n]*)\}/g, `$${OPEN}$1${CLOSE}`), {
+    schema: "failsafe",
+    customTags: ["null"],
+    merge: true,
+    lineCounter,
+    prettyErrors: false,
+    logLevel: "error",
+  });
+  visit(document, {
+    Scalar(_, scalar) {
+      if (typeof scalar.value === "string") {
+        scalar.value = scalar.value.replaceAll(OPEN, "{").replaceAll(CLOSE, "}");
+      }
+    },
+  });
+  return document;
+}
+
+/** Throws if aliases would make the tree too large. */
+export function readTree(document: Document.Parsed): unknown {
+  const tree: unknown = document.toJS({ maxAliasCount: 1000 });
+  return tree;
+}
+
+export function parseSource(text: string, plain = extractPlainKeys(text)): Source {
+  if (plain !== null) {
+    const source = addPlainKeys(text, plain);
+    if (source !== null) return source;
+  }
+  return readSource(text).source;
+}
+
+/** Null where the plain keys are not the list that they look like, inside a quoted text for example. */
+function addPlainKeys(text: string, plain: PlainKeys): Source | null {
+  const { source, document } = readSource(plain.rest);
+  const { tree } = source;
+  if (!hasKeysAt(document, plain.firstLeft) || !isObject(tree) || !Array.isArray(tree["keys"])) return null;
+  const { length: count } = plain.entries;
+  const keys = [...plain.entries, ...tree["keys"]];
+  return {
+    ...source,
+    tree: { ...tree, keys },
+    locate: (path, part = "value") => {
+      const [section, step, name] = path;
+      if (section !== "keys" || (step === undefined && part === "key")) return source.locate(path, part);
+      // The list begins at the dash of its first key.
+      if (step === undefined || Number(step) >= keys.length)
+        return locatePlainKey(text, (plain.starts[0] ?? 2) - 2, null, part);
+      const start = plain.starts[Number(step)];
+      if (start === undefined) return source.locate([section, Number(step) - count, ...path.slice(2)], part);
+      return locatePlainKey(text, start, name === undefined ? null : String(name), part);
+    },
+  };
+}
+
+export function hasKeysAt(document: Document.Parsed, firstItem: number): boolean {
+  const list = isMap(document.contents) ? document.contents.get("keys", true) : undefined;
+  return isSeq(list) && list.flow !== true && startOf(list.items[0]) === firstItem;
+}
+
+function readSource(text: string) {
+  const lines = new LineCounter();
+  const document = parseYaml(text, lines);
+  const place = (offset: number): Position => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+  };
+  const problems: Problem[] = document.errors.map((error) => ({
+    ...place(error.pos[0]),
+    path: [],
+    message: describeFault(error),
+  }));
+  const locate = (path: Path, part: "key" | "value" = "value") => place(findOffset(document, path, part));
+  let readable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
+  let tree: unknown = null;
+  try {
+    if (readable) tree = readTree(document);
+  } catch {
+    readable = false;
+    problems.push({
+      line: 1,
+      column: 1,
+      path: [],
+      message: "an alias refers to nothing, or to far too much",
+    });
+  }
+  const source: Source = { tree, problems, readable, locate };
+  return { source, document };
+}
+
+const FAULTS: Partial<Record<ErrorCode, string>> = {
+  DUPLICATE_KEY: "this name is there twice in the same map",
+  TAB_AS_INDENT: "YAML is indented with spaces, not with tabs",
+  BAD_INDENT: "the indentation does not fit the lines above",
+  MULTIPLE_DOCS: "only one YAML document is allowed in the file",
+  BLOCK_AS_IMPLICIT_KEY: 'not valid YAML: a value that contains ": " needs quotes',
+  BAD_ALIAS: "not valid YAML: a value that begins with * or & needs quotes",
+  BAD_SCALAR_START: "not valid YAML: this value needs quotes",
+  BAD_DQ_ESCAPE: "not valid YAML: unknown escape in a double-quoted text",
+};
+
+/** In our own words: the parser's message may repeat the text, which may be a secret. */
+function describeFault({ code, message }: YAMLError): string {
+  if (code === "MISSING_CHAR" && message.startsWith("Missing")) return `not valid YAML: ${message}`;
+  if (code === "BAD_INDENT" && message.startsWith("Flow"))
+    return describeUnclosed(message.endsWith("]") ? "[]" : "{}");
+  return FAULTS[code] ?? `not valid YAML here (${code.toLowerCase().replaceAll("_", " ")})`;
+}
+
+function describeUnclosed([open, close]: string): string {
+  return `an earlier ${open} is not closed: its ${close} is missing or not indented enough`;
+}
+
+function findOffset(document: Document.Parsed, path: Path, part: "key" | "value"): number {
+  let node: unknown = document.contents;
+  let offset = startOf(node) ?? 0;
+  for (const [depth, step] of path.entries()) {
+    const found = stepInto(isAlias(node) ? node.resolve(document) : node, step);
+    if (found === null) return offset;
+    const isLast = depth === path.length - 1;
+    const ownStart = isLast && part === "key" ? found.key : (startOf(found.value) ?? found.key);
+    offset = ownStart ?? offset;
+    node = found.value;
+  }
+  return offset;
+}
+
+function stepInto(node: unknown, step: PropertyKey): { value: unknown; key: number | undefined } | null {
+  if (isSeq(node)) {
+    const item = node.items[Number(step)];
+    return item === undefined ? null : { value: item, key: startOf(item) };
+  }
+  if (!isMap(node)) return null;
+  const pair = node.items.find((each) => isScalar(each.key) && String(each.key.value) === String(step));
+  return pair === undefined ? null : { value: pair.value, key: startOf(pair.key) };
+}
+
+function startOf(node: unknown): number | undefined {
+  return isNode(node) ? (node.range?.[0] ?? undefined) : undefined;
+}

@@ -1,0 +1,207 @@
+// A flat program of the gateway's own parts, one after the other and no more of them than asked for: what a
+// request costs so far. No channels, limits, failover, watchers or errors: no proxy for anybody. A program of its
+// own: floor.ts LAYER UPSTREAM_PORT FOLDER; says its port on stdout.
+
+import { join } from "node:path";
+import { assess } from "../../../src/billing/assess.ts";
+import { computeCharge } from "../../../src/billing/charge.ts";
+import { estimateInputTokens } from "../../../src/billing/estimate.ts";
+import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
+import type { Intent } from "../../../src/billing/ledger/journal.ts";
+import { loadPriceBook } from "../../../src/billing/prices.ts";
+import { recognise } from "../../../src/dialects/index.ts";
+import { messages } from "../../../src/dialects/messages.ts";
+import { createIdSource } from "../../../src/gateway/intake/call.ts";
+import { requestFields, responseFields } from "../../../src/gateway/upstream/headers.ts";
+import { readNames } from "../../../src/gateway/intake/body.ts";
+import { createClient } from "../../../src/lib/http1/client/client.ts";
+import { listen } from "../../../src/lib/http1/server/server.ts";
+import type { Exchange, Field, UpstreamResponse } from "../../../src/lib/http1/types.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
+import { LAYERS } from "../layers.ts";
+import { SECRET } from "./targets.ts";
+
+const [, , layer = "", upstreamPort = "", folder = ""] = process.argv;
+const depth = LAYERS.findIndex(({ name }) => name === layer);
+const includes = (name: (typeof LAYERS)[number]["name"]): boolean =>
+  depth >= LAYERS.findIndex((each) => each.name === name);
+const ASKS = includes("asked");
+const CHARGES = includes("charged");
+const LEDGERS = includes("ledgered");
+
+const client = createClient();
+const newId = createIdSource(Date.now);
+const naming = { relayPrefix: "relay", vendor: "goog" };
+const keys = new Map([[sha256Hex(SECRET), "bench"]]);
+const book = loadPriceBook();
+const ledger: Ledger | null = LEDGERS
+  ? openLedger({
+      path: join(folder, "ledger.jsonl"),
+      sync: "batch",
+      rotate: { bytes: null, monthly: false },
+      report: (text) => process.stderr.write(`${text}\n`),
+    })
+  : null;
+
+interface Asked {
+  readonly id: string;
+  readonly time: number;
+  readonly model: string;
+  readonly stream: boolean;
+  readonly estimatedInput: number;
+}
+
+const NOBODY: Asked = { id: "", time: 0, model: "", stream: false, estimatedInput: 0 };
+
+async function pass(exchange: Exchange): Promise<void> {
+  const arrived = performance.now();
+  if (ASKS) authenticate(exchange);
+  const body = await exchange.readBody(64 << 20);
+  const asked = ASKS ? read(body) : NOBODY;
+  const intent = ledger === null ? null : await announce(asked, ledger);
+  const inbound = await send(exchange, body);
+  const meter = CHARGES ? messages.openMeter(inbound.field("content-type") ?? "") : null;
+  const fields: Field[] = ASKS ? responseFields(inbound.fields) : [...inbound.fields];
+  if (ASKS) fields.push(["x-request-id", asked.id]);
+  const charge = () => (meter === null ? null : price(asked, meter.read()));
+  const charged = await hand(exchange, inbound, fields, (chunk) => meter?.see(chunk), charge);
+  if (intent !== null && charged !== null)
+    ledger?.append(draft(intent, charged, Math.round(performance.now() - arrived)));
+}
+
+function authenticate(exchange: Exchange): void {
+  const found = recognise(exchange, naming);
+  if (found.kind !== "target" || !keys.has(sha256Hex(exchange.field("x-api-key") ?? "")))
+    throw new Error("the benchmark asks otherwise");
+}
+
+function read(body: Uint8Array): Asked {
+  const { model, stream } = readNames(body);
+  return {
+    id: newId(),
+    time: Date.now(),
+    model: model ?? "",
+    stream,
+    estimatedInput: estimateInputTokens(body),
+  };
+}
+
+async function announce(asked: Asked, into: Ledger): Promise<Intent> {
+  const intent = describe(asked);
+  await into.open(intent);
+  return intent;
+}
+
+function send({ method, target, fields }: Exchange, body: Uint8Array): Promise<UpstreamResponse> {
+  return client.send({
+    origin: { tls: false, host: "127.0.0.1", port: Number(upstreamPort) },
+    method,
+    target,
+    fields: ASKS ? sign(fields) : fields,
+    body,
+    deadlines: { connectMs: 10_000, firstByteMs: 60_000, idleMs: 60_000 },
+  }).head;
+}
+
+function sign(came: readonly Field[]): Field[] {
+  const fields = requestFields(came, false);
+  fields.push(["x-api-key", "credential"]);
+  return fields;
+}
+
+type Priced = ReturnType<typeof price>;
+
+function price(asked: Asked, reading: ReturnType<ReturnType<typeof messages.openMeter>["read"]>) {
+  const { estimatedInput, stream, model, time } = asked;
+  const assessment = assess({
+    outcome: "complete",
+    status: 200,
+    reading,
+    streamed: stream,
+    estimatedInput,
+  });
+  const charge = computeCharge({
+    parts: assessment.parts,
+    tariff: reading.tariff,
+    model: reading.model,
+    requested: model,
+    book,
+    overrides: new Map(),
+    at: new Date(time),
+    multiplier: "0.8",
+  });
+  return { reading, assessment, charge };
+}
+
+/** The answer to its client: whole with its charge, or as it comes. */
+async function hand(
+  exchange: Exchange,
+  inbound: UpstreamResponse,
+  fields: Field[],
+  see: (chunk: Uint8Array) => void,
+  charge: () => Priced | null,
+): Promise<Priced | null> {
+  const whole = inbound.length === null ? null : inbound.takeBuffered();
+  if (whole !== null) {
+    see(whole);
+    const charged = charge();
+    if (charged !== null) fields.push(["x-gateway-charge", charged.charge.charge ?? ""]);
+    exchange.answer(inbound.status, fields, whole);
+    return charged;
+  }
+  exchange.begin(inbound.status, fields, inbound.length ?? undefined);
+  for (let chunk = await inbound.read(); chunk !== null; chunk = await inbound.read()) {
+    const taken = exchange.write(chunk);
+    see(chunk);
+    if (!taken) await exchange.drained();
+  }
+  exchange.end();
+  return charge();
+}
+
+function describe({ id, time, model, stream }: Asked): Intent {
+  return {
+    id,
+    time: new Date(time).toISOString(),
+    key: "bench",
+    group: "messages",
+    platform: "messages",
+    channel: "first",
+    endpoint: "/v1/messages",
+    model,
+    upstream_model: model,
+    stream,
+    multiplier: "0.8",
+  };
+}
+
+function draft(intent: Intent, { reading, assessment, charge }: Priced, ms: number) {
+  return {
+    ...intent,
+    upstream_model: reading.model,
+    status: 200,
+    outcome: "complete" as const,
+    basis: assessment.basis,
+    usage: charge.usage,
+    raw_usage: reading.raw,
+    prices: charge.prices,
+    price_source: charge.priceSource,
+    tier: charge.tier,
+    official_usd: charge.official,
+    charge_usd: charge.charge,
+    first_byte_ms: ms,
+    duration_ms: ms,
+    attempts: [{ channel: "first", status: 200 }],
+  };
+}
+
+const fail = (error: unknown): void => {
+  process.stderr.write(`${String(error)}\n`);
+};
+const { port } = listen({
+  hostname: "127.0.0.1",
+  port: 0,
+  onExchange: (exchange) => void pass(exchange).catch(fail),
+  onError: fail,
+});
+process.stdout.write(`${port}\n`);

@@ -1,0 +1,183 @@
+// What is measured: the upstream itself, nginx as a plain reverse proxy, the gateway
+// with everything switched on.
+
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Child, type Cores, findFreePort, type Folder, makeFolder, start } from "../machine.ts";
+import type { RequestOptions } from "../wire/requests.ts";
+import { closeSocket, tryConnect } from "../wire/sockets.ts";
+
+export interface Target {
+  readonly name: string;
+  readonly port: number;
+  /** Null for the upstream itself. */
+  readonly pid: number | null;
+  readonly path: string;
+  readonly fields: Readonly<Record<string, string>>;
+  readonly model: string;
+  /** How a client of the openai APIs asks it; null where these are not converted. */
+  readonly openai: Pick<RequestOptions, "fields" | "model"> | null;
+  /** Of a proxy beside nginx and the gateway, which may fail: what is to be known of it. */
+  readonly guest: string | null;
+  readonly stop: () => Promise<void>;
+}
+
+/** How a target is started: some scenarios want a fresh one. */
+export interface Recipe {
+  readonly name: string;
+  readonly start: (upstreamPort: number) => Promise<Target>;
+}
+
+export const PLAIN = { path: "/v1/messages", model: "claude-haiku-4-5", openai: null, guest: null };
+export const SECRET = "sk-bench";
+export const MAIN = join(import.meta.dir, "../../../src/main.ts");
+const EXECUTABLE = join(import.meta.dir, "../../../dist/gateway");
+
+export const direct: Recipe = {
+  name: "direct",
+  start: async (port) => ({
+    ...PLAIN,
+    name: "direct",
+    port,
+    pid: null,
+    fields: { "x-api-key": SECRET },
+    stop: async () => {},
+  }),
+};
+
+export function planNginx(cores: Cores | null): Recipe | null {
+  const nginx = Bun.which("nginx", { PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/local/sbin` });
+  if (nginx === null) return null;
+  return {
+    name: "nginx",
+    async start(upstreamPort) {
+      const folder = makeFolder();
+      const port = findFreePort();
+      const file = join(folder.path, "nginx.conf");
+      writeFileSync(file, writeNginxConfig(port, upstreamPort, folder.path));
+      const child = start([nginx, "-p", folder.path, "-c", file, "-e", "stderr"], {
+        core: cores?.proxy ?? null,
+      });
+      await waitForPort(port, child);
+      return { ...PLAIN, ...hold("nginx", child, folder), port, fields: { "x-api-key": SECRET } };
+    },
+  };
+}
+
+/** One process, nothing buffered, connections to the upstream kept: the least that a proxy can do. */
+function writeNginxConfig(port: number, upstreamPort: number, folder: string): string {
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+  return `daemon off;
+master_process off;
+worker_processes 1;
+pid ${folder}/nginx.pid;
+error_log stderr error;
+events { worker_connections 8192; }
+http {
+  access_log off;
+  ${temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join(" ")}
+  keepalive_requests 1000000000;
+  client_max_body_size 64m;
+  upstream bench { server 127.0.0.1:${upstreamPort}; keepalive 1024; keepalive_requests 1000000000; }
+  server {
+    listen 127.0.0.1:${port} backlog=4096;
+    location / {
+      proxy_pass http://bench;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_buffering off;
+      proxy_request_buffering off;
+    }
+  }
+}
+`;
+}
+
+/** The program as it is run: key check, routing over two channels, metering, prices and ledger are on, the request log is off. */
+export function planGateway(name: string, command: readonly string[], cores: Cores | null): Recipe {
+  return {
+    name,
+    async start(upstreamPort) {
+      const folder = makeFolder();
+      const file = writeGatewayConfig(folder, upstreamPort);
+      const child = start([...command, "serve", "--config", file, "--log", "off"], {
+        core: cores?.proxy ?? null,
+      });
+      for (let line = await child.readLine(); line !== null; line = await child.readLine()) {
+        const port = /ready on http:\/\/[^\s]*:(\d+)/.exec(line)?.[1];
+        if (port !== undefined)
+          return {
+            ...PLAIN,
+            ...hold(name, child, folder),
+            port: Number(port),
+            fields: { "x-api-key": SECRET },
+            openai: { model: "gpt-5-mini", fields: { authorization: `Bearer ${SECRET}-responses` } },
+          };
+      }
+      throw new Error(`${name} did not start: ${child.complaints()}`);
+    },
+  };
+}
+
+export function writeGatewayConfig(folder: Folder, upstreamPort: number, port = 0): string {
+  const file = join(folder.path, "gateway.yaml");
+  const base_url = `http://127.0.0.1:${upstreamPort}`;
+  const config = {
+    listen: { port },
+    channels: {
+      first: { platform: "messages", base_url, credential: "credential", priority: 1 },
+      second: { platform: "messages", base_url, credential: "credential", priority: 2 },
+      responses: { platform: "responses", base_url, credential: "credential" },
+    },
+    groups: {
+      messages: { platform: "messages", multiplier: "0.8", channels: ["first", "second"] },
+      responses: { platform: "responses", multiplier: "0.8", channels: ["responses"] },
+    },
+    keys: [
+      { name: "bench", group: "messages", secret: SECRET },
+      { name: "responses", group: "responses", secret: `${SECRET}-responses` },
+    ],
+  };
+  writeFileSync(file, JSON.stringify(config, null, 2), { mode: 0o600 });
+  return file;
+}
+
+export type Commands = Readonly<Record<string, readonly string[]>>;
+
+/** From source always; the executable when there is one; another checkout when there is something to compare with. */
+export function listCommands(flags: {
+  readonly executable?: string | undefined;
+  readonly against?: string | undefined;
+}): Commands {
+  const executable = flags.executable ?? (existsSync(EXECUTABLE) ? EXECUTABLE : undefined);
+  return {
+    gateway: [process.execPath, MAIN],
+    ...(executable === undefined ? {} : { executable: [executable] }),
+    ...(flags.against === undefined
+      ? {}
+      : { against: [process.execPath, join(flags.against, "src/main.ts")] }),
+  };
+}
+
+export function hold(name: string, child: Child, folder: Folder): Pick<Target, "name" | "pid" | "stop"> {
+  return {
+    name,
+    pid: child.pid,
+    stop: async () => {
+      await child.stop();
+      folder.remove();
+    },
+  };
+}
+
+export async function waitForPort(port: number, child: Child): Promise<void> {
+  for (let tries = 0; tries < 1000 && child.process.exitCode === null; tries += 1) {
+    const fd = tryConnect(port);
+    if (fd >= 0) {
+      closeSocket(fd);
+      return;
+    }
+    await Bun.sleep(20);
+  }
+  throw new Error(`nobody listens on ${port}: ${child.complaints()}`);
+}

@@ -1,0 +1,69 @@
+// The bytes of the upstream's answers, in each shape, made of what the demo's upstream would write.
+
+import { answerJson, answerStream, type Answer } from "../../../src/demo/answers/answer.ts";
+import { chat } from "../../../src/demo/answers/chat.ts";
+import type { Family } from "../../../src/demo/answers/family.ts";
+import { messages } from "../../../src/demo/answers/messages.ts";
+import { responses } from "../../../src/demo/answers/responses.ts";
+import { listSteps, planSteps } from "../../../src/demo/script.ts";
+import { composeCompletion, type ModelRequest } from "../../../src/demo/answers/completion.ts";
+import { NO_STAMP, type Shape } from "./requests.ts";
+
+const FAMILIES: Readonly<Record<Shape, Family>> = { messages, responses, chat };
+const MODELS: Readonly<Record<Shape, string>> = {
+  messages: "claude-haiku-4-5",
+  responses: "gpt-5-mini",
+  chat: "gpt-5-mini",
+};
+
+function compose(shape: Shape, words: number) {
+  const ask: ModelRequest = {
+    model: MODELS[shape],
+    stream: true,
+    prompt: "Measure",
+    toolResult: null,
+    tools: [],
+    choice: "none",
+    schema: undefined,
+    thinks: false,
+    maxTokens: Infinity,
+    inputTokens: 100,
+    cachePoints: [],
+  };
+  return composeCompletion(ask, { next: () => 1, cached: new Set<string>() }, words);
+}
+
+function frame(answer: Answer): Uint8Array[] {
+  return listSteps(planSteps(answer, {})).filter((step) => step instanceof Uint8Array);
+}
+
+/** About 1 KB of body. */
+export function writeJsonAnswer(shape: Shape): Uint8Array {
+  const turn = { ...compose(shape, 1), text: ["x".repeat(700)] };
+  const reply = FAMILIES[shape].writeReply(turn, { model: MODELS[shape] });
+  return Buffer.concat(frame(answerJson(shape, reply)));
+}
+
+/** Server-sent events, so many of them with text. `stamped`: room for a time in each of these. */
+export function writeEvents(shape: Shape, words: number, stamped: boolean): string[] {
+  const composed = compose(shape, words);
+  const turn = stamped ? { ...composed, text: composed.text.map(() => NO_STAMP) } : composed;
+  const body = { model: MODELS[shape], stream_options: { include_usage: true } };
+  const events = FAMILIES[shape].writeEvents(turn, body);
+  return shape === "responses" ? events.map(lengthen) : events;
+}
+
+/** Ids as long as the platform's own, and the padding that it puts into each event with text. */
+function lengthen(event: string): string {
+  return event
+    .replaceAll("_demo", "_0ac6a4d9e19151d50169fb7cb658288193b9300f")
+    .replace(/^(event: response\.output_text\.delta\n.*"logprobs":\[\])/s, '$1,"obfuscation":"u7Rk2mQx"');
+}
+
+/** The stream as it is sent, an event a piece; the head is with the first. */
+export function writeStreamAnswer(shape: Shape, words: number, stamped: boolean): Uint8Array[] {
+  const [head = Buffer.alloc(0), first = Buffer.alloc(0), ...rest] = frame(
+    answerStream(shape, writeEvents(shape, words, stamped)),
+  );
+  return [Buffer.concat([head, first]), ...rest];
+}

@@ -1,0 +1,40 @@
+// The two ends of every measurement, as the benchmark holds them: load.ts and upstream.ts.
+
+import type { Outcome } from "./crowd.ts";
+import type { Job } from "./load.ts";
+import { type Cores, start } from "../machine.ts";
+
+export interface Upstream {
+  readonly port: number;
+}
+
+export async function startUpstream(cores: Cores | null): Promise<Upstream> {
+  const child = start([process.execPath, `${import.meta.dir}/upstream.ts`], {
+    core: cores?.upstream ?? null,
+  });
+  return { port: Number(await child.readLine()) };
+}
+
+export interface Load {
+  /** One job at a time. `held` is called when a job that holds streams has begun the last. */
+  run(job: Job, held?: () => Promise<void> | void): Promise<Outcome>;
+  stop(): Promise<void>;
+}
+
+export function startLoad(core: number | null): Load {
+  const child = start([process.execPath, `${import.meta.dir}/load.ts`], { core });
+  return {
+    stop: () => child.stop(),
+    async run(job, held) {
+      void child.process.stdin.write(`${JSON.stringify(job)}\n`);
+      await child.process.stdin.flush();
+      for (;;) {
+        const line = await child.readLine();
+        if (line === null) throw new Error(`the load generator has ended: ${child.complaints()}`);
+        const told: Outcome | { readonly holding: number } = JSON.parse(line);
+        if (!("holding" in told)) return told;
+        await held?.();
+      }
+    },
+  };
+}

@@ -1,0 +1,194 @@
+// The clients of every target, in a process of their own: takes one job a line
+// on stdin, answers with one line of JSON on stdout. Requests are bytes made
+// beforehand, answers are counted; what is timed is the wire.
+
+import { readSync, writeSync } from "node:fs";
+import { Crowd, type Client, type Outcome } from "./crowd.ts";
+import { measureParse } from "../parse.ts";
+import type { RequestOptions } from "./requests.ts";
+import { closeSocket, resetSocket, sleep, tryConnect } from "./sockets.ts";
+
+export type Job =
+  /** Requests one after another on each connection, for so long after warming up. */
+  | {
+      readonly do: "repeat";
+      readonly request: RequestOptions;
+      readonly connections: number;
+      readonly warmMs: number;
+      readonly ms: number;
+    }
+  /** Requests one after another on one connection, so long after each other's end that caches have forgotten. */
+  | {
+      readonly do: "sparse";
+      readonly request: RequestOptions;
+      readonly gapMs: number;
+      readonly times: number;
+    }
+  /** Streams begun a millisecond after one another, so that few events are due at once, until each has run so many times. */
+  | {
+      readonly do: "stream";
+      readonly request: RequestOptions;
+      readonly connections: number;
+      readonly times: number;
+    }
+  /** Streams that are only held open, for so long after the last has begun. */
+  | {
+      readonly do: "hold";
+      readonly request: RequestOptions;
+      readonly connections: number;
+      readonly ms: number;
+    }
+  /** So many streams, a share of which is left in the middle. */
+  | {
+      readonly do: "leave";
+      readonly request: RequestOptions;
+      readonly connections: number;
+      readonly count: number;
+      readonly leaveShare: number;
+    }
+  /** One request, as soon as somebody listens. */
+  | { readonly do: "first"; readonly request: RequestOptions }
+  /** No client at all: what it costs to parse an event of a stream. */
+  | { readonly do: "parse"; readonly ms: number };
+
+/** A proxy that lets a stream hang is not waited for any longer. */
+const LONGEST_MS = 60_000;
+
+function repeat(job: Extract<Job, { do: "repeat" }>): Outcome {
+  const crowd = new Crowd(job.request, job.connections);
+  for (let i = 0; i < job.connections; i += 1) crowd.ask(crowd.join());
+  runFor(crowd, job.warmMs);
+  crowd.tally.clear();
+  const seconds = runFor(crowd, job.ms);
+  crowd.end();
+  return crowd.tally.report(seconds);
+}
+
+function runFor(crowd: Crowd, ms: number): number {
+  const start = performance.now();
+  while (performance.now() - start < ms) crowd.wait(100);
+  return (performance.now() - start) / 1000;
+}
+
+function askSparsely(job: Extract<Job, { do: "sparse" }>): Outcome {
+  const crowd = new Crowd(job.request, 1);
+  const start = performance.now();
+  let client = crowd.join();
+  crowd.done = (served) => {
+    client = served;
+  };
+  for (let asked = 1; asked <= job.times; asked += 1) {
+    crowd.ask(client);
+    while (crowd.tally.requests < asked && performance.now() - start < LONGEST_MS) crowd.wait(100);
+    sleep(job.gapMs);
+  }
+  crowd.end();
+  return crowd.tally.report((performance.now() - start) / 1000);
+}
+
+function stream(job: Extract<Job, { do: "stream" }>): Outcome {
+  const crowd = new Crowd(job.request, job.connections);
+  const start = performance.now();
+  crowd.done = (client) => {
+    client.streams += 1;
+    if (client.streams < job.times) crowd.ask(client);
+    else crowd.leave(client);
+  };
+  for (let i = 1; i <= job.connections; i += 1) {
+    crowd.ask(crowd.join());
+    while (performance.now() < start + i) crowd.wait(1);
+  }
+  while (crowd.set.items.size > 0 && performance.now() - start < LONGEST_MS) crowd.wait(100);
+  crowd.tally.errors += crowd.set.items.size;
+  crowd.end();
+  return crowd.tally.report((performance.now() - start) / 1000);
+}
+
+function hold(job: Extract<Job, { do: "hold" }>): Outcome {
+  const crowd = new Crowd(job.request, job.connections);
+  for (let i = 0; i < job.connections; i += 1) {
+    crowd.ask(crowd.join());
+    if (i % 10 === 9) crowd.wait(5);
+  }
+  writeLine({ holding: job.connections });
+  const seconds = runFor(crowd, job.ms);
+  crowd.end();
+  return crowd.tally.report(seconds);
+}
+
+function leaveSome(job: Extract<Job, { do: "leave" }>): Outcome {
+  const crowd = new Crowd(job.request, job.connections);
+  const start = performance.now();
+  let begun = 0;
+  let due = 0;
+  const next = (client: Client): void => {
+    if (begun < job.count) {
+      begun += 1;
+      crowd.ask(client);
+    } else {
+      crowd.leave(client);
+    }
+  };
+  crowd.done = next;
+  // A stream of two halves is seen once before its end; the share is spread evenly over them.
+  crowd.seen = (client) => {
+    due += job.leaveShare;
+    if (due < 1) return;
+    due -= 1;
+    crowd.tally.requests += 1;
+    crowd.leave(client, resetSocket);
+    if (begun < job.count) next(crowd.join());
+  };
+  for (let i = 0; i < job.connections; i += 1) next(crowd.join());
+  while (crowd.set.items.size > 0) crowd.wait(100);
+  return crowd.tally.report((performance.now() - start) / 1000);
+}
+
+function askFirst(job: Extract<Job, { do: "first" }>): Outcome {
+  for (let probe = -1; probe < 0; sleep(1)) {
+    probe = tryConnect(job.request.port);
+    if (probe >= 0) closeSocket(probe);
+  }
+  const crowd = new Crowd(job.request, 1);
+  crowd.done = (client) => crowd.leave(client);
+  crowd.ask(crowd.join());
+  while (crowd.set.items.size > 0) crowd.wait(100);
+  return crowd.tally.report(0);
+}
+
+function run(job: Job): Outcome {
+  switch (job.do) {
+    case "repeat":
+      return repeat(job);
+    case "sparse":
+      return askSparsely(job);
+    case "stream":
+      return stream(job);
+    case "hold":
+      return hold(job);
+    case "leave":
+      return leaveSome(job);
+    case "first":
+      return askFirst(job);
+    case "parse":
+      return measureParse(job.ms);
+  }
+}
+
+function writeLine(value: unknown): void {
+  writeSync(1, `${JSON.stringify(value)}\n`);
+}
+
+function* readJobs(): Generator<Job> {
+  const chunk = Buffer.alloc(64 * 1024);
+  let text = "";
+  for (let size = readSync(0, chunk); size > 0; size = readSync(0, chunk)) {
+    text += chunk.toString("utf8", 0, size);
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
+      yield JSON.parse(text.slice(0, end));
+      text = text.slice(end + 1);
+    }
+  }
+}
+
+for (const job of readJobs()) writeLine(run(job));

@@ -1,0 +1,369 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+
+import { openLedger, type Ledger } from "../../../src/billing/ledger/ledger.ts";
+import { type Cost, createGate, type Gate } from "../../../src/billing/limits/limits.ts";
+import type { Unbounded } from "../../../src/billing/limits/reserve.ts";
+import type { Group, Key, Limits } from "../../../src/config/catalog.ts";
+import { GatewayError } from "../../../src/lib/errors.ts";
+import { formatUsd } from "../../../src/lib/money.ts";
+import { draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
+
+const NONE: Limits = {
+  usdPerDay: null,
+  usdPerMonth: null,
+  usdTotal: null,
+  requestsPerMinute: null,
+  concurrentRequests: null,
+  strict: false,
+  allowUnpriced: false,
+};
+
+/** A request that will probably cost this, and at most `bound`. */
+function costing(expected: string | null, bound: string | Unbounded = expected ?? "0"): Cost {
+  return { model: "some-model", expect: () => expected, bound: () => bound };
+}
+
+const NOON = Date.parse("2026-11-20T12:00:00Z");
+
+function keyWith(own: Partial<Limits>, group: Partial<Limits> = {}, name = "laptop"): Key {
+  const bound: Group = {
+    name: "claude",
+    platform: "messages",
+    multiplier: "1",
+    description: "",
+    channels: [],
+    exclusive: false,
+    plans: [],
+    limits: { ...NONE, ...group },
+  };
+  return {
+    name,
+    group: bound,
+    secretSha256: "",
+    created: null,
+    disabled: false,
+    expires: null,
+    limits: { ...NONE, ...own },
+  };
+}
+
+/** A ledger at a fixed moment, in which requests cost what they are told to. */
+async function withLedger(
+  use: (ledger: Ledger, gate: Gate, spend: (usd: string, time?: string) => Promise<void>) => Promise<void>,
+  now = NOON,
+): Promise<void> {
+  const ledger = openLedger(optionsFor(newLedgerPath(), { now: () => now }));
+  let count = 0;
+  const spend = async (usd: string, time = new Date(now).toISOString()): Promise<void> => {
+    count += 1;
+    await ledger.open(intentOf(`req_${count}`));
+    ledger.append(draftOf(`req_${count}`, { time, charge_usd: usd }));
+  };
+  await use(ledger, createGate(ledger), spend);
+  await ledger.close();
+}
+
+function refusalOf(act: () => unknown): GatewayError {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof GatewayError) return error;
+    throw error;
+  }
+  throw new Error("it was let in");
+}
+
+describe("a USD limit", () => {
+  test("per day: the refusal names the limit, the sum and the reset, and it ends at UTC midnight", async () => {
+    await withLedger(async (_, gate, spend) => {
+      await spend("4.999999999999");
+      const key = keyWith({ usdPerDay: "5" });
+      gate.admit(key, NOON, costing("0")).release();
+      await spend("0.000000000001");
+      const refusal = refusalOf(() => gate.admit(key, NOON, costing("0")));
+      expect(refusal.code).toBe("limit_spent");
+      expect(refusal.message).toBe(
+        'The key "laptop" may spend $5 (usd_per_day) and has spent $5. It resets at 2026-11-21T00:00:00Z.',
+      );
+      expect(refusal.retryAfterSeconds).toBe(12 * 3600);
+    });
+    await withLedger(async (_, gate, spend) => {
+      await spend("100", "2026-11-20T23:59:59.999Z");
+      gate.admit(keyWith({ usdPerDay: "5" }), Date.parse("2026-11-21T00:00:00Z"), null);
+    }, Date.parse("2026-11-21T00:00:00Z"));
+  });
+
+  test("per day, in its last second: retry-after is never less than one second", async () => {
+    const late = Date.parse("2026-12-31T23:59:59.500Z");
+    await withLedger(async (_, gate, spend) => {
+      await spend("5");
+      const day = refusalOf(() => gate.admit(keyWith({ usdPerDay: "5" }), late, costing("0")));
+      const month = refusalOf(() => gate.admit(keyWith({ usdPerMonth: "5" }), late, costing("0")));
+      expect([day.retryAfterSeconds, month.retryAfterSeconds]).toEqual([1, 1]);
+      for (const { message } of [day, month]) expect(message).toContain("It resets at 2027-01-01T00:00:00Z.");
+    }, late);
+  });
+
+  test("per day, for a key that has limits of every kind", async () => {
+    await withLedger(async (_, gate, spend) => {
+      await spend("5");
+      const many = { requestsPerMinute: 99, concurrentRequests: 99, usdPerMonth: "99", usdTotal: "99" };
+      const refusal = refusalOf(() => gate.admit(keyWith({ ...many, usdPerDay: "5" }), NOON, costing("0")));
+      expect(refusal.message).toContain("(usd_per_day)");
+    });
+  });
+
+  test("per month and in total, for the group as for the key", async () => {
+    await withLedger(async (_, gate, spend) => {
+      await spend("3", "2026-11-01T00:00:00.000Z");
+      await spend("4", "2026-10-31T00:00:00.000Z");
+      gate.admit(keyWith({ usdPerMonth: "3.01", usdTotal: "7.01" }), NOON, costing("0"));
+      const month = refusalOf(() => gate.admit(keyWith({}, { usdPerMonth: "3" }), NOON, costing("0")));
+      expect(month.message).toContain(
+        'The group "claude" may spend $3 (usd_per_month) and has spent $3. It resets at 2026-12-01T00:00:00Z.',
+      );
+      const total = refusalOf(() => gate.admit(keyWith({ usdTotal: "7" }), NOON, costing("0")));
+      expect(total.message).toContain("(usd_total) and has spent $7. This limit does not reset.");
+      expect(total.retryAfterSeconds).toBe(86_400);
+      // Another key of the group has spent nothing itself.
+      gate.admit(keyWith({ usdTotal: "7" }, {}, "other"), NOON, costing("0"));
+    });
+  });
+
+  test("survives a restart", async () => {
+    const path = newLedgerPath();
+    const options = optionsFor(path, { now: () => NOON });
+    const first = openLedger(options);
+    await first.open(intentOf("req_1"));
+    first.append(draftOf("req_1", { charge_usd: "5" }));
+    await first.close();
+    const second = openLedger(options);
+    expect(
+      refusalOf(() => createGate(second).admit(keyWith({ usdPerDay: "5" }), NOON, costing("0"))).code,
+    ).toBe("limit_spent");
+    await second.close();
+  });
+
+  test("parallel requests exceed it by at most the last one let in", async () => {
+    await withLedger(async (_, gate, spend) => {
+      const key = keyWith({ usdPerDay: "5" });
+      const running = Array.from({ length: 4 }, () => gate.admit(key, NOON, costing("1.5")));
+      const refusal = refusalOf(() => gate.admit(key, NOON, costing("1.5")));
+      expect(refusal.code).toBe("rate_limited");
+      expect(refusal.message).toContain("has spent $0; up to $6 more is reserved by 4 requests in flight");
+      expect(refusal.retryAfterSeconds).toBe(2);
+      await spend("1.5");
+      for (const admission of running.slice(1)) {
+        admission.release();
+        admission.release();
+      }
+      // 1.5 is spent and 1.5 reserved by the one that still runs.
+      gate.admit(key, NOON, costing("1.5"));
+      gate.admit(key, NOON, costing("1.5"));
+      expect(refusalOf(() => gate.admit(key, NOON, costing("1.5"))).message).toContain(
+        "has spent $1.5; up to $4.5",
+      );
+    });
+  });
+});
+
+describe("a model without a price", () => {
+  test("is refused by a limit in USD, and the refusal says what would help", async () => {
+    await withLedger(async (_, gate) => {
+      const refusal = refusalOf(() => gate.admit(keyWith({}, { usdTotal: "5" }), NOON, costing(null)));
+      expect([refusal.code, refusal.status]).toEqual(["limit_unenforceable", 403]);
+      expect(refusal.message).toBe(
+        'The group "claude" has a limit in USD, and "some-model" has no price, so the limit could not be kept. ' +
+          "Add its price under `prices:` in the config, or `unpriced: allow` to the limits.",
+      );
+    });
+  });
+
+  test("is let in with unpriced: allow, and where no limit is in USD", async () => {
+    await withLedger(async (_, gate) => {
+      const allowed = keyWith({ usdTotal: "5", allowUnpriced: true });
+      expect(gate.admit(allowed, NOON, costing(null)).unpriced).toBe(true);
+      expect(gate.admit(keyWith({ requestsPerMinute: 5 }, {}, "other"), NOON, costing(null)).unpriced).toBe(
+        false,
+      );
+    });
+  });
+
+  test("is refused if only one of key and group allows it", async () => {
+    await withLedger(async (_, gate) => {
+      const key = keyWith({ usdTotal: "5", allowUnpriced: true }, { usdTotal: "50" });
+      expect(refusalOf(() => gate.admit(key, NOON, costing(null))).message).toStartWith('The group "claude"');
+    });
+  });
+});
+
+describe("a strict limit", () => {
+  const strict = keyWith({ usdPerDay: "5", strict: true });
+
+  test("lets a request in only if the most that it can cost fits", async () => {
+    await withLedger(async (_, gate, spend) => {
+      await spend("1");
+      const first = gate.admit(strict, NOON, costing("0.1", "3"));
+      expect([first.reservedUsd, first.strict]).toEqual(["3", true]);
+      const crowded = refusalOf(() => gate.admit(strict, NOON, costing("0.1", "1.5")));
+      expect(crowded.code).toBe("rate_limited");
+      gate.admit(strict, NOON, costing("0.1", "1")).release();
+      first.release();
+      const tooLarge = refusalOf(() => gate.admit(strict, NOON, costing("0.1", "4.000000000001")));
+      expect(tooLarge.code).toBe("limit_spent");
+      expect(tooLarge.message).toContain(
+        "This request may cost up to $4.000000000001, and the limit is strict. A smaller max_tokens or prompt may fit.",
+      );
+    });
+  });
+
+  test("refuses a request that nothing bounds, and says why", async () => {
+    await withLedger(async (_, gate) => {
+      const refusal = refusalOf(() => gate.admit(strict, NOON, costing("0.1", { unbounded: "no cap" })));
+      expect(refusal.code).toBe("limit_unenforceable");
+      expect(refusal.message).toContain('nothing bounds the cost of this request to "some-model": no cap.');
+    });
+  });
+});
+
+test("a request whose cost is not known counts with its estimate until a later line has the cost", async () => {
+  const path = newLedgerPath();
+  const options = optionsFor(path, { now: () => NOON });
+  const time = new Date(NOON).toISOString();
+  const unknown = { basis: "unknown", time, prices: null, official_usd: null, charge_usd: null } as const;
+  const key = keyWith({ usdPerDay: "5" });
+  const first = openLedger(options);
+  await first.open(intentOf("req_1"));
+  first.append(draftOf("req_1", { ...unknown, usage: {}, limit_usd: "5" }));
+  const refusal = refusalOf(() => createGate(first).admit(key, NOON, costing("0")));
+  expect(refusal.message).toContain(
+    "has spent $0 and $5 estimated for requests without known usage. It resets at",
+  );
+  await first.close();
+  // From the checkpoint, and from the lines alone.
+  for (const isChecked of [true, false]) {
+    if (!isChecked) rmSync(`${path}.sums`);
+    const again = openLedger(options);
+    expect(refusalOf(() => createGate(again).admit(key, NOON, costing("0"))).code).toBe("limit_spent");
+    await again.close();
+  }
+  const later = openLedger(options);
+  await later.open(intentOf("req_2"));
+  const replaces = { id: "req_1", time, limit_usd: "5" };
+  later.append(draftOf("req_2", { time, charge_usd: "1", replaces }));
+  createGate(later).admit(key, NOON, costing("0"));
+  await later.close();
+  rmSync(`${path}.sums`);
+  const last = openLedger(options);
+  const holder = { kind: "key", name: "laptop" } as const;
+  expect(formatUsd(last.spentOf(holder, "day"))).toBe("1");
+  expect(formatUsd(last.estimatedOf(holder, "day"))).toBe("0");
+  await last.close();
+});
+
+test("a request that the gateway's death cut short counts with what it had reserved", async () => {
+  const path = newLedgerPath();
+  const options = optionsFor(path, { now: () => NOON });
+  const ledger = openLedger(options);
+  await ledger.open(intentOf("req_1", { time: new Date(NOON).toISOString(), limit_usd: "5" }));
+  const journal = readFileSync(`${path}.open`);
+  await ledger.close();
+  writeFileSync(`${path}.open`, journal);
+  const again = openLedger(options);
+  expect(refusalOf(() => createGate(again).admit(keyWith({ usdPerDay: "5" }), NOON, costing("0"))).code).toBe(
+    "limit_spent",
+  );
+  await again.close();
+});
+
+describe("a rate limit", () => {
+  test("requests per minute: a sliding minute, with the seconds until the next is free", async () => {
+    await withLedger(async (_, gate) => {
+      const key = keyWith({ requestsPerMinute: 3 });
+      for (const second of [0, 10, 20]) gate.admit(key, NOON + second * 1000, null).release();
+      const refusal = refusalOf(() => gate.admit(key, NOON + 30_000, null));
+      expect(refusal.code).toBe("rate_limited");
+      expect(refusal.retryAfterSeconds).toBe(30);
+      expect(refusal.message).toContain(
+        "3 requests a minute (requests_per_minute), and has made 3 in the last one: try again in 30 s.",
+      );
+      expect(refusalOf(() => gate.admit(key, NOON + 59_999, null)).retryAfterSeconds).toBe(1);
+      gate.admit(key, NOON + 60_000, null);
+      expect(refusalOf(() => gate.admit(key, NOON + 60_000, null)).retryAfterSeconds).toBe(10);
+      // A lowered limit counts from the requests that would still be too many.
+      const lower = keyWith({ requestsPerMinute: 1 });
+      expect(refusalOf(() => gate.admit(lower, NOON + 60_000, null)).retryAfterSeconds).toBe(60);
+    });
+  });
+
+  test("requests per minute: requests at one instant all count, and one a minute means one a minute", async () => {
+    await withLedger(async (_, gate) => {
+      const key = keyWith({ requestsPerMinute: 3 });
+      for (const _each of [1, 2, 3]) gate.admit(key, NOON, null).release();
+      expect(refusalOf(() => gate.admit(key, NOON, null)).retryAfterSeconds).toBe(60);
+      const slow = keyWith({ requestsPerMinute: 1 }, {}, "slow");
+      for (const minute of [0, 1, 2]) gate.admit(slow, NOON + minute * 60_000, null).release();
+      expect(refusalOf(() => gate.admit(slow, NOON + 179_999, null)).retryAfterSeconds).toBe(1);
+    });
+  });
+
+  test("requests per minute: a clock that is set back refuses nobody for longer than a minute", async () => {
+    await withLedger(async (_, gate) => {
+      const key = keyWith({ requestsPerMinute: 2 });
+      for (const second of [0, 1]) gate.admit(key, NOON + second * 1000, null).release();
+      const before = NOON - 3_600_000;
+      for (const second of [0, 1]) gate.admit(key, before + second * 1000, null).release();
+      expect(refusalOf(() => gate.admit(key, before + 2000, null)).retryAfterSeconds).toBe(58);
+    });
+  });
+
+  test("requests per minute: those before a restart count", async () => {
+    const path = newLedgerPath();
+    const now = Date.now();
+    const first = openLedger(optionsFor(path));
+    for (const [id, ago] of [
+      ["old", 61_000],
+      ["late", 5000],
+      ["early", 30_000],
+    ] as const) {
+      await first.open(intentOf(id));
+      first.append(draftOf(id, { time: new Date(now - ago).toISOString() }));
+    }
+    await first.close();
+    const second = openLedger(optionsFor(path, { now: () => now }));
+    const gate = createGate(second);
+    expect(refusalOf(() => gate.admit(keyWith({ requestsPerMinute: 2 }), now, null)).retryAfterSeconds).toBe(
+      30,
+    );
+    gate.admit(keyWith({ requestsPerMinute: 3 }), now, null);
+    await second.close();
+  });
+
+  test("concurrent requests: the next one is let in when another has ended", async () => {
+    await withLedger(async (_, gate) => {
+      const key = keyWith({}, { concurrentRequests: 2 });
+      const first = gate.admit(key, NOON, null);
+      gate.admit(key, NOON, null);
+      const refusal = refusalOf(() => gate.admit(key, NOON, null));
+      expect(refusal.code).toBe("rate_limited");
+      expect(refusal.message).toContain(
+        'The group "claude" may have 2 requests at once (concurrent_requests)',
+      );
+      first.release();
+      first.release();
+      gate.admit(key, NOON, null);
+      expect(() => gate.admit(key, NOON, null)).toThrow(GatewayError);
+    });
+  });
+
+  test("a request that one limit refuses does not count for the others", async () => {
+    await withLedger(async (_, gate) => {
+      const key = keyWith({ requestsPerMinute: 2 }, { concurrentRequests: 1 });
+      const admission = gate.admit(key, NOON, null);
+      for (let tries = 0; tries < 5; tries += 1) expect(() => gate.admit(key, NOON, null)).toThrow("at once");
+      admission.release();
+      gate.admit(key, NOON, null);
+    });
+  });
+});

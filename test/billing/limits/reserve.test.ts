@@ -1,0 +1,142 @@
+import { describe, expect, test } from "bun:test";
+
+import {
+  boundCost,
+  expectCost,
+  type Quote,
+  type ReservedRequest,
+} from "../../../src/billing/limits/reserve.ts";
+
+/** One dollar for each token of output, nothing for input. */
+const outputOnly: Quote = ({ output = 0 }) => String(output);
+/** One dollar for each token of input. */
+const inputOnly: Quote = ({ input = 0 }) => String(input);
+
+function request(body: string, more: Partial<ReservedRequest> = {}): ReservedRequest {
+  const quotes = more.quotes ?? [outputOnly];
+  return {
+    body: Buffer.from(body),
+    estimatedInput: 7,
+    expectedOutput: null,
+    hasOutput: true,
+    ...more,
+    quotes,
+  };
+}
+
+describe("the expected cost", () => {
+  test.each([
+    ["the cap, where nothing is known", '{"max_tokens":500}', null, "500"],
+    ["32,000 tokens, where nothing is known and the cap is larger", '{"max_tokens":128000}', null, "32000"],
+    ["32,000 tokens without a cap", "{}", null, "32000"],
+    ["what recent responses used, where the cap is larger", '{"max_tokens":128000}', 800, "800"],
+    ["the cap, where recent responses used more", '{"max_tokens":500}', 800, "500"],
+    ["the cap of the responses dialect", '{"max_output_tokens":500}', null, "500"],
+    ["the cap of chat", '{"max_completion_tokens":500}', null, "500"],
+    ["the larger of two caps", '{"max_tokens":5,"max_completion_tokens":500}', null, "500"],
+    ["the cap of the content dialect", '{"generationConfig":{"maxOutputTokens":500}}', null, "500"],
+    ["its other spelling", '{"generation_config":{"max_output_tokens":500}}', null, "500"],
+    ["a cap with escapes in its name", '{"max_\\u0074okens":500}', null, "500"],
+    ["a fraction as the next whole number", '{"max_tokens":10000.5}', null, "10001"],
+    ["no cap where it is there twice", '{"max_tokens":1,"max_tokens":128000}', null, "32000"],
+    [
+      "no cap where it is there twice in the content dialect",
+      '{"generationConfig":{"maxOutputTokens":1,"maxOutputTokens":128000}}',
+      null,
+      "32000",
+    ],
+    ["no cap that is a text", '{"max_tokens":"1"}', null, "32000"],
+    ["no cap that is null", '{"max_tokens":null}', null, "32000"],
+    ["no cap of zero or less", '{"max_tokens":-5}', null, "32000"],
+    ["each answer of several", '{"max_tokens":500,"n":8}', null, "4000"],
+    [
+      "each candidate of several",
+      '{"generationConfig":{"maxOutputTokens":500,"candidateCount":3}}',
+      null,
+      "1500",
+    ],
+    ["recent responses for each of several answers", '{"n":3}', 800, "2400"],
+  ] as const)("counts %s", (_, body, expectedOutput, usd) => {
+    expect(expectCost(request(body, { expectedOutput }))).toBe(usd);
+  });
+
+  test("includes the prompt", () => {
+    expect(
+      expectCost(request("{}", { quotes: [({ input = 0, output = 0 }) => String(input + output)] })),
+    ).toBe("32007");
+  });
+
+  test("of embeddings is the prompt's", () => {
+    const sum: Quote = ({ input = 0, output = 0 }) => String(input + output);
+    expect(expectCost(request("{}", { hasOutput: false, quotes: [sum] }))).toBe("7");
+  });
+
+  test("is the dearest of the channels, and none if one has no price", () => {
+    expect(expectCost(request("{}", { quotes: [() => "1", () => "3", () => "2"] }))).toBe("3");
+    expect(expectCost(request("{}", { quotes: [() => "1", () => null] }))).toBe(null);
+  });
+});
+
+describe("the most that a request can cost", () => {
+  test("is its cap, and one token for each byte of the prompt", () => {
+    expect(boundCost(request('{"max_tokens":128000}', { expectedOutput: 5 }))).toBe("128000");
+    const body = '{"max_tokens":1,"x":"abc"}';
+    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length));
+  });
+
+  test("counts the dearest kind of input and of output", () => {
+    const body = '{"max_tokens":10}';
+    const quote: Quote = (usage) => {
+      const { input = 0, cache_write_1h: write = 0, output = 0, output_image: image = 0 } = usage;
+      return Object.keys(usage).some((kind) => kind === "input_audio")
+        ? null
+        : String(input + 2 * write + output + 5 * image);
+    };
+    expect(boundCost(request(body, { quotes: [quote] }))).toBe(String(2 * body.length + 50));
+  });
+
+  test("allows for a picture that is small in bytes", () => {
+    const body = '{"max_tokens":1,"media":{"media_type":"image/png","data":"x"}}';
+    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + 20_000));
+  });
+
+  test("follows the service that the request asks for", () => {
+    const quote: Quote = ({ output = 0 }, { service_tier: tier, speed }) =>
+      String(output * (tier === "priority" ? 2 : 1) * (speed === "fast" ? 6 : 1));
+    expect(boundCost(request('{"max_tokens":1,"service_tier":"priority"}', { quotes: [quote] }))).toBe("2");
+    expect(boundCost(request('{"max_tokens":1,"speed":"fast"}', { quotes: [quote] }))).toBe("6");
+    expect(boundCost(request('{"max_tokens":1,"service_tier":"auto"}', { quotes: [quote] }))).toBe("1");
+  });
+
+  test.each([
+    ["{}", "its output has no cap: set max_tokens"],
+    ['{"max_tokens":1,"max_tokens":2}', "no cap"],
+    ['{"max_tokens":"1"}', "no cap"],
+    ['{"max_tokens":1,"max_output_tokens":null}', "no cap"],
+    ['{"max_tokens":1,"previous_response_id":"resp_1"}', '"previous_response_id" cannot be known'],
+    ['{"max_tokens":1,"conversation":"conv_1"}', '"conversation" cannot be known'],
+    [
+      '{"max_tokens":1,"tools":[{"type":"web_search_20250305","name":"web_search"}]}',
+      '"tools" cannot be known',
+    ],
+    ['{"max_tokens":1,"tools":[{"googleSearch":{}}]}', '"tools" cannot be known'],
+    ['{"max_tokens":1,"messages":[{"source":{"type":"url","url":"https://x"}}]}', '"url" cannot be known'],
+    ['{"max_tokens":1,"input":[{"file_id":"file-1"}]}', '"file_id" cannot be known'],
+  ])("is not known for %s", (body, why) => {
+    const bound = boundCost(request(body));
+    expect(typeof bound === "string" ? bound : bound.unbounded).toContain(why);
+  });
+
+  test("is known for tools of the client, and for a text that speaks of URLs", () => {
+    const body = JSON.stringify({
+      max_tokens: 1,
+      tools: [
+        { name: "web_search", input_schema: {} },
+        { type: "custom", name: "x" },
+      ],
+      messages: [{ role: "user", content: 'print {"url":"https://x"} and {"file_id":1}' }],
+      previous_response_id: null,
+    });
+    expect(boundCost(request(body))).toBe("1");
+  });
+});

@@ -1,0 +1,90 @@
+// Keys that are read without the YAML parser mean the same, and stand at the same places, as with it.
+
+import { describe, expect, test } from "bun:test";
+import { applyEdits } from "../../../src/config/yaml/edit.ts";
+import { extractPlainKeys } from "../../../src/config/yaml/plain-keys.ts";
+import { parseSource } from "../../../src/config/yaml/source.ts";
+
+const HASH = "0123456789abcdef".repeat(4);
+const key = (name: string, more = "") =>
+  `  - { name: ${name}, group: g, secret_sha256: ${HASH}, created: 2026-11-20T10:00:00Z${more} }`;
+const plainKeys = (count: number) => Array.from({ length: count }, (_, index) => key(`k${index}`));
+
+const FILES: ReadonlyArray<readonly [what: string, text: string]> = [
+  ["plain keys", `a: 1\nkeys:\n${plainKeys(4).join("\n")}\ngroups: { g: x }\n`],
+  [
+    "a heading and keys with comments",
+    `keys: # mine\n${key("a")} # x\n${key("b")}\n  # between\n${key("c")}\n`,
+  ],
+  [
+    "keys of other forms",
+    `keys:\n${plainKeys(3).join("\n")}\n  - name: block\n    group: g\n${key("z")}\nb: 2\n`,
+  ],
+  ["line ends of Windows", `keys:\r\n${plainKeys(3).join("\r\n")}\r\nb: 2\r\n`],
+  ["null and quotes", `keys:\n${key("a")}\n${key("b")}\n${key("c", ", expires: null")}\n${key('"d"')}\n`],
+  ["a name twice", `keys:\n${key("a")}\n${key("b", ", name: c")}\n${key("d")}\n`],
+  ["another indentation", `keys:\n${key("a")}\n${key("b")}\n  ${key("c")}\n`],
+  ["a heading inside a quoted text", `{ x: "1\nkeys:\n${key("a")}\n${key("b")}\n${key("c")}\n" }\n`],
+  ["no last newline", `keys:\n${plainKeys(3).join("\n")}`],
+  ["a fault behind them", `keys:\n${plainKeys(3).join("\n")}\nb: [1\n`],
+];
+
+const PATHS = [
+  ["keys"],
+  ...[0, 1, 2, 3, 4, 9].flatMap((index) => [
+    ["keys", index],
+    ["keys", index, "group"],
+    ["keys", index, "created"],
+    ["keys", index, "nothing"],
+  ]),
+  ["groups", "g"],
+  ["b"],
+];
+
+describe("a file with many keys", () => {
+  test.each(FILES)("with %s is read as the YAML parser reads it", (_, text) => {
+    const fast = parseSource(text, extractPlainKeys(text, 0));
+    const whole = parseSource(text, null);
+    expect(fast.tree).toEqual(whole.tree);
+    expect([fast.problems, fast.readable]).toEqual([whole.problems, whole.readable]);
+    for (const path of PATHS) {
+      for (const part of ["key", "value"] as const)
+        expect({ path, part, place: fast.locate(path, part) }).toEqual({
+          path,
+          part,
+          place: whole.locate(path, part),
+        });
+    }
+  });
+
+  test("has its plain keys recognised", () => {
+    const [[, text] = ["", ""]] = FILES;
+    expect(extractPlainKeys(text, 0)?.entries).toHaveLength(3);
+    expect(extractPlainKeys(text)).toBeNull();
+  });
+
+  test("gets a new key after the last one, and no other byte changes", () => {
+    const keys = plainKeys(400).join("\n");
+    const text = `# mine\nkeys: # all\n${keys} # last\n\ngroups: { g: x } # g\n`;
+    expect(extractPlainKeys(text)).not.toBeNull();
+    const after = applyEdits(text, [
+      { kind: "append", path: ["keys"], values: [{ name: "new", group: "g" }] },
+    ]);
+    expect(after).toBe(
+      `# mine\nkeys: # all\n${keys} # last\n  - { name: new, group: g }\n\ngroups: { g: x } # g\n`,
+    );
+  });
+
+  test("takes work that grows with the number of keys, and little of it", () => {
+    const text = (count: number) => `keys:\n${plainKeys(count).join("\n")}\n`;
+    const measure = (source: string): number => {
+      const start = process.cpuUsage();
+      parseSource(source);
+      const { user, system } = process.cpuUsage(start);
+      return (user + system) / 1000;
+    };
+    measure(text(1000));
+    const times = [1, 2, 3].map(() => measure(text(10_000)));
+    expect(Math.min(...times)).toBeLessThan(500);
+  });
+});

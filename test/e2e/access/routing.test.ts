@@ -1,0 +1,449 @@
+// Who may call what: every endpoint against every platform, every state of a
+// key, every place where a key may stand, each refused in the endpoint's own shape.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { keyOf, type Platform } from "../../harness/gateway.ts";
+import type { Exchanged, RequestLines } from "../../harness/raw.ts";
+import { bearer, CONTENTS, type DialectName, MESSAGE, openWorld, type World } from "../world.ts";
+
+type Source = "bearer" | "x-api-key" | "vendor" | "query";
+
+interface Row {
+  readonly name: string;
+  readonly ask: RequestLines;
+  readonly platforms: readonly Platform[];
+  readonly shape: DialectName;
+  readonly sources: readonly Source[];
+}
+
+const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
+const SOURCES = ["bearer", "x-api-key", "vendor", "query"] as const;
+const MESSAGES_KEYS: readonly Source[] = ["bearer", "x-api-key"];
+const CONTENT_KEYS: readonly Source[] = ["bearer", "vendor", "query"];
+const RESPONSE = { model: "gpt-5.4", input: "Hello", store: true };
+const CHAT = { model: "gpt-5.4", messages: MESSAGE.messages };
+const EMBEDDED = { content: { parts: [{ text: "Hello" }] } };
+const BATCH = { requests: [{ model: "models/e", ...EMBEDDED }] };
+
+const VERBS: readonly (readonly [string, object])[] = [
+  ["generateContent", CONTENTS],
+  ["streamGenerateContent?alt=sse", CONTENTS],
+  ["streamGenerateContent", CONTENTS],
+  ["countTokens", CONTENTS],
+  ["embedContent", EMBEDDED],
+  ["batchEmbedContents", BATCH],
+];
+
+function post(target: string, body: object, of: Omit<Row, "name" | "ask">): Row {
+  return { name: `POST ${target}`, ask: { method: "POST", target, body }, ...of };
+}
+
+function get(target: string, of: Omit<Row, "name" | "ask">, method = "GET"): Row {
+  return { name: `${method} ${target}`, ask: { method, target }, ...of };
+}
+
+function listContentRows(prefix: string, platforms: readonly Platform[]): Row[] {
+  const of = { platforms, shape: "content", sources: CONTENT_KEYS } as const;
+  const list = get(`${prefix}/v1beta/models`, of);
+  const single = get(`${prefix}/v1beta/models/gemini-2.5-pro`, of);
+  const verbs = ["/v1beta", "/v1"].flatMap((version) =>
+    VERBS.map(([verb, body]) => post(`${prefix}${version}/models/gemini-2.5-pro:${verb}`, body, of)),
+  );
+  return [list, single, ...verbs];
+}
+
+const MESSAGES = { platforms: ["messages"], shape: "messages", sources: MESSAGES_KEYS } as const;
+const RESPONSES = { platforms: ["responses"], shape: "responses", sources: ["bearer"] } as const;
+const SHARED = {
+  platforms: ["messages", "responses", "content"],
+  shape: "responses",
+  sources: SOURCES,
+} as const;
+const RELAY = { platforms: ["relay"], shape: "messages", sources: MESSAGES_KEYS } as const;
+
+/** `{id}` stands for a response that the upstream has stored. */
+const ROWS: readonly Row[] = [
+  post("/v1/messages", MESSAGE, MESSAGES),
+  post("/v1/messages/count_tokens", MESSAGE, MESSAGES),
+  post("/v1/responses", RESPONSE, RESPONSES),
+  post("/v1/responses/compact", RESPONSE, RESPONSES),
+  post("/v1/responses/input_tokens", RESPONSE, RESPONSES),
+  get("/v1/responses/{id}", RESPONSES),
+  get("/v1/responses/{id}/input_items", RESPONSES),
+  post("/v1/chat/completions", CHAT, { ...RESPONSES, shape: "chat" }),
+  get("/v1/models", SHARED),
+  ...listContentRows("", ["content"]),
+  post("/relay/v1/messages", MESSAGE, RELAY),
+  post("/relay/v1/messages/count_tokens", MESSAGE, RELAY),
+  get("/relay/models", { ...RELAY, sources: ["bearer"] }),
+  get("/relay/v1/models", { ...RELAY, sources: SOURCES }),
+  ...listContentRows("/relay", ["relay"]),
+];
+
+const SECRETS = {
+  unknown: "sk-nobody-has-this",
+  disabled: "sk-disabled",
+  expired: "sk-expired",
+  inactive: "sk-inactive",
+  malformed: "not a key",
+};
+
+/** Each platform also has a disabled and an expired key, and one of a group whose plan is over. */
+function addSpoiltKeys(url: string): Record<string, unknown> {
+  const each = <T>(make: (platform: Platform) => T): T[] => PLATFORMS.map(make);
+  const channel = (platform: Platform): object => ({
+    platform,
+    base_url: url,
+    credential: "credential-of-the-channel",
+  });
+  const group = (platform: Platform): object => ({ platform, multiplier: "1", channels: [platform] });
+  return {
+    channels: Object.fromEntries(each((platform) => [platform, channel(platform)])),
+    groups: Object.fromEntries([
+      ...each((platform) => [platform, group(platform)]),
+      ...each((platform) => [`${platform}-max`, { ...group(platform), exclusive: true }]),
+    ]),
+    plans: { max: { groups: each((platform) => `${platform}-max`), active: true, until: "2020-01-01" } },
+    keys: [
+      ...each((name) => ({ name, group: name, secret: keyOf(name) })),
+      ...each((name) => ({
+        name: `${name}-off`,
+        group: name,
+        secret: `${SECRETS.disabled}-${name}`,
+        disabled: true,
+      })),
+      ...each((name) => ({
+        name: `${name}-old`,
+        group: name,
+        secret: `${SECRETS.expired}-${name}`,
+        expires: "2020-01-01",
+      })),
+      ...each((name) => ({
+        name: `${name}-max`,
+        group: `${name}-max`,
+        secret: `${SECRETS.inactive}-${name}`,
+      })),
+    ],
+  };
+}
+
+let world: World;
+let stored = "";
+beforeAll(async () => {
+  world = openWorld(addSpoiltKeys);
+  const answer = await world.ask({ target: "/v1/responses", fields: bearer("responses"), body: RESPONSE });
+  stored = JSON.parse(answer.text).id;
+});
+afterAll(() => world.stop());
+
+function aim(row: Row, fields: Record<string, string>, query = ""): RequestLines {
+  const target = row.ask.target.replace("{id}", stored);
+  const mark = target.includes("?") ? "&" : "?";
+  return { ...row.ask, target: query === "" ? target : `${target}${mark}${query}`, fields };
+}
+
+/** The refusal's words, in the shape of the dialect or not at all. */
+function readRefusal(answer: Exchanged, shape: DialectName): { message: string; kind: string } {
+  expect(answer.field("content-type")).toBe("application/json");
+  const body = JSON.parse(answer.text);
+  const id = answer.field("x-request-id");
+  switch (shape) {
+    case "messages":
+      expect(body).toEqual({
+        type: "error",
+        error: { type: expect.any(String), message: expect.any(String) },
+        request_id: id,
+      });
+      return { message: body.error.message, kind: body.error.type };
+    case "responses":
+    case "chat":
+      expect(Object.keys(body.error)).toEqual(["message", "type", "param", "code"]);
+      return { message: body.error.message, kind: body.error.code };
+    case "content":
+      expect(body.error.code).toBe(answer.status);
+      return { message: body.error.message, kind: body.error.status };
+  }
+}
+
+/** As the contract's table has them: messages type, responses code, content status. */
+const KINDS = {
+  401: { messages: "authentication_error", responses: "invalid_api_key", content: "UNAUTHENTICATED" },
+  403: { messages: "permission_error", responses: "model_not_found", content: "PERMISSION_DENIED" },
+  404: { messages: "not_found_error", responses: "model_not_found", content: "NOT_FOUND" },
+} as const;
+
+function kindOf(status: keyof typeof KINDS, shape: DialectName): string {
+  return KINDS[status][shape === "chat" ? "responses" : shape];
+}
+
+/** Where a refusal sends who asked for models with a key of another platform. */
+const LIST_OF = {
+  messages: "GET /v1/models",
+  responses: "GET /v1/models",
+  content: "GET /v1beta/models",
+  relay: "GET /relay/models",
+} as const;
+
+describe("every endpoint", () => {
+  test.each(ROWS.map((row) => [row.name, row] as const))("%s is for keys of its platform", async (_, row) => {
+    for (const platform of PLATFORMS) {
+      const before = world.upstream.requests.length + world.upstream.listRequests.length;
+      const answer = await world.ask(aim(row, bearer(platform)));
+      const asked = world.upstream.requests.length + world.upstream.listRequests.length - before;
+      if (row.platforms.includes(platform)) {
+        expect([platform, answer.status]).toEqual([platform, 200]);
+        continue;
+      }
+      expect([platform, answer.status]).toEqual([platform, 403]);
+      const { message, kind } = readRefusal(answer, row.shape);
+      expect(kind).toBe(kindOf(403, row.shape));
+      expect(message).toContain(`group "${platform}"`);
+      expect(message).toContain(`needs a key of a ${row.platforms.join(" or ")} group`);
+      expect(message).toMatch(/With this key, call (POST|GET) \//);
+      const lists = row.name.includes("models") && !row.name.startsWith("POST");
+      if (lists) expect(message).toContain(`With this key, call ${LIST_OF[platform]}.`);
+      for (const fitting of row.platforms) expect(message).toContain(`"${fitting}"`);
+      expect(answer.field("x-should-retry")).toBe("false");
+      expect(asked).toBe(0);
+    }
+  });
+
+  const spoilt = (row: Row): [string, Record<string, string>, number, string][] => {
+    const [platform] = row.platforms;
+    const send = (secret: string): Record<string, string> => ({ authorization: `Bearer ${secret}` });
+    return [
+      ["missing", {}, 401, "The request has no key"],
+      ["malformed", { authorization: SECRETS.malformed }, 401, "The request has no key"],
+      ["empty", { authorization: "Bearer " }, 401, "The request has no key"],
+      ["unknown", send(SECRETS.unknown), 401, "does not know this key"],
+      ["disabled", send(`${SECRETS.disabled}-${platform}`), 401, `"${platform}-off" is disabled`],
+      ["expired", send(`${SECRETS.expired}-${platform}`), 401, "expired at 2020-01-01"],
+      ["inactive", send(`${SECRETS.inactive}-${platform}`), 403, "plan"],
+    ];
+  };
+
+  test.each(ROWS.map((row) => [row.name, row] as const))("%s refuses keys that are none", async (_, row) => {
+    const before = world.upstream.requests.length + world.upstream.listRequests.length;
+    for (const [state, fields, status, words] of spoilt(row)) {
+      const answer = await world.ask(aim(row, fields));
+      expect([state, answer.status]).toEqual([state, status]);
+      const { message, kind } = readRefusal(answer, row.shape);
+      expect(message).toContain(words);
+      const isOpenai = row.shape === "responses" || row.shape === "chat";
+      if (state === "inactive" && isOpenai) expect(kind).toBe("plan_inactive");
+      else expect(kind).toBe(kindOf(status === 401 ? 401 : 403, row.shape));
+      expect(answer.field("x-should-retry")).toBe("false");
+      expect(message).not.toContain("sk-nobody");
+    }
+    expect(world.upstream.requests.length + world.upstream.listRequests.length).toBe(before);
+  });
+
+  test.each(ROWS.map((row) => [row.name, row] as const))(
+    "%s reads the key from every header that it accepts",
+    async (_, row) => {
+      const [platform] = row.platforms;
+      const secret = keyOf(platform!);
+      const places: Record<Source, [Record<string, string>, string]> = {
+        bearer: [{ authorization: `bearer ${secret}` }, ""],
+        "x-api-key": [{ "x-api-key": secret }, ""],
+        vendor: [{ "x-goog-api-key": secret }, ""],
+        query: [{}, `key=${secret}`],
+      };
+      for (const source of SOURCES) {
+        const [fields, query] = places[source];
+        const answer = await world.ask(aim(row, fields, query));
+        expect([source, answer.status]).toEqual([source, row.sources.includes(source) ? 200 : 401]);
+      }
+    },
+  );
+});
+
+describe("several keys at once", () => {
+  const ask = (fields: Record<string, string>) =>
+    world.trace({ target: "/v1/messages", fields, body: MESSAGE });
+
+  test("the first known key is used, Authorization before the others", async () => {
+    const other = { authorization: `Bearer ${SECRETS.disabled}-messages`, "x-api-key": keyOf("messages") };
+    expect((await ask(other)).answer.status).toBe(401);
+    const both = { "x-api-key": keyOf("relay"), authorization: `Bearer ${keyOf("messages")}` };
+    expect((await ask(both)).record.key).toBe("messages");
+  });
+
+  test("an unknown key beside a known one does no harm", async () => {
+    const traced = await ask({
+      authorization: "Bearer sk-of-another-service",
+      "x-api-key": keyOf("messages"),
+    });
+    expect(traced.answer.status).toBe(200);
+    expect(JSON.stringify(traced.received!.fields)).not.toContain("sk-of-another-service");
+    expect(JSON.stringify(traced.received!.fields)).not.toContain(keyOf("messages"));
+  });
+
+  test("a known key in a header that the endpoint does not read is ignored", async () => {
+    const traced = await ask({ authorization: "Bearer sk-x", "x-goog-api-key": keyOf("messages") });
+    expect(traced.answer.status).toBe(401);
+  });
+});
+
+describe("paths", () => {
+  const shapeOf: readonly (readonly [string, string, DialectName])[] = [
+    ["POST", "/v1/messages/batches", "messages"],
+    ["POST", "/v1/responses/a/b/c", "responses"],
+    ["POST", "/v1/chat/nothing", "chat"],
+    ["POST", "/v1/embeddings", "responses"],
+    ["POST", "/v1beta/files", "content"],
+    ["POST", "/v1beta/models/m:unknownVerb", "content"],
+    ["POST", "/relay/v1/responses", "responses"],
+    ["POST", "/relay/v1/chat/completions", "chat"],
+    ["POST", "/relay/v1beta/models/m:unknownVerb", "content"],
+    ["DELETE", "/nothing/here", "responses"],
+  ];
+
+  test.each(shapeOf)(
+    "%s %s is a 404 in its dialect, with or without a key",
+    async (method, target, shape) => {
+      for (const fields of [{}, bearer("messages")]) {
+        const answer = await world.ask({ method, target, fields });
+        expect(answer.status).toBe(404);
+        expect(readRefusal(answer, shape)).toMatchObject({ kind: kindOf(404, shape) });
+      }
+    },
+  );
+
+  test.each([
+    ["/v1/messages/", "messages", MESSAGE, "/v1/messages"],
+    ["/v1/v1/messages", "messages", MESSAGE, "/v1/messages"],
+    ["/messages", "messages", MESSAGE, "/v1/messages"],
+    ["/messages?beta=true", "messages", MESSAGE, "/v1/messages?beta=true"],
+    ["/responses", "responses", RESPONSE, "/v1/responses"],
+    ["/chat/completions", "responses", CHAT, "/v1/responses"],
+    ["/relay/v1/v1/messages", "relay", MESSAGE, "/v1/messages"],
+    ["/relay/messages", "relay", MESSAGE, "/v1/messages"],
+    ["//v1/messages", "messages", MESSAGE, "/v1/messages"],
+    ["//v1/chat/completions", "responses", CHAT, "/v1/responses"],
+    ["/relay//v1/messages", "relay", MESSAGE, "/v1/messages"],
+  ] as const)("%s is corrected", async (target, platform, body, upstreamTarget) => {
+    const traced = await world.trace({ target, fields: bearer(platform), body });
+    expect(traced.answer.status).toBe(200);
+    expect(traced.received!.target).toBe(upstreamTarget);
+  });
+
+  test.each([
+    ["google/gemma-3:free", "/v1beta/models/google/gemma-3:free:generateContent"],
+    ["a:b", "/v1beta/models/a%3Ab:generateContent"],
+    ["a b", "/v1/models/a%20b:generateContent"],
+    ["x", "/relay/v1beta/models/x:generateContent"],
+    ["m", "/v1beta/models/m%3AgenerateContent"],
+  ])("the model %s may stand in a path", async (model, target) => {
+    const platform = target.startsWith("/relay") ? "relay" : "content";
+    const traced = await world.trace({ target, fields: bearer(platform), body: CONTENTS });
+    expect(traced.answer.status).toBe(200);
+    expect(traced.record.model).toBe(model);
+    expect(JSON.parse(traced.answer.text).modelVersion).toBe(model);
+  });
+
+  test("another method is a 405 that names the accepted ones, with or without a key", async () => {
+    const cases = [
+      ["GET", "/v1/messages", "messages", "POST"],
+      ["PUT", "/relay/v1/messages", "messages", "POST"],
+      ["DELETE", "/v1/models", "responses", "GET, HEAD"],
+      ["PATCH", "/v1beta/models/m:generateContent", "content", "POST"],
+      ["PUT", "/healthz", "responses", "GET, HEAD"],
+    ] as const;
+    for (const [method, target, shape, allow] of cases) {
+      for (const fields of [{}, bearer("messages")]) {
+        const answer = await world.ask({ method, target, fields });
+        expect([target, answer.status, answer.field("allow")]).toEqual([target, 405, allow]);
+        expect(answer.field("x-should-retry")).toBe("false");
+        expect(readRefusal(answer, shape).message).toContain(`does not accept ${method}`);
+      }
+    }
+  });
+
+  test("a list answers HEAD like GET, without the body, and costs nothing", async () => {
+    for (const [platform, target] of [
+      ["messages", "/v1/models"],
+      ["responses", "/v1/models/gpt-5.4"],
+      ["content", "/v1beta/models"],
+      ["relay", "/relay/models"],
+    ] as const) {
+      const full = await world.ask({ target, fields: bearer(platform) });
+      const request = { method: "HEAD", target, fields: { ...bearer(platform), connection: "close" } };
+      const { answer, lines } = await world.trace(request);
+      expect([target, answer.status, answer.text]).toEqual([target, 200, ""]);
+      expect(answer.field("content-length")).toBe(String(Buffer.byteLength(full.text)));
+      expect(answer.field("content-type")).toBe(full.field("content-type"));
+      expect(lines).toEqual([]);
+      const refused = await world.ask({ method: "HEAD", target, fields: { connection: "close" } });
+      expect([refused.status, refused.text]).toEqual([401, ""]);
+    }
+  });
+
+  test("the gateway's own pages need no key and show no secret", async () => {
+    for (const target of ["/", "/api/hello", "/healthz", "/metrics", "/relay", "/relay/api/hello"]) {
+      const answer = await world.ask({ target });
+      expect([target, answer.status]).toEqual([target, 200]);
+      expect(answer.text).not.toContain("sk-");
+      expect(answer.text).not.toContain("credential");
+      const head = await world.ask({ method: "HEAD", target, fields: { connection: "close" } });
+      expect([target, head.status, head.text]).toEqual([target, 200, ""]);
+    }
+  });
+});
+
+describe("naming", () => {
+  test("the relay's prefix and the vendor of the config are those of clients, not of upstreams", async () => {
+    const own = openWorld(() => ({ relay_prefix: "far-away", vendor: "acme" }), { anyCredential: true });
+    const content = { target: "/v1beta/models/m:generateContent", body: CONTENTS };
+    const relayed = { target: "/far-away/v1/messages", fields: bearer("relay"), body: MESSAGE };
+    expect((await own.ask(relayed)).status).toBe(200);
+    expect((await own.ask({ ...relayed, target: "/relay/v1/messages" })).status).toBe(404);
+    expect((await own.ask({ target: "/far-away/models", fields: bearer("relay") })).status).toBe(200);
+    const traced = await own.trace({ ...content, fields: { "x-acme-api-key": keyOf("content") } });
+    expect(traced.answer.status).toBe(200);
+    expect(traced.received!.field("x-goog-api-key")).toBe("credential-of-the-channel");
+    expect(traced.received!.field("x-acme-api-key")).toBeUndefined();
+    await own.ask({ target: "/v1beta/models", fields: { "x-acme-api-key": keyOf("content") } });
+    const list = own.upstream.listRequests.at(-1)!;
+    expect(list.field("x-goog-api-key")).toBe("credential-of-the-channel");
+    expect(list.field("x-acme-api-key")).toBeUndefined();
+    const refused = await own.ask({ ...content, fields: { "x-goog-api-key": keyOf("content") } });
+    expect(refused.status).toBe(401);
+    expect(refused.text).toContain("x-acme-api-key");
+    await own.stop();
+  });
+
+  test("a base URL may end with a version or a path of its own", async () => {
+    const own = openWorld(
+      (url) => ({
+        channels: Object.fromEntries(
+          PLATFORMS.map((platform, index) => [
+            platform,
+            {
+              platform,
+              base_url: `${url}${["/v1", "/v1/", "/v1beta", "/deep/path/"][index]}`,
+              credential: "x",
+            },
+          ]),
+        ),
+      }),
+      { anyCredential: true },
+    );
+    const targets = await Promise.all(
+      [
+        { target: "/v1/messages", fields: bearer("messages"), body: MESSAGE },
+        { target: "/v1/responses", fields: bearer("responses"), body: RESPONSE },
+        { target: "/v1beta/models/m:generateContent", fields: bearer("content"), body: CONTENTS },
+        { target: "/relay/v1/messages", fields: bearer("relay"), body: MESSAGE },
+      ].map(async (ask) => own.ask(ask)),
+    );
+    expect(targets.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(own.upstream.requests.map(({ target }) => target).toSorted()).toEqual([
+      "/deep/path/v1/messages",
+      "/v1/messages",
+      "/v1/responses",
+      "/v1beta/models/m:generateContent",
+    ]);
+    await own.stop();
+  });
+});

@@ -1,0 +1,192 @@
+// Faults × moments × dialects, on real sockets: before an answer has begun, another
+// channel answers and the client never knows; from then on, nothing is sent twice
+// and no client takes a broken answer for a whole one.
+
+import { afterEach, describe, expect, test } from "bun:test";
+import type { FaultName } from "../../../src/demo/faults.ts";
+import { type Pair, openPair, type PairOptions } from "../pair.ts";
+import { type DialectName, makeRequest } from "../world.ts";
+
+const DIALECTS: readonly DialectName[] = ["messages", "responses", "chat", "content"];
+const platformOf = (dialect: DialectName) => (dialect === "chat" ? "responses" : dialect);
+
+let pair: Pair;
+afterEach(() => pair.stop());
+const open = (options?: PairOptions): Pair => (pair = openPair(options));
+
+/** What differs between two runs of the same: times. */
+const settle = (text: string): string =>
+  text.replaceAll(/"(created|created_at|completed_at)":\d+/g, '"$1":0');
+
+/** What a client gets when nothing fails. */
+const wellAnswered = new Map<string, Promise<string>>();
+function answerWell(dialect: DialectName, stream: boolean): Promise<string> {
+  const name = `${dialect} ${stream}`;
+  const found = wellAnswered.get(name) ?? askHealthy(dialect, stream);
+  wellAnswered.set(name, found);
+  return found;
+}
+
+async function askHealthy(dialect: DialectName, stream: boolean): Promise<string> {
+  const well = openPair();
+  const { answer } = await well.ask(makeRequest(dialect, stream));
+  await well.stop();
+  expect(answer.status).toBe(200);
+  return settle(answer.text);
+}
+
+const STATUSES = [401, 402, 408, 429, 500, 502, 503, 504, 529];
+
+interface Before {
+  readonly fault: FaultName | "refuse";
+  /** As the ledger line names the first attempt. */
+  readonly attempt: Record<string, unknown>;
+  readonly state: string;
+  /** The first channel received the request, and may have worked on it: two channels may have to be paid. */
+  readonly twice?: true;
+}
+
+const BEFORE: readonly Before[] = [
+  { fault: "refuse", attempt: { error: "connect" }, state: "unavailable" },
+  { fault: "never-answer", attempt: { error: "first_byte_timeout" }, state: "resting", twice: true },
+  { fault: "reset-before-head", attempt: { error: "reset" }, state: "degraded", twice: true },
+  { fault: "close-before-head", attempt: { error: "reset" }, state: "degraded", twice: true },
+  { fault: "html", attempt: { status: 502 }, state: "degraded" },
+  ...STATUSES.map((status): Before => ({
+    fault: `status-${status}`,
+    attempt: { status },
+    state: { 401: "unavailable", 402: "unavailable", 500: "degraded", 502: "degraded" }[status] ?? "resting",
+  })),
+];
+
+describe.each(DIALECTS)("before an answer has begun, failover uses the second channel: %s", (dialect) => {
+  for (const stream of [false, true]) {
+    test.each(BEFORE)(`${stream ? "stream, " : ""}$fault`, async ({ fault, attempt, state, twice }) => {
+      const well = await answerWell(dialect, stream);
+      const { a, ask, view } = open();
+      if (fault === "refuse") a.refuse();
+      else a.next(fault);
+      const { answer, record, line, sent } = await ask(makeRequest(dialect, stream));
+      expect(answer.status).toBe(200);
+      expect(settle(answer.text)).toBe(well);
+      expect(sent).toEqual([fault === "refuse" ? 0 : 1, 1]);
+      const platform = platformOf(dialect);
+      expect(line).toMatchObject({
+        channel: `${platform}-b`,
+        outcome: "complete",
+        basis: "exact",
+        attempts: [
+          { channel: `${platform}-a`, ...attempt },
+          { channel: `${platform}-b`, status: 200 },
+        ],
+      });
+      const suspect = `the request may have been paid twice: by "${platform}-a", "${platform}-b"`;
+      expect(line?.["suspect"]).toBe(twice ? suspect : undefined);
+      expect(record).toMatchObject({ status: 200, channel: `${platform}-b` });
+      expect(view(`${platform}-a`)).toMatchObject({ state, requests_hour: 1, errors_hour: 1 });
+      expect(view(`${platform}-b`)).toMatchObject({ state: "available", requests_hour: 1, errors_hour: 0 });
+    });
+  }
+});
+
+test.each(DIALECTS)(
+  "a channel whose certificate is not trusted is left for the next: %s",
+  async (dialect) => {
+    // A plain server where TLS is expected: the handshake fails.
+    const plain = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: { data: (socket) => void socket.end("no") },
+    });
+    const { ask, view } = open({ a: { base_url: `https://127.0.0.1:${plain.port}` } });
+    const { answer, line } = await ask(makeRequest(dialect));
+    plain.stop(true);
+    expect(answer.status).toBe(200);
+    expect(line).toMatchObject({ attempts: [{ error: "tls" }, { status: 200 }] });
+    expect(view(`${platformOf(dialect)}-a`)).toMatchObject({ state: "unavailable" });
+  },
+);
+
+describe("a stream whose first real event is an error causes failover", () => {
+  test.each(DIALECTS)("%s", async (dialect) => {
+    const well = await answerWell(dialect, true);
+    const { a, ask, view } = open();
+    a.next("error-first");
+    const { answer, line, sent } = await ask(makeRequest(dialect, true));
+    expect(settle(answer.text)).toBe(well);
+    expect(sent).toEqual([1, 1]);
+    expect(line).toMatchObject({
+      attempts: [{ status: 200, error: "error_event" }, { status: 200 }],
+    });
+    expect(view(`${platformOf(dialect)}-a`)).toMatchObject({ errors_hour: 1 });
+  });
+
+  test.each(DIALECTS)(
+    "unless no channel is left: then the client gets it as it came: %s",
+    async (dialect) => {
+      const { a, b, ask } = open();
+      a.next("error-first");
+      b.next("error-first");
+      const { answer, line } = await ask(makeRequest(dialect, true));
+      expect(answer.text).toContain('"error"');
+      expect(line).toMatchObject({ outcome: "upstream_error" });
+    },
+  );
+});
+
+describe("the client's own errors are passed on unchanged, without another attempt", () => {
+  test.each(DIALECTS)("%s", async (dialect) => {
+    const { a, ask, view } = open();
+    for (const [count, status] of [400, 403, 409, 413, 422].entries()) {
+      a.next(`status-${status}`);
+      const { answer, sent } = await ask(makeRequest(dialect));
+      expect([answer.status, ...sent]).toEqual([status, count + 1, 0]);
+    }
+    expect(view(`${platformOf(dialect)}-a`)).toMatchObject({ state: "available", errors_hour: 0 });
+  });
+});
+
+const AFTER: readonly FaultName[] = [
+  "reset-in-head",
+  "close-in-head",
+  "silent-after-head",
+  "reset-after-head",
+  "stall",
+  "reset-mid-stream",
+  "close-mid-stream",
+  "bad-chunk",
+  "truncated",
+  "no-terminal",
+  "error-event",
+];
+/** What looks whole without a stream's terminal event. */
+const STREAMS_ONLY = new Set<FaultName>(["truncated", "no-terminal", "error-event", "bad-chunk"]);
+
+describe.each(DIALECTS)("once an answer has begun, nothing is resent: %s", (dialect) => {
+  for (const stream of [false, true]) {
+    test.each(AFTER.filter((fault) => stream || !STREAMS_ONLY.has(fault)))(
+      `${stream ? "stream, " : ""}%s`,
+      async (fault) => {
+        const { a, ask, view } = open();
+        a.next(fault);
+        const { answer, line, sent } = await ask(makeRequest(dialect, stream));
+        expect(sent).toEqual([1, 0]);
+        const told = answer.status >= 500 || /"error"|event: error|response\.failed/.test(answer.text);
+        expect(told || answer.ending === "reset").toBe(true);
+        expect(answer.text).not.toMatch(/message_stop|response\.completed|\[DONE\]/);
+        expect(["upstream_cut", "upstream_error"]).toContain(String(line?.["outcome"]));
+        expect(view(`${platformOf(dialect)}-a`)).toMatchObject({ requests_hour: 1, errors_hour: 1 });
+      },
+    );
+  }
+});
+
+test.each(DIALECTS)("a break after the terminal event does not matter: %s", async (dialect) => {
+  const well = await answerWell(dialect, true);
+  const { a, ask, view } = open();
+  a.next("reset-after");
+  const { answer, line } = await ask(makeRequest(dialect, true));
+  expect(settle(answer.text)).toBe(well);
+  expect(line).toMatchObject({ outcome: "complete" });
+  expect(view(`${platformOf(dialect)}-a`)).toMatchObject({ state: "available", errors_hour: 0 });
+});

@@ -1,0 +1,303 @@
+// What a key may call: its group's channels asked now, filtered, aliased, merged,
+// told in the shape and the pages of the client's dialect.
+
+import { Anthropic } from "@anthropic-ai/sdk";
+import { GoogleGenAI } from "@google/genai";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { OpenAI } from "openai";
+import { startDemoUpstream, type DemoUpstream } from "../../../src/demo/upstream.ts";
+import { CREDENTIAL, keyOf, makeConfig, type Platform, startGatewayHere } from "../../harness/gateway.ts";
+import { rawRequest, type RawAnswer } from "../../harness/raw.ts";
+import { bearer, openWorld, PLATFORMS, type World } from "../world.ts";
+
+const MESSAGES = ["claude-opus-4-8", "claude-sonnet-4-6", "claude-sonnet-4-5-20250929", "claude-haiku-4-5"];
+const RESPONSES = ["gpt-5.6-sol", "gpt-5.6-luna", "gpt-5.4", "gpt-5.4-nano", "gpt-5.3-codex"];
+const CONTENT = [
+  "gemini-3.8-flash",
+  "gemini-3.5-flash",
+  "gemini-3.1-pro-preview",
+  "gemini-2.5-pro",
+  "gemini-embedding-001",
+];
+
+type Section = Record<string, unknown>;
+
+/** The ids that a list tells, whichever its shape. */
+function idsOf(answer: RawAnswer): string[] {
+  const body = JSON.parse(answer.text);
+  const rows: Section[] = body.data ?? body.models;
+  return rows.map((row) => String(row["id"] ?? row["name"]).replace(/^models\//, ""));
+}
+
+describe("the list of each platform", () => {
+  let world: World;
+  beforeAll(() => {
+    world = openWorld();
+  });
+  afterAll(() => world.stop());
+  const list = async (target: string, platform: Platform, fields = bearer(platform)) => {
+    const answer = await world.ask({ target, fields });
+    expect([target, answer.status]).toEqual([target, 200]);
+    expect(answer.field("content-type")).toBe("application/json");
+    expect(answer.field("x-request-id")).toMatch(/^req_/);
+    return { ids: idsOf(answer), body: JSON.parse(answer.text) };
+  };
+
+  test("has its own shape", async () => {
+    const messages = await list("/v1/models", "messages");
+    expect(messages.ids).toEqual(MESSAGES);
+    expect(messages.body).toMatchObject({ has_more: false, first_id: MESSAGES[0]!, last_id: MESSAGES[3]! });
+    expect(Object.keys(messages.body.data[0])).toEqual(
+      expect.arrayContaining(["id", "type", "display_name", "created_at"]),
+    );
+    const responses = await list("/v1/models", "responses");
+    expect(responses.ids).toEqual(RESPONSES);
+    expect(responses.body.object).toBe("list");
+    expect(responses.body.data[0]).toMatchObject({ id: RESPONSES[0]!, object: "model" });
+    for (const target of ["/v1beta/models", "/v1/models"]) {
+      const content = await list(target, "content");
+      expect(content.ids).toEqual(CONTENT);
+      expect(content.body.models[0].name).toBe(`models/${CONTENT[0]}`);
+      expect(content.body.models[0].supportedGenerationMethods).toBeArray();
+    }
+  });
+
+  test("of the relay contains both families, in a shape that both kinds of client can read", async () => {
+    const relay = await list("/relay/models", "relay");
+    expect(relay.ids).toEqual([...MESSAGES, ...CONTENT]);
+    expect(relay.body).toMatchObject({ object: "list", has_more: false });
+    expect(relay.body.models.map(({ name }: { name: string }) => name)).toEqual(
+      relay.ids.map((id) => `models/${id}`),
+    );
+    expect((await list("/relay/v1/models", "relay")).ids).toEqual(relay.ids);
+    expect((await list("/relay/v1beta/models", "relay")).ids).toEqual(CONTENT);
+  });
+
+  test("follows the key's group, whatever the headers say", async () => {
+    const fields = { "x-goog-api-key": keyOf("messages"), "anthropic-version": "2023-06-01" };
+    expect((await list("/v1/models", "messages", fields)).body.first_id).toBe(MESSAGES[0]);
+    expect((await list("/v1/models", "content", { "x-api-key": keyOf("content") })).body.models).toBeArray();
+  });
+
+  test("comes in pages where the dialect has them", async () => {
+    const first = await list("/v1/models?limit=2", "messages");
+    expect([first.ids, first.body.has_more]).toEqual([MESSAGES.slice(0, 2), true]);
+    const second = await list(`/v1/models?limit=2&after_id=${first.body.last_id}`, "messages");
+    expect([second.ids, second.body.has_more]).toEqual([MESSAGES.slice(2), false]);
+    const back = await list(`/v1/models?limit=1&before_id=${second.body.first_id}`, "messages");
+    expect([back.ids, back.body.has_more]).toEqual([[MESSAGES[1]!], true]);
+    const page = await list("/v1beta/models?pageSize=3", "content");
+    expect(page.ids).toEqual(CONTENT.slice(0, 3));
+    const rest = await list(`/v1beta/models?pageSize=3&pageToken=${page.body.nextPageToken}`, "content");
+    expect([rest.ids, rest.body.nextPageToken]).toEqual([CONTENT.slice(3), undefined]);
+  });
+
+  test("contains single models that can be fetched", async () => {
+    const one = async (target: string, platform: Platform, more: Record<string, string> = {}) => {
+      const answer = await world.ask({ target, fields: { ...bearer(platform), ...more } });
+      return { status: answer.status, body: JSON.parse(answer.text) };
+    };
+    expect((await one("/v1/models/claude-haiku-4-5", "messages")).body).toMatchObject({
+      id: "claude-haiku-4-5",
+      type: "model",
+    });
+    expect((await one("/v1/models/gpt-5.4", "responses")).body).toMatchObject({
+      id: "gpt-5.4",
+      object: "model",
+    });
+    expect((await one("/v1beta/models/gemini-2.5-pro", "content")).body).toMatchObject({
+      name: "models/gemini-2.5-pro",
+    });
+    expect((await one("/relay/v1/models/claude-haiku-4-5", "relay")).body).toMatchObject({
+      id: "claude-haiku-4-5",
+    });
+    expect((await one("/relay/v1beta/models/gemini-2.5-pro", "relay")).body).toMatchObject({
+      name: "models/gemini-2.5-pro",
+    });
+    const none = await one("/v1/models/gpt-5.4", "messages", { "anthropic-version": "2023-06-01" });
+    expect(none).toMatchObject({ status: 404, body: { error: { type: "not_found_error" } } });
+    expect(none.body.error.message).toContain('serves no model "gpt-5.4"');
+  });
+
+  test("is read to the end by the official SDKs", async () => {
+    const baseURL = world.gateway.url;
+    const anthropic = new Anthropic({ apiKey: keyOf("messages"), baseURL });
+    const ids: string[] = [];
+    for await (const model of anthropic.models.list({ limit: 3 })) ids.push(model.id);
+    expect(ids).toEqual(MESSAGES);
+    expect((await anthropic.models.retrieve("claude-haiku-4-5")).id).toBe("claude-haiku-4-5");
+    const openai = new OpenAI({ apiKey: keyOf("responses"), baseURL: `${baseURL}/v1` });
+    expect((await openai.models.list()).data.map(({ id }) => id)).toEqual(RESPONSES);
+    expect((await openai.models.retrieve("gpt-5.4")).id).toBe("gpt-5.4");
+    const genai = new GoogleGenAI({ apiKey: keyOf("content"), httpOptions: { baseUrl: baseURL } });
+    const names: (string | undefined)[] = [];
+    for await (const model of await genai.models.list({ config: { pageSize: 2 } })) names.push(model.name);
+    expect(names).toEqual(CONTENT.map((id) => `models/${id}`));
+    expect((await genai.models.get({ model: "gemini-2.5-pro" })).name).toBe("models/gemini-2.5-pro");
+    const relayed = new OpenAI({ apiKey: keyOf("relay"), baseURL: `${baseURL}/relay` });
+    expect((await relayed.models.list()).data.map(({ id }) => id)).toEqual([...MESSAGES, ...CONTENT]);
+  });
+
+  test("is fetched with the channel's credential and nothing of the client's", async () => {
+    const before = world.upstream.listRequests.length;
+    await world.ask({
+      target: "/v1/models",
+      fields: { ...bearer("messages"), "user-agent": "mine", "x-api-key": keyOf("relay") },
+    });
+    const asked = world.upstream.listRequests[before]!;
+    expect(asked.field("x-api-key")).toBe(CREDENTIAL);
+    expect(asked.field("anthropic-version")).toBeDefined();
+    expect(asked.field("user-agent")).toBeUndefined();
+    expect(asked.field("authorization")).toBeUndefined();
+  });
+
+  test("costs nothing but has a log line", async () => {
+    const before = world.gateway.records.length;
+    await world.ask({ target: "/v1/models", fields: bearer("messages") });
+    expect(world.gateway.records.slice(before)).toMatchObject([
+      { endpoint: "/v1/models", key: "messages", status: 200, outcome: "complete" },
+    ]);
+    expect(world.gateway.ledger()).toEqual([]);
+  });
+});
+
+interface Pair {
+  readonly first: DemoUpstream;
+  readonly second: DemoUpstream;
+  ids(): Promise<string[]>;
+  answer(): Promise<RawAnswer>;
+}
+
+/** A group with two channels, an upstream each. */
+async function withPair(
+  settings: { readonly first?: Section; readonly second?: Section },
+  use: (pair: Pair) => Promise<void>,
+): Promise<void> {
+  const first = startDemoUpstream({ platform: "messages", models: ["a-1", "b-1", "shared"] });
+  const second = startDemoUpstream({ platform: "messages", models: ["shared", "c-1"] });
+  const channel = (upstream: DemoUpstream, more: Section = {}): Section => ({
+    platform: "messages",
+    base_url: upstream.url,
+    credential: CREDENTIAL,
+    ...more,
+  });
+  const gateway = startGatewayHere({
+    config: makeConfig(first, {
+      channels: { one: channel(first, settings.first), two: channel(second, settings.second) },
+      groups: { messages: { platform: "messages", channels: ["one", "two"] } },
+      keys: [{ name: "messages", group: "messages", secret: keyOf("messages") }],
+    }),
+  });
+  const answer = () => rawRequest(gateway.port, { target: "/v1/models", fields: bearer("messages") });
+  await use({ first, second, answer, ids: async () => idsOf(await answer()) });
+  await gateway.stop();
+  first.stop();
+  second.stop();
+}
+
+const LIST_FAILS = {
+  fault: "status-500",
+  when: ({ method }: { method: string }) => method === "GET",
+} as const;
+
+describe("the list of a group with two channels", () => {
+  test("is both lists, each model once", () =>
+    withPair({}, async (pair) => {
+      expect(await pair.ids()).toEqual(["a-1", "b-1", "shared", "c-1"]);
+    }));
+
+  test("is filtered by each channel's models, with its aliases added", () =>
+    withPair(
+      {
+        first: { models: ["a-*", "shared"], aliases: { fast: "b-1", shared: "a-1" } },
+        second: { models: ["c-*"], aliases: { fast: "c-1", slow: "not-listed" } },
+      },
+      async (pair) => {
+        expect((await pair.ids()).toSorted()).toEqual(["a-1", "c-1", "fast", "shared", "slow"]);
+      },
+    ));
+
+  test("is the last known one if a channel cannot be reached", () =>
+    withPair({}, async (pair) => {
+      await pair.ids();
+      pair.first.always(LIST_FAILS);
+      expect(await pair.ids()).toEqual(["a-1", "b-1", "shared", "c-1"]);
+      pair.first.refuse();
+      expect(await pair.ids()).toEqual(["a-1", "b-1", "shared", "c-1"]);
+    }));
+
+  test("does not reuse the list of a channel's former upstream", async () => {
+    const first = startDemoUpstream({ platform: "messages", models: ["a-1"] });
+    const gateway = startGatewayHere({ config: makeConfig(first) });
+    const ask = () => rawRequest(gateway.port, { target: "/v1/models", fields: bearer("messages") });
+    expect(idsOf(await ask())).toEqual(["a-1"]);
+    const { catalog } = gateway.running.gateway;
+    const channel = { ...catalog.channels.get("messages")!, baseUrl: new URL("http://127.0.0.1:9") };
+    const group = { ...catalog.groups.get("messages")!, channels: [channel] };
+    const key = { ...catalog.keys.get("messages")!, group };
+    gateway.running.reload({
+      ...catalog,
+      channels: new Map([["messages", channel]]),
+      keysBySha256: new Map([[key.secretSha256, key]]),
+    });
+    expect((await ask()).status).toBe(502);
+    await gateway.stop();
+    first.stop();
+  });
+
+  test("consists of the config's exact names if nothing else is known", () =>
+    withPair({ first: { models: ["x-1", "y-*"] } }, async (pair) => {
+      pair.first.always(LIST_FAILS);
+      expect(await pair.ids()).toEqual(["x-1", "shared", "c-1"]);
+    }));
+
+  test("is an error with the reasons if nothing is known at all", () =>
+    withPair({ first: { models: ["y-*"] } }, async (pair) => {
+      pair.first.always(LIST_FAILS);
+      pair.second.refuse();
+      const answer = await pair.answer();
+      expect(answer.status).toBe(502);
+      const { message } = JSON.parse(answer.text).error;
+      expect(message).toContain('"one"');
+      expect(message).toContain("500");
+      expect(message).toContain('"two"');
+      expect(message).not.toContain(CREDENTIAL);
+    }));
+
+  test("uses what it can of a malformed list", () =>
+    withPair({}, async (pair) => {
+      pair.first.always({ fault: "not-json", when: LIST_FAILS.when });
+      expect(await pair.ids()).toEqual(["shared", "c-1"]);
+      pair.first.always({ fault: "gzip", when: LIST_FAILS.when });
+      expect(await pair.ids()).toEqual(["a-1", "b-1", "shared", "c-1"]);
+    }));
+
+  test("is fetched once for simultaneous clients", () =>
+    withPair({}, async (pair) => {
+      await Promise.all(Array.from({ length: 20 }, () => pair.ids()));
+      expect(pair.first.listRequests.length).toBeLessThan(20);
+    }));
+});
+
+test("all pages of an upstream's list are read", async () => {
+  const models = Array.from({ length: 2500 }, (_, index) => `gemini-${index}`);
+  for (const platform of PLATFORMS) {
+    const upstream = startDemoUpstream({ platform, models });
+    const gateway = startGatewayHere({ config: makeConfig(upstream) });
+    const target =
+      platform === "relay" ? "/relay/models" : platform === "content" ? "/v1beta/models" : "/v1/models";
+    const ids = idsOf(await rawRequest(gateway.port, { target, fields: bearer(platform) }));
+    expect([platform, ids.length]).toEqual([platform, 2500]);
+    await gateway.stop();
+    upstream.stop();
+  }
+});
+
+test("a credential that an upstream repeats in its list is removed", async () => {
+  const upstream = startDemoUpstream({ platform: "messages", models: ["a", `echo-${CREDENTIAL}`] });
+  const gateway = startGatewayHere({ config: makeConfig(upstream) });
+  const answer = await rawRequest(gateway.port, { target: "/v1/models", fields: bearer("messages") });
+  expect(idsOf(answer)).toEqual(["a", `echo-${"*".repeat(CREDENTIAL.length)}`]);
+  await gateway.stop();
+  upstream.stop();
+});

@@ -1,0 +1,240 @@
+// Every native recording, served by the simulated upstream and passed on by the real gateway,
+// leaves a ledger line with the usage that its manifest entry names, and amounts that derive again.
+
+import { describe, expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import type { Usage } from "../../../src/billing/usage.ts";
+import type { Finding } from "../../../src/billing/verify/finding.ts";
+import { verifyLedger } from "../../../src/billing/verify/verify.ts";
+import { type Billing, NORMAL, wantedOf } from "../../harness/billing-form.ts";
+import {
+  askForFixture,
+  type Fixture,
+  hasFixtures,
+  listFixtures,
+  replayFixture,
+} from "../../harness/fixtures.ts";
+import { keyOf, makeConfig, type Platform } from "../../harness/gateway.ts";
+import { type Line, openWorld, type World } from "../world.ts";
+
+type Family = "anthropic" | "openai-responses" | "gemini";
+
+const PLATFORM: Record<Family, Platform> = {
+  anthropic: "messages",
+  "openai-responses": "responses",
+  gemini: "content",
+};
+
+/** The hand-calculated amounts of some recordings. */
+interface Vector {
+  readonly fixture: string | null;
+  readonly official_usd: string;
+  readonly charge_at_multiplier: Readonly<Record<string, string>>;
+}
+
+const VECTORS = new URL("../../../../shared/reference/pricing-vectors.json", import.meta.url);
+const vectors: readonly Vector[] = existsSync(VECTORS)
+  ? JSON.parse(readFileSync(VECTORS, "utf8")).vectors
+  : [];
+const MULTIPLIER = "0.37";
+
+function openBilling(): World {
+  return openWorld((url) => {
+    const config = makeConfig({ url });
+    const groups = Object.entries(config.groups).map(([name, group]) => [
+      name,
+      { ...group, multiplier: MULTIPLIER },
+    ]);
+    return { groups: Object.fromEntries(groups) };
+  });
+}
+
+async function bill(world: World, fixture: Fixture & { family: Family }, target?: string): Promise<Line> {
+  world.upstream.next({ answer: replayFixture(fixture) });
+  const asked = target === undefined ? askForFixture(fixture) : askChat(fixture, target);
+  const fields = { authorization: `Bearer ${keyOf(PLATFORM[fixture.family])}` };
+  const { lines } = await world.trace({ ...asked, fields });
+  expect(lines.map(({ multiplier }) => multiplier)).toEqual([MULTIPLIER]);
+  return lines[0]!;
+}
+
+function askChat({ stream }: Fixture, target: string): { target: string; body: object } {
+  return {
+    target,
+    body: { model: "demo-openai-responses", stream, messages: [{ role: "user", content: "x" }] },
+  };
+}
+
+interface Told {
+  readonly upstream_model: string | null;
+  readonly usage: Usage;
+  readonly parts?: readonly { readonly model: string; readonly pass: string; readonly usage: Usage }[];
+}
+
+/** The line's usage in the words of the manifest; null: none. How it was served the line tells by its prices. */
+function readLine(family: Family, line: Line): unknown {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what it lacks fails the comparison
+  const { upstream_model: model, usage, parts } = line as unknown as Told;
+  if (Object.keys(usage).length === 0) return null;
+  const all = parts ?? [{ model: null, pass: "message", usage }];
+  return dropTariff(NORMAL[family]({ model, parts: all, tariff: {} }));
+}
+
+const SERVED = new Set(["service_tier", "inference_geo", "speed", "traffic_type"]);
+
+function dropTariff(form: object): unknown {
+  return Object.fromEntries(Object.entries(form).filter(([name]) => !SERVED.has(name)));
+}
+
+/** A recording without usage, or with a usage of zeros beside an answer. */
+function isUnreported(billing: Billing): boolean {
+  const counts = (billing?.lines ?? []).flatMap((line: object) => Object.values(line));
+  return counts.every((count: unknown) => typeof count !== "number" || count === 0);
+}
+
+/** Billed otherwise than the manifest says, or than its neighbours are; each with its reason below. */
+const APART = /\/spliced--truncated-0$|file-uri-image-true$|programmatic-tool-calling-1-1$/;
+
+const ofFamily = (family: Family, holds: (fixture: Fixture) => boolean) =>
+  listFixtures((fixture) => fixture.native && fixture.family === family && holds(fixture)).map((fixture) => ({
+    ...fixture,
+    family,
+  }));
+
+const isAnswer = ({ id, status }: Fixture): boolean => status === 200 && !APART.test(id);
+
+function findFaults(world: World): Finding[] {
+  const findings: Finding[] = [];
+  const path = world.gateway.folder.join("ledger.jsonl");
+  verifyLedger(path, { partial: false, running: true }, (finding) => void findings.push(finding));
+  return findings;
+}
+
+/** What a line says of its money. */
+const MONEY = [
+  "upstream_model",
+  "basis",
+  "usage",
+  "parts",
+  "raw_usage",
+  "prices",
+  "tier",
+  "official_usd",
+  "charge_usd",
+];
+const FAMILIES: readonly Family[] = ["anthropic", "openai-responses", "gemini"];
+
+describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
+  test.each([...FAMILIES])(
+    "%s: each answer's line has the manifest's usage, and derives again",
+    async (family) => {
+      const world = openBilling();
+      const answers = ofFamily(family, isAnswer);
+      expect(answers.length).toBeGreaterThan(100);
+      for (const fixture of answers) {
+        const { billing } = fixture.expect;
+        const line = await bill(world, fixture);
+        const want = isUnreported(billing) ? null : dropTariff(wantedOf(fixture));
+        expect({ id: fixture.id, usage: readLine(family, line) }).toEqual({ id: fixture.id, usage: want });
+        // Nothing reported: nothing is charged, and nothing is called free. A failed stream is.
+        if (want === null) {
+          const free = { outcome: "upstream_error", basis: "exact", official_usd: "0" };
+          const unknown = { basis: "unknown", official_usd: null, charge_usd: null };
+          expect({ id: fixture.id, ...line }).toMatchObject(
+            line["outcome"] === "upstream_error" ? free : unknown,
+          );
+        } else expect(["exact", "unpriced", "partial"]).toContain(String(line["basis"]));
+        const vector = vectors.find((each) => each.fixture === fixture.id);
+        if (vector === undefined) continue;
+        expect([line["official_usd"], line["charge_usd"]]).toEqual([
+          vector.official_usd,
+          vector.charge_at_multiplier[MULTIPLIER],
+        ]);
+      }
+      expect(findFaults(world)).toEqual([]);
+      await world.stop();
+    },
+  );
+
+  test("responses through /v1/chat/completions are billed as through /v1/responses", async () => {
+    const world = openBilling();
+    for (const fixture of ofFamily("openai-responses", isAnswer)) {
+      const [own, converted] = [
+        await bill(world, fixture),
+        await bill(world, fixture, "/v1/chat/completions"),
+      ];
+      const told = (line: Line) => [fixture.id, ...MONEY.map((name) => line[name])];
+      expect(told(converted)).toEqual(told(own));
+    }
+    expect(findFaults(world)).toEqual([]);
+    await world.stop();
+  });
+
+  test.each([...FAMILIES])("%s: an error that was recorded costs nothing", async (family) => {
+    for (const fixture of ofFamily(family, ({ status }) => status >= 400)) {
+      const world = openBilling();
+      expect({ id: fixture.id, ...(await bill(world, fixture)) }).toMatchObject({
+        outcome: "upstream_error",
+        basis: "exact",
+        usage: {},
+        official_usd: "0",
+        charge_usd: "0",
+        attempts: [{ status: fixture.status }],
+      });
+      expect(findFaults(world)).toEqual([]);
+      await world.stop();
+    }
+  });
+
+  test("special cases", async () => {
+    const world = openBilling();
+    const billed = [];
+    for (const family of FAMILIES) {
+      for (const fixture of ofFamily(family, ({ id }) => APART.test(id))) {
+        const { outcome, basis, usage, estimated } = await bill(world, fixture);
+        billed.push({ id: fixture.id, outcome, basis, usage, estimated });
+      }
+    }
+    expect(billed).toEqual([
+      // The manifest has what was reported; the output that was seen beyond it is estimated, and said to be.
+      {
+        id: "anthropic/spliced--truncated-0",
+        outcome: "upstream_cut",
+        basis: "partial",
+        usage: { input: 2714, output: 16 },
+        estimated: ["output"],
+      },
+      // Zero is right: nothing but what the client itself had sent.
+      {
+        id: "anthropic/vercel-ai--anthropic-programmatic-tool-calling-1-1",
+        outcome: "complete",
+        basis: "exact",
+        usage: { input: 0, output: 0 },
+        estimated: undefined,
+      },
+      {
+        id: "openai-responses/spliced--truncated-0",
+        outcome: "upstream_cut",
+        basis: "partial",
+        usage: { input: 15, output: 3 },
+        estimated: ["input", "output"],
+      },
+      // It counts candidates and thoughts but not the prompt, for which the manifest has no billing.
+      {
+        id: "gemini/openinference--test-instrumentation-test-generate-content-with-file-uri-image-true",
+        outcome: "complete",
+        basis: "unknown",
+        usage: {},
+        estimated: undefined,
+      },
+      {
+        id: "gemini/spliced--truncated-0",
+        outcome: "upstream_cut",
+        basis: "partial",
+        usage: { input: 46, output: 14 },
+        estimated: ["output"],
+      },
+    ]);
+    await world.stop();
+  });
+});

@@ -1,0 +1,247 @@
+// Limits in USD hold, whatever clients do: models without a price, background responses, clients that leave, caps that
+// parsers read differently, and no cap. What upstream work really costs is counted here, not by the gateway.
+
+import { describe, expect, test } from "bun:test";
+import { keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
+import { openRaw, rawRequest, writeRequest } from "../../harness/raw.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+
+type Section = Record<string, unknown>;
+
+/** USD per million tokens. */
+const PRICES = { "some-model": { input: "3", output: "15" } };
+
+interface Upstream {
+  readonly url: string;
+  /** Requests that it worked on. */
+  readonly bodies: Section[];
+  /** Resolves when this many have come. */
+  readonly reached: (count: number) => Promise<void>;
+  readonly stop: () => void;
+}
+
+interface Work {
+  /** Output tokens of each response, or no response at all. */
+  readonly output: number | "none";
+  readonly input?: number;
+}
+
+/** Works as much as it is told to, whatever the request says. */
+function startUpstream({ output, input = 10 }: Work): Upstream {
+  const bodies: Section[] = [];
+  const waiting: (() => void)[] = [];
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    async fetch(request) {
+      const { pathname } = new URL(request.url);
+      if (request.method === "GET") return Response.json(describeStored(pathname.split("/").at(-1) ?? ""));
+      const text = await request.text();
+      if (pathname.endsWith("/count_tokens")) return Response.json({ input_tokens: 5 });
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the test's own body
+      const body = JSON.parse(text) as Section;
+      bodies.push(body);
+      for (const wake of waiting.splice(0)) wake();
+      if (output === "none") return new Promise<Response>(() => {});
+      if (body["background"] === true)
+        return Response.json({
+          id: `resp_${bodies.length}`,
+          object: "response",
+          status: "queued",
+          usage: null,
+        });
+      return Response.json({
+        id: "msg_1",
+        type: "message",
+        role: "assistant",
+        model: body["model"],
+        content: [{ type: "text", text: "x" }],
+        stop_reason: "end_turn",
+        usage: { input_tokens: input, output_tokens: output },
+      });
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    bodies,
+    reached: async (count) => {
+      while (bodies.length < count) await new Promise<void>((resolve) => waiting.push(resolve));
+    },
+    stop: () => void server.stop(true),
+  };
+}
+
+function describeStored(id: string): Section {
+  const usage = { input_tokens: 10, output_tokens: 20, total_tokens: 30 };
+  const content = [{ type: "output_text", text: "done" }];
+  const output = [{ type: "message", role: "assistant", content }];
+  return { id, object: "response", status: "completed", model: "some-model", output, usage };
+}
+
+function configure(upstream: Upstream, limits: Section): Section {
+  const config = makeConfig(upstream);
+  return { ...config, prices: PRICES, keys: config.keys.map((key) => ({ ...key, limits })) };
+}
+
+async function withGateway(
+  limits: Section,
+  work: Work,
+  use: (gateway: ReturnType<typeof startGatewayHere>, upstream: Upstream) => Promise<void>,
+): Promise<void> {
+  const upstream = startUpstream(work);
+  const gateway = startGatewayHere({ config: configure(upstream, limits) });
+  try {
+    await use(gateway, upstream);
+  } finally {
+    await gateway.stop();
+    upstream.stop();
+  }
+}
+
+const message = (body: Section | string, target = "/v1/messages") => ({
+  method: "POST",
+  target,
+  fields: { "x-api-key": keyOf("messages"), "content-type": "application/json" },
+  body: typeof body === "string" ? body : JSON.stringify({ model: "some-model", messages: [], ...body }),
+});
+
+const response = (body: Section) => ({
+  method: "POST",
+  target: "/v1/responses",
+  fields: { authorization: `Bearer ${keyOf("responses")}`, "content-type": "application/json" },
+  body: JSON.stringify({ model: "some-model", input: "Hello", ...body }),
+});
+
+const countOf = (statuses: readonly number[], status: number) =>
+  statuses.filter((each) => each === status).length;
+
+/** What one response of 10,000 tokens costs. */
+const LARGE_USD = 0.15003;
+
+describe("a limit in USD", () => {
+  test("refuses a model without a price, and says what would help", async () => {
+    await withGateway({ usd_per_day: "0.001" }, { output: 10 }, async (gateway, upstream) => {
+      for (let index = 0; index < 40; index += 1) {
+        const refused = await rawRequest(gateway.port, message({ model: "no-price", max_tokens: 5 }));
+        expect(refused.status).toBe(403);
+        expect([refused.field("x-should-retry"), refused.field("retry-after")]).toEqual(["false", undefined]);
+        expect(refused.text).toContain("Add its price under `prices:` in the config, or `unpriced: allow`");
+      }
+      expect(upstream.bodies).toEqual([]);
+    });
+  });
+
+  test("lets a model without a price in with unpriced: allow", async () => {
+    const limits = { usd_per_day: "0.001", unpriced: "allow" };
+    await withGateway(limits, { output: 10 }, async (gateway) => {
+      const { status } = await rawRequest(gateway.port, message({ model: "no-price", max_tokens: 5 }));
+      expect(status).toBe(200);
+      await gateway.recorded(1);
+      expect(gateway.ledger()[0]).toMatchObject({ basis: "unpriced", charge_usd: null });
+      expect(gateway.ledger()[0]).not.toHaveProperty("limit_usd");
+      expect(gateway.records[0]?.problem).toBe("the model has no price, so no limit counts this request");
+    });
+  });
+
+  test("counts a background response with what it reserved, until its usage is fetched", async () => {
+    await withGateway({ usd_per_day: "0.4" }, { output: 10 }, async (gateway, upstream) => {
+      const first = await rawRequest(gateway.port, response({ background: true }));
+      expect(first.status).toBe(200);
+      for (let index = 0; index < 5; index += 1)
+        expect((await rawRequest(gateway.port, response({ background: true }))).status).toBe(429);
+      expect(upstream.bodies).toHaveLength(1);
+      // 32,000 tokens of output, and the prompt.
+      const [line] = gateway.ledger();
+      expect(line).toMatchObject({ basis: "unknown", charge_usd: null });
+      expect(Number(line?.["limit_usd"])).toBeCloseTo(0.48, 2);
+      const target = "/v1/responses/resp_1";
+      const { fields } = response({});
+      expect((await rawRequest(gateway.port, { method: "GET", target, fields })).status).toBe(200);
+      await gateway.recorded(2);
+      expect(gateway.ledger()[1]).toMatchObject({
+        charge_usd: "0.00033",
+        replaces: { id: line?.["id"], time: line?.["time"], limit_usd: line?.["limit_usd"] },
+      });
+      expect((await rawRequest(gateway.port, response({ background: true }))).status).toBe(200);
+    });
+  });
+
+  test("counts the prompts of clients that leave, also over restarts", async () => {
+    using folder = makeTempFolder();
+    const upstream = startUpstream({ output: "none" });
+    // 5,000 tokens by its size: $0.015 each.
+    const body = { max_tokens: 5, messages: [{ role: "user", content: "x".repeat(20_000) }] };
+    let sent = 0;
+    for (let start = 0; start < 2; start += 1) {
+      const config = configure(upstream, { usd_per_day: "0.05" });
+      const gateway = startGatewayHere({ config, folder });
+      for (let index = 0; index < 2; index += 1) {
+        const client = await openRaw(gateway.port);
+        client.send(writeRequest(message(body)));
+        sent += 1;
+        await upstream.reached(sent);
+        client.close();
+        await gateway.recorded(index + 1);
+      }
+      await gateway.stop();
+    }
+    const gateway = startGatewayHere({ config: configure(upstream, { usd_per_day: "0.05" }), folder });
+    const refused = await rawRequest(gateway.port, message(body));
+    expect(refused.status).toBe(429);
+    expect(refused.text).toMatch(/has spent \$0 and \$0\.06\d* estimated for requests without known usage/);
+    expect(gateway.ledger().map(({ basis }) => basis)).toEqual(["unknown", "unknown", "unknown", "unknown"]);
+    await gateway.stop();
+    upstream.stop();
+  });
+
+  test.each([
+    ["with a duplicate cap", '{"model":"some-model","messages":[],"max_tokens":1,"max_tokens":10000}'],
+    ["with a fraction as a cap", '{"model":"some-model","messages":[],"max_tokens":10000.5}'],
+    ["without a cap", '{"model":"some-model","messages":[]}'],
+  ])("lets few of 200 parallel requests %s in", async (_, body) => {
+    await withGateway({ usd_per_day: "1" }, { output: 10_000 }, async (gateway, upstream) => {
+      const answers = await Promise.all(
+        Array.from({ length: 200 }, () => rawRequest(gateway.port, message(body))),
+      );
+      const statuses = answers.map(({ status }) => status);
+      expect(countOf(statuses, 200) + countOf(statuses, 429)).toBe(200);
+      expect(countOf(statuses, 200)).toBe(upstream.bodies.length);
+      expect(upstream.bodies.length * LARGE_USD).toBeLessThan(1 + LARGE_USD);
+    });
+  });
+
+  test("with strict: true is never exceeded by 200 parallel requests", async () => {
+    await withGateway({ usd_per_day: "1", strict: true }, { output: 10_000 }, async (gateway, upstream) => {
+      const ask = () => rawRequest(gateway.port, message({ max_tokens: 10_000 }));
+      for (let round = 0; round < 3; round += 1) {
+        const answers = await Promise.all(Array.from({ length: 200 }, ask));
+        expect(answers.some(({ status }) => status === 200)).toBe(round === 0);
+      }
+      expect(upstream.bodies.length * LARGE_USD).toBeLessThanOrEqual(1);
+      expect((await rawRequest(gateway.port, message({}))).text).toContain("set max_tokens");
+    });
+  });
+
+  test("does not refuse an agent's session that fits, although each request has a cap of 128,000", async () => {
+    // 100 requests of $0.015: first one at a time, then with three subagents.
+    await withGateway({ usd_per_day: "2" }, { output: 998 }, async (gateway, upstream) => {
+      const ask = async () => (await rawRequest(gateway.port, message({ max_tokens: 128_000 }))).status;
+      for (let index = 0; index < 40; index += 1) expect(await ask()).toBe(200);
+      for (let index = 0; index < 20; index += 1)
+        expect(await Promise.all([ask(), ask(), ask()])).toEqual([200, 200, 200]);
+      expect(upstream.bodies).toHaveLength(100);
+    });
+  });
+});
+
+test("count_tokens counts towards requests per minute", async () => {
+  await withGateway({ requests_per_minute: 5 }, { output: 10 }, async (gateway) => {
+    const statuses: number[] = [];
+    for (let index = 0; index < 10; index += 1) {
+      const { status } = await rawRequest(gateway.port, message({}, "/v1/messages/count_tokens"));
+      statuses.push(status);
+    }
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429, 429, 429, 429]);
+  });
+});

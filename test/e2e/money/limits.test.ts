@@ -1,0 +1,167 @@
+// Limits end to end: what a spent or crowded key is told, in its own protocol, and that a restart forgets nothing.
+
+import { expect, test } from "bun:test";
+import { makeGate } from "../../../src/demo/script.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { passMidnight } from "../../harness/day.ts";
+import { keyOf, makeConfig, type Platform, startGatewayHere } from "../../harness/gateway.ts";
+import { openRaw, rawRequest, writeRequest } from "../../harness/raw.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+
+type Limits = Record<string, string | number>;
+
+const message = (more: Record<string, unknown> = {}) => ({
+  method: "POST",
+  target: "/v1/messages",
+  fields: { "x-api-key": keyOf("messages"), "content-type": "application/json" },
+  body: JSON.stringify({
+    model: "claude-haiku-4-5",
+    max_tokens: 64,
+    messages: [{ role: "user", content: "Hello" }],
+    ...more,
+  }),
+});
+
+const PLATFORMS: readonly Platform[] = ["messages", "responses", "content", "relay"];
+
+const CALLS: Record<Platform, { target: string; field: string; body: unknown }> = {
+  messages: {
+    target: "/v1/messages",
+    field: "x-api-key",
+    body: { model: "claude-haiku-4-5", max_tokens: 9, messages: [] },
+  },
+  responses: { target: "/v1/responses", field: "authorization", body: { model: "gpt-5.4", input: "Hello" } },
+  content: {
+    target: "/v1beta/models/gemini-2.5-pro:generateContent",
+    field: "x-goog-api-key",
+    body: { contents: [] },
+  },
+  relay: {
+    target: "/relay/v1/messages",
+    field: "x-api-key",
+    body: { model: "claude-haiku-4-5", max_tokens: 9, messages: [] },
+  },
+};
+
+function callOf(platform: Platform) {
+  const { target, field, body } = CALLS[platform];
+  const value = field === "authorization" ? `Bearer ${keyOf(platform)}` : keyOf(platform);
+  return { method: "POST", target, fields: { [field]: value }, body: JSON.stringify(body) };
+}
+
+function limitKeys(limits: Limits) {
+  return (url: string) => {
+    const config = makeConfig({ url });
+    return { ...config, keys: config.keys.map((key) => ({ ...key, limits })) };
+  };
+}
+
+function limitGroups(limits: Limits) {
+  return (url: string) => {
+    const config = makeConfig({ url });
+    const groups = Object.fromEntries(
+      Object.entries(config.groups).map(([name, group]) => [name, { ...group, limits }]),
+    );
+    return { ...config, groups };
+  };
+}
+
+async function withGateway(
+  configure: (url: string) => Record<string, unknown>,
+  use: (
+    gateway: ReturnType<typeof startGatewayHere>,
+    upstream: ReturnType<typeof startDemoUpstream>,
+  ) => Promise<void>,
+): Promise<void> {
+  const upstream = startDemoUpstream();
+  const gateway = startGatewayHere({ config: configure(upstream.url) });
+  try {
+    await use(gateway, upstream);
+  } finally {
+    await gateway.stop();
+    upstream.stop();
+  }
+}
+
+test("a key over its limit gets a 429 with the limit, the amount and the reset, and nothing goes upstream", async () => {
+  await passMidnight();
+  await withGateway(limitKeys({ usd_per_day: "0.000001" }), async (gateway, upstream) => {
+    expect((await rawRequest(gateway.port, message())).status).toBe(200);
+    const refused = await rawRequest(gateway.port, message());
+    const { error } = JSON.parse(refused.body.toString());
+    expect([refused.status, error.type]).toEqual([429, "rate_limit_error"]);
+    expect(error.message).toContain(
+      'The key "messages" may spend $0.000001 (usd_per_day) and has spent $0.000103',
+    );
+    expect(error.message).toContain("It resets at ");
+    expect(Number(refused.field("retry-after"))).toBeGreaterThan(0);
+    expect(upstream.requests.length).toBe(1);
+    expect(gateway.ledger().length).toBe(1);
+  });
+});
+
+test.each(PLATFORMS)("a key over its limit gets the error of its dialect: %s", async (platform) => {
+  await withGateway(limitKeys({ usd_total: "0.000000000001" }), async (gateway) => {
+    expect((await rawRequest(gateway.port, callOf(platform))).status).toBe(200);
+    const { status, body } = await rawRequest(gateway.port, callOf(platform));
+    const { error } = JSON.parse(body.toString());
+    expect(status).toBe(429);
+    expect(error.type ?? error.status).toMatch(/rate_limit_error|insufficient_quota|RESOURCE_EXHAUSTED/);
+    expect(error.message).toContain("does not reset");
+  });
+});
+
+test("a group's limit applies to all of its keys", async () => {
+  await withGateway(limitGroups({ requests_per_minute: 1 }), async (gateway) => {
+    expect((await rawRequest(gateway.port, message())).status).toBe(200);
+    const refused = await rawRequest(gateway.port, message());
+    expect(refused.status).toBe(429);
+    expect(refused.body.toString()).toContain('The group \\"messages\\" may make 1 request a minute');
+  });
+});
+
+test("requests in flight count: a second stream is refused until the first has ended", async () => {
+  await withGateway(limitKeys({ concurrent_requests: 1 }), async (gateway, upstream) => {
+    const gate = makeGate();
+    upstream.next({ gates: { 2: gate } });
+    const first = await openRaw(gateway.port);
+    first.send(writeRequest(message({ stream: true })));
+    await gate.reached;
+    expect((await rawRequest(gateway.port, message())).status).toBe(429);
+    gate.open();
+    await gateway.recorded(2);
+    expect((await rawRequest(gateway.port, message())).status).toBe(200);
+    first.close();
+  });
+});
+
+test("a request in flight reserves what it will probably cost, 32,000 tokens if nothing is known", async () => {
+  await withGateway(limitKeys({ usd_per_day: "0.16" }), async (gateway, upstream) => {
+    const gate = makeGate();
+    upstream.next({ gates: { 2: gate } });
+    const first = await openRaw(gateway.port);
+    first.send(writeRequest(message({ stream: true, max_tokens: 300_000 })));
+    await gate.reached;
+    const refused = await rawRequest(gateway.port, message());
+    expect(refused.status).toBe(429);
+    expect(refused.body.toString()).toContain("is reserved by 1 request in flight");
+    gate.open();
+    await gateway.recorded(2);
+    expect((await rawRequest(gateway.port, message())).status).toBe(200);
+    first.close();
+  });
+});
+
+test("a restart keeps the amounts spent", async () => {
+  await passMidnight();
+  using folder = makeTempFolder();
+  const upstream = startDemoUpstream();
+  const config = limitKeys({ usd_per_month: "0.000001" })(upstream.url);
+  const before = startGatewayHere({ config, folder });
+  expect((await rawRequest(before.port, message())).status).toBe(200);
+  await before.stop();
+  const after = startGatewayHere({ config, folder });
+  expect((await rawRequest(after.port, message())).status).toBe(429);
+  await after.stop();
+  upstream.stop();
+});

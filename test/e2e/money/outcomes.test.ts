@@ -1,0 +1,583 @@
+// Every way in which a request can end, in every dialect: the exact ledger line that it leaves.
+// The amounts are computed by hand, from prices that make that easy:
+// per million tokens input $3, cache read $0.3, cache write $3.75 (5m) and $6 (1h), output $15; multiplier 0.8.
+
+import { describe, expect, test } from "bun:test";
+import type { Answer } from "../../../src/demo/answers/answer.ts";
+import type { FamilyName } from "../../../src/demo/answers/family.ts";
+import { type Gate, makeGate, type Step, planSteps } from "../../../src/demo/script.ts";
+import { keyOf, makeConfig } from "../../harness/gateway.ts";
+import type { RequestLines } from "../../harness/raw.ts";
+import {
+  bearer,
+  type DialectName,
+  DIALECTS,
+  inWorld,
+  type Line,
+  type Running,
+  type World,
+} from "../world.ts";
+
+const PRICES = { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_write_1h: "6", output: "15" };
+
+function withPrices(more: Record<string, unknown> = {}) {
+  return (url: string) => {
+    const config = makeConfig({ url });
+    const groups = Object.entries(config.groups).map(([name, group]) => [
+      name,
+      { ...group, multiplier: "0.8" },
+    ]);
+    return { groups: Object.fromEntries(groups), prices: { m: PRICES }, ...more };
+  };
+}
+
+/** Two tokens, as estimates count: eight bytes. */
+const WORD = "abcdefg ";
+const TEN = Array.from({ length: 10 }, () => WORD);
+const event = (name: string, value: object): string => `event: ${name}\ndata: ${JSON.stringify(value)}\n\n`;
+
+const MESSAGES_USAGE = {
+  input_tokens: 100,
+  cache_read_input_tokens: 1000,
+  cache_creation_input_tokens: 250,
+  cache_creation: { ephemeral_5m_input_tokens: 200, ephemeral_1h_input_tokens: 50 },
+};
+const message = { id: "msg_1", type: "message", role: "assistant", model: "m", stop_reason: null };
+const RESPONSES_USAGE = {
+  input_tokens: 1100,
+  input_tokens_details: { cached_tokens: 1000 },
+  output_tokens: 40,
+  output_tokens_details: { reasoning_tokens: 16 },
+  total_tokens: 1140,
+};
+const response = { id: "resp_1", object: "response", created_at: 1, model: "m", output: [] };
+const item = { id: "msg_1", type: "message", role: "assistant", content: [] };
+const snapshot = (candidates: number) => ({
+  promptTokenCount: 1100,
+  cachedContentTokenCount: 1000,
+  candidatesTokenCount: candidates,
+  thoughtsTokenCount: 16,
+  totalTokenCount: 1116 + candidates,
+});
+const chunk = (text: string, candidates: number, more: object = {}): object => ({
+  candidates: [{ content: { role: "model", parts: [{ text }] }, ...more }],
+  usageMetadata: snapshot(candidates),
+  modelVersion: "m",
+});
+
+/** An answer in pieces: `before` is what comes ahead of the ten words, `after` what ends it. */
+interface Speech {
+  readonly family: FamilyName;
+  readonly before: readonly string[];
+  readonly words: readonly string[];
+  readonly after: readonly string[];
+  readonly body: object;
+}
+
+const delta = (type: string, more: object): string => event(type, { type, ...more });
+
+const MESSAGES: Speech = {
+  family: "messages",
+  before: [
+    delta("message_start", {
+      message: { ...message, content: [], usage: { ...MESSAGES_USAGE, output_tokens: 1 } },
+    }),
+    delta("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
+  ],
+  words: TEN.map((text) => delta("content_block_delta", { index: 0, delta: { type: "text_delta", text } })),
+  after: [
+    delta("content_block_stop", { index: 0 }),
+    delta("message_delta", { delta: { stop_reason: "end_turn" }, usage: { output_tokens: 40 } }),
+    delta("message_stop", {}),
+  ],
+  body: {
+    ...message,
+    content: [{ type: "text", text: TEN.join("") }],
+    stop_reason: "end_turn",
+    usage: { ...MESSAGES_USAGE, output_tokens: 40 },
+  },
+};
+const done = { ...response, status: "completed", usage: RESPONSES_USAGE };
+const RESPONSES: Speech = {
+  family: "responses",
+  before: [
+    delta("response.created", { response: { ...response, status: "in_progress", usage: null } }),
+    delta("response.output_item.added", { output_index: 0, item }),
+  ],
+  words: TEN.map((text) =>
+    delta("response.output_text.delta", { item_id: "msg_1", output_index: 0, content_index: 0, delta: text }),
+  ),
+  after: [
+    delta("response.output_item.done", { output_index: 0, item }),
+    delta("response.completed", { response: done }),
+  ],
+  body: {
+    ...done,
+    output: [{ ...item, content: [{ type: "output_text", text: TEN.join(""), annotations: [] }] }],
+  },
+};
+const SPEECHES: Record<DialectName, Speech> = {
+  messages: MESSAGES,
+  responses: RESPONSES,
+  chat: RESPONSES,
+  content: {
+    family: "content",
+    before: [],
+    words: TEN.map((text) => `data: ${JSON.stringify(chunk(text, 5))}\n\n`),
+    after: [`data: ${JSON.stringify(chunk("", 24, { finishReason: "STOP" }))}\n\n`],
+    body: chunk(TEN.join(""), 24, { finishReason: "STOP" }),
+  },
+};
+
+function answer(family: FamilyName, type: string, pieces: readonly string[]): Answer {
+  return {
+    family,
+    status: 200,
+    fields: [["content-type", type]],
+    pieces: pieces.map((piece) => Buffer.from(piece)),
+    framing: type === "text/event-stream" ? "chunked" : "length",
+  };
+}
+
+const streamOf = ({ family, before, words, after }: Speech, end: readonly string[] = after): Answer =>
+  answer(family, "text/event-stream", [...before, ...words, ...end]);
+const bodyOf = ({ family, body }: Speech): Answer =>
+  answer(family, "application/json", [JSON.stringify(body)]);
+/** The place after the last word. */
+const middleOf = ({ before, words }: Speech): number => before.length + words.length;
+
+/** Words of the prompt, so that the body is of 400 bytes when the upstream gets it: 100 tokens, as estimates count. */
+const FILLER: Record<DialectName, { readonly body: number; readonly stream: number }> = {
+  messages: { body: 314, stream: 315 },
+  responses: { body: 361, stream: 362 },
+  chat: { body: 302, stream: 256 },
+  content: { body: 348, stream: 348 },
+};
+
+type Form = "stream" | "body";
+const FORMS: readonly Form[] = ["stream", "body"];
+
+function ask(dialect: DialectName, form: Form): RequestLines {
+  const text = "x".repeat(FILLER[dialect][form]);
+  const messages = [{ role: "user", content: text }];
+  const stream = form === "stream";
+  switch (dialect) {
+    case "messages":
+      return {
+        target: "/v1/messages",
+        fields: bearer("messages"),
+        body: { model: "m", max_tokens: 50, stream, messages },
+      };
+    case "responses":
+      return {
+        target: "/v1/responses",
+        fields: bearer("responses"),
+        body: { model: "m", stream, input: text },
+      };
+    case "chat":
+      return {
+        target: "/v1/chat/completions",
+        fields: bearer("responses"),
+        body: { model: "m", stream, messages },
+      };
+    case "content": {
+      const verb = stream ? "streamGenerateContent?alt=sse" : "generateContent";
+      const contents = [{ role: "user", parts: [{ text }] }];
+      return { target: `/v1beta/models/m:${verb}`, fields: bearer("content"), body: { contents } };
+    }
+  }
+}
+
+/** What a line says of the money; the amounts are 10^-6 USD times what the comment says. */
+interface Money {
+  readonly basis: string;
+  readonly usage: Readonly<Record<string, number>>;
+  readonly estimated?: readonly string[];
+  readonly suspect?: string;
+  readonly official_usd: string | null;
+  readonly charge_usd: string | null;
+}
+
+const WRITES = { cache_write_5m: 200, cache_write_1h: 50 };
+const READ = { input: 100, cache_read: 1000 };
+const EXACT: Record<DialectName, Money> = {
+  // 100 × 3 + 1000 × 0.3 + 200 × 3.75 + 50 × 6 + 40 × 15 = 2250; × 0.8 = 1800
+  messages: {
+    basis: "exact",
+    usage: { ...READ, ...WRITES, output: 40 },
+    official_usd: "0.00225",
+    charge_usd: "0.0018",
+  },
+  // 300 + 300 + 600 = 1200; × 0.8 = 960
+  responses: {
+    basis: "exact",
+    usage: { ...READ, output: 40, reasoning: 16 },
+    official_usd: "0.0012",
+    charge_usd: "0.00096",
+  },
+  chat: {
+    basis: "exact",
+    usage: { ...READ, output: 40, reasoning: 16 },
+    official_usd: "0.0012",
+    charge_usd: "0.00096",
+  },
+  content: {
+    basis: "exact",
+    usage: { ...READ, output: 40, reasoning: 16 },
+    official_usd: "0.0012",
+    charge_usd: "0.00096",
+  },
+};
+
+/** After the tenth word. */
+const BROKEN: Record<DialectName, Money> = {
+  // The prompt is told at the beginning, the words are 20 tokens: 1650 + 20 × 15 = 1950; × 0.8 = 1560
+  messages: {
+    basis: "partial",
+    usage: { ...READ, ...WRITES, output: 20 },
+    estimated: ["output"],
+    official_usd: "0.00195",
+    charge_usd: "0.00156",
+  },
+  // Nothing is told before the end: 100 × 3 + 20 × 15 = 600; × 0.8 = 480
+  responses: {
+    basis: "partial",
+    usage: { input: 100, output: 20 },
+    estimated: ["input", "output"],
+    official_usd: "0.0006",
+    charge_usd: "0.00048",
+  },
+  chat: {
+    basis: "partial",
+    usage: { input: 100, output: 20 },
+    estimated: ["input", "output"],
+    official_usd: "0.0006",
+    charge_usd: "0.00048",
+  },
+  // The last snapshot tells 5 + 16, more than what was seen: 600 + 21 × 15 = 915; × 0.8 = 732
+  content: {
+    basis: "partial",
+    usage: { ...READ, output: 21, reasoning: 16 },
+    official_usd: "0.000915",
+    charge_usd: "0.000732",
+  },
+};
+
+const NOTHING: Money = { basis: "exact", usage: {}, official_usd: "0", charge_usd: "0" };
+const UNKNOWN: Money = { basis: "unknown", usage: {}, official_usd: null, charge_usd: null };
+const SUSPECT: Money = { ...UNKNOWN, suspect: "the upstream reported no tokens for its answer" };
+
+/** An error in the stream: what had been reported, and nothing beyond it. */
+const FAILED: Record<DialectName, Money> = {
+  // 1650 + 1 × 15 = 1665; × 0.8 = 1332
+  messages: {
+    basis: "partial",
+    usage: { ...READ, ...WRITES, output: 1 },
+    official_usd: "0.001665",
+    charge_usd: "0.001332",
+  },
+  responses: NOTHING,
+  chat: NOTHING,
+  content: BROKEN.content,
+};
+
+/** The one line that a request leaves, as far as it is about money. */
+function expectLine(lines: readonly Line[], outcome: string, money: Money): void {
+  expect(lines).toHaveLength(1);
+  const { basis, usage, estimated, suspect, official_usd, charge_usd, multiplier } = lines[0]!;
+  const told = {
+    outcome: lines[0]!["outcome"],
+    basis,
+    usage,
+    estimated,
+    suspect,
+    official_usd,
+    charge_usd,
+    multiplier,
+  };
+  expect(told).toEqual({ outcome, estimated: undefined, suspect: undefined, multiplier: "0.8", ...money });
+}
+
+/** Turns of the event loop: enough for the gateway to notice what its sockets tell. */
+async function settleSockets(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+}
+
+describe.each([...DIALECTS])("%s", (dialect) => {
+  const speech = SPEECHES[dialect];
+  const full = { stream: streamOf(speech), body: bodyOf(speech) };
+
+  test.each([...FORMS])("a complete answer (%s) costs what it reports", async (form) => {
+    await inWorld(async (world) => {
+      world.upstream.next({ answer: full[form] });
+      const { answer: told, lines, received } = await world.trace(ask(dialect, form));
+      expect(received!.body.length).toBe(400);
+      expectLine(lines, "complete", EXACT[dialect]);
+      expect(told.field("x-gateway-charge")).toBe(form === "body" ? EXACT[dialect].charge_usd! : undefined);
+    }, withPrices());
+  });
+
+  test.each([...FORMS])("a client that leaves before the head (%s): the usage is unknown", async (form) => {
+    await inWorld(async (world) => {
+      const gate = makeGate();
+      world.upstream.next({ answer: full[form], gates: { [-1]: gate } });
+      const running = await world.begin(ask(dialect, form));
+      await gate.reached;
+      running.client.reset();
+      expectLine((await running.over()).lines, "client_closed", UNKNOWN);
+    }, withPrices());
+  });
+
+  test("a client that leaves before the first event: the usage is unknown", async () => {
+    await inWorld(async (world) => {
+      const gate = makeGate();
+      world.upstream.next({ answer: full.stream, gates: { 0: gate } });
+      const running = await world.begin(ask(dialect, "stream"));
+      await gate.reached;
+      running.client.reset();
+      expectLine((await running.over()).lines, "client_closed", UNKNOWN);
+    }, withPrices());
+  });
+
+  test("a client that leaves in the middle is charged for reported usage and an estimate of the text seen", async () => {
+    await inWorld(async (world) => {
+      const { running } = await beginMiddle(world, dialect);
+      running.client.reset();
+      expectLine((await running.over()).lines, "client_closed", BROKEN[dialect]);
+      expect(await world.upstream.ended(0)).toBe("left");
+    }, withPrices());
+  });
+
+  test.each(["reset", "fin"] as const)("an upstream that breaks in the middle (%s)", async (how) => {
+    await inWorld(async (world) => {
+      const { head, body } = planSteps(streamOf(speech, []), {});
+      const steps: Step[] = [head, ...body, how];
+      world.upstream.next({ steps: () => steps });
+      expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_cut", BROKEN[dialect]);
+    }, withPrices());
+  });
+
+  test("a body that breaks before its usage", async () => {
+    await inWorld(async (world) => {
+      const { head, body } = planSteps(full.body, {});
+      const [whole = new Uint8Array()] = body.filter((step) => step instanceof Uint8Array);
+      world.upstream.next({ steps: () => [head, whole.subarray(0, whole.length >> 1), "fin"] });
+      expectLine((await world.trace(ask(dialect, "body"))).lines, "upstream_cut", UNKNOWN);
+    }, withPrices());
+  });
+
+  test("an error in the middle of a stream costs what was reported before it", async () => {
+    await inWorld(async (world) => {
+      world.upstream.next({ answer: full.stream, fault: "error-event" });
+      expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_error", FAILED[dialect]);
+    }, withPrices());
+  });
+
+  test.each([400, 429, 500, 529])("an error status (%i) costs nothing", async (status) => {
+    await inWorld(async (world) => {
+      world.upstream.next(`status-${status}`);
+      expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_error", NOTHING);
+    }, withPrices());
+  });
+
+  test.each(["zero-usage", "no-usage"] as const)("an answer with %s is flagged, not free", async (fault) => {
+    for (const form of FORMS) {
+      await inWorld(async (world) => {
+        world.upstream.next({ answer: full[form], fault });
+        expectLine((await world.trace(ask(dialect, form))).lines, "complete", SUSPECT);
+      }, withPrices());
+    }
+  });
+
+  test("a gateway that is stopped before the end of an answer", async () => {
+    await inWorld(async (world) => {
+      const { running } = await beginMiddle(world, dialect);
+      await world.gateway.running.stop(0);
+      expectLine(world.gateway.ledger(), "interrupted", BROKEN[dialect]);
+      await running.client.ended;
+    }, withPrices());
+  });
+});
+
+/** A stream that waits after its tenth word, which the client has. */
+async function beginMiddle(world: World, dialect: DialectName): Promise<{ running: Running; gate: Gate }> {
+  const gate = makeGate();
+  const speech = SPEECHES[dialect];
+  world.upstream.next({ answer: streamOf(speech), gates: { [middleOf(speech)]: gate } });
+  const running = await world.begin(ask(dialect, "stream"));
+  await running.client.until((bytes) => bytes.toString().split(WORD).length === 11);
+  return { running, gate };
+}
+
+describe.each([...DIALECTS])("on_disconnect.drain: %s", (dialect) => {
+  const speech = SPEECHES[dialect];
+  const drain = (time: string) => withPrices({ on_disconnect: { drain: time } });
+
+  test("a client that leaves in the middle is charged the exact amount", async () => {
+    await inWorld(async (world) => {
+      const { running, gate } = await beginMiddle(world, dialect);
+      running.client.reset();
+      await settleSockets();
+      gate.open();
+      expectLine((await running.over()).lines, "client_closed", EXACT[dialect]);
+    }, drain("5s"));
+  });
+
+  test.each([...FORMS])(
+    "a client that leaves before the head is charged the exact amount (%s)",
+    async (form) => {
+      await inWorld(async (world) => {
+        const gate = makeGate();
+        world.upstream.next({
+          answer: form === "body" ? bodyOf(speech) : streamOf(speech),
+          gates: { [-1]: gate },
+        });
+        const running = await world.begin(ask(dialect, form));
+        await gate.reached;
+        running.client.reset();
+        await settleSockets();
+        gate.open();
+        expectLine((await running.over()).lines, "client_closed", EXACT[dialect]);
+      }, drain("5s"));
+    },
+  );
+
+  test("after the configured time, the upstream is left and the remaining usage is estimated", async () => {
+    await inWorld(async (world) => {
+      const { running } = await beginMiddle(world, dialect);
+      running.client.reset();
+      expect(await world.upstream.ended(0)).toBe("left");
+      expectLine((await running.over()).lines, "client_closed", BROKEN[dialect]);
+    }, drain("20ms"));
+  });
+});
+
+describe("several channels", () => {
+  const two = (url: string) => {
+    const config = makeConfig({ url });
+    const channel = config.channels["messages"]!;
+    const group = { platform: "messages", multiplier: "0.8", channels: ["first", "second"] };
+    return {
+      channels: { first: { ...channel, priority: 1 }, second: { ...channel, priority: 2 } },
+      groups: { messages: group },
+      keys: [{ name: "messages", group: "messages", secret: keyOf("messages") }],
+      prices: { m: PRICES },
+    };
+  };
+
+  test("only the channel that answers is charged", async () => {
+    await inWorld(async (world) => {
+      world.upstream.next("status-529", { answer: streamOf(MESSAGES) });
+      const { lines } = await world.trace(ask("messages", "stream"));
+      expectLine(lines, "complete", EXACT.messages);
+      expect(lines[0]).toMatchObject({
+        channel: "second",
+        attempts: [
+          { channel: "first", status: 529 },
+          { channel: "second", status: 200 },
+        ],
+      });
+    }, two);
+  });
+
+  test.each([
+    ["that all refuse cost nothing", ["status-529", "status-500"], NOTHING],
+    ["of which one said nothing may have cost something", ["reset-before-head", "status-500"], UNKNOWN],
+    ["whichever of them that was", ["status-500", "reset-before-head"], UNKNOWN],
+  ] as const)("channels %s", async (_, faults, money) => {
+    await inWorld(async (world) => {
+      world.upstream.next(...faults);
+      expectLine((await world.trace(ask("messages", "stream"))).lines, "upstream_error", money);
+    }, two);
+  });
+
+  test("that cannot be reached leave no line", async () => {
+    await inWorld(async (world) => {
+      world.upstream.refuse();
+      const { answer: told, lines } = await world.trace(ask("messages", "stream"));
+      expect([told.status, lines]).toEqual([502, []]);
+    }, two);
+  });
+});
+
+describe("a background response", () => {
+  const usage = RESPONSES_USAGE;
+  const told = (status: string, more: object = {}): Answer => ({
+    family: "responses",
+    status: 200,
+    fields: [["content-type", "application/json"]],
+    framing: "length",
+    pieces: [Buffer.from(JSON.stringify({ ...response, status, usage: null, ...more }))],
+  });
+  const ask = {
+    target: "/v1/responses",
+    fields: bearer("responses"),
+    body: { model: "m", background: true },
+  };
+  const look = { target: "/v1/responses/resp_1", fields: bearer("responses") };
+  const charged = {
+    usage: { input: 100, cache_read: 1000, output: 40, reasoning: 16 },
+    charge_usd: "0.00096",
+  };
+
+  test("is billed to the first request that fetches it finished", async () => {
+    await inWorld(async (world) => {
+      const trace = async (request: RequestLines, answer: Answer) => {
+        world.upstream.next({ answer });
+        return (await world.trace(request)).lines;
+      };
+      const [asked, ...more] = await trace(ask, told("queued"));
+      expect(asked).toMatchObject({ endpoint: "/v1/responses", basis: "unknown", charge_usd: null });
+      expect([asked!["suspect"], more]).toEqual([undefined, []]);
+      expect(await trace(look, told("in_progress"))).toEqual([]);
+      const lines = await trace(look, told("completed", { usage }));
+      const line = { endpoint: "/v1/responses/{id}", model: "m", key: "responses", channel: "responses" };
+      expect(lines).toMatchObject([{ ...line, ...charged, outcome: "complete", basis: "exact" }]);
+      expect(await trace(look, told("completed", { usage }))).toEqual([]);
+    }, withPrices());
+  });
+
+  test("is billed the same way if it is streamed or was cancelled", async () => {
+    for (const [type, status] of [
+      ["response.completed", "completed"],
+      ["response.failed", "failed"],
+    ] as const) {
+      await inWorld(async (world) => {
+        world.upstream.next({ answer: told("in_progress") });
+        await world.trace(ask);
+        const last = event(type, { type, response: { ...response, status, usage } });
+        const fields = [["content-type", "text/event-stream"]] as const;
+        world.upstream.next({
+          answer: { ...told(status), fields, framing: "chunked", pieces: [Buffer.from(last)] },
+        });
+        const { lines, record } = await world.trace({ ...look, target: `${look.target}?stream=true` });
+        expect(lines).toMatchObject([charged]);
+        expect(record).toMatchObject({ usage: charged.usage, chargeUsd: charged.charge_usd });
+      }, withPrices());
+    }
+  });
+
+  test("may be fetched again on a new connection, which the line records without `suspect`", async () => {
+    await inWorld(async (world) => {
+      world.upstream.next({ answer: told("queued") }, "close-before-head", {
+        answer: told("completed", { usage }),
+      });
+      await world.trace(ask);
+      const { answer: fetched, lines } = await world.trace(look);
+      expect([fetched.status, lines[0]?.["suspect"]]).toEqual([200, undefined]);
+      const attempts = [
+        { channel: "responses", error: "reset" },
+        { channel: "responses", status: 200 },
+      ];
+      expect(lines).toMatchObject([{ ...charged, attempts }]);
+    }, withPrices());
+  });
+
+  test("is billed once, even if it is fetched again", async () => {
+    await inWorld(async (world) => {
+      world.upstream.next({ answer: told("completed", { usage }) }, { answer: told("completed", { usage }) });
+      expect((await world.trace(ask)).lines).toMatchObject([charged]);
+      expect((await world.trace(look)).lines).toEqual([]);
+    }, withPrices());
+  });
+});

@@ -1,0 +1,134 @@
+// Prices through a gateway that serves: whose they are, what a line says of them, and a newer book under way.
+
+import { findProvider } from "@pydantic/genai-prices";
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { KNOWN_PROVIDERS } from "../../../src/billing/prices/sellers.ts";
+import { type Finding } from "../../../src/billing/verify/finding.ts";
+import { verifyLedger } from "../../../src/billing/verify/verify.ts";
+import type { Answer } from "../../../src/demo/answers/answer.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { run } from "../../cli/driving.ts";
+import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+import { bearer, inWorld, onChannels } from "../world.ts";
+
+function answer(model: string, more: object = {}): Answer {
+  const usage = { input_tokens: 1_000_000, output_tokens: 0, total_tokens: 1_000_000 };
+  const body = { id: "resp_1", object: "response", status: "completed", model, output: [], usage, ...more };
+  return {
+    family: "responses",
+    status: 200,
+    fields: [["content-type", "application/json"]],
+    pieces: [Buffer.from(JSON.stringify(body))],
+    framing: "length",
+  };
+}
+
+const ask = (model: string) => ({
+  target: "/v1/responses",
+  fields: bearer("responses"),
+  body: { model, input: "Hello" },
+});
+
+async function billOf(channel: Record<string, unknown>, asked: string, told: Answer) {
+  let line: Record<string, unknown> | undefined;
+  await inWorld(async (world) => {
+    world.upstream.next({ answer: told });
+    const { lines } = await world.trace(ask(asked));
+    line = lines[0];
+  }, onChannels(channel));
+  return line;
+}
+
+test("a channel pays the prices of the provider that it names", async () => {
+  expect(
+    await billOf({ price_provider: "fireworks" }, "deepseek-v4-pro", answer("deepseek-v4-pro")),
+  ).toMatchObject({
+    official_usd: "1.74",
+    price_source: expect.stringMatching(/^book [\d-]+ fireworks$/),
+  });
+});
+
+test("at an address that nobody knows the model's name decides, and the line says so", async () => {
+  expect(await billOf({}, "gpt-5", answer("gpt-5"))).toMatchObject({
+    official_usd: "1.25",
+    price_source: expect.stringMatching(/^book [\d-]+ openai \(by name\)$/),
+  });
+});
+
+test("a channel that costs nothing is charged 0, whatever its models are called", async () => {
+  expect(await billOf({ free: true }, "llama3", answer("llama3:8b"))).toMatchObject({
+    basis: "exact",
+    usage: { input: 1_000_000 },
+    official_usd: "0",
+    charge_usd: "0",
+    price_source: "free",
+  });
+});
+
+test("an answer under a name without a price pays for the model that was asked for", async () => {
+  expect(await billOf({}, "gpt-5-mini", answer("deployment-7"))).toMatchObject({
+    upstream_model: "deployment-7",
+    official_usd: "0.25",
+    priced_as: "gpt-5-mini",
+  });
+});
+
+test("a kind without a price is told with its count, and the least that all else comes to", async () => {
+  const shell = {
+    id: "sh_1",
+    type: "shell_call",
+    environment: { type: "container_reference", container_id: "cntr_1" },
+  };
+  expect(await billOf({}, "gpt-5", answer("gpt-5", { output: [shell] }))).toMatchObject({
+    basis: "unpriced",
+    official_usd: null,
+    charge_usd: null,
+    unpriced_because: "no price for hosted_shell_per_1k of gpt-5",
+    unpriced_usage: { hosted_shell: 1 },
+    at_least_usd: "1.25",
+  });
+});
+
+test("a running gateway takes a newer book, names it in its lines, and the ledger needs neither to be right", async () => {
+  using folder = makeTempFolder();
+  const upstream = startDemoUpstream({ credential: CREDENTIAL });
+  const gateway = await startGateway({ config: makeConfig(upstream), folder });
+  const call = async (): Promise<void> => {
+    upstream.next({ answer: answer("gpt-5") });
+    const response = await fetch(`${gateway.url}/v1/responses`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${keyOf("responses")}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "gpt-5", input: "Hello" }),
+    });
+    await response.text();
+  };
+  await call();
+  await gateway.recorded(1);
+  const published: unknown = JSON.parse(
+    JSON.stringify(KNOWN_PROVIDERS.map((id) => findProvider({ providerId: id }))).replaceAll(
+      '"input_mtok":1.25,"cache_read_mtok":0.125,"output_mtok":10',
+      '"input_mtok":1.5,"cache_read_mtok":0.125,"output_mtok":10',
+    ),
+  );
+  writeFileSync(folder.join("data.json"), JSON.stringify(published));
+  const args = ["prices", "update", "--from", "data.json", "--yes"];
+  expect((await run({ folder: folder.path }, ...args)).status).toBe(0);
+  while (!gateway.stderr().includes("prices: book")) await Bun.sleep(20);
+  await call();
+  await gateway.recorded(2);
+  await gateway.stop();
+  upstream.stop();
+  const [first, second] = gateway.ledger();
+  expect([first?.["official_usd"], second?.["official_usd"]]).toEqual(["1.25", "1.5"]);
+  expect(String(second?.["price_source"])).toMatch(/^book \d{4}-\d\d-\d\d#[0-9a-f]{8} openai \(by name\)$/);
+  expect(first?.["price_source"]).not.toBe(second?.["price_source"]);
+  const findings: Finding[] = [];
+  verifyLedger(
+    folder.join("ledger.jsonl"),
+    { partial: false, running: false },
+    (found) => void findings.push(found),
+  );
+  expect(findings).toEqual([]);
+});

@@ -1,0 +1,704 @@
+// Passthrough that nobody can tell from a direct connection: what the upstream
+// got is compared with what the client sent, and the other way round.
+
+import { once } from "node:events";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { brotliCompressSync, createGzip, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import type { Answer } from "../../../src/demo/answers/answer.ts";
+import { makeGate } from "../../../src/demo/script.ts";
+import { CREDENTIAL, keyOf } from "../../harness/gateway.ts";
+import { parseAnswer, rawRequest } from "../../harness/raw.ts";
+import {
+  bearer,
+  CONTENTS,
+  DIALECTS,
+  inWorld,
+  makeRequest,
+  MESSAGE,
+  openWorld,
+  type World,
+} from "../world.ts";
+
+const ALIASES = {
+  fast: "claude-haiku-4-5",
+  'sp"e\\c': "claude-haiku-4-5",
+  odd: 'name "with" \\ and ü',
+  flash: "gemini-3.8-flash",
+  small: "gpt-5.4-nano",
+};
+
+let world: World;
+beforeAll(() => {
+  world = openWorld((url) => ({
+    channels: Object.fromEntries(
+      ["messages", "responses", "content", "relay"].map((platform) => [
+        platform,
+        { platform, base_url: url, credential: CREDENTIAL, aliases: ALIASES },
+      ]),
+    ),
+  }));
+});
+afterAll(() => world.stop());
+
+const post = (body: string | Uint8Array, fields: Record<string, string> = {}) =>
+  world.trace({ target: "/v1/messages", fields: { ...bearer("messages"), ...fields }, body });
+
+describe("a request's bytes", () => {
+  test.each([
+    [
+      "odd spacing",
+      '  {\r\n"max_tokens" : 5 ,\t"messages":[{"role":"user","content":"Hello"}],"model" :\n"claude-haiku-4-5" }\n',
+    ],
+    [
+      "fields that nobody knows",
+      `{"model":"claude-haiku-4-5","max_tokens":5,"x_new":{"model":"inner"},"messages":[{"role":"user","content":"\\u00e9 \\ud83d\\ude00 é","model":"m"}]}`,
+    ],
+    [
+      "numbers beyond a double",
+      '{"model":"claude-haiku-4-5","max_tokens":5,"seed":123456789012345678901234567890,"t":1.0e0,"messages":[]}',
+    ],
+    [
+      "a body with a mark before it",
+      `{"model":"claude-haiku-4-5","messages":[{"role":"user","content":"${"\\n\\t\\/".repeat(50)}"}]}`,
+    ],
+  ])("go upstream unchanged: %s", async (_, body) => {
+    const { received } = await post(body);
+    expect(Buffer.from(received!.body).toString()).toBe(body);
+  });
+
+  test.each([
+    [
+      "first",
+      '{"model":"fast","max_tokens":5,"messages":[]}',
+      '{"model":"claude-haiku-4-5","max_tokens":5,"messages":[]}',
+    ],
+    [
+      "last, with spaces",
+      '{"messages":[],"max_tokens":5, "model" : "fast" }',
+      '{"messages":[],"max_tokens":5, "model" : "claude-haiku-4-5" }',
+    ],
+    [
+      "after nested ones",
+      '{"messages":[{"model":"fast"}],"x":{"model":"fast"},"model":"fast"}',
+      '{"messages":[{"model":"fast"}],"x":{"model":"fast"},"model":"claude-haiku-4-5"}',
+    ],
+    [
+      "written with escapes",
+      '{"\\u006dodel":"f\\u0061st","messages":[]}',
+      '{"\\u006dodel":"claude-haiku-4-5","messages":[]}',
+    ],
+    [
+      "whose alias needs escapes",
+      '{"model":"sp\\"e\\\\c","messages":[]}',
+      '{"model":"claude-haiku-4-5","messages":[]}',
+    ],
+    [
+      "that needs escapes upstream",
+      '{"model":"odd","messages":[]}',
+      '{"model":"name \\"with\\" \\\\ and ü","messages":[]}',
+    ],
+  ])("an alias replaces the model's name and nothing else: %s", async (_, body, sent) => {
+    const { received, record } = await post(body);
+    expect(Buffer.from(received!.body).toString()).toBe(sent);
+    expect(received!.field("content-length")).toBe(String(Buffer.byteLength(sent)));
+    expect(record.model).toBe(JSON.parse(body).model);
+  });
+
+  test("an alias at the end of 20 MB is replaced", async () => {
+    const start = `{"max_tokens":5,"messages":[{"role":"user","model":"fast","content":"${`${"x".repeat(998)}\\n`.repeat(20_000)}"}],"model":`;
+    const { received, answer } = await post(`${start}"fast"}`);
+    expect(answer.status).toBe(200);
+    expect(Buffer.from(received!.body).equals(Buffer.from(`${start}"claude-haiku-4-5"}`))).toBe(true);
+  });
+
+  test("an alias in a path is replaced there", async () => {
+    const target = "/v1beta/models/flash:generateContent?alt=json&x=%20y";
+    const { received, record } = await world.trace({ target, fields: bearer("content"), body: CONTENTS });
+    expect(received!.target).toBe("/v1beta/models/gemini-3.8-flash:generateContent?alt=json&x=%20y");
+    expect(record.model).toBe("flash");
+  });
+
+  test.each([
+    [
+      "batchEmbedContents",
+      '{"requests":[{"content":{"model":"flash"},"model":"models/flash"},{ "model" : "flash" },{"model":"models/b"}]}',
+      '{"requests":[{"content":{"model":"flash"},"model":"models/gemini-3.8-flash"},{ "model" : "gemini-3.8-flash" },{"model":"models/b"}]}',
+    ],
+    [
+      "embedContent",
+      '{"model":"models/flash","content":{}}',
+      '{"model":"models/gemini-3.8-flash","content":{}}',
+    ],
+    [
+      "countTokens",
+      '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/flash"}}',
+      '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/gemini-3.8-flash"}}',
+    ],
+    ["countTokens", '{"generateContentRequest":7}', '{"generateContentRequest":7}'],
+    ["embedContent", '{"model":"models/flash","model":1}', '{"model":"models/flash","model":1}'],
+  ])("an alias in a path is replaced where the body repeats it: %s %s", async (verb, body, sent) => {
+    const target = `/v1beta/models/flash:${verb}`;
+    const { received } = await world.trace({ target, fields: bearer("content"), body });
+    expect(received!.target).toBe(`/v1beta/models/gemini-3.8-flash:${verb}`);
+    expect(Buffer.from(received!.body).toString()).toBe(sent);
+  });
+
+  test.each([
+    ["zstd", zstdCompressSync],
+    ["gzip", gzipSync],
+    ["br", brotliCompressSync],
+    ["deflate", deflateSync],
+  ] as const)("a body in %s goes as it came, and its model is found", async (coding, compress) => {
+    const body = compress(JSON.stringify(MESSAGE));
+    const { received, record } = await post(body, { "content-encoding": coding });
+    expect(Buffer.from(received!.body).equals(body)).toBe(true);
+    expect(received!.field("content-encoding")).toBe(coding);
+    expect(record.model).toBe(MESSAGE.model);
+  });
+
+  test("a compressed body is decompressed if its model needs another name", async () => {
+    const body = zstdCompressSync('{"model":"fast","messages":[]}');
+    const { received } = await post(body, { "content-encoding": "zstd" });
+    expect(Buffer.from(received!.body).toString()).toBe('{"model":"claude-haiku-4-5","messages":[]}');
+    expect(received!.field("content-encoding")).toBeUndefined();
+  });
+
+  test("a compressed chat request is understood", async () => {
+    const body = gzipSync(JSON.stringify({ model: "small", messages: MESSAGE.messages }));
+    const fields = { ...bearer("responses"), "content-encoding": "gzip" };
+    const { received, answer } = await world.trace({ target: "/v1/chat/completions", fields, body });
+    expect(answer.status).toBe(200);
+    expect(received!.field("content-encoding")).toBeUndefined();
+    expect(received!.json).toMatchObject({ model: "gpt-5.4-nano" });
+  });
+
+  test.each([
+    ["?beta=true", "?beta=true"],
+    ["?a=1&key=sk-secret&b=%2F%20", "?a=1&b=%2F%20"],
+    ["?%6Bey=sk-secret", ""],
+    ["?keys=1&monkey=2", "?keys=1&monkey=2"],
+    ["?", "?"],
+  ])("the query %s goes less the key: %s", async (query, sent) => {
+    const target = `/v1beta/models/gemini-2.5-pro:generateContent${query}`;
+    const { received } = await world.trace({ target, fields: bearer("content"), body: CONTENTS });
+    expect(received!.target).toBe(`/v1beta/models/gemini-2.5-pro:generateContent${sent}`);
+  });
+});
+
+describe("bodies that are refused", () => {
+  test.each([
+    ["is not JSON", "{nothing", 400, "not a JSON object"],
+    ["is a list", "[]", 400, "not a JSON object"],
+    ["is empty", "", 400, "not a JSON object"],
+    ["names no model", '{"messages":[]}', 400, "names no model"],
+    ["names a model that is no text", '{"model":5}', 400, "must be a string"],
+    ["names two models", '{"model":"a","model":"b"}', 400, "two members"],
+    ["names a model at length", `{"model":"${"m".repeat(257)}","messages":[]}`, 400, "longer than 256"],
+  ])("one that %s", async (_, body, status, words) => {
+    for (const dialect of ["messages", "responses", "chat"] as const) {
+      const { target, fields } = makeRequest(dialect);
+      const before = world.upstream.requests.length;
+      const answer = await world.ask({ target, fields: fields!, body });
+      expect([dialect, answer.status]).toEqual([dialect, status]);
+      expect(JSON.parse(answer.text).error.message).toContain(words);
+      expect(world.upstream.requests.length).toBe(before);
+    }
+  });
+
+  test.each(["{nothing", "[]", ""])(
+    "a body that is not a JSON object although the path names the model: %s",
+    async (body) => {
+      for (const verb of ["generateContent", "streamGenerateContent", "countTokens", "embedContent"]) {
+        const before = world.upstream.requests.length;
+        const target = `/v1beta/models/gemini-2.5-pro:${verb}`;
+        const answer = await world.ask({ target, fields: bearer("content"), body });
+        expect([verb, answer.status]).toEqual([verb, 400]);
+        expect(JSON.parse(answer.text).error).toMatchObject({ code: 400, status: "INVALID_ARGUMENT" });
+        expect(world.upstream.requests.length).toBe(before);
+      }
+    },
+  );
+
+  test("a body over the limit, by its length, in chunks or decompressed", async () => {
+    const small = openWorld(() => ({ max_body: "64KiB" }));
+    const fields = bearer("messages");
+    const body = JSON.stringify({ ...MESSAGE, x: "x".repeat(70_000) });
+    const told = await small.ask({ target: "/v1/messages", fields, body });
+    const chunks = `${(70_100).toString(16)}\r\n${body.slice(0, 70_000).padEnd(70_100)}\r\n0\r\n\r\n`;
+    const lines = `POST /v1/messages HTTP/1.1\r\nhost: x\r\nauthorization: ${fields["authorization"]}\r\n`;
+    const chunked = await rawRequest(
+      small.gateway.port,
+      `${lines.replace("host: x", "host: 127.0.0.1")}transfer-encoding: chunked\r\n\r\n${chunks}`,
+    );
+    const packed = await small.ask({
+      target: "/v1/messages",
+      fields: { ...fields, "content-encoding": "gzip" },
+      body: gzipSync(body),
+    });
+    for (const answer of [told, chunked, packed]) {
+      expect(answer.status).toBe(413);
+      expect(JSON.parse(answer.text).error.type).toBe("request_too_large");
+      expect(JSON.parse(answer.text).error.message).toContain("raise max_body");
+    }
+    expect(small.upstream.requests).toHaveLength(0);
+    await small.stop();
+  });
+
+  test("a body whose encoding is unknown or broken", async () => {
+    const unknown = await post(JSON.stringify(MESSAGE), { "content-encoding": "lzma" });
+    const broken = await post(JSON.stringify(MESSAGE), { "content-encoding": "gzip" });
+    expect([unknown.answer.status, broken.answer.status]).toEqual([400, 400]);
+    expect(unknown.received).toBeUndefined();
+    const wordsOf = ({ answer }: typeof unknown): string => JSON.parse(answer.text).error.message;
+    expect(wordsOf(unknown)).toBe(
+      'The gateway cannot read the body: it does not know content-encoding "lzma".',
+    );
+    expect(wordsOf(broken)).toStartWith("The body does not match its content-encoding: ");
+  });
+});
+
+describe("header fields", () => {
+  const SENT = {
+    ...bearer("messages"),
+    "x-api-key": keyOf("messages"),
+    "x-goog-api-key": keyOf("content"),
+    "user-agent": "claude-cli/2.1.329 (external, cli)",
+    "anthropic-version": "2026-10-21",
+    "anthropic-beta": "a,b",
+    "x-stainless-lang": "js",
+    "x-app": "cli",
+    accept: "application/json",
+    "accept-encoding": "gzip, br, zstd",
+    cookie: "session=1",
+    "anthropic-organization-id": "org",
+    "openai-organization": "org",
+    "openai-project": "proj",
+    "proxy-authorization": "Basic eDp5",
+    "x-forwarded-for": "10.0.0.1",
+    te: "trailers",
+    "keep-alive": "timeout=5",
+    connection: "keep-alive, x-mine",
+    "x-mine": "1",
+    origin: "https://page.example",
+    referer: "https://page.example/x",
+    "x-demo-words": "3",
+  };
+  const CROSSING = {
+    "user-agent": SENT["user-agent"],
+    "anthropic-version": "2026-10-21",
+    "anthropic-beta": "a,b",
+    "x-stainless-lang": "js",
+    "x-app": "cli",
+    accept: "application/json",
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "x-api-key": CREDENTIAL,
+    "x-demo-words": "3",
+    "x-forwarded-for": "10.0.0.1",
+  };
+
+  test("go upstream without keys, cookies, organisations and hop-by-hop fields", async () => {
+    const { received } = await post(JSON.stringify(MESSAGE), SENT);
+    const { host, "content-length": length, connection, ...rest } = Object.fromEntries(received!.fields);
+    // The mark by which a loop is noticed goes to upstreams without TLS only.
+    const { "x-gateway-hop": hop, ...others } = rest;
+    expect(hop).toMatch(/^\w{8}$/);
+    expect(others).toEqual(CROSSING);
+    expect(host).toBe(`127.0.0.1:${world.upstream.port}`);
+    expect(length).toBe(String(JSON.stringify(MESSAGE).length));
+    expect([undefined, "keep-alive"]).toContain(connection);
+  });
+
+  test("nothing is sent that the client did not send", async () => {
+    const { received } = await post(JSON.stringify(MESSAGE));
+    const names = received!.fields.map(([name]) => name).toSorted();
+    expect(names.filter((name) => name !== "connection" && name !== "x-gateway-hop")).toEqual([
+      "accept-encoding",
+      "content-length",
+      "content-type",
+      "host",
+      "x-api-key",
+    ]);
+  });
+
+  test.each(DIALECTS)("come back by the rules: %s", async (dialect) => {
+    for (const stream of [false, true]) {
+      const { answer, record } = await world.trace(makeRequest(dialect, stream));
+      const names = answer.fields.map(([name]) => name);
+      expect(answer.field("x-request-id")).toBe(record.id);
+      for (const name of ["set-cookie", "openai-organization", "anthropic-organization-id"])
+        expect(names).not.toContain(name);
+      const own = {
+        messages: ["request-id", "anthropic-ratelimit-requests-remaining"],
+        responses: ["openai-version", "x-ratelimit-remaining-requests", "x-upstream-request-id"],
+        chat: ["openai-version", "x-ratelimit-remaining-requests", "x-upstream-request-id"],
+        content: ["x-gemini-service-tier"],
+      }[dialect];
+      for (const name of own) expect(names).toContain(name);
+      expect(new Set(names).size).toBe(names.length);
+    }
+  });
+
+  test("a channel's own fields replace the client's", async () => {
+    const own = openWorld((url) => ({
+      channels: Object.fromEntries(
+        ["messages", "responses", "content", "relay"].map((platform) => [
+          platform,
+          {
+            platform,
+            base_url: url,
+            credential: CREDENTIAL,
+            headers: { "User-Agent": "ours", "X-Team": "research", Accept: "application/x-ours" },
+          },
+        ]),
+      ),
+    }));
+    const request = makeRequest("messages");
+    const { received } = await own.trace({
+      ...request,
+      fields: { ...request.fields, "user-agent": "theirs" },
+    });
+    expect(received!.fields.filter(([name]) => name === "user-agent")).toEqual([["user-agent", "ours"]]);
+    expect(received!.field("x-team")).toBe("research");
+    const listed = await own.ask({ target: "/v1/models", fields: bearer("messages") });
+    expect(listed.status).toBe(200);
+    const accepted = own.upstream.listRequests
+      .at(-1)!
+      .fields.filter(([name]) => name.toLowerCase() === "accept");
+    expect(accepted.map(([, value]) => value)).toEqual(["application/x-ours"]);
+    await own.stop();
+  });
+});
+
+/** The bytes that the upstream will answer with. */
+function fix(answer: Partial<Answer> & Pick<Answer, "pieces">): Answer {
+  return {
+    family: "messages",
+    status: 200,
+    fields: [["content-type", "application/json"]],
+    framing: "length",
+    ...answer,
+  };
+}
+
+const WHOLE = Buffer.from(
+  `{ "type":"message", "model":"claude-haiku-4-5","content":[{"type":"text","text":"é \\u00e9"}],\n"usage":{"input_tokens":3,"output_tokens":4.0}}  \n`,
+);
+
+const EVENTS = [
+  'event: message_start\ndata: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"claude-haiku-4-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":1}}}\n\n',
+  'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n',
+  ": a comment\n\n",
+  'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello é"}}\n\n',
+  'event: something_new\ndata: {"type":"something_new"}\n\n',
+  'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}\n\n',
+  'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+].map((event) => Buffer.from(event));
+const STREAM = Buffer.concat(EVENTS);
+const MASKED = "*".repeat(CREDENTIAL.length);
+const SSE = [["content-type", "text/event-stream; charset=utf-8"]] as const;
+
+describe("an answer's bytes", () => {
+  test.each(["length", "chunked", "close"] as const)(
+    "come back unchanged, whole, framed by %s",
+    async (framing) => {
+      world.upstream.next({ answer: fix({ pieces: [WHOLE], framing, status: 201 }) });
+      const { answer, lines } = await world.trace(makeRequest("messages"));
+      expect(answer.status).toBe(201);
+      expect(answer.body.equals(WHOLE)).toBe(true);
+      expect(answer.field("content-length")).toBe(String(WHOLE.length));
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatchObject({ outcome: "complete", basis: "exact", usage: { input: 3, output: 4 } });
+      expect(answer.field("x-gateway-charge")).toBe("0.000023");
+      expect(lines[0]!["charge_usd"]).toBe("0.000023");
+    },
+  );
+
+  test.each(["length", "chunked", "close"] as const)(
+    "come back unchanged, streamed, framed by %s",
+    async (framing) => {
+      world.upstream.next({ answer: fix({ pieces: EVENTS, fields: SSE, framing }) });
+      const { answer, lines } = await world.trace(makeRequest("messages", true));
+      expect(answer.body.equals(STREAM)).toBe(true);
+      expect(answer.complete).toBe(true);
+      expect(answer.field("x-gateway-charge")).toBeUndefined();
+      expect(answer.field("content-type")).toBe("text/event-stream; charset=utf-8");
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatchObject({ outcome: "complete", basis: "exact", usage: { input: 3, output: 2 } });
+    },
+  );
+
+  test("one of 30 MB comes back unchanged", async () => {
+    const piece = Buffer.from("x".repeat(1_000_000));
+    const head = Buffer.from(
+      '{"type":"message","model":"m","usage":{"input_tokens":3,"output_tokens":4},"content":"',
+    );
+    const pieces = [head, ...Array.from({ length: 30 }, () => piece), Buffer.from('"}')];
+    for (const framing of ["length", "chunked"] as const) {
+      world.upstream.next({ answer: fix({ pieces, framing }) });
+      const { answer, lines } = await world.trace(makeRequest("messages"));
+      expect(answer.complete).toBe(true);
+      expect(answer.body.equals(Buffer.concat(pieces))).toBe(true);
+      expect(lines[0]).toMatchObject({ outcome: "complete", usage: { input: 3, output: 4 } });
+    }
+  });
+
+  test.each([400, 404, 413, 422])(
+    "an error of status %d comes back as the upstream sent it",
+    async (status) => {
+      for (const dialect of ["messages", "responses", "content"] as const) {
+        for (const stream of [false, true]) {
+          const error = Buffer.from(
+            `{ "error" : {"message":"no","code":"odd_code","param":null}, "extra":[1] }\n`,
+          );
+          world.upstream.next({
+            answer: fix({
+              status,
+              pieces: [error],
+              fields: [
+                ["content-type", "application/json; x=y"],
+                ["x-should-retry", "true"],
+              ],
+            }),
+          });
+          const { answer } = await world.trace(makeRequest(dialect, stream));
+          expect(answer.status).toBe(status);
+          expect(answer.body.equals(error)).toBe(true);
+          expect(answer.field("content-type")).toBe("application/json; x=y");
+          expect(answer.field("x-should-retry")).toBe("true");
+        }
+      }
+    },
+  );
+
+  test("a credential is removed from an upstream's error", async () => {
+    const quoted = JSON.stringify({
+      error: { message: `bad key ${CREDENTIAL}, or ${CREDENTIAL.slice(0, 8)}***${CREDENTIAL.slice(-4)}` },
+    });
+    for (const encoding of [null, "gzip"]) {
+      const bytes = encoding === null ? Buffer.from(quoted) : gzipSync(quoted);
+      const fields = encoding === null ? [] : ([["content-encoding", "gzip"]] as const);
+      const answerOf = (status: number): Answer =>
+        fix({ status, pieces: [bytes], fields: [["content-type", "application/json"], ...fields] });
+      for (const status of [400, 401, 429, 500]) {
+        world.upstream.always({ answer: answerOf(status) });
+        const { answer, record } = await world.trace(makeRequest("messages"));
+        expect([status, answer.status]).toEqual([
+          status,
+          { 400: 400, 401: 403, 429: 429, 500: 500 }[status]!,
+        ]);
+        expect(answer.bytes.toString()).not.toContain(CREDENTIAL.slice(0, 12));
+        expect(answer.bytes.toString()).not.toContain("***");
+        expect(JSON.stringify(record)).not.toContain(CREDENTIAL);
+        if (status !== 401) expect(answer.text).toContain("bad key");
+      }
+    }
+    world.upstream.always(undefined);
+  });
+
+  test.each(DIALECTS)("nor does an error inside a stream tell it: %s", async (dialect) => {
+    const error = { type: "error", error: { type: "e", code: "e", message: `bad key ${CREDENTIAL}` } };
+    const event = `event: error\ndata: ${JSON.stringify(dialect === "content" ? { error: error.error } : error)}\n\n`;
+    await inWorld(async (own) => {
+      own.upstream.next({ answer: fix({ pieces: [Buffer.from(event)], fields: SSE, framing: "chunked" }) });
+      const { answer, record } = await own.trace(makeRequest(dialect, true));
+      expect(answer.text).toContain(`bad key ${MASKED}`);
+      expect(answer.text + JSON.stringify(record)).not.toContain(CREDENTIAL);
+    });
+  });
+
+  test.each(DIALECTS)("nor does a stream of which a piece ends inside of it: %s", async (dialect) => {
+    const field = ["openai-echo", CREDENTIAL] as const;
+    for (const at of [1, 9, CREDENTIAL.length - 1]) {
+      const echo = `event: error\ndata: {"type":"error","error":{"message":"${CREDENTIAL}"}}\n\n`;
+      const cut = echo.indexOf(CREDENTIAL) + at;
+      const pieces = [echo.slice(0, cut), echo.slice(cut)].map((piece) => Buffer.from(piece));
+      await inWorld(async (own) => {
+        own.upstream.next({ answer: fix({ pieces, fields: [...SSE, field], framing: "chunked" }) });
+        const { answer } = await own.trace(makeRequest(dialect, true));
+        expect(answer.text).toContain(MASKED);
+        expect(answer.bytes.toString()).not.toContain(CREDENTIAL);
+      });
+    }
+  });
+
+  test("a credential is removed from an error too long to hold, and its length stays", async () => {
+    const text = `{"type":"message","model":"m","content":"${"x".repeat(5 << 20)}${CREDENTIAL}"}`;
+    const pieces = [Buffer.from(text.slice(0, -9)), Buffer.from(text.slice(-9))];
+    world.upstream.next({ answer: fix({ pieces }) });
+    const { answer } = await world.trace(makeRequest("messages"));
+    expect(answer.complete).toBe(true);
+    expect(answer.text === text.replace(CREDENTIAL, MASKED)).toBe(true);
+  });
+
+  test("a credential is removed from a whole answer", async () => {
+    const text = JSON.stringify({
+      type: "message",
+      model: "m",
+      content: [{ type: "text", text: CREDENTIAL }],
+    });
+    world.upstream.next({ answer: fix({ pieces: [Buffer.from(text)] }) });
+    const { answer } = await world.trace(makeRequest("messages"));
+    expect(answer.text).toBe(text.replace(CREDENTIAL, MASKED));
+    expect(answer.complete).toBe(true);
+  });
+});
+
+const CODINGS: readonly (readonly [string, (bytes: Buffer) => Buffer])[] = [
+  ["gzip", gzipSync],
+  ["br", brotliCompressSync],
+  ["zstd", zstdCompressSync],
+  ["deflate", deflateSync],
+  ["gzip, br", (bytes) => brotliCompressSync(gzipSync(bytes))],
+];
+
+describe("an answer that is compressed without being asked", () => {
+  test.each(CODINGS)("in %s is told plain and metered", async (coding, compress) => {
+    const encoded = [["content-encoding", coding]] as const;
+    world.upstream.next(
+      {
+        answer: fix({
+          pieces: [compress(WHOLE)],
+          fields: [["content-type", "application/json"], ...encoded],
+        }),
+      },
+      { answer: fix({ pieces: [compress(STREAM)], fields: [...SSE, ...encoded], framing: "chunked" }) },
+    );
+    const whole = await world.trace(makeRequest("messages"));
+    const streamed = await world.trace(makeRequest("messages", true));
+    expect(whole.answer.body.equals(WHOLE)).toBe(true);
+    expect(streamed.answer.body.equals(STREAM)).toBe(true);
+    expect(whole.answer.field("content-encoding")).toBeUndefined();
+    expect(streamed.answer.field("content-encoding")).toBeUndefined();
+    expect(whole.lines[0]).toMatchObject({ outcome: "complete", usage: { input: 3, output: 4 } });
+    expect(streamed.lines[0]).toMatchObject({ outcome: "complete", usage: { input: 3, output: 2 } });
+  });
+
+  test("is passed on event by event, without delay", async () => {
+    const gzip = createGzip();
+    const flushed: Buffer[] = [];
+    gzip.on("data", (bytes: Buffer) => flushed.push(bytes));
+    const pieces: Buffer[] = [];
+    for (const event of EVENTS) {
+      gzip.write(event);
+      await new Promise<void>((resolve) => gzip.flush(resolve));
+      pieces.push(Buffer.concat(flushed.splice(0)));
+    }
+    gzip.end();
+    await once(gzip, "end");
+    pieces[pieces.length - 1] = Buffer.concat([pieces.at(-1)!, ...flushed]);
+    const gate = makeGate();
+    const fields = [...SSE, ["content-encoding", "gzip"]] as const;
+    world.upstream.next({ answer: fix({ pieces, fields, framing: "chunked" }), gates: { 4: gate } });
+    const { client, over } = await world.begin(makeRequest("messages", true));
+    await client.until("Hello é");
+    gate.open();
+    await client.until("message_stop");
+    expect((await over()).lines[0]).toMatchObject({ outcome: "complete" });
+    client.close();
+  });
+
+  test("that ends too early or is not what it says is an error", async () => {
+    for (const [coding, compress] of CODINGS) {
+      const fields = [
+        ["content-type", "application/json"],
+        ["content-encoding", coding],
+      ] as const;
+      const cut = compress(WHOLE).subarray(0, 40);
+      world.upstream.next(
+        { answer: fix({ pieces: [cut], fields }) },
+        { answer: fix({ pieces: [WHOLE], fields }) },
+      );
+      for (const _ of [1, 2]) {
+        const { answer, lines } = await world.trace(makeRequest("messages"));
+        expect([coding, answer.status]).toEqual([coding, 502]);
+        expect(lines[0]).toMatchObject({
+          outcome: expect.stringMatching(/^upstream_(cut|error)$/),
+          charge_usd: null,
+        });
+      }
+    }
+  });
+
+  test("in an unknown encoding is an error", async () => {
+    const fields = [
+      ["content-type", "application/json"],
+      ["content-encoding", "lzma"],
+    ] as const;
+    world.upstream.next({ answer: fix({ pieces: [WHOLE], fields }) });
+    const { answer } = await world.trace(makeRequest("messages"));
+    expect(answer.status).toBe(502);
+    expect(answer.text).toContain("lzma");
+  });
+
+  test("in too many encodings is an error", async () => {
+    const fields = [
+      ["content-type", "application/json"],
+      ["content-encoding", Array.from({ length: 5000 }, () => "gzip").join(", ")],
+    ] as const;
+    world.upstream.next({ answer: fix({ pieces: [gzipSync(WHOLE)], fields }) });
+    const { answer } = await world.trace(makeRequest("messages"));
+    expect(answer.status).toBe(502);
+    expect(answer.text).toContain("encoded 5000 times");
+  });
+});
+
+describe("a stream", () => {
+  test.each(DIALECTS)("is forwarded event by event, none waits for the next: %s", async (dialect) => {
+    const gates = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [index, makeGate()]));
+    world.upstream.next({ gates });
+    const { client, received, over } = await world.begin(makeRequest(dialect, true));
+    const sent = await received;
+    let told = 0;
+    for (let index = 0; ; index += 1) {
+      const over = await Promise.race([
+        gates[index]!.reached.then(() => false),
+        client.until(endsStream).then(() => true),
+      ]);
+      if (over) break;
+      expect(sent.sentBytes()).toBeGreaterThan(0); // the head, and what was before this gate
+      const before = told;
+      // Chat is another dialect: not every event of the upstream is one of its own.
+      if (dialect !== "chat" && index > 0) await client.until((bytes) => bytes.length > before);
+      told = client.bytes().length;
+      gates[index]!.open();
+    }
+    const answer = parseAnswer(client.bytes())!;
+    expect(answer.complete).toBe(true);
+    expect((await over()).lines[0]).toMatchObject({ outcome: "complete", basis: "exact" });
+    client.close();
+  });
+
+  test("its head goes to the client before its first event", async () => {
+    for (const dialect of DIALECTS) {
+      const gate = makeGate();
+      world.upstream.next({ gates: { 0: gate } });
+      const { client, over } = await world.begin(makeRequest(dialect, true));
+      await gate.reached;
+      if (dialect !== "chat") await client.until("\r\n\r\n");
+      gate.open();
+      await client.until(endsStream);
+      await over();
+      client.close();
+    }
+  });
+
+  test("without alt=sse is a JSON list, and is forwarded without delay", async () => {
+    const gate = makeGate();
+    world.upstream.next({ gates: { 2: gate } });
+    const target = "/v1beta/models/gemini-2.5-pro:streamGenerateContent";
+    const { client, over } = await world.begin({ target, fields: bearer("content"), body: CONTENTS });
+    await gate.reached;
+    await client.until('"text"');
+    gate.open();
+    await client.until(endsStream);
+    const list = JSON.parse(parseAnswer(client.bytes())!.text);
+    expect(list.length).toBeGreaterThan(3);
+    expect((await over()).lines[0]).toMatchObject({ outcome: "complete", basis: "exact" });
+    client.close();
+  });
+});
+
+function endsStream(bytes: Buffer): boolean {
+  return bytes.includes("0\r\n\r\n", bytes.length - 5);
+}

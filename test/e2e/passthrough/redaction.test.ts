@@ -1,0 +1,218 @@
+// A credential that an upstream repeats, in every form and place: it reaches no client, log, file or socket.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+import { askGateway } from "../../../src/cli/control.ts";
+import type { Answer } from "../../../src/demo/answers/answer.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { encodeWithin, ESCAPES, expectSafe } from "../../gateway/upstream/escapes.ts";
+import { makeConfig, startGateway } from "../../harness/gateway.ts";
+import { rawRequest } from "../../harness/raw.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+import { run } from "../../cli/driving.ts";
+import { DIALECTS, type DialectName, makeRequest, onChannels, openWorld, type World } from "../world.ts";
+
+const PREFIX = "sk-ant-api03-";
+const HIDDEN = "Ab1+cD2e/3_gH4iJ5kL6mN7=oP8qR9sT0uVwXyZ";
+const SECRET = PREFIX + HIDDEN;
+
+const every = (escape: (character: string) => string): string => Array.from(SECRET, escape).join("");
+const CARRIERS: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(Object.entries(ESCAPES).map(([name, escape]) => [name, every(escape)])),
+  "JSON for its signs alone": SECRET.replace(/[^\w-]/g, ESCAPES["JSON in upper case"]!),
+  base64: encodeWithin(SECRET, "user:", "base64"),
+  "base64 for URLs": encodeWithin(SECRET, "a", "base64url"),
+};
+
+/** Bodies of successful answers, as the upstream's dialect writes them. */
+const WHOLE: Readonly<Record<DialectName, (text: string) => string>> = {
+  messages: (text) =>
+    `{"type":"message","model":"m","content":[{"type":"text","text":"${text}"}],"usage":{"input_tokens":3,"output_tokens":4}}`,
+  responses: writeReply,
+  chat: writeReply,
+  content: (text) =>
+    `{"candidates":[{"content":{"role":"model","parts":[{"text":"${text}"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4}}`,
+};
+
+function writeReply(text: string): string {
+  return `{"id":"resp_1","object":"response","status":"completed","model":"gpt-5.4","output":[{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"${text}","annotations":[]}]}],"usage":{"input_tokens":3,"output_tokens":4,"total_tokens":7}}`;
+}
+
+const EVENTS: Readonly<Record<DialectName, (text: string) => string>> = {
+  messages: (text) =>
+    `event: message_start\ndata: {"type":"message_start","message":${WHOLE.messages("")}}\n\n` +
+    `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${text}"}}\n\n` +
+    'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+  responses: writeEvents,
+  chat: writeEvents,
+  content: (text) => `data: ${WHOLE.content(text)}\n\n`,
+};
+
+function writeEvents(text: string): string {
+  return (
+    `event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"${text}"}\n\n` +
+    `event: response.completed\ndata: {"type":"response.completed","response":${writeReply(text)}}\n\n`
+  );
+}
+
+const writeError = (text: string): string =>
+  `{"type":"error","error":{"type":"e","code":"e","message":"bad key ${text}, ask","status":"S"}}`;
+
+const writeErrorEvent = (text: string): string => `event: error\ndata: ${writeError(text)}\n\n`;
+
+function answerWith(status: number, type: string, body: string, gzip: boolean): Answer {
+  const bytes = gzip ? gzipSync(body) : Buffer.from(body);
+  const pieces = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, index) =>
+    bytes.subarray(7 * index, 7 * index + 7),
+  );
+  const fields = [
+    ["content-type", type],
+    ["openai-echo", `Bearer ${SECRET}`],
+    ["x-request-id", encodeURIComponent(SECRET)],
+    ...(gzip ? [["content-encoding", "gzip"] as const] : []),
+  ] as const;
+  return { family: "messages", status, fields, pieces, framing: "chunked" };
+}
+
+describe("a client never gets it", () => {
+  let world: World;
+  beforeAll(() => {
+    world = openWorld(onChannels({ credential: SECRET }), { anyCredential: true });
+  });
+  afterAll(() => world.stop());
+
+  /** What was learned of channels from the request before is forgotten. */
+  async function answerTo(dialect: DialectName, stream: boolean, answer: Answer): Promise<string> {
+    const { channels, catalog } = world.gateway.running.gateway;
+    for (const channel of catalog.channels.values()) channels.setDisabled(channel, false, Date.now());
+    world.upstream.next({ answer });
+    const seen = await world.trace(makeRequest(dialect, stream));
+    const head = JSON.stringify(seen.answer.fields);
+    return `${head}${seen.answer.text}${JSON.stringify(seen.record)}${JSON.stringify(seen.lines)}`;
+  }
+
+  describe.each(DIALECTS)("%s", (dialect) => {
+    test.each([400, 401, 404, 429, 500])("in an error of status %d", async (status) => {
+      for (const carrier of Object.values(CARRIERS)) {
+        for (const gzip of [false, true]) {
+          const answer = answerWith(status, "application/json", writeError(carrier), gzip);
+          const shown = await answerTo(dialect, gzip, answer);
+          expect(shown).toContain("[credential removed]");
+          expectSafe(shown, HIDDEN);
+        }
+      }
+    });
+
+    test("in a successful answer, whole or streamed, or in an error inside a stream", async () => {
+      const bodies = [WHOLE[dialect], EVENTS[dialect], writeErrorEvent];
+      for (const [index, write] of bodies.entries()) {
+        for (const carrier of Object.values(CARRIERS)) {
+          for (const gzip of [false, true]) {
+            const type = index === 0 ? "application/json" : "text/event-stream";
+            const shown = await answerTo(dialect, index > 0, answerWith(200, type, write(carrier), gzip));
+            expect(shown).toMatch(/\*{12,}|\[credential removed\]/);
+            expectSafe(shown, SECRET, SECRET.length);
+          }
+        }
+      }
+    });
+
+    test("a session that mentions the vendor's public prefix passes byte for byte", async () => {
+      const text = `set ANTHROPIC_API_KEY=${PREFIX}… or \\"${PREFIX}\\" \\u0026 100% &amp; ${PREFIX}xyz`;
+      for (const [write, stream] of [
+        [WHOLE[dialect], false],
+        [EVENTS[dialect], true],
+      ] as const) {
+        const body = write(text);
+        const type = stream ? "text/event-stream" : "application/json";
+        world.upstream.next({ answer: answerWith(200, type, body, false) });
+        const { answer } = await world.trace(makeRequest(dialect, stream));
+        if (dialect === "chat") expect(answer.text).toContain(`KEY=${PREFIX}…`);
+        else expect(answer.text).toBe(body);
+      }
+    });
+  });
+
+  test.each(DIALECTS)("in an error that is decoded, with one more layer of encoding: %s", async (dialect) => {
+    const layers = every((character) => `\\u00252525${ESCAPES["URL"]!(character).slice(1)}`);
+    for (const status of [401, 500]) {
+      const answer = answerWith(status, "application/json", writeError(layers), false);
+      const shown = await answerTo(dialect, false, answer);
+      expect(shown).toContain("[credential removed]");
+      expectSafe(shown, HIDDEN);
+    }
+  });
+
+  test("as the name of a content encoding", async () => {
+    const { fields, ...answer } = answerWith(200, "application/json", WHOLE.messages("x"), false);
+    const coded = { ...answer, fields: [...fields, ["content-encoding", SECRET] as const] };
+    const shown = await answerTo("messages", false, coded);
+    expect(shown).toContain("is encoded as");
+    expectSafe(shown.toLowerCase(), SECRET.toLowerCase());
+  });
+
+  test("a converted answer does not join the parts of a cut credential", async () => {
+    const parts = `${SECRET.slice(0, 20)}","annotations":[]},{"type":"output_text","text":"${SECRET.slice(20)}`;
+    const shown = await answerTo(
+      "chat",
+      false,
+      answerWith(200, "application/json", writeReply(parts), false),
+    );
+    expect(shown).toMatch(/\*{12,}/);
+  });
+});
+
+test("nor do the log, the ledger, the channel store, metrics, commands and the control socket", async () => {
+  using folder = makeTempFolder();
+  const upstream = startDemoUpstream();
+  const platforms = ["messages", "responses", "content"] as const;
+  const names = Object.keys(CARRIERS);
+  const base = makeConfig(upstream);
+  // A channel, a group and a key for each form: none of them waits because another one has failed.
+  const each = <T>(make: (platform: (typeof platforms)[number], name: string) => T): T[] =>
+    platforms.flatMap((platform) => names.map((_, index) => make(platform, `${platform}-${index}`)));
+  const config = {
+    ...base,
+    channels: Object.fromEntries(
+      each((platform, name) => [name, { platform, base_url: upstream.url, credential: SECRET }]),
+    ),
+    groups: Object.fromEntries(each((platform, name) => [name, { platform, channels: [name] }])),
+    keys: each((_, name) => ({ name, group: name, secret: `sk-${name}` })),
+  };
+  const gateway = await startGateway({ config, folder });
+  for (const platform of platforms) {
+    for (const [index, carrier] of Object.values(CARRIERS).entries()) {
+      const status = index % 2 === 0 ? 401 : 500;
+      upstream.next({ answer: answerWith(status, "application/json", writeError(carrier), false) });
+      const request = makeRequest(platform);
+      const fields = { authorization: `Bearer sk-${platform}-${index}` };
+      const { text } = await rawRequest(gateway.port, { ...request, fields });
+      expect(text).toContain("[credential removed]");
+      expectSafe(text, HIDDEN);
+    }
+  }
+  await gateway.recorded(platforms.length * names.length);
+  const metrics = await rawRequest(gateway.port, { target: "/metrics" });
+  const state = JSON.stringify(await askGateway(folder.join("ledger.jsonl"), "GET", "/state"));
+  const listed = await run({ folder: folder.path }, "channels", "--config", gateway.configPath);
+  const asJson = await run({ folder: folder.path }, "channels", "--json", "--config", gateway.configPath);
+  expect(listed.stdout + asJson.stdout).toContain("[credential removed]");
+  expect(await gateway.stop()).toBe(0);
+  upstream.stop();
+  const files = readdirSync(folder.path).filter((name) => name !== "gateway.yaml");
+  expect(files.some((name) => name.endsWith(".channels.json"))).toBe(true);
+  const kept = files.map((name) => folder.join(name)).filter(existsSync);
+  const texts = kept.map((path) => readFileSync(path, "latin1"));
+  expect(texts.join("") + state).toContain("[credential removed]");
+  for (const shown of [
+    ...texts,
+    metrics.text,
+    state,
+    JSON.stringify(listed),
+    JSON.stringify(asJson),
+    gateway.stdout(),
+    gateway.stderr(),
+  ])
+    expectSafe(shown, HIDDEN);
+});

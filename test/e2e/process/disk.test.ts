@@ -1,0 +1,283 @@
+// The disk under the ledger fills up, or its file is taken away, while the gateway serves: it
+// says so loudly and takes nothing that costs money, what runs ends as it should, and when
+// the disk is back it goes on with no line lost.
+
+import { afterAll, expect, test } from "bun:test";
+import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import type { Finding } from "../../../src/billing/verify/finding.ts";
+import { verifyLedger } from "../../../src/billing/verify/verify.ts";
+import { makeGate } from "../../../src/demo/script.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
+import { openRaw, parseAnswer, type RawConnection, rawRequest, writeRequest } from "../../harness/raw.ts";
+import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
+import { bearer, type DialectName, makeRequest } from "../world.ts";
+
+const MAIN = Bun.fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
+const DIALECTS: readonly DialectName[] = ["messages", "responses", "chat", "content"];
+
+/** A disk that a test can fill and empty while a gateway writes on it. */
+interface Disk {
+  readonly command: readonly string[];
+  readonly path: string;
+  fill(gateway: ChildGateway): void;
+  empty(gateway: ChildGateway): void;
+  /** The ledger's bytes as they are now. */
+  copy(gateway: ChildGateway, to: string): void;
+}
+
+const hasPrlimit = Bun.which("prlimit") !== null && Bun.which("bash") !== null;
+const canMount =
+  Bun.which("unshare") !== null &&
+  Bun.spawnSync(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).success;
+
+/** A limit on the size of files stands for a disk: anybody may set one. */
+function limitFiles(folder: TempFolder): Disk {
+  const path = folder.join("ledger.jsonl");
+  const setLimit = ({ pid }: ChildGateway, bytes: number | string): void => {
+    expect(Bun.spawnSync(["prlimit", "--pid", String(pid), `--fsize=${bytes}:`]).success).toBe(true);
+  };
+  return {
+    command: ["bash", "-c", `trap '' XFSZ; exec "$0" "$@"`, process.execPath, MAIN],
+    path,
+    // In the midst of the next line.
+    fill: (gateway) => setLimit(gateway, readFileSync(path).length + 100),
+    empty: (gateway) => setLimit(gateway, "unlimited"),
+    copy: (_, to) => writeFileSync(to, readFileSync(path)),
+  };
+}
+
+/** A disk in memory that nobody but the gateway sees mounted, and that goes with it. */
+function mountSmall(folder: TempFolder): Disk {
+  const path = folder.join("disk/ledger.jsonl");
+  mkdirSync(folder.join("disk"));
+  const inside = ({ pid }: ChildGateway, name: string): string =>
+    `/proc/${pid}/root${folder.join("disk", name)}`;
+  return {
+    command: [
+      "unshare",
+      "-m",
+      "bash",
+      "-c",
+      `mount -t tmpfs -o size=256k tmpfs "$0" && exec "$@"`,
+      folder.join("disk"),
+      process.execPath,
+      MAIN,
+    ],
+    path,
+    fill: (gateway) => {
+      let size = 256 << 10;
+      for (const filler = inside(gateway, "filler"); size > 0; size -= 1024) {
+        try {
+          return writeFileSync(filler, Buffer.alloc(size));
+        } catch {
+          rmSync(filler);
+        }
+      }
+    },
+    empty: (gateway) => rmSync(inside(gateway, "filler")),
+    copy: (gateway, to) => writeFileSync(to, readFileSync(inside(gateway, "ledger.jsonl"))),
+  };
+}
+
+const upstreams: DemoUpstream[] = [];
+afterAll(() => upstreams.forEach((upstream) => upstream.stop()));
+
+function openUpstream(): DemoUpstream {
+  const upstream = startDemoUpstream({ credential: CREDENTIAL });
+  upstreams.push(upstream);
+  return upstream;
+}
+
+/** A stream that waits in its midst. */
+async function begin(gateway: ChildGateway, upstream: DemoUpstream, dialect: DialectName) {
+  const gate = makeGate();
+  upstream.next({ gates: { 3: gate } });
+  const client = await openRaw(gateway.port);
+  client.send(writeRequest(makeRequest(dialect, true)));
+  await gate.reached;
+  return { client, gate };
+}
+
+async function idOfWhole(client: RawConnection): Promise<string> {
+  const bytes = await client.until((all) => parseAnswer(all)?.complete === true);
+  client.close();
+  return parseAnswer(bytes)!.field("x-request-id")!;
+}
+
+function notices(gateway: ChildGateway): string[] {
+  const lines: { notice?: string }[] = gateway
+    .stdout()
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line));
+  return lines.flatMap(({ notice }) => notice ?? []);
+}
+
+/** Asks until the answer is of this status, which it is soon: the gateway looks at its disk each second. */
+async function askUntil(gateway: ChildGateway, status: number, more: (id: string) => void): Promise<void> {
+  for (;;) {
+    const answer = await rawRequest(gateway.port, makeRequest("messages"));
+    if (answer.status === 200) more(answer.field("x-request-id")!);
+    if (answer.status === status) return;
+    await Bun.sleep(20);
+  }
+}
+
+const DISKS: readonly [string, boolean, (folder: TempFolder) => Disk][] = [
+  ["a file that may not grow (EFBIG)", hasPrlimit, limitFiles],
+  ["a full disk (ENOSPC)", canMount, mountSmall],
+];
+
+for (const [name, possible, openDisk] of DISKS) {
+  test.skipIf(!possible)(
+    `${name}: refused in every dialect, loud, nothing lost, and it goes on`,
+    async () => {
+      using folder = makeTempFolder();
+      const disk = openDisk(folder);
+      const upstream = openUpstream();
+      const config = makeConfig(upstream, { ledger: { path: disk.path } });
+      const gateway = await startGateway({ config, folder, command: disk.command });
+      const billed: string[] = [];
+      const running = await Promise.all(DIALECTS.map((dialect) => begin(gateway, upstream, dialect)));
+
+      disk.fill(gateway);
+      await askUntil(gateway, 503, (id) => billed.push(id));
+      const asked = upstream.requests.length;
+      const refusals = [];
+      for (const dialect of DIALECTS)
+        refusals.push(await rawRequest(gateway.port, makeRequest(dialect, true)));
+      for (const refusal of refusals) {
+        expect([refusal.status, refusal.field("retry-after")]).toEqual([503, "5"]);
+        expect(refusal.field("x-request-id")).toStartWith("req_");
+        expect(refusal.field("content-type")).toStartWith("application/json");
+        expect(refusal.text).toContain("cannot write its ledger");
+      }
+      expect(refusals.map(({ text }) => JSON.parse(text))).toMatchObject([
+        { type: "error", error: { type: "api_error" } },
+        { error: { type: "server_error", code: "server_error" } },
+        { error: { type: "server_error", code: "server_error" } },
+        { error: { code: 503, status: "UNAVAILABLE" } },
+      ]);
+      expect(upstream.requests.length).toBe(asked);
+
+      // What costs nothing goes on, and the gateway says that it is unwell.
+      const count = {
+        target: "/v1/messages/count_tokens",
+        fields: bearer("messages"),
+        body: { model: "claude-haiku-4-5", messages: [] },
+      };
+      expect((await rawRequest(gateway.port, count)).status).toBe(200);
+      expect(
+        (await rawRequest(gateway.port, { target: "/v1/models", fields: bearer("messages") })).status,
+      ).toBe(200);
+      const health = await rawRequest(gateway.port, { target: "/healthz" });
+      expect([health.status, JSON.parse(health.text)]).toEqual([
+        503,
+        { status: "failing", ledger: expect.stringMatching(/EFBIG|ENOSPC/) },
+      ]);
+      expect(notices(gateway).join("\n")).toContain("billable requests are refused until it can");
+
+      // What runs ends as it should: with the disk still full, then with room.
+      for (const { gate } of running) gate.open();
+      for (const { client } of running) billed.push(await idOfWhole(client));
+      disk.empty(gateway);
+      await askUntil(gateway, 200, (id) => billed.push(id));
+      expect((await rawRequest(gateway.port, { target: "/healthz" })).text).toBe('{"status":"ok"}');
+      expect(notices(gateway)).toContain("the ledger can be written again");
+
+      const copy = folder.join("copy.jsonl");
+      disk.copy(gateway, copy);
+      gateway.signal("SIGKILL");
+      await gateway.exited;
+      const lines = readLedger(copy);
+      expect(lines.map((line) => String(line["id"])).sort()).toEqual([...billed].sort());
+      expect(lines.map((line) => [line["outcome"], line["basis"]])).toEqual(
+        lines.map(() => ["complete", "exact"]),
+      );
+      expect(findFaults(copy)).toEqual([]);
+    },
+  );
+}
+
+test.skipIf(!hasPrlimit).each(["SIGKILL", "SIGTERM"] as const)(
+  "%s while the disk is full: what had no line yet gets one at the next start",
+  async (signal) => {
+    using folder = makeTempFolder();
+    const disk = limitFiles(folder);
+    const upstream = openUpstream();
+    const config = makeConfig(upstream);
+    const gateway = await startGateway({ config, folder, command: disk.command });
+    const written = await rawRequest(gateway.port, makeRequest("messages"));
+    const running = await Promise.all(DIALECTS.map((dialect) => begin(gateway, upstream, dialect)));
+    disk.fill(gateway);
+    const billed: string[] = [];
+    await askUntil(gateway, 503, (id) => billed.push(id));
+    for (const { gate } of running) gate.open();
+    for (const { client } of running) billed.push(await idOfWhole(client));
+    gateway.signal(signal);
+    await gateway.exited;
+
+    const after = await startGateway({ config, folder });
+    const lines = after.ledger();
+    expect(lines.map(({ id }) => String(id))).toEqual([written.field("x-request-id")!, ...billed]);
+    expect(lines.map(({ outcome, basis }) => [outcome, basis])).toEqual([
+      ["complete", "exact"],
+      ...billed.map(() => ["interrupted", "unknown"]),
+    ]);
+    expect(findFaults(disk.path)).toEqual([]);
+    await after.stop();
+  },
+);
+
+test("while another file has replaced the ledger, requests are refused", async () => {
+  using folder = makeTempFolder();
+  const [path, aside] = [folder.join("ledger.jsonl"), folder.join("aside")];
+  const upstream = openUpstream();
+  const gateway = await startGateway({ config: makeConfig(upstream), folder });
+  const billed: string[] = [(await rawRequest(gateway.port, makeRequest("messages"))).field("x-request-id")!];
+  renameSync(path, aside);
+  mkdirSync(path);
+  await askUntil(gateway, 503, (id) => billed.push(id));
+  expect(notices(gateway).join("\n")).toContain("was moved, removed or changed by another program");
+  rmdirSync(path);
+  renameSync(aside, path);
+  await askUntil(gateway, 200, (id) => billed.push(id));
+  await gateway.stop();
+  expect(readLedger(path).map(({ id }) => String(id))).toEqual(billed);
+  expect(findFaults(path)).toEqual([]);
+});
+
+test("while the ledger's folder is missing, requests are refused", async () => {
+  using folder = makeTempFolder();
+  const [books, aside] = [folder.join("books"), folder.join("aside")];
+  mkdirSync(books);
+  const upstream = openUpstream();
+  const config = makeConfig(upstream, { ledger: { path: "books/ledger.jsonl" } });
+  const gateway = await startGateway({ config, folder });
+  const billed: string[] = [(await rawRequest(gateway.port, makeRequest("messages"))).field("x-request-id")!];
+  renameSync(books, aside);
+  await askUntil(gateway, 503, (id) => billed.push(id));
+  expect(notices(gateway).join("\n")).toContain("was moved, removed or changed by another program");
+  renameSync(aside, books);
+  await askUntil(gateway, 200, (id) => billed.push(id));
+  await gateway.stop();
+  const path = folder.join("books/ledger.jsonl");
+  expect(readLedger(path).map(({ id }) => String(id))).toEqual(billed);
+  expect(findFaults(path)).toEqual([]);
+});
+
+test("a ledger that cannot be opened stops the start with a clear message", async () => {
+  using folder = makeTempFolder();
+  mkdirSync(folder.join("ledger.jsonl"));
+  const started = startGateway({ config: makeConfig(openUpstream()), folder });
+  const said = await started.then(() => "it started", String);
+  expect(said).toContain(`the ledger ${folder.join("ledger.jsonl")} cannot be opened`);
+  expect(said).not.toContain("    at ");
+});
+
+function findFaults(path: string): Finding[] {
+  const findings: Finding[] = [];
+  verifyLedger(path, { partial: false, running: false }, (finding) => void findings.push(finding));
+  return findings;
+}

@@ -1,0 +1,358 @@
+// Somebody who can put files into the gateway's folder (a shared folder, a cloned repository) plants links to other
+// files of its user there. No command may write through them, and each that cannot go on says why.
+
+import { describe, expect, test } from "bun:test";
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  watch,
+  writeFileSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { editConfig } from "../../../src/config/replace.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { makeControlFolder } from "../../../src/gateway/control/socket.ts";
+import { ENTRY, run } from "../../cli/driving.ts";
+import { CREDENTIAL, keyOf, makeConfig, startGateway, startGatewayHere } from "../../harness/gateway.ts";
+import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
+
+const WINDOWS = process.platform === "win32";
+const UPSTREAM = startDemoUpstream({ credential: CREDENTIAL });
+const CONFIG = makeConfig(UPSTREAM);
+
+/** Valid JSON, so that it could be taken for a ledger's line. */
+const VICTIM = '{"a user":"writes this"}\n';
+
+const KINDS = ["symbolic link", "link to nothing", "hard link"] as const;
+type Kind = (typeof KINDS)[number];
+
+interface Planted {
+  readonly folder: TempFolder;
+  /** What the link leads to, as it is now; null: nothing. */
+  victim(): string | null;
+  [Symbol.dispose](): void;
+}
+
+function plant(kind: Kind, name: string, text = VICTIM): Planted {
+  const folder = makeTempFolder();
+  const other = makeTempFolder();
+  const path = other.join("victim");
+  if (kind !== "link to nothing") writeFileSync(path, text);
+  if (kind === "hard link") linkSync(path, folder.join(name));
+  else symlinkSync(path, folder.join(name));
+  return {
+    folder,
+    victim: () => (existsSync(path) ? readFileSync(path, "utf8") : null),
+    [Symbol.dispose]: () => {
+      folder.remove();
+      other.remove();
+    },
+  };
+}
+
+async function ask(url: string): Promise<number> {
+  const answer = await fetch(`${url}/v1/messages`, {
+    method: "POST",
+    headers: { "x-api-key": keyOf("messages") },
+    body: JSON.stringify({ model: "claude-sonnet-4-5", max_tokens: 8, messages: [] }),
+  });
+  await answer.text();
+  return answer.status;
+}
+
+/** All that a gateway and the commands write in their folder. Returns what went wrong. */
+async function live(folder: TempFolder): Promise<string[]> {
+  const ledger = folder.join("ledger.jsonl");
+  // A torn end, which is put aside.
+  if (!existsSync(ledger)) writeFileSync(ledger, '{"v":1,"id":"req_', { mode: 0o600, flag: "wx" });
+  const failures: unknown[] = [];
+  try {
+    const gateway = startGatewayHere({ config: CONFIG, folder });
+    await ask(gateway.url);
+    await gateway.stop();
+  } catch (error) {
+    failures.push(error);
+  }
+  const edit = editConfig(folder.join("gateway.yaml"), {}, () => [
+    { kind: "set", path: ["vendor"], value: "x" },
+  ]);
+  await edit.catch((error: unknown) => failures.push(error));
+  return failures.map(String);
+}
+
+/** The names of all files that were in the folder at some time. */
+async function watchNames(folder: TempFolder, act: () => Promise<unknown>): Promise<string[]> {
+  const names = new Set<string>();
+  const end = Promise.withResolvers<void>();
+  const watcher = watch(folder.path, (_, name) => {
+    if (name === "the-end") end.resolve();
+    else if (typeof name === "string") names.add(name);
+  });
+  await act();
+  for (const name of readdirSync(folder.path)) names.add(name);
+  writeFileSync(folder.join("the-end"), "");
+  await end.promise;
+  watcher.close();
+  return [...names];
+}
+
+const DRAFT = /^\..*\.\d+\.[0-9a-f]{8}\.tmp$/;
+/** Of the version before. */
+const FORMER = ["open.new", "sums.new", "channels.json.new", "lock-journal", "lock-wal"].map(
+  (tail) => `ledger.jsonl.${tail}`,
+);
+
+describe.skipIf(WINDOWS)("whatever is planted", () => {
+  test("at any name that the gateway uses: its target stays unchanged", async () => {
+    using folder = makeTempFolder();
+    const seen = await watchNames(folder, () => live(folder));
+    const names = seen.filter((name) => name !== "gateway.yaml" && !DRAFT.test(name));
+    expect(names.sort()).toEqual(
+      expect.arrayContaining([
+        ".gateway.yaml.lock",
+        ".gateway.yaml.lock.holder",
+        "ledger.jsonl",
+        "ledger.jsonl.channels.json",
+        "ledger.jsonl.lock",
+        "ledger.jsonl.lock.holder",
+        "ledger.jsonl.open",
+        "ledger.jsonl.sums",
+        "ledger.jsonl.torn",
+      ]),
+    );
+    const changed: string[] = [];
+    for (const name of [...names, ...FORMER, ".gateway.yaml.lock-journal"]) {
+      for (const kind of KINDS) {
+        // A ledger may be kept elsewhere: a link to it may come before it.
+        if (name === "ledger.jsonl" && kind === "link to nothing") continue;
+        using planted = plant(kind, name);
+        const before = planted.victim();
+        await live(planted.folder);
+        if (planted.victim() !== before) changed.push(`${kind} at ${name}`);
+      }
+    }
+    expect(changed).toEqual([]);
+  }, 120_000);
+
+  test.each(["lock", "open", "torn", "lock-journal"])(
+    "at ledger.jsonl.%s stops the start, with advice",
+    async (tail) => {
+      for (const kind of KINDS) {
+        using planted = plant(kind, `ledger.jsonl.${tail}`);
+        const [failure = ""] = await live(planted.folder);
+        const path = planted.folder.join(`ledger.jsonl.${tail}`);
+        expect(failure).toContain(`${path} is a ${kind === "hard link" ? kind : "link to "}`);
+        expect(failure).toContain(`rm ${path}`);
+      }
+    },
+  );
+
+  test("at files that are only replaced is moved aside, and everything works", async () => {
+    for (const tail of ["sums", "channels.json", "lock.holder"]) {
+      using planted = plant("symbolic link", `ledger.jsonl.${tail}`);
+      expect(await live(planted.folder)).toEqual([]);
+      const path = planted.folder.join(`ledger.jsonl.${tail}`);
+      if (tail !== "lock.holder") expect(lstatSync(path).isFile()).toBe(true);
+      expect(planted.victim()).toBe(VICTIM);
+    }
+  });
+
+  test("to an empty ledger under another name is not written to", async () => {
+    using planted = plant("hard link", "ledger.jsonl", "");
+    const [failure] = await live(planted.folder);
+    expect(failure).toContain("ledger.jsonl is empty and a hard link");
+    expect(planted.victim()).toBe("");
+  });
+
+  test("planted while the gateway is running is not written to either", async () => {
+    using planted = plant("symbolic link", "elsewhere");
+    const { folder } = planted;
+    const gateway = startGatewayHere({ config: CONFIG, folder });
+    expect(await ask(gateway.url)).toBe(200);
+    for (const tail of ["", ".open"]) {
+      rmSync(folder.join(`ledger.jsonl${tail}`));
+      symlinkSync(readlinkSync(folder.join("elsewhere")), folder.join(`ledger.jsonl${tail}`));
+    }
+    // It looks at its files once a second: the requests after that are refused.
+    while ((await ask(gateway.url)) === 200) await new Promise((resolve) => setImmediate(resolve));
+    await gateway.stop();
+    expect(planted.victim()).toBe(VICTIM);
+  });
+});
+
+describe.skipIf(WINDOWS)("the commands, with a link to a key file planted", () => {
+  /** Each with the exit status that it has to end with. */
+  const COMMANDS = [
+    { name: ".gateway.yaml.lock", words: ["keys", "disable", "messages"], status: 1 },
+    { name: ".gateway.yaml.lock", words: ["keys", "add", "--name", "n", "--group", "messages"], status: 1 },
+    { name: ".gateway.yaml.lock", words: ["doctor"], status: 1 },
+    { name: "ledger.jsonl.lock", words: ["doctor"], status: 1 },
+    { name: "ledger.jsonl.open", words: ["doctor"], status: 1 },
+    { name: "ledger.jsonl.lock", words: ["serve"], status: 1 },
+    { name: "ledger.jsonl.open", words: ["serve"], status: 1 },
+    { name: "ledger.jsonl.lock", words: ["ledger", "reprice", "--since", "2026-01-01"], status: 1 },
+  ];
+
+  test.each(COMMANDS)("$words at $name says where it is, and what to do", async ({ name, words, status }) => {
+    for (const kind of ["symbolic link", "hard link"] as const) {
+      using planted = plant(kind, name);
+      writeFileSync(planted.folder.join("gateway.yaml"), JSON.stringify(CONFIG), { mode: 0o600 });
+      appendFileSync(planted.folder.join("ledger.jsonl"), "", { mode: 0o600 });
+      const outcome = await run({ folder: planted.folder.path }, ...words, "--config", "gateway.yaml");
+      expect(planted.victim()).toBe(VICTIM);
+      expect(outcome.status).toBe(status);
+      const path = planted.folder.join(name);
+      const said = outcome.stdout + outcome.stderr;
+      expect(said).toContain(`${path} is a ${kind === "hard link" ? kind : "link to "}`);
+      expect(said).toContain(`rm ${path}`);
+    }
+  });
+
+  test("commands that only read change nothing", async () => {
+    for (const tail of ["lock", "open", "sums", "channels.json"]) {
+      using planted = plant("symbolic link", `ledger.jsonl.${tail}`);
+      const { folder } = planted;
+      writeFileSync(folder.join("gateway.yaml"), JSON.stringify(CONFIG), { mode: 0o600 });
+      writeFileSync(folder.join("ledger.jsonl"), "", { mode: 0o600 });
+      for (const words of [["keys", "list"], ["usage"], ["ledger", "verify"], ["channels"], ["groups"]])
+        await run({ folder: folder.path }, ...words, "--config", "gateway.yaml");
+      expect(planted.victim()).toBe(VICTIM);
+      expect(readdirSync(folder.path).sort()).toEqual(
+        ["gateway.yaml", "ledger.jsonl", `ledger.jsonl.${tail}`].sort(),
+      );
+    }
+  });
+
+  test("init creates no file through a link", async () => {
+    using planted = plant("link to nothing", "new.yaml");
+    // Nobody listens at the proxy, so the credential goes nowhere.
+    const env = { ANTHROPIC_API_KEY: "sk-ant-unused-credential", HTTPS_PROXY: "http://127.0.0.1:9" };
+    const outcome = await run({ folder: planted.folder.path, env }, "init", "--yes", "--config", "new.yaml");
+    expect(outcome.status).toBe(1);
+    expect(outcome.stderr).toContain(`${planted.folder.join("new.yaml")} is a link to `);
+    expect(planted.victim()).toBeNull();
+  });
+
+  test.skipIf(process.platform !== "linux")("service writes no unit through a link", async () => {
+    const unit = "systemd/user/gateway.service";
+    for (const kind of KINDS) {
+      using planted = plant(kind, "unit", "# Written by `gateway service install`\nExecStart=mine\n");
+      const { folder } = planted;
+      writeFileSync(folder.join("gateway.yaml"), JSON.stringify(CONFIG), { mode: 0o600 });
+      mkdirSync(dirname(folder.join(unit)), { recursive: true });
+      if (kind === "hard link") linkSync(folder.join("unit"), folder.join(unit));
+      else symlinkSync(readlinkSync(folder.join("unit")), folder.join(unit));
+      const before = planted.victim();
+      for (const act of ["install", "uninstall"]) {
+        const more = act === "install" ? ["--config", "gateway.yaml"] : [];
+        const outcome = await run(
+          { folder: folder.path, env: { XDG_CONFIG_HOME: folder.path } },
+          "service",
+          act,
+          ...more,
+        );
+        expect(outcome.status).toBe(1);
+        expect(outcome.stderr).toContain(`${folder.join(unit)} is a `);
+      }
+      expect(planted.victim()).toBe(before);
+    }
+  });
+});
+
+test.skipIf(WINDOWS)("the control socket's folder is not followed, nor is its mode changed", () => {
+  using folder = makeTempFolder();
+  mkdirSync(folder.join("victim"), { mode: 0o755 });
+  symlinkSync(folder.join("victim"), folder.join("link"));
+  expect(() => makeControlFolder(folder.join("link"))).toThrow("is not a folder that only this user can use");
+  expect(statSync(folder.join("victim")).mode & 0o777).toBe(0o755);
+});
+
+describe.skipIf(WINDOWS)("a config that is a link", () => {
+  test.skipIf(process.getuid?.() !== 0 || Bun.which("setpriv") === null)(
+    "to another user's file is read, but not edited",
+    () => {
+      using folder = makeTempFolder();
+      using other = makeTempFolder();
+      const real = other.join("mine.yaml");
+      const text = JSON.stringify(CONFIG);
+      writeFileSync(real, text);
+      symlinkSync(real, folder.join("gateway.yaml"));
+      for (const each of [folder, other]) chmodSync(each.path, 0o777);
+      const words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", process.execPath, ENTRY];
+      const { exitCode, stderr } = Bun.spawnSync(
+        [...words, "keys", "disable", "messages", "--config", folder.join("gateway.yaml")],
+        { stdin: "ignore" },
+      );
+      expect(stderr.toString()).toContain(`${real} belongs to user 0, not to you`);
+      expect(exitCode).toBe(1);
+      expect(readFileSync(real, "utf8")).toBe(text);
+      expect(readdirSync(other.path)).toEqual(["mine.yaml"]);
+    },
+  );
+
+  test("stays a link: its target is replaced, with the same mode", async () => {
+    using folder = makeTempFolder();
+    mkdirSync(folder.join("dotfiles"));
+    const real = folder.join("dotfiles/mine.yaml");
+    writeFileSync(real, JSON.stringify(CONFIG), { mode: 0o600 });
+    symlinkSync("dotfiles/mine.yaml", folder.join("gateway.yaml"));
+    const { status } = await run(
+      { folder: folder.path },
+      ..."keys disable messages --config gateway.yaml".split(" "),
+    );
+    expect(status).toBe(0);
+    expect(readlinkSync(folder.join("gateway.yaml"))).toBe("dotfiles/mine.yaml");
+    expect(readFileSync(real, "utf8")).toMatch(/"sk-test-messages", disabled: true/);
+    expect(statSync(real).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder.path).sort()).toEqual(["dotfiles", "gateway.yaml"]);
+    expect(readdirSync(folder.join("dotfiles")).sort()).toEqual([".mine.yaml.lock", "mine.yaml"]);
+  });
+
+  test("shares the file's lock: twenty writers through both names lose nothing", async () => {
+    using folder = makeTempFolder();
+    writeFileSync(folder.join("real.yaml"), JSON.stringify({ ...CONFIG, keys: [] }), { mode: 0o600 });
+    symlinkSync("real.yaml", folder.join("gateway.yaml"));
+    const numbers = Array.from({ length: 20 }, (_, number) => number);
+    const value = (number: number) => ({
+      name: `k${number}`,
+      group: "messages",
+      secret: `sk-number-${number}`,
+    });
+    await Promise.all(
+      numbers.map((number) =>
+        editConfig(folder.join(number % 2 === 0 ? "real.yaml" : "gateway.yaml"), {}, () => [
+          { kind: "append", path: ["keys"], values: [value(number)] },
+        ]),
+      ),
+    );
+    const text = readFileSync(folder.join("real.yaml"), "utf8");
+    expect(numbers.filter((number) => !text.includes(`k${number}`))).toEqual([]);
+  });
+
+  test("serves, and its ledger is written", async () => {
+    using folder = makeTempFolder();
+    mkdirSync(folder.join("dotfiles"));
+    const gateway = await startGateway({ config: CONFIG, folder });
+    await gateway.stop();
+    writeFileSync(folder.join("dotfiles/mine.yaml"), readFileSync(folder.join("gateway.yaml")), {
+      mode: 0o600,
+    });
+    rmSync(folder.join("gateway.yaml"));
+    symlinkSync("dotfiles/mine.yaml", folder.join("gateway.yaml"));
+    const linked = await startGateway({ config: CONFIG, folder });
+    expect(await ask(linked.url)).toBe(200);
+    await linked.stop();
+    expect(lstatSync(folder.join("gateway.yaml")).isSymbolicLink()).toBe(true);
+    expect(readLedger(folder.join("ledger.jsonl"))).toHaveLength(1);
+  });
+});

@@ -1,0 +1,283 @@
+// How a gateway ends, and how it refuses to begin: signals, grace, a second
+// signal, a port in use, files and variables that are not there.
+
+import { chmodSync, closeSync, existsSync, openSync, writeFileSync } from "node:fs";
+import { describe, expect, test } from "bun:test";
+import { makeGate } from "../../../src/demo/script.ts";
+import { startDemoUpstream, type DemoUpstream } from "../../../src/demo/upstream.ts";
+import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
+import { openRaw, parseAnswer, rawRequest, type RequestLines, writeRequest } from "../../harness/raw.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { DIALECTS, inWorld, makeRequest } from "../world.ts";
+
+interface Served {
+  readonly upstream: DemoUpstream;
+  readonly gateway: ChildGateway;
+}
+
+async function withGateway(use: (served: Served) => Promise<void>): Promise<void> {
+  const upstream = startDemoUpstream({ credential: CREDENTIAL });
+  const gateway = await startGateway({ config: makeConfig(upstream) });
+  try {
+    await use({ upstream, gateway });
+  } finally {
+    await gateway.stop();
+    upstream.stop();
+  }
+}
+
+async function begin({ gateway }: Served, request: RequestLines) {
+  const client = await openRaw(gateway.port);
+  client.send(writeRequest(request));
+  return client;
+}
+
+/** The gateway has taken the signal in when it says so. */
+async function signal(gateway: ChildGateway, name: "SIGINT" | "SIGTERM"): Promise<void> {
+  gateway.signal(name);
+  while (!gateway.stderr().includes("stopping")) await new Promise(setImmediate);
+}
+
+describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
+  test("lets running requests finish, accepts no new ones, and exits with 0", async () => {
+    await withGateway(async (served) => {
+      const { upstream, gateway } = served;
+      const [early, middle] = [makeGate(), makeGate()];
+      upstream.next({ gates: { [-1]: early } }, { gates: { 6: middle } });
+      const waiting = await begin(served, makeRequest("messages"));
+      await early.reached;
+      const streaming = await begin(served, makeRequest("messages", true));
+      await streaming.until("text_delta");
+      const idle = await begin(served, { target: "/healthz" });
+      await idle.until("status");
+      await signal(gateway, name);
+      expect(await idle.ended).toBe("fin");
+      expect(
+        await openRaw(gateway.port).then(
+          () => "taken in",
+          () => "refused",
+        ),
+      ).toBe("refused");
+      early.open();
+      middle.open();
+      await waiting.until("usage");
+      await streaming.until("message_stop");
+      expect(await gateway.exited).toBe(0);
+      for (const client of [waiting, streaming]) {
+        expect(await client.ended).toBe("fin");
+        expect(parseAnswer(client.bytes())).toMatchObject({ status: 200, complete: true });
+      }
+      expect(gateway.ledger()).toMatchObject([
+        { outcome: "complete", basis: "exact" },
+        { outcome: "complete", basis: "exact" },
+      ]);
+    });
+  });
+
+  test("a second signal ends at once, and every request has its line", async () => {
+    await withGateway(async (served) => {
+      const { upstream, gateway } = served;
+      const clients = [];
+      for (const dialect of DIALECTS) {
+        const [early, middle] = [makeGate(), makeGate()];
+        upstream.next({ gates: { [-1]: early } }, { gates: { 8: middle } });
+        clients.push(await begin(served, makeRequest(dialect)));
+        await early.reached;
+        const streaming = await begin(served, makeRequest(dialect, true));
+        await streaming.until("said");
+        clients.push(streaming);
+      }
+      await signal(gateway, name);
+      expect(gateway.ledger()).toEqual([]);
+      gateway.signal(name);
+      expect(await gateway.exited).toBe(0);
+      for (const client of clients) {
+        await client.ended;
+        expect(parseAnswer(client.bytes())?.complete ?? false).toBe(false);
+      }
+      const lines = gateway.ledger();
+      expect(lines).toHaveLength(clients.length);
+      expect(new Set(lines.map((line) => line["id"])).size).toBe(clients.length);
+      const told = lines.map((line) => [line["outcome"], line["stream"], line["basis"]].join(" "));
+      expect(new Set(told)).toEqual(new Set(["interrupted false unknown", "interrupted true partial"]));
+    });
+  });
+});
+
+test("streams that outlast the grace period are ended", async () => {
+  await inWorld(async (world) => {
+    world.upstream.next("stall", "never-answer");
+    const streaming = await world.begin(makeRequest("messages", true));
+    await streaming.client.until("text_delta");
+    const waiting = await world.begin(makeRequest("responses"));
+    await world.upstream.received(1);
+    const stopped = world.gateway.running.stop(20);
+    expect([await world.upstream.ended(0), await world.upstream.ended(1)]).toEqual(["left", "left"]);
+    await stopped;
+    expect(parseAnswer(streaming.client.bytes())?.complete).toBe(false);
+    expect(await waiting.client.ended).toBeDefined();
+    const lines = world.gateway.ledger();
+    expect(lines.map((line) => line["outcome"])).toEqual(["interrupted", "interrupted"]);
+  });
+});
+
+describe("when nobody reads its output,", () => {
+  test.skipIf(!existsSync("/dev/full"))("be it for a full disk, it still ends well", async () => {
+    using folder = makeTempFolder();
+    const child = serveTo(folder, "pipe", Bun.file("/dev/full"));
+    const out = child.stdout instanceof ReadableStream ? child.stdout : null;
+    await portIn(out);
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(0);
+  });
+
+  test.skipIf(Bun.which("mkfifo") === null)("for its log is no longer read, it still ends", async () => {
+    using folder = makeTempFolder();
+    Bun.spawnSync(["mkfifo", folder.join("log")]);
+    const log = openSync(folder.join("log"), "r+");
+    const child = serveTo(folder, log, "pipe");
+    const err = child.stderr instanceof ReadableStream ? child.stderr : null;
+    const port = await portIn(err);
+    // More than a pipe holds.
+    for (let asked = 0; asked < 400; asked += 1) await rawRequest(port, makeRequest("messages"));
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(0);
+    closeSync(log);
+  });
+});
+
+type Sink = "pipe" | number | ReturnType<typeof Bun.file>;
+
+function serveTo(folder: TempFolder, stdout: Sink, stderr: Sink): Bun.Subprocess {
+  const upstream = { url: "http://127.0.0.1:9" };
+  const config = folder.join("gateway.yaml");
+  writeFileSync(config, JSON.stringify({ listen: { port: 0 }, ...makeConfig(upstream) }), { mode: 0o600 });
+  const main = Bun.fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
+  const log = stdout === "pipe" ? "text" : "json";
+  return Bun.spawn([process.execPath, main, "serve", "--config", config, "--log", log], {
+    stdin: "ignore",
+    stdout,
+    stderr,
+    timeout: 10_000,
+    killSignal: "SIGKILL",
+  });
+}
+
+/** Where it is ready. */
+async function portIn(words: ReadableStream<Uint8Array> | null): Promise<number> {
+  let text = "";
+  for await (const chunk of words ?? []) {
+    text += Buffer.from(chunk).toString();
+    const port = /ready on http:\/\/[^\s]*:(\d+)/.exec(text)?.[1];
+    if (port !== undefined) return Number(port);
+  }
+  throw new Error(`it never said that it is ready: ${text}`);
+}
+
+interface Ended {
+  readonly status: number;
+  readonly stderr: string;
+}
+
+/** Runs `gateway serve` to its end. */
+async function serve(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
+  const main = Bun.fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
+  const child = Bun.spawn([process.execPath, main, "serve", ...args], {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+    env: { ...process.env, GATEWAY_CONFIG: undefined, ...env },
+  });
+  const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);
+  const [status, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+  clearTimeout(timer);
+  return { status, stderr };
+}
+
+/** One sentence for people: no stack, no code of the runtime's. */
+function expectSentence({ stderr }: Ended): void {
+  expect(stderr.trim().split("\n")).toHaveLength(1);
+  expect(stderr).not.toMatch(/\bat .*:\d+:\d+\)?$/m);
+  expect(stderr).not.toMatch(/\bE[A-Z]{4,}\b/);
+}
+
+describe("a gateway that cannot start says why", () => {
+  const EMPTY = JSON.stringify({ listen: { port: 0 } });
+
+  test("when its port is in use", async () => {
+    await withGateway(async ({ gateway }) => {
+      using folder = makeTempFolder();
+      const path = folder.join("gateway.yaml");
+      writeFileSync(path, EMPTY, { mode: 0o600 });
+      const ended = await serve(["--config", path, "--port", String(gateway.port)]);
+      expect(ended.status).toBe(1);
+      expectSentence(ended);
+      expect(ended.stderr).toContain(`port ${gateway.port} is in use`);
+      expect(ended.stderr).toContain("--port");
+    });
+  });
+
+  test("when another gateway writes the ledger", async () => {
+    await withGateway(async ({ gateway }) => {
+      const ended = await serve(["--config", gateway.configPath, "--port", "0"]);
+      expect(ended.status).toBe(1);
+      expectSentence(ended);
+      expect(ended.stderr).toContain(`process ${gateway.pid}`);
+    });
+  });
+
+  test("when its config is missing or unreadable", async () => {
+    using folder = makeTempFolder();
+    const missing = await serve(["--config", folder.join("none.yaml")]);
+    expect(missing.status).toBe(2);
+    expectSentence(missing);
+    expect(missing.stderr).toContain("none.yaml");
+    if (process.getuid?.() === 0) return; // root reads everything
+    const path = folder.join("gateway.yaml");
+    writeFileSync(path, EMPTY);
+    chmodSync(path, 0o000);
+    const unreadable = await serve(["--config", path]);
+    expect(unreadable.status).toBe(2);
+    expectSentence(unreadable);
+    expect(unreadable.stderr).toContain(path);
+  });
+
+  test("when its config is a folder", async () => {
+    using folder = makeTempFolder();
+    const ended = await serve(["--config", folder.path]);
+    expect(ended.status).toBe(2);
+    expectSentence(ended);
+  });
+
+  test("when an environment variable is missing", async () => {
+    using folder = makeTempFolder();
+    const path = folder.join("gateway.yaml");
+    writeFileSync(
+      path,
+      "channels:\n  a:\n    platform: messages\n    base_url: http://127.0.0.1:9\n    credential: ${NOT_SET_ANYWHERE}\n",
+      { mode: 0o600 },
+    );
+    const ended = await serve(["--config", path]);
+    expect(ended.status).toBe(2);
+    expectSentence(ended);
+    expect(ended.stderr).toContain("gateway.yaml:5:");
+    expect(ended.stderr).toContain("NOT_SET_ANYWHERE");
+  });
+
+  test("when a flag is invalid", async () => {
+    const ended = await serve(["--port", "70000"]);
+    expect(ended.status).toBe(2);
+    expect(ended.stderr).toContain("from 0 to 65535");
+  });
+});
+
+test("listening beyond loopback prints a warning", async () => {
+  const upstream = startDemoUpstream({ credential: CREDENTIAL });
+  const config = { ...makeConfig(upstream), listen: { host: "0.0.0.0", port: 0 } };
+  const gateway = await startGateway({ config });
+  expect(gateway.stderr()).toContain("warning: listening on 0.0.0.0");
+  const answer = await rawRequest(gateway.port, { target: "/", fields: { host: "any.example" } });
+  expect(answer.status).toBe(200);
+  await gateway.stop();
+  upstream.stop();
+});

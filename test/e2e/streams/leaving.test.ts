@@ -1,0 +1,306 @@
+// Clients that leave, at every moment at which they can, and clients that stop
+// reading: what becomes of the upstream's answer and of the bill.
+
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { makeGate, type Gate } from "../../../src/demo/script.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
+import { openRaw, parseAnswer, type RawConnection, writeRequest } from "../../harness/raw.ts";
+import { DIALECTS, inWorld, makeRequest, type Running } from "../world.ts";
+
+/** Two ways to leave: politely, or not. */
+const LEAVINGS = {
+  fin: (client: RawConnection) => client.close(),
+  reset: (client: RawConnection) => client.reset(),
+} as const;
+const WAYS = ["fin", "reset"] as const;
+
+/** The text that says that an answer is whole. */
+const TERMINAL = {
+  messages: '"message_stop"',
+  responses: '"response.completed"',
+  chat: "[DONE]",
+  content: '"finishReason"',
+} as const;
+
+/** Opens one gate after the other until the client has seen the text; the next gate stays shut. */
+async function openUntil(gates: readonly Gate[], { client }: Running, text: string): Promise<void> {
+  const seen = client.until(text).then(() => "seen" as const);
+  for (const gate of gates) {
+    if ((await Promise.race([seen, gate.reached])) === "seen") return;
+    // What was sent before this gate gets its time to arrive.
+    for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+    if (client.bytes().includes(text)) return;
+    gate.open();
+  }
+  await seen;
+}
+
+function makeGates(): { list: Gate[]; gates: Record<number, Gate> } {
+  const list = Array.from({ length: 80 }, makeGate);
+  return { list, gates: Object.fromEntries(list.map((gate, index) => [index, gate])) };
+}
+
+describe.each(WAYS)("a client that leaves (%s)", (way) => {
+  const leave = LEAVINGS[way];
+
+  test.each(DIALECTS)(
+    "before the head has come takes the upstream's request with it: %s",
+    async (dialect) => {
+      for (const stream of [false, true]) {
+        await inWorld(async (world) => {
+          const gate = makeGate();
+          world.upstream.next({ gates: { [-1]: gate } });
+          const running = await world.begin(makeRequest(dialect, stream));
+          await gate.reached;
+          leave(running.client);
+          expect(await world.upstream.ended(0)).toBe("left");
+          const { record, lines } = await running.over();
+          expect(record.outcome).toBe("client_closed");
+          expect(lines).toHaveLength(1);
+          expect(lines[0]).toMatchObject({
+            outcome: "client_closed",
+            basis: "unknown",
+            status: 499,
+            charge_usd: null,
+          });
+        });
+      }
+    },
+  );
+
+  test.each(DIALECTS)("after the head, before the first event: %s", async (dialect) => {
+    await inWorld(async (world) => {
+      const gate = makeGate();
+      world.upstream.next({ gates: { 0: gate } });
+      const running = await world.begin(makeRequest(dialect, true));
+      await gate.reached;
+      if (dialect !== "chat") await running.client.until("\r\n\r\n");
+      leave(running.client);
+      expect(await world.upstream.ended(0)).toBe("left");
+      const { lines } = await running.over();
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatchObject({ outcome: "client_closed", basis: "unknown", charge_usd: null });
+    });
+  });
+
+  test.each(DIALECTS)("in the middle of a stream is charged for what has arrived: %s", async (dialect) => {
+    await inWorld(async (world) => {
+      const { list, gates } = makeGates();
+      world.upstream.next({ gates });
+      const running = await world.begin(makeRequest(dialect, true));
+      await openUntil(list, running, "said");
+      leave(running.client);
+      expect(await world.upstream.ended(0)).toBe("left");
+      const { lines } = await running.over();
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatchObject({ outcome: "client_closed", basis: "partial", status: 200 });
+      expect(Number(lines[0]!["charge_usd"])).toBeGreaterThan(0);
+    });
+  });
+
+  test.each(DIALECTS)(
+    "right after the terminal event has received a complete answer: %s",
+    async (dialect) => {
+      await inWorld(async (world) => {
+        const { list, gates } = makeGates();
+        world.upstream.next({ gates });
+        const running = await world.begin(makeRequest(dialect, true));
+        await openUntil(list, running, TERMINAL[dialect]);
+        leave(running.client);
+        for (const gate of list) gate.open();
+        const { record, lines } = await running.over();
+        expect(record.outcome).toBe("complete");
+        expect(lines).toHaveLength(1);
+        expect(lines[0]).toMatchObject({ outcome: "complete", basis: "exact", status: 200 });
+      });
+    },
+  );
+
+  test("while still sending its request leaves no trace upstream or in the ledger", async () => {
+    await inWorld(async (world) => {
+      const client = await openRaw(world.gateway.port);
+      const bytes = writeRequest(makeRequest("messages"));
+      client.send(bytes.subarray(0, bytes.length - 5));
+      for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+      leave(client);
+      const [record] = await world.gateway.recorded(1);
+      expect(record).toMatchObject({ status: 499, outcome: "client_closed" });
+      expect(world.upstream.requests).toHaveLength(0);
+      expect(world.gateway.ledger()).toEqual([]);
+    });
+  });
+});
+
+describe("with on_disconnect.drain", () => {
+  const draining = (drain: string) => () => ({ on_disconnect: { drain } });
+
+  test.each(DIALECTS)("the rest is read for its exact usage: %s", async (dialect) => {
+    await inWorld(async (world) => {
+      const { list, gates } = makeGates();
+      world.upstream.next({ gates });
+      const running = await world.begin(makeRequest(dialect, true));
+      await openUntil(list, running, "said");
+      running.client.reset();
+      for (const gate of list) gate.open();
+      const { lines } = await running.over();
+      expect(await world.upstream.ended(0)).not.toBe("broken");
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatchObject({ basis: "exact", status: 200 });
+      expect(["complete", "client_closed"]).toContain(String(lines[0]!["outcome"]));
+    }, draining("60s"));
+  });
+
+  test("but not for longer than configured", async () => {
+    await inWorld(async (world) => {
+      world.upstream.next("stall");
+      const running = await world.begin(makeRequest("messages", true));
+      await running.client.until("message_start");
+      running.client.reset();
+      expect(await world.upstream.ended(0)).toBe("left");
+      expect((await running.over()).lines).toMatchObject([{ outcome: "client_closed", basis: "partial" }]);
+    }, draining("20ms"));
+  });
+
+  test("a gateway that is stopped does not wait for it", async () => {
+    await inWorld(async (world) => {
+      world.upstream.next("stall");
+      const running = await world.begin(makeRequest("messages", true));
+      await running.client.until("message_start");
+      running.client.reset();
+      for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+      world.gateway.running.stopNow();
+      expect(await world.upstream.ended(0)).toBe("left");
+      expect((await running.over()).lines).toHaveLength(1);
+    }, draining("1h"));
+  });
+});
+
+const isLinux = process.platform === "linux";
+
+function readResident(pid: number): number {
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kilobytes) / 1024;
+}
+
+/** A gateway in a process of its own; both it and its upstream end with the test, however that ends. */
+async function serve() {
+  const upstream = startDemoUpstream({ credential: CREDENTIAL });
+  const gateway = await startGateway({ config: makeConfig(upstream) });
+  return {
+    upstream,
+    gateway,
+    [Symbol.asyncDispose]: async () => {
+      await gateway.stop();
+      upstream.stop();
+    },
+  };
+}
+
+/** A client that counts what comes instead of keeping it. */
+async function openCounter(port: number): Promise<{
+  send(bytes: Uint8Array): void;
+  pause(): void;
+  resume(): void;
+  came(): number;
+  until(bytes: number): Promise<void>;
+  close(): void;
+}> {
+  let came = 0;
+  let wanted = Number.POSITIVE_INFINITY;
+  let wake = (): void => {};
+  const socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      data(_, bytes) {
+        came += bytes.length;
+        if (came >= wanted) wake();
+      },
+      close: () => wake(),
+    },
+  });
+  return {
+    send: (bytes) => void socket.write(bytes),
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
+    came: () => came,
+    until: (bytes) =>
+      new Promise((resolve) => {
+        wanted = bytes;
+        wake = resolve;
+        if (came >= bytes) resolve();
+      }),
+    close: () => void socket.end(),
+  };
+}
+
+/** Resolves when the number has not changed for as long as a full-speed sender would need for many megabytes. */
+async function waitUntilStill(read: () => number): Promise<void> {
+  for (let last = -1, now = read(); last !== now; now = read()) {
+    last = now;
+    await Bun.sleep(250);
+  }
+}
+
+describe("a client that stops reading", () => {
+  test.skipIf(!isLinux).each([true, false])(
+    "makes the upstream wait, and the process does not grow (stream: %s)",
+    async (stream) => {
+      await using served = await serve();
+      const { upstream, gateway } = served;
+      const warm = await openRaw(gateway.port);
+      warm.send(writeRequest(makeRequest("messages", stream)));
+      await gateway.recorded(1);
+      warm.close();
+      const before = readResident(gateway.pid);
+      upstream.next("huge");
+      const client = await openCounter(gateway.port);
+      client.pause();
+      client.send(writeRequest(makeRequest("messages", stream)));
+      const sent = await upstream.received(1);
+      await waitUntilStill(() => sent.sentBytes());
+      expect(sent.sentBytes()).toBeLessThan(100 * 1024 * 1024);
+      expect(readResident(gateway.pid) - before).toBeLessThan(16);
+      client.resume();
+      await client.until(200 * 1024 * 1024);
+      expect(await upstream.ended(1)).toBe("answered");
+      await gateway.recorded(2);
+      client.close();
+    },
+  );
+});
+
+describe("a thousand clients at once", () => {
+  const COUNT = 1000;
+
+  test("stream in parallel, each to its end, with one line each", async () => {
+    await using served = await serve();
+    const { upstream, gateway } = served;
+    const gate = makeGate();
+    upstream.always({ words: 10, gates: { 6: gate } });
+    const request = writeRequest({
+      ...makeRequest("messages", true),
+      fields: { "x-api-key": keyOf("messages") },
+    });
+    const clients = await Promise.all(Array.from({ length: COUNT }, () => openRaw(gateway.port)));
+    for (const client of clients) client.send(request);
+    await Promise.all(clients.map((client) => client.until("text_delta")));
+    expect(upstream.requests).toHaveLength(COUNT);
+    expect(gateway.records()).toHaveLength(0); // all of them run
+    gate.open();
+    await Promise.all(clients.map((client) => client.until("message_stop")));
+    const records = await gateway.recorded(COUNT);
+    expect(new Set(records.map(({ id }) => id)).size).toBe(COUNT);
+    expect(clients.every((client) => parseAnswer(client.bytes())?.status === 200)).toBe(true);
+    for (const client of clients) client.close();
+    gateway.signal("SIGTERM");
+    await gateway.exited;
+    const lines = gateway.ledger();
+    expect(lines).toHaveLength(COUNT);
+    const told = lines.map((line) => [line["outcome"], line["basis"], line["charge_usd"]].join(" "));
+    expect(new Set(told).size).toBe(1);
+    expect(lines[0]).toMatchObject({ outcome: "complete", basis: "exact" });
+  });
+});

@@ -1,0 +1,89 @@
+// What reaches an upstream whose connections end or speak at the wrong moment: each paid request once, and no bytes
+// of one answer in another.
+
+import { describe, expect, test } from "bun:test";
+import type { Socket } from "node:net";
+import { startUpstream, type SeenRequest } from "../../lib/http1/peers.ts";
+import { rawRequest } from "../../harness/raw.ts";
+import { bearer, inWorld, makeRequest, MESSAGE, onChannels, type World } from "../world.ts";
+
+const answerWith = (text: string): string => {
+  const body = JSON.stringify({
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model: MESSAGE.model,
+    content: [{ type: "text", text }],
+    stop_reason: "end_turn",
+    stop_sequence: null,
+    usage: { input_tokens: 3, output_tokens: 5 },
+  });
+  return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+};
+
+/** The gateway before an upstream that is nothing but a script. */
+async function before(
+  script: (socket: Socket, request: SeenRequest) => void,
+  use: (world: World, requests: readonly SeenRequest[]) => Promise<void>,
+): Promise<void> {
+  await using upstream = await startUpstream(script);
+  const base_url = `http://127.0.0.1:${upstream.port}`;
+  await inWorld(
+    (world) => use(world, upstream.requests),
+    () => onChannels({})(base_url),
+  );
+}
+
+describe("an upstream that receives a whole POST on a kept-alive connection", () => {
+  const cases = [0, 50, 300].flatMap((ms) => [["closes", ms] as const, ["resets", ms] as const]);
+  test.each(cases)("and %s it %p ms later gets it once, and the line says so", async (how, ms) => {
+    const script = (socket: Socket, { turn }: SeenRequest): void => {
+      if (turn === 1) socket.write(answerWith("well"));
+      else setTimeout(() => (how === "closes" ? socket.end() : socket.resetAndDestroy()), ms);
+    };
+    await before(script, async (world, requests) => {
+      expect((await world.trace(makeRequest("messages"))).answer.status).toBe(200);
+      const { answer, lines } = await world.trace(makeRequest("messages"));
+      expect(requests.map(({ turn, connection }) => [connection, turn])).toEqual([
+        [1, 1],
+        [1, 2],
+      ]);
+      expect(answer.status).toBe(502);
+      expect(answer.field("x-should-retry")).not.toBe("false");
+      expect(lines).toMatchObject([
+        { basis: "unknown", charge_usd: null, attempts: [{ channel: "messages", error: "reset" }] },
+      ]);
+      expect(lines[0]).not.toHaveProperty("suspect");
+    });
+  });
+});
+
+test("a 204 with a late body does not affect another answer", async () => {
+  const WORKERS = 24;
+  const TURNS = 120;
+  const FOREIGN = answerWith("foreign");
+  const script = (socket: Socket, { body }: SeenRequest): void => {
+    const asked = JSON.parse(body.toString()).messages[0].content;
+    if (asked !== "storm") return void socket.write(answerWith(asked));
+    socket.write(`HTTP/1.1 204 No Content\r\ncontent-length: ${FOREIGN.length}\r\n\r\n`);
+    setTimeout(() => socket.destroyed || socket.write(FOREIGN), Math.random() * 3);
+  };
+  await before(script, async ({ gateway }) => {
+    const ask = async (content: string): Promise<string> => {
+      const body = { ...MESSAGE, messages: [{ role: "user", content }] };
+      const { text } = await rawRequest(gateway.port, {
+        target: "/v1/messages",
+        fields: bearer("messages"),
+        body,
+      });
+      return text;
+    };
+    const workers = Array.from({ length: WORKERS }, async (_, worker) => {
+      for (let turn = 0; turn < TURNS; turn++) {
+        if (turn % 4 === worker % 4) expect(await ask("storm")).not.toContain("foreign");
+        else expect(await ask(`own-${worker}-${turn}`)).toContain(`"own-${worker}-${turn}"`);
+      }
+    });
+    await Promise.all(workers);
+  });
+}, 60_000);
