@@ -84,8 +84,8 @@ function priceOf(
   { book, overrides, seller, requested, at }: Billed,
 ): { readonly price: Price; readonly pricedAs: string | null } | null {
   const sources = { book, overrides, seller };
-  const price = findPrice(sources, name, at);
-  if (price !== null) return { price, pricedAs: null };
+  const own = findPrice(sources, name, at);
+  if (own !== null) return { price: own, pricedAs: null };
   if (!isOwn || requested === null || requested === name) return null;
   const price = findPrice(sources, requested, at);
   return price && { price, pricedAs: requested };
