@@ -43,7 +43,7 @@ describe("a rate limit", () => {
     }
     const seen = view("messages-a");
     expect(seen).toMatchObject({ state: "resting", reason: "is rate limited: 429 Slow (claude-haiku-4-5)" });
-    expect(Date.parse(seen.until!) - Date.parse(seen.since)).toBe(30_000);
+    expect(Date.parse(seen.until!) - Date.parse(seen.since!)).toBe(30_000);
   });
 
   test("of all channels reaches the client as the upstream sent it, then as a 503 with the time to wait", async () => {
