@@ -1,6 +1,7 @@
 // Reports what happens in the gateway to its observers: the request log, the metrics and the live view. Observers are
 // called synchronously with plain records. They must be fast and must not throw.
 
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Usage } from "../../billing/usage.ts";
 
 export interface RequestRecord {
@@ -11,6 +12,8 @@ export interface RequestRecord {
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
+  /** Who sent it; null if it was refused before that was known. */
+  readonly client: ClientIdentity | null;
   readonly endpoint: string;
   readonly status: number;
   readonly outcome: string;
