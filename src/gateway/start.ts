@@ -5,6 +5,7 @@ import { createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
 import { createGate } from "../billing/limits/limits.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
+import { createZone } from "../lib/text/zone.ts";
 import { createClient } from "../lib/http1/client/client.ts";
 import { createActivity } from "./observe/activity.ts";
 import { createChannels } from "./channels/channels.ts";
@@ -50,6 +51,7 @@ export function startGateway(
     path: catalog.ledger.path,
     sync: catalog.ledger.sync,
     rotate: catalog.ledger.rotate,
+    zone: createZone(catalog.timezone),
     report: (text) => observer.notice("error", text),
   });
   const halt = new AbortController();
@@ -126,6 +128,7 @@ function run(
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
+      gateway.ledger.zone = createZone(next.timezone);
       checkLimits(gateway);
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },
