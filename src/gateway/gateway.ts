@@ -1,6 +1,7 @@
 // The parts of a running gateway. This record is the only injection.
 
 import type { Ledger } from "../billing/ledger/ledger.ts";
+import type { Alerts } from "../billing/limits/alerts.ts";
 import type { Gate } from "../billing/limits/limits.ts";
 import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
@@ -18,6 +19,8 @@ export interface Gateway {
   readonly ledger: Ledger;
   /** The limits of keys and groups. */
   readonly gate: Gate;
+  /** Warns before a limit is reached. */
+  readonly alerts: Alerts;
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;
   readonly channels: Channels;

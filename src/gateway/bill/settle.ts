@@ -4,6 +4,8 @@
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
 import { type Seller, sellerOf } from "../../billing/prices.ts";
+import { listLimitUses } from "../../billing/limits/alerts.ts";
+import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
@@ -49,7 +51,7 @@ export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedB
 
 export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway): void {
   const { status, outcome, problem } = ending;
-  if (draft !== null) gateway.ledger.append(draft);
+  if (draft !== null) appendLine(draft, bill, gateway);
   else if (bill.open) gateway.ledger.discard(bill.call.id);
   const line = ending.reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
   bill.admission.release();
@@ -57,6 +59,13 @@ export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway
   const chargeUsd = line?.charge_usd ?? null;
   const shown = problem ?? (bill.admission.unpriced ? UNPRICED_ALLOWED : null);
   reportFinished(bill, { status, outcome, problem: shown, usage, chargeUsd }, gateway);
+}
+
+/** The owner is warned if a limit is near now. */
+function appendLine(line: LineDraft, { match: { key } }: Bill, { ledger, alerts, now }: Gateway): void {
+  ledger.append(line);
+  if (hasUsdLimit(key.limits) || hasUsdLimit(key.group.limits))
+    alerts.check(listLimitUses([key], ledger, now()));
 }
 
 /** Limits count the estimate in `line` until the real cost is known. */
@@ -82,7 +91,7 @@ function billBackground(
   const line = { ...draftLine(billed, ending, gateway), replaces: terms.replaces };
   if (line.basis === "unknown") return null;
   const keepAgain = (): void => background.keep(id, terms);
-  ledger.open(describeIntent(billed)).then(() => ledger.append(line), keepAgain);
+  ledger.open(describeIntent(billed)).then(() => appendLine(line, billed, gateway), keepAgain);
   return line;
 }
 

@@ -26,20 +26,20 @@ export interface Job {
 export function createJob(
   call: ClientCall,
   client: ClientIdentity,
-  asked: RequestBody,
+  request: RequestBody,
   platform: Platform,
 ): Job {
   const { dialect } = call.target.endpoint;
   const crossing = findCrossing(dialect.name, platform);
-  return crossing === null || asked.plain === null
-    ? { call, client, body: asked, dialect, path: call.target.path, bridge: null, cancel: () => {} }
+  return crossing === null || request.plain === null
+    ? { call, client, body: request, dialect, path: call.target.path, bridge: null, cancel: () => {} }
     : {
         call,
         client,
         dialect: crossing.dialect,
         path: crossing.path,
         cancel: () => {},
-        ...crossing.cross(call, asked, asked.plain),
+        ...crossing.cross(call, request, request.plain),
       };
 }
 

@@ -27,6 +27,7 @@ import { describeTotals, type ReportQuery, sumLedger } from "../../../src/billin
 import { explainRequest, findRequest } from "../../../src/billing/report/explain.ts";
 import { findCorrections } from "../../../src/billing/report/reprice.ts";
 import type { Price, PriceBook } from "../../../src/billing/prices.ts";
+import { readCalls } from "../../../src/dialects/meters/messages.ts";
 import { getField, parseJson } from "../../../src/lib/json/json.ts";
 import { formatDecimal, formatUsd, usdOfPico } from "../../../src/lib/money.ts";
 import { draftOf, newLedgerPath } from "../ledger/ledger-samples.ts";
@@ -427,7 +428,14 @@ describe("repricing", () => {
     find: (provider, id) => (provider === "anthropic" && id === "claude-sonnet-4-5" ? model : null),
     listModels: () => [model],
   };
-  const query = { since: null, until: null, book, overrides: new Map(), sellerOf: () => undefined };
+  const query = {
+    since: null,
+    until: null,
+    book,
+    overrides: new Map(),
+    sellerOf: () => undefined,
+    readCalls,
+  };
 
   test("finds requests without a price and with a changed price, and returns their corrections", () => {
     const path = newLedgerPath();

@@ -46,13 +46,17 @@ export function readRow(bytes: Bytes, from: number, to: number, scanner: LineSca
   return scanned === null ? readJsonRow(bytes.buffer.toString("utf8", from, to)) : readScanned(scanned);
 }
 
-/** Reads every whole line of a ledger's files, the oldest first. Null: a line that cannot be read. */
-export function eachRow(path: string, see: (row: Row | null) => void): void {
+/** Reads every whole line of a ledger's files, the oldest first. Null: a line that cannot be read. `readText` gives the
+ *  whole line, until the next one is read. */
+export function eachRow(path: string, see: (row: Row | null, readText: () => string) => void): void {
   const scanner = new LineScanner();
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
     for (const { bytes, whole } of readFile(source)) {
-      if (whole) eachLine(bytes, (from, to) => see(readRow(bytes, from, to, scanner)));
+      if (!whole) continue;
+      eachLine(bytes, (from, to) =>
+        see(readRow(bytes, from, to, scanner), () => bytes.buffer.toString("utf8", from, to)),
+      );
     }
   }
 }
