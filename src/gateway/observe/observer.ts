@@ -3,8 +3,6 @@
 
 import type { LimitWarning } from "../../billing/limits/alerts.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
-import type { ClientIdentity } from "../../billing/ledger/line.ts";
-import type { LimitWarning } from "../../billing/limits/alerts.ts";
 import type { Usage } from "../../billing/usage.ts";
 
 export interface RequestRecord {
