@@ -31,7 +31,7 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   const provider = await chooseCredential(preset, path, flags);
   const edits = (current: Catalog): Edit[] => {
     requireFree(preset, current, flags.group);
-    return planEdits(provider, current, flags.group);
+    return planEdits(provider, flags.group);
   };
   edits(catalog);
   // The variable comes first: a running gateway applies the config as soon as it changes.
@@ -161,11 +161,7 @@ function requireFree(preset: Preset, catalog: Catalog, groupName: string | undef
     fail(`The group "${groupName}" is for ${group.platform}, and ${preset.title} speaks ${preset.platform}.`);
 }
 
-function planEdits(
-  { preset, baseUrl, credential }: Provider,
-  catalog: Catalog,
-  group: string | undefined,
-): Edit[] {
+function planEdits({ preset, baseUrl, credential }: Provider, group: string | undefined): Edit[] {
   const { channel, platform, description, bearer } = preset;
   const settings = {
     platform,
@@ -173,20 +169,9 @@ function planEdits(
     credential,
     ...(bearer === true && { headers: { authorization: `Bearer ${credential}` } }),
   };
-  const addition = insert("channels", catalog.channels, channel, settings);
+  const addition: Edit = { kind: "set", path: ["channels", channel], value: settings };
   if (group !== undefined)
     return [addition, { kind: "append", path: ["groups", group, "channels"], values: [channel] }];
   const added = { platform, multiplier: "1", channels: [channel], description };
-  return [addition, insert("groups", catalog.groups, preset.group, added)];
-}
-
-/** A section without entries may be missing or empty. */
-function insert(
-  section: string,
-  entries: ReadonlyMap<string, unknown>,
-  name: string,
-  value: Extract<Edit, { kind: "set" }>["value"],
-): Edit {
-  if (entries.size === 0) return { kind: "set", path: [section], value: { [name]: value } };
-  return { kind: "set", path: [section, name], value };
+  return [addition, { kind: "set", path: ["groups", preset.group], value: added }];
 }

@@ -50,6 +50,11 @@ function setPair(text: string, map: YAMLMap, { name, value }: { name: string; va
   const scalar = render(value);
   const pair = findPair(map, name);
   if (pair === undefined) return insertPair(text, map, `${name}: ${scalar}`);
+  if (isCollection(pair.value)) {
+    const old = { start: afterColon(text, pair), end: contentEnd(text, pair.value) };
+    // A comment inside would be lost.
+    return text.slice(old.start, old.end).includes("#") ? null : { ...old, text: ` ${scalar}` };
+  }
   if (!isScalar(pair.value)) return null;
   const { start, end } = spanOf(pair.value);
   return start === end ? insertAt(afterColon(text, pair), ` ${scalar}`) : { start, end, text: scalar };
