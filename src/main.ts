@@ -10,7 +10,7 @@ import { doctorCommand } from "./cli/doctor/doctor.ts";
 import { envCommand } from "./cli/tools/env.ts";
 import { addExamples } from "./cli/terminal/examples.ts";
 import { groupsCommand } from "./cli/catalog/groups.ts";
-import { addChannelCommand } from "./cli/setup/channels-add.ts";
+import { addChannelCommand } from "./cli/setup/channels/add.ts";
 import { initCommand } from "./cli/setup/init/init.ts";
 import { keysCommand } from "./cli/keys/keys.ts";
 import { ledgerCommand } from "./cli/money/ledger.ts";

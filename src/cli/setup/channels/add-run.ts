@@ -1,19 +1,19 @@
 // The action of `gateway channels add`: checks the credential and adds a channel, with a group if it needs one. The
 // file keeps its comments and order.
 
-import type { Catalog } from "../../config/catalog.ts";
-import type { Edit } from "../../config/yaml/edit.ts";
-import { editConfig } from "../../config/replace.ts";
-import { suggestNearest } from "../../config/nearest.ts";
-import { readBaseUrl, readName, readSecretText } from "../../config/yaml/scalars.ts";
-import { type Platform, PLATFORMS } from "../../config/schema.ts";
-import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
-import { type ConfigFlags, describe, findGroup, openConfig } from "../config-access.ts";
-import { askOne, canPrompt, fail, printJson, readAll, refuseUsage, printNote } from "../terminal/terminal.ts";
-import { describeCheck } from "./credential-check.ts";
-import { addVariables } from "./env-file.ts";
-import { askProvider, checkProvider, type Provider, referTo } from "./init/init-run.ts";
-import { needsAddress, type Preset, PRESETS } from "./presets.ts";
+import type { Catalog } from "../../../config/catalog.ts";
+import type { Edit } from "../../../config/yaml/edit.ts";
+import { editConfig } from "../../../config/replace.ts";
+import { suggestNearest } from "../../../config/nearest.ts";
+import { readBaseUrl, readName, readSecretText } from "../../../config/yaml/scalars.ts";
+import { type Platform, PLATFORMS } from "../../../config/schema.ts";
+import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
+import { type ConfigFlags, describe, findGroup, openConfig } from "../../config-access.ts";
+import { askOne, canPrompt, fail, printJson, readAll, refuseUsage, printNote } from "../../terminal/terminal.ts";
+import { describeCheck } from "../credential-check.ts";
+import { addVariables } from "../env-file.ts";
+import { askProvider, checkProvider, type Provider, referTo } from "../init/init-run.ts";
+import { needsAddress, type Preset, PRESETS } from "../presets.ts";
 
 export interface AddChannelFlags extends ConfigFlags {
   readonly name?: string;
