@@ -9,7 +9,15 @@ import { readBaseUrl, readName, readSecretText } from "../../../config/yaml/scal
 import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
 import { type ConfigFlags, describe, findGroup, openConfig } from "../../config-access.ts";
-import { askOne, canPrompt, fail, printJson, readAll, refuseUsage, printNote } from "../../terminal/terminal.ts";
+import {
+  askOne,
+  canPrompt,
+  fail,
+  printJson,
+  readAll,
+  refuseUsage,
+  printNote,
+} from "../../terminal/terminal.ts";
 import { describeCheck } from "../credential-check.ts";
 import { addVariables } from "../env-file.ts";
 import { askProvider, checkProvider, type Provider, referTo } from "../init/init-run.ts";
@@ -70,10 +78,7 @@ async function describeTarget(what: string, flags: AddChannelFlags): Promise<Pre
     baseUrl: href.replace(/\/+$/, ""),
     group: name,
     description: hostname,
-    variable: `${name
-      .toUpperCase()
-      .replaceAll(/[^A-Z0-9]+/g, "_")
-      .replace(/^(\d)/, "_$1")}_API_KEY`,
+    variable: nameVariable(name),
     tool: PLATFORM_ROWS[platform].tools[0] ?? "",
   };
 }
@@ -109,9 +114,7 @@ function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Ca
     refuseUsage(`--name: "${name}" cannot be a name: ${describe(error)}.`);
   }
   // A second channel of a provider usually has another credential.
-  const variable = channels.has(preset.channel)
-    ? `${name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}_API_KEY`
-    : preset.variable;
+  const variable = channels.has(preset.channel) ? nameVariable(name) : preset.variable;
   return { ...preset, channel: name, group: name, variable };
 }
 
@@ -137,15 +140,29 @@ async function readCredential(preset: Preset, { credential }: AddChannelFlags): 
     if (isGiven(preset)) return provider;
     return refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
   }
+  const secret = await readGivenCredential(credential);
+  return { ...provider, credential: `\${${preset.variable}}`, variables: { [preset.variable]: secret } };
+}
+
+/** The value of `--credential`. */
+export async function readGivenCredential(credential: string): Promise<string> {
   if (credential !== "-")
     refuseUsage("--credential accepts only `-` and reads stdin: other users can see arguments.");
   const secret = (await readAll()).trim();
   try {
-    readSecretText(secret);
+    return readSecretText(secret);
   } catch (error) {
-    refuseUsage(`The credential cannot be used: ${describe(error)}.`);
+    return refuseUsage(`The credential cannot be used: ${describe(error)}.`);
   }
-  return { ...provider, credential: `\${${preset.variable}}`, variables: { [preset.variable]: secret } };
+}
+
+/** The variable for the credential of a channel or provider of this name. */
+export function nameVariable(name: string): string {
+  const word = name
+    .toUpperCase()
+    .replaceAll(/[^A-Z0-9]+/g, "_")
+    .replace(/^(\d)/, "_$1");
+  return `${word}_API_KEY`;
 }
 
 function requireFree(preset: Preset, catalog: Catalog, groupName: string | undefined): void {
