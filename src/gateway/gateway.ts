@@ -7,6 +7,7 @@ import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
 import type { Channels } from "./channels/channels.ts";
+import type { InferredSessions } from "./intake/client.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
 import type { KnownLists } from "./channels/model-list.ts";
 import type { Observer, ShortageAlarm } from "./observe/observer.ts";
@@ -26,6 +27,8 @@ export interface Gateway {
   readonly lists: KnownLists;
   /** Responses that continue in the background and are not charged yet. */
   readonly background: BackgroundResponses;
+  /** For tools that name no session. */
+  readonly inferredSessions: InferredSessions;
   readonly observer: Observer;
   readonly raiseShortage: ShortageAlarm;
   /** Aborted when the gateway stops and ends the requests that are still running. */

@@ -11,6 +11,7 @@ import { createChannels } from "./channels/channels.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import type { Gateway } from "./gateway.ts";
+import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
@@ -67,6 +68,7 @@ export function startGateway(
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
     background: new BackgroundResponses(),
+    inferredSessions: new InferredSessions(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,

@@ -69,10 +69,10 @@ function appendLine(line: LineDraft, { match: { key } }: Bill, { ledger, alerts,
 }
 
 /** Limits count the estimate in `line` until the real cost is known. */
-function describeTerms({ match, requested, overrides }: Bill, line: LineDraft): ChargeTerms {
+function describeTerms({ match, client, requested, overrides }: Bill, line: LineDraft): ChargeTerms {
   const { limit_usd } = line;
   const replaces = limit_usd === undefined ? undefined : { id: line.id, time: line.time, limit_usd };
-  return { match, requested, overrides, replaces };
+  return { match, client, requested, overrides, replaces };
 }
 
 /** A background response is billed to the first request that fetches it finished. */
@@ -128,7 +128,8 @@ function judgeStatus({ attempts }: Bill, { upstreamStatus }: Ending): number | n
 
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
   const { call, match } = bill;
-  const { reading, outcome, status } = ending;
+  const { outcome, status } = ending;
+  const reading = readingOf(bill, ending);
   const assessment = assess({
     outcome,
     status: judgeStatus(bill, ending),
@@ -164,10 +165,18 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     first_byte_ms: bill.firstByteMs,
     duration_ms: durationOf(call),
     attempts: bill.attempts,
+    client: bill.client,
+    upstream_request_id: bill.upstreamRequestId,
     suspect: explainSuspicion(bill, assessment),
     limit_usd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway) ?? undefined,
     extra: describeExtra(bill, assessment, charge, reading),
   };
+}
+
+/** An embedding has no output, however long its vectors are. */
+function readingOf({ call }: Bill, { reading }: Ending): Reading | null {
+  const hasOutput = call.target.endpoint.purpose !== "embed";
+  return hasOutput || reading === null ? reading : { ...reading, estimatedOutput: 0 };
 }
 
 function chooseBasis({ basis }: Assessment, { official }: Charge): Basis {

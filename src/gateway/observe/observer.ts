@@ -2,6 +2,7 @@
 // called synchronously with plain records. They must be fast and must not throw.
 
 import type { LimitWarning } from "../../billing/limits/alerts.ts";
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Usage } from "../../billing/usage.ts";
 
 export interface RequestRecord {
@@ -12,6 +13,8 @@ export interface RequestRecord {
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
+  /** Who sent it; null if it was refused before that was known. */
+  readonly client: ClientIdentity | null;
   readonly endpoint: string;
   readonly status: number;
   readonly outcome: string;
