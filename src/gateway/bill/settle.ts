@@ -11,6 +11,7 @@ import { type AttemptRecord, type Bill, describeIntent, quoteAt } from "./bill.t
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
+import { reportFault } from "../observe/observer.ts";
 import { describeLeaving } from "./ending.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
 
@@ -49,10 +50,14 @@ export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedB
 
 export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway): void {
   const { status, outcome, problem } = ending;
-  if (draft !== null) gateway.ledger.append(draft);
-  else if (bill.open) gateway.ledger.discard(bill.call.id);
-  const line = ending.reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
-  bill.admission.release();
+  let line = draft;
+  try {
+    if (draft !== null) gateway.ledger.append(draft);
+    else if (bill.open) gateway.ledger.discard(bill.call.id);
+    if (ending.reading?.stored !== undefined) line = billBackground(bill, ending, draft, gateway);
+  } finally {
+    bill.admission.release();
+  }
   const usage = line?.usage ?? null;
   const chargeUsd = line?.charge_usd ?? null;
   const shown = problem ?? (bill.admission.unpriced ? UNPRICED_ALLOWED : null);
@@ -120,15 +125,7 @@ function judgeStatus({ attempts }: Bill, { upstreamStatus }: Ending): number | n
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
   const { call, match } = bill;
   const { reading, outcome, status } = ending;
-  const assessment = assess({
-    outcome,
-    status: judgeStatus(bill, ending),
-    reading,
-    streamed: bill.stream,
-    estimatedInput: bill.estimatedInput,
-  });
-  const charge = chargeFor(bill, assessment, reading, gateway);
-  const basis = chooseBasis(assessment, charge);
+  const { basis, charge, suspect, limitUsd, extra } = computeAmounts(bill, ending, gateway);
   return {
     id: call.id,
     time: bill.time,
@@ -155,8 +152,67 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     first_byte_ms: bill.firstByteMs,
     duration_ms: durationOf(call),
     attempts: bill.attempts,
+    suspect,
+    limit_usd: limitUsd ?? undefined,
+    extra,
+  };
+}
+
+/** What a line says of its amounts. */
+interface LineAmounts {
+  readonly basis: Basis;
+  readonly charge: Charge;
+  readonly suspect: string | undefined;
+  readonly limitUsd: string | null;
+  readonly extra: LineDraft["extra"] & {};
+}
+
+const UNKNOWN_CHARGE: Charge = {
+  usage: {},
+  parts: [],
+  prices: null,
+  priceSource: null,
+  pricedAs: null,
+  tier: null,
+  official: null,
+  charge: null,
+  unpricedBecause: null,
+  unpricedUsage: null,
+  atLeast: null,
+};
+
+/** If this fails, the gateway has a fault. The request gets its line all the same, and limits count what was reserved. */
+function computeAmounts(bill: Bill, ending: Ending, gateway: Gateway): LineAmounts {
+  try {
+    return computeKnownAmounts(bill, ending, gateway);
+  } catch (error) {
+    reportFault(error, gateway.observer);
+    return {
+      basis: "unknown",
+      charge: UNKNOWN_CHARGE,
+      suspect: "the gateway failed to compute the amounts",
+      limitUsd: bill.admission.reservedUsd,
+      extra: {},
+    };
+  }
+}
+
+function computeKnownAmounts(bill: Bill, ending: Ending, gateway: Gateway): LineAmounts {
+  const { reading, outcome } = ending;
+  const assessment = assess({
+    outcome,
+    status: judgeStatus(bill, ending),
+    reading,
+    streamed: bill.stream,
+    estimatedInput: bill.estimatedInput,
+  });
+  const charge = chargeFor(bill, assessment, reading, gateway);
+  const basis = chooseBasis(assessment, charge);
+  return {
+    basis,
+    charge,
     suspect: explainSuspicion(bill, assessment),
-    limit_usd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway) ?? undefined,
+    limitUsd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway),
     extra: describeExtra(bill, assessment, charge, reading),
   };
 }
