@@ -22,11 +22,12 @@ function breakBook(book: PriceBook): PriceBook {
 test.each(DIALECTS.flatMap((dialect) => [false, true].map((stream) => ({ dialect, stream }))))(
   "a request ($dialect, stream: $stream) whose charge cannot be computed is answered, has its line, and frees its place",
   async ({ dialect, stream }) => {
-    await inWorld(async ({ gateway, ask, trace }) => {
+    await inWorld(async (world) => {
+      const { gateway } = world;
       const { running } = gateway;
       const { prices } = running.gateway;
       running.gateway.prices = breakBook(prices);
-      const { answer, lines } = await trace(makeRequest(dialect, stream));
+      const { answer, lines } = await world.trace(makeRequest(dialect, stream));
       expect(answer.status).toBe(200);
       expect(lines).toHaveLength(1);
       expect(lines[0]).toMatchObject({
@@ -38,7 +39,7 @@ test.each(DIALECTS.flatMap((dialect) => [false, true].map((stream) => ({ dialect
       });
       expect(lines[0]?.["raw_usage"]).toBeObject();
       running.gateway.prices = prices;
-      expect((await ask(makeRequest(dialect, stream))).status).toBe(200);
+      expect((await world.ask(makeRequest(dialect, stream))).status).toBe(200);
       await flushLedger();
       expect(gateway.ledger().map(({ basis }) => basis)).toEqual(["unknown", "exact"]);
     }, limitKeys);
