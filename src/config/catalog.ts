@@ -47,7 +47,7 @@ export interface Channel {
   readonly timeouts: Timeouts;
   /** Milliseconds between active probes; null: none. */
   readonly probeMs: number | null;
-  /** The provider in the price book whose prices it pays; null: its address tells. */
+  /** The provider in the price book whose prices it pays; null: the address decides. */
   readonly priceProvider?: string | null;
   /** It costs nothing. */
   readonly free?: boolean;
@@ -105,6 +105,12 @@ export interface Catalog {
     readonly path: string;
     readonly sync: "batch" | "always" | "never";
     readonly rotate: { readonly bytes: number | null; readonly monthly: boolean };
+  };
+  readonly alerts: {
+    /** Percentages of a USD limit, rising. */
+    readonly at: readonly number[];
+    /** A program and its arguments, without a shell; null: none. */
+    readonly command: readonly string[] | null;
   };
   readonly channels: ReadonlyMap<string, Channel>;
   readonly groups: ReadonlyMap<string, Group>;
@@ -168,6 +174,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       sync: config.ledger.sync,
       rotate: { bytes: config.ledger.rotate.size ?? null, monthly: config.ledger.rotate.monthly },
     },
+    alerts: { at: config.alerts.at.toSorted((a, b) => a - b), command: config.alerts.command ?? null },
     channels,
     groups,
     plans,

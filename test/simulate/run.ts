@@ -267,6 +267,7 @@ export class World implements Machine {
       requestDone: () => {},
       streamOpened: () => {},
       streamClosed: () => {},
+      limitNear: () => {},
       notice: (level, text) => {
         if (process.dead) return;
         this.scheduler.note(`${process.name} says (${level}): ${text}`);

@@ -4,6 +4,8 @@
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
 import { type Seller, sellerOf } from "../../billing/prices.ts";
+import { listLimitUses } from "../../billing/limits/alerts.ts";
+import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
@@ -52,7 +54,7 @@ export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway
   const { status, outcome, problem } = ending;
   let line = draft;
   try {
-    if (draft !== null) gateway.ledger.append(draft);
+    if (draft !== null) appendLine(draft, bill, gateway);
     else if (bill.open) gateway.ledger.discard(bill.call.id);
     if (ending.reading?.stored !== undefined) line = billBackground(bill, ending, draft, gateway);
   } finally {
@@ -64,11 +66,18 @@ export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway
   reportFinished(bill, { status, outcome, problem: shown, usage, chargeUsd }, gateway);
 }
 
+/** The owner is warned if a limit is near now. */
+function appendLine(line: LineDraft, { match: { key } }: Bill, { ledger, alerts, now }: Gateway): void {
+  ledger.append(line);
+  if (hasUsdLimit(key.limits) || hasUsdLimit(key.group.limits))
+    alerts.check(listLimitUses([key], ledger, now()));
+}
+
 /** Limits count the estimate in `line` until the real cost is known. */
-function describeTerms({ match, requested, overrides }: Bill, line: LineDraft): ChargeTerms {
+function describeTerms({ match, client, requested, overrides }: Bill, line: LineDraft): ChargeTerms {
   const { limit_usd } = line;
   const replaces = limit_usd === undefined ? undefined : { id: line.id, time: line.time, limit_usd };
-  return { match, requested, overrides, replaces };
+  return { match, client, requested, overrides, replaces };
 }
 
 /** A background response is billed to the first request that fetches it finished. */
@@ -87,7 +96,7 @@ function billBackground(
   const line = { ...draftLine(billed, ending, gateway), replaces: terms.replaces };
   if (line.basis === "unknown") return null;
   const keepAgain = (): void => background.keep(id, terms);
-  ledger.open(describeIntent(billed)).then(() => ledger.append(line), keepAgain);
+  ledger.open(describeIntent(billed)).then(() => appendLine(line, billed, gateway), keepAgain);
   return line;
 }
 
@@ -124,8 +133,9 @@ function judgeStatus({ attempts }: Bill, { upstreamStatus }: Ending): number | n
 
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
   const { call, match } = bill;
-  const { reading, outcome, status } = ending;
-  const { basis, charge, suspect, limitUsd, extra } = computeAmounts(bill, ending, gateway);
+  const { outcome, status } = ending;
+  const reading = readingOf(bill, ending);
+  const { basis, charge, suspect, limitUsd, extra } = computeAmounts(bill, ending, reading, gateway);
   return {
     id: call.id,
     time: bill.time,
@@ -152,6 +162,8 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     first_byte_ms: bill.firstByteMs,
     duration_ms: durationOf(call),
     attempts: bill.attempts,
+    client: bill.client,
+    upstream_request_id: bill.upstreamRequestId,
     suspect,
     limit_usd: limitUsd ?? undefined,
     extra,
@@ -182,9 +194,9 @@ const UNKNOWN_CHARGE: Charge = {
 };
 
 /** If this fails, the gateway has a fault. The request gets its line all the same, and limits count what was reserved. */
-function computeAmounts(bill: Bill, ending: Ending, gateway: Gateway): LineAmounts {
+function computeAmounts(bill: Bill, ending: Ending, reading: Reading | null, gateway: Gateway): LineAmounts {
   try {
-    return computeKnownAmounts(bill, ending, gateway);
+    return computeKnownAmounts(bill, ending, reading, gateway);
   } catch (error) {
     reportFault(error, gateway.observer);
     return {
@@ -197,10 +209,14 @@ function computeAmounts(bill: Bill, ending: Ending, gateway: Gateway): LineAmoun
   }
 }
 
-function computeKnownAmounts(bill: Bill, ending: Ending, gateway: Gateway): LineAmounts {
-  const { reading, outcome } = ending;
+function computeKnownAmounts(
+  bill: Bill,
+  ending: Ending,
+  reading: Reading | null,
+  gateway: Gateway,
+): LineAmounts {
   const assessment = assess({
-    outcome,
+    outcome: ending.outcome,
     status: judgeStatus(bill, ending),
     reading,
     streamed: bill.stream,
@@ -215,6 +231,12 @@ function computeKnownAmounts(bill: Bill, ending: Ending, gateway: Gateway): Line
     limitUsd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway),
     extra: describeExtra(bill, assessment, charge, reading),
   };
+}
+
+/** An embedding has no output, however long its vectors are. */
+function readingOf({ call }: Bill, { reading }: Ending): Reading | null {
+  const hasOutput = call.target.endpoint.purpose !== "embed";
+  return hasOutput || reading === null ? reading : { ...reading, estimatedOutput: 0 };
 }
 
 function chooseBasis({ basis }: Assessment, { official }: Charge): Basis {
