@@ -9,6 +9,7 @@ import { createActivity } from "./observe/activity.ts";
 import { createChannels } from "./channels/channels.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
+import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway } from "./gateway.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
@@ -91,6 +92,7 @@ function run(
   };
   const probes = startProbes(gateway);
   probes.follow(gateway.catalog);
+  keepChannelsWarm(gateway, "start");
   let closed: Promise<void> | null = null;
   const close = (): Promise<void> => {
     probes.stop();
@@ -110,6 +112,7 @@ function run(
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
+      keepChannelsWarm(gateway, "reload");
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },
     reloadPrices: () => {
