@@ -30,7 +30,7 @@ export interface DialOptions {
   readonly reservedFiles: number;
   /** The connection is established. Returns the listener for all further events. */
   connected(socket: Socket<SocketListener>): SocketListener;
-  failed(kind: FaultKind, message: string, cause?: unknown): void;
+  readonly failed: (kind: FaultKind, message: string, cause?: unknown) => void;
 }
 
 /** `tunnel`: waiting for the proxy's response. `cancelled`: nobody waits any more, so a socket that still opens is closed. */

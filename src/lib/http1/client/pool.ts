@@ -254,6 +254,6 @@ export class Pool implements ConnectionOwner {
 }
 
 interface DialEnd {
-  connected(connection: UpstreamConnection): void;
-  failed(kind: FaultKind, message: string, cause?: unknown): void;
+  readonly connected: (connection: UpstreamConnection) => void;
+  readonly failed: (kind: FaultKind, message: string, cause?: unknown) => void;
 }

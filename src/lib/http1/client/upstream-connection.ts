@@ -166,7 +166,10 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     const exchange = this.#exchange;
     if (exchange === null) this.#owner.noteIdleEnd(this);
     this.#close();
-    if (exchange === null) return;
+    if (exchange !== null) this.#endBy(error, exchange);
+  }
+
+  #endBy(error: unknown, exchange: PendingExchange): void {
     const clean = error === null || error === undefined;
     if (clean && this.#decoder?.finish() === true) {
       this.#exchange = null;
