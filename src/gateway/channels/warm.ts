@@ -11,7 +11,7 @@ import type { ChannelView } from "./view.ts";
 interface WarmContext {
   readonly catalog: Catalog;
   readonly client: Client;
-  readonly channels: Channels;
+  readonly channels: Pick<Channels, "lastAnswer">;
   readonly now: () => number;
 }
 
@@ -52,7 +52,7 @@ function guessNext(channels: readonly Channel[], { catalog, channels: memory, no
 /** Adds the connections that are open now. */
 export function countConnections(
   views: readonly ChannelView[],
-  { catalog, client }: WarmContext,
+  { catalog, client }: Pick<WarmContext, "catalog" | "client">,
 ): ChannelView[] {
   return views.map((view) => {
     const channel = catalog.channels.get(view.name);

@@ -231,6 +231,29 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     },
   );
 
+  test("a request takes the connection that another one leaves while its own handshake hangs", async () => {
+    const waiting: Socket[] = [];
+    const upstream = await startTls(local, (socket) => void waiting.push(socket));
+    const arrived: Socket[] = [];
+    const door = createServer((socket) => {
+      socket.on("error", () => {});
+      if (arrived.push(socket) === 1) socket.pipe(connect(upstream.port, "127.0.0.1")).pipe(socket);
+    });
+    await listenOn(door);
+    const origin = originOf(upstream, { port: portOf(door) });
+    const client = openClient();
+    const first = client.send(outbound(origin));
+    while (waiting.length < 1) await new Promise(setImmediate);
+    const second = client.send(outbound(origin));
+    while (arrived.length < 2) await new Promise(setImmediate);
+    waiting.pop()?.write(OK);
+    expect((await readAll(await first.head)).toString()).toBe("ok");
+    while (waiting.length < 1) await new Promise(setImmediate);
+    waiting.pop()?.write(OK);
+    const response = await second.head;
+    expect([response.reused, (await readAll(response)).toString()]).toEqual([true, "ok"]);
+  });
+
   test("a session that is resumed verifies the upstream: another one at the same address is refused", async () => {
     const first = await startTls(local);
     const client = openClient();

@@ -163,24 +163,6 @@ describe("a warm pool", () => {
     expect(pool.dialled).toBe(100);
   });
 
-  test("gives a request the connection that another one leaves before its own dial succeeds", async () => {
-    const answers: (() => void)[] = [];
-    const { pool, upstream } = await startWarmPool(
-      (socket) => void answers.push(() => void socket.write(OK)),
-    );
-    const first = get(pool, upstream);
-    await until(() => answers.length === 1);
-    const second = get(pool, upstream);
-    // The answer comes before the dial has ended.
-    answers.shift()?.();
-    expect(await first).toBe("ok");
-    await until(() => answers.length === 1);
-    answers.shift()?.();
-    expect(await second).toBe("ok");
-    await until(() => pool.idle === 2);
-    expect([pool.dialled, pool.open]).toEqual([2, 2]);
-  });
-
   test("hides a failed dial of its own: the next request dials and reports why it fails", async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
