@@ -47,7 +47,7 @@ export interface Channel {
   readonly timeouts: Timeouts;
   /** Milliseconds between active probes; null: none. */
   readonly probeMs: number | null;
-  /** The provider in the price book whose prices it pays; null: its address tells. */
+  /** The provider in the price book whose prices it pays; null: the address decides. */
   readonly priceProvider?: string | null;
   /** It costs nothing. */
   readonly free?: boolean;
@@ -71,8 +71,10 @@ export interface Group {
   /** Canonical decimal: "1", "0.8". */
   readonly multiplier: string;
   readonly description: string;
-  /** By priority, then as written. */
+  /** By priority, then as written; without disabled ones. */
   readonly channels: readonly Channel[];
+  /** The names of all its channels, in the order of the file. */
+  readonly listed: readonly string[];
   readonly exclusive: boolean;
   /** The plans that include this group. Only an exclusive group needs an active one. */
   readonly plans: readonly Plan[];
@@ -109,6 +111,12 @@ export interface Catalog {
     readonly path: string;
     readonly sync: "batch" | "always" | "never";
     readonly rotate: { readonly bytes: number | null; readonly monthly: boolean };
+  };
+  readonly alerts: {
+    /** Percentages of a USD limit, rising. */
+    readonly at: readonly number[];
+    /** A program and its arguments, without a shell; null: none. */
+    readonly command: readonly string[] | null;
   };
   readonly channels: ReadonlyMap<string, Channel>;
   readonly groups: ReadonlyMap<string, Group>;
@@ -173,6 +181,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       sync: config.ledger.sync,
       rotate: { bytes: config.ledger.rotate.size ?? null, monthly: config.ledger.rotate.monthly },
     },
+    alerts: { at: config.alerts.at.toSorted((a, b) => a - b), command: config.alerts.command ?? null },
     channels,
     groups,
     plans,
@@ -228,6 +237,7 @@ function buildGroup(name: string, config: Config, known: ResolvedNames): Group {
       .map((channel) => required(known.channels.get(channel), channel))
       .filter((channel) => channel.disabled !== true)
       .sort((a, b) => a.priority - b.priority),
+    listed: group.channels,
     exclusive: group.exclusive,
     plans: [...known.plans.values()].filter((plan) => plan.groups.includes(name)),
     limits: buildLimits(group.limits),
