@@ -50,7 +50,8 @@ interface RecoveredLedger {
 export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   const { path, report } = options;
   const recovery = recoverLedger(path, `${path}.open`);
-  if (recovery.cutBytes > 0) report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
+  if (recovery.cutBytes > 0)
+    report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   const files = listLedgerFiles(path);
   const sums = new Sums(options.zone);
   if (!sums.load(files, `${path}.sums`) || recovery.isEndMissing)
