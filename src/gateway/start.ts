@@ -11,6 +11,7 @@ import { createActivity } from "./observe/activity.ts";
 import { createChannels } from "./channels/channels.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
+import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway } from "./gateway.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
@@ -107,6 +108,7 @@ function run(
   };
   const probes = startProbes(gateway);
   probes.follow(gateway.catalog);
+  keepChannelsWarm(gateway, "start");
   checkLimits(gateway);
   let closed: Promise<void> | null = null;
   const close = (): Promise<void> => {
@@ -129,6 +131,7 @@ function run(
       gateway.channels.retain(next);
       gateway.catalog = next;
       gateway.ledger.zone = createZone(next.timezone);
+      keepChannelsWarm(gateway, "reload");
       checkLimits(gateway);
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },

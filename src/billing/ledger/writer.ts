@@ -1,6 +1,7 @@
 // Writes the ledger of a running gateway. A request is named in the journal
 // before it goes out, and its line closes it. Everything from one turn of the
-// event loop is written together. The event loop never waits for the disk.
+// event loop is written together. The event loop never waits for the disk,
+// except when a file is rotated.
 
 import { GatewayError } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
@@ -49,7 +50,8 @@ interface RecoveredLedger {
 export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   const { path, report } = options;
   const recovery = recoverLedger(path, `${path}.open`);
-  if (recovery.cutBytes > 0) report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
+  if (recovery.cutBytes > 0)
+    report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   const files = listLedgerFiles(path);
   const sums = new Sums(options.zone);
   if (!sums.load(files, `${path}.sums`) || recovery.isEndMissing)
@@ -149,9 +151,10 @@ export class LedgerWriter {
       );
       return;
     }
-    if (!this.#open.delete(draft.id))
+    if (!this.#open.has(draft.id))
       throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
     this.#chain.addLine(draft);
+    this.#open.delete(draft.id);
     if (draft.basis === "exact" && draft.usage["output"] !== undefined)
       this.#outputs.add(draft.model, draft.usage["output"]);
     this.#schedule();
@@ -220,11 +223,21 @@ export class LedgerWriter {
         `${left === 1 ? "1 line" : `${left} lines`} could not be written: ${this.#problem}`,
       );
     await this.#syncing;
-    if (this.#options.sync !== "never") await this.#store.sync();
+    await this.#syncLast();
     if (left === 0 && this.#problem === null && this.#open.size === 0) this.#anchor();
     if (left === 0) this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
     this.#store.close();
     this.#lock.release();
+  }
+
+  /** A disk that fails must not keep the gateway from stopping: the lock has to be free for the next one. */
+  async #syncLast(): Promise<void> {
+    if (this.#options.sync === "never") return;
+    try {
+      await this.#store.sync();
+    } catch (error) {
+      this.#options.report(`the ledger's last lines may not be on the disk: ${String(error)}`);
+    }
   }
 
   #anchor(): void {

@@ -199,6 +199,26 @@ describe("exactly one line", () => {
     expect(statSync(`${path}.torn`).size).toBeGreaterThan(0);
   });
 
+  test("a page that a power cut left empty in the middle: what is behind it is kept in another file, and no request loses its line", async () => {
+    const path = newLedgerPath();
+    const ids = Array.from({ length: 60 }, (_, number) => `req_${number}`);
+    await abandon(path, ids, ids);
+    const bytes = readFileSync(path);
+    const journal = readFileSync(`${path}.open`);
+    const page = 8192;
+    const whole = bytes.lastIndexOf("\n", page) + 1;
+    const torn = Buffer.from(bytes).fill(0, page, page + 4096);
+    for (const end of [torn.length, torn.length - 1, torn.length - 30, page + 4096, page + 1]) {
+      writeFileSync(path, torn.subarray(0, end));
+      writeFileSync(`${path}.open`, journal);
+      for (const file of [`${path}.torn`, `${path}.sums`]) rmSync(file, { force: true });
+      await openLedger(optionsFor(path)).close();
+      expect(readFileSync(path, "utf8")).toStartWith(bytes.toString("utf8", 0, whole));
+      expect(readFileSync(`${path}.torn`)).toEqual(torn.subarray(whole, end));
+      expect(readWholeLedger(path).count).toEqual(new Map(ids.map((id) => [id, 1])));
+    }
+  });
+
   test.each([["listen: { port: 4141 }\nkeys: []\n"], ['{\n  "name": "package"\n}\n'], ["\uFEFFx"]])(
     "a file that is none, such as %j, is refused and stays as it is",
     (text) => {
@@ -690,6 +710,41 @@ describe("with sync always", () => {
     await ledger.close();
     expect(readWholeLedger(path).count.size).toBe(51);
   });
+});
+
+test("a disk that fails at the end keeps no gateway from stopping, and the next one starts", async () => {
+  const path = newLedgerPath();
+  const messages: string[] = [];
+  const options = optionsFor(path, {
+    sync: "batch",
+    report: (message) => messages.push(message),
+    syncFile: () => Promise.reject(new Error("EIO: i/o error, fdatasync")),
+  });
+  const ledger = openLedger(options);
+  await bill(ledger, "req_1");
+  await ledger.close();
+  expect(messages.at(-1)).toBe(
+    "the ledger's last lines may not be on the disk: Error: EIO: i/o error, fdatasync",
+  );
+  await openLedger(optionsFor(path)).close();
+  expect(countsOf(path)).toEqual([["req_1", 1]]);
+});
+
+test("a malformed amount costs no other request its line, and its own request gets one at the next start", async () => {
+  const path = newLedgerPath();
+  const ledger = openLedger(optionsFor(path));
+  for (const id of ["req_1", "req_2", "req_3"]) await ledger.open(intentOf(id));
+  ledger.append(draftOf("req_1"));
+  expect(() => ledger.append(draftOf("req_2", { charge_usd: "no amount" }))).toThrow();
+  ledger.append(draftOf("req_3"));
+  await ledger.close();
+  expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_3"]);
+  await openLedger(optionsFor(path)).close();
+  expect(countsOf(path)).toEqual([
+    ["req_1", 1],
+    ["req_2", 1],
+    ["req_3", 1],
+  ]);
 });
 
 test("sums can be read while the gateway writes, and show the last use of each key", async () => {
