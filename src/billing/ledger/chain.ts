@@ -20,6 +20,7 @@ export class LedgerChain {
   addLine(draft: LineDraft): void {
     this.#drafts.push((prev) => {
       const charge = parseUsd(draft.charge_usd ?? "0");
+      this.#sums.addRequest(draft, Object.entries(draft.usage));
       this.#sums.add(draft, charge);
       const { limit_usd: limit, replaces } = draft;
       if (limit !== undefined) this.#sums.addEstimate(draft, subtractUsd(parseUsd(limit), charge));
@@ -30,10 +31,10 @@ export class LedgerChain {
 
   addCorrection(draft: CorrectionDraft): void {
     this.#drafts.push((prev) => {
-      const { key, group, request_time: time, was } = draft;
+      const { request_time: time, was } = draft;
       const charge = parseUsd(draft.charge_usd ?? "0");
       const before = parseUsd(was.charge_usd ?? "0");
-      this.#sums.add({ key, group, time }, subtractUsd(charge, before));
+      this.#sums.add({ ...draft, time }, subtractUsd(charge, before));
       if (was.limit_usd !== undefined)
         this.#sums.dropEstimate(draft, time, subtractUsd(parseUsd(was.limit_usd), before));
       return encodeCorrection(draft, prev);

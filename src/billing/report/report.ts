@@ -15,7 +15,7 @@ import {
 } from "../../lib/money.ts";
 import { createZone, nameSpan, type Span, SPANS, type Zone } from "../../lib/text/zone.ts";
 import { eachRow, type Row } from "../ledger/scan/row.ts";
-import { USAGE_KINDS } from "../usage.ts";
+import { CACHE_READ_KINDS, computeShare, PROMPT_KINDS } from "../usage.ts";
 
 const NAMES = ["key", "group", "model", "channel"] as const;
 type Name = (typeof NAMES)[number];
@@ -232,17 +232,11 @@ export function describeTotals(totals: Totals): Record<string, unknown> {
   };
 }
 
-const INPUT_KINDS = USAGE_KINDS.filter(
-  (kind) => kind === "tool_prompt" || /^(input|cache_read|cache_write)/.test(kind),
-);
-
 /** The share of all input that was read from the cache, to four places. Null without input. */
 export function computeHitRate({ usage }: Totals): number | null {
   const sum = (kinds: readonly string[]): number =>
     kinds.reduce((total, kind) => total + (usage.get(kind) ?? 0), 0);
-  const all = sum(INPUT_KINDS);
-  const cached = sum(INPUT_KINDS.filter((kind) => kind.startsWith("cache_read")));
-  return all === 0 ? null : Math.floor((cached / all) * 10_000) / 10_000;
+  return computeShare(sum(CACHE_READ_KINDS), sum(PROMPT_KINDS));
 }
 
 export interface Gaps {

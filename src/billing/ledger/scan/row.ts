@@ -165,6 +165,7 @@ function isAmount(value: unknown): value is string | null {
 const RECENT_BYTES = 1 << 20;
 
 export type Recent = Pick<Row, "time" | "key" | "group" | "model"> & {
+  readonly client: ClientIdentity | null;
   /** Its output tokens; null: they are not known exactly. */
   readonly output: number | null;
 };
@@ -184,7 +185,7 @@ export function readRecent(files: readonly string[]): Recent[] {
       if (row === null || row.was !== null) return;
       const { time, key, group, model, basis, kinds, counts } = row;
       const output = basis === "exact" ? (counts[kinds.indexOf("output")] ?? null) : null;
-      recent.push({ time, key, group, model, output });
+      recent.push({ time, key, group, model, client: row.client(), output });
     });
   }
   return recent;
