@@ -1,8 +1,8 @@
 // Reports what happens in the gateway to its observers: the request log, the metrics and the live view. Observers are
 // called synchronously with plain records. They must be fast and must not throw.
 
-import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { LimitWarning } from "../../billing/limits/alerts.ts";
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Usage } from "../../billing/usage.ts";
 
 export interface RequestRecord {
