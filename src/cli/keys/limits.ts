@@ -8,7 +8,11 @@ import { type ConfigFlags, findGroup, findKey, listLimits, openConfig } from "..
 import { refuseUsage, printNote } from "../terminal/terminal.ts";
 
 const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
-const COUNT_LIMITS = ["requests_per_minute", "requests_per_minute_per_session", "concurrent_requests"] as const;
+const COUNT_LIMITS = [
+  "requests_per_minute",
+  "requests_per_minute_per_session",
+  "concurrent_requests",
+] as const;
 const NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
 
 /** By name; null removes the limit. */
