@@ -28,6 +28,8 @@ export const USAGE_KINDS = [
 export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
 export const CACHE_READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
 
+export const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output"));
+
 /** The share of all input that was read from the cache, to four places. Null without input. */
 export function computeShare(cached: number, input: number): number | null {
   return input === 0 ? null : Math.floor((cached / input) * 10_000) / 10_000;
