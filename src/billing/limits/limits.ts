@@ -11,6 +11,7 @@
 import type { Key, Limits } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder, Window } from "../ledger/sums.ts";
 import type { Unbounded } from "./reserve.ts";
@@ -66,7 +67,7 @@ interface Side {
   readonly flight: Flight;
 }
 
-type Sums = Pick<Ledger, "spentOf" | "estimatedOf" | "recentOf">;
+type Sums = Pick<Ledger, "spentOf" | "estimatedOf" | "recentOf" | "zone">;
 
 export function createGate(ledger: Sums): Gate {
   const flights = new Map<string, Flight>();
@@ -285,7 +286,7 @@ function checkSpent(side: Side, { window, limit, own, ledger, now }: SpendCheck)
       { retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS },
     );
   }
-  const reset = findReset(window, now);
+  const reset = findReset(window, ledger.zone, now);
   const advice = own !== null && counted < most ? " A smaller max_tokens or prompt may fit." : "";
   throw new GatewayError("limit_spent", `${state}.${need}${advice} ${describeEnd(side, reset)}`, {
     retryAfterSeconds:
@@ -300,17 +301,9 @@ function describeEnd({ holder, owner }: Side, reset: number | null): string {
     : "This limit does not reset.";
 }
 
-/** Days and months end as UTC has them. */
-export function findReset(window: Window, now: number): number | null {
-  const date = new Date(now);
-  switch (window) {
-    case "day":
-      return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate() + 1);
-    case "month":
-      return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
-    case "total":
-      return null;
-  }
+/** When the day or month ends that a moment belongs to; null: totals do not end. */
+export function findReset(window: Window, zone: Zone, now: number): number | null {
+  return window === "total" ? null : findNextSpan(window, zone, now);
 }
 
 function countRequests(count: number): string {
