@@ -11,7 +11,9 @@ export interface Limits {
   readonly usdPerDay: string | null;
   readonly usdPerMonth: string | null;
   readonly usdTotal: string | null;
+  readonly usdPerSession: string | null;
   readonly requestsPerMinute: number | null;
+  readonly requestsPerMinutePerSession: number | null;
   readonly concurrentRequests: number | null;
   /** A request reserves the most that it can cost, and has to fit. */
   readonly strict: boolean;
@@ -261,7 +263,9 @@ function buildLimits(limits: Config["keys"][number]["limits"]): Limits {
     usdPerDay: limits.usd_per_day ?? null,
     usdPerMonth: limits.usd_per_month ?? null,
     usdTotal: limits.usd_total ?? null,
+    usdPerSession: limits.usd_per_session ?? null,
     requestsPerMinute: limits.requests_per_minute ?? null,
+    requestsPerMinutePerSession: limits.requests_per_minute_per_session ?? null,
     concurrentRequests: limits.concurrent_requests ?? null,
     strict: limits.strict,
     allowUnpriced: limits.unpriced === "allow",

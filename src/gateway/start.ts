@@ -71,7 +71,7 @@ export function startGateway(
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
     background: new BackgroundResponses(),
-    inferredSessions: new InferredSessions(),
+    inferredSessions: new InferredSessions(ledger.recent),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,

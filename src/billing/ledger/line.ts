@@ -119,6 +119,7 @@ const correctionObject = z.object({
   /** The `time` of the request, so that its amount stays in the same day and month. */
   request_time: z.iso.datetime(),
   ...origin,
+  client: clientSchema.optional(),
   ...money,
   was: z.object({ official_usd: amount, charge_usd: amount, limit_usd: decimal.optional() }),
 });

@@ -91,7 +91,7 @@ function createBill({ call, client, body }: Job, match: Match, overrides: Overri
     open,
     settled: false,
     firstByteMs: null,
-    admission: isCounted ? gateway.gate.admit(match.key, gateway.now(), cost) : FREE,
+    admission: isCounted ? gateway.gate.admit(match.key, gateway.now(), cost, client.session) : FREE,
   };
 }
 

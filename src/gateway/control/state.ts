@@ -44,6 +44,7 @@ export const gatewayStateSchema = z.object({
     z.object({
       id: z.string(),
       key: z.string(),
+      client: clientSchema.default({}),
       model: z.string().nullable(),
       channel: z.string(),
       since: count,
