@@ -11,6 +11,8 @@ import { createChannels } from "./channels/channels.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import type { Gateway } from "./gateway.ts";
+import { PromptReader } from "../dialects/prompt/read-prompt.ts";
+import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
@@ -69,6 +71,8 @@ export function startGateway(
     lists: createModelLists(client),
     background: new BackgroundResponses(),
     inferredSessions: new InferredSessions(),
+    prompts: new PromptReader(),
+    cacheMemory: new CacheMemory(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,

@@ -8,6 +8,11 @@ import type { Span } from "../../lib/json/json-spans.ts";
 const ATTRIBUTION = "x-anthropic-billing-header";
 export const ATTRIBUTION_SHAPE = -1;
 
+/** Whether an upstream leaves the line out. */
+export function dropsAttribution({ hostname }: URL): boolean {
+  return hostname === "api.anthropic.com";
+}
+
 const MAX_SHAPED_BYTES = 64 * 1024;
 const MAX_SHAPES = 1024;
 /** The line is a text or the text of a block, so that it begins near the start of the part. */

@@ -14,6 +14,7 @@ import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
 import { describeLeaving } from "./ending.ts";
+import { addMiss } from "./miss.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
 
 /** How a request ended. */
@@ -49,17 +50,23 @@ export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedB
   return { bill, ending, draft: hasLine ? draftLine(bill, ending, gateway) : null };
 }
 
-export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway): void {
-  const { status, outcome, problem } = ending;
+export function recordBill({ bill, ending, draft: closed }: ClosedBill, gateway: Gateway): void {
+  const { status, outcome, problem, reading } = ending;
+  const reprice = (usage: Usage): Charge =>
+    chargeFor(bill, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
+  const draft =
+    closed === null || reading === null ? closed : addMiss(closed, bill, { reading, reprice }, gateway);
   if (draft !== null) appendLine(draft, bill, gateway);
   else if (bill.open) gateway.ledger.discard(bill.call.id);
-  const line = ending.reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
+  const line = reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
   bill.admission.release();
   const usage = line?.usage ?? null;
   const chargeUsd = line?.charge_usd ?? null;
   const shown = problem ?? (bill.admission.unpriced ? UNPRICED_ALLOWED : null);
   reportFinished(bill, { status, outcome, problem: shown, usage, chargeUsd }, gateway);
 }
+
+const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
 
 /** The owner is warned if a limit is near now. */
 function appendLine(line: LineDraft, { match: { key } }: Bill, { ledger, alerts, now }: Gateway): void {

@@ -29,7 +29,7 @@ export class CacheMemory {
     const miss = judgeMiss(turn, continuation);
     const before = continuation?.kept ?? null;
     const isLonger = before !== null && isContinued(before, turn);
-    const kept = keepTurn(turn, before, isLonger ? before : null);
+    const kept = keepTurn(turn, before, isLonger ? { tokens: before.tokens, end: before.end } : null);
     this.#sessions.delete(session);
     this.#count(known, -1);
     // A longer prompt of the same conversation takes the place of the earlier one. Any other may be continued too.

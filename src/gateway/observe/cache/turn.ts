@@ -67,7 +67,7 @@ export function keepTurn(turn: Turn, before: Kept | null, earlier: Kept["earlier
     exact,
     proven,
     lifetimeMs: findLifetime(turn, mark?.lifetimeMs ?? prompt.lifetimeMs),
-    earlier: earlier && { tokens: earlier.tokens, end: earlier.end },
+    earlier,
   };
 }
 
