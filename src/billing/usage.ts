@@ -98,6 +98,8 @@ export interface Reading {
   readonly estimatedOutput: number;
   /** The answer is a refusal, made before any output; the upstream's word for its kind, null where it has none. */
   readonly refusal?: { readonly category: string | null } | undefined;
+  /** The upstream called the model several times, with prompts of its own, and adds up what they used. */
+  readonly loops?: boolean | undefined;
   /** Present if the upstream reports that its cache was missed, and why. */
   readonly cacheReason?: CacheReason | undefined;
   /** The answer itself, if it can be fetched later: it may go on when its request has ended. */

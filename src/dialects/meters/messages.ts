@@ -78,6 +78,7 @@ class MessagesReader implements UsageReader {
       end: this.#end,
       final: this.#final,
       cacheReason: this.#cacheReason,
+      loops: Object.values(getObject(this.#usage["server_tool_use"])).some((count) => count !== 0),
       ...(this.#refusal === undefined || this.#hasContent ? {} : { refusal: this.#refusal }),
     };
   }
@@ -106,6 +107,10 @@ class MessagesReader implements UsageReader {
     this.#usage = { ...earlier, ...values };
     return Object.keys(values).length > 0;
   }
+}
+
+function getObject(value: unknown): Counters {
+  return isObject(value) ? value : {};
 }
 
 /** https://platform.claude.com/docs/en/build-with-claude/cache-diagnostics */

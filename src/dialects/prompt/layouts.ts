@@ -62,7 +62,6 @@ export const MESSAGES_LAYOUT: Layout = {
     minimumTokens: () => 4096,
     lifetimeMs: 5 * MINUTE_MS,
     reportedLifetimeMs: 5 * MINUTE_MS,
-    promised: false,
   },
 };
 
@@ -74,7 +73,6 @@ const OPENAI_RULES: CacheRules = {
   minimumTokens: () => 1024,
   lifetimeMs: 5 * MINUTE_MS,
   reportedLifetimeMs: 30 * MINUTE_MS,
-  promised: true,
 };
 
 const OPENAI_MARK = "prompt_cache_breakpoint";
@@ -140,6 +138,5 @@ export const CONTENT_LAYOUT: Layout = {
     minimumTokens: (model) => (model.includes("2.5") ? 2048 : 4096),
     lifetimeMs: 5 * MINUTE_MS,
     reportedLifetimeMs: 5 * MINUTE_MS,
-    promised: false,
   },
 };

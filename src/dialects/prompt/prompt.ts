@@ -50,8 +50,6 @@ export interface CacheRules {
   readonly lifetimeMs: number;
   /** The same for upstreams that report what they write. */
   readonly reportedLifetimeMs: number;
-  /** The upstream says that it caches every prompt. Otherwise only a prompt that was read once is known to be cached. */
-  readonly promised: boolean;
 }
 
 /** The last place that is marked; null if none is. */

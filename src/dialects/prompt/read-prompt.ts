@@ -23,7 +23,7 @@ const SYSTEM_ROLES = ['"system"', '"developer"'];
 export class PromptReader {
   readonly #shapes = new ShapeMemory();
 
-  /** Null if the body is not a JSON object, has a member twice, or has too many parts. */
+  /** Null if the body is not a JSON object with a prompt, has a member twice, or has too many parts. */
   read(body: Uint8Array, layout: Layout): Prompt | null {
     return new Reading(body, layout, this.#shapes).read();
   }
@@ -71,7 +71,7 @@ class Reading {
       this.#seen.add(name);
       return this.#readMember(role, name, value);
     });
-    if (end < 0 || this.#parts[MESSAGES].length === 0) return null;
+    if (end < 0 || !this.#hasParts()) return null;
     if (this.#wholeMark !== undefined) this.#mark(MESSAGES, this.#wholeMark);
     return {
       parts: this.#parts,
@@ -85,6 +85,10 @@ class Reading {
       named: this.#named,
       edited: this.#edited || (this.#hasThinking && this.#endsWithText),
     };
+  }
+
+  #hasParts(): boolean {
+    return this.#parts[SYSTEM].length + this.#parts[MESSAGES].length > 0;
   }
 
   #readName(keyStart: number, keyEnd: number): string {

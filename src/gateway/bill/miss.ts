@@ -4,7 +4,7 @@
 import { type Charge, deriveMissCost } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
 import { countPrompt, splitMissed } from "../../billing/miss.ts";
-import type { Reading, Usage } from "../../billing/usage.ts";
+import { CALL_KINDS, type Reading, type Usage } from "../../billing/usage.ts";
 import { dropsAttribution } from "../../dialects/prompt/shape.ts";
 import type { Miss } from "../observe/cache/judge.ts";
 import { PendingPrompt } from "../observe/cache/pending-prompt.ts";
@@ -76,7 +76,12 @@ function describeTurn(line: LineDraft, bill: Bill, reading: Reading): Turn | nul
   };
 }
 
-function isCounted({ basis, parts, extra }: LineDraft, { parts: read, faults = [] }: Reading): boolean {
+/** Calls of the upstream's own tools put more into the prompt, and may count it several times. */
+const OWN_CALLS = [...CALL_KINDS, "tool_prompt"] as const;
+
+function isCounted({ basis, parts, usage, extra }: LineDraft, reading: Reading): boolean {
+  const { parts: read, faults = [], loops = false } = reading;
+  if (loops || OWN_CALLS.some((kind) => (usage[kind] ?? 0) > 0)) return false;
   const estimated = extra?.["estimated"];
   const isGuessed = Array.isArray(estimated) && estimated.includes("input");
   const isWhole = parts === undefined && read.length === 1 && (read[0]?.calls ?? []).length < 2;

@@ -1,7 +1,7 @@
 // Decides whether a request should have read more from its cache, and why it did not. Pure. README.md has the rules.
 
 import { isBefore, type Place, type Prompt } from "../../../dialects/prompt/prompt.ts";
-import { type Change, countShared, findChange } from "./change.ts";
+import { type Change, countMessages, countShared, findChange } from "./change.ts";
 import type { Continuation } from "./match.ts";
 import type { Kept, Turn } from "./turn.ts";
 
@@ -27,7 +27,7 @@ const LEAST_EXPLAINED = 128;
 const LEAST_UNEXPLAINED = 1024;
 /** One in this many tokens may be missing without a reason. */
 const TOLERATED_SHARE = 5;
-/** A prompt that has shrunk to less than half has been compacted. */
+/** A prompt that has shrunk to less than half, in messages or in tokens, has been compacted. */
 const COMPACTED_SHARE = 2;
 /** An upstream looks so many blocks back from a mark for what it has cached. */
 const LOOKBACK_PARTS = 20;
@@ -67,8 +67,10 @@ function goBack(kept: Kept, turn: Turn): Kept | null {
 function isCompacted({ tokens, prompt, reason }: Turn, kept: Kept): boolean {
   if (reason?.because === "context_compacted") return true;
   if (kept.end.section < 2 || prompt.continues !== null) return false;
-  const isWhole = countShared(kept.turn.prompt.parts[2], prompt.parts[2]) >= kept.end.parts;
-  return !isWhole && tokens.total * COMPACTED_SHARE < kept.turn.tokens.total;
+  const before = kept.turn;
+  if (countShared(before.prompt.parts[2], prompt.parts[2]) >= kept.end.parts) return false;
+  const hasFewer = countMessages(prompt) * COMPACTED_SHARE < countMessages(before.prompt);
+  return hasFewer || tokens.total * COMPACTED_SHARE < before.tokens.total;
 }
 
 const PLAIN_WORD = /^[a-z][a-z0-9_]{0,39}$/;
@@ -115,7 +117,7 @@ function explain(turn: Turn, kept: Kept, change: Change | null): Cause | null {
 function explainLoss(turn: Turn, kept: Kept): Cause | null {
   if (turn.prompt.edited && turn.tokens.read > 0) return null;
   if (kept.turn.served !== turn.served) return { because: "tier_changed" };
-  return kept.proven || turn.rules.promised ? { because: "upstream_lost" } : null;
+  return { because: "upstream_lost" };
 }
 
 /** True if a mark of the prompt is at the end of what is cached, or near enough after it. */
@@ -131,8 +133,10 @@ function countUpTo({ parts }: Prompt, { section, parts: count }: Place): number 
   return parts.slice(0, section).reduce((sum, { length }) => sum + length, count);
 }
 
-function leastOf({ because, reported }: Cause, { exact, tokens }: Kept): number {
+function leastOf({ because, reported }: Cause, { exact, proven, tokens }: Kept): number {
   const isExplained = reported === true || !["lifetime_passed", "upstream_lost"].includes(because);
   if (isExplained) return exact ? 1 : LEAST_EXPLAINED;
+  // Short prompts are often not cached at all.
+  if (!proven) return Infinity;
   return exact ? LEAST_UNEXPLAINED : Math.max(LEAST_UNEXPLAINED, tokens / TOLERATED_SHARE);
 }

@@ -29,7 +29,9 @@ export class CacheMemory {
     const miss = judgeMiss(turn, continuation);
     const before = continuation?.kept ?? null;
     const isLonger = before !== null && isContinued(before, turn);
-    const kept = keepTurn(turn, before, isLonger ? { tokens: before.tokens, end: before.end } : null);
+    // What was read is still there. What was not read has been written as one piece with what follows it.
+    const hasRead = isLonger && turn.tokens.read >= before.tokens;
+    const kept = keepTurn(turn, before, hasRead ? { tokens: before.tokens, end: before.end } : null);
     this.#sessions.delete(session);
     this.#count(known, -1);
     // A longer prompt of the same conversation takes the place of the earlier one. Any other may be continued too.
