@@ -1,6 +1,8 @@
 // An upstream that caches prompts as its platform says it does, written from the platforms' documentation and not from
 // the gateway's code: it works on the request's values, with four characters to a token.
 
+import { getField, isObject } from "../../src/lib/json/json.ts";
+
 export type CachingDialect = "messages" | "responses" | "chat" | "content";
 
 /** How one prompt was counted. */
@@ -105,10 +107,9 @@ interface Block {
 }
 
 function toBlock(value: unknown, role: string): Block {
-  const block: Value = typeof value === "string" ? { type: "text", text: value } : { ...(value as Value) };
-  const mark = block["cache_control"] as Value | undefined;
-  delete block["cache_control"];
-  const ttl = mark === undefined ? null : mark["ttl"] === "1h" ? 60 * MINUTE : 5 * MINUTE;
+  const whole = isObject(value) ? value : { type: "text", text: value };
+  const { cache_control: mark, ...block } = whole;
+  const ttl = mark === undefined ? null : getField(mark, "ttl") === "1h" ? 60 * MINUTE : 5 * MINUTE;
   return { text: role + JSON.stringify(block), ttl };
 }
 
@@ -116,11 +117,12 @@ const asList = (value: unknown): unknown[] =>
   Array.isArray(value) ? value : value === undefined ? [] : [value];
 
 function listBlocks(body: Value): Block[] {
-  const messages = asList(body["messages"]) as Value[];
   return [
     ...asList(body["tools"]).map((tool) => toBlock(tool, "tool")),
     ...asList(body["system"]).map((part) => toBlock(part, "system")),
-    ...messages.flatMap(({ role, content }) => asList(content).map((part) => toBlock(part, String(role)))),
+    ...asList(body["messages"]).flatMap((message) =>
+      asList(getField(message, "content")).map((part) => toBlock(part, String(getField(message, "role")))),
+    ),
   ];
 }
 

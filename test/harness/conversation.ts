@@ -73,7 +73,10 @@ export function writeRequest(dialect: CachingDialect, conversation: Conversation
       ...system.map((content) => ({ role: "system", content })),
       ...turns.map(({ role, text }) => ({ role, content: text })),
     ];
-    const functions = tools.map((tool) => ({ type: "function", function: tool }));
+    const functions = tools.map(({ name, description, input_schema: parameters }) => ({
+      type: "function",
+      function: { name, description, parameters },
+    }));
     return { model, stream, messages, tools: functions, ...extra };
   }
   return {

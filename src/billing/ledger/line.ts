@@ -55,7 +55,7 @@ export const clientSchema = z.object({
 });
 
 /** What a prompt should have read from its upstream's cache and did not. */
-const cacheSchema = z.looseObject({
+export const cacheSchema = z.looseObject({
   missed: count,
   /** What the missed tokens cost more than if they had been read; null without a price. */
   usd: amount,

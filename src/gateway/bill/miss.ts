@@ -6,6 +6,7 @@ import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
 import { countPrompt, splitMissed } from "../../billing/miss.ts";
 import { CALL_KINDS, type Reading, type Usage } from "../../billing/usage.ts";
 import { dropsAttribution } from "../../dialects/prompt/shape.ts";
+import { getList } from "../../lib/json/json.ts";
 import type { Miss } from "../observe/cache/judge.ts";
 import { PendingPrompt } from "../observe/cache/pending-prompt.ts";
 import type { Turn } from "../observe/cache/turn.ts";
@@ -54,25 +55,35 @@ function describeTurn(line: LineDraft, bill: Bill, reading: Reading): Turn | nul
   const prompt = pending.read();
   const tokens = countPrompt(line.usage);
   if (prompt === null || tokens.total === 0) return null;
-  const { call, client, match, firstByteMs } = bill;
-  const { service_tier = "", speed = "" } = reading.tariff;
-  const { stored } = reading;
   return {
     prompt,
     rules: pending.layout.rules,
+    ...describeSender(bill),
+    ...describeAnswer(reading),
+    channel: line.channel,
+    tokens,
+    isKeptLong: (line.usage["cache_write_12h"] ?? 0) > 0,
+    dropsAttribution: servesWithoutLine(bill, line.channel),
+  };
+}
+
+function describeSender({ call, client, match, firstByteMs }: Bill) {
+  return {
     agent: client.agent ?? null,
     inferred: client.session === undefined || client.inferred === true,
     model: match.model ?? "",
-    channel: line.channel,
-    served: `${service_tier} ${speed}`,
-    tokens,
-    reason: reading.cacheReason ?? null,
-    isKeptLong: (line.usage["cache_write_12h"] ?? 0) > 0,
-    dropsAttribution: servesWithoutLine(bill, line.channel),
-    // As the request writes it: `"previous_response_id":"resp_…"`.
-    responseId: stored === undefined ? null : Number(Bun.hash.wyhash(JSON.stringify(stored.id))),
     at: call.time,
     readyAt: call.time + (firstByteMs ?? 0),
+  };
+}
+
+function describeAnswer({ tariff, stored, cacheReason }: Reading) {
+  const { service_tier = "", speed = "" } = tariff;
+  return {
+    served: `${service_tier} ${speed}`,
+    reason: cacheReason ?? null,
+    // As the request writes it: `"previous_response_id":"resp_…"`.
+    responseId: stored === undefined ? null : Number(Bun.hash.wyhash(JSON.stringify(stored.id))),
   };
 }
 
@@ -81,11 +92,11 @@ const OWN_CALLS = [...CALL_KINDS, "tool_prompt"] as const;
 
 function isCounted({ basis, parts, usage, extra }: LineDraft, reading: Reading): boolean {
   const { parts: read, faults = [], loops = false } = reading;
-  if (loops || OWN_CALLS.some((kind) => (usage[kind] ?? 0) > 0)) return false;
-  const estimated = extra?.["estimated"];
-  const isGuessed = Array.isArray(estimated) && estimated.includes("input");
-  const isWhole = parts === undefined && read.length === 1 && (read[0]?.calls ?? []).length < 2;
-  return basis !== "unknown" && isWhole && !isGuessed && faults.length === 0;
+  if (basis === "unknown" || faults.length > 0 || getList(extra?.["estimated"]).includes("input"))
+    return false;
+  const hasOwnCalls = loops || OWN_CALLS.some((kind) => (usage[kind] ?? 0) > 0);
+  if (hasOwnCalls || parts !== undefined || read.length !== 1) return false;
+  return read.every(({ calls = [] }) => calls.length < 2);
 }
 
 function servesWithoutLine({ match }: Bill, name: string): boolean {

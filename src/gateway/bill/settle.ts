@@ -50,15 +50,13 @@ export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedB
   return { bill, ending, draft: hasLine ? draftLine(bill, ending, gateway) : null };
 }
 
-export function recordBill({ bill, ending, draft: closed }: ClosedBill, gateway: Gateway): void {
-  const { status, outcome, problem, reading } = ending;
-  const reprice = (usage: Usage): Charge =>
-    chargeFor(bill, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
-  const draft =
-    closed === null || reading === null ? closed : addMiss(closed, bill, { reading, reprice }, gateway);
+export function recordBill(closed: ClosedBill, gateway: Gateway): void {
+  const { bill, ending } = closed;
+  const { status, outcome, problem } = ending;
+  const draft = analyseCache(closed, gateway);
   if (draft !== null) appendLine(draft, bill, gateway);
   else if (bill.open) gateway.ledger.discard(bill.call.id);
-  const line = reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
+  const line = ending.reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
   bill.admission.release();
   const usage = line?.usage ?? null;
   const chargeUsd = line?.charge_usd ?? null;
@@ -67,6 +65,13 @@ export function recordBill({ bill, ending, draft: closed }: ClosedBill, gateway:
 }
 
 const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
+
+function analyseCache({ bill, ending: { reading }, draft }: ClosedBill, gateway: Gateway): LineDraft | null {
+  if (draft === null || reading === null || bill.prompt === null) return draft;
+  const reprice = (usage: Usage): Charge =>
+    chargeFor(bill, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
+  return addMiss(draft, bill, { reading, reprice }, gateway);
+}
 
 /** The owner is warned if a limit is near now. */
 function appendLine(line: LineDraft, { match: { key } }: Bill, { ledger, alerts, now }: Gateway): void {

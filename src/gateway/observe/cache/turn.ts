@@ -2,7 +2,7 @@
 
 import type { CacheReason } from "../../../billing/usage.ts";
 import type { PromptTokens } from "../../../billing/miss.ts";
-import type { CacheRules, Place, Prompt } from "../../../dialects/prompt/prompt.ts";
+import type { CacheRules, Mark, Place, Prompt } from "../../../dialects/prompt/prompt.ts";
 import { findLastMark, SECTIONS } from "../../../dialects/prompt/prompt.ts";
 
 /** One request that has ended, and whose prompt was counted. */
@@ -50,7 +50,7 @@ const HALF_DAY_MS = 12 * 3_600_000;
 /** Null if the request left nothing that is known. `before` is what its conversation had left until then, and `earlier` is
  *  the same if the prompt begins with it. */
 export function keepTurn(turn: Turn, before: Kept | null, earlier: Kept["earlier"]): Kept | null {
-  const { prompt, rules, model, tokens } = turn;
+  const { prompt, rules, tokens } = turn;
   const mark = findLastMark(prompt);
   // What is not marked is not cached, or not on request.
   if (rules.marked && mark === null) return null;
@@ -58,17 +58,14 @@ export function keepTurn(turn: Turn, before: Kept | null, earlier: Kept["earlier
   const isReported = (rules.marked ? reported : tokens.written) > 0;
   const proven = reported > 0 || before?.proven === true;
   const left = countLeft(turn, isReported);
-  if (left === 0 || (!proven && tokens.total < rules.minimumTokens(model))) return null;
+  if (left === 0 || (!proven && isShort(turn))) return null;
   const exact = rules.marked && isReported;
-  return {
-    turn,
-    tokens: left,
-    end: exact && mark !== null ? mark : endOf(prompt),
-    exact,
-    proven,
-    lifetimeMs: findLifetime(turn, mark?.lifetimeMs ?? prompt.lifetimeMs),
-    earlier,
-  };
+  const end = exact && mark !== null ? mark : endOf(prompt);
+  return { turn, tokens: left, end, exact, proven, lifetimeMs: findLifetime(turn, mark), earlier };
+}
+
+function isShort({ rules, model, tokens }: Turn): boolean {
+  return tokens.total < rules.minimumTokens(model);
 }
 
 function endOf({ parts }: Prompt): Place {
@@ -82,7 +79,8 @@ function countLeft({ prompt, rules, tokens }: Turn, isReported: boolean): number
   return Math.max(tokens.read, tokens.total - (tokens.total % rules.blockTokens));
 }
 
-function findLifetime({ rules, tokens, isKeptLong }: Turn, requested: number | null): number {
+function findLifetime({ prompt, rules, tokens, isKeptLong }: Turn, mark: Mark | null): number {
+  const requested = mark?.lifetimeMs ?? prompt.lifetimeMs;
   if (requested !== null) return requested;
   if (isKeptLong) return HALF_DAY_MS;
   return tokens.written > 0 ? rules.reportedLifetimeMs : rules.lifetimeMs;

@@ -59,7 +59,7 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
     expected: () => ({ because: "tools_changed", at: 3 }),
   },
   "tools in another order": {
-    change: ({ tools }) => void tools.reverse(),
+    change: (talk) => void (talk.tools = talk.tools.toReversed()),
     expected: () => ({ because: "tools_changed", at: 1, detail: "order" }),
   },
   "the first part of the system prompt": {
@@ -105,7 +105,7 @@ describe.each(DIALECTS)("a changed prompt in the dialect %s", (dialect) => {
     const miss = session.ask(talk);
     const missed = Math.min(left, session.last.total) - session.last.read;
     expect(missed).toBeGreaterThan(128);
-    expect(miss).toEqual({ missed, ...expected(dialect) } as Miss);
+    expect({ ...miss }).toEqual({ missed, ...expected(dialect) });
     goOn(talk, textOf(500, "answer 5"), textOf(500, "result 5"));
     expect(session.ask(talk)).toBeNull();
   });
@@ -126,7 +126,7 @@ describe.each(DIALECTS)("a changed prompt in the dialect %s", (dialect) => {
     const talk = openConversation("a", textOf(400, "one"), "gemini-2.5-pro");
     talk.system[0] = `It is 2026-11-20T10:00:01Z. ${talk.system[0]}`;
     session.ask(talk);
-    talk.system[0] = talk.system[0]!.replace("00:01", "02:17");
+    talk.system[0] = talk.system[0].replace("00:01", "02:17");
     goOn(talk, "answer", "next");
     expect(session.ask(talk)).toMatchObject({ ...system(1, { detail: "digits" })(dialect) });
   });
