@@ -14,7 +14,7 @@ export interface Conversation {
   extra: Value;
 }
 
-export const WORDS = "the tool reads a file and writes it again with one more line at its end ";
+const WORDS = "the tool reads a file and writes it again with one more line at its end ";
 
 export function textOf(characters: number, seed: string): string {
   return `${seed}: ${WORDS.repeat(Math.ceil(characters / WORDS.length))}`.slice(0, characters);

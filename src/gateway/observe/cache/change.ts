@@ -91,7 +91,7 @@ function findSetting(before: Prompt, prompt: Prompt): string | null {
 }
 
 /** The message of a part, or the one after the last. */
-export function numberOf({ numbers }: Prompt, index: number): number {
+function numberOf({ numbers }: Prompt, index: number): number {
   return numbers[index] ?? countMessages({ numbers }) + 1;
 }
 

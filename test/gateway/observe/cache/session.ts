@@ -15,7 +15,7 @@ import type { Turn } from "../../../../src/gateway/observe/cache/turn.ts";
 import { type CachingDialect, CachingUpstream, type Counted } from "../../../harness/caching-upstream.ts";
 import { type Conversation, writeRequest } from "../../../harness/conversation.ts";
 
-export const LAYOUTS = {
+const LAYOUTS = {
   messages: MESSAGES_LAYOUT,
   responses: RESPONSES_LAYOUT,
   chat: CHAT_LAYOUT,
