@@ -105,6 +105,8 @@ export interface Catalog {
   readonly corsOrigins: readonly string[];
   /** Accepted `Host` headers besides loopback names. */
   readonly allowedHosts: readonly string[];
+  /** Whether prompts are analysed for why their caches are missed. */
+  readonly cacheAnalysis: boolean;
   readonly onDisconnect: { readonly drainMs: number };
   /** Connections to upstreams are opened before they are needed. */
   readonly warm: boolean;
@@ -175,6 +177,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     maxBodyBytes: config.max_body,
     corsOrigins: config.cors_origins,
     allowedHosts: config.allowed_hosts,
+    cacheAnalysis: config.cache_analysis === "on",
     onDisconnect: { drainMs: config.on_disconnect.drain },
     warm: config.warm,
     failover: { attempts: config.failover.attempts, totalMs: config.failover.total },

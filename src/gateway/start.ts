@@ -13,6 +13,8 @@ import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway } from "./gateway.ts";
+import { PromptReader } from "../dialects/prompt/read-prompt.ts";
+import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
@@ -72,6 +74,8 @@ export function startGateway(
     lists: createModelLists(client),
     background: new BackgroundResponses(),
     inferredSessions: new InferredSessions(ledger.recent),
+    prompts: new PromptReader(),
+    cacheMemory: new CacheMemory(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
