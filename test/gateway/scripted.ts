@@ -125,6 +125,9 @@ export class RecordedExchange implements Exchange {
   reset(): void {
     this.ended = "reset";
   }
+  upgrade(): void {
+    throw new Error("no script has an upgrade");
+  }
   onGone(listener: () => void): void {
     this.#onGone.push(listener);
   }
@@ -179,7 +182,7 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
         : Promise.resolve(new ScriptedResponse(step));
     return { head, cancel: () => {} };
   };
-  const gateway: Gateway = { ...inside.running.gateway, client: { send, close: () => {}, stats: noStats } };
+  const gateway: Gateway = { ...inside.running.gateway, client: { send, upgrade: refuseUpgrade, close: () => {}, stats: noStats } };
   const fields: Field[] = [["authorization", `Bearer ${keyOf(platform)}`]];
   const start = async (): Promise<Started> => {
     const body = { model: "m", max_tokens: 9, stream, messages: [] };
@@ -225,6 +228,10 @@ async function finish({ job, bill }: Started, gateway: Gateway): Promise<Gateway
     return error;
   }
 }
+
+const refuseUpgrade = (): never => {
+  throw new Error("no script has an upgrade");
+};
 
 const noStats = () => ({ open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 });
 

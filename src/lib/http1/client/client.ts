@@ -6,6 +6,7 @@ import { proxyAuthorization } from "./dial.ts";
 import { writeFields, writeRequestLine } from "../head.ts";
 import { Pool } from "./pool.ts";
 import type { Origin, UpstreamRequest, SentRequest } from "../types.ts";
+import { openUpgrade, type StartedUpgrade, type UpgradeRequest } from "./upgrade.ts";
 
 export interface ClientStats {
   /** All connections, idle ones included. */
@@ -20,6 +21,8 @@ export interface ClientStats {
 export interface Client {
   /** Throws Malformed if a field or the target would break the framing. */
   send(request: UpstreamRequest): SentRequest;
+  /** Asks for another protocol on a connection of its own. */
+  upgrade(request: UpgradeRequest): StartedUpgrade;
   /** Closes idle connections. Running requests continue to their end. */
   close(): void;
   stats(): ClientStats;
@@ -44,6 +47,12 @@ class PoolingClient implements Client {
     const exchange = new PendingExchange(request, writeRequest(request, originHead));
     originHead.pool.send(exchange);
     return exchange;
+  }
+
+  upgrade(request: UpgradeRequest): StartedUpgrade {
+    const originHead = this.#originHeads.get(request.origin) ?? this.#addOrigin(request.origin);
+    const head = writeRequest({ ...request, method: "GET", body: null }, originHead);
+    return openUpgrade(request, `${head.slice(0, -2)}connection: Upgrade\r\n\r\n`);
   }
 
   close(): void {
