@@ -51,6 +51,8 @@ export interface Channel {
   readonly priceProvider?: string | null;
   /** It costs nothing. */
   readonly free?: boolean;
+  /** False: its upstream is never asked for a WebSocket. */
+  readonly websocket?: boolean;
   /** Groups that this channel serves. */
   readonly groups: readonly string[];
 }
@@ -209,6 +211,7 @@ function buildChannel(name: string, config: Config, around: CatalogContext): Cha
     probeMs: channel.probe ?? null,
     priceProvider: channel.price_provider ?? null,
     free: channel.free,
+    websocket: channel.websocket,
     groups: Object.entries(config.groups).flatMap(([group, { channels }]) =>
       channels.includes(name) ? [group] : [],
     ),

@@ -138,6 +138,7 @@ const channel = z.strictObject({
   probe: scalar(readProbeInterval).meta(SHAPES.duration).optional(),
   price_provider: name.optional(),
   free: flag.default(false),
+  websocket: flag.default(true),
 });
 
 const group = z.strictObject({

@@ -33,7 +33,7 @@ export interface Naming {
 export type Recognition = { readonly dialect: Dialect } & (
   | { readonly kind: "target"; readonly target: Target; readonly query: string }
   | { readonly kind: "own"; readonly page: OwnPage }
-    | { readonly kind: "unknown"; readonly error: GatewayError }
+  | { readonly kind: "unknown"; readonly error: GatewayError }
   /** A WebSocket. `over` is the endpoint whose requests it carries; null where there is none. */
   | {
       readonly kind: "upgrade";

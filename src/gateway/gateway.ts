@@ -11,6 +11,7 @@ import type { InferredSessions } from "./intake/client.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
 import type { KnownLists } from "./channels/model-list.ts";
 import type { Observer, ShortageAlarm } from "./observe/observer.ts";
+import type { SocketSupport } from "./channels/socket-support.ts";
 
 export interface Gateway {
   /** A reload replaces it whole. A request keeps the one that it started with. */
@@ -29,6 +30,8 @@ export interface Gateway {
   readonly background: BackgroundResponses;
   /** For tools that name no session. */
   readonly inferredSessions: InferredSessions;
+  /** What is known of the channels' WebSockets. */
+  readonly sockets: SocketSupport;
   readonly observer: Observer;
   readonly raiseShortage: ShortageAlarm;
   /** Aborted when the gateway stops and ends the requests that are still running. */

@@ -16,6 +16,7 @@ import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";
+import { SocketSupport } from "./channels/socket-support.ts";
 import { createShortageAlarm, joinObservers, type Observer } from "./observe/observer.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
@@ -69,6 +70,7 @@ export function startGateway(
     lists: createModelLists(client),
     background: new BackgroundResponses(),
     inferredSessions: new InferredSessions(),
+    sockets: new SocketSupport(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,

@@ -182,7 +182,10 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
         : Promise.resolve(new ScriptedResponse(step));
     return { head, cancel: () => {} };
   };
-  const gateway: Gateway = { ...inside.running.gateway, client: { send, upgrade: refuseUpgrade, close: () => {}, stats: noStats } };
+  const gateway: Gateway = {
+    ...inside.running.gateway,
+    client: { send, upgrade: refuseUpgrade, close: () => {}, stats: noStats },
+  };
   const fields: Field[] = [["authorization", `Bearer ${keyOf(platform)}`]];
   const start = async (): Promise<Started> => {
     const body = { model: "m", max_tokens: 9, stream, messages: [] };

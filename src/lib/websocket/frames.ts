@@ -225,7 +225,9 @@ export class FrameReader {
 /** Codes that may be in a close frame (RFC 6455, section 7.4, and the registry that it opened). */
 export function isSendable(code: number): boolean {
   if (code >= 3000) return code <= 4999;
-  return code >= 1000 && code <= 1014 && code !== 1004 && code !== CLOSE_CODES.none && code !== CLOSE_CODES.lost;
+  return (
+    code >= 1000 && code <= 1014 && code !== 1004 && code !== CLOSE_CODES.none && code !== CLOSE_CODES.lost
+  );
 }
 
 export function writeMessage({ kind, bytes }: Message, masked: boolean): Uint8Array {
@@ -271,16 +273,8 @@ function writeFrame(opcode: number, payload: Uint8Array, masked: boolean): Uint8
 
 /** The mask is in bytes 10 to 13 of `key`. `offset`: bytes of the payload before this piece, modulo 4. */
 function applyMask(piece: Uint8Array, key: Uint8Array, offset: number): void {
-  const mask = [0, 1, 2, 3].map((at) => key[10 + ((at + offset) & 3)] ?? 0);
-  const [a = 0, b = 0, c = 0, d = 0] = mask;
-  const whole = piece.length - (piece.length % 4);
-  for (let at = 0; at < whole; at += 4) {
-    piece[at] = (piece[at] ?? 0) ^ a;
-    piece[at + 1] = (piece[at + 1] ?? 0) ^ b;
-    piece[at + 2] = (piece[at + 2] ?? 0) ^ c;
-    piece[at + 3] = (piece[at + 3] ?? 0) ^ d;
-  }
-  for (let at = whole; at < piece.length; at++) piece[at] = (piece[at] ?? 0) ^ (mask[at & 3] ?? 0);
+  for (let at = 0; at < piece.length; at++)
+    piece[at] = (piece[at] ?? 0) ^ (key[10 + ((at + offset) & 3)] ?? 0);
 }
 
 function join(pieces: readonly Uint8Array[]): Uint8Array {

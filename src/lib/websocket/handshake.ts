@@ -17,7 +17,8 @@ export function findHandshakeFault(request: Head & { readonly method: string }):
   if (request.method !== "GET") return "a WebSocket handshake must be a GET";
   if (!names(request, "upgrade", "websocket")) return "`Upgrade` does not name websocket";
   if (!names(request, "connection", "upgrade")) return "`Connection` does not name upgrade";
-  if (request.field("sec-websocket-version") !== VERSION) return `\`Sec-WebSocket-Version\` is not ${VERSION}`;
+  if (request.field("sec-websocket-version") !== VERSION)
+    return `\`Sec-WebSocket-Version\` is not ${VERSION}`;
   const keys = request.fields.filter(([name]) => name === "sec-websocket-key");
   const [, key = ""] = keys[0] ?? [];
   if (keys.length !== 1 || !isKey(key)) return "`Sec-WebSocket-Key` is not 16 bytes in base64";
@@ -43,7 +44,7 @@ export function startHandshake(): ClientHandshake {
     key,
     fields: [
       ["upgrade", "websocket"],
-        ["sec-websocket-version", VERSION],
+      ["sec-websocket-version", VERSION],
       ["sec-websocket-key", key],
     ],
   };

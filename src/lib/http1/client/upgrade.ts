@@ -109,9 +109,7 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
   write(bytes: Uint8Array): boolean {
     if (this.#phase !== "open" || this.#socket === null) return true;
     this.#unsent =
-      this.#unsent === null
-        ? writePacket(this.#socket, "", bytes, "")
-        : Buffer.concat([this.#unsent, bytes]);
+      this.#unsent === null ? writePacket(this.#socket, "", bytes, "") : Buffer.concat([this.#unsent, bytes]);
     return this.#unsent === null;
   }
 

@@ -135,7 +135,11 @@ export class ServerExchange implements Exchange {
     if (this.gone) return;
     this.#framing = "none";
     this.#ended = true;
-    this.#connection.send(`${writeStatusLine(101)}${writeFields(fields)}connection: Upgrade\r\n\r\n`, EMPTY, "");
+    this.#connection.send(
+      `${writeStatusLine(101)}${writeFields(fields)}connection: Upgrade\r\n\r\n`,
+      EMPTY,
+      "",
+    );
     this.#connection.upgrade(listen);
   }
 
