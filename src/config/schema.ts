@@ -139,6 +139,7 @@ const channel = z.strictObject({
   price_provider: name.optional(),
   free: flag.default(false),
   websocket: flag.default(true),
+  warm: flag.optional(),
 });
 
 const group = z.strictObject({
@@ -194,6 +195,7 @@ export const configSchema = z.strictObject({
   cors_origins: z.array(scalar(readOrigin)).default([]),
   allowed_hosts: z.array(scalar(readHostName)).default([]),
   on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
+  warm: flag.default(true),
   failover: z
     .strictObject({
       attempts: scalar(readFrom(1, 100)).meta(SHAPES.count).default(3),

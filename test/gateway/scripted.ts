@@ -184,7 +184,7 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
   };
   const gateway: Gateway = {
     ...inside.running.gateway,
-    client: { send, upgrade: refuseUpgrade, close: () => {}, stats: noStats },
+    client: { ...inside.running.gateway.client, send, close: () => {} },
   };
   const fields: Field[] = [["authorization", `Bearer ${keyOf(platform)}`]];
   const start = async (): Promise<Started> => {
@@ -231,12 +231,6 @@ async function finish({ job, bill }: Started, gateway: Gateway): Promise<Gateway
     return error;
   }
 }
-
-const refuseUpgrade = (): never => {
-  throw new Error("no script has an upgrade");
-};
-
-const noStats = () => ({ open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 });
 
 function writeConfig(names: readonly string[], platform: string, more: object): Record<string, unknown> {
   const channels = names.map((name, index) => [

@@ -7,6 +7,7 @@ import { writeFields, writeRequestLine } from "../head.ts";
 import { Pool } from "./pool.ts";
 import type { Origin, UpstreamRequest, SentRequest } from "../types.ts";
 import { openUpgrade, type StartedUpgrade, type UpgradeRequest } from "./upgrade.ts";
+import { Upkeep } from "./upkeep.ts";
 
 export interface ClientStats {
   /** All connections, idle ones included. */
@@ -23,9 +24,13 @@ export interface Client {
   send(request: UpstreamRequest): SentRequest;
   /** Asks for another protocol on a connection of its own. */
   upgrade(request: UpgradeRequest): StartedUpgrade;
+  /** Keeps connections to these origins open between requests, from their first request on. Those of `expected` get
+   *  connections now. Replaces what earlier calls said. */
+  keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
   /** Closes idle connections. Running requests continue to their end. */
   close(): void;
   stats(): ClientStats;
+  statsOf(origin: Origin): ClientStats;
 }
 
 /** The part of the head that all requests to an origin share. */
@@ -40,36 +45,46 @@ class PoolingClient implements Client {
   /** Origins that are equal share their connections, also after a configuration was reloaded. */
   readonly #pools = new Map<string, Pool>();
   readonly #originHeads = new WeakMap<Origin, OriginHead>();
+  readonly #upkeep = new Upkeep(this.#pools);
   #closed = false;
 
   send(request: UpstreamRequest): SentRequest {
-    const originHead = this.#originHeads.get(request.origin) ?? this.#addOrigin(request.origin);
+    const originHead = this.#findOrigin(request.origin);
     const exchange = new PendingExchange(request, writeRequest(request, originHead));
+    this.#upkeep.noteRequest();
     originHead.pool.send(exchange);
     return exchange;
   }
 
   upgrade(request: UpgradeRequest): StartedUpgrade {
-    const originHead = this.#originHeads.get(request.origin) ?? this.#addOrigin(request.origin);
+    const originHead = this.#findOrigin(request.origin);
     const head = writeRequest({ ...request, method: "GET", body: null }, originHead);
     return openUpgrade(request, `${head.slice(0, -2)}connection: Upgrade\r\n\r\n`);
   }
 
+  keepWarm(origins: Iterable<Origin>, expected: Iterable<Origin> = []): void {
+    const warm = new Set([...origins].map((origin) => this.#findOrigin(origin).pool));
+    for (const pool of this.#pools.values()) pool.setWarm(warm.has(pool));
+    for (const origin of expected) this.#findOrigin(origin).pool.expectUse(Date.now());
+    this.#upkeep.setActive(warm.size > 0 && !this.#closed);
+  }
+
   close(): void {
     this.#closed = true;
+    this.#upkeep.setActive(false);
     for (const pool of this.#pools.values()) pool.close();
   }
 
   stats(): ClientStats {
-    const sum = { open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 };
-    for (const pool of this.#pools.values()) {
-      sum.open += pool.open;
-      sum.idle += pool.idle;
-      sum.dialled += pool.dialled;
-      sum.reused += pool.reused;
-      sum.retried += pool.retried;
-    }
-    return sum;
+    return addUp([...this.#pools.values()]);
+  }
+
+  statsOf(origin: Origin): ClientStats {
+    return addUp([this.#findOrigin(origin).pool]);
+  }
+
+  #findOrigin(origin: Origin): OriginHead {
+    return this.#originHeads.get(origin) ?? this.#addOrigin(origin);
   }
 
   #addOrigin(origin: Origin): OriginHead {
@@ -81,6 +96,18 @@ class PoolingClient implements Client {
     this.#originHeads.set(origin, originHead);
     return originHead;
   }
+}
+
+function addUp(pools: readonly Pool[]): ClientStats {
+  const sum = { open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 };
+  for (const pool of pools) {
+    sum.open += pool.open;
+    sum.idle += pool.idle;
+    sum.dialled += pool.dialled;
+    sum.reused += pool.reused;
+    sum.retried += pool.retried;
+  }
+  return sum;
 }
 
 function describeOrigin({ tls, host, port, proxy }: Origin): Omit<OriginHead, "pool"> {
