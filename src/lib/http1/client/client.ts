@@ -59,7 +59,8 @@ class PoolingClient implements Client {
   upgrade(request: UpgradeRequest): StartedUpgrade {
     const originHead = this.#findOrigin(request.origin);
     const head = writeRequest({ ...request, method: "GET", body: null }, originHead);
-    return openUpgrade(request, `${head.slice(0, -2)}connection: Upgrade\r\n\r\n`);
+    this.#upkeep.noteRequest();
+    return openUpgrade(request, `${head.slice(0, -2)}connection: Upgrade\r\n\r\n`, originHead.pool);
   }
 
   keepWarm(origins: Iterable<Origin>, expected: Iterable<Origin> = []): void {

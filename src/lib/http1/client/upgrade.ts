@@ -15,7 +15,8 @@ import {
   type Wire,
   type WireListener,
 } from "../types.ts";
-import { Dial, type SocketListener } from "./dial.ts";
+import type { Dial, SocketListener } from "./dial.ts";
+import type { Pool } from "./pool.ts";
 
 export interface UpgradeRequest {
   readonly origin: Origin;
@@ -49,8 +50,8 @@ const MAX_REFUSAL_BYTES = 64 * 1024;
 const CLOSE_WAIT_MS = 2_000;
 const MAX_INTERIM_RESPONSES = 32;
 
-export function openUpgrade(request: UpgradeRequest, head: string): StartedUpgrade {
-  return new UpgradingConnection(request, head);
+export function openUpgrade(request: UpgradeRequest, head: string, pool: Pool): StartedUpgrade {
+  return new UpgradingConnection(request, head, pool);
 }
 
 /** `waiting`: for the reply. `refusal`: its body arrives. `held`: a 101 has come, but no listener yet. */
@@ -75,12 +76,10 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
   #paused = false;
   #interimResponses = 0;
 
-  constructor({ origin, deadlines }: UpgradeRequest, head: string) {
+  constructor({ deadlines }: UpgradeRequest, head: string, pool: Pool) {
     this.#head = head;
     this.#deadlines = deadlines;
-    this.#dial = new Dial({
-      origin,
-      connectMs: deadlines.connectMs,
+    this.#dial = pool.dialAlone(deadlines.connectMs, {
       connected: (socket) => this.#start(socket),
       failed: (kind, message, cause) => this.#fail(kind, message, cause),
     });
