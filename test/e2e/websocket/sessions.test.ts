@@ -1,7 +1,14 @@
 // The responses API over a WebSocket, through the real gateway: what passes, what is billed, and how each end is recorded.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { CREDENTIAL, type InsideGateway, keyOf, startGatewayHere } from "../../harness/gateway.ts";
+import {
+  CREDENTIAL,
+  type InsideGateway,
+  keyOf,
+  startGateway as startChild,
+  startGatewayHere,
+} from "../../harness/gateway.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import {
   openSocket,
@@ -428,4 +435,34 @@ describe("an end", () => {
       expect(await linesAfter(gateway, time)).toHaveLength(time);
     }
   });
+
+  test("of the gateway by SIGKILL leaves one line for each running response at the next start", async () => {
+    const upstream = startUpstream(HALF);
+    const folder = makeTempFolder();
+    parts.push({ stop: () => folder.remove() });
+    const config = {
+      channels: { main: { platform: "responses", base_url: upstream.url, credential: CREDENTIAL } },
+      groups: { responses: { platform: "responses", channels: ["main"] } },
+      keys: [{ name: "responses", group: "responses", secret: KEY }],
+    };
+    const child = await startChild({ config, folder });
+    const clients = await Promise.all([1, 2, 3].map(() => openSocket(child.port, KEY)));
+    for (const client of clients) {
+      await runHalf(client, { stream_id: "a" });
+      await runHalf(client, { stream_id: "b" });
+    }
+    child.signal("SIGKILL");
+    await Promise.all(clients.map(({ closing }) => closing));
+    const next = await startChild({ config, folder });
+    parts.push(next);
+    expect(next.ledger().map(({ outcome, channel, model }) => [outcome, channel, model])).toEqual(
+      Array.from({ length: 6 }, () => ["interrupted", "main", "gpt-5.4"]),
+    );
+  });
 });
+
+async function runHalf(client: SocketClient, more: Section): Promise<void> {
+  const from = client.messages.length;
+  client.send(create(more));
+  await client.next("response.output_text.delta", from);
+}
