@@ -3,7 +3,7 @@
 
 import type { GatewayError } from "../lib/errors.ts";
 import { readString, scanTopLevel } from "../lib/json/json-spans.ts";
-import { getField, getName, parseJson } from "../lib/json/json.ts";
+import { getField, parseJson } from "../lib/json/json.ts";
 import { formWireError } from "./openai.ts";
 
 /** The fields of a message that decide where it belongs. */
@@ -75,8 +75,3 @@ export const SOCKET_CODES = {
   reconnect: "websocket_connection_limit_reached",
   unknownPrevious: "previous_response_not_found",
 } as const;
-
-/** The id of the response that an event belongs to. */
-export function readResponseId(message: Uint8Array): string | null {
-  return getName(getField(getField(parseJson(new TextDecoder().decode(message)), "response"), "id")) ?? null;
-}

@@ -80,7 +80,11 @@ export function startGateway(
     now: Date.now,
     metrics: () => {
       const channels = gateway.channels.view(gateway.catalog, gateway.now());
-      return metrics.render({ channels, ledgerFails: ledger.problem !== null });
+      return metrics.render({
+        channels,
+        ledgerFails: ledger.problem !== null,
+        websockets: gateway.sockets.open,
+      });
     },
   };
   const server = startServer(gateway, catalog.listen);

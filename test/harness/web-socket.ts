@@ -1,9 +1,16 @@
 // WebSockets for tests, on the runtime's own implementation: an upstream that follows a script, and a client that
 // remembers what it got.
 
-import type { Server, ServerWebSocket } from "bun";
+import type { ServerWebSocket } from "bun";
+import { isObject } from "../../src/lib/json/json.ts";
 
 type Event = Record<string, unknown>;
+
+function readEvent(text: string): Event {
+  const event: unknown = JSON.parse(text);
+  if (!isObject(event)) throw new Error(`not an event: ${text}`);
+  return event;
+}
 
 export interface SocketUpstream {
   readonly url: string;
@@ -12,13 +19,13 @@ export interface SocketUpstream {
   /** The fields of each handshake. */
   readonly handshakes: Headers[];
   /** Open connections. */
-  readonly open: Set<ServerWebSocket<undefined>>;
+  readonly open: Set<ServerWebSocket>;
   /** Resolves when this many messages have arrived. */
   arrived(count: number): Promise<void>;
   stop(): void;
 }
 
-type Reply = (event: Event, socket: ServerWebSocket<undefined>) => void | Promise<void>;
+type Reply = (event: Event, socket: ServerWebSocket) => void | Promise<void>;
 
 export interface UpstreamScript {
   /** Called for each message. The default answers a whole response. */
@@ -31,9 +38,9 @@ export interface UpstreamScript {
 export function startSocketUpstream(script: UpstreamScript = {}): SocketUpstream {
   const received: Event[] = [];
   const handshakes: Headers[] = [];
-  const open = new Set<ServerWebSocket<undefined>>();
+  const open = new Set<ServerWebSocket>();
   const waiting: { count: number; resolve: () => void }[] = [];
-  const server: Server<undefined> = Bun.serve<undefined>({
+  const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     fetch(request, self) {
@@ -47,7 +54,7 @@ export function startSocketUpstream(script: UpstreamScript = {}): SocketUpstream
       idleTimeout: 900,
       open: (socket) => void open.add(socket),
       message: (socket, text) => {
-        const event = JSON.parse(String(text)) as Event;
+        const event = readEvent(String(text));
         received.push(event);
         for (const each of waiting) if (received.length >= each.count) each.resolve();
         void (script.reply ?? answerWhole)(event, socket);
@@ -99,7 +106,7 @@ export function responseEvents(request: Event, words: readonly string[] = ["Hell
   ].map((event, sequence_number) => ({ ...event, ...stream, sequence_number }));
 }
 
-export const answerWhole: Reply = (event, socket) => {
+const answerWhole: Reply = (event, socket) => {
   if (event["type"] !== "response.create") return;
   for (const each of responseEvents(event)) socket.send(JSON.stringify(each));
 };
@@ -131,7 +138,7 @@ export async function openSocket(port: number, key: string, target = "/v1/respon
   socket.addEventListener("open", () => opened.resolve());
   socket.addEventListener("message", ({ data }) => {
     texts.push(String(data));
-    messages.push(JSON.parse(String(data)) as Event);
+    messages.push(readEvent(String(data)));
     for (const check of waiting) check();
   });
   socket.addEventListener("close", ({ code, reason }) => {
@@ -145,7 +152,7 @@ export async function openSocket(port: number, key: string, target = "/v1/respon
     messages,
     texts,
     closing: closing.promise,
-    send: (event) => void socket.send(typeof event === "string" ? event : JSON.stringify(event)),
+    send: (event) => socket.send(typeof event === "string" ? event : JSON.stringify(event)),
     next: (type, from = 0) =>
       new Promise((resolve, reject) => {
         const check = (): void => {

@@ -8,6 +8,8 @@ const ASK_AGAIN_MS = 10 * 60_000;
 const MAX_HOMES = 10_000;
 
 export class SocketSupport {
+  /** WebSockets of clients that are open now. */
+  open = 0;
   /** The address of a channel's upstream → when to ask again. */
   readonly #refusedUntil = new Map<string, number>();
 

@@ -74,10 +74,15 @@ function run(
   gateway: Gateway,
 ): Promise<void> {
   const ended = Promise.withResolvers<void>();
+  gateway.sockets.open += 1;
   const { maxBodyBytes } = gateway.catalog;
   const fields = [...acceptHandshake(call.exchange), ...upstream.fields, ["x-request-id", call.id] as const];
   call.exchange.upgrade(fields, (wire) => {
-    const session = new Session({ call, gateway, newId, openUpstream, ended: ended.resolve }, upstream);
+    const end = (): void => {
+      gateway.sockets.open -= 1;
+      ended.resolve();
+    };
+    const session = new Session({ call, gateway, newId, openUpstream, ended: end }, upstream);
     const client = new WebSocketPeer(
       wire,
       { side: "server", maxMessageBytes: maxBodyBytes },

@@ -122,6 +122,7 @@ export class Session {
     const { call: connection, gateway, newId } = this.#options;
     const call: ClientCall = {
       ...connection,
+      transport: "websocket",
       id: newId(),
       exchange: describeTurnExchange(connection.exchange),
       time: gateway.now(),

@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { OpenAI } from "openai";
+import { z } from "zod";
 import { ResponsesWS } from "openai/resources/responses/ws";
 import { join } from "node:path";
 import { CREDENTIAL, type InsideGateway, keyOf, startGatewayHere } from "../../harness/gateway.ts";
@@ -45,8 +46,9 @@ async function startNodeUpstream() {
 
 async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string, string> {
   let text = "";
-  for await (const chunk of stream.pipeThrough(new TextDecoderStream() as never) as AsyncIterable<string>) {
-    text += chunk;
+  const decoder = new TextDecoder();
+  for await (const chunk of stream) {
+    text += decoder.decode(chunk, { stream: true });
     for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
       yield text.slice(0, end);
       text = text.slice(end + 1);
@@ -54,6 +56,15 @@ async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<st
   }
   return text;
 }
+
+const clientResult = z.object({
+  whole: z.number(),
+  broken: z.number(),
+  left: z.number(),
+  foreign: z.array(z.string()),
+  errors: z.array(z.string()),
+  deflated: z.number(),
+});
 
 async function runNodeClients(port: number, connections: number, responses: number) {
   const url = `ws://127.0.0.1:${port}/v1/responses`;
@@ -67,10 +78,7 @@ async function runNodeClients(port: number, connections: number, responses: numb
   ];
   const child = Bun.spawn(command.map(String), { stdout: "pipe" });
   ends.push(() => child.kill());
-  return JSON.parse(await new Response(child.stdout).text()) as Record<string, number> & {
-    foreign: string[];
-    errors: string[];
-  };
+  return clientResult.parse(JSON.parse(await new Response(child.stdout).text()));
 }
 
 describe.skipIf(NODE === null)("the npm package ws under Node", () => {
@@ -79,8 +87,9 @@ describe.skipIf(NODE === null)("the npm package ws under Node", () => {
     const gateway = startGateway(`http://127.0.0.1:${upstream.port}/v1`);
     const result = await runNodeClients(gateway.port, 200, 20);
     expect(result).toMatchObject({ foreign: [], errors: [], deflated: 0 });
-    expect((result["whole"] ?? 0) + (result["broken"] ?? 0) + (result["left"] ?? 0)).toBe(4000);
-    for (const how of ["whole", "broken", "left"]) expect(result[how]).toBeGreaterThan(400);
+    const { whole, broken, left } = result;
+    expect(whole + broken + left).toBe(4000);
+    for (const count of [whole, broken, left]) expect(count).toBeGreaterThan(400);
     await gateway.running.stop(60_000);
     const { received, faults } = await upstream.finish();
     expect(faults).toEqual([]);

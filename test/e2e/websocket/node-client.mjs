@@ -2,7 +2,7 @@
 // the middle of a response, some models make the upstream break. Prints what each response looked like.
 
 import process from "node:process";
-import WebSocket from "ws";
+import { WebSocket } from "ws";
 
 const [url, key, connections, responses] = process.argv.slice(2);
 const result = { whole: 0, broken: 0, left: 0, foreign: [], errors: [], deflated: 0 };
