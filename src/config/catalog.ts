@@ -53,6 +53,8 @@ export interface Channel {
   readonly priceProvider?: string | null;
   /** It costs nothing. */
   readonly free?: boolean;
+  /** False: its upstream is never asked for a WebSocket. */
+  readonly websocket?: boolean;
   /** Whether connections are opened before they are needed; undefined: if it is in use. */
   readonly warm?: boolean | undefined;
   /** Groups that this channel serves. */
@@ -219,6 +221,7 @@ function buildChannel(name: string, config: Config, around: CatalogContext): Cha
     probeMs: channel.probe ?? null,
     priceProvider: channel.price_provider ?? null,
     free: channel.free,
+    websocket: channel.websocket,
     warm: channel.warm,
     groups: Object.entries(config.groups).flatMap(([group, { channels }]) =>
       channels.includes(name) ? [group] : [],

@@ -140,6 +140,7 @@ const channel = z.strictObject({
   probe: scalar(readProbeInterval).meta(SHAPES.duration).optional(),
   price_provider: name.optional(),
   free: flag.default(false),
+  websocket: flag.default(true),
   warm: flag.optional(),
 });
 

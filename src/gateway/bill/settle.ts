@@ -339,6 +339,7 @@ function describeExtra(
   const { requested, match } = bill;
   const { unpricedBecause, unpricedUsage, atLeast, pricedAs } = charge;
   const extra: Record<string, unknown> = {};
+  if (bill.call.transport !== undefined) extra["transport"] = bill.call.transport;
   // The upstream's name of the model, if neither client nor response used it. It may be the name with a price.
   if (requested !== null && requested !== match.model && requested !== reading?.model)
     extra["requested_model"] = requested;
