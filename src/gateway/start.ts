@@ -77,7 +77,6 @@ export function startGateway(
     inferredSessions: new InferredSessions(ledger.recent),
     prompts: new PromptReader(),
     cacheMemory: new CacheMemory(),
-    inferredSessions: new InferredSessions(),
     sockets: new SocketSupport(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),

@@ -43,6 +43,7 @@ export class Turn {
       key: bill.match.key.name,
       model: bill.match.model,
       channel: candidate.channel.name,
+      client: bill.client,
       since: bill.call.time,
       tokens: () => this.#meter.read().estimatedOutput,
     });
