@@ -88,6 +88,36 @@ const usage = z.looseObject({
   unreadable: z.int(),
 });
 
+const cause = z.looseObject({
+  because: z.string(),
+  at: z.int().optional(),
+  part: z.string().optional(),
+  detail: z.string().optional(),
+  from: z.string().optional(),
+});
+const misses = z.looseObject({
+  misses: z.int(),
+  missed_tokens: z.int(),
+  usd: decimal,
+  unpriced_tokens: z.int(),
+});
+const causes = z.array(z.intersection(cause, misses));
+const sessionOf = { session: z.string().nullable(), channel: z.string(), model: z.string() };
+
+const cache = z.looseObject({
+  timezone: z.string(),
+  since: z.string().nullable(),
+  until: z.string().nullable(),
+  requests: z.int(),
+  rows: z.array(
+    misses.extend({ ...sessionOf, tool: z.string().nullable(), label: z.string().nullable(), causes }),
+  ),
+  causes,
+  persistent: z.array(cause.extend({ ...sessionOf, help: z.string().nullable() })),
+  total: misses,
+  unreadable: z.int(),
+});
+
 const env = z.looseObject({
   tool: z.string(),
   key: z.string().nullable(),
@@ -119,6 +149,7 @@ const OUTPUTS = {
   channels: z.array(channelViewSchema.loose()),
   models: z.array(model),
   usage,
+  cache,
   env,
   doctor,
 } as const;

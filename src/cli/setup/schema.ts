@@ -13,6 +13,7 @@ const DOCUMENTS = [
   "channels",
   "models",
   "usage",
+  "cache",
   "env",
   "doctor",
 ] as const satisfies readonly DocumentName[];

@@ -1,8 +1,11 @@
 // The commands of the ledger alone, as the executable has them.
 
 import { Command } from "commander";
+import { cacheCommand } from "../../../src/cli/money/cache.ts";
 import { ledgerCommand } from "../../../src/cli/money/ledger.ts";
 import { runProgram } from "../../../src/cli/program.ts";
 import { usageCommand } from "../../../src/cli/money/usage.ts";
 
-await runProgram(new Command("gateway").addCommand(usageCommand()).addCommand(ledgerCommand()));
+await runProgram(
+  new Command("gateway").addCommand(usageCommand()).addCommand(cacheCommand()).addCommand(ledgerCommand()),
+);
