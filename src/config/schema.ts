@@ -115,6 +115,9 @@ const alerts = z.strictObject({
   command: z.array(text).min(1, "is empty: leave it out to run nothing").optional(),
 });
 
+/** An absent section is not parsed: a config can have ten thousand keys. */
+const noLimits = { strict: false, unpriced: "refuse" } as const;
+
 const channel = z.strictObject({
   platform,
   base_url: scalar(readBaseUrl).meta(SHAPES.url),
@@ -146,7 +149,7 @@ const group = z.strictObject({
   channels: names,
   description: z.string().default(""),
   exclusive: flag.default(false),
-  limits: limits.prefault({}),
+  limits: limits.default(noLimits),
 });
 
 const plan = z.strictObject({
@@ -168,7 +171,7 @@ const key = z
     created: moment.optional(),
     disabled: flag.default(false),
     expires: moment.optional(),
-    limits: limits.prefault({}),
+    limits: limits.default(noLimits),
   })
   .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {
     message: "needs exactly one of `secret` and `secret_sha256`",

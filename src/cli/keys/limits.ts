@@ -71,8 +71,8 @@ async function changeLimits(
 ): Promise<void> {
   const changes = readLimits(words);
   const { path } = openConfig(flags);
-  await editConfig(path, process.env, (current) => planEdits(find(current), changes));
-  const left = Object.entries(find(openConfig(flags).catalog).limits);
+  const catalog = await editConfig(path, process.env, (current) => planEdits(find(current), changes));
+  const left = Object.entries(find(catalog).limits);
   const now = left.map(([name, value]) => `${name} ${value}`).join(", ");
   printNote(`${subject} ${now === "" ? "has no limits" : `is limited to ${now}`}.`);
 }
