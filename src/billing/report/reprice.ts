@@ -3,7 +3,7 @@
 // writes the corrections.
 
 import { getField, parseJson } from "../../lib/json/json.ts";
-import { type CorrectionDraft, type Line, lineSchema } from "../ledger/line.ts";
+import { type Line, lineSchema, type Repricing } from "../ledger/line.ts";
 import { holdLedgerFiles, readLinesFrom } from "../ledger/rotation.ts";
 import { eachRow } from "../ledger/scan/row.ts";
 import { chargeLine, type CurrentPrices } from "./line-charge.ts";
@@ -13,9 +13,6 @@ export interface RepriceQuery extends CurrentPrices {
   readonly since: string | null;
   readonly until: string | null;
 }
-
-/** A correction without id and time, which its writer adds. */
-export type Repricing = Omit<CorrectionDraft, "id" | "time">;
 
 export interface CurrentAmounts {
   readonly official_usd: string | null;
