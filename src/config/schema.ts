@@ -29,6 +29,19 @@ import {
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
+/** What people call a platform: its best-known maker, or its API. */
+export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
+  anthropic: "messages",
+  claude: "messages",
+  openai: "responses",
+  codex: "responses",
+  chat: "responses",
+  completions: "responses",
+  google: "content",
+  gemini: "content",
+  vertex: "content",
+};
+
 export const DEFAULT_RELAY_PREFIX = "relay";
 
 /** USD per million tokens; with `_per_1k`, USD per thousand calls. */

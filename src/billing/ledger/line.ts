@@ -123,8 +123,8 @@ const correctionObject = z.object({
   was: z.object({ official_usd: amount, charge_usd: amount, limit_usd: decimal.optional() }),
 });
 
-/** A correction without id and time, which its writer adds. */
-export const repricingSchema = correctionObject.omit({ v: true, prev: true, id: true, time: true });
+/** A correction as it comes to the gateway that writes it. */
+export const repricingSchema = correctionObject.omit({ v: true, prev: true, time: true });
 export type Repricing = Readonly<z.infer<typeof repricingSchema>>;
 
 /** Unknown fields are allowed: a newer gateway may have written them. */

@@ -9,7 +9,7 @@ import { refuseUsage, printNote } from "../terminal/terminal.ts";
 
 const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total"] as const;
 const COUNT_LIMITS = ["requests_per_minute", "concurrent_requests"] as const;
-const NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
+export const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
 
 /** By name; null removes the limit. */
 export type LimitChanges = Readonly<Record<string, string | null>>;
@@ -23,9 +23,9 @@ function readLimit(word: string): [name: string, value: string | null] {
   const mark = word.indexOf("=");
   const [name, value] =
     mark < 0 ? [word, ""] : [word.slice(0, mark), word.slice(mark + 1).replace(/^\$/, "")];
-  if (!NAMES.includes(name))
+  if (!LIMIT_NAMES.includes(name))
     return refuseUsage(
-      `There is no limit "${name}"${suggestNearest(name, NAMES)}. Limits: ${NAMES.join(", ")}.`,
+      `There is no limit "${name}"${suggestNearest(name, LIMIT_NAMES)}. Limits: ${LIMIT_NAMES.join(", ")}.`,
     );
   if (value === "none") return [name, null];
   const isUsd = USD_LIMITS.some((each) => each === name);

@@ -2,7 +2,7 @@
 // running gateway writes them.
 
 import type { Repricing } from "../../billing/ledger/line.ts";
-import { findCorrections } from "../../billing/report/reprice.ts";
+import { type Finding, findCorrections } from "../../billing/report/reprice.ts";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
 import { type FileLock, takeLock } from "../../lib/files/file-lock.ts";
 import { createZone } from "../../lib/text/zone.ts";
@@ -48,7 +48,7 @@ export async function repriceLedger(flags: RepriceFlags): Promise<void> {
     let batch: Repricing[] = [];
     for (const draft of findCorrections(path, query)) {
       addChange(changes, draft);
-      batch.push(draft);
+      batch.push({ ...draft, id: `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}` });
       if (batch.length < BATCH_SIZE) continue;
       await writer.write(batch);
       batch = [];
@@ -111,8 +111,7 @@ function writeAlone(path: string): Writing {
   return {
     write: async (corrections) => {
       for (const draft of corrections) {
-        const id = `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}`;
-        ledger.correct({ id, time: new Date().toISOString(), ...draft });
+        ledger.correct({ ...draft, time: new Date().toISOString() });
       }
       await new Promise<void>((resolve) => setImmediate(resolve));
       requireWritten();
@@ -134,7 +133,7 @@ function openForCorrections(path: string): Ledger {
   }
 }
 
-function addChange(changes: Map<string, ModelChange>, { model, was, charge_usd: charge }: Repricing): void {
+function addChange(changes: Map<string, ModelChange>, { model, was, charge_usd: charge }: Finding): void {
   const change = changes.get(model) ?? { requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
   changes.set(model, change);
   change.requests += 1;

@@ -5,7 +5,7 @@ import { type core, z } from "zod";
 import { isObject } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
 import { suggestNearest } from "../nearest.ts";
-import { configSchema, type Platform } from "../schema.ts";
+import { configSchema, PLATFORM_NAMES } from "../schema.ts";
 import type { Path, Problem, Source } from "./source.ts";
 
 /** The file cannot be used: `gateway` exits with status 2. */
@@ -80,20 +80,7 @@ function explainIssue(issue: core.$ZodIssue, value: unknown): string {
   return issue.message;
 }
 
-/** What people call a platform: its best-known maker, or its API. */
-const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
-  anthropic: "messages",
-  claude: "messages",
-  openai: "responses",
-  codex: "responses",
-  chat: "responses",
-  completions: "responses",
-  google: "content",
-  gemini: "content",
-  vertex: "content",
-};
-
-/** ` (did you mean "messages"?)`, or nothing. */
+/** The nearest known word, as the end of a sentence, or nothing. */
 export function suggestValue(typed: string, known: readonly string[]): string {
   const platform = Object.entries(PLATFORM_NAMES).find(([name]) => typed.toLowerCase().startsWith(name))?.[1];
   if (platform !== undefined && known.includes(platform)) return ` (did you mean "${platform}"?)`;

@@ -127,8 +127,7 @@ function correct(body: string, { ledger, alerts, catalog, now }: Gateway): Respo
   if (!success) return refuse(400, "The corrections have another form: the command has another version.");
   for (const draft of data) {
     if (ledger.problem !== null) return refuse(503, `Not all corrections were written: ${ledger.problem}.`);
-    const id = `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}`;
-    ledger.correct({ id, time: new Date(now()).toISOString(), ...draft });
+    ledger.correct({ ...draft, time: new Date(now()).toISOString() });
   }
   alerts.check(listLimitUses(catalog.keys.values(), ledger, now()));
   return Response.json({ written: data.length });
