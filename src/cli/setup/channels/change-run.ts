@@ -26,6 +26,7 @@ export const CHANNEL_SETTINGS: Settings = {
   "timeouts.first_byte": { form: "text" },
   "timeouts.idle": { form: "text" },
   probe: { form: "text" },
+  warm: { form: "text" },
   price_provider: { form: "text" },
   free: { form: "text" },
   disabled: { form: "text" },
