@@ -47,7 +47,8 @@ interface RecoveredLedger {
 export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   const { path, report } = options;
   const recovery = recoverLedger(path, `${path}.open`);
-  if (recovery.cutBytes > 0) report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
+  if (recovery.cutBytes > 0)
+    report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   const files = listLedgerFiles(path);
   const sums = new Sums();
   if (!sums.load(files, `${path}.sums`) || recovery.isEndMissing)
@@ -115,6 +116,8 @@ export class LedgerWriter {
       this.append(draftInterrupted(request));
     }
     this.#flush();
+    // A gateway that was killed had no time to sync its last lines. They have waited long enough.
+    this.#syncBatch();
   }
 
   get problem(): string | null {
@@ -317,11 +320,16 @@ export class LedgerWriter {
         this.#syncing = this.#sync();
         return;
       case "batch":
-        this.#syncTimer = setTimeout(() => {
-          this.#syncTimer = null;
-          this.#syncing = this.#sync();
-        }, SYNC_MS);
+        this.#syncTimer = setTimeout(() => this.#syncBatch(), SYNC_MS);
     }
+  }
+
+  /** Syncs now what waits for the timer. */
+  #syncBatch(): void {
+    if (this.#syncTimer === null) return;
+    clearTimeout(this.#syncTimer);
+    this.#syncTimer = null;
+    this.#syncing = this.#sync();
   }
 
   /** In the background: the event loop does not wait. */
