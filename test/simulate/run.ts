@@ -528,14 +528,17 @@ export class World implements Machine {
     const status = send.reply?.status ?? 0;
     const text = send.reply?.body.toString() ?? "";
     if (status === 200 && send.end === "reply") return;
-    const spent = status === 429 && /has spent/.test(text) && !/reserved/.test(text);
-    // Minutes are those of the wall clock.
-    const early = status === 429 && /requests_per_minute/.test(text) && this.timeWasBent;
-    if (spent || early) return;
+    if (status === 429 && this.#isSpent(text)) return;
     this.accuse(
       status === 429 ? "reservations" : "recovery",
       `Everything works again, and ${send.name} (${send.client.dialect}, key ${send.client.key}) gets ${status || "nothing"}: ${text.slice(0, 300)}`,
     );
+  }
+
+  /** Minutes are those of the wall clock. */
+  #isSpent(text: string): boolean {
+    const isEarly = text.includes("requests_per_minute") && this.timeWasBent;
+    return isEarly || (text.includes("has spent") && !text.includes("reserved"));
   }
 
   /** A channel that works again is used again: the best one, by each platform that was asked. */

@@ -241,20 +241,22 @@ function checkBackground(world: World, name: string, sends: readonly Send[], lin
   for (const send of sends) checkFetched(world, name, send, { sends, lines });
 }
 
+/** What goes on in the background is known to the gateway that it was begun with, until this one ends. */
+function isOneGateway(world: World, from: number, to: number): boolean {
+  const isForgotten = world.boots.some((at) => at > from && at <= to);
+  return !isForgotten && !world.deaths.some(({ at }) => at > from && at <= to + MAY_TRAVEL_US);
+}
+
 function checkFetched(
   world: World,
   name: string,
-  { fetches, whole, reply }: Send,
+  { fetches, whole }: Send,
   { sends, lines }: { readonly sends: readonly Send[]; readonly lines: readonly Line[] },
 ): void {
   if (fetches === null || whole === null || whole.goesOn || mayBeLost(world, whole)) return;
-  // Who began it, and whether the gateway that knows of it still runs.
   const beginner = sends.find((send) => send.fetches === null && fetches.startsWith(`resp_${send.name}a`));
-  const began = beginner?.whole?.at ?? null;
-  if (began === null || reply === null) return;
-  const isForgotten = world.boots.some((at) => at > began && at <= whole.endedAt);
-  const isKilled = world.deaths.some(({ at }) => at > began && at <= whole.endedAt + MAY_TRAVEL_US);
-  if (isForgotten || isKilled) return;
+  const began = beginner?.whole?.at;
+  if (began === undefined || !isOneGateway(world, began, whole.endedAt)) return;
   const billed = lines.filter(({ basis, usage }) => basis === "exact" && Object.keys(usage).length > 0);
   if (billed.length !== 1) {
     world.accuse(

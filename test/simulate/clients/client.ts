@@ -165,10 +165,10 @@ export class Client {
   }
 
   /** Until what goes on in the background is there, and once more where the plan says so. */
-  #poll({ request, reply, end }: Send): number | null {
-    const { background } = request;
+  #poll(send: Send): number | null {
+    const { background } = send.request;
     if (!background) return null;
-    const { id, goesOn } = end === "reply" && reply?.status === 200 ? readStored(reply) : NOT_STORED;
+    const { id, goesOn } = readStored(send);
     const isFirst = this.#polls++ === 0;
     const goes = id !== null && (goesOn || isFirst || (background.again && this.#fetching !== null));
     if (goes && this.#polls < MOST_POLLS) {
@@ -206,8 +206,9 @@ function isBackground({ background }: RequestPlan): boolean {
 const MOST_POLLS = 12;
 const NOT_STORED = { id: null, goesOn: false };
 
-function readStored({ body }: Reply): { id: string | null; goesOn: boolean } {
-  const text = body.toString();
+function readStored({ reply, end }: Send): { id: string | null; goesOn: boolean } {
+  if (end !== "reply" || reply?.status !== 200) return NOT_STORED;
+  const text = reply.body.toString();
   const id = /"id":"(resp_[^"]+)"/.exec(text)?.[1] ?? null;
   return { id, goesOn: /"status":"(?:queued|in_progress)"/.test(text) };
 }

@@ -105,20 +105,21 @@ function encode(bytes: Buffer, coding: RequestPlan["coding"]): Buffer {
   return coding === "zstd" ? zstdCompressSync(bytes) : bytes;
 }
 
+function writeResponsesOptions({ maxTokens, background = null }: RequestPlan): object {
+  return {
+    ...(background === null ? {} : { background: true, store: true }),
+    ...(maxTokens === null ? {} : { max_output_tokens: maxTokens }),
+  };
+}
+
 function bodyOf(dialect: Dialect, model: string, prompt: string, request: RequestPlan): object {
-  const { stream, maxTokens, background } = request;
+  const { stream, maxTokens } = request;
   switch (dialect) {
     case "messages":
     case "relay-messages":
       return { model, max_tokens: maxTokens ?? 100, stream, messages: [{ role: "user", content: prompt }] };
     case "responses":
-      return {
-        model,
-        input: prompt,
-        stream,
-        ...(background ? { background: true, store: true } : {}),
-        ...(maxTokens === null ? {} : { max_output_tokens: maxTokens }),
-      };
+      return { model, input: prompt, stream, ...writeResponsesOptions(request) };
     case "chat":
       return {
         model,

@@ -43,7 +43,7 @@ const MOST_LOOKS = 200_000;
 /** Of the runtime's own server, which only the control path uses. */
 interface ServeOptions {
   readonly unix: string;
-  fetch(request: Request, server: object): Promise<Response>;
+  readonly fetch: (request: Request, server: object) => Promise<Response>;
 }
 
 export interface Edges {
