@@ -6,7 +6,7 @@ import { type CorrectionDraft, encodeCorrection, encodeLine, hashLine, type Line
 import type { Sums } from "./sums.ts";
 
 export class LedgerChain {
-  readonly #sums: Sums;
+  #sums: Sums;
   /** Hash of the last line, written or not. */
   #prev: string;
   #lines: string[] = [];
@@ -48,6 +48,14 @@ export class LedgerChain {
   get sums(): Sums {
     this.#encode();
     return this.#sums;
+  }
+
+  /** The same sums by the days of another time zone. `read` reads those of the lines that are in the files. */
+  replaceSums(read: () => Sums): void {
+    this.#encode();
+    const sums = read();
+    sums.addLines(this.#lines);
+    this.#sums = sums;
   }
 
   /** The lines since the last `forgetLines`. */

@@ -6,6 +6,7 @@
 import { GatewayError } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
+import type { Zone } from "../../lib/text/zone.ts";
 import { OutputHistory } from "../limits/expected-output.ts";
 import { LedgerChain } from "./chain.ts";
 import { listLedgerFiles } from "./rotation.ts";
@@ -22,6 +23,8 @@ import { Sums } from "./sums.ts";
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   /** Wall clock, in milliseconds. */
   readonly now?: () => number;
+  /** The time zone of the days and months of sums. Default: UTC. */
+  readonly zone?: Zone;
 }
 
 /** With `sync: batch`, a power cut loses at most the lines of this time. */
@@ -50,7 +53,7 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   if (recovery.cutBytes > 0)
     report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   const files = listLedgerFiles(path);
-  const sums = new Sums();
+  const sums = new Sums(options.zone);
   if (!sums.load(files, `${path}.sums`) || recovery.isEndMissing)
     report(
       `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
@@ -167,6 +170,20 @@ export class LedgerWriter {
   discard(id: string): void {
     if (this.#open.delete(id)) this.#records.push(() => encodeDiscard(id));
     this.#schedule();
+  }
+
+  get zone(): Zone {
+    return this.#chain.sums.zone;
+  }
+
+  set zone(zone: Zone) {
+    if (zone.name === this.zone.name) return;
+    this.#chain.replaceSums(() => {
+      const sums = new Sums(zone);
+      // Not the sums beside it: they are of other days.
+      sums.load(listLedgerFiles(this.#options.path), null);
+      return sums;
+    });
   }
 
   spentOf(holder: Holder, window: Window): Usd {

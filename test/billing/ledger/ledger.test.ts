@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { sample, string } from "fast-check";
 
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
+import { createZone, UTC } from "../../../src/lib/text/zone.ts";
 import { readSums, Sums } from "../../../src/billing/ledger/sums.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { holdLedgerFiles, listLedgerFiles, locate } from "../../../src/billing/ledger/rotation.ts";
@@ -766,8 +767,8 @@ test("sums can be read while the gateway writes, and show the last use of each k
   await bill(ledger, "req_1", { time: "2026-11-20T10:00:00.000Z" });
   await bill(ledger, "req_2", { time: "2026-11-19T10:00:00.000Z" });
   await new Promise<void>((resolve) => setImmediate(resolve));
-  expect(readSums(path).lastUsed("laptop")).toBe("2026-11-20T10:00:00.000Z");
-  expect(readSums(path).lastUsed("other")).toBe(null);
+  expect(readSums(path, UTC).lastUsed("laptop")).toBe("2026-11-20T10:00:00.000Z");
+  expect(readSums(path, UTC).lastUsed("other")).toBe(null);
   await ledger.close();
 });
 
@@ -789,6 +790,47 @@ test.each([false, true])(
     sums.load(held.sources, `${path}.sums`);
     expect(formatUsd(sums.spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("21");
     await next.close();
-    expect(formatUsd(readSums(path).spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("321");
+    expect(formatUsd(readSums(path, UTC).spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("321");
   },
 );
+
+describe("the days of sums", () => {
+  const KEY = { kind: "key", name: "laptop" } as const;
+  const BERLIN = createZone("Europe/Berlin");
+  // 00:30 on the 21st in Berlin.
+  const now = Date.parse("2026-11-20T23:30:00Z");
+
+  async function spendOnBothSides(path: string): Promise<Ledger> {
+    const ledger = openLedger(optionsFor(path, { now: () => now }));
+    await bill(ledger, "req_1", { charge_usd: "1", time: "2026-11-20T22:59:59.999Z" });
+    await bill(ledger, "req_2", { charge_usd: "20", time: "2026-11-20T23:00:00.000Z" });
+    return ledger;
+  }
+
+  test("follow another zone after a restart, though the checkpoint has those of the first", async () => {
+    const path = newLedgerPath();
+    await (await spendOnBothSides(path)).close();
+    const spent = (sums: Sums) => formatUsd(sums.spentOf(KEY, "day", now));
+    expect(spent(readSums(path, UTC))).toBe("21");
+    expect(spent(readSums(path, BERLIN))).toBe("20");
+    const again = openLedger(optionsFor(path, { now: () => now, zone: BERLIN }));
+    expect(formatUsd(again.spentOf(KEY, "day"))).toBe("20");
+    await again.close();
+    expect(spent(readSums(path, BERLIN))).toBe("20");
+    expect(formatUsd(readSums(path, BERLIN).spentOf(KEY, "total", now))).toBe("21");
+  });
+
+  test("follow a zone that is changed while the ledger is open, with lines that are not written yet", async () => {
+    const ledger = await spendOnBothSides(newLedgerPath());
+    expect(formatUsd(ledger.spentOf(KEY, "day"))).toBe("21");
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    await ledger.open(intentOf("req_3"));
+    ledger.append(draftOf("req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" }));
+    ledger.zone = BERLIN;
+    expect(formatUsd(ledger.spentOf(KEY, "day"))).toBe("320");
+    expect(formatUsd(ledger.spentOf(KEY, "total"))).toBe("321");
+    await bill(ledger, "req_4", { charge_usd: "4000", time: "2026-11-20T23:20:00.000Z" });
+    expect(formatUsd(ledger.spentOf(KEY, "day"))).toBe("4320");
+    await ledger.close();
+  });
+});
