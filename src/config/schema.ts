@@ -184,6 +184,7 @@ export const configSchema = z.strictObject({
   vendor: scalar(readVendor).default("goog"),
   max_body: size.prefault("64MiB"),
   cors_origins: z.array(scalar(readOrigin)).default([]),
+  console: z.enum(["loopback", "always", "never"]).default("loopback"),
   allowed_hosts: z.array(scalar(readHostName)).default([]),
   on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
   failover: z

@@ -8,7 +8,7 @@ import type { Client } from "../lib/http1/client/client.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
 import type { KnownLists } from "./channels/model-list.ts";
-import type { Observer, ShortageAlarm } from "./observe/observer.ts";
+import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
 
 export interface Gateway {
   /** A reload replaces it whole. A request keeps the one that it started with. */
@@ -30,5 +30,5 @@ export interface Gateway {
   /** Wall clock, in milliseconds. */
   readonly now: () => number;
   /** The text of GET /metrics, in the Prometheus format. */
-  readonly metrics: () => string;
+  readonly metrics: (detail: MetricsDetail) => string;
 }

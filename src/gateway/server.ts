@@ -13,10 +13,11 @@ import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intak
 import type { Gateway } from "./gateway.ts";
 import { isOwnHost } from "./intake/own-host.ts";
 import { reportFault } from "./observe/observer.ts";
+import type { Console } from "./control/console.ts";
 import { answerOwnPage } from "./control/own-pages.ts";
 import { handle } from "./pipeline.ts";
 import { reportStray } from "./bill/request-record.ts";
-import { refuse, toRefusalError } from "./intake/refuse.ts";
+import { refuse, toGatewayError, toRefusalError } from "./intake/refuse.ts";
 
 export interface RunningServer {
   readonly port: number;
@@ -31,7 +32,11 @@ interface Address {
   readonly port: number;
 }
 
-export function startServer(gateway: Gateway, address: Address): RunningServer {
+export function startServer(
+  gateway: Gateway,
+  address: Address,
+  console: Console | null = null,
+): RunningServer {
   const newId = createIdSource(gateway.now);
   const running = new RunningCalls();
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
@@ -40,7 +45,7 @@ export function startServer(gateway: Gateway, address: Address): RunningServer {
     return { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
   };
   const onExchange = (exchange: Exchange): void => {
-    const call = receive(admit(exchange), gateway, address.host);
+    const call = receive(admit(exchange), gateway, { host: address.host, console });
     if (call === null) return;
     running.add(call, onError);
   };
@@ -102,13 +107,18 @@ function explainListening(host: string, port: number, cause: unknown): Error {
   return new Error(`The gateway cannot listen on ${host}: ${why}`, { cause });
 }
 
+interface Listener {
+  readonly host: string;
+  readonly console: Console | null;
+}
+
 /** Returns null if the request was answered at once. */
-function receive(call: UnroutedCall, gateway: Gateway, boundHost: string): Promise<void> | null {
+function receive(call: UnroutedCall, gateway: Gateway, { host, console }: Listener): Promise<void> | null {
   const { exchange } = call;
   const { catalog } = gateway;
   const recognised = recognise(exchange, catalog);
   const { dialect } = recognised;
-  if (!isOwnHost(exchange.field("host"), catalog, boundHost)) {
+  if (!isOwnHost(exchange.field("host"), catalog, host)) {
     return answerError(call, refuseHost(exchange), dialect, gateway);
   }
   if (isPreflight(exchange)) {
@@ -119,8 +129,11 @@ function receive(call: UnroutedCall, gateway: Gateway, boundHost: string): Promi
   }
   switch (recognised.kind) {
     case "own":
-      answerOwnPage(recognised.page, call, gateway);
-      return null;
+      return answerOwnPage(recognised.page, call, gateway, console).catch((thrown: unknown) => {
+        const error = toGatewayError(thrown);
+        if (error.code === "internal") reportFault(thrown, gateway.observer);
+        answerError(call, error, dialect, gateway);
+      });
     case "unknown":
     case "upgrade":
       return answerError(call, recognised.error, dialect, gateway);

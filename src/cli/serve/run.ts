@@ -48,7 +48,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
   const screen = openServeScreen(flags.log, catalog, today);
   try {
     const configPath = source.kind === "file" ? source.loaded.path : null;
-    const running = startGateway(catalog, [screen.observer], configPath);
+    const running = startGateway(catalog, [screen.observer], { configPath });
     ledger = running.gateway.ledger;
     // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
     const stopped = waitForStop(running, screen);
