@@ -15,7 +15,7 @@ import {
   readExpiry,
 } from "../config-access.ts";
 import { printSecrets } from "./print-secrets.ts";
-import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
+import { removeToolSecrets, replaceToolSecret } from "../../config/changes/tool-secrets.ts";
 import { askYes, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export type ChangeFlags = ConfigFlags;

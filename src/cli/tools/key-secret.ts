@@ -8,7 +8,7 @@ import { editConfig } from "../../config/replace.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { listSelectableGroups, requireSelectable } from "../keys/group-choice.ts";
 import { readPlainSecret } from "../keys/plain-secret.ts";
-import { findStoredSecret, listToolKeys, storeToolSecret } from "../keys/tool-secrets.ts";
+import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
 import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../config-access.ts";
 import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 import type { Tool } from "./programs/tool.ts";
