@@ -47,7 +47,7 @@ export interface Channel {
   readonly timeouts: Timeouts;
   /** Milliseconds between active probes; null: none. */
   readonly probeMs: number | null;
-  /** The provider in the price book whose prices it pays; null: its address tells. */
+  /** The provider in the price book whose prices it pays; null: the address decides. */
   readonly priceProvider?: string | null;
   /** It costs nothing. */
   readonly free?: boolean;

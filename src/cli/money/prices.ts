@@ -1,4 +1,4 @@
-// `gateway prices …`: the flags. What each does is in prices-show.ts and prices-update.ts, loaded only when asked for.
+// `gateway prices …`: the flags. What each does is in prices-show.ts and prices-update.ts, loaded only when it runs.
 
 import { Command } from "commander";
 import { addExamples } from "../terminal/examples.ts";

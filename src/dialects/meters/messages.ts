@@ -79,9 +79,9 @@ class MessagesReader implements UsageReader {
     };
   }
 
-  #learnStop(told: unknown): void {
-    if (getField(told, "stop_reason") !== "refusal") return;
-    this.#refusal = { category: getName(getField(getField(told, "stop_details"), "category")) ?? null };
+  #learnStop(delta: unknown): void {
+    if (getField(delta, "stop_reason") !== "refusal") return;
+    this.#refusal = { category: getName(getField(getField(delta, "stop_details"), "category")) ?? null };
   }
 
   #start(message: unknown): void {

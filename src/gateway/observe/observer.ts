@@ -52,7 +52,7 @@ export function joinObservers(observers: readonly Observer[]): Observer {
   };
 }
 
-/** Reports a fault of the gateway itself, with the place in the code for whoever fixes it. */
+/** Reports a fault of the gateway itself, with the place in the code. */
 export function reportFault(error: unknown, observer: Observer): void {
   const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
   observer.notice("error", `the gateway failed inside, please report this: ${details}`);
@@ -62,7 +62,7 @@ const SHORTAGE_PAUSE_MS = 60_000;
 
 export type ShortageAlarm = (why: string) => void;
 
-/** Tells the operator that the gateway has run out of files, ports or memory: once a minute, not for every request. */
+/** Reports that the gateway has run out of files, ports or memory: once a minute, not for every request. */
 export function createShortageAlarm(observer: Pick<Observer, "notice">, now: () => number): ShortageAlarm {
   let lastAt = Number.NEGATIVE_INFINITY;
   return (why) => {

@@ -21,17 +21,17 @@ export interface Job {
 }
 
 /** The job is the same for all channels of a group: they are of one platform. */
-export function createJob(call: ClientCall, asked: RequestBody, platform: Platform): Job {
+export function createJob(call: ClientCall, request: RequestBody, platform: Platform): Job {
   const { dialect } = call.target.endpoint;
   const crossing = findCrossing(dialect.name, platform);
-  return crossing === null || asked.plain === null
-    ? { call, body: asked, dialect, path: call.target.path, bridge: null, cancel: () => {} }
+  return crossing === null || request.plain === null
+    ? { call, body: request, dialect, path: call.target.path, bridge: null, cancel: () => {} }
     : {
         call,
         dialect: crossing.dialect,
         path: crossing.path,
         cancel: () => {},
-        ...crossing.cross(call, asked, asked.plain),
+        ...crossing.cross(call, request, request.plain),
       };
 }
 

@@ -1,5 +1,5 @@
-// What a key may call: its group's channels asked now, filtered, aliased, merged,
-// told in the shape and the pages of the client's dialect.
+// The models that a key can call: the lists of its group's channels, filtered, merged, with aliases,
+// in the shape and the pages of the client's dialect.
 
 import { Anthropic } from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
@@ -22,7 +22,7 @@ const CONTENT = [
 
 type Section = Record<string, unknown>;
 
-/** The ids that a list tells, whichever its shape. */
+/** The ids in a list of any shape. */
 function idsOf(answer: RawAnswer): string[] {
   const body = JSON.parse(answer.text);
   const rows: Section[] = body.data ?? body.models;
@@ -168,7 +168,7 @@ interface Pair {
   answer(): Promise<RawAnswer>;
 }
 
-/** A group with two channels, an upstream each. */
+/** A group with two channels, each with its own upstream. */
 async function withPair(
   settings: { readonly first?: Section; readonly second?: Section },
   use: (pair: Pair) => Promise<void>,

@@ -1,5 +1,5 @@
-// The official SDKs, and two frameworks, as clients of every platform that they
-// fit: text, streaming, a tool call, and their own error classes.
+// The official SDKs and two frameworks as clients of every platform that they
+// support: text, streaming, a tool call, and their own error classes.
 
 import * as AnthropicSdk from "@anthropic-ai/sdk";
 import { createOpenAI } from "@ai-sdk/openai";
@@ -17,7 +17,7 @@ beforeAll(() => {
 });
 afterAll(() => world.stop());
 
-/** All that was asked since has come to its end, and was billed exactly. */
+/** All requests since then have ended and were billed exactly. */
 async function expectBilled(before: number, count: number): Promise<void> {
   const records = (await world.gateway.recorded(before + count)).slice(before);
   expect(records).toHaveLength(count);
@@ -26,7 +26,7 @@ async function expectBilled(before: number, count: number): Promise<void> {
   for (const { chargeUsd } of records) expect(Number(chargeUsd)).toBeGreaterThan(0);
 }
 
-/** What is thrown; null: nothing is. The SDKs' promises are no plain ones. */
+/** The error that is thrown; null: none. The SDKs' promises are of a class of their own. */
 async function failure(act: () => PromiseLike<unknown>): Promise<unknown> {
   try {
     await act();
