@@ -4,7 +4,7 @@
 import type { Dimension } from "../../billing/report/report.ts";
 import { isPlanInForce, type Key, type Plan } from "../../config/catalog.ts";
 import { actOnChannel, type ChannelAction, showChannels } from "../channels/run.ts";
-import { listSelectableGroups } from "../keys/group-choice.ts";
+import { listSelectableGroups } from "../../config/changes/keys.ts";
 import { addKeys } from "../keys/add.ts";
 import { moveKey, removeKeys, rotateKey, setKeysDisabled } from "../keys/change.ts";
 import { showKey } from "../keys/list.ts";

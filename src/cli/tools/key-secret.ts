@@ -6,7 +6,7 @@ import { type Catalog, type Group, type Key, isGroupOpen } from "../../config/ca
 import type { Edit } from "../../config/yaml/edit.ts";
 import { editConfig } from "../../config/replace.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
-import { listSelectableGroups, requireSelectable } from "../keys/group-choice.ts";
+import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { readPlainSecret } from "../keys/plain-secret.ts";
 import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
 import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../config-access.ts";
