@@ -64,7 +64,7 @@ export function requireUnusedNames(names: readonly string[], catalog: Catalog): 
 }
 
 /** Returns the secret's hash. */
-export function requireUnusedSecret(secret: string, catalog: Catalog): string {
+function requireUnusedSecret(secret: string, catalog: Catalog): string {
   const digest = sha256Hex(secret);
   const other = catalog.keysBySha256.get(digest);
   return other === undefined ? digest : fail(`The key "${other.name}" already has that secret.`);
