@@ -108,6 +108,12 @@ export interface Catalog {
     readonly sync: "batch" | "always" | "never";
     readonly rotate: { readonly bytes: number | null; readonly monthly: boolean };
   };
+  readonly alerts: {
+    /** Percentages of a USD limit, rising. */
+    readonly at: readonly number[];
+    /** A program and its arguments, without a shell; null: none. */
+    readonly command: readonly string[] | null;
+  };
   readonly channels: ReadonlyMap<string, Channel>;
   readonly groups: ReadonlyMap<string, Group>;
   readonly plans: ReadonlyMap<string, Plan>;
@@ -171,6 +177,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       sync: config.ledger.sync,
       rotate: { bytes: config.ledger.rotate.size ?? null, monthly: config.ledger.rotate.monthly },
     },
+    alerts: { at: config.alerts.at.toSorted((a, b) => a - b), command: config.alerts.command ?? null },
     channels,
     groups,
     plans,

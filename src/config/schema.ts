@@ -108,6 +108,13 @@ const limits = z.strictObject({
   unpriced: z.enum(["refuse", "allow"]).default("refuse"),
 });
 
+const percent = scalar(readFrom(1, 99)).meta(SHAPES.count);
+
+const alerts = z.strictObject({
+  at: z.array(percent).min(1, "is empty: name at least one percentage").default([80, 95]),
+  command: z.array(text).min(1, "is empty: leave it out to run nothing").optional(),
+});
+
 const channel = z.strictObject({
   platform,
   base_url: scalar(readBaseUrl).meta(SHAPES.url),
@@ -200,6 +207,7 @@ export const configSchema = z.strictObject({
       rotate: z.strictObject({ size: size.optional(), monthly: flag.default(false) }).prefault({}),
     })
     .prefault({}),
+  alerts: alerts.prefault({}),
   channels: z.record(name, channel).default({}),
   groups: z.record(name, group).default({}),
   plans: z.record(name, plan).default({}),

@@ -1,6 +1,7 @@
 // Starts a gateway from a Catalog, reloads it, and stops it.
 
 import { openLedger } from "../billing/ledger/ledger.ts";
+import { createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
 import { createGate } from "../billing/limits/limits.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
@@ -11,6 +12,7 @@ import type { Console, OpenConsole } from "./control/console.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import type { Gateway } from "./gateway.ts";
+import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
@@ -65,10 +67,17 @@ export function startGateway(
     client,
     ledger,
     gate: createGate(ledger),
+    alerts: createAlerts({
+      path: `${catalog.ledger.path}.alerts.json`,
+      percentages: () => gateway.catalog.alerts.at,
+      report: (warning) => observer.limitNear(warning),
+      now: Date.now,
+    }),
     prices,
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
     background: new BackgroundResponses(),
+    inferredSessions: new InferredSessions(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
@@ -84,6 +93,11 @@ export function startGateway(
   const address = { port: server.port, config: configPath };
   const control = openControl({ gateway, activity, address, console });
   return run(gateway, halt, { server, control, console, configPath });
+}
+
+/** A changed config may have a lower limit, and the last gateway may have ended before it could warn. */
+function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
+  alerts.check(listLimitUses(catalog.keys.values(), ledger, now()));
 }
 
 interface Surroundings {
@@ -104,12 +118,14 @@ function run(
   };
   const probes = startProbes(gateway);
   probes.follow(gateway.catalog);
+  checkLimits(gateway);
   let closed: Promise<void> | null = null;
   const close = (): Promise<void> => {
     probes.stop();
     control.close();
     gateway.channels.close();
     gateway.client.close();
+    gateway.alerts.close();
     return gateway.ledger.close();
   };
   return {
@@ -124,6 +140,7 @@ function run(
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
+      checkLimits(gateway);
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },
     reloadPrices: () => {

@@ -32,6 +32,8 @@ export interface RequestRow {
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
+  /** Who sent it, as far as the request shows it. */
+  readonly client: { readonly tool?: string | undefined; readonly label?: string | undefined } | null;
   readonly endpoint: string;
   readonly status: number;
   readonly outcome: string;
@@ -161,6 +163,8 @@ export interface LimitRow {
   readonly left_usd: string;
   /** ISO; null: never. */
   readonly resets: string | null;
+  /** The highest percentage of `alerts.at` that is reached; null: none. */
+  readonly warning: number | null;
 }
 
 // ── Keys ────────────────────────────────────────────────────────────────────

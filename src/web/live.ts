@@ -1,6 +1,7 @@
 // The live feed: one event stream for each open page. Everything is collected twice a second and sent if it has
 // changed, so that an open page costs next to nothing, however busy the gateway is.
 
+import { describeWarning } from "../billing/limits/alerts.ts";
 import type { ConsoleParts } from "../gateway/control/console.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
 import type { Observer, RequestRecord } from "../gateway/observe/observer.ts";
@@ -47,6 +48,12 @@ export function createLive(parts: ConsoleParts): Live {
     const sections = collect(parts, ticks % CHANNEL_TICKS === 0);
     for (const page of pages) send(page, sections);
   };
+  const note = (level: Notice["level"], text: string): void => {
+    const notice = { time: gateway.now(), level, text };
+    notices.push(notice);
+    if (notices.length > MAX_NOTICES) notices.shift();
+    for (const page of pages) page.notices.push(notice);
+  };
   const leave = (page: Page): void => {
     pages.delete(page);
     if (pages.size > 0 || timer === null) return;
@@ -60,12 +67,8 @@ export function createLive(parts: ConsoleParts): Live {
       },
       streamOpened: () => {},
       streamClosed: () => {},
-      notice: (level, text) => {
-        const notice = { time: gateway.now(), level, text };
-        notices.push(notice);
-        if (notices.length > MAX_NOTICES) notices.shift();
-        for (const page of pages) page.notices.push(notice);
-      },
+      limitNear: (warning) => note("warning", describeWarning(warning)),
+      notice: note,
     },
     open: (exchange) => {
       const [oldest] = pages;

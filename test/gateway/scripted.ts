@@ -263,6 +263,6 @@ async function open(exchange: RecordedExchange, gateway: Gateway): Promise<{ job
   };
   const body = await readRequestBody(call, catalog);
   const match = findMatch(catalog.keys.get("k")!, body.model);
-  const job = createJob(call, body, match.group.platform);
+  const job = createJob(call, {}, body, match.group.platform);
   return { job, bill: await openBill(job, match, catalog.prices, gateway) };
 }

@@ -175,6 +175,7 @@ export function startGatewayHere(options: GatewayOptions): InsideGateway {
     streamOpened: () => {},
     streamClosed: () => {},
     notice: () => {},
+    limitNear: () => {},
   };
   const running = startInside(catalog, [observer]);
   return {

@@ -64,7 +64,8 @@ export class LedgerStore {
   static open(options: StoreOptions, recovery: Recovery): LedgerStore {
     const { path, journalPath } = options;
     const files = { lines: AppendFile.open(path, true), journal: AppendFile.open(journalPath, false) };
-    for (const each of [journalPath, `${path}.sums`, `${path}.channels.json`]) removeDrafts(each);
+    for (const each of [journalPath, `${path}.sums`, `${path}.channels.json`, `${path}.alerts.json`])
+      removeDrafts(each);
     return new LedgerStore(options, files, recovery);
   }
 

@@ -1,6 +1,7 @@
 // What the ledger knows about a key: when it was last used, and what it has spent.
 
 import { readSums, type Window } from "../ledger/sums.ts";
+import { listUsdLimits } from "./alerts.ts";
 import { findReset } from "./limits.ts";
 import type { Catalog, Limits } from "../../config/catalog.ts";
 import { formatUsd, type Usd } from "../../lib/money.ts";
@@ -23,24 +24,14 @@ export interface LimitUse {
   readonly resets: Date | null;
 }
 
-function listWindows({ usdPerDay, usdPerMonth, usdTotal }: Limits) {
-  return [
-    { limit: "usd_per_day", usd: usdPerDay, window: "day" },
-    { limit: "usd_per_month", usd: usdPerMonth, window: "month" },
-    { limit: "usd_total", usd: usdTotal, window: "total" },
-  ] as const;
-}
-
 /** A function from a key's name to its spending. Reads the ledger once. */
 export function readSpending({ ledger, keys }: Catalog, now: number): (name: string) => KeySpending {
   const sums = readSums(ledger.path);
   const listUses = (limits: Limits | undefined, spentIn: (window: Window) => Usd): LimitUse[] =>
-    (limits === undefined ? [] : listWindows(limits)).flatMap(({ limit, usd, window }) => {
-      if (usd === null) return [];
+    (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
       const reset = findReset(window, now);
-      return [
-        { limit, usd, spent: formatUsd(spentIn(window)), resets: reset === null ? null : new Date(reset) },
-      ];
+      const resets = reset === null ? null : new Date(reset);
+      return { limit, usd, spent: formatUsd(spentIn(window)), resets };
     });
   const read = (name: string): KeySpending => {
     const time = sums.lastUsed(name);

@@ -154,6 +154,13 @@ function formOnePart(whole: Usage, iterations: readonly Counters[], extras: Usag
   return { ...part, calls: [{ ...first, ...extras }, ...others] };
 }
 
+/** What each call of a server tool's loop used, from the usage that a ledger line has; none if it is of one call. */
+export function readCalls(rawUsage: unknown): readonly Usage[] {
+  if (!isObject(rawUsage) || !Array.isArray(rawUsage["iterations"])) return [];
+  const [part, other] = readParts(rawUsage, new CountReader());
+  return other === undefined ? (part?.calls ?? []) : [];
+}
+
 const TOTALS = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
 
 function readUsage(counters: Counters, counts: CountReader): Usage | null {

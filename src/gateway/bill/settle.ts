@@ -4,6 +4,8 @@
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
 import { type Seller, sellerOf } from "../../billing/prices.ts";
+import { listLimitUses } from "../../billing/limits/alerts.ts";
+import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
@@ -49,7 +51,7 @@ export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedB
 
 export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway): void {
   const { status, outcome, problem } = ending;
-  if (draft !== null) gateway.ledger.append(draft);
+  if (draft !== null) appendLine(draft, bill, gateway);
   else if (bill.open) gateway.ledger.discard(bill.call.id);
   const line = ending.reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
   bill.admission.release();
@@ -59,11 +61,18 @@ export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway
   reportFinished(bill, { status, outcome, problem: shown, usage, chargeUsd }, gateway);
 }
 
+/** The owner is warned if a limit is near now. */
+function appendLine(line: LineDraft, { match: { key } }: Bill, { ledger, alerts, now }: Gateway): void {
+  ledger.append(line);
+  if (hasUsdLimit(key.limits) || hasUsdLimit(key.group.limits))
+    alerts.check(listLimitUses([key], ledger, now()));
+}
+
 /** Limits count the estimate in `line` until the real cost is known. */
-function describeTerms({ match, requested, overrides }: Bill, line: LineDraft): ChargeTerms {
+function describeTerms({ match, client, requested, overrides }: Bill, line: LineDraft): ChargeTerms {
   const { limit_usd } = line;
   const replaces = limit_usd === undefined ? undefined : { id: line.id, time: line.time, limit_usd };
-  return { match, requested, overrides, replaces };
+  return { match, client, requested, overrides, replaces };
 }
 
 /** A background response is billed to the first request that fetches it finished. */
@@ -82,7 +91,7 @@ function billBackground(
   const line = { ...draftLine(billed, ending, gateway), replaces: terms.replaces };
   if (line.basis === "unknown") return null;
   const keepAgain = (): void => background.keep(id, terms);
-  ledger.open(describeIntent(billed)).then(() => ledger.append(line), keepAgain);
+  ledger.open(describeIntent(billed)).then(() => appendLine(line, billed, gateway), keepAgain);
   return line;
 }
 
@@ -155,6 +164,8 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     first_byte_ms: bill.firstByteMs,
     duration_ms: durationOf(call),
     attempts: bill.attempts,
+    client: bill.client,
+    upstream_request_id: bill.upstreamRequestId,
     suspect: explainSuspicion(bill, assessment),
     limit_usd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway) ?? undefined,
     extra: describeExtra(bill, assessment, charge, reading),

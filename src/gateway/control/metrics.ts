@@ -72,6 +72,7 @@ export function createMetrics(): Metrics {
       streamOpened: () => (openStreams += 1),
       streamClosed: () => (openStreams -= 1),
       notice: () => {},
+      limitNear: () => {},
     },
     render: (now, detail) => {
       countAll();

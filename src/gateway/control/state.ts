@@ -1,6 +1,7 @@
 // The document that a running gateway shows on the control path. It contains no secret.
 
 import { z } from "zod";
+import { clientSchema } from "../../billing/ledger/line.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { VERSION } from "../../lib/version.ts";
 import type { Activity } from "../observe/activity.ts";
@@ -17,6 +18,8 @@ const recordSchema: z.ZodType<RequestRecord> = z.looseObject({
   group: z.string().nullable(),
   model: z.string().nullable(),
   channel: z.string().nullable(),
+  // A gateway of version 0.1 does not say it.
+  client: clientSchema.nullable().default(null),
   endpoint: z.string(),
   status: count,
   outcome: z.string(),
