@@ -93,7 +93,7 @@ export function sumRows<T extends Charged>(path: string, query: ReportQuery, sum
   return { rows: listed.sort(by.some(isSpan) ? byNames(by) : byCharge), total, unreadable };
 }
 
-type ReadName = (row: Row) => string;
+export type ReadName = (row: Row) => string;
 
 /** Rows by one name, or by one name after the other. */
 class NestedRows<T extends Charged> {
@@ -134,7 +134,7 @@ const QUARTER_MINUTES = 15;
 /** `2026-11-20T10:` */
 const HOUR_CHARACTERS = 14;
 
-function createNameReader(dimension: Dimension, zone: Zone): ReadName {
+export function createNameReader(dimension: Dimension, zone: Zone): ReadName {
   if (!isSpan(dimension)) return (row) => row[dimension];
   const hours = new Map<string, (string | undefined)[]>();
   // Lines come in the order of time: the hour is nearly always that of the line before.
@@ -188,7 +188,7 @@ export function openTotals(): Totals {
   };
 }
 
-function addRow(totals: Totals, row: Row): void {
+export function addRow(totals: Totals, row: Row): void {
   if (row.was !== null) {
     addCorrection(totals, row, row.was);
     return;
@@ -208,7 +208,7 @@ function addCorrection(totals: Totals, row: Row, was: NonNullable<Row["was"]>): 
   if (was.official === null && row.official !== null) count(totals.bases, "unpriced", -1);
 }
 
-function addTotals(sum: Totals, totals: Totals): void {
+export function addTotals(sum: Totals, totals: Totals): void {
   sum.requests += totals.requests;
   for (const [kind, tokens] of totals.usage) count(sum.usage, kind, tokens);
   for (const [basis, requests] of totals.bases) count(sum.bases, basis, requests);
