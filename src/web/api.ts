@@ -155,7 +155,7 @@ export interface OverviewReply extends Overview {
 }
 
 export interface LimitRow {
-  readonly holder: { readonly kind: "key" | "group"; readonly name: string };
+  readonly holder: { readonly kind: "key" | "group" | "session"; readonly name: string };
   /** As the config names it. */
   readonly limit: string;
   readonly usd: string;

@@ -9,9 +9,10 @@ import { type Loaded, loadConfig } from "../../config/file.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { watchConfig } from "../../config/watch.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
-import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
+import { describeBaseUrl, isLoopbackHost } from "../../gateway/intake/own-host.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
 import { type RunningGateway, startGateway } from "../../gateway/start.ts";
+import { createConsole } from "../../web/console.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type AlertCommand, createAlertCommand } from "./alert-command.ts";
@@ -56,7 +57,10 @@ export async function serve(flags: ServeFlags): Promise<void> {
       warn: (text) => screen.observer.notice("warning", text),
     });
     const observers = [addAlertCommand(screen.observer, alertCommand)];
-    const running = startGateway(catalog, observers, { configPath });
+    const running = startGateway(catalog, observers, {
+      configPath,
+      openConsole: (parts) => createConsole(parts, nameOwnCommand()),
+    });
     ledger = running.gateway.ledger;
     // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
     const stopped = waitForStop(running, screen);
@@ -105,8 +109,7 @@ function override(catalog: Catalog, flags: ServeFlags): Catalog {
 function announce(running: RunningGateway, source: Source, flags: ServeFlags, screen: ServeScreen): void {
   const { catalog } = running.gateway;
   const { host } = catalog.listen;
-  const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host;
-  const base = `http://${shown}:${running.port}`;
+  const base = describeBaseUrl(host, running.port);
   if (!isLoopbackHost(host))
     screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
   const say = flags.log === "json" ? screen.warn : screen.print;
@@ -116,9 +119,17 @@ function announce(running: RunningGateway, source: Source, flags: ServeFlags, sc
     say(`config: ${source.loaded.path}   ledger: ${catalog.ledger.path}`);
     describeEndpoints(catalog).forEach(say);
   }
+  announcePage(running, say);
   if (catalog.keys.size === 0)
     screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
   screen.head();
+}
+
+/** A link is for a person: in a log it would only be a secret. */
+function announcePage({ console }: RunningGateway, say: (line: string) => void): void {
+  if (!process.stdout.isTTY || console?.isServed !== true) return;
+  say(`page: ${console.createLink()}`);
+  say("      works once, within a minute; `gateway open` opens it at any time");
 }
 
 /** A script, or a person with --curl, gets everything. */
