@@ -16,6 +16,7 @@ export {
   readExpiry,
   readFuture,
   refuseUnknown,
+  requireNewName,
 } from "../config/changes/names.ts";
 
 export interface ConfigFlags {

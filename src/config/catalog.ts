@@ -69,8 +69,10 @@ export interface Group {
   /** Canonical decimal: "1", "0.8". */
   readonly multiplier: string;
   readonly description: string;
-  /** By priority, then as written. */
+  /** By priority, then as written; without disabled ones. */
   readonly channels: readonly Channel[];
+  /** The names of all its channels, in the order of the file. */
+  readonly listed: readonly string[];
   readonly exclusive: boolean;
   /** The plans that include this group. Only an exclusive group needs an active one. */
   readonly plans: readonly Plan[];
@@ -232,6 +234,7 @@ function buildGroup(name: string, config: Config, known: ResolvedNames): Group {
       .map((channel) => required(known.channels.get(channel), channel))
       .filter((channel) => channel.disabled !== true)
       .sort((a, b) => a.priority - b.priority),
+    listed: group.channels,
     exclusive: group.exclusive,
     plans: [...known.plans.values()].filter((plan) => plan.groups.includes(name)),
     limits: buildLimits(group.limits),

@@ -66,20 +66,9 @@ export async function changeLimits(path: string, holder: LimitHolder, changes: L
   await editConfig(path, process.env, (current) => planEdits(findLimits(current, holder), changes));
 }
 
-/** The whole section at once where it begins or ends, so that no empty `limits` stays behind. */
-function planEdits({ path, limits }: Section, changes: LimitChanges): Edit[] {
-  const section = [...path, "limits"];
-  const kept = Object.keys(limits).filter((name) => changes[name] !== null);
-  const added = Object.entries(changes).flatMap(([name, value]) =>
-    value === null ? [] : [[name, value] as const],
-  );
-  if (kept.length === 0 && added.length === 0)
-    return Object.keys(limits).length === 0 ? [] : [{ kind: "remove", path: section }];
-  if (Object.keys(limits).length === 0)
-    return [{ kind: "set", path: section, value: Object.fromEntries(added) }];
-  return Object.entries(changes).flatMap(([name, value]): Edit[] => {
-    const place = [...section, name];
-    if (value !== null) return [{ kind: "set", path: place, value }];
-    return name in limits ? [{ kind: "remove", path: place }] : [];
+function planEdits({ path }: Section, changes: LimitChanges): Edit[] {
+  return Object.entries(changes).map(([name, value]): Edit => {
+    const place = [...path, "limits", name];
+    return value === null ? { kind: "remove", path: place } : { kind: "set", path: place, value };
   });
 }

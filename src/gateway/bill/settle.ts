@@ -128,7 +128,8 @@ function judgeStatus({ attempts }: Bill, { upstreamStatus }: Ending): number | n
 
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
   const { call, match } = bill;
-  const { reading, outcome, status } = ending;
+  const { outcome, status } = ending;
+  const reading = readingOf(bill, ending);
   const assessment = assess({
     outcome,
     status: judgeStatus(bill, ending),
@@ -170,6 +171,12 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     limit_usd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway) ?? undefined,
     extra: describeExtra(bill, assessment, charge, reading),
   };
+}
+
+/** An embedding has no output, however long its vectors are. */
+function readingOf({ call }: Bill, { reading }: Ending): Reading | null {
+  const hasOutput = call.target.endpoint.purpose !== "embed";
+  return hasOutput || reading === null ? reading : { ...reading, estimatedOutput: 0 };
 }
 
 function chooseBasis({ basis }: Assessment, { official }: Charge): Basis {

@@ -33,6 +33,7 @@ function keyWith(own: Partial<Limits>, group: Partial<Limits> = {}, name = "lapt
     multiplier: "1",
     description: "",
     channels: [],
+    listed: [],
     exclusive: false,
     plans: [],
     limits: { ...NONE, ...group },

@@ -52,6 +52,7 @@ function listContentRows(prefix: string, platforms: readonly Platform[]): Row[] 
   return [list, single, ...verbs];
 }
 
+const EMBEDDING = { model: "text-embedding-3-small", input: "Hello" };
 const MESSAGES = { platforms: ["messages"], shape: "messages", sources: MESSAGES_KEYS } as const;
 const RESPONSES = { platforms: ["responses"], shape: "responses", sources: ["bearer"] } as const;
 const SHARED = {
@@ -71,6 +72,7 @@ const ROWS: readonly Row[] = [
   get("/v1/responses/{id}", RESPONSES),
   get("/v1/responses/{id}/input_items", RESPONSES),
   post("/v1/chat/completions", CHAT, { ...RESPONSES, shape: "chat" }),
+  post("/v1/embeddings", EMBEDDING, RESPONSES),
   get("/v1/models", SHARED),
   ...listContentRows("", ["content"]),
   post("/relay/v1/messages", MESSAGE, RELAY),
@@ -290,7 +292,7 @@ describe("paths", () => {
     ["POST", "/v1/messages/batches", "messages"],
     ["POST", "/v1/responses/a/b/c", "responses"],
     ["POST", "/v1/chat/nothing", "chat"],
-    ["POST", "/v1/embeddings", "responses"],
+    ["POST", "/v1/audio/speech", "responses"],
     ["POST", "/v1beta/files", "content"],
     ["POST", "/v1beta/models/m:unknownVerb", "content"],
     ["POST", "/relay/v1/responses", "responses"],

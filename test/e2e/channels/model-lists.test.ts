@@ -11,7 +11,14 @@ import { rawRequest, type RawAnswer } from "../../harness/raw.ts";
 import { bearer, openWorld, PLATFORMS, type World } from "../world.ts";
 
 const MESSAGES = ["claude-opus-4-8", "claude-sonnet-4-6", "claude-sonnet-4-5-20250929", "claude-haiku-4-5"];
-const RESPONSES = ["gpt-5.6-sol", "gpt-5.6-luna", "gpt-5.4", "gpt-5.4-nano", "gpt-5.3-codex"];
+const RESPONSES = [
+  "gpt-5.6-sol",
+  "gpt-5.6-luna",
+  "gpt-5.4",
+  "gpt-5.4-nano",
+  "gpt-5.3-codex",
+  "text-embedding-3-small",
+];
 const CONTENT = [
   "gemini-3.8-flash",
   "gemini-3.5-flash",

@@ -177,6 +177,24 @@ describe("openai on the responses platform", () => {
     await expectBilled(before, 4);
   });
 
+  test("embeddings: as numbers, in base64, of one text and of several", async () => {
+    const before = world.gateway.records.length;
+    const model = "text-embedding-3-small";
+    // The SDK asks for base64 by itself, and decodes it.
+    const packed = await open().embeddings.create({ model, input: "Hello" });
+    const plain = await open().embeddings.create({ model, input: "Hello", encoding_format: "float" });
+    expect(plain.data[0]!.embedding).toHaveLength(8);
+    for (const [index, value] of packed.data[0]!.embedding.entries())
+      expect(value).toBeCloseTo(plain.data[0]!.embedding[index]!, 6);
+    const many = await open().embeddings.create({ model, input: ["a", "b"], dimensions: 3 });
+    expect(many.data.map(({ embedding }) => embedding.length)).toEqual([3, 3]);
+    expect(many.usage.prompt_tokens).toBe(many.usage.total_tokens);
+    await expectBilled(before, 3);
+    expect(await failure(() => open(keyOf("relay")).embeddings.create({ model, input: "x" }))).toBeInstanceOf(
+      OpenAiSdk.PermissionDeniedError,
+    );
+  });
+
   test("errors are of its own classes", async () => {
     for (const make of [
       (client: OpenAiSdk.OpenAI) => client.responses.create(hello),
