@@ -4,6 +4,7 @@
 
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 
+import { addUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { startOfSpan, type Zone } from "../../lib/text/zone.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
 import { listLedgerFiles } from "../ledger/rotation.ts";
@@ -20,12 +21,30 @@ const NEWLINE = 10;
 export const CUBE_NAMES = ["model", "tool", "key", "group", "channel", "label"] as const;
 export type CubeName = (typeof CUBE_NAMES)[number];
 
-/** The requests of one local hour with the same names. */
-export interface Cell {
+/** What one name of an hour stands for. */
+export interface Share {
+  charge: Usd;
+  requests: number;
+}
+
+/** The requests of one local hour. */
+export interface Hour {
   /** `2026-11-20 14:00` */
-  readonly hour: string;
-  readonly names: Readonly<Record<CubeName, string>>;
+  readonly name: string;
   readonly totals: Totals;
+  readonly by: Readonly<Record<CubeName, Map<string, Share>>>;
+  /** Model → its requests without a price. */
+  readonly unpriced: Map<string, number>;
+}
+
+function openHour(name: string): Hour {
+  const open = (): Map<string, Share> => new Map();
+  return {
+    name,
+    totals: openTotals(),
+    by: { model: open(), tool: open(), key: open(), group: open(), channel: open(), label: open() },
+    unpriced: new Map(),
+  };
 }
 
 /** A file that is read backwards. What begins at `end` or later has been read. */
@@ -40,7 +59,7 @@ export class LedgerCube {
   readonly #now: () => number;
   readonly #scanner = new LineScanner();
   readonly #readHour: ReadName;
-  #cells = new Map<string, Cell>();
+  #hours = new Map<string, Hour>();
   #unreadable = 0;
   /** The growing file, and where its unread lines begin. */
   #growing: { readonly fd: number; readonly inode: number; next: number } | null = null;
@@ -73,9 +92,9 @@ export class LedgerCube {
     return this.#unreadable;
   }
 
-  /** The cells from a local hour on. */
-  *cells(fromHour: string): Generator<Cell, void> {
-    for (const cell of this.#cells.values()) if (cell.hour >= fromHour) yield cell;
+  /** From a local hour on, in no order. */
+  *hours(from: string): Generator<Hour, void> {
+    for (const hour of this.#hours.values()) if (hour.name >= from) yield hour;
   }
 
   close(): void {
@@ -94,7 +113,7 @@ export class LedgerCube {
 
   #openFiles(): void {
     this.close();
-    this.#cells = new Map();
+    this.#hours = new Map();
     this.#unreadable = 0;
     this.#behind = listLedgerFiles(this.#path).map((file) => {
       const fd = openSync(file, "r");
@@ -147,19 +166,37 @@ export class LedgerCube {
       this.#unreadable += 1;
       return;
     }
-    const hour = this.#readHour(row);
-    const client = row.client();
-    const tool = client?.tool ?? "";
-    const label = client?.label ?? "";
-    const { model, key, group, channel } = row;
-    const id = JSON.stringify([hour, model, tool, key, group, channel, label]);
-    let cell = this.#cells.get(id);
-    if (cell === undefined) {
-      cell = { hour, names: { model, tool, key, group, channel, label }, totals: openTotals() };
-      this.#cells.set(id, cell);
+    const name = this.#readHour(row);
+    let hour = this.#hours.get(name);
+    if (hour === undefined) {
+      hour = openHour(name);
+      this.#hours.set(name, hour);
     }
-    addRow(cell.totals, row);
+    addRow(hour.totals, row);
+    addShares(hour, row);
   }
+}
+
+function addShares(hour: Hour, row: Row): void {
+  const { was, charge } = row;
+  const { tool = "", label = "" } = row.client() ?? {};
+  const more = subtractUsd(charge ?? ZERO_USD, was?.charge ?? ZERO_USD);
+  const { model, key, group, channel } = row;
+  const names: Readonly<Record<CubeName, string>> = { model, tool, key, group, channel, label };
+  for (const dimension of CUBE_NAMES) {
+    const shares = hour.by[dimension];
+    let share = shares.get(names[dimension]);
+    if (share === undefined) {
+      share = { charge: ZERO_USD, requests: 0 };
+      shares.set(names[dimension], share);
+    }
+    share.charge = addUsd(share.charge, more);
+    // A correction is not a request.
+    if (was === null) share.requests += 1;
+  }
+  const wasUnpriced = was !== null && was.official === null && row.official !== null;
+  const unpriced = wasUnpriced ? -1 : was === null && row.basis === "unpriced" ? 1 : 0;
+  if (unpriced !== 0) hour.unpriced.set(model, (hour.unpriced.get(model) ?? 0) + unpriced);
 }
 
 /** The whole lines in the block before `end`, which is the end of a line, and where they begin. */

@@ -1,6 +1,6 @@
 // The overview: sums of a cube for one period, stacked over time. Runs in the worker.
 
-import { type Cell, type LedgerCube } from "../../billing/report/cube.ts";
+import type { Hour, LedgerCube, Share } from "../../billing/report/cube.ts";
 import {
   addTotals,
   computeHitRate,
@@ -35,11 +35,12 @@ export function sumOverview(cube: LedgerCube, { period, by }: OverviewQuery, clo
   const total = openTotals();
   const unpriced = new Map<string, number>();
   const rows = new Map<string, Row>();
-  for (const cell of cube.cells(startOf(period, clock))) {
-    addTotals(total, cell.totals);
-    noteUnpriced(unpriced, cell);
-    const place = places.get(isByHour ? cell.hour : cell.hour.slice(0, 10));
-    if (place !== undefined) addToRow(rows, cell.names[by], { cell, place, length: spans.length });
+  for (const hour of cube.hours(startOf(period, clock))) {
+    addTotals(total, hour.totals);
+    noteUnpriced(unpriced, hour);
+    const place = places.get(isByHour ? hour.name : hour.name.slice(0, 10));
+    if (place === undefined) continue;
+    for (const [name, share] of hour.by[by]) addToRow(rows, name, { share, place, length: spans.length });
   }
   return {
     period,
@@ -48,7 +49,7 @@ export function sumOverview(cube: LedgerCube, { period, by }: OverviewQuery, clo
     series: mergeSmall([...rows.values()].sort(byCharge), spans.length).map(describeRow),
     total: describeTotals(total),
     spent: readSpent(cube, clock),
-    unpriced: [...unpriced].map(([name, requests]) => ({ name, requests })),
+    unpriced: [...unpriced].flatMap(([name, requests]) => (requests > 0 ? [{ name, requests }] : [])),
     unreadable: cube.unreadable,
     read: cube.read,
   };
@@ -84,11 +85,11 @@ function openRow(name: string, length: number): Row {
 function addToRow(
   rows: Map<string, Row>,
   name: string,
-  { cell, place, length }: { cell: Cell; place: number; length: number },
+  { share, place, length }: { share: Share; place: number; length: number },
 ): void {
   const row = rows.get(name) ?? openRow(name, length);
   rows.set(name, row);
-  const { charge, requests } = cell.totals;
+  const { charge, requests } = share;
   row.charge = addUsd(row.charge, charge);
   row.requests += requests;
   row.charges[place] = addUsd(row.charges[place] ?? ZERO_USD, charge);
@@ -117,17 +118,16 @@ function describeRow({ name, charge, requests, charges }: Row): Overview["series
   return { name, charge_usd: formatUsd(charge), requests, charges: charges.map(formatUsd) };
 }
 
-function noteUnpriced(unpriced: Map<string, number>, { names, totals }: Cell): void {
-  const requests = totals.bases.get("unpriced") ?? 0;
-  if (requests > 0) unpriced.set(names.model, (unpriced.get(names.model) ?? 0) + requests);
+function noteUnpriced(unpriced: Map<string, number>, hour: Hour): void {
+  for (const [model, requests] of hour.unpriced) unpriced.set(model, (unpriced.get(model) ?? 0) + requests);
 }
 
 function readSpent(cube: LedgerCube, clock: Clock): Record<PeriodName, string> {
   const spent = { today: ZERO_USD, "7d": ZERO_USD, "30d": ZERO_USD };
   const starts = PERIODS.map((period) => [period, startOf(period, clock)] as const);
-  for (const { hour, totals } of cube.cells(startOf("30d", clock))) {
+  for (const { name, totals } of cube.hours(startOf("30d", clock))) {
     for (const [period, start] of starts)
-      if (hour >= start) spent[period] = addUsd(spent[period], totals.charge);
+      if (name >= start) spent[period] = addUsd(spent[period], totals.charge);
   }
   return { today: formatUsd(spent.today), "7d": formatUsd(spent["7d"]), "30d": formatUsd(spent["30d"]) };
 }

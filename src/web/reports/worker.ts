@@ -8,14 +8,16 @@ import { createZone } from "../../lib/text/zone.ts";
 import type { Answer, Question, WorkerSettings } from "./question.ts";
 import { sumOverview } from "./overview.ts";
 
-/** How long one question may read. The page asks again until everything is read. */
+/** How long the first answer may take. The page asks again until everything is read. */
 const READ_MS = 250;
+const PART_MS = 50;
 const NICE = 10;
 
 // On Linux, this thread alone gives way to the thread of the gateway. Elsewhere it would be the whole process.
 if (process.platform === "linux") setPriority(NICE);
 
 let cube: LedgerCube | null = null;
+let isReading = false;
 let settings: WorkerSettings | null = null;
 
 function openCube({ ledgerPath, timezone }: WorkerSettings): LedgerCube {
@@ -26,6 +28,18 @@ function openCube({ ledgerPath, timezone }: WorkerSettings): LedgerCube {
   return new LedgerCube(ledgerPath, createZone(timezone), Date.now);
 }
 
+/** In parts, so that the next question does not wait for all of it. */
+function readOn(opened: LedgerCube): void {
+  if (opened.read === 1 || isReading) return;
+  isReading = true;
+  setTimeout(() => {
+    isReading = false;
+    if (opened !== cube) return;
+    opened.advance(PART_MS);
+    readOn(opened);
+  });
+}
+
 function answer(question: Question): Answer["result"] {
   if (question.kind === "explain") {
     const found = findRequest(question.ledgerPath, question.request);
@@ -33,6 +47,7 @@ function answer(question: Question): Answer["result"] {
   }
   cube = openCube(question);
   cube.advance(READ_MS);
+  readOn(cube);
   const clock = { zone: createZone(question.timezone), now: Date.now() };
   return { kind: "overview", overview: sumOverview(cube, question.query, clock) };
 }

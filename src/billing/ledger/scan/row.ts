@@ -133,11 +133,13 @@ const CLIENT_PARTS = ["tool", "session", "agent", "parent", "label"] as const;
 
 function readClient(value: unknown): ClientIdentity | null {
   if (!isObject(value)) return null;
-  const parts = CLIENT_PARTS.flatMap((name) => {
+  const client: { -readonly [Part in keyof ClientIdentity]: ClientIdentity[Part] } = {};
+  for (const name of CLIENT_PARTS) {
     const part = value[name];
-    return isText(part) ? [[name, part] as const] : [];
-  });
-  return { ...Object.fromEntries(parts), ...(value["inferred"] === true && { inferred: true }) };
+    if (isText(part)) client[name] = part;
+  }
+  if (value["inferred"] === true) client.inferred = true;
+  return client;
 }
 
 function readAmounts(line: unknown): Amounts | null {

@@ -169,13 +169,15 @@ function describePlot(
     axes: [
       {
         ...axis,
+        size: 28,
+        gap: 6,
         grid: { show: false },
         splits: (_, __, from, to) => chooseTicks(spans.length, box.clientWidth, [from, to]),
         values: (_, ticks) => ticks.map((tick) => formatSpanName(spans[tick] ?? "", "short")),
       },
       {
         ...axis,
-        size: 64,
+        size: 56,
         grid: { stroke: read("--line"), width: 1 },
         values: (_, ticks) => ticks.map(formatTick),
       },

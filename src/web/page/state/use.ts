@@ -55,16 +55,16 @@ export function useData<T>(name: string): Loaded<T> {
 
 /** Calls `act` after `value` has changed, at most every `everyMs`. */
 export function useAfterChange(value: unknown, everyMs: number, act: () => void): void {
-  const first = useRef(value);
-  const last = useRef(0);
+  const acted = useRef({ value, at: Date.now() });
   useEffect(() => {
-    if (value === first.current) return undefined;
-    const wait = Math.max(0, last.current + everyMs - Date.now());
-    const timer = setTimeout(() => {
-      first.current = value;
-      last.current = Date.now();
-      act();
-    }, wait);
+    if (value === acted.current.value) return undefined;
+    const timer = setTimeout(
+      () => {
+        acted.current = { value, at: Date.now() };
+        act();
+      },
+      Math.max(0, acted.current.at + everyMs - Date.now()),
+    );
     return () => clearTimeout(timer);
   }, [value, everyMs, act]);
 }
