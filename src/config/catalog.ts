@@ -51,6 +51,8 @@ export interface Channel {
   readonly priceProvider?: string | null;
   /** It costs nothing. */
   readonly free?: boolean;
+  /** Whether connections are opened before they are needed; undefined: if it is in use. */
+  readonly warm?: boolean | undefined;
   /** Groups that this channel serves. */
   readonly groups: readonly string[];
 }
@@ -104,6 +106,8 @@ export interface Catalog {
   /** Accepted `Host` headers besides loopback names. */
   readonly allowedHosts: readonly string[];
   readonly onDisconnect: { readonly drainMs: number };
+  /** Connections to upstreams are opened before they are needed. */
+  readonly warm: boolean;
   readonly failover: { readonly attempts: number; readonly totalMs: number };
   readonly ledger: {
     readonly path: string;
@@ -173,6 +177,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     corsOrigins: config.cors_origins,
     allowedHosts: config.allowed_hosts,
     onDisconnect: { drainMs: config.on_disconnect.drain },
+    warm: config.warm,
     failover: { attempts: config.failover.attempts, totalMs: config.failover.total },
     ledger: {
       path: around.ledgerPath,
@@ -212,6 +217,7 @@ function buildChannel(name: string, config: Config, around: CatalogContext): Cha
     probeMs: channel.probe ?? null,
     priceProvider: channel.price_provider ?? null,
     free: channel.free,
+    warm: channel.warm,
     groups: Object.entries(config.groups).flatMap(([group, { channels }]) =>
       channels.includes(name) ? [group] : [],
     ),

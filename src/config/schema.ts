@@ -138,6 +138,7 @@ const channel = z.strictObject({
   probe: scalar(readProbeInterval).meta(SHAPES.duration).optional(),
   price_provider: name.optional(),
   free: flag.default(false),
+  warm: flag.optional(),
 });
 
 const group = z.strictObject({
@@ -194,6 +195,7 @@ export const configSchema = z.strictObject({
   console: z.enum(["loopback", "always", "never"]).default("loopback"),
   allowed_hosts: z.array(scalar(readHostName)).default([]),
   on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
+  warm: flag.default(true),
   failover: z
     .strictObject({
       attempts: scalar(readFrom(1, 100)).meta(SHAPES.count).default(3),

@@ -5,12 +5,14 @@ import { createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
 import { createGate } from "../billing/limits/limits.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
+import { createZone } from "../lib/text/zone.ts";
 import { createClient } from "../lib/http1/client/client.ts";
 import { createActivity } from "./observe/activity.ts";
 import { createChannels } from "./channels/channels.ts";
 import type { Console, OpenConsole } from "./control/console.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
+import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway } from "./gateway.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
@@ -59,6 +61,7 @@ export function startGateway(
     path: catalog.ledger.path,
     sync: catalog.ledger.sync,
     rotate: catalog.ledger.rotate,
+    zone: createZone(catalog.timezone),
     report: (text) => observer.notice("error", text),
   });
   const halt = new AbortController();
@@ -118,6 +121,7 @@ function run(
   };
   const probes = startProbes(gateway);
   probes.follow(gateway.catalog);
+  keepChannelsWarm(gateway, "start");
   checkLimits(gateway);
   let closed: Promise<void> | null = null;
   const close = (): Promise<void> => {
@@ -140,6 +144,8 @@ function run(
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
+      gateway.ledger.zone = createZone(next.timezone);
+      keepChannelsWarm(gateway, "reload");
       checkLimits(gateway);
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },

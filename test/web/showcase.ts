@@ -118,8 +118,11 @@ async function send([target, key, body]: (typeof REQUESTS)[number]): Promise<voi
     "content-type": "application/json",
     "user-agent": "claude-cli/2.0.14 (external, cli)",
   };
-  const response = await fetch(gateway.url + target, { method: "POST", headers, body: JSON.stringify(body) });
-  await response.text();
+  const request = { method: "POST", headers, body: JSON.stringify(body) };
+  // At the end, the gateway breaks what is still open.
+  await fetch(gateway.url + target, request)
+    .then((response) => response.text())
+    .catch(() => {});
 }
 
 async function takePictures(to: string): Promise<void> {

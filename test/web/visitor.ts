@@ -15,7 +15,7 @@ export interface Visit {
   readonly fields?: Readonly<Record<string, string>>;
 }
 
-export function readCode(link: string): string {
+function readCode(link: string): string {
   return link.slice(link.indexOf("#code=") + "#code=".length);
 }
 
@@ -31,7 +31,7 @@ export function visit(gateway: InsideGateway, target: string, { method, body, fi
     method: method ?? (body === undefined ? "GET" : "POST"),
     target,
     fields: { host: `127.0.0.1:${gateway.port}`, ...type, ...fields },
-    ...(body === undefined ? {} : { body: body as object }),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
 }
 

@@ -116,7 +116,7 @@ export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): Usd
   return all.flatMap(({ usd, ...limit }) => (usd === null ? [] : [{ ...limit, usd }]));
 }
 
-type Spending = Pick<Ledger, "spentOf" | "estimatedOf">;
+type Spending = Pick<Ledger, "spentOf" | "estimatedOf" | "zone">;
 
 /** Every USD limit of these keys and of their groups. */
 export function listLimitUses(keys: Iterable<Key>, ledger: Spending, now: number): LimitUse[] {
@@ -125,7 +125,7 @@ export function listLimitUses(keys: Iterable<Key>, ledger: Spending, now: number
   const add = (holder: Holder, limits: Limits): void => {
     for (const { limit, window, usd } of listUsdLimits(limits)) {
       const spent = addUsd(ledger.spentOf(holder, window), ledger.estimatedOf(holder, window));
-      uses.push({ holder, limit, usd: parseUsd(usd), spent, resets: findReset(window, now) });
+      uses.push({ holder, limit, usd: parseUsd(usd), spent, resets: findReset(window, ledger.zone, now) });
     }
   };
   for (const { name, limits, group } of keys) {

@@ -5,20 +5,20 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 
 import { addUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { startOfSpan, type Zone } from "../../lib/text/zone.ts";
+import { createNamer, startOfSpan, type Zone } from "../../lib/text/zone.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
 import { listLedgerFiles } from "../ledger/rotation.ts";
 import { viewBytes } from "../ledger/scan/bytes.ts";
 import { readRow, type Row } from "../ledger/scan/row.ts";
 import { LineScanner } from "../ledger/scan/scan.ts";
-import { addRow, createNameReader, openTotals, type ReadName, type Totals } from "./report.ts";
+import { addRow, openTotals, type Totals } from "./report.ts";
 
-export const CUBE_DAYS = 30;
+const CUBE_DAYS = 30;
 const DAY_MS = 86_400_000;
 const BLOCK_BYTES = 4 << 20;
 const NEWLINE = 10;
 
-export const CUBE_NAMES = ["model", "tool", "key", "group", "channel", "label"] as const;
+const CUBE_NAMES = ["model", "tool", "key", "group", "channel", "label"] as const;
 export type CubeName = (typeof CUBE_NAMES)[number];
 
 /** What one name of an hour stands for. */
@@ -58,7 +58,7 @@ export class LedgerCube {
   readonly #zone: Zone;
   readonly #now: () => number;
   readonly #scanner = new LineScanner();
-  readonly #readHour: ReadName;
+  readonly #nameHour: (time: string) => string;
   #hours = new Map<string, Hour>();
   #unreadable = 0;
   /** The growing file, and where its unread lines begin. */
@@ -71,7 +71,7 @@ export class LedgerCube {
     this.#path = path;
     this.#zone = zone;
     this.#now = now;
-    this.#readHour = createNameReader("hour", zone);
+    this.#nameHour = createNamer("hour", zone);
   }
 
   /** Reads what was written since the last call, then older lines for about `budgetMs`. */
@@ -166,7 +166,7 @@ export class LedgerCube {
       this.#unreadable += 1;
       return;
     }
-    const name = this.#readHour(row);
+    const name = this.#nameHour(row.time);
     let hour = this.#hours.get(name);
     if (hour === undefined) {
       hour = openHour(name);
@@ -178,25 +178,37 @@ export class LedgerCube {
 }
 
 function addShares(hour: Hour, row: Row): void {
-  const { was, charge } = row;
-  const { tool = "", label = "" } = row.client() ?? {};
-  const more = subtractUsd(charge ?? ZERO_USD, was?.charge ?? ZERO_USD);
-  const { model, key, group, channel } = row;
-  const names: Readonly<Record<CubeName, string>> = { model, tool, key, group, channel, label };
+  const more = subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD);
+  // A correction is not a request.
+  const requests = row.was === null ? 1 : 0;
+  const names = readCubeNames(row);
   for (const dimension of CUBE_NAMES) {
-    const shares = hour.by[dimension];
-    let share = shares.get(names[dimension]);
-    if (share === undefined) {
-      share = { charge: ZERO_USD, requests: 0 };
-      shares.set(names[dimension], share);
-    }
+    const share = findShare(hour.by[dimension], names[dimension]);
     share.charge = addUsd(share.charge, more);
-    // A correction is not a request.
-    if (was === null) share.requests += 1;
+    share.requests += requests;
   }
-  const wasUnpriced = was !== null && was.official === null && row.official !== null;
-  const unpriced = wasUnpriced ? -1 : was === null && row.basis === "unpriced" ? 1 : 0;
-  if (unpriced !== 0) hour.unpriced.set(model, (hour.unpriced.get(model) ?? 0) + unpriced);
+  const unpriced = countUnpriced(row);
+  if (unpriced !== 0) hour.unpriced.set(row.model, (hour.unpriced.get(row.model) ?? 0) + unpriced);
+}
+
+function readCubeNames(row: Row): Readonly<Record<CubeName, string>> {
+  const { tool = "", label = "" } = row.client() ?? {};
+  const { model, key, group, channel } = row;
+  return { model, tool, key, group, channel, label };
+}
+
+function findShare(shares: Map<string, Share>, name: string): Share {
+  const known = shares.get(name);
+  if (known !== undefined) return known;
+  const share = { charge: ZERO_USD, requests: 0 };
+  shares.set(name, share);
+  return share;
+}
+
+/** -1: a correction has found the price. */
+function countUnpriced({ was, official, basis }: Row): number {
+  if (was === null) return basis === "unpriced" ? 1 : 0;
+  return was.official === null && official !== null ? -1 : 0;
 }
 
 /** The whole lines in the block before `end`, which is the end of a line, and where they begin. */

@@ -13,7 +13,7 @@ import {
   type Usd,
   ZERO_USD,
 } from "../../lib/money.ts";
-import { createZone, nameSpan, type Span, SPANS, type Zone } from "../../lib/text/zone.ts";
+import { createNamer, createZone, type Span, SPANS, type Zone } from "../../lib/text/zone.ts";
 import { eachRow, type Row } from "../ledger/scan/row.ts";
 import { USAGE_KINDS } from "../usage.ts";
 
@@ -93,7 +93,7 @@ export function sumRows<T extends Charged>(path: string, query: ReportQuery, sum
   return { rows: listed.sort(by.some(isSpan) ? byNames(by) : byCharge), total, unreadable };
 }
 
-export type ReadName = (row: Row) => string;
+type ReadName = (row: Row) => string;
 
 /** Rows by one name, or by one name after the other. */
 class NestedRows<T extends Charged> {
@@ -129,26 +129,10 @@ export function isSpan(dimension: Dimension): dimension is Span {
   return SPANS.some((span) => span === dimension);
 }
 
-/** Offsets of time zones change at quarters of an hour at most: one name holds for each. */
-const QUARTER_MINUTES = 15;
-/** `2026-11-20T10:` */
-const HOUR_CHARACTERS = 14;
-
-export function createNameReader(dimension: Dimension, zone: Zone): ReadName {
+function createNameReader(dimension: Dimension, zone: Zone): ReadName {
   if (!isSpan(dimension)) return (row) => row[dimension];
-  const hours = new Map<string, (string | undefined)[]>();
-  // Lines come in the order of time: the hour is nearly always that of the line before.
-  let hour = "none";
-  let names: (string | undefined)[] = [];
-  return ({ time }) => {
-    if (!time.startsWith(hour)) {
-      hour = time.slice(0, HOUR_CHARACTERS);
-      names = hours.get(hour) ?? [];
-      hours.set(hour, names);
-    }
-    const quarter = Math.floor(Number(time.slice(HOUR_CHARACTERS, 16)) / QUARTER_MINUTES);
-    return (names[quarter] ??= nameSpan(dimension, zone.toLocal(Date.parse(time))));
-  };
+  const nameTime = createNamer(dimension, zone);
+  return ({ time }) => nameTime(time);
 }
 
 function isInPeriod({ time }: Row, { since, until }: ReportQuery): boolean {

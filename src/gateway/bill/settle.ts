@@ -13,6 +13,7 @@ import { type AttemptRecord, type Bill, describeIntent, quoteAt } from "./bill.t
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
+import { reportFault } from "../observe/observer.ts";
 import { describeLeaving } from "./ending.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
 
@@ -51,10 +52,14 @@ export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedB
 
 export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway): void {
   const { status, outcome, problem } = ending;
-  if (draft !== null) appendLine(draft, bill, gateway);
-  else if (bill.open) gateway.ledger.discard(bill.call.id);
-  const line = ending.reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
-  bill.admission.release();
+  let line = draft;
+  try {
+    if (draft !== null) appendLine(draft, bill, gateway);
+    else if (bill.open) gateway.ledger.discard(bill.call.id);
+    if (ending.reading?.stored !== undefined) line = billBackground(bill, ending, draft, gateway);
+  } finally {
+    bill.admission.release();
+  }
   const usage = line?.usage ?? null;
   const chargeUsd = line?.charge_usd ?? null;
   const shown = problem ?? (bill.admission.unpriced ? UNPRICED_ALLOWED : null);
@@ -130,15 +135,7 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
   const { call, match } = bill;
   const { outcome, status } = ending;
   const reading = readingOf(bill, ending);
-  const assessment = assess({
-    outcome,
-    status: judgeStatus(bill, ending),
-    reading,
-    streamed: bill.stream,
-    estimatedInput: bill.estimatedInput,
-  });
-  const charge = chargeFor(bill, assessment, reading, gateway);
-  const basis = chooseBasis(assessment, charge);
+  const { basis, charge, suspect, limitUsd, extra } = computeAmounts(bill, ending, reading, gateway);
   return {
     id: call.id,
     time: bill.time,
@@ -167,8 +164,71 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     attempts: bill.attempts,
     client: bill.client,
     upstream_request_id: bill.upstreamRequestId,
+    suspect,
+    limit_usd: limitUsd ?? undefined,
+    extra,
+  };
+}
+
+/** What a line says of its amounts. */
+interface LineAmounts {
+  readonly basis: Basis;
+  readonly charge: Charge;
+  readonly suspect: string | undefined;
+  readonly limitUsd: string | null;
+  readonly extra: LineDraft["extra"] & {};
+}
+
+const UNKNOWN_CHARGE: Charge = {
+  usage: {},
+  parts: [],
+  prices: null,
+  priceSource: null,
+  pricedAs: null,
+  tier: null,
+  official: null,
+  charge: null,
+  unpricedBecause: null,
+  unpricedUsage: null,
+  atLeast: null,
+};
+
+/** If this fails, the gateway has a fault. The request gets its line all the same, and limits count what was reserved. */
+function computeAmounts(bill: Bill, ending: Ending, reading: Reading | null, gateway: Gateway): LineAmounts {
+  try {
+    return computeKnownAmounts(bill, ending, reading, gateway);
+  } catch (error) {
+    reportFault(error, gateway.observer);
+    return {
+      basis: "unknown",
+      charge: UNKNOWN_CHARGE,
+      suspect: "the gateway failed to compute the amounts",
+      limitUsd: bill.admission.reservedUsd,
+      extra: {},
+    };
+  }
+}
+
+function computeKnownAmounts(
+  bill: Bill,
+  ending: Ending,
+  reading: Reading | null,
+  gateway: Gateway,
+): LineAmounts {
+  const assessment = assess({
+    outcome: ending.outcome,
+    status: judgeStatus(bill, ending),
+    reading,
+    streamed: bill.stream,
+    estimatedInput: bill.estimatedInput,
+  });
+  const charge = chargeFor(bill, assessment, reading, gateway);
+  const basis = chooseBasis(assessment, charge);
+  return {
+    basis,
+    charge,
     suspect: explainSuspicion(bill, assessment),
-    limit_usd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway) ?? undefined,
+    limitUsd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway),
     extra: describeExtra(bill, assessment, charge, reading),
   };
 }

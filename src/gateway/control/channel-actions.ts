@@ -2,6 +2,7 @@
 
 import { suggestNearest } from "../../config/nearest.ts";
 import { probeChannel } from "../channels/probe.ts";
+import { countConnections } from "../channels/warm.ts";
 import type { ChannelView } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
 
@@ -32,5 +33,6 @@ export async function actOnChannel(
       throw new ActionRefused(409, `The channel "${name}" is disabled in the config file: change it there.`);
     channels.setDisabled(channel, action === "disable", gateway.now());
   } else throw new ActionRefused(404, "A channel can be disabled, enabled and probed.");
-  return channels.view(catalog, gateway.now()).find((view) => view.name === name) ?? null;
+  const view = channels.view(catalog, gateway.now()).filter((each) => each.name === name);
+  return countConnections(view, gateway)[0] ?? null;
 }

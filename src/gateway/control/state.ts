@@ -6,6 +6,7 @@ import { formatUsd } from "../../lib/money.ts";
 import { VERSION } from "../../lib/version.ts";
 import type { Activity } from "../observe/activity.ts";
 import { channelViewSchema } from "../channels/view.ts";
+import { countConnections } from "../channels/warm.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RequestRecord } from "../observe/observer.ts";
 
@@ -71,7 +72,7 @@ export function buildState(gateway: Gateway, activity: Activity, address: Gatewa
     address: { host: catalog.listen.host, port: address.port },
     config: address.config,
     ledger: { path: catalog.ledger.path, problem: ledger.problem },
-    channels: gateway.channels.view(catalog, gateway.now()),
+    channels: countConnections(gateway.channels.view(catalog, gateway.now()), gateway),
     streams: activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() })),
     recent: [...activity.recent()],
     spend: readSpend(gateway),

@@ -8,6 +8,10 @@ import { FeedContext } from "./state/use.ts";
 const CODE = /^#code=([\w-]+)$/;
 
 const code = CODE.exec(location.hash)?.[1] ?? null;
+// A link that is opened in the tab of this page changes only what is behind the #.
+addEventListener("hashchange", () => {
+  if (CODE.test(location.hash)) location.reload();
+});
 if (code !== null) history.replaceState(null, "", location.pathname + location.search);
 
 const page = document.getElementById("page");

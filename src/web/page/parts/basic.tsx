@@ -121,3 +121,25 @@ export function Pill({
 }) {
   return <span class={`pill ${tone}`}>{children}</span>;
 }
+
+/** A share from 0 to 1. Without a label it is decoration. */
+export function Bar({
+  tone,
+  share,
+  label,
+}: {
+  readonly tone: "good" | "warn" | "bad" | "plain";
+  readonly share: number;
+  readonly label?: string;
+}) {
+  const value = Math.min(1, Math.max(0, share));
+  return (
+    <>
+      <svg class={`share-bar ${tone}`} aria-hidden="true">
+        <rect class="track" width="100%" height="100%" rx="4" />
+        <rect class="fill" width={`${Math.max(0.6, value * 100)}%`} height="100%" rx="4" />
+      </svg>
+      {label !== undefined && <meter class="hidden" min={0} max={1} value={value} aria-label={label} />}
+    </>
+  );
+}

@@ -4,7 +4,7 @@
 import { openSseParser } from "../../../lib/sse/sse-parser.ts";
 import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
 import type { About, ChannelRow, LiveEvent, Notice, RequestRow, Spend, StreamRow } from "../../api.ts";
-import { openStream, Refused } from "./request.ts";
+import { forgetToken, openStream, Refused } from "./request.ts";
 
 export type Connection = "connecting" | "open" | "lost" | "signed out";
 
@@ -73,6 +73,7 @@ export function createFeed(): Feed {
         });
       } catch (error) {
         if (error instanceof Refused && error.status === 401) {
+          forgetToken();
           change({ ...START, connection: "signed out" });
           return;
         }

@@ -14,10 +14,9 @@ const REFRESH_MS = 3000;
 
 export function KeysView({ route }: { readonly route: Route }) {
   const { data, error, load, set } = useData<KeysReply>("keys");
-  const [secret, setSecret] = useState<KeysChanged["secret"] | null>(null);
+  const [secret, setSecret] = useState<NonNullable<KeysChanged["secret"]> | null>(null);
   const { requests } = useLive();
   useAfterChange(requests[0]?.id, REFRESH_MS, load);
-  const [, name, action] = route.path;
   const close = (): void => go(hrefOf(["keys"]), "replace");
   const finish = (changed: KeysChanged): void => {
     const { secret: made, ...keys } = changed;
@@ -27,7 +26,6 @@ export function KeysView({ route }: { readonly route: Route }) {
   };
   if (data === null)
     return error === null ? <p class="loading">Loading the keys …</p> : <Failure text={error} retry={load} />;
-  const key = data.keys.find((each) => each.name === name);
   return (
     <>
       <h1 class="hidden">Keys</h1>
@@ -53,17 +51,30 @@ export function KeysView({ route }: { readonly route: Route }) {
           ))}
         </ul>
       )}
-      {secret != null && <NewSecret secret={secret} onClose={() => setSecret(null)} />}
-      {action === undefined && name === "new" && (
-        <CreateKey groups={data.groups} onDone={finish} onClose={close} />
-      )}
-      {key !== undefined && action === "rotate" && <RotateKey row={key} onDone={finish} onClose={close} />}
-      {key !== undefined && action === "move" && (
-        <MoveKey row={key} groups={data.groups} onDone={finish} onClose={close} />
-      )}
-      {key !== undefined && action === "limits" && <EditLimits row={key} onDone={finish} onClose={close} />}
+      {secret !== null && <NewSecret secret={secret} onClose={() => setSecret(null)} />}
+      <KeyDialog route={route} data={data} onDone={finish} onClose={close} />
     </>
   );
+}
+
+/** The dialog that the address names. */
+function KeyDialog({
+  route,
+  data,
+  ...closing
+}: {
+  readonly route: Route;
+  readonly data: KeysReply;
+  readonly onDone: (changed: KeysChanged) => void;
+  readonly onClose: () => void;
+}) {
+  const [, name, action] = route.path;
+  if (name === "new" && action === undefined) return <CreateKey groups={data.groups} {...closing} />;
+  const row = data.keys.find((each) => each.name === name);
+  if (row === undefined) return null;
+  if (action === "rotate") return <RotateKey row={row} {...closing} />;
+  if (action === "move") return <MoveKey row={row} groups={data.groups} {...closing} />;
+  return action === "limits" ? <EditLimits row={row} {...closing} /> : null;
 }
 
 const TONES: Readonly<Record<KeyRow["state"], "good" | "warn" | "calm">> = {

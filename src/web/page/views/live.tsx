@@ -176,7 +176,7 @@ function RequestLine({ request }: { readonly request: RequestRow }) {
   );
 }
 
-export function Status({ request: { status, outcome } }: { readonly request: RequestRow }) {
+function Status({ request: { status, outcome } }: { readonly request: RequestRow }) {
   if (outcome === "complete" && status < 400) return <Pill tone="good">{status}</Pill>;
   const tone = outcome === "client_closed" ? "calm" : outcome === "refused" || status < 500 ? "warn" : "bad";
   return (

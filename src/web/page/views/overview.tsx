@@ -10,7 +10,7 @@ import {
   STACKS,
   type Totals,
 } from "../../api.ts";
-import { Card, Empty, Failure } from "../parts/basic.tsx";
+import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
 import { StackedBars } from "../parts/chart.tsx";
 import { formatCount, formatShort, formatSpan, formatUsd, nameKind, nameLimit } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
@@ -169,13 +169,7 @@ export function Limit({ row, now }: { readonly row: LimitRow; readonly now: numb
           {formatUsd(spent)} <span class="quiet">of {formatUsd(usd)}</span>
         </span>
       </div>
-      <meter
-        class={tone}
-        min={0}
-        max={Number(usd)}
-        value={Math.min(Number(spent), Number(usd))}
-        aria-label={label}
-      />
+      <Bar tone={tone} share={Number(spent) / Number(usd)} label={label} />
       <p class={isSpent ? "quiet bad-text" : "quiet"}>
         {isSpent ? "Nothing is left: requests are refused" : `${formatUsd(left)} left`}
         {end}
@@ -210,10 +204,7 @@ function Tokens({ total }: { readonly total: Totals }) {
               <tr key={kind}>
                 <th scope="row">{nameKind(kind)}</th>
                 <td class="share" aria-hidden="true">
-                  <svg viewBox="0 0 100 6" preserveAspectRatio="none">
-                    <rect class="track" width="100" height="6" rx="3" />
-                    <rect class="fill" width={Math.max(0.5, (count / most) * 100)} height="6" rx="3" />
-                  </svg>
+                  <Bar tone="plain" share={count / most} />
                 </td>
                 <td class="number" title={formatCount(count)}>
                   {formatShort(count)}

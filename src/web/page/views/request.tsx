@@ -8,13 +8,13 @@ import { useData } from "../state/use.ts";
 
 /** A line is in the ledger a moment after its request has ended. */
 const RETRY_MS = 400;
+const AWAITED_MS = 10_000;
 const BILLED = new Set(["complete", "client_closed", "upstream_cut", "upstream_error", "interrupted"]);
 
 export function RequestPanel({ id, request }: { readonly id: string; readonly request: RequestRow | null }) {
   const { data, error, load } = useData<Derivation>(`request?id=${encodeURIComponent(id)}`);
-  const mayCome = request === null || (BILLED.has(request.outcome) && request.channel !== null);
-  const isAwaited =
-    data !== null && data.lines === null && mayCome && Date.now() - readTime(request) < 10_000;
+  const lines = data?.lines ?? null;
+  const isAwaited = data !== null && lines === null && mayCome(request);
   useEffect(() => {
     if (!isAwaited) return undefined;
     const timer = setTimeout(load, RETRY_MS);
@@ -22,17 +22,13 @@ export function RequestPanel({ id, request }: { readonly id: string; readonly re
   }, [data, isAwaited, load]);
   return (
     <Dialog title="How this charge was computed" side onClose={() => go(hrefOf(["live"]), "replace")}>
-      {request?.problem != null && <p class="problem">{request.problem}</p>}
+      {typeof request?.problem === "string" && <p class="problem">{request.problem}</p>}
       {error !== null && <Failure text={error} retry={load} />}
-      {data === null && error === null && <p class="loading">Reading the ledger …</p>}
-      {data !== null && data.lines === null && (
-        <p class="quiet">
-          {isAwaited
-            ? "Its line is being written …"
-            : "The ledger has no line for this request: it reached no channel, so it cost nothing."}
-        </p>
+      {lines === null ? (
+        error === null && <p class="quiet">{explainNone(data, isAwaited)}</p>
+      ) : (
+        <Lines lines={lines} />
       )}
-      {data?.lines != null && <Lines lines={data.lines} />}
       <p class="actions">
         <Copy text={id} label="the id of the request" />
         <code>{id}</code>
@@ -41,8 +37,21 @@ export function RequestPanel({ id, request }: { readonly id: string; readonly re
   );
 }
 
-function readTime(request: RequestRow | null): number {
-  return request === null ? 0 : request.time + request.durationMs;
+function explainNone(data: Derivation | null, isAwaited: boolean): string {
+  if (data === null) return "Reading the ledger …";
+  if (isAwaited) return "Its line is being written …";
+  return "The ledger has no line for this request: it reached no channel, so it cost nothing.";
+}
+
+/** Whether a line may still be written. */
+function mayCome(request: RequestRow | null): boolean {
+  if (request === null) return false;
+  const isBilled = BILLED.has(request.outcome) && request.channel !== null;
+  return isBilled && Date.now() - readTime(request) < AWAITED_MS;
+}
+
+function readTime({ time, durationMs }: RequestRow): number {
+  return time + durationMs;
 }
 
 /** A line without an indent begins a section. */
