@@ -8,6 +8,8 @@ const CODE_MS = 60_000;
 const MAX_CODES = 16;
 const MAX_SESSIONS = 32;
 const SECRET_BYTES = 32;
+/** A link should fit in a line of a terminal. */
+const CODE_BYTES = 16;
 
 export interface SignIn {
   readonly cookie: string;
@@ -36,7 +38,7 @@ export function createSessions(now: () => number): Sessions {
   const tokens = new Map<string, string>();
   return {
     createCode: () => {
-      const code = newSecret();
+      const code = newSecret(CODE_BYTES);
       codes.set(sha256Hex(code), { until: now() + CODE_MS, session: null });
       dropOldest(codes, MAX_CODES);
       return code;
@@ -49,8 +51,8 @@ export function createSessions(now: () => number): Sessions {
         return "used";
       }
       if (now() >= code.until) return "expired";
-      const cookie = newSecret();
-      const token = newSecret();
+      const cookie = newSecret(SECRET_BYTES);
+      const token = newSecret(SECRET_BYTES);
       code.session = sha256Hex(cookie);
       tokens.set(code.session, sha256Hex(token));
       dropOldest(tokens, MAX_SESSIONS);
@@ -62,8 +64,8 @@ export function createSessions(now: () => number): Sessions {
   };
 }
 
-function newSecret(): string {
-  return Buffer.from(crypto.getRandomValues(new Uint8Array(SECRET_BYTES))).toString("base64url");
+function newSecret(bytes: number): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("base64url");
 }
 
 function dropOldest(entries: Map<string, unknown>, most: number): void {

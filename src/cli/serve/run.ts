@@ -16,7 +16,7 @@ import { createConsole } from "../../web/console.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type AlertCommand, createAlertCommand } from "./alert-command.ts";
-import { type Demo, introduceDemo, startDemo, writeCurlLines } from "./demo.ts";
+import { type Demo, type DemoFacts, introduceDemo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
@@ -112,37 +112,36 @@ function announce(running: RunningGateway, source: Source, flags: ServeFlags, sc
   const base = describeBaseUrl(host, running.port);
   if (!isLoopbackHost(host))
     screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
+  const link = createLink(running);
   const say = flags.log === "json" ? screen.warn : screen.print;
-  if (source.kind === "demo") announceDemo(source.demo, base, flags, say);
+  if (source.kind === "demo") announceDemo(source.demo, { base, link }, flags, say);
   else {
     say(`gateway is ready on ${base}`);
     say(`config: ${source.loaded.path}   ledger: ${catalog.ledger.path}`);
     describeEndpoints(catalog).forEach(say);
+    if (link !== null) say(`page: ${link} (within 60 s)`);
   }
-  announcePage(running, say);
   if (catalog.keys.size === 0)
     screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
   screen.head();
 }
 
 /** A link is for a person: in a log it would only be a secret. */
-function announcePage({ console }: RunningGateway, say: (line: string) => void): void {
-  if (!process.stdout.isTTY || console?.isServed !== true) return;
-  say(`page: ${console.createLink()}`);
-  say("      works once, within a minute; `gateway open` opens it at any time");
+function createLink({ console }: RunningGateway): string | null {
+  return process.stdout.isTTY && console?.isServed === true ? console.createLink() : null;
 }
 
 /** A script, or a person with --curl, gets everything. */
 function announceDemo(
   { catalog, secrets }: Demo,
-  base: string,
+  { base, link }: Pick<DemoFacts, "base" | "link">,
   flags: ServeFlags,
   say: (line: string) => void,
 ): void {
   const { path } = catalog.ledger;
   const command = nameOwnCommand();
   if (process.stdout.isTTY && flags.curl !== true && flags.log !== "json") {
-    introduceDemo({ base, secrets, ledgerPath: path, command }).forEach(say);
+    introduceDemo({ base, secrets, ledgerPath: path, command, link }).forEach(say);
     return;
   }
   say(`gateway is ready on ${base}`);
@@ -152,6 +151,7 @@ function announceDemo(
   writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
   say(`connect a tool: GATEWAY_KEY=${secrets.messages} ${command} run claude --url ${base}`);
   say(`watch it live: ${command} top --ledger ${quoteWord(path)}`);
+  if (link !== null) say(`page: ${link} (within 60 s)`);
 }
 
 function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
