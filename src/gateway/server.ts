@@ -16,6 +16,7 @@ import { reportFault } from "./observe/observer.ts";
 import type { Console } from "./control/console.ts";
 import { answerOwnPage } from "./control/own-pages.ts";
 import { handle } from "./pipeline.ts";
+import { serveWebSocket } from "./websocket/accept.ts";
 import { reportStray } from "./bill/request-record.ts";
 import { refuse, toGatewayError, toRefusalError } from "./intake/refuse.ts";
 
@@ -45,7 +46,7 @@ export function startServer(
     return { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
   };
   const onExchange = (exchange: Exchange): void => {
-    const call = receive(admit(exchange), gateway, { host: address.host, console });
+    const call = receive(admit(exchange), { gateway, boundHost: address.host, newId, console });
     if (call === null) return;
     running.add(call, onError);
   };
@@ -107,18 +108,24 @@ function explainListening(host: string, port: number, cause: unknown): Error {
   return new Error(`The gateway cannot listen on ${host}: ${why}`, { cause });
 }
 
-interface Listener {
-  readonly host: string;
+interface Surroundings {
+  readonly gateway: Gateway;
+  /** The address on which the gateway listens. */
+  readonly boundHost: string;
+  readonly newId: () => string;
   readonly console: Console | null;
 }
 
 /** Returns null if the request was answered at once. */
-function receive(call: UnroutedCall, gateway: Gateway, { host, console }: Listener): Promise<void> | null {
+function receive(
+  call: UnroutedCall,
+  { gateway, boundHost, newId, console }: Surroundings,
+): Promise<void> | null {
   const { exchange } = call;
   const { catalog } = gateway;
   const recognised = recognise(exchange, catalog);
   const { dialect } = recognised;
-  if (!isOwnHost(exchange.field("host"), catalog, host)) {
+  if (!isOwnHost(exchange.field("host"), catalog, boundHost)) {
     return answerError(call, refuseHost(exchange), dialect, gateway);
   }
   if (isPreflight(exchange)) {
@@ -134,8 +141,11 @@ function receive(call: UnroutedCall, gateway: Gateway, { host, console }: Listen
         if (error.code === "internal") reportFault(thrown, gateway.observer);
         answerError(call, error, dialect, gateway);
       });
-    case "unknown":
     case "upgrade":
+      return recognised.over === null
+        ? answerError(call, recognised.error, dialect, gateway)
+        : serveWebSocket({ ...call, ...recognised.over }, newId, gateway);
+    case "unknown":
       return answerError(call, recognised.error, dialect, gateway);
     case "target": {
       const { target, query } = recognised;
