@@ -59,7 +59,7 @@ export async function createKeys(path: string, keys: NewKeys): Promise<CreatedKe
   return { created, group: groups.get(group) ?? fail(`The group "${group}" is gone.`) };
 }
 
-export function requireUnusedNames(names: readonly string[], catalog: Catalog): void {
+function requireUnusedNames(names: readonly string[], catalog: Catalog): void {
   for (const name of names) {
     const complaint = checkKeyName(name, catalog);
     if (complaint === undefined) continue;
