@@ -39,6 +39,8 @@ class MessagesReader implements UsageReader {
   #usage: Counters = {};
   #end: Reading["end"] = "open";
   #final = false;
+  /** A stream begins with a count of one token or so. Only the last report has the real one. */
+  #lacksOutput = false;
   #refusal: Reading["refusal"];
   #hasContent = false;
 
@@ -46,7 +48,9 @@ class MessagesReader implements UsageReader {
     const type = getField(event, "type");
     if (type === "message_start") this.#start(getField(event, "message"));
     else if (type === "message_delta") {
-      this.#final = this.#merge(getField(event, "usage")) || this.#final;
+      const usage = getField(event, "usage");
+      this.#final = this.#merge(usage) || this.#final;
+      if (isObject(usage)) this.#lacksOutput = (usage["output_tokens"] ?? null) === null;
       this.#learnStop(getField(event, "delta"));
     } else if (type === "content_block_start") this.#hasContent = true;
     else if (type === "message_stop") this.#end = "complete";
@@ -67,9 +71,11 @@ class MessagesReader implements UsageReader {
 
   report(): Omit<Reading, "estimatedOutput"> {
     const counts = new CountReader();
+    const parts = readParts(this.#usage, counts);
+    if (this.#lacksOutput) counts.note("output_missing", "output_tokens");
     return {
       model: this.#model,
-      parts: readParts(this.#usage, counts),
+      parts,
       faults: counts.faults,
       raw: Object.keys(this.#usage).length > 0 ? this.#usage : null,
       tariff: readTariff(this.#usage),
