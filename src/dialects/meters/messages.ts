@@ -50,9 +50,7 @@ class MessagesReader implements UsageReader {
     const type = getField(event, "type");
     if (type === "message_start") this.#start(getField(event, "message"));
     else if (type === "message_delta") {
-      const usage = getField(event, "usage");
-      this.#final = this.#merge(usage) || this.#final;
-      if (isObject(usage)) this.#lacksOutput = (usage["output_tokens"] ?? null) === null;
+      this.#report(getField(event, "usage"));
       this.#learnStop(getField(event, "delta"));
     } else if (type === "content_block_start") this.#hasContent = true;
     else if (type === "message_stop") this.#end = "complete";
@@ -92,6 +90,11 @@ class MessagesReader implements UsageReader {
   #learnStop(delta: unknown): void {
     if (getField(delta, "stop_reason") !== "refusal") return;
     this.#refusal = { category: getName(getField(getField(delta, "stop_details"), "category")) ?? null };
+  }
+
+  #report(usage: unknown): void {
+    this.#final = this.#merge(usage) || this.#final;
+    if (isObject(usage)) this.#lacksOutput = (usage["output_tokens"] ?? null) === null;
   }
 
   #start(message: unknown): void {
