@@ -75,10 +75,8 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
-/** Official SDKs sleep for the whole time, even for hours, before they show the error. Claude Code shows the error at once
- *  from this value on. The message says when a limit resets. */
-const MAX_RETRY_AFTER_SECONDS = 90;
-/** A 429 whose limit frees up later than this is not worth a retry. */
+/** A 429 whose limit frees up later than this is not worth a retry. Official SDKs would sleep for the whole time, even for
+ *  hours, if `x-should-retry` did not say so. Claude Code shows the error at once from 90 seconds on. */
 const MAX_RETRY_SECONDS = 60;
 
 /** The headers of an error in every dialect. */
@@ -86,7 +84,7 @@ export function errorFields(error: GatewayError): Field[] {
   const { status, retryAfterSeconds } = error;
   const fields: Field[] = [["content-type", "application/json"]];
   if (retryAfterSeconds !== null) {
-    fields.push(["retry-after", String(Math.min(MAX_RETRY_AFTER_SECONDS, Math.ceil(retryAfterSeconds)))]);
+    fields.push(["retry-after", String(Math.ceil(retryAfterSeconds))]);
   }
   if (error.allow.length > 0) fields.push(["allow", error.allow.join(", ")]);
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);

@@ -26,6 +26,8 @@ describe("names of the same model", () => {
     ["anthropic/claude-sonnet-4-5", "3"],
     ["anthropic/claude-sonnet-4.5", "3"],
     ["openai/gpt-5", "1.25"],
+    ["openai.gpt-5.4", "2.5"],
+    ["us.openai.gpt-5.4", "2.5"],
     ["google/gemini-2.5-pro", "1.25"],
     ["x-ai/grok-4", "3"],
     ["z-ai/glm-5.2", "1.4"],

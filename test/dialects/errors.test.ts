@@ -111,10 +111,10 @@ describe("the headers of an error", () => {
       "www-authenticate": "Bearer",
     });
     expect(fields("limit_spent", 30)).toEqual({ ...json, "retry-after": "30" });
-    // A client that did as it says would be silent for the rest of the day.
+    // It says when the limit resets, and that nobody should wait for that.
     expect(fields("limit_spent", 58_282)).toEqual({
       ...json,
-      "retry-after": "90",
+      "retry-after": "58282",
       "x-should-retry": "false",
     });
     expect(fields("unavailable", 0.5)).toEqual({ ...json, "retry-after": "1" });

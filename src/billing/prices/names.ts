@@ -56,6 +56,11 @@ const PREFIXES: readonly Rule[] = [
     source: "https://platform.claude.com/docs/en/build-with-claude/claude-in-amazon-bedrock",
     maker: "anthropic",
   },
+  {
+    pattern: /^openai\./,
+    source: "https://github.com/pydantic/genai-prices, its list of Bedrock's models: openai.gpt-5.4",
+    maker: "openai",
+  },
   ...Array.from(MAKERS, ([prefix, maker]): Rule => ({
     pattern: new RegExp(`^${prefix}/`),
     source: "https://openrouter.ai/docs/overview/models: maker/model, as most relays write it",

@@ -32,7 +32,7 @@ class EmbeddingsReader implements UsageReader {
 
   report(): Omit<Reading, "estimatedOutput"> {
     const counts = new CountReader();
-    const usage = readOpenaiUsage(this.#raw, "chat", counts);
+    const usage = readOpenaiUsage(this.#raw, "embeddings", counts);
     return {
       model: this.#model,
       parts: usage === null ? [] : [{ model: null, pass: "message", usage }],

@@ -40,6 +40,8 @@ class MessagesReader implements UsageReader {
   #usage: Counters = {};
   #end: Reading["end"] = "open";
   #final = false;
+  /** A stream begins with a count of one token or so. Only the last report has the real one. */
+  #lacksOutput = false;
   #refusal: Reading["refusal"];
   #cacheReason: Reading["cacheReason"];
   #hasContent = false;
@@ -48,7 +50,7 @@ class MessagesReader implements UsageReader {
     const type = getField(event, "type");
     if (type === "message_start") this.#start(getField(event, "message"));
     else if (type === "message_delta") {
-      this.#final = this.#merge(getField(event, "usage")) || this.#final;
+      this.#report(getField(event, "usage"));
       this.#learnStop(getField(event, "delta"));
     } else if (type === "content_block_start") this.#hasContent = true;
     else if (type === "message_stop") this.#end = "complete";
@@ -69,9 +71,11 @@ class MessagesReader implements UsageReader {
 
   report(): Omit<Reading, "estimatedOutput"> {
     const counts = new CountReader();
+    const parts = readParts(this.#usage, counts);
+    if (this.#lacksOutput) counts.note("output_missing", "output_tokens");
     return {
       model: this.#model,
-      parts: readParts(this.#usage, counts),
+      parts,
       faults: counts.faults,
       raw: Object.keys(this.#usage).length > 0 ? this.#usage : null,
       tariff: readTariff(this.#usage),
@@ -86,6 +90,11 @@ class MessagesReader implements UsageReader {
   #learnStop(delta: unknown): void {
     if (getField(delta, "stop_reason") !== "refusal") return;
     this.#refusal = { category: getName(getField(getField(delta, "stop_details"), "category")) ?? null };
+  }
+
+  #report(usage: unknown): void {
+    this.#final = this.#merge(usage) || this.#final;
+    if (isObject(usage)) this.#lacksOutput = (usage["output_tokens"] ?? null) === null;
   }
 
   #start(message: unknown): void {

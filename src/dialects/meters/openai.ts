@@ -1,4 +1,4 @@
-// The usage object of the responses and chat dialects. Only its names differ.
+// The usage object of the responses and chat dialects, and of embeddings. Only its names differ.
 
 import type { Usage } from "../../billing/usage.ts";
 import { getField } from "../../lib/json/json.ts";
@@ -7,11 +7,14 @@ import { type CountReader, dropZeros } from "./counts.ts";
 interface Names {
   readonly input: string;
   readonly output: string;
+  /** Its absence is no fault. */
+  readonly hasNoOutput?: true;
 }
 
 const NAMES = {
   responses: { input: "input_tokens", output: "output_tokens" },
   chat: { input: "prompt_tokens", output: "completion_tokens" },
+  embeddings: { input: "prompt_tokens", output: "completion_tokens", hasNoOutput: true },
 } as const satisfies Record<string, Names>;
 
 /** Null if nothing was counted. Some relays report the usage of one dialect under the names of the other one: those names
@@ -21,8 +24,9 @@ export function readOpenaiUsage(
   dialect: keyof typeof NAMES,
   counts: CountReader,
 ): Usage | null {
-  const other = dialect === "chat" ? NAMES.responses : NAMES.chat;
-  const names = [NAMES[dialect], other].find(({ input, output }) => isCounted(usage, input, output));
+  const other = dialect === "responses" ? NAMES.chat : NAMES.responses;
+  const known: readonly Names[] = [NAMES[dialect], other];
+  const names = known.find(({ input, output }) => isCounted(usage, input, output));
   return names === undefined ? null : readCounts(usage, names, counts);
 }
 
@@ -31,10 +35,11 @@ function isCounted(usage: unknown, ...names: string[]): boolean {
 }
 
 /** The totals include cached, written and special tokens: they are subtracted here. */
-function readCounts(usage: unknown, { input, output }: Names, counts: CountReader): Usage {
+function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
+  const { input, output } = names;
   const total = counts.readTotal(usage, input);
   const produced = counts.readTotal(usage, output);
-  noteMissing(usage, { input, output }, counts);
+  noteMissing(usage, names, counts);
   const inside = getField(usage, `${input}_details`);
   const outside = getField(usage, `${output}_details`);
   const read = counts.readDetail(inside, "cached_tokens");
@@ -66,10 +71,7 @@ function readCounts(usage: unknown, { input, output }: Names, counts: CountReade
   });
 }
 
-/** Embeddings have no output, and then the total is the input. */
-function noteMissing(usage: unknown, { input, output }: Names, counts: CountReader): void {
+function noteMissing(usage: unknown, { input, output, hasNoOutput }: Names, counts: CountReader): void {
   if (!isCounted(usage, input)) counts.note("total_missing", input);
-  else if (!isCounted(usage, output) && getField(usage, "total_tokens") !== getField(usage, input)) {
-    counts.note("output_missing", output);
-  }
+  else if (!isCounted(usage, output) && hasNoOutput !== true) counts.note("output_missing", output);
 }

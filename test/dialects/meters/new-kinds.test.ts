@@ -207,3 +207,19 @@ test("embeddings of Gemini that report their tokens are charged for them", () =>
   });
   expect(billOf(told, "gemini-embedding-001")).toMatchObject({ basis: "exact", official: "0.0003" });
 });
+
+test.each([{ input_tokens: 100 }, { input_tokens: 100, output_tokens: null }])(
+  "a message's stream whose last report %j has no output is suspect: the first count is only of its beginning",
+  (usage) => {
+    const message = { model: "claude-haiku-4-5", usage: { input_tokens: 100, output_tokens: 1 } };
+    const start = { type: "message_start", message };
+    const end = { type: "message_delta", delta: { stop_reason: "end_turn" }, usage };
+    const stop = { type: "message_stop" };
+    const missing = readEvents(openMessagesMeter, start, end, stop);
+    expect(missing.faults?.map(({ text }) => text)).toEqual([
+      "the upstream's output_tokens is missing beside the other counts",
+    ]);
+    const later = { ...end, usage: { output_tokens: 7 } };
+    expect(readEvents(openMessagesMeter, start, end, later, stop).faults).toBeUndefined();
+  },
+);

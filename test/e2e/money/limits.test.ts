@@ -1,6 +1,8 @@
 // Limits end to end: how a request over a limit is refused, in its own protocol, and that a restart forgets nothing.
 
+import { Anthropic, RateLimitError as AnthropicRateLimitError } from "@anthropic-ai/sdk";
 import { expect, test } from "bun:test";
+import { OpenAI, RateLimitError } from "openai";
 import { makeGate } from "../../../src/demo/script.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { passMidnight } from "../../harness/day.ts";
@@ -94,9 +96,28 @@ test("a key over its limit gets a 429 with the limit, the amount and the reset, 
       'The key "messages" may spend $0.000001 (usd_per_day) and has spent $0.000103',
     );
     expect(error.message).toContain("It resets at ");
-    expect(Number(refused.field("retry-after"))).toBeGreaterThan(0);
+    const [reset = ""] = /\d{4}-\d\d-\d\dT[\d:]+Z/.exec(error.message) ?? [];
+    const seconds = (Date.parse(reset) - Date.now()) / 1000;
+    expect(Math.abs(Number(refused.field("retry-after")) - seconds)).toBeLessThan(60);
     expect(upstream.requests.length).toBe(1);
     expect(gateway.ledger().length).toBe(1);
+  });
+});
+
+test("official SDKs do not wait for the reset, although they know it", async () => {
+  await passMidnight();
+  await withGateway(limitKeys({ usd_per_day: "0.000000000001" }), async (gateway) => {
+    const openai = new OpenAI({ apiKey: keyOf("responses"), baseURL: `${gateway.url}/v1` });
+    const ask = () => openai.responses.create({ model: "gpt-5.4", input: "Hello" });
+    await ask();
+    expect(await ask().catch((error: unknown) => error)).toBeInstanceOf(RateLimitError);
+    const anthropic = new Anthropic({ apiKey: keyOf("messages"), baseURL: gateway.url });
+    const messages = [{ role: "user" as const, content: "Hello" }];
+    const send = () => anthropic.messages.create({ model: "claude-haiku-4-5", max_tokens: 9, messages });
+    await send();
+    expect(await send().catch((error: unknown) => error)).toBeInstanceOf(AnthropicRateLimitError);
+    // None was tried again.
+    expect(await gateway.recorded(4)).toHaveLength(4);
   });
 });
 

@@ -109,6 +109,8 @@ function respond({ model, prompt, cached, fresh, output }: Turn) {
   };
 }
 
+const SESSION = "0d1f4c1e-5c5b-4a4a-9f6e-2b6d3f1a7c10";
+
 const text = (tokens: number): string => "word".repeat(tokens);
 
 function ask(port: number, { model, prompt }: Turn, index: number) {
@@ -116,12 +118,23 @@ function ask(port: number, { model, prompt }: Turn, index: number) {
   if (model.startsWith("gpt"))
     return rawRequest(port, {
       target: "/v1/responses",
-      fields: { ...fields, authorization: `Bearer ${keyOf("responses")}` },
+      fields: {
+        ...fields,
+        authorization: `Bearer ${keyOf("responses")}`,
+        originator: "codex_cli_rs",
+        "user-agent": "codex_cli_rs/0.100.0",
+        "session-id": SESSION,
+      },
       body: JSON.stringify({ model, input: text(prompt), max_output_tokens: 128_000 }),
     });
   return rawRequest(port, {
     target: "/v1/messages",
-    fields: { ...fields, "x-api-key": keyOf("messages") },
+    fields: {
+      ...fields,
+      "x-api-key": keyOf("messages"),
+      "user-agent": "claude-cli/2.1.0 (external, cli)",
+      "x-claude-code-session-id": SESSION,
+    },
     body: JSON.stringify({
       model,
       max_tokens: 128_000,
@@ -136,10 +149,10 @@ test.each([
   ["claude-sonnet-4-6", "claude-haiku-4-5"],
   ["claude-opus-4-8", "claude-haiku-4-5"],
   ["gpt-6-sol", "gpt-6-sol"],
-])("a session of %s that costs $1.50 has no refusal under $2 a day", async (model, small) => {
+])("a session of %s that costs $1.50 has no refusal under $2 a day and a session", async (model, small) => {
   const upstream = startUpstream();
   const config = makeConfig(upstream);
-  const limits = { usd_per_day: "2" };
+  const limits = { usd_per_day: "2", usd_per_session: "2" };
   const keys = config.keys.map((key) => ({ ...key, limits }));
   const gateway = startGatewayHere({ config: { ...config, keys } });
   let spent = 0;
@@ -166,6 +179,8 @@ test.each([
   expect(spent).toBeGreaterThan(BUDGET_USD * 0.95);
   const charged = gateway.ledger().reduce((sum, line) => sum + Number(line["charge_usd"]), 0);
   expect(charged).toBeCloseTo(spent, 6);
+  const sessions = new Set(gateway.ledger().map((line) => Object(line["client"])["session"]));
+  expect([...sessions]).toEqual([SESSION]);
   await gateway.stop();
   upstream.stop();
 });
