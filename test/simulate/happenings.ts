@@ -37,6 +37,7 @@ const HANDLERS: Handlers = {
   },
   standstill: (world, { ms }) => {
     world.timeWasBent = true;
+    world.stoodStill = true;
     if (world.process !== null) world.process.frozenUntil = world.scheduler.now + ms * 1000;
   },
   "network changed": (world) => void (world.network.moves += 1),

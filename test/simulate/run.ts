@@ -93,6 +93,7 @@ export class World implements Machine {
   readonly ids = new Map<string, string>();
   /** The clock was set, or the process stood still. */
   timeWasBent = false;
+  stoodStill = false;
   /** An upstream has sent an answer that nobody asked for: one that follows may go to the wrong request, by chance. */
   unasked = false;
   process: SimProcess | null = null;
@@ -447,7 +448,7 @@ export class World implements Machine {
 
   #ended(send: Send): void {
     checkBytes(this, send);
-    if (send.end === "gave up" && !this.timeWasBent && !send.orphaned && send.request.slow === null)
+    if (send.end === "gave up" && !this.stoodStill && !send.orphaned && send.request.slow === null)
       this.accuse("hangs", `${send.name} got no end of its reply for 150 s, longer than every time limit.`);
   }
 

@@ -744,6 +744,16 @@ test("a disk that fails at the end keeps no gateway from stopping, and the next 
   expect(countsOf(path)).toEqual([["req_1", 1]]);
 });
 
+test("the last lines of a killed gateway are brought to the disk as soon as the next one starts", async () => {
+  const path = newLedgerPath();
+  await abandon(path, ["req_1"], ["req_1"]);
+  let syncs = 0;
+  const syncFile = async (): Promise<void> => void (syncs += 1);
+  const ledger = openLedger(optionsFor(path, { sync: "batch", syncFile }));
+  expect(syncs).toBe(1);
+  await ledger.close();
+});
+
 test("a malformed amount costs no other request its line, and its own request gets one at the next start", async () => {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path));

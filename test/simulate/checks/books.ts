@@ -244,7 +244,9 @@ function checkBackground(world: World, name: string, sends: readonly Send[], lin
 /** What goes on in the background is known to the gateway that it was begun with, until this one ends. */
 function isOneGateway(world: World, from: number, to: number): boolean {
   const isForgotten = world.boots.some((at) => at > from && at <= to);
-  return !isForgotten && !world.deaths.some(({ at }) => at > from && at <= to + MAY_TRAVEL_US);
+  // Its line waits for a disk that works.
+  const waitsUs = hasBadDisk(world) ? Number.POSITIVE_INFINITY : MAY_TRAVEL_US;
+  return !isForgotten && !world.deaths.some(({ at }) => at > from && at <= to + waitsUs);
 }
 
 function checkFetched(
@@ -350,14 +352,18 @@ function checkDurable(world: World, lines: readonly Line[]): void {
   }
 }
 
+function hasBadDisk({ plan }: World): boolean {
+  return plan.happenings.some(({ kind }) => kind === "disk fails" || kind === "disk full");
+}
+
 function isExcused(world: World, { at, inode }: Written): boolean {
   const removed = world.removed.find((each) => each.inode === inode);
   if (removed !== undefined && at <= removed.at) return true;
   const cut = world.deaths.find((death) => death.how === "without power" && death.at >= at);
   if (cut === undefined) return false;
-  if (world.plan.sync === "never" || world.timeWasBent) return true;
+  if (world.plan.sync === "never" || world.stoodStill) return true;
   // What a failing disk promises is nothing.
-  if (world.plan.happenings.some(({ kind }) => kind === "disk fails" || kind === "disk full")) return true;
+  if (hasBadDisk(world)) return true;
   const margin = MARGIN_US + cut.syncMargin;
   // A gateway that is killed in the meantime cannot sync it: the next one does, as soon as it starts.
   const killed = world.deaths.find((death) => death.at >= at && death.at < cut.at);

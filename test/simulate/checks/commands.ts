@@ -7,7 +7,7 @@ const ON_ITS_WAY_US = 5_000_000;
 
 /** A channel that was disabled by command gets no requests of clients. */
 export function checkCommands(world: World): void {
-  if (world.timeWasBent) return;
+  if (world.stoodStill) return;
   for (const { channel, from, until, process } of world.operator.pauses) {
     const end = Math.min(until, process.diedAt);
     const strays = world.arrivals.filter(
