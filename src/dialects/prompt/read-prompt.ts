@@ -213,7 +213,7 @@ class Reading {
   #readBlocks(start: number): number {
     if (this.#bytes[start] === QUOTE) return this.#readPart(start, MESSAGES);
     let isUser = false;
-    let hasResult = false;
+    let first = -1;
     const end = walkMembers(this.#bytes, start, (keyStart, _keyEnd, value) => {
       if (equalsAt(this.#bytes, keyStart, '"role"')) {
         isUser = equalsAt(this.#bytes, value, '"user"');
@@ -221,12 +221,13 @@ class Reading {
       }
       if (!equalsAt(this.#bytes, keyStart, '"content"')) return skipValue(this.#bytes, value);
       return walkElements(this.#bytes, value, (block) => {
-        hasResult ||= isResult(this.#bytes, block);
-        this.#hasThinking ||= isThought(this.#bytes, block);
+        if (first < 0) first = block;
         return this.#readPart(block, MESSAGES);
       });
     });
-    this.#endsWithText = isUser && !hasResult;
+    // Results and thoughts come first in their messages.
+    this.#endsWithText = isUser && (first < 0 || !isResult(this.#bytes, first));
+    this.#hasThinking ||= !isUser && first >= 0 && isThought(this.#bytes, first);
     return end;
   }
 

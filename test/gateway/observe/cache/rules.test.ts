@@ -150,6 +150,17 @@ describe("messages", () => {
     });
   });
 
+  test("what a shorter prompt does not send any more was not missed", () => {
+    const { ask } = openSession();
+    const messages = [user(text("one", MARK))];
+    ask({ tools: [{ name: "a" }, { name: "b" }], system: SYSTEM, messages }, [0, 30]);
+    expect(ask({ system: SYSTEM, messages }, [0, 20])).toEqual({
+      missed: 20_000,
+      because: "tools_changed",
+      at: 1,
+    });
+  });
+
   test("the attribution line counts only where the upstream reads it", () => {
     const line = (at: number): Value => text(`x-anthropic-billing-header: cc_version=2.1; cch=${at}f;`);
     const body = (at: number, first = "one"): Value => ({
