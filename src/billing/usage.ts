@@ -24,6 +24,17 @@ export const USAGE_KINDS = [
   "tool_prompt",
 ] as const;
 
+/** What the prompt consists of. */
+export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
+export const CACHE_READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
+
+export const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output"));
+
+/** The share of all input that was read from the cache, to four places. Null without input. */
+export function computeShare(cached: number, input: number): number | null {
+  return input === 0 ? null : Math.floor((cached / input) * 10_000) / 10_000;
+}
+
 export type UsageKind = (typeof USAGE_KINDS)[number];
 
 /** Calls that have a fee of their own, counted from output items or server tool counters. */

@@ -13,6 +13,7 @@ const DOCUMENTS = [
   "channels",
   "models",
   "usage",
+  "sessions",
   "cache",
   "env",
   "doctor",

@@ -95,7 +95,7 @@ function createBill({ call, client, body }: Job, match: Match, overrides: Overri
     settled: false,
     firstByteMs: null,
     prompt: null,
-    admission: isCounted ? gateway.gate.admit(match.key, gateway.now(), cost) : FREE,
+    admission: isCounted ? gateway.gate.admit(match.key, gateway.now(), cost, client.session) : FREE,
   };
 }
 

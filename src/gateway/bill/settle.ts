@@ -4,7 +4,7 @@
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
 import { type Seller, sellerOf } from "../../billing/prices.ts";
-import { listLimitUses } from "../../billing/limits/alerts.ts";
+import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
@@ -81,8 +81,10 @@ function analyseCache({ bill, ending: { reading }, draft }: ClosedBill, gateway:
 /** The owner is warned if a limit is near now. */
 function appendLine(line: LineDraft, { match: { key } }: Bill, { ledger, alerts, now }: Gateway): void {
   ledger.append(line);
-  if (hasUsdLimit(key.limits) || hasUsdLimit(key.group.limits))
-    alerts.check(listLimitUses([key], ledger, now()));
+  if (!hasUsdLimit(key.limits) && !hasUsdLimit(key.group.limits)) return;
+  const session = line.client?.session;
+  alerts.check(listLimitUses([key], ledger, now()));
+  if (session !== undefined) alerts.check(listSessionUses(key, session, ledger));
 }
 
 /** Limits count the estimate in `line` until the real cost is known. */
@@ -337,6 +339,7 @@ function describeExtra(
   const { requested, match } = bill;
   const { unpricedBecause, unpricedUsage, atLeast, pricedAs } = charge;
   const extra: Record<string, unknown> = {};
+  if (bill.call.transport !== undefined) extra["transport"] = bill.call.transport;
   // The upstream's name of the model, if neither client nor response used it. It may be the name with a price.
   if (requested !== null && requested !== match.model && requested !== reading?.model)
     extra["requested_model"] = requested;
