@@ -135,6 +135,18 @@ describe("messages", () => {
     expect(edited(before, [0, 30])).toMatchObject({ because: "upstream_lost" });
   });
 
+  test("a rule that keeps all thinking removes none, as in every request of Claude Code", () => {
+    const { ask } = openSession();
+    const context_management = { edits: [{ type: "clear_thinking_20251015", keep: "all" }] };
+    const thought = { type: "thinking", thinking: "hm", signature: "x" };
+    ask({ system: SYSTEM, messages: [user(text("one", MARK))], context_management }, [0, 30]);
+    const messages = [user(text("one")), model(thought, text("a")), user(text("two", MARK))];
+    expect(ask({ system: SYSTEM, messages, context_management }, [20, 12])).toEqual({
+      missed: 10_000,
+      because: "upstream_lost",
+    });
+  });
+
   test("a setting that is part of the prompt is named", () => {
     const body = (tool_choice: Value): Value => ({
       system: SYSTEM,
