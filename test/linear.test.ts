@@ -5,6 +5,8 @@ import { describe, expect, test } from "bun:test";
 import { parseDocument } from "yaml";
 import { recognise } from "../src/dialects/index.ts";
 import { dropKey } from "../src/dialects/path.ts";
+import { MESSAGES_LAYOUT } from "../src/dialects/prompt/layouts.ts";
+import { PromptReader } from "../src/dialects/prompt/read-prompt.ts";
 import { readConversation } from "../src/gateway/intake/conversation.ts";
 import { readNames } from "../src/gateway/intake/body.ts";
 import { requestFields, responseFields } from "../src/gateway/upstream/headers.ts";
@@ -402,7 +404,44 @@ const NAMES: readonly Case[] = [
   ],
 ];
 
+/** A new reader each time: it remembers system prompts. */
+const readPrompt = (text: string) => {
+  const body = bytesOf(text);
+  return () => new PromptReader().read(body, MESSAGES_LAYOUT);
+};
+const MARKED = '{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}';
+const PROMPTS: readonly Case[] = [
+  ["open brackets in a message", 200_000, (size) => readPrompt(`{"messages":[${"[".repeat(size)}`)],
+  [
+    "nested objects in a tool",
+    100_000,
+    (size) => readPrompt(`{"tools":[${'{"a":'.repeat(size)}1${"}".repeat(size)}],"messages":["a"]}`),
+  ],
+  [
+    "marked blocks",
+    7000,
+    (size) => readPrompt(`{"messages":[{"role":"user","content":[${`${MARKED},`.repeat(size)}${MARKED}]}]}`),
+  ],
+  [
+    "marks in one block",
+    20_000,
+    (size) => readPrompt(`{"messages":[{"content":[{${'"cache_control":{},'.repeat(size)}"a":1}]}]}`),
+  ],
+  [
+    "a text that names the mark",
+    50_000,
+    (size) => readPrompt(`{"messages":[{"content":["${'\\"cache_control\\"'.repeat(size)}"]}]}`),
+  ],
+  [
+    "a system prompt of digits and letters",
+    100_000,
+    (size) => readPrompt(`{"system":"${"1a".repeat(size)}","messages":["a"]}`),
+  ],
+  ["more messages than are read", 50_000, (size) => readPrompt(`{"messages":[${'"a",'.repeat(size)}"a"]}`)],
+];
+
 describe.each([
+  ["a prompt", PROMPTS],
   ["a head", HEADS],
   ["a target", TARGETS],
   ["a body", BODIES],

@@ -11,11 +11,19 @@ export interface Tool {
 }
 
 /** A prefix of the request that the client, or the upstream by itself, wants to cache. */
-export interface CachePoint {
+export interface CachePoint extends CachedPrefix {
+  readonly ttl: "5m" | "1h";
+  /** Shorter prefixes, of which one may be cached from an earlier request. */
+  readonly shorter?: readonly CachedPrefix[];
+}
+
+interface CachedPrefix {
   readonly key: string;
   readonly tokens: number;
-  readonly ttl: "5m" | "1h";
 }
+
+/** An upstream looks so many parts back from a mark for what it has cached. */
+const LOOKBACK_PARTS = 20;
 
 export interface ModelRequest {
   readonly model: string;
@@ -114,10 +122,15 @@ function splitWords(text: string): string[] {
 /** The prefixes that the texts add up to, one for each cacheable part. */
 export function markPrefixes(parts: readonly { text: string; ttl: "5m" | "1h" | null }[]): CachePoint[] {
   const points: CachePoint[] = [];
-  let prefix = "";
+  const prefixes: CachedPrefix[] = [];
+  let hash = 0n;
+  let length = 0;
   for (const { text, ttl } of parts) {
-    prefix += text;
-    if (ttl !== null) points.push({ key: Bun.hash(prefix).toString(36), tokens: countTokens(prefix), ttl });
+    hash = Bun.hash.wyhash(text, hash);
+    length += text.length;
+    const prefix = { key: hash.toString(36), tokens: Math.ceil(length / 4) };
+    if (ttl !== null) points.push({ ...prefix, ttl, shorter: prefixes.slice(-LOOKBACK_PARTS) });
+    prefixes.push(prefix);
   }
   return points;
 }
@@ -126,7 +139,10 @@ function countInput(request: ModelRequest, cached: Set<string>): Omit<Counts, "o
   const last = request.cachePoints.at(-1);
   const read = Math.max(
     0,
-    ...request.cachePoints.filter(({ key }) => cached.has(key)).map(({ tokens }) => tokens),
+    ...request.cachePoints
+      .flatMap(({ shorter = [], ...point }) => [point, ...shorter])
+      .filter(({ key }) => cached.has(key))
+      .map(({ tokens }) => tokens),
   );
   if (cached.size > MAX_CACHED_PREFIXES) cached.clear();
   for (const { key } of request.cachePoints) cached.add(key);

@@ -123,11 +123,11 @@ function getObject(value: unknown): Counters {
 }
 
 /** https://platform.claude.com/docs/en/build-with-claude/cache-diagnostics */
-function readCacheReason(told: unknown): Reading["cacheReason"] {
-  const because = getName(getField(told, "type"));
+function readCacheReason(reported: unknown): Reading["cacheReason"] {
+  const because = getName(getField(reported, "type"));
   // The upstream could not compare.
   if (because === undefined || !because.endsWith("_changed")) return undefined;
-  return { because, missed: getCount(getField(told, "cache_missed_input_tokens")) ?? null };
+  return { because, missed: getCount(getField(reported, "cache_missed_input_tokens")) ?? null };
 }
 
 function dropNulls(counters: Counters): Counters {

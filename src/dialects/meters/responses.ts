@@ -143,10 +143,10 @@ class ResponsesReader implements UsageReader {
 }
 
 /** https://developers.openai.com/api/docs/guides/prompt-caching/diagnostics */
-function readCacheReason(told: unknown): Reading["cacheReason"] {
-  const because = getName(getField(told, "reason"));
-  if (because === undefined || getField(told, "type") !== "cache_miss") return undefined;
-  return { because, missed: getCount(getField(told, "cache_missed_tokens")) ?? null };
+function readCacheReason(reported: unknown): Reading["cacheReason"] {
+  const because = getName(getField(reported, "reason"));
+  if (because === undefined || getField(reported, "type") !== "cache_miss") return undefined;
+  return { because, missed: getCount(getField(reported, "cache_missed_tokens")) ?? null };
 }
 
 /** The fee of an output item. Null: free, as are opening a page and searching in it. */

@@ -13,6 +13,9 @@ const MAX_PARTS = 16_384;
 /** The names of the members that count are shorter. */
 const MAX_NAME_BYTES = 40;
 
+/** `context_management` has a few short rules. */
+const MAX_EDITS_BYTES = 4096;
+
 const SYSTEM = 1;
 const MESSAGES = 2;
 const HOUR_MS = 3_600_000;
@@ -44,6 +47,7 @@ class Reading {
   #continues: number | null = null;
   #named = false;
   #edited = false;
+  #keepsThinking = false;
   #lifetimeMs: number | null = null;
   /** The lifetime of a mark for the whole prompt; undefined: there is none. */
   #wholeMark: number | null | undefined;
@@ -83,7 +87,7 @@ class Reading {
       lifetimeMs: this.#lifetimeMs,
       continues: this.#continues,
       named: this.#named,
-      edited: this.#edited || (this.#hasThinking && this.#endsWithText),
+      edited: this.#edited || (this.#hasThinking && this.#endsWithText && !this.#keepsThinking),
     };
   }
 
@@ -118,7 +122,9 @@ class Reading {
         this.#continues = hash;
         break;
       case "edits":
-        this.#edited = true;
+        this.#noteEdits(
+          asBuffer(this.#bytes).toString("latin1", start, Math.min(end, start + MAX_EDITS_BYTES)),
+        );
         break;
       case "mark":
         this.#wholeMark = this.#readLifetime(start, end);
@@ -133,6 +139,13 @@ class Reading {
       case "setting":
         this.#settings.set(name, hash);
     }
+  }
+
+  /** Claude Code always sends a rule for old thinking, which keeps all of it. */
+  #noteEdits(text: string): void {
+    this.#keepsThinking = /"keep"\s*:\s*"all"/.test(text);
+    this.#edited =
+      /clear_tool|compact/.test(text) || (text.includes("clear_thinking") && !this.#keepsThinking);
   }
 
   /** `"24h"`, or an object with a `ttl`. */
@@ -213,7 +226,7 @@ class Reading {
   #readBlocks(start: number): number {
     if (this.#bytes[start] === QUOTE) return this.#readPart(start, MESSAGES);
     let isUser = false;
-    let hasResult = false;
+    let first = -1;
     const end = walkMembers(this.#bytes, start, (keyStart, _keyEnd, value) => {
       if (equalsAt(this.#bytes, keyStart, '"role"')) {
         isUser = equalsAt(this.#bytes, value, '"user"');
@@ -221,12 +234,13 @@ class Reading {
       }
       if (!equalsAt(this.#bytes, keyStart, '"content"')) return skipValue(this.#bytes, value);
       return walkElements(this.#bytes, value, (block) => {
-        hasResult ||= isResult(this.#bytes, block);
-        this.#hasThinking ||= isThought(this.#bytes, block);
+        if (first < 0) first = block;
         return this.#readPart(block, MESSAGES);
       });
     });
-    this.#endsWithText = isUser && !hasResult;
+    // Results and thoughts come first in their messages.
+    this.#endsWithText = isUser && (first < 0 || !isResult(this.#bytes, first));
+    this.#hasThinking ||= !isUser && first >= 0 && isThought(this.#bytes, first);
     return end;
   }
 

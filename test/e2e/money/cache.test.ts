@@ -6,6 +6,7 @@ import { gzipSync } from "node:zlib";
 
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
+import { makeGate } from "../../../src/demo/script.ts";
 import { type CachingDialect, CachingUpstream, type Counted } from "../../harness/caching-upstream.ts";
 import {
   type Conversation,
@@ -247,4 +248,61 @@ test("one word in the config turns it off", async () => {
     },
     () => ({ cache_analysis: "off" }),
   );
+});
+
+test("a fault in the analysis is reported and costs neither the answer nor the line", async () => {
+  await inWorld(async (world) => {
+    const { gateway } = world.gateway.running;
+    gateway.cacheMemory.learn = () => {
+      throw new Error("broken inside");
+    };
+    const session = new Session(world, "messages", true);
+    const { line } = await session.ask(openConversation("a", textOf(2400, "first")));
+    expect(line).toMatchObject({ outcome: "complete", basis: "exact" });
+    expect(line).not.toHaveProperty("cache");
+  });
+});
+
+test("a prompt of open brackets and one that nests deeply are forwarded, and not analysed", async () => {
+  await inWorld(async (world) => {
+    const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+    for (const messages of [deep, '"no list"', '[{"content":{"a":[1]}}]', "[1,2,null,true]"]) {
+      const { target, fields } = makeRequest("messages");
+      const body = `{"model":"claude-sonnet-4-5","max_tokens":9,"messages":${messages}}`;
+      const counted = { total: 5000, read: 0, written: 0 };
+      const model = MODELS.messages;
+      world.upstream.next({ answer: answerCounted("messages", counted, { model, stream: false }) });
+      const { answer, lines } = await world.trace({ target, fields: { ...fields, ...CLIENT }, body });
+      expect(answer.status).toBe(200);
+      expect(lines).toMatchObject([{ outcome: "complete" }]);
+      expect(lines[0]).not.toHaveProperty("cache");
+    }
+  });
+});
+
+test("a client that leaves is charged and judged by what the stream had reported", async () => {
+  await inWorld(async (world) => {
+    const session = new Session(world, "messages", true);
+    const talk = openConversation("a", textOf(2400, "first"));
+    const left = await session.grow(talk);
+    talk.tools.pop();
+    const body = writeRequest("messages", { ...talk, model: MODELS.messages }, true);
+    const counted = session.upstream.serve("messages", body, "account", 9000);
+    const answer = answerCounted("messages", counted, { model: MODELS.messages, stream: true });
+    const gate = makeGate();
+    world.upstream.next({ answer, gates: { 3: gate } });
+    const { target, fields } = makeRequest("messages", true);
+    const running = await world.begin({ target, fields: { ...fields, ...CLIENT }, body });
+    await running.client.until("content_block_delta");
+    running.client.reset();
+    const { lines } = await running.over();
+    gate.open();
+    expect(lines).toMatchObject([
+      {
+        outcome: "client_closed",
+        basis: "partial",
+        cache: { missed: left, because: "tools_changed", at: 3 },
+      },
+    ]);
+  });
 });

@@ -22,9 +22,14 @@ export function findContinuation(all: readonly Kept[], turn: Turn): Continuation
     const named = kept.find((each) => each.turn.responseId === continues);
     return named === undefined ? null : { kept: named, branched: false };
   }
-  const [best] = kept.map((each) => rank(each, turn)).toSorted(compareRanks);
-  if (best !== undefined && best.shared > 0)
-    return { kept: best.kept, branched: isBranch(best, turn, all.length === 1) };
+  const ranks = kept.map((each) => rank(each, turn)).toSorted(compareRanks);
+  const [best] = ranks;
+  if (best !== undefined && best.shared > 0) {
+    // Of prompts that share as much, one that goes on is more likely than one that was left.
+    const equal = ranks.filter(({ shared }) => shared === best.shared);
+    const continued = equal.find((each) => !isBranch(each, turn, all.length === 1));
+    return { kept: (continued ?? best).kept, branched: continued === undefined };
+  }
   const overlapping = findOverlapping(kept, turn);
   if (overlapping !== null) return { kept: overlapping, branched: false };
   const single = findSingle(kept, turn, all.length === 1) ?? findOpening(kept, turn);

@@ -1,0 +1,51 @@
+// What missed tokens cost more than a read.
+
+import { describe, expect, test } from "bun:test";
+import { deriveMissCost } from "../../src/billing/charge.ts";
+import { countPrompt, splitMissed } from "../../src/billing/miss.ts";
+
+const PRICES = { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_write_1h: "6", output: "15" };
+
+describe("the cost of missed tokens", () => {
+  test.each([
+    ["all of them written", { cache_write_5m: 110_022, output: 9 }, 110_022, "0.3795759"],
+    ["some written, the others plain", { input: 500, cache_write_5m: 1000 }, 1200, "0.00399"],
+    ["for an hour first", { cache_write_1h: 1000, cache_write_5m: 1000 }, 1500, "0.007425"],
+    ["nothing", { input: 10 }, 0, "0"],
+    ["not more than was paid", { input: 10 }, 99, "0.000027"],
+  ])("%s", (_name, usage, missed, usd) => {
+    expect(deriveMissCost({ usage, prices: PRICES, multiplier: "1" }, missed)).toBe(usd);
+  });
+
+  test("has the multiplier, and the factor of a tier, and is rounded once", () => {
+    const usage = { input: 7 };
+    const prices = { ...PRICES, "factor:service_tier=flex": "0.5" };
+    expect(deriveMissCost({ usage, prices, multiplier: "0.333333333333" }, 7)).toBe("0.00000315");
+  });
+
+  test("is not known without the price of a read, and never negative", () => {
+    const usage = { input: 7 };
+    expect(deriveMissCost({ usage, prices: { input: "3" }, multiplier: "1" }, 7)).toBeNull();
+    expect(deriveMissCost({ usage, prices: null, multiplier: "1" }, 7)).toBeNull();
+    expect(deriveMissCost({ usage, prices: { input: "1", cache_read: "2" }, multiplier: "1" }, 7)).toBe("0");
+  });
+});
+
+test("pictures and sound have a read of their own", () => {
+  expect(splitMissed({ input: 100, input_audio: 50, cache_read: 7 }, 120)).toEqual({
+    paid: { input: 100, input_audio: 20 },
+    read: { cache_read: 100, cache_read_audio: 20 },
+  });
+});
+
+test("a prompt's tokens are all that was read, written or sent", () => {
+  const usage = {
+    input: 1,
+    input_image: 2,
+    cache_read: 4,
+    cache_read_audio: 8,
+    cache_write_1h: 16,
+    cache_write: 32,
+  };
+  expect(countPrompt({ ...usage, output: 64, web_search: 1 })).toEqual({ total: 63, read: 12, written: 48 });
+});
