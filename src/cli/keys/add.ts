@@ -1,7 +1,9 @@
 // `gateway keys add`: a new secret, shown once, its hash in the config file.
 
+import { resolve } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
-import { createKeys, requireSelectable, requireUnusedNames } from "../../config/changes/keys.ts";
+import { createKeys } from "../../config/changes/keys.ts";
+import { findConfig } from "../../config/find.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup } from "./group-choice.ts";
 import {
@@ -33,16 +35,20 @@ export async function addKeys(flags: AddFlags): Promise<void> {
   const count = readCountFlag(flags);
   const expires = readExpiry(flags.expires, now);
   const limits = readNewLimits(flags.limit);
-  const { catalog, path } = openConfig(flags);
-  const name = await chooseName(flags.name, catalog);
+  const path = resolve(findConfig(flags.config, process.env));
+  const { name, groupName } = await chooseNames(path, flags, now);
   const names =
     flags.count === undefined ? [name] : Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
-  requireUnusedNames(names, catalog);
-  const groupName = await chooseGroup(flags.group, catalog, now);
   const own = await readGivenSecret(flags);
   const secrets = names.map(() => own ?? newSecret());
-  const created = await createKeys(path, { names, group: groupName, secrets, expires, limits, now });
-  const group = requireSelectable(catalog, groupName, now);
+  const { created, group } = await createKeys(path, {
+    names,
+    group: groupName,
+    secrets,
+    expires,
+    limits,
+    now,
+  });
   const added = names.map((each, index) => ({
     name: each,
     group: groupName,
@@ -66,6 +72,15 @@ export async function addKeys(flags: AddFlags): Promise<void> {
     ? [`The key "${names[0]}" is`, "The secret is"]
     : [`${count} keys are`, "The secrets are"];
   printNote(`${keys} bound to ${groupName} (${describeGroup(group)}). ${secretIs} shown only this once.`);
+}
+
+/** What no flag gives is asked for. If nothing is, the config is read only once: it may have ten thousand keys. */
+async function chooseNames(path: string, flags: AddFlags, now: Date) {
+  const { name, group } = flags;
+  if (name !== undefined && group !== undefined) return { name, groupName: group };
+  const { catalog } = openConfig({ config: path });
+  const chosen = await chooseName(name, catalog);
+  return { name: chosen, groupName: await chooseGroup(group, catalog, now) };
 }
 
 function readCountFlag({ count, secret }: AddFlags): number {

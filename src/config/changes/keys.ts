@@ -34,11 +34,11 @@ export interface NewKeys {
   readonly now: Date;
 }
 
-/** All or none. Returns when they were created, as the file says it. */
-export async function createKeys(path: string, keys: NewKeys): Promise<string> {
+/** All or none. `created` is when, as the file says it. */
+export async function createKeys(path: string, keys: NewKeys): Promise<{ created: string; group: Group }> {
   const { names, group, secrets, expires, limits, now } = keys;
   const created = formatMoment(now);
-  await editConfig(path, process.env, (current) => {
+  const catalog = await editConfig(path, process.env, (current) => {
     requireUnusedNames(names, current);
     requireSelectable(current, group, now);
     const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
@@ -51,10 +51,10 @@ export async function createKeys(path: string, keys: NewKeys): Promise<string> {
     }));
     return [{ kind: "append", path: ["keys"], values }];
   });
-  return created;
+  return { created, group: findGroup(catalog, group) };
 }
 
-export function requireUnusedNames(names: readonly string[], catalog: Catalog): void {
+function requireUnusedNames(names: readonly string[], catalog: Catalog): void {
   for (const name of names) {
     const complaint = checkKeyName(name, catalog);
     if (complaint === undefined) continue;

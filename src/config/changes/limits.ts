@@ -13,7 +13,7 @@ const COUNT_LIMITS = [
   "requests_per_minute_per_session",
   "concurrent_requests",
 ] as const;
-const NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
+export const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
 
 /** By name; null removes the limit. */
 export type LimitChanges = Readonly<Record<string, string | null>>;
@@ -27,9 +27,9 @@ function readLimit(word: string): [name: string, value: string | null] {
   const mark = word.indexOf("=");
   const [name, value] =
     mark < 0 ? [word, ""] : [word.slice(0, mark), word.slice(mark + 1).replace(/^\$/, "")];
-  if (!NAMES.includes(name))
+  if (!LIMIT_NAMES.includes(name))
     return refuseUsage(
-      `There is no limit "${name}"${suggestNearest(name, NAMES)}. Limits: ${NAMES.join(", ")}.`,
+      `There is no limit "${name}"${suggestNearest(name, LIMIT_NAMES)}. Limits: ${LIMIT_NAMES.join(", ")}.`,
     );
   if (value === "none") return [name, null];
   const isUsd = USD_LIMITS.some((each) => each === name);
@@ -66,8 +66,9 @@ export function findLimits(catalog: Catalog, { kind, name }: LimitHolder): Secti
   return { path: ["keys", index], limits: listLimits(key.limits) };
 }
 
-export async function changeLimits(path: string, holder: LimitHolder, changes: LimitChanges): Promise<void> {
-  await editConfig(path, process.env, (current) => planEdits(findLimits(current, holder), changes));
+/** Returns the changed catalog. */
+export function changeLimits(path: string, holder: LimitHolder, changes: LimitChanges): Promise<Catalog> {
+  return editConfig(path, process.env, (current) => planEdits(findLimits(current, holder), changes));
 }
 
 function planEdits({ path }: Section, changes: LimitChanges): Edit[] {

@@ -3,8 +3,13 @@
 //   GET  /state                          everything, as one document
 //   POST /channels/NAME/disable|enable|probe
 //   POST /console/link                   a link that signs a browser in to the page
+//   POST /corrections                    amounts that `gateway ledger reprice` has found, for the ledger
 
 import { chmodSync, existsSync, rmSync } from "node:fs";
+import { z } from "zod";
+import { listLimitUses } from "../../billing/limits/alerts.ts";
+import { repricingSchema } from "../../billing/ledger/line.ts";
+import { parseJson } from "../../lib/json/json.ts";
 import type { Activity } from "../observe/activity.ts";
 import { ActionRefused, actOnChannel } from "./channel-actions.ts";
 import type { Console } from "./console.ts";
@@ -100,6 +105,7 @@ async function answer(
   if (route === "POST channels" && parts.length === 3)
     return answerAction(decodeURIComponent(parts[1] ?? ""), parts[2] ?? "", gateway);
   if (route === "POST console" && parts[1] === "link") return answerLink(console);
+  if (route === "POST corrections" && parts.length === 1) return correct(await request.text(), gateway);
   return refuse(404, "The control path has no such address.");
 }
 
@@ -123,4 +129,16 @@ async function answerAction(name: string, action: string, gateway: Gateway): Pro
     if (error instanceof ActionRefused) return refuse(error.status, error.message);
     throw error;
   }
+}
+
+/** The gateway writes its ledger alone, so corrections come to it. */
+function correct(body: string, { ledger, alerts, catalog, now }: Gateway): Response {
+  const { success, data } = z.array(repricingSchema).safeParse(parseJson(body));
+  if (!success) return refuse(400, "The corrections have another form: the command has another version.");
+  for (const draft of data) {
+    if (ledger.problem !== null) return refuse(503, `Not all corrections were written: ${ledger.problem}.`);
+    ledger.correct({ ...draft, time: new Date(now()).toISOString() });
+  }
+  alerts.check(listLimitUses(catalog.keys.values(), ledger, now()));
+  return Response.json({ written: data.length });
 }
