@@ -227,6 +227,57 @@ export interface Connect {
   readonly line: string;
 }
 
+// ── Sessions ────────────────────────────────────────────────────────────────
+
+export interface SessionRow extends Totals {
+  readonly session: string;
+  readonly tool: string | null;
+  readonly label: string | null;
+  readonly key: string;
+  /** The tool did not name the session. */
+  readonly inferred: boolean;
+  /** ISO times of its first and last request. */
+  readonly since: string;
+  readonly until: string;
+  readonly agents: number;
+  /** Of its prompts, tokens that should have been read from the cache and were not. */
+  readonly missed: number;
+}
+
+export interface SessionsReply {
+  readonly period: PeriodName;
+  /** The newest first. */
+  readonly sessions: readonly SessionRow[];
+  /** How many more there are. */
+  readonly more: number;
+}
+
+export interface CacheMiss {
+  readonly time: string;
+  /** Of the request. */
+  readonly id: string;
+  readonly tokens: number;
+  /** What it cost beyond a read; null: there is no price. */
+  readonly usd: string | null;
+  readonly because: string;
+}
+
+export interface AgentRow extends Totals {
+  /** Empty: the main agent. */
+  readonly name: string;
+  /** 0: the main agent. */
+  readonly depth: number;
+  readonly model: string;
+  readonly misses: readonly CacheMiss[];
+}
+
+export interface SessionReply {
+  /** Null: the last thirty days have no such session. */
+  readonly session: SessionRow | null;
+  /** Each before those that it started. */
+  readonly agents: readonly AgentRow[];
+}
+
 // ── One request ─────────────────────────────────────────────────────────────
 
 export interface Derivation {

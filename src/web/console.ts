@@ -98,6 +98,12 @@ const ROUTES: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["GET live", (exchange, { live }) => live.open(exchange)],
   ["GET overview", answerOverview],
   ["GET request", answerRequest],
+  ["GET sessions", answerSessions],
+  [
+    "GET session",
+    async (exchange, { reports }) =>
+      reply(exchange, 200, await reports.session(readQuery(exchange).get("id") ?? "")),
+  ],
   ["GET keys", (exchange, { keys }) => reply(exchange, 200, keys.list())],
   [
     "POST keys/new",
@@ -184,6 +190,12 @@ async function answerOverview(exchange: Exchange, { reports, gateway }: Inside):
 async function answerRequest(exchange: Exchange, { reports }: Inside): Promise<void> {
   const id = readQuery(exchange).get("id") ?? "";
   reply(exchange, 200, { lines: await reports.explain(id) });
+}
+
+async function answerSessions(exchange: Exchange, { reports }: Inside): Promise<void> {
+  const period = z.enum(PERIODS).safeParse(readQuery(exchange).get("period"));
+  if (period.success) reply(exchange, 200, await reports.sessions(period.data));
+  else refuse(exchange, 400, "There is no such period.");
 }
 
 const actionSchema = z.strictObject({ name: z.string(), action: z.enum(["disable", "enable", "probe"]) });

@@ -210,6 +210,33 @@ test.skipIf(!hasBrowser)("a key is created, used, seen live, and its charge is e
   await context.close();
 });
 
+test.skipIf(!hasBrowser)("a session is listed, with its agents and what each has spent", async () => {
+  const session = "0f0e0d0c-aaaa-4bbb-8ccc-121212121212";
+  const metadata = { user_id: JSON.stringify({ device_id: "d", account_uuid: "", session_id: session }) };
+  const fields = {
+    "x-api-key": keyOf("messages"),
+    "user-agent": "claude-cli/2.0.14 (external, cli)",
+    "x-gateway-label": "tide",
+  };
+  const body = { model: "claude-haiku-4-5", ...QUESTION, metadata };
+  expect((await rawRequest(gateway.port, { target: "/v1/messages", fields, body })).status).toBe(200);
+  const { page, context, problems } = await signIn();
+  await openView(page, "Sessions");
+  const row = page.getByRole("row").filter({ hasText: "tide" });
+  await row.getByText("claude-code").waitFor();
+  await row.getByRole("link").click();
+  expect(page.url()).toContain(`/console/sessions/${session}`);
+  const agent = page
+    .getByRole("region", { name: "Agents" })
+    .getByRole("row")
+    .filter({ hasText: "main agent" });
+  await agent.getByText("claude-haiku-4-5").waitFor();
+  await page.reload();
+  await agent.waitFor();
+  expect(problems).toEqual([]);
+  await context.close();
+});
+
 test.skipIf(!hasBrowser)("a disabled channel is left out, and the request goes to the next one", async () => {
   const { page, context } = await signIn();
   await openView(page, "Channels");
@@ -318,7 +345,7 @@ test.skipIf(!hasBrowser)(
 );
 
 describe("for everybody", () => {
-  const VIEWS = ["", "/live", "/keys", "/channels", "/keys/new", "/nowhere"];
+  const VIEWS = ["", "/live", "/sessions", "/keys", "/channels", "/keys/new", "/nowhere"];
 
   test.skipIf(!hasBrowser).each(["light", "dark"] as const)(
     "axe finds nothing serious, %s",

@@ -22,9 +22,14 @@ afterAll(async () => {
   upstream.stop();
 });
 
-const DATA = ["overview?period=today&by=model", "keys", "live", "request?id=req_1"].map(
-  (name) => `/console/api/${name}`,
-);
+const DATA = [
+  "overview?period=today&by=model",
+  "keys",
+  "live",
+  "request?id=req_1",
+  "sessions?period=today",
+  "session?id=x",
+].map((name) => `/console/api/${name}`);
 const CHANGES: readonly (readonly [string, object])[] = [
   ["/console/api/keys/new", { name: "evil", group: "messages", expires: "never", limits: {} }],
   ["/console/api/keys/change", { name: "messages", action: "rotate" }],

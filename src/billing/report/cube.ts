@@ -74,12 +74,13 @@ export class LedgerCube {
     this.#nameHour = createNamer("hour", zone);
   }
 
-  /** Reads what was written since the last call, then older lines for about `budgetMs`. */
+  /** Reads what was written since the last call, then older lines for about `budgetMs`, at least one part. */
   advance(budgetMs: number): void {
     const until = performance.now() + budgetMs;
     if (this.#hasMoved()) this.#openFiles();
     this.#catchUp();
-    while (this.#behind.length > 0 && performance.now() < until) this.#readBlock();
+    do this.#readBlock();
+    while (this.#behind.length > 0 && performance.now() < until);
   }
 
   /** The share of the last thirty days' bytes that is read, from 0 to 1. */

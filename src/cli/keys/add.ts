@@ -41,8 +41,14 @@ export async function addKeys(flags: AddFlags): Promise<void> {
     flags.count === undefined ? [name] : Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
   const own = await readGivenSecret(flags);
   const secrets = names.map(() => own ?? newSecret());
-  const wanted = { names, group: groupName, secrets, expires, limits, now };
-  const { created, group } = await createKeys(path, wanted);
+  const { created, group } = await createKeys(path, {
+    names,
+    group: groupName,
+    secrets,
+    expires,
+    limits,
+    now,
+  });
   const added = names.map((each, index) => ({
     name: each,
     group: groupName,

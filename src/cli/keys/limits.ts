@@ -15,8 +15,8 @@ export function limitGroup(name: string, words: readonly string[], flags: Config
 async function limit(holder: LimitHolder, words: readonly string[], flags: ConfigFlags): Promise<void> {
   const changes = readLimits(words);
   const { path } = openConfig(flags);
-  await changeLimits(path, holder, changes);
-  const left = Object.entries(findLimits(openConfig(flags).catalog, holder).limits);
+  const catalog = await changeLimits(path, holder, changes);
+  const left = Object.entries(findLimits(catalog, holder).limits);
   const now = left.map(([name, value]) => `${name} ${value}`).join(", ");
   const subject = `The ${holder.kind} "${holder.name}"`;
   printNote(`${subject} ${now === "" ? "has no limits" : `is limited to ${now}`}.`);

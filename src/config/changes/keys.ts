@@ -23,11 +23,6 @@ export function requireSelectable(catalog: Catalog, name: string, now: Date): Gr
   return fail(`The group "${name}" is exclusive to a plan that is not active. ${advice}.`);
 }
 
-export interface CreatedKeys {
-  readonly created: string;
-  readonly group: Group;
-}
-
 export interface NewKeys {
   readonly names: readonly string[];
   readonly group: string;
@@ -39,11 +34,11 @@ export interface NewKeys {
   readonly now: Date;
 }
 
-/** All or none. Returns their group, and when they were created, as the file says it. */
-export async function createKeys(path: string, keys: NewKeys): Promise<CreatedKeys> {
+/** All or none. `created` is when, as the file says it. */
+export async function createKeys(path: string, keys: NewKeys): Promise<{ created: string; group: Group }> {
   const { names, group, secrets, expires, limits, now } = keys;
   const created = formatMoment(now);
-  const { groups } = await editConfig(path, process.env, (current) => {
+  const catalog = await editConfig(path, process.env, (current) => {
     requireUnusedNames(names, current);
     requireSelectable(current, group, now);
     const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
@@ -56,7 +51,7 @@ export async function createKeys(path: string, keys: NewKeys): Promise<CreatedKe
     }));
     return [{ kind: "append", path: ["keys"], values }];
   });
-  return { created, group: groups.get(group) ?? fail(`The group "${group}" is gone.`) };
+  return { created, group: findGroup(catalog, group) };
 }
 
 function requireUnusedNames(names: readonly string[], catalog: Catalog): void {

@@ -66,8 +66,9 @@ export function findLimits(catalog: Catalog, { kind, name }: LimitHolder): Secti
   return { path: ["keys", index], limits: listLimits(key.limits) };
 }
 
-export async function changeLimits(path: string, holder: LimitHolder, changes: LimitChanges): Promise<void> {
-  await editConfig(path, process.env, (current) => planEdits(findLimits(current, holder), changes));
+/** Returns the changed catalog. */
+export function changeLimits(path: string, holder: LimitHolder, changes: LimitChanges): Promise<Catalog> {
+  return editConfig(path, process.env, (current) => planEdits(findLimits(current, holder), changes));
 }
 
 function planEdits({ path }: Section, changes: LimitChanges): Edit[] {

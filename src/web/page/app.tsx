@@ -9,11 +9,13 @@ import { FeedContext, useLive } from "./state/use.ts";
 import { ChannelsView } from "./views/channels.tsx";
 import { KeysView } from "./views/keys.tsx";
 import { LiveView } from "./views/live.tsx";
+import { SessionsView } from "./views/sessions.tsx";
 import { OverviewView } from "./views/overview.tsx";
 
 const VIEWS = [
   { name: "", title: "Overview" },
   { name: "live", title: "Live" },
+  { name: "sessions", title: "Sessions" },
   { name: "keys", title: "Keys" },
   { name: "channels", title: "Channels" },
 ] as const;
@@ -105,6 +107,8 @@ function View({ route }: { readonly route: Route }) {
       return <OverviewView route={route} />;
     case "live":
       return <LiveView route={route} />;
+    case "sessions":
+      return <SessionsView route={route} />;
     case "keys":
       return <KeysView route={route} />;
     case "channels":

@@ -23,7 +23,7 @@ export interface OverviewQuery {
   readonly by: Stack;
 }
 
-interface Clock {
+export interface Clock {
   readonly zone: Zone;
   readonly now: number;
 }
@@ -56,9 +56,17 @@ export function sumOverview(cube: LedgerCube, { period, by }: OverviewQuery, clo
 }
 
 /** The name of the local hour at which a period begins. */
-function startOf(period: PeriodName, { zone, now }: Clock): string {
-  const today = startOfSpan("day", zone.toLocal(now));
-  return nameSpan("hour", today - (DAYS[period] - 1) * DAY_MS);
+function startOf(period: PeriodName, clock: Clock): string {
+  return nameSpan("hour", findLocalStart(period, clock));
+}
+
+/** The moment at which a period begins. */
+export function findStart(period: PeriodName, clock: Clock): number {
+  return clock.zone.fromLocal(findLocalStart(period, clock));
+}
+
+function findLocalStart(period: PeriodName, { zone, now }: Clock): number {
+  return startOfSpan("day", zone.toLocal(now)) - (DAYS[period] - 1) * DAY_MS;
 }
 
 function listSpans(period: PeriodName, { zone, now }: Clock): string[] {
@@ -132,7 +140,7 @@ function readSpent(cube: LedgerCube, clock: Clock): Record<PeriodName, string> {
   return { today: formatUsd(spent.today), "7d": formatUsd(spent["7d"]), "30d": formatUsd(spent["30d"]) };
 }
 
-function describeTotals(totals: Totals): SentTotals {
+export function describeTotals(totals: Totals): SentTotals {
   return {
     requests: totals.requests,
     usage: Object.fromEntries(totals.usage),

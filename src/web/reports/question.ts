@@ -1,6 +1,6 @@
 // What goes between the gateway and the thread that reads the ledger for it.
 
-import type { Overview } from "../api.ts";
+import type { Overview, PeriodName, SessionReply, SessionsReply } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
 
 export interface WorkerSettings {
@@ -11,6 +11,8 @@ export interface WorkerSettings {
 export type Question = WorkerSettings & { readonly id: number } & (
     | { readonly kind: "overview"; readonly query: OverviewQuery }
     | { readonly kind: "explain"; readonly request: string }
+    | { readonly kind: "sessions"; readonly period: PeriodName }
+    | { readonly kind: "session"; readonly session: string }
   );
 
 export interface Answer {
@@ -18,5 +20,7 @@ export interface Answer {
   readonly result:
     | { readonly kind: "overview"; readonly overview: Overview }
     | { readonly kind: "explain"; readonly lines: readonly string[] | null }
+    | { readonly kind: "sessions"; readonly sessions: SessionsReply }
+    | { readonly kind: "session"; readonly session: SessionReply }
     | { readonly kind: "failed"; readonly error: string };
 }

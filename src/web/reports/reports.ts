@@ -1,7 +1,8 @@
-// Questions to the thread that reads the ledger. It starts with the first question and ends when nobody has asked for a
-// while, because its sums take memory.
+// Questions to the threads that read the ledger. A thread starts with its first question and ends when nobody has asked
+// for a while, because its sums take memory. One keeps the sums of the overview. The other reads the ledger for what is
+// looked up now and then, so that the overview does not wait for that.
 
-import type { Overview } from "../api.ts";
+import type { Overview, PeriodName, SessionReply, SessionsReply } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
 import type { Answer, Question, WorkerSettings } from "./question.ts";
 
@@ -11,10 +12,13 @@ export interface Reports {
   overview(query: OverviewQuery): Promise<Overview>;
   /** What `gateway ledger show` prints; null: no line has this id. */
   explain(request: string): Promise<readonly string[] | null>;
+  sessions(period: PeriodName): Promise<SessionsReply>;
+  session(session: string): Promise<SessionReply>;
   close(): void;
 }
 
 type Result = Answer["result"];
+type ResultOf<Kind extends Result["kind"]> = Extract<Result, { readonly kind: Kind }>;
 type Wish = Question extends infer Each
   ? Each extends Question
     ? Omit<Each, "id" | keyof WorkerSettings>
@@ -22,53 +26,72 @@ type Wish = Question extends infer Each
   : never;
 
 export function createReports(readSettings: () => WorkerSettings): Reports {
-  const waiting = new Map<number, PromiseWithResolvers<Result>>();
-  let worker: Worker | null = null;
-  let idle: Timer | null = null;
-  let last = 0;
-  const end = (reason: string): void => {
-    worker?.terminate();
-    worker = null;
-    for (const each of waiting.values()) each.reject(new Error(reason));
-    waiting.clear();
-  };
-  const start = (): Worker => {
-    const started = new Worker(locateWorker());
-    // The gateway's process may end while it runs.
-    started.unref();
-    started.addEventListener("message", ({ data }: MessageEvent<Answer>) => {
-      waiting.get(data.id)?.resolve(data.result);
-      waiting.delete(data.id);
-    });
-    started.addEventListener("error", ({ message }) => end(`the ledger could not be read: ${message}`));
-    return started;
-  };
-  const ask = (wish: Wish): Promise<Result> => {
-    worker ??= start();
-    if (idle !== null) clearTimeout(idle);
-    idle = setTimeout(() => end("the console was closed"), IDLE_MS).unref();
-    last += 1;
-    const reply = Promise.withResolvers<Result>();
-    waiting.set(last, reply);
-    worker.postMessage({ ...wish, ...readSettings(), id: last });
-    return reply.promise;
-  };
+  const sums = new ReportThread(readSettings);
+  const lookups = new ReportThread(readSettings);
   return {
-    overview: async (query) => {
-      const result = await ask({ kind: "overview", query });
-      if (result.kind === "overview") return result.overview;
-      throw new Error(result.kind === "failed" ? result.error : "the thread answered something else");
-    },
-    explain: async (request) => {
-      const result = await ask({ kind: "explain", request });
-      if (result.kind === "explain") return result.lines;
-      throw new Error(result.kind === "failed" ? result.error : "the thread answered something else");
-    },
+    overview: async (query) => requireKind(await sums.ask({ kind: "overview", query }), "overview").overview,
+    explain: async (request) => requireKind(await lookups.ask({ kind: "explain", request }), "explain").lines,
+    sessions: async (period) =>
+      requireKind(await lookups.ask({ kind: "sessions", period }), "sessions").sessions,
+    session: async (session) =>
+      requireKind(await lookups.ask({ kind: "session", session }), "session").session,
     close: () => {
-      if (idle !== null) clearTimeout(idle);
-      end("the gateway stops");
+      sums.end("the gateway stops");
+      lookups.end("the gateway stops");
     },
   };
+}
+
+function requireKind<Kind extends Result["kind"]>(result: Result, kind: Kind): ResultOf<Kind> {
+  if (isKind(result, kind)) return result;
+  throw new Error(result.kind === "failed" ? result.error : "the thread answered something else");
+}
+
+function isKind<Kind extends Result["kind"]>(result: Result, kind: Kind): result is ResultOf<Kind> {
+  return result.kind === kind;
+}
+
+class ReportThread {
+  readonly #readSettings: () => WorkerSettings;
+  readonly #waiting = new Map<number, PromiseWithResolvers<Result>>();
+  #worker: Worker | null = null;
+  #idle: Timer | null = null;
+  #last = 0;
+
+  constructor(readSettings: () => WorkerSettings) {
+    this.#readSettings = readSettings;
+  }
+
+  ask(wish: Wish): Promise<Result> {
+    this.#worker ??= this.#start();
+    if (this.#idle !== null) clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => this.end("the console was closed"), IDLE_MS).unref();
+    this.#last += 1;
+    const reply = Promise.withResolvers<Result>();
+    this.#waiting.set(this.#last, reply);
+    this.#worker.postMessage({ ...wish, ...this.#readSettings(), id: this.#last });
+    return reply.promise;
+  }
+
+  end(reason: string): void {
+    if (this.#idle !== null) clearTimeout(this.#idle);
+    this.#worker?.terminate();
+    this.#worker = null;
+    for (const each of this.#waiting.values()) each.reject(new Error(reason));
+    this.#waiting.clear();
+  }
+
+  #start(): Worker {
+    const worker = new Worker(locateWorker());
+    // The gateway's process may end while it runs.
+    worker.unref();
+    worker.addEventListener("message", ({ data }: MessageEvent<Answer>) => {
+      this.#waiting.get(data.id)?.resolve(data.result);
+      this.#waiting.delete(data.id);
+    });
+    worker.addEventListener("error", ({ message }) => this.end(`the ledger could not be read: ${message}`));
+    return worker;
+  }
 }
 
 /** In the executable, every module is in one file, and the worker is a second one with the name of its source. */

@@ -7,6 +7,7 @@ import { LedgerCube } from "../../billing/report/cube.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import type { Answer, Question, WorkerSettings } from "./question.ts";
 import { sumOverview } from "./overview.ts";
+import { listSessions, showSession } from "./sessions.ts";
 
 /** How long the first answer may take. The page asks again until everything is read. */
 const READ_MS = 250;
@@ -41,15 +42,23 @@ function readOn(opened: LedgerCube): void {
 }
 
 function answer(question: Question): Answer["result"] {
-  if (question.kind === "explain") {
-    const found = findRequest(question.ledgerPath, question.request);
-    return { kind: "explain", lines: found === null ? null : explainRequest(found) };
-  }
-  cube = openCube(question);
-  cube.advance(READ_MS);
-  readOn(cube);
+  const { ledgerPath } = question;
   const clock = { zone: createZone(question.timezone), now: Date.now() };
-  return { kind: "overview", overview: sumOverview(cube, question.query, clock) };
+  switch (question.kind) {
+    case "explain": {
+      const found = findRequest(ledgerPath, question.request);
+      return { kind: "explain", lines: found === null ? null : explainRequest(found) };
+    }
+    case "sessions":
+      return { kind: "sessions", sessions: listSessions(ledgerPath, question.period, clock) };
+    case "session":
+      return { kind: "session", session: showSession(ledgerPath, question.session, clock) };
+    case "overview":
+      cube = openCube(question);
+      cube.advance(READ_MS);
+      readOn(cube);
+      return { kind: "overview", overview: sumOverview(cube, question.query, clock) };
+  }
 }
 
 globalThis.addEventListener("message", ({ data }: MessageEvent<Question>) => {

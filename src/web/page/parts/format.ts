@@ -23,6 +23,11 @@ export function formatShort(count: number): string {
   return compact.format(count);
 }
 
+/** Rounded down: 100 % means all of it. */
+export function formatRate(rate: number | null): string {
+  return rate === null ? "–" : `${Math.floor(rate * 100)} %`;
+}
+
 export function formatMs(ms: number | null): string {
   if (ms === null) return "–";
   if (ms < 1000) return `${Math.round(ms)} ms`;
@@ -92,6 +97,7 @@ const LIMITS: Readonly<Record<string, string>> = {
   usd_total: "in total",
   usd_per_session: "per session",
   requests_per_minute: "requests per minute",
+  requests_per_minute_per_session: "requests per minute and session",
   concurrent_requests: "requests at once",
 };
 

@@ -81,8 +81,12 @@ function GroupField({ groups, value }: { readonly groups: readonly GroupChoice[]
   );
 }
 
-const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total"] as const;
-const COUNT_LIMITS = ["requests_per_minute", "concurrent_requests"] as const;
+const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
+const COUNT_LIMITS = [
+  "requests_per_minute",
+  "requests_per_minute_per_session",
+  "concurrent_requests",
+] as const;
 
 function LimitFields({
   names,

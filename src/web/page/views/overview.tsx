@@ -12,7 +12,15 @@ import {
 } from "../../api.ts";
 import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
 import { StackedBars } from "../parts/chart.tsx";
-import { formatCount, formatShort, formatSpan, formatUsd, nameKind, nameLimit } from "../parts/format.ts";
+import {
+  formatCount,
+  formatRate,
+  formatShort,
+  formatSpan,
+  formatUsd,
+  nameKind,
+  nameLimit,
+} from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { useAfterChange, useData, useLive, useNow } from "../state/use.ts";
 
@@ -216,7 +224,7 @@ function Tokens({ total }: { readonly total: Totals }) {
       )}
       <p class="fact">
         <span>Cache hit rate</span>
-        <b>{rate === null ? "–" : `${Math.floor(rate * 100)} %`}</b>
+        <b>{formatRate(rate)}</b>
       </p>
       <p class="quiet">The share of all input that was read from the cache.</p>
     </Card>

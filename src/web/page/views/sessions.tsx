@@ -1,0 +1,243 @@
+// What each session of an agent has spent, and the agents in one session.
+
+import type { AgentRow, CacheMiss, PeriodName, SessionReply, SessionRow, SessionsReply } from "../../api.ts";
+import { PERIODS } from "../../api.ts";
+import { Dialog, Empty, Failure } from "../parts/basic.tsx";
+import { formatCount, formatFull, formatRate, formatShort, formatSpan, formatUsd } from "../parts/format.ts";
+import { go, hrefOf, type Route } from "../state/route.ts";
+import { useAfterChange, useData, useLive } from "../state/use.ts";
+
+const TITLES: Readonly<Record<PeriodName, string>> = {
+  today: "today",
+  "7d": "last 7 days",
+  "30d": "last 30 days",
+};
+/** Sessions are summed from the whole ledger each time. */
+const REFRESH_MS = 15_000;
+
+export function SessionsView({ route }: { readonly route: Route }) {
+  const period = PERIODS.find((each) => each === route.query.get("period")) ?? "7d";
+  const { data, error, load } = useData<SessionsReply>(`sessions?period=${period}`);
+  const { requests } = useLive();
+  useAfterChange(requests[0]?.id, REFRESH_MS, load);
+  const [, session] = route.path;
+  return (
+    <>
+      <h1 class="hidden">Sessions</h1>
+      {error !== null && <Failure text={error} retry={load} />}
+      <section class="card">
+        <header>
+          <h2>Sessions</h2>
+          <label class="inline">
+            <select
+              aria-label="Period"
+              value={period}
+              onChange={(event) => go(hrefOf(["sessions"], { period: event.currentTarget.value }), "replace")}
+            >
+              {PERIODS.map((each) => (
+                <option key={each} value={each}>
+                  {TITLES[each]}
+                </option>
+              ))}
+            </select>
+          </label>
+        </header>
+        {data === null ? (
+          error === null && <p class="loading">Reading the ledger …</p>
+        ) : (
+          <Sessions data={data} />
+        )}
+      </section>
+      {session !== undefined && <SessionPanel id={session} period={period} />}
+    </>
+  );
+}
+
+function Sessions({ data: { sessions, more, period } }: { readonly data: SessionsReply }) {
+  if (sessions.length === 0)
+    return (
+      <Empty title="No session in this period.">
+        <p>
+          Agents such as Claude Code and Codex name theirs: <code>gateway run claude</code> starts one.
+        </p>
+      </Empty>
+    );
+  return (
+    <>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Sessions">
+        <table class="rows">
+          <thead>
+            <tr>
+              <th scope="col">Last request</th>
+              <th scope="col">Tool</th>
+              <th scope="col" class="some">
+                Label
+              </th>
+              <th scope="col" class="some">
+                Key
+              </th>
+              <th scope="col" class="number some">
+                Lasted
+              </th>
+              <th scope="col" class="number">
+                Requests
+              </th>
+              <th scope="col" class="number some">
+                Agents
+              </th>
+              <th scope="col" class="number some">
+                From cache
+              </th>
+              <th scope="col" class="number some">
+                Missed
+              </th>
+              <th scope="col" class="number">
+                Charge
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {sessions.map((row) => (
+              <SessionLine key={row.session} row={row} period={period} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {more > 0 && <p class="quiet">{formatCount(more)} more: `gateway sessions --all` shows every one.</p>}
+    </>
+  );
+}
+
+function SessionLine({ row, period }: { readonly row: SessionRow; readonly period: PeriodName }) {
+  const { session, since, until, tool, label, key, requests, agents, missed } = row;
+  const end = Date.parse(until);
+  return (
+    <tr>
+      <td>
+        <a href={hrefOf(["sessions", session], { period })}>
+          <time>{formatFull(end)}</time>
+        </a>
+      </td>
+      <td>{tool ?? "–"}</td>
+      <td class="some">{label ?? "–"}</td>
+      <td class="some">{key}</td>
+      <td class="number some">{formatSpan(end - Date.parse(since))}</td>
+      <td class="number">{formatCount(requests)}</td>
+      <td class="number some">{formatCount(agents)}</td>
+      <td class="number some">{formatRate(row.cache_hit_rate)}</td>
+      <td class="number some">{missed === 0 ? "–" : formatShort(missed)}</td>
+      <td class="number">{formatUsd(row.charge_usd, 4)}</td>
+    </tr>
+  );
+}
+
+function SessionPanel({ id, period }: { readonly id: string; readonly period: PeriodName }) {
+  const { data, error, load } = useData<SessionReply>(`session?id=${encodeURIComponent(id)}`);
+  const close = (): void => go(hrefOf(["sessions"], { period }), "replace");
+  return (
+    <Dialog title="Session" side onClose={close}>
+      {error !== null && <Failure text={error} retry={load} />}
+      {data === null ? (
+        error === null && <p class="quiet">Reading the ledger …</p>
+      ) : (
+        <SessionBody data={data} />
+      )}
+      <p class="actions">
+        <code>{id}</code>
+      </p>
+    </Dialog>
+  );
+}
+
+function SessionBody({ data: { session, agents } }: { readonly data: SessionReply }) {
+  if (session === null) return <p class="quiet">The last thirty days have no such session.</p>;
+  const misses = agents.flatMap((agent) => agent.misses);
+  return (
+    <div class="column">
+      <p>
+        {session.tool ?? "A tool that did not say its name"}
+        {session.label !== null && `, ${session.label}`}: {formatCount(session.requests)} requests for{" "}
+        <b>{formatUsd(session.charge_usd, 4)}</b>
+        {session.inferred && ". The tool names no session: these requests follow each other."}
+      </p>
+      <Agents agents={agents} />
+      {misses.length > 0 && <Misses misses={misses} />}
+    </div>
+  );
+}
+
+function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Agents">
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">Agent</th>
+            <th scope="col">Model</th>
+            <th scope="col" class="number">
+              Requests
+            </th>
+            <th scope="col" class="number">
+              From cache
+            </th>
+            <th scope="col" class="number">
+              Charge
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {agents.map(({ name, depth, model, requests, cache_hit_rate: rate, charge_usd: charge }) => (
+            <tr key={name}>
+              <th scope="row" class={`agent d${Math.min(depth, MAX_INDENT)}`}>
+                {name === "" ? "main agent" : name}
+                <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
+              </th>
+              <td>{model === "" ? "–" : model}</td>
+              <td class="number">{formatCount(requests)}</td>
+              <td class="number">{formatRate(rate)}</td>
+              <td class="number">{formatUsd(charge, 4)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const MAX_INDENT = 6;
+
+function Misses({ misses }: { readonly misses: readonly CacheMiss[] }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Cache misses">
+      <h3>Prompts that should have been read from the cache, and were not</h3>
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            <th scope="col">Cause</th>
+            <th scope="col" class="number">
+              Tokens
+            </th>
+            <th scope="col" class="number">
+              Cost
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {misses.map(({ time, id, because, tokens, usd }) => (
+            <tr key={id}>
+              <td>
+                <a href={hrefOf(["live", id])}>
+                  <time>{formatFull(Date.parse(time))}</time>
+                </a>
+              </td>
+              <td>{because.replaceAll("_", " ")}</td>
+              <td class="number">{formatCount(tokens)}</td>
+              <td class="number">{usd === null ? "–" : formatUsd(usd, 4)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,57 @@
+// Sessions for the page: the sums of `gateway sessions`, and one session's tree of agents. Runs in the worker.
+
+import { listTree, type AgentPlace, type SessionTotals, sumSessions } from "../../billing/report/sessions.ts";
+import { openTotals, type ReportRow } from "../../billing/report/report.ts";
+import type { AgentRow, PeriodName, SessionReply, SessionRow, SessionsReply } from "../api.ts";
+import { type Clock, describeTotals, findStart } from "./overview.ts";
+
+const MAX_SESSIONS = 200;
+
+export function listSessions(path: string, period: PeriodName, clock: Clock): SessionsReply {
+  const { rows } = sumSessions(path, { since: formatStart(period, clock), until: null, zone: clock.zone });
+  const named = rows.filter(({ names }) => names[0] !== "");
+  return {
+    period,
+    sessions: named.slice(0, MAX_SESSIONS).map(describeSession),
+    more: Math.max(0, named.length - MAX_SESSIONS),
+  };
+}
+
+export function showSession(path: string, session: string, clock: Clock): SessionReply {
+  const query = { since: formatStart("30d", clock), until: null, only: { session }, zone: clock.zone };
+  const [row] = sumSessions(path, query).rows;
+  if (row === undefined) return { session: null, agents: [] };
+  return { session: describeSession(row), agents: listTree(row.totals.agents).map(describeAgent) };
+}
+
+function formatStart(period: PeriodName, clock: Clock): string {
+  return new Date(findStart(period, clock)).toISOString();
+}
+
+function describeSession({ names, totals }: ReportRow<SessionTotals>): SessionRow {
+  const { first, last, key, tool, label, inferred, agents } = totals;
+  const working = [...agents.values()].filter(({ requests }) => requests > 0);
+  const misses = working.flatMap((agent) => agent.misses);
+  return {
+    ...describeTotals(totals),
+    session: names[0] ?? "",
+    tool,
+    label,
+    key,
+    inferred,
+    since: first,
+    until: last,
+    agents: working.length,
+    missed: misses.reduce((sum, { tokens }) => sum + tokens, 0),
+  };
+}
+
+function describeAgent({ name, totals, branches }: AgentPlace): AgentRow {
+  return {
+    ...describeTotals(totals ?? openTotals()),
+    name,
+    depth: branches.length,
+    model: totals?.model ?? "",
+    misses: totals?.misses ?? [],
+  };
+}
