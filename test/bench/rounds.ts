@@ -1,6 +1,8 @@
 // The order of measuring: in each round, one target after the other, so that a noisy machine affects all.
 
 import { type Bench, describeRequest } from "./bench.ts";
+import { measureFar } from "./far/far.ts";
+import { measureTls } from "./far/full-load.ts";
 import { planLayers } from "./layers.ts";
 import { measureColdStart, measureFlatness, measureMemory, measureVersion } from "./lifecycle.ts";
 import { readMemory } from "./machine.ts";
@@ -22,6 +24,7 @@ export interface Plan {
   /** What to measure. */
   readonly only: ReadonlySet<string>;
   readonly quick: boolean;
+  readonly long: boolean;
   readonly peers: boolean;
   readonly layers: boolean;
   /** Reports the progress. */
@@ -29,7 +32,7 @@ export interface Plan {
 }
 
 /** In addition to the scenarios. */
-export const EXTRAS = ["memory", "flatness", "start", "reports"] as const;
+export const EXTRAS = ["memory", "flatness", "start", "reports", "far", "tls"] as const;
 
 export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   const { commands, only } = plan;
@@ -38,6 +41,8 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   const nginx = planNginx(bench.cores);
   const recipes = [direct, ...(nginx === null ? [] : [nginx]), ...gateways];
   await measureScenarios(recipes, plan, bench, results);
+  if (only.has("far")) await measureFar({ ...plan, rounds: bench.rounds }, bench.cores, results);
+  if (only.has("tls")) await measureTls({ ...plan, rounds: bench.rounds }, bench, results);
   if (only.has("start")) await measureStarts(plan, bench, results);
   if (only.has("reports")) measureBooks(plan, bench, results);
   for (const recipe of only.has("memory") ? gateways : []) {
