@@ -5,6 +5,7 @@
 
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { suggestNearest } from "../../config/nearest.ts";
+import { everySecond } from "../../lib/heartbeat.ts";
 import type { Activity } from "../observe/activity.ts";
 import { countConnections } from "../channels/warm.ts";
 import { probeChannel } from "../channels/probe.ts";
@@ -19,9 +20,6 @@ export interface Control {
 const WINDOWS = process.platform.startsWith("win");
 const NONE: Control = { close: () => {} };
 
-/** The end of a login session, or a cleanup of temporary folders, can remove the socket of a running gateway. */
-const SOCKET_CHECK_MS = 1000;
-
 export function openControl(gateway: Gateway, activity: Activity, address: GatewayAddress): Control {
   if (WINDOWS) return NONE;
   const open = (): ControlServer | null =>
@@ -29,15 +27,15 @@ export function openControl(gateway: Gateway, activity: Activity, address: Gatew
   let server = open();
   // Requests that came over the removed socket are still answered.
   const former: ControlServer[] = [];
-  const timer = setInterval(() => {
+  // The end of a login session, or a cleanup of temporary folders, can remove the socket of a running gateway.
+  const endChecks = everySecond(() => {
     if (server === null || existsSync(server.path)) return;
     former.push(server);
     server = open();
-  }, SOCKET_CHECK_MS);
-  timer.unref();
+  });
   return {
     close: () => {
-      clearInterval(timer);
+      endChecks();
       for (const each of [...former, server]) each?.stop(true);
     },
   };
