@@ -9,6 +9,7 @@ import { readMemory } from "./machine.ts";
 import { Results } from "./results/measures.ts";
 import { planPeers } from "./targets/peers.ts";
 import { LONG_LEDGER, makeBook, measureReports, SHORT_LEDGER } from "./reports.ts";
+import { measureStalls } from "./stalls/stalls.ts";
 import { type Scenario, SCENARIOS } from "./scenarios.ts";
 import {
   type Commands,
@@ -32,7 +33,7 @@ export interface Plan {
 }
 
 /** In addition to the scenarios. */
-export const EXTRAS = ["memory", "flatness", "start", "reports", "far", "tls"] as const;
+export const EXTRAS = ["memory", "flatness", "start", "reports", "far", "tls", "stalls"] as const;
 
 export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   const { commands, only } = plan;
@@ -43,6 +44,7 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   await measureScenarios(recipes, plan, bench, results);
   if (only.has("far")) await measureFar({ ...plan, rounds: bench.rounds }, bench.cores, results);
   if (only.has("tls")) await measureTls({ ...plan, rounds: bench.rounds }, bench, results);
+  if (only.has("stalls")) await measureStalls(bench.cores, results, plan.tell);
   if (only.has("start")) await measureStarts(plan, bench, results);
   if (only.has("reports")) measureBooks(plan, bench, results);
   for (const recipe of only.has("memory") ? gateways : []) {
