@@ -5,6 +5,7 @@ import type { Reservation } from "../lib/memory-budget.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import { authenticate } from "./intake/authenticate.ts";
 import { openBill } from "./bill/bill.ts";
+import { holdPrompt } from "./bill/miss.ts";
 import type { ClientCall } from "./intake/call.ts";
 import { identifyClient } from "./intake/client.ts";
 import { createJob, releaseBody } from "./upstream/job.ts";
@@ -61,6 +62,7 @@ async function serveWithin(
   const stopWatching = watchClient(job, bill, gateway);
   try {
     const response = await failover(job, bill, gateway);
+    bill.prompt = holdPrompt(job, response.response.status, gateway);
     releaseBody(job);
     memory?.free();
     await relay(createDelivery(response, job, bill, gateway));

@@ -5,6 +5,7 @@ import { createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
 import { createGate } from "../billing/limits/limits.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
+import { createZone } from "../lib/text/zone.ts";
 import { createClient } from "../lib/http1/client/client.ts";
 import { MemoryBudget } from "../lib/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
@@ -13,11 +14,14 @@ import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway } from "./gateway.ts";
+import { PromptReader } from "../dialects/prompt/read-prompt.ts";
+import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";
+import { SocketSupport } from "./channels/socket-support.ts";
 import { createShortageAlarm, joinObservers, type Observer } from "./observe/observer.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
@@ -55,6 +59,7 @@ export function startGateway(
     path: catalog.ledger.path,
     sync: catalog.ledger.sync,
     rotate: catalog.ledger.rotate,
+    zone: createZone(catalog.timezone),
     report: (text) => observer.notice("error", text),
   });
   const halt = new AbortController();
@@ -74,14 +79,21 @@ export function startGateway(
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
     background: new BackgroundResponses(),
-    inferredSessions: new InferredSessions(),
+    inferredSessions: new InferredSessions(ledger.recent),
+    prompts: new PromptReader(),
+    cacheMemory: new CacheMemory(),
+    sockets: new SocketSupport(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
     now: Date.now,
     metrics: () => {
       const channels = gateway.channels.view(gateway.catalog, gateway.now());
-      return metrics.render({ channels, ledgerFails: ledger.problem !== null });
+      return metrics.render({
+        channels,
+        ledgerFails: ledger.problem !== null,
+        websockets: gateway.sockets.open,
+      });
     },
   };
   const server = startServer(gateway, catalog.listen);
@@ -133,6 +145,7 @@ function run(
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
+      gateway.ledger.zone = createZone(next.timezone);
       keepChannelsWarm(gateway, "reload");
       checkLimits(gateway);
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));

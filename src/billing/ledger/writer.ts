@@ -1,11 +1,13 @@
 // Writes the ledger of a running gateway. A request is named in the journal
 // before it goes out, and its line closes it. Everything from one turn of the
-// event loop is written together. The event loop never waits for the disk.
+// event loop is written together. The event loop never waits for the disk,
+// except when a file is rotated.
 
 import { GatewayError } from "../../lib/errors.ts";
 import { everySecond } from "../../lib/heartbeat.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
+import type { Zone } from "../../lib/text/zone.ts";
 import { OutputHistory } from "../limits/expected-output.ts";
 import { LedgerChain } from "./chain.ts";
 import { listLedgerFiles } from "./rotation.ts";
@@ -14,6 +16,7 @@ import { addAttempt, draftInterrupted, encodeAttempt, encodeDiscard, encodeOpen 
 import type { CorrectionDraft, LineDraft } from "./line.ts";
 import { recoverLedger } from "./recovery.ts";
 import { readRecent, type Recent } from "./scan/row.ts";
+import type { SessionSum } from "./session-sums.ts";
 import type { StoreOptions } from "./store.ts";
 import { LedgerStore } from "./store.ts";
 import type { Holder, Window } from "./sums.ts";
@@ -22,12 +25,15 @@ import { Sums } from "./sums.ts";
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   /** Wall clock, in milliseconds. */
   readonly now?: () => number;
+  /** The time zone of the days and months of sums. Default: UTC. */
+  readonly zone?: Zone;
 }
 
 /** With `sync: batch`, a power cut loses at most the lines of this time. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
-const RECENT_MS = 60_000;
+/** As long as a pause that ends an inferred session. Limits a minute need less. */
+const RECENT_MS = 30 * 60_000;
 /** After a crash, the next start reads at most this much of the ledger again, or more if the sums themselves are large. */
 const CHECKPOINT_BYTES = 2 << 20;
 
@@ -36,7 +42,6 @@ interface RecoveredLedger {
   readonly lock: FileLock;
   readonly store: LedgerStore;
   readonly sums: Sums;
-  /** The requests of the last minute before the ledger was opened. */
   readonly recent: readonly Recent[];
   readonly outputs: OutputHistory;
 }
@@ -45,9 +50,10 @@ interface RecoveredLedger {
 export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   const { path, report } = options;
   const recovery = recoverLedger(path, `${path}.open`);
-  if (recovery.cutBytes > 0) report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
+  if (recovery.cutBytes > 0)
+    report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   const files = listLedgerFiles(path);
-  const sums = new Sums();
+  const sums = new Sums(options.zone);
   if (!sums.load(files, `${path}.sums`) || recovery.isEndMissing)
     report(
       `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
@@ -77,7 +83,7 @@ export class LedgerWriter {
   readonly #now: () => number;
   readonly #lock: FileLock;
   readonly #store: LedgerStore;
-  readonly #recent: readonly Recent[];
+  readonly recent: readonly Recent[];
   readonly #outputs: OutputHistory;
   readonly #open = new Map<string, OpenRequest>();
   readonly #chain: LedgerChain;
@@ -100,7 +106,7 @@ export class LedgerWriter {
     this.#lock = parts.lock;
     this.#now = options.now ?? Date.now;
     this.#store = parts.store;
-    this.#recent = parts.recent;
+    this.recent = parts.recent;
     this.#outputs = parts.outputs;
     this.#chain = new LedgerChain(parts.sums, parts.store.position.prev);
   }
@@ -145,9 +151,10 @@ export class LedgerWriter {
       );
       return;
     }
-    if (!this.#open.delete(draft.id))
+    if (!this.#open.has(draft.id))
       throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
     this.#chain.addLine(draft);
+    this.#open.delete(draft.id);
     if (draft.basis === "exact" && draft.usage["output"] !== undefined)
       this.#outputs.add(draft.model, draft.usage["output"]);
     this.#schedule();
@@ -163,6 +170,20 @@ export class LedgerWriter {
     this.#schedule();
   }
 
+  get zone(): Zone {
+    return this.#chain.sums.zone;
+  }
+
+  set zone(zone: Zone) {
+    if (zone.name === this.zone.name) return;
+    this.#chain.replaceSums(() => {
+      const sums = new Sums(zone);
+      // Not the sums beside it: they are of other days.
+      sums.load(listLedgerFiles(this.#options.path), null);
+      return sums;
+    });
+  }
+
   spentOf(holder: Holder, window: Window): Usd {
     return this.#chain.sums.spentOf(holder, window, this.#now());
   }
@@ -171,12 +192,18 @@ export class LedgerWriter {
     return this.#chain.sums.estimatedOf(holder, window, this.#now());
   }
 
+  sessionOf(id: string): SessionSum | null {
+    return this.#chain.sums.sessionOf(id);
+  }
+
   spentTogether(window: Window): Usd {
     return this.#chain.sums.spentTogether(window, this.#now());
   }
 
   recentOf(holder: Holder, since: number): number[] {
-    const own = this.#recent.filter((row) => row[holder.kind] === holder.name);
+    const nameOf = ({ key, group, client }: Recent) =>
+      ({ key, group, session: client?.session })[holder.kind];
+    const own = this.recent.filter((row) => nameOf(row) === holder.name);
     const times = own.map((row) => Date.parse(row.time)).filter((time) => time > since);
     return times.sort((a, b) => a - b);
   }
@@ -202,11 +229,21 @@ export class LedgerWriter {
         `${left === 1 ? "1 line" : `${left} lines`} could not be written: ${this.#problem}`,
       );
     await this.#syncing;
-    if (this.#options.sync !== "never") await this.#store.sync();
+    await this.#syncLast();
     if (left === 0 && this.#problem === null && this.#open.size === 0) this.#anchor();
     if (left === 0) this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
     this.#store.close();
     this.#lock.release();
+  }
+
+  /** A disk that fails must not keep the gateway from stopping: the lock has to be free for the next one. */
+  async #syncLast(): Promise<void> {
+    if (this.#options.sync === "never") return;
+    try {
+      await this.#store.sync();
+    } catch (error) {
+      this.#options.report(`the ledger's last lines may not be on the disk: ${String(error)}`);
+    }
   }
 
   #anchor(): void {

@@ -14,7 +14,7 @@ import { findReset } from "./limits.ts";
 
 /** How much of one USD limit is spent. */
 export interface LimitUse {
-  readonly holder: { readonly kind: Holder["kind"] | "session"; readonly name: string };
+  readonly holder: Holder;
   /** As the config names it: `usd_per_day`. */
   readonly limit: string;
   readonly usd: Usd;
@@ -116,7 +116,7 @@ export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): Usd
   return all.flatMap(({ usd, ...limit }) => (usd === null ? [] : [{ ...limit, usd }]));
 }
 
-type Spending = Pick<Ledger, "spentOf" | "estimatedOf">;
+type Spending = Pick<Ledger, "spentOf" | "estimatedOf" | "zone">;
 
 /** Every USD limit of these keys and of their groups. */
 export function listLimitUses(keys: Iterable<Key>, ledger: Spending, now: number): LimitUse[] {
@@ -125,7 +125,7 @@ export function listLimitUses(keys: Iterable<Key>, ledger: Spending, now: number
   const add = (holder: Holder, limits: Limits): void => {
     for (const { limit, window, usd } of listUsdLimits(limits)) {
       const spent = addUsd(ledger.spentOf(holder, window), ledger.estimatedOf(holder, window));
-      uses.push({ holder, limit, usd: parseUsd(usd), spent, resets: findReset(window, now) });
+      uses.push({ holder, limit, usd: parseUsd(usd), spent, resets: findReset(window, ledger.zone, now) });
     }
   };
   for (const { name, limits, group } of keys) {
@@ -134,6 +134,16 @@ export function listLimitUses(keys: Iterable<Key>, ledger: Spending, now: number
   }
   for (const [name, limits] of groups) add({ kind: "group", name }, limits);
   return uses;
+}
+
+/** The limits on a session of this key, its own and that of its group. */
+export function listSessionUses({ limits, group }: Key, session: string, ledger: Spending): LimitUse[] {
+  const holder = { kind: "session", name: session } as const;
+  return [limits.usdPerSession, group.limits.usdPerSession].flatMap((usd) => {
+    if (usd === null) return [];
+    const spent = addUsd(ledger.spentOf(holder, "total"), ledger.estimatedOf(holder, "total"));
+    return [{ holder, limit: "usd_per_session", usd: parseUsd(usd), spent, resets: null }];
+  });
 }
 
 /** `The key "laptop" has reached 80 % of its limit: …` */

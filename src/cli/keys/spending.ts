@@ -5,10 +5,11 @@ import { listUsdLimits } from "../../billing/limits/alerts.ts";
 import { findReset } from "../../billing/limits/limits.ts";
 import type { Catalog, Limits } from "../../config/catalog.ts";
 import { formatUsd, type Usd } from "../../lib/money.ts";
+import { createZone } from "../../lib/text/zone.ts";
 
 export interface KeySpending {
   readonly lastUsed: Date | null;
-  /** Decimals in USD; days are UTC. */
+  /** Decimals in USD; days are those of `timezone`. */
   readonly spentToday: string;
   readonly spentTotal: string;
   /** For each USD limit of the key. */
@@ -25,11 +26,14 @@ export interface LimitUse {
 }
 
 /** A function from a key's name to its spending. Reads the ledger once. */
-export function readSpending({ ledger, keys }: Catalog, now: number): (name: string) => KeySpending {
-  const sums = readSums(ledger.path);
+export function readSpending(
+  { ledger, keys, timezone }: Catalog,
+  now: number,
+): (name: string) => KeySpending {
+  const sums = readSums(ledger.path, createZone(timezone));
   const listUses = (limits: Limits | undefined, spentIn: (window: Window) => Usd): LimitUse[] =>
     (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
-      const reset = findReset(window, now);
+      const reset = findReset(window, sums.zone, now);
       const resets = reset === null ? null : new Date(reset);
       return { limit, usd, spent: formatUsd(spentIn(window)), resets };
     });

@@ -4,7 +4,7 @@
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
 import { type Seller, sellerOf } from "../../billing/prices.ts";
-import { listLimitUses } from "../../billing/limits/alerts.ts";
+import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
@@ -13,7 +13,9 @@ import { type AttemptRecord, type Bill, describeIntent, quoteAt } from "./bill.t
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
+import { reportFault } from "../observe/observer.ts";
 import { describeLeaving } from "./ending.ts";
+import { addMiss } from "./miss.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
 
 /** How a request ended. */
@@ -49,23 +51,40 @@ export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedB
   return { bill, ending, draft: hasLine ? draftLine(bill, ending, gateway) : null };
 }
 
-export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway): void {
+export function recordBill(closed: ClosedBill, gateway: Gateway): void {
+  const { bill, ending } = closed;
   const { status, outcome, problem } = ending;
-  if (draft !== null) appendLine(draft, bill, gateway);
-  else if (bill.open) gateway.ledger.discard(bill.call.id);
-  const line = ending.reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
-  bill.admission.release();
+  const draft = analyseCache(closed, gateway);
+  let line = draft;
+  try {
+    if (draft !== null) appendLine(draft, bill, gateway);
+    else if (bill.open) gateway.ledger.discard(bill.call.id);
+    if (ending.reading?.stored !== undefined) line = billBackground(bill, ending, draft, gateway);
+  } finally {
+    bill.admission.release();
+  }
   const usage = line?.usage ?? null;
   const chargeUsd = line?.charge_usd ?? null;
   const shown = problem ?? (bill.admission.unpriced ? UNPRICED_ALLOWED : null);
   reportFinished(bill, { status, outcome, problem: shown, usage, chargeUsd }, gateway);
 }
 
+const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
+
+function analyseCache({ bill, ending: { reading }, draft }: ClosedBill, gateway: Gateway): LineDraft | null {
+  if (draft === null || reading === null || bill.prompt === null) return draft;
+  const reprice = (usage: Usage): Charge =>
+    chargeFor(bill, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
+  return addMiss(draft, bill, { reading, reprice }, gateway);
+}
+
 /** The owner is warned if a limit is near now. */
 function appendLine(line: LineDraft, { match: { key } }: Bill, { ledger, alerts, now }: Gateway): void {
   ledger.append(line);
-  if (hasUsdLimit(key.limits) || hasUsdLimit(key.group.limits))
-    alerts.check(listLimitUses([key], ledger, now()));
+  if (!hasUsdLimit(key.limits) && !hasUsdLimit(key.group.limits)) return;
+  const session = line.client?.session;
+  alerts.check(listLimitUses([key], ledger, now()));
+  if (session !== undefined) alerts.check(listSessionUses(key, session, ledger));
 }
 
 /** Limits count the estimate in `line` until the real cost is known. */
@@ -130,15 +149,7 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
   const { call, match } = bill;
   const { outcome, status } = ending;
   const reading = readingOf(bill, ending);
-  const assessment = assess({
-    outcome,
-    status: judgeStatus(bill, ending),
-    reading,
-    streamed: bill.stream,
-    estimatedInput: bill.estimatedInput,
-  });
-  const charge = chargeFor(bill, assessment, reading, gateway);
-  const basis = chooseBasis(assessment, charge);
+  const { basis, charge, suspect, limitUsd, extra } = computeAmounts(bill, ending, reading, gateway);
   return {
     id: call.id,
     time: bill.time,
@@ -167,8 +178,71 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     attempts: bill.attempts,
     client: bill.client,
     upstream_request_id: bill.upstreamRequestId,
+    suspect,
+    limit_usd: limitUsd ?? undefined,
+    extra,
+  };
+}
+
+/** What a line says of its amounts. */
+interface LineAmounts {
+  readonly basis: Basis;
+  readonly charge: Charge;
+  readonly suspect: string | undefined;
+  readonly limitUsd: string | null;
+  readonly extra: LineDraft["extra"] & {};
+}
+
+const UNKNOWN_CHARGE: Charge = {
+  usage: {},
+  parts: [],
+  prices: null,
+  priceSource: null,
+  pricedAs: null,
+  tier: null,
+  official: null,
+  charge: null,
+  unpricedBecause: null,
+  unpricedUsage: null,
+  atLeast: null,
+};
+
+/** If this fails, the gateway has a fault. The request gets its line all the same, and limits count what was reserved. */
+function computeAmounts(bill: Bill, ending: Ending, reading: Reading | null, gateway: Gateway): LineAmounts {
+  try {
+    return computeKnownAmounts(bill, ending, reading, gateway);
+  } catch (error) {
+    reportFault(error, gateway.observer);
+    return {
+      basis: "unknown",
+      charge: UNKNOWN_CHARGE,
+      suspect: "the gateway failed to compute the amounts",
+      limitUsd: bill.admission.reservedUsd,
+      extra: {},
+    };
+  }
+}
+
+function computeKnownAmounts(
+  bill: Bill,
+  ending: Ending,
+  reading: Reading | null,
+  gateway: Gateway,
+): LineAmounts {
+  const assessment = assess({
+    outcome: ending.outcome,
+    status: judgeStatus(bill, ending),
+    reading,
+    streamed: bill.stream,
+    estimatedInput: bill.estimatedInput,
+  });
+  const charge = chargeFor(bill, assessment, reading, gateway);
+  const basis = chooseBasis(assessment, charge);
+  return {
+    basis,
+    charge,
     suspect: explainSuspicion(bill, assessment),
-    limit_usd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway) ?? undefined,
+    limitUsd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway),
     extra: describeExtra(bill, assessment, charge, reading),
   };
 }
@@ -265,6 +339,7 @@ function describeExtra(
   const { requested, match } = bill;
   const { unpricedBecause, unpricedUsage, atLeast, pricedAs } = charge;
   const extra: Record<string, unknown> = {};
+  if (bill.call.transport !== undefined) extra["transport"] = bill.call.transport;
   // The upstream's name of the model, if neither client nor response used it. It may be the name with a price.
   if (requested !== null && requested !== match.model && requested !== reading?.model)
     extra["requested_model"] = requested;

@@ -46,10 +46,8 @@ test("a large response that must be converted waits until there is memory for it
   const text = { type: "output_text", text: LARGE, annotations: [] };
   const item = { id: "msg_1", type: "message", status: "completed", role: "assistant", content: [text] };
   const usage = { input_tokens: 3, output_tokens: 4, total_tokens: 7 };
-  const body = {
-    ...{ id: "resp_1", object: "response", created_at: 1, model: "m", status: "completed" },
-    ...{ output: [item], usage },
-  };
+  const meta = { id: "resp_1", object: "response", created_at: 1, model: "m", status: "completed" };
+  const body = { ...meta, output: [item], usage };
   world.upstream.next({
     answer: {
       family: "responses",

@@ -12,8 +12,6 @@ export interface Regression {
   readonly check: string;
   /** What was wrong, in a sentence. */
   readonly why: string;
-  /** Not fixed yet: that it fails is told, and is no failure. */
-  readonly open?: boolean;
   readonly plan: Plan;
 }
 

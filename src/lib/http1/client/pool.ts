@@ -6,7 +6,7 @@ import { FILES_RESERVED_FROM_CLIENTS, RESERVED_FILES } from "../shortage.ts";
 import type { FaultKind, Origin } from "../types.ts";
 import { Addresses } from "./addresses.ts";
 import { Demand, MAX_SPARE_CONNECTIONS } from "./demand.ts";
-import { Dial, hostToDial } from "./dial.ts";
+import { Dial, type DialOptions, hostToDial } from "./dial.ts";
 import { IdleLimit } from "./idle-limit.ts";
 import type { PendingExchange } from "./pending-exchange.ts";
 import { UpstreamConnection, type ConnectionOwner } from "./upstream-connection.ts";
@@ -158,6 +158,11 @@ export class Pool implements ConnectionOwner {
     this.#dialFor(exchange);
   }
 
+  /** Dials for a connection that the pool does not keep. */
+  dialAlone(connectMs: number, { connected, failed }: LoneDialEnd): Dial {
+    return this.#startDial({ connectMs, reservedFiles: RESERVED_FILES, connected, failed });
+  }
+
   #takeIdle(): UpstreamConnection | undefined {
     for (;;) {
       const connection = this.#idle.pop();
@@ -208,11 +213,7 @@ export class Pool implements ConnectionOwner {
   }
 
   #dial(connectMs: number, reservedFiles: number): PendingDial {
-    this.dialled++;
-    const dial = new Dial({
-      origin: this.#origin,
-      addresses: this.#addresses,
-      session: this.#session,
+    const dial = this.#startDial({
       connectMs,
       reservedFiles,
       connected: (socket) => {
@@ -225,6 +226,12 @@ export class Pool implements ConnectionOwner {
     });
     const pending: PendingDial = { dial, exchange: null, adopted: false };
     return pending;
+  }
+
+  #startDial(options: Omit<DialOptions, "origin" | "addresses" | "session">): Dial {
+    this.dialled++;
+    const shared = { origin: this.#origin, addresses: this.#addresses, session: this.#session };
+    return new Dial({ ...shared, ...options });
   }
 
   #finishDial(pending: PendingDial, connection: UpstreamConnection): void {
@@ -265,6 +272,8 @@ export class Pool implements ConnectionOwner {
     this.#pausedUntil = now + this.#pauseMs;
   }
 }
+
+export type LoneDialEnd = Pick<DialOptions, "connected" | "failed">;
 
 interface PendingDial {
   readonly dial: Dial;
