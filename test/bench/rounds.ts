@@ -1,6 +1,7 @@
 // The order of measuring: in each round, one target after the other, so that a noisy machine affects all.
 
 import { type Bench, describeRequest } from "./bench.ts";
+import { measureAllocations } from "./allocations.ts";
 import { measureFar } from "./far/far.ts";
 import { measureTls } from "./far/full-load.ts";
 import { planLayers } from "./layers.ts";
@@ -33,7 +34,16 @@ export interface Plan {
 }
 
 /** In addition to the scenarios. */
-export const EXTRAS = ["memory", "flatness", "start", "reports", "far", "tls", "stalls"] as const;
+export const EXTRAS = [
+  "memory",
+  "flatness",
+  "start",
+  "reports",
+  "far",
+  "tls",
+  "stalls",
+  "allocations",
+] as const;
 
 export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   const { commands, only } = plan;
@@ -45,6 +55,11 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   if (only.has("far")) await measureFar({ ...plan, rounds: bench.rounds }, bench.cores, results);
   if (only.has("tls")) await measureTls({ ...plan, rounds: bench.rounds }, bench, results);
   if (only.has("stalls")) await measureStalls(bench.cores, results, plan.tell);
+  for (const [name, command] of only.has("allocations") ? Object.entries(commands) : []) {
+    if (name === "executable") continue; // the same code
+    plan.tell(`allocations of ${name}`);
+    results.add(name, await measureAllocations(command, bench));
+  }
   if (only.has("start")) await measureStarts(plan, bench, results);
   if (only.has("reports")) measureBooks(plan, bench, results);
   for (const recipe of only.has("memory") ? gateways : []) {
