@@ -2,6 +2,7 @@
 // changes: a reload makes a new one and replaces the old one as a whole.
 
 import { sha256Hex } from "../lib/secret.ts";
+import { nameSystemZone } from "../lib/text/zone.ts";
 import type { Environment } from "./yaml/expand.ts";
 import { findProxy } from "./proxy.ts";
 import type { Config, Platform } from "./schema.ts";
@@ -174,7 +175,9 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
   return {
     listen: config.listen,
     relayPrefix: config.relay_prefix,
-    timezone: config.timezone,
+    get timezone() {
+      return config.timezone === "system" ? nameSystemZone() : config.timezone;
+    },
     vendor: config.vendor,
     maxBodyBytes: config.max_body,
     corsOrigins: config.cors_origins,

@@ -13,7 +13,7 @@ const COUNT_LIMITS = [
   "requests_per_minute_per_session",
   "concurrent_requests",
 ] as const;
-const NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
+export const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
 
 /** By name; null removes the limit. */
 export type LimitChanges = Readonly<Record<string, string | null>>;
@@ -27,9 +27,9 @@ function readLimit(word: string): [name: string, value: string | null] {
   const mark = word.indexOf("=");
   const [name, value] =
     mark < 0 ? [word, ""] : [word.slice(0, mark), word.slice(mark + 1).replace(/^\$/, "")];
-  if (!NAMES.includes(name))
+  if (!LIMIT_NAMES.includes(name))
     return refuseUsage(
-      `There is no limit "${name}"${suggestNearest(name, NAMES)}. Limits: ${NAMES.join(", ")}.`,
+      `There is no limit "${name}"${suggestNearest(name, LIMIT_NAMES)}. Limits: ${LIMIT_NAMES.join(", ")}.`,
     );
   if (value === "none") return [name, null];
   const isUsd = USD_LIMITS.some((each) => each === name);
@@ -75,8 +75,8 @@ async function changeLimits(
 ): Promise<void> {
   const changes = readLimits(words);
   const { path } = openConfig(flags);
-  await editConfig(path, process.env, (current) => planEdits(find(current), changes));
-  const left = Object.entries(find(openConfig(flags).catalog).limits);
+  const catalog = await editConfig(path, process.env, (current) => planEdits(find(current), changes));
+  const left = Object.entries(find(catalog).limits);
   const now = left.map(([name, value]) => `${name} ${value}`).join(", ");
   printNote(`${subject} ${now === "" ? "has no limits" : `is limited to ${now}`}.`);
 }
