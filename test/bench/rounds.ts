@@ -52,14 +52,7 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   const nginx = planNginx(bench.cores);
   const recipes = [direct, ...(nginx === null ? [] : [nginx]), ...gateways];
   await measureScenarios(recipes, plan, bench, results);
-  if (only.has("far")) await measureFar({ ...plan, rounds: bench.rounds }, bench.cores, results);
-  if (only.has("tls")) await measureTls({ ...plan, rounds: bench.rounds }, bench, results);
-  if (only.has("stalls")) await measureStalls(bench.cores, results, plan.tell);
-  for (const [name, command] of only.has("allocations") ? Object.entries(commands) : []) {
-    if (name === "executable") continue; // the same code
-    plan.tell(`allocations of ${name}`);
-    results.add(name, await measureAllocations(command, bench));
-  }
+  await measureSpecial(plan, bench, results);
   if (only.has("start")) await measureStarts(plan, bench, results);
   if (only.has("reports")) measureBooks(plan, bench, results);
   for (const recipe of only.has("memory") ? gateways : []) {
@@ -71,6 +64,19 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
     results.add(recipe.name, await measureFlatness(recipe, bench));
   }
   return results;
+}
+
+/** What needs targets or upstreams of its own. */
+async function measureSpecial(plan: Plan, bench: Bench, results: Results): Promise<void> {
+  const { commands, only } = plan;
+  if (only.has("far")) await measureFar({ ...plan, rounds: bench.rounds }, bench.cores, results);
+  if (only.has("tls")) await measureTls({ ...plan, rounds: bench.rounds }, bench, results);
+  if (only.has("stalls")) await measureStalls(bench.cores, results, plan.tell);
+  for (const [name, command] of only.has("allocations") ? Object.entries(commands) : []) {
+    if (name === "executable") continue; // the same code
+    plan.tell(`allocations of ${name}`);
+    results.add(name, await measureAllocations(command, bench));
+  }
 }
 
 async function measureScenarios(
