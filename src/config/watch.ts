@@ -3,6 +3,7 @@
 // caller decides what to do with the new Catalog.
 
 import { statSync } from "node:fs";
+import { everySecond } from "../lib/heartbeat.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import type { Environment } from "./yaml/expand.ts";
 import { checkConfigText, type Loaded, readConfigText } from "./file.ts";
@@ -17,8 +18,8 @@ export interface ConfigListener {
 
 /** The file is polled (docs/decisions/0010-config-is-polled.md). To notice a replaced file, events must be watched on its
  *  folder, which often holds the ledger too, so that every line would cause one. Network file systems send none. */
-const POLL_MS = 250;
-/** A change counts when two reads, this far apart, give the same content: then no editor is still writing. */
+/** A change counts when nothing was written for this long, or when two reads this far apart give the same content: then no
+ *  editor is still writing. */
 const SETTLE_MS = 50;
 
 /** `loaded`: the running configuration. Returns a function that ends the watch. The watch does not keep the process alive. */
@@ -48,16 +49,17 @@ export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigLi
   const schedule = (): void => {
     if (timer === null) timer = setTimeout(look, SETTLE_MS).unref();
   };
-  const poll = setInterval(() => {
+  const endPolls = everySecond(() => {
     const now = stampOf(path);
     if (now === stamp) return;
     stamp = now;
-    schedule();
-  }, POLL_MS).unref();
+    look();
+    if (candidate !== null && isSettled(path)) look();
+  });
   // It may have changed since it was loaded.
   schedule();
   return () => {
-    clearInterval(poll);
+    endPolls();
     if (timer !== null) clearTimeout(timer);
   };
 }
@@ -90,6 +92,12 @@ function report(reading: Reading, path: string, env: Environment, listener: Conf
 function asConfigError(error: unknown): ConfigError {
   if (error instanceof ConfigError) return error;
   return new ConfigError(error instanceof Error ? error.message : String(error));
+}
+
+/** The system sets the time of the last change, so copying a file with its times cannot fake it. */
+function isSettled(path: string): boolean {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats !== undefined && Date.now() - stats.ctimeMs > SETTLE_MS;
 }
 
 function stampOf(path: string): string {

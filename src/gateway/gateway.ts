@@ -6,6 +6,7 @@ import type { Gate } from "../billing/limits/limits.ts";
 import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
+import type { MemoryBudget } from "../lib/memory-budget.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
@@ -19,6 +20,8 @@ export interface Gateway {
   /** A reload replaces it whole. A request keeps the one that it started with. */
   catalog: Catalog;
   readonly client: Client;
+  /** For bodies above a size, of all requests together. */
+  readonly memory: MemoryBudget;
   readonly ledger: Ledger;
   /** The limits of keys and groups. */
   readonly gate: Gate;

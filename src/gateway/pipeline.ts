@@ -1,6 +1,7 @@
 // The path of one request, from top to bottom. README.md in this folder has it in words.
 
 import type { Key } from "../config/catalog.ts";
+import type { Reservation } from "../lib/memory-budget.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import { authenticate } from "./intake/authenticate.ts";
 import { openBill } from "./bill/bill.ts";
@@ -20,7 +21,7 @@ import { reportOwnAnswer, reportRefusal } from "./bill/request-record.ts";
 import { requireOneModel } from "./intake/one-model.ts";
 import { refuse, toGatewayError } from "./intake/refuse.ts";
 import { relay } from "./delivery/relay.ts";
-import { readRequestBody } from "./intake/body.ts";
+import { readRequestBody, reserveBody } from "./intake/body.ts";
 import { settleFailure } from "./bill/settle.ts";
 
 export async function handle(call: ClientCall, gateway: Gateway): Promise<void> {
@@ -37,10 +38,22 @@ export async function handle(call: ClientCall, gateway: Gateway): Promise<void> 
   }
 }
 
-async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
+/** A large body waits for memory first. */
+function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
+  const waiting = reserveBody(call, gateway.catalog, gateway.memory);
+  if (waiting === null) return serveWithin(null, call, key, gateway);
+  return waiting.then((memory) => serveWithin(memory, call, key, gateway).finally(memory.free));
+}
+
+async function serveWithin(
+  memory: Reservation | null,
+  call: ClientCall,
+  key: Key,
+  gateway: Gateway,
+): Promise<void> {
   // Key and prices come from one config, even if a reload happens while the body arrives.
   const { prices } = gateway.catalog;
-  const body = await readRequestBody(call, gateway.catalog);
+  const body = await readRequestBody(call, gateway.catalog, memory);
   const match = gateway.lists.markListed(findMatch(key, body.model));
   requireOneModel(body, match);
   const client = identifyClient(call, key, body.plain, gateway.inferredSessions);
@@ -51,6 +64,7 @@ async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void
     const response = await failover(job, bill, gateway);
     bill.prompt = holdPrompt(job, response.response.status, gateway);
     releaseBody(job);
+    memory?.free();
     await relay(createDelivery(response, job, bill, gateway));
   } catch (thrown) {
     settleFailure(bill, answerError(call, thrown, gateway), gateway);

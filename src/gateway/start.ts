@@ -7,6 +7,7 @@ import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { createZone } from "../lib/text/zone.ts";
 import { createClient } from "../lib/http1/client/client.ts";
+import { MemoryBudget } from "../lib/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
 import { createChannels } from "./channels/channels.ts";
 import type { Console, OpenConsole } from "./control/console.ts";
@@ -24,6 +25,9 @@ import { createModelLists } from "./channels/model-list.ts";
 import { SocketSupport } from "./channels/socket-support.ts";
 import { createShortageAlarm, joinObservers, type Observer } from "./observe/observer.ts";
 import { type RunningServer, startServer } from "./server.ts";
+
+/** All bodies above 1 MiB together, and what their conversion takes. */
+const LARGE_BODIES_BYTES = 512 * 1024 * 1024;
 
 export interface RunningGateway {
   readonly gateway: Gateway;
@@ -71,6 +75,7 @@ export function startGateway(
   const gateway: Gateway = {
     catalog,
     client,
+    memory: new MemoryBudget(LARGE_BODIES_BYTES),
     ledger,
     gate: createGate(ledger),
     alerts: createAlerts({

@@ -23,6 +23,7 @@ const HELP = `bun run bench [flags]
   --executable FILE    the compiled gateway, measured beside the source (dist/gateway when it exists)
   --against FOLDER     another checkout of this project, measured beside this one
   --peers              Portkey and claude-code-router too, fetched from npm into a temporary folder
+  --long               ten minutes longer: the far upstream after a pause of that length
   --layers             the floor, and what each of the gateway's duties adds to it, as programs beside it
   --profile PART       a CPU profile of the gateway in one of them instead of measurements
   --json               the results as one JSON document
@@ -37,6 +38,7 @@ function readFlags() {
       only: { type: "string" },
       executable: { type: "string" },
       against: { type: "string" },
+      long: { type: "boolean", default: false },
       peers: { type: "boolean", default: false },
       layers: { type: "boolean", default: false },
       profile: { type: "string" },

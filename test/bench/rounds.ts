@@ -1,12 +1,16 @@
 // The order of measuring: in each round, one target after the other, so that a noisy machine affects all.
 
 import { type Bench, describeRequest } from "./bench.ts";
+import { measureAllocations } from "./allocations.ts";
+import { measureFar } from "./far/far.ts";
+import { measureTls } from "./far/full-load.ts";
 import { planLayers } from "./layers.ts";
 import { measureColdStart, measureFlatness, measureMemory, measureVersion } from "./lifecycle.ts";
 import { readMemory } from "./machine.ts";
 import { Results } from "./results/measures.ts";
 import { planPeers } from "./targets/peers.ts";
 import { LONG_LEDGER, makeBook, measureReports, SHORT_LEDGER } from "./reports.ts";
+import { measureStalls } from "./stalls/stalls.ts";
 import { type Scenario, SCENARIOS } from "./scenarios.ts";
 import {
   type Commands,
@@ -22,6 +26,7 @@ export interface Plan {
   /** What to measure. */
   readonly only: ReadonlySet<string>;
   readonly quick: boolean;
+  readonly long: boolean;
   readonly peers: boolean;
   readonly layers: boolean;
   /** Reports the progress. */
@@ -29,7 +34,16 @@ export interface Plan {
 }
 
 /** In addition to the scenarios. */
-export const EXTRAS = ["memory", "flatness", "start", "reports"] as const;
+export const EXTRAS = [
+  "memory",
+  "flatness",
+  "start",
+  "reports",
+  "far",
+  "tls",
+  "stalls",
+  "allocations",
+] as const;
 
 export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   const { commands, only } = plan;
@@ -38,6 +52,7 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   const nginx = planNginx(bench.cores);
   const recipes = [direct, ...(nginx === null ? [] : [nginx]), ...gateways];
   await measureScenarios(recipes, plan, bench, results);
+  await measureSpecial(plan, bench, results);
   if (only.has("start")) await measureStarts(plan, bench, results);
   if (only.has("reports")) measureBooks(plan, bench, results);
   for (const recipe of only.has("memory") ? gateways : []) {
@@ -49,6 +64,19 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
     results.add(recipe.name, await measureFlatness(recipe, bench));
   }
   return results;
+}
+
+/** What needs targets or upstreams of its own. */
+async function measureSpecial(plan: Plan, bench: Bench, results: Results): Promise<void> {
+  const { commands, only } = plan;
+  if (only.has("far")) await measureFar({ ...plan, rounds: bench.rounds }, bench.cores, results);
+  if (only.has("tls")) await measureTls({ ...plan, rounds: bench.rounds }, bench, results);
+  if (only.has("stalls")) await measureStalls(bench.cores, results, plan.tell);
+  for (const [name, command] of only.has("allocations") ? Object.entries(commands) : []) {
+    if (name === "executable") continue; // the same code
+    plan.tell(`allocations of ${name}`);
+    results.add(name, await measureAllocations(command, bench));
+  }
 }
 
 async function measureScenarios(

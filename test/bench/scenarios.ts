@@ -29,6 +29,12 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: "bridge", run: measureBridge },
 ];
 
+export function findScenario(name: string): Scenario {
+  const found = SCENARIOS.find((scenario) => scenario.name === name);
+  if (found === undefined) throw new Error(`There is no "${name}".`);
+  return found;
+}
+
 async function measureRate(target: Target, { load, ms }: Bench, connections: number): Promise<Sample> {
   const { outcome, cpu } = await runWithCpu(target, load, {
     do: "repeat",

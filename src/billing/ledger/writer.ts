@@ -4,6 +4,7 @@
 // except when a file is rotated.
 
 import { GatewayError } from "../../lib/errors.ts";
+import { everySecond } from "../../lib/heartbeat.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
@@ -31,8 +32,6 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
 /** With `sync: batch`, a power cut loses at most the lines of this time. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
-/** How often an idle gateway checks that its ledger is still there. A busy one checks at each write. */
-const WATCH_MS = 1000;
 /** As long as a pause that ends an inferred session. Limits a minute need less. */
 const RECENT_MS = 30 * 60_000;
 /** After a crash, the next start reads at most this much of the ledger again, or more if the sums themselves are large. */
@@ -99,7 +98,7 @@ export class LedgerWriter {
   #closing = false;
   #syncTimer: NodeJS.Timeout | null = null;
   #retryTimer: NodeJS.Timeout | null = null;
-  #watchTimer: NodeJS.Timeout | null = null;
+  #endWatch: () => void = () => {};
   #checkpointAt = CHECKPOINT_BYTES;
 
   constructor(options: LedgerOptions, parts: RecoveredLedger) {
@@ -114,7 +113,7 @@ export class LedgerWriter {
 
   /** To be called once, before anything else. Each request that the last gateway left open gets its line. */
   start(unfinished: ReadonlyMap<string, OpenRequest>): void {
-    this.#watchTimer = setInterval(() => this.#watch(), WATCH_MS).unref();
+    this.#endWatch = everySecond(() => this.#watch());
     for (const [id, request] of unfinished) {
       this.#open.set(id, request);
       this.append(draftInterrupted(request));
@@ -225,7 +224,7 @@ export class LedgerWriter {
     this.#flush();
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer);
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
-    if (this.#watchTimer !== null) clearInterval(this.#watchTimer);
+    this.#endWatch();
     const left = this.#chain.lines.length;
     if (left > 0)
       this.#options.report(

@@ -13,6 +13,7 @@ import { describeBaseUrl, isLoopbackHost } from "../../gateway/intake/own-host.t
 import type { Observer } from "../../gateway/observe/observer.ts";
 import { type RunningGateway, startGateway } from "../../gateway/start.ts";
 import { createConsole } from "../../web/console.ts";
+import { everySecond } from "../../lib/heartbeat.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type AlertCommand, createAlertCommand } from "./alert-command.ts";
@@ -207,8 +208,6 @@ function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags, { war
   });
 }
 
-const PRICES_POLL_MS = 500;
-
 /** `gateway prices update` replaces the book in one step, so a changed file is whole. */
 function watchPrices(configPath: string, running: RunningGateway, { warn }: LogScreen): () => void {
   const path = placeOfBook(configPath);
@@ -217,7 +216,7 @@ function watchPrices(configPath: string, running: RunningGateway, { warn }: LogS
     return stats === undefined ? "" : `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
   };
   let stamp = readStamp();
-  const poll = setInterval(() => {
+  return everySecond(() => {
     const now = readStamp();
     if (now === stamp) return;
     stamp = now;
@@ -226,8 +225,7 @@ function watchPrices(configPath: string, running: RunningGateway, { warn }: LogS
     } catch (error) {
       warn(`prices: the new book is not applied, the prices stay as they were. ${describe(error)}`);
     }
-  }, PRICES_POLL_MS).unref();
-  return () => clearInterval(poll);
+  });
 }
 
 /** The first signal lets open streams finish, the second one ends them. Closing the terminal counts as a signal. Without

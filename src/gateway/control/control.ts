@@ -10,6 +10,7 @@ import { z } from "zod";
 import { listLimitUses } from "../../billing/limits/alerts.ts";
 import { repricingSchema } from "../../billing/ledger/line.ts";
 import { parseJson } from "../../lib/json/json.ts";
+import { everySecond } from "../../lib/heartbeat.ts";
 import type { Activity } from "../observe/activity.ts";
 import { ActionRefused, actOnChannel } from "./channel-actions.ts";
 import type { Console } from "./console.ts";
@@ -24,9 +25,6 @@ export interface Control {
 const WINDOWS = process.platform.startsWith("win");
 const NONE: Control = { close: () => {} };
 
-/** The end of a login session, or a cleanup of temporary folders, can remove the socket of a running gateway. */
-const SOCKET_CHECK_MS = 1000;
-
 export interface ControlParts {
   readonly gateway: Gateway;
   readonly activity: Activity;
@@ -40,15 +38,15 @@ export function openControl(parts: ControlParts): Control {
   let server = open();
   // Requests that came over the removed socket are still answered.
   const former: ControlServer[] = [];
-  const timer = setInterval(() => {
+  // The end of a login session, or a cleanup of temporary folders, can remove the socket of a running gateway.
+  const endChecks = everySecond(() => {
     if (server === null || existsSync(server.path)) return;
     former.push(server);
     server = open();
-  }, SOCKET_CHECK_MS);
-  timer.unref();
+  });
   return {
     close: () => {
-      clearInterval(timer);
+      endChecks();
       for (const each of [...former, server]) each?.stop(true);
     },
   };

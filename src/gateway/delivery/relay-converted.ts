@@ -17,9 +17,12 @@ import {
 } from "./delivery.ts";
 import { redactBody, redactError, redactText, StreamRedactor } from "../upstream/redact.ts";
 import { settle } from "../bill/settle.ts";
+import { LargeResponse } from "./large-response.ts";
 
 /** How long an upstream may take to end a response after its last event. Its connection can be reused only then. */
 const MAX_LINGER_MS = 1000;
+/** The events of a converted response repeat its text. */
+const COPIES_SENT = 2;
 
 export async function relayConverted(delivery: Delivery, bridge: Bridge): Promise<void> {
   const stream = bridge.openStream();
@@ -41,16 +44,21 @@ async function convertWhole(
   stream: ChatStream,
 ): Promise<UpstreamFault | null> {
   const { response, candidate } = delivery.from;
+  const memory = new LargeResponse(delivery);
   try {
-    const { chunks, hasMore } = await readUpTo(response, MAX_CONVERTED_BYTES);
+    const { chunks, hasMore } = await readUpTo(response, MAX_CONVERTED_BYTES, memory.admit);
     if (hasMore) response.cancel();
     const body = redactBody(joinChunks(chunks), candidate.channel);
     write(delivery, stream.push(bridge.spreadReply(body)));
     meterChunk(delivery, body);
+    memory.shrink(COPIES_SENT * body.length);
+    await memory.sent();
     return null;
   } catch (fault) {
     if (fault instanceof UpstreamFault) return fault;
     throw fault;
+  } finally {
+    memory.free();
   }
 }
 

@@ -18,6 +18,7 @@ import {
   showStream,
 } from "./delivery.ts";
 import { redactBody, redactErrorBody, redactText, StreamRedactor } from "../upstream/redact.ts";
+import { LargeResponse } from "./large-response.ts";
 import { relayConverted } from "./relay-converted.ts";
 import { closeBill, recordBill, settle } from "../bill/settle.ts";
 
@@ -38,9 +39,29 @@ export async function relay(delivery: Delivery): Promise<void> {
 }
 
 async function relayWhole(delivery: Delivery): Promise<void> {
-  const { from: answer, bill, meter, job, gateway } = delivery;
+  const { from: answer } = delivery;
   const whole = answer.whole ?? answer.response.takeBuffered();
-  const read = whole === null ? await readWhole(delivery) : { chunks: [whole], hasMore: false };
+  if (whole !== null) {
+    await relayRead({ chunks: [whole], hasMore: false }, null, delivery);
+    return;
+  }
+  const memory = new LargeResponse(delivery);
+  try {
+    await relayRead(await readWhole(memory, delivery), memory, delivery);
+    await memory.sent();
+  } finally {
+    memory.free();
+  }
+}
+
+interface ReadBody {
+  readonly chunks: readonly Uint8Array[];
+  /** It is longer than what may be read whole. */
+  readonly hasMore: boolean;
+}
+
+async function relayRead(read: ReadBody, memory: LargeResponse | null, delivery: Delivery): Promise<void> {
+  const { bill, meter, job, gateway } = delivery;
   noteFirstByte(bill);
   if (read.hasMore) return await relayStream(delivery, read.chunks);
   const body = redactAnswer(delivery, joinChunks(read.chunks));
@@ -48,6 +69,7 @@ async function relayWhole(delivery: Delivery): Promise<void> {
   const ending = judgeDelivery(delivery, null);
   if (ending.outcome === "upstream_cut") throw settleCut(delivery, null);
   const converted = convert(delivery, body);
+  memory?.shrink(converted.body.length);
   const closed = closeBill(bill, convertEnding(ending, converted.status), gateway);
   const fields = answerFields(delivery);
   const chargeUsd = closed.draft?.charge_usd ?? null;
@@ -60,12 +82,12 @@ async function relayWhole(delivery: Delivery): Promise<void> {
   }
 }
 
-async function readWhole(delivery: Delivery): Promise<{ chunks: Uint8Array[]; hasMore: boolean }> {
+async function readWhole(memory: LargeResponse, delivery: Delivery): Promise<ReadBody> {
   const { from: answer, job } = delivery;
   const { name } = answer.candidate.channel;
   try {
-    if (job.bridge === null) return await readUpTo(answer.response, MAX_WHOLE_BYTES);
-    const read = await readUpTo(answer.response, MAX_CONVERTED_BYTES);
+    if (job.bridge === null) return await readUpTo(answer.response, MAX_WHOLE_BYTES, memory.admit);
+    const read = await readUpTo(answer.response, MAX_CONVERTED_BYTES, memory.admit);
     if (!read.hasMore) return read;
     answer.response.cancel();
     throw new GatewayError(

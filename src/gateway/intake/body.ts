@@ -10,6 +10,8 @@ import {
   scanTopLevel,
   type Span,
 } from "../../lib/json/json-spans.ts";
+import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../lib/memory-budget.ts";
+import type { Exchange } from "../../lib/http1/types.ts";
 import type { ClientCall } from "./call.ts";
 
 export interface RequestBody {
@@ -26,9 +28,34 @@ export interface RequestBody {
   readonly encoded: boolean;
 }
 
+/** A body can exist twice: as it arrived, and decoded or converted. */
+const COPIES = 2;
+
+/** Waits for the memory that a large body needs. Null if it is not large. */
+export function reserveBody(
+  { exchange }: ClientCall,
+  { maxBodyBytes }: Catalog,
+  memory: MemoryBudget,
+): Promise<Reservation> | null {
+  const bytes = announceBody(exchange, maxBodyBytes);
+  return bytes <= LARGE_BYTES || bytes > maxBodyBytes ? null : memory.reserve(COPIES * bytes);
+}
+
+/** Most clients announce the length. A body in chunks, or a compressed one, may become as long as is allowed. */
+function announceBody(exchange: Exchange, maxBodyBytes: number): number {
+  if (exchange.field("content-encoding") !== undefined) return maxBodyBytes;
+  const length = exchange.field("content-length");
+  if (length !== undefined) return Number(length);
+  return exchange.field("transfer-encoding") === undefined ? 0 : maxBodyBytes;
+}
+
 const NEEDS_MODEL = new Set(["generate", "embed", "count"]);
 
-export async function readRequestBody(call: ClientCall, catalog: Catalog): Promise<RequestBody> {
+export async function readRequestBody(
+  call: ClientCall,
+  catalog: Catalog,
+  memory: Reservation | null = null,
+): Promise<RequestBody> {
   const { endpoint, model } = call.target;
   if (call.exchange.method !== "POST") {
     return { bytes: null, plain: null, model: null, modelSpan: null, stream: false, encoded: false };
@@ -36,6 +63,7 @@ export async function readRequestBody(call: ClientCall, catalog: Catalog): Promi
   const body = await call.exchange.readBody(catalog.maxBodyBytes);
   const coding = call.exchange.field("content-encoding");
   const plain = coding === undefined ? body : await decode(body, coding, catalog.maxBodyBytes);
+  memory?.shrink(COPIES * Math.max(body.length, plain.length));
   const read = { bytes: body, plain, encoded: plain !== body };
   if (model !== null) {
     const scan = scanTopLevel(plain, []);

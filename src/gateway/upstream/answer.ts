@@ -1,6 +1,7 @@
 // A response that a channel gave, and helpers that read its body.
 
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
+import { LARGE_BYTES } from "../../lib/memory-budget.ts";
 import type { Channel } from "../../config/catalog.ts";
 import { storeId } from "../intake/client.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -31,10 +32,12 @@ export function isJsonResponse(response: UpstreamResponse): boolean {
   return response.field("content-type")?.startsWith("application/json") === true;
 }
 
-/** Reads a body until it ends or `limit` bytes have come. `hasMore` is false if it ended. */
+/** Reads a body until it ends or `limit` bytes have come. `hasMore` is false if it ended. Waits for `admitLarge` before it
+ *  reads a large body on. */
 export async function readUpTo(
   response: UpstreamResponse,
   limit: number,
+  admitLarge: () => Promise<void> = async () => {},
 ): Promise<{ chunks: Uint8Array[]; hasMore: boolean }> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -42,7 +45,9 @@ export async function readUpTo(
     const chunk = await response.read();
     if (chunk === null) return { chunks, hasMore: false };
     chunks.push(chunk);
+    const before = size;
     size += chunk.length;
+    if (before <= LARGE_BYTES && size > LARGE_BYTES) await admitLarge();
   }
   return { chunks, hasMore: true };
 }

@@ -1,6 +1,7 @@
 // The gateway's goals. Ratios are computed round by round, so that a noisy
 // machine affects both sides; the median of the ratios counts.
 
+import { ROUND_TRIP } from "../far/far.ts";
 import { type Results, readSpread, writeNumber } from "./measures.ts";
 
 export interface Verdict {
@@ -17,11 +18,22 @@ interface Goal {
   readonly rival: string | null;
   /** Subtract the number without a gateway from both sides first. */
   readonly added?: true;
+  /** Subtract this number without a gateway first. */
+  readonly over?: string;
   readonly atLeast?: number;
   readonly atMost?: number;
   /** The targets that have this goal, if not all. */
   readonly of?: string;
 }
+
+/** What it was on 2026-11-22 and a fifth more: it must not become more. The target is 8,000 for a request, 100 for an event. */
+const MOST_ALLOCATED = {
+  "JSON request, 1 connection": 52_000,
+  "JSON request, 64 connections": 52_000,
+  "start of a stream": 200_000,
+  event: 300,
+  "converted event": 2400,
+};
 
 const GOALS: readonly Goal[] = [
   {
@@ -69,6 +81,19 @@ const GOALS: readonly Goal[] = [
     added: true,
     atMost: 25_000,
   },
+  ...["first request", "steady", "eight again, median", "after 90 s", "after 600 s"].map((row) => ({
+    text: `ms over a round trip, ${row}`,
+    metric: `far: first byte ms, ${row}`,
+    rival: null,
+    over: ROUND_TRIP,
+    atMost: 3,
+  })),
+  ...Object.entries(MOST_ALLOCATED).map(([what, atMost]) => ({
+    text: `bytes allocated, ${what}`,
+    metric: `bytes allocated, ${what}`,
+    rival: null,
+    atMost,
+  })),
   { text: "memory MB, idle", metric: "memory MB, idle", rival: null, atMost: 80 },
   {
     text: "memory KB a stream, 1,000 open",
@@ -110,8 +135,13 @@ export function judge(results: Results, target: string): Verdict[] {
   });
 }
 
-function listValues({ metric, rival, added }: Goal, results: Results, target: string): number[] {
-  const base = added === true ? results.rounds("direct", metric) : [];
+function listValues({ metric, rival, added, over }: Goal, results: Results, target: string): number[] {
+  const base =
+    over !== undefined
+      ? results.rounds("direct", over)
+      : added === true
+        ? results.rounds("direct", metric)
+        : [];
   const own = results.rounds(target, metric).map((value, round) => value - (base[round] ?? 0));
   if (rival === null) return own;
   const theirs = results.rounds(rival, metric).map((value, round) => value - (base[round] ?? 0));

@@ -45,8 +45,13 @@ export const direct: Recipe = {
   }),
 };
 
-export function planNginx(cores: Cores | null): Recipe | null {
-  const nginx = Bun.which("nginx", { PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/local/sbin` });
+export function findNginx(): string | null {
+  return Bun.which("nginx", { PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/local/sbin` });
+}
+
+/** `ca`: the upstream speaks TLS, with a certificate of this authority. */
+export function planNginx(cores: Cores | null, ca?: string): Recipe | null {
+  const nginx = findNginx();
   if (nginx === null) return null;
   return {
     name: "nginx",
@@ -54,7 +59,7 @@ export function planNginx(cores: Cores | null): Recipe | null {
       const folder = makeFolder();
       const port = findFreePort();
       const file = join(folder.path, "nginx.conf");
-      writeFileSync(file, writeNginxConfig(port, upstreamPort, folder.path));
+      writeFileSync(file, writeNginxConfig(port, upstreamPort, folder.path, ca));
       const child = start([nginx, "-p", folder.path, "-c", file, "-e", "stderr"], {
         core: cores?.proxy ?? null,
       });
@@ -65,7 +70,8 @@ export function planNginx(cores: Cores | null): Recipe | null {
 }
 
 /** One process, no buffering, reused upstream connections: the least that a proxy can do. */
-function writeNginxConfig(port: number, upstreamPort: number, folder: string): string {
+function writeNginxConfig(port: number, upstreamPort: number, folder: string, ca?: string): string {
+  const tls = `proxy_ssl_verify on; proxy_ssl_trusted_certificate ${ca}; proxy_ssl_name localhost; proxy_ssl_server_name on;`;
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
   return `daemon off;
 master_process off;
@@ -82,7 +88,8 @@ http {
   server {
     listen 127.0.0.1:${port} backlog=4096;
     location / {
-      proxy_pass http://bench;
+      proxy_pass ${ca === undefined ? "http" : "https"}://bench;
+      ${ca === undefined ? "" : tls}
       proxy_http_version 1.1;
       proxy_set_header Connection "";
       proxy_buffering off;
@@ -94,40 +101,53 @@ http {
 }
 
 /** The program as users run it: key check, routing over two channels, metering, prices and ledger are on; the request log is off. */
-export function planGateway(name: string, command: readonly string[], cores: Cores | null): Recipe {
+export function planGateway(
+  name: string,
+  command: readonly string[],
+  cores: Cores | null,
+  ca?: string,
+): Recipe {
   return {
     name,
     async start(upstreamPort) {
       const folder = makeFolder();
-      const file = writeGatewayConfig(folder, upstreamPort);
+      const file = writeGatewayConfig(folder, upstreamPort, 0, ca);
       const child = start([...command, "serve", "--config", file, "--log", "off"], {
         core: cores?.proxy ?? null,
       });
-      for (let line = await child.readLine(); line !== null; line = await child.readLine()) {
-        const port = /ready on http:\/\/[^\s]*:(\d+)/.exec(line)?.[1];
-        if (port !== undefined)
-          return {
-            ...PLAIN,
-            ...hold(name, child, folder),
-            port: Number(port),
-            fields: { "x-api-key": SECRET },
-            openai: { model: "gpt-5-mini", fields: { authorization: `Bearer ${SECRET}-responses` } },
-          };
-      }
-      throw new Error(`${name} did not start: ${child.complaints()}`);
+      return {
+        ...PLAIN,
+        ...hold(name, child, folder),
+        port: await readReadyPort(child),
+        fields: { "x-api-key": SECRET },
+        openai: { model: "gpt-5-mini", fields: { authorization: `Bearer ${SECRET}-responses` } },
+      };
     },
   };
 }
 
-export function writeGatewayConfig(folder: Folder, upstreamPort: number, port = 0): string {
+/** Waits until a gateway says that it is ready. */
+export async function readReadyPort(child: Child): Promise<number> {
+  for (let line = await child.readLine(); line !== null; line = await child.readLine()) {
+    const port = /ready on http:\/\/[^\s]*:(\d+)/.exec(line)?.[1];
+    if (port !== undefined) return Number(port);
+  }
+  throw new Error(`the gateway did not start: ${child.complaints()}`);
+}
+
+export function writeGatewayConfig(folder: Folder, upstreamPort: number, port = 0, ca?: string): string {
   const file = join(folder.path, "gateway.yaml");
-  const base_url = `http://127.0.0.1:${upstreamPort}`;
+  const place =
+    ca === undefined
+      ? { base_url: `http://127.0.0.1:${upstreamPort}` }
+      : { base_url: `https://localhost:${upstreamPort}`, ca };
+  const upstream = { ...place, credential: "credential" };
   const config = {
     listen: { port },
     channels: {
-      first: { platform: "messages", base_url, credential: "credential", priority: 1 },
-      second: { platform: "messages", base_url, credential: "credential", priority: 2 },
-      responses: { platform: "responses", base_url, credential: "credential" },
+      first: { platform: "messages", ...upstream, priority: 1 },
+      second: { platform: "messages", ...upstream, priority: 2 },
+      responses: { platform: "responses", ...upstream },
     },
     groups: {
       messages: { platform: "messages", multiplier: "0.8", channels: ["first", "second"] },

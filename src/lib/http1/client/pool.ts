@@ -39,9 +39,10 @@ export class Pool implements ConnectionOwner {
   /** The one that was used last is at the end. */
   readonly #idle: UpstreamConnection[] = [];
   readonly #open = new Set<UpstreamConnection>();
-  /** Requests without a connection. Each has a dial of its own. */
-  readonly #waiting = new Set<PendingExchange>();
-  readonly #spareDials = new Set<Dial>();
+  /** Requests without a connection, and the dial that each waits for. */
+  readonly #waiting = new Map<PendingExchange, PendingDial>();
+  /** Dials that no request waits for. */
+  readonly #spareDials = new Set<PendingDial>();
   #unusedDials = 0;
   #pauseMs = 0;
   #pausedUntil = 0;
@@ -159,16 +160,7 @@ export class Pool implements ConnectionOwner {
 
   /** Dials for a connection that the pool does not keep. */
   dialAlone(connectMs: number, { connected, failed }: LoneDialEnd): Dial {
-    this.dialled++;
-    return new Dial({
-      origin: this.#origin,
-      addresses: this.#addresses,
-      session: this.#session,
-      connectMs,
-      reservedFiles: RESERVED_FILES,
-      connected,
-      failed,
-    });
+    return this.#startDial({ connectMs, reservedFiles: RESERVED_FILES, connected, failed });
   }
 
   #takeIdle(): UpstreamConnection | undefined {
@@ -188,66 +180,80 @@ export class Pool implements ConnectionOwner {
     connection.send(exchange);
   }
 
-  /** A connection has become idle. The request that waits longest takes it. Its dial then opens a spare connection. */
+  /** A connection has become idle. The request that waits longest takes it, and leaves its dial to another one. */
   #serveWaiting(): void {
-    for (const exchange of this.#waiting) {
+    for (const [exchange, dial] of this.#waiting) {
       const connection = this.#takeIdle();
       if (connection === undefined) return;
       this.#waiting.delete(exchange);
+      dial.exchange = null;
+      this.#spareDials.add(dial);
       this.#start(connection, exchange);
     }
   }
 
+  /** Waits for a dial that no other request waits for, or starts one. */
   #dialFor(exchange: PendingExchange): void {
-    this.#waiting.add(exchange);
-    const dial = this.#dial(exchange.deadlines.connectMs, RESERVED_FILES, {
-      connected: (connection) => {
-        if (this.#waiting.delete(exchange)) connection.send(exchange);
-        else this.#shelve(connection);
-      },
-      failed: (kind, message, cause) => {
-        if (this.#waiting.delete(exchange)) exchange.fail(kind, message, false, cause);
-      },
-    });
+    const [spare] = this.#spareDials;
+    const pending = spare ?? this.#dial(exchange.deadlines.connectMs, RESERVED_FILES);
+    this.#spareDials.delete(pending);
+    pending.exchange = exchange;
+    pending.adopted = spare !== undefined;
+    this.#waiting.set(exchange, pending);
     const abandon = (): void => {
       this.#waiting.delete(exchange);
-      dial.cancel();
+      pending.dial.cancel();
     };
     exchange.connection = { awaitBytes() {}, pause() {}, resume() {}, abandon };
   }
 
   #dialSpare(): void {
     if (++this.#unusedDials > MAX_UNUSED_DIALS) return;
-    const dial = this.#dial(SPARE_CONNECT_MS, FILES_RESERVED_FROM_SPARES, {
-      connected: (connection) => {
-        this.#spareDials.delete(dial);
-        this.#shelve(connection);
-      },
-      // A request that needs a connection dials itself, and reports why that fails.
-      failed: () => {
-        this.#spareDials.delete(dial);
-        this.#pause(Date.now());
-      },
-    });
-    this.#spareDials.add(dial);
+    this.#spareDials.add(this.#dial(SPARE_CONNECT_MS, FILES_RESERVED_FROM_SPARES));
   }
 
-  #dial(connectMs: number, reservedFiles: number, { connected, failed }: DialEnd): Dial {
-    this.dialled++;
-    return new Dial({
-      origin: this.#origin,
-      addresses: this.#addresses,
-      session: this.#session,
+  #dial(connectMs: number, reservedFiles: number): PendingDial {
+    const dial = this.#startDial({
       connectMs,
       reservedFiles,
       connected: (socket) => {
         const connection = new UpstreamConnection(socket, this);
         this.#open.add(connection);
-        connected(connection);
+        this.#finishDial(pending, connection);
         return connection;
       },
-      failed,
+      failed: (kind, message, cause) => this.#failDial(pending, { kind, message, cause }),
     });
+    const pending: PendingDial = { dial, exchange: null, adopted: false };
+    return pending;
+  }
+
+  #startDial(options: Omit<DialOptions, "origin" | "addresses" | "session">): Dial {
+    this.dialled++;
+    const shared = { origin: this.#origin, addresses: this.#addresses, session: this.#session };
+    return new Dial({ ...shared, ...options });
+  }
+
+  #finishDial(pending: PendingDial, connection: UpstreamConnection): void {
+    const { exchange } = pending;
+    this.#spareDials.delete(pending);
+    if (exchange === null) {
+      this.#shelve(connection);
+      return;
+    }
+    this.#waiting.delete(exchange);
+    connection.send(exchange);
+  }
+
+  /** A failed dial that was started in advance is silent: the request dials itself, and reports why that fails. */
+  #failDial(pending: PendingDial, { kind, message, cause }: DialFailure): void {
+    const { exchange, adopted } = pending;
+    this.#spareDials.delete(pending);
+    if (exchange === null || adopted) this.#pause(Date.now());
+    if (exchange === null) return;
+    this.#waiting.delete(exchange);
+    if (adopted) this.#dialFor(exchange);
+    else exchange.fail(kind, message, false, cause);
   }
 
   /** Keeps a connection that has not served a request. It is taken after all others. */
@@ -269,7 +275,16 @@ export class Pool implements ConnectionOwner {
 
 export type LoneDialEnd = Pick<DialOptions, "connected" | "failed">;
 
-interface DialEnd {
-  readonly connected: (connection: UpstreamConnection) => void;
-  readonly failed: (kind: FaultKind, message: string, cause?: unknown) => void;
+interface PendingDial {
+  readonly dial: Dial;
+  /** The request that waits for it. */
+  exchange: PendingExchange | null;
+  /** It was started for another reason than this request. */
+  adopted: boolean;
+}
+
+interface DialFailure {
+  readonly kind: FaultKind;
+  readonly message: string;
+  readonly cause: unknown;
 }

@@ -2,9 +2,9 @@
 // that its network has changed: idle connections may then be dead without a sign of it, so they are replaced.
 
 import { networkInterfaces } from "node:os";
+import { everySecond } from "../../heartbeat.ts";
 import type { Pool } from "./pool.ts";
 
-const PERIOD_MS = 1000;
 /** Timers stand still while the machine sleeps. Its clock does not. */
 const SLEPT_MS = 10_000;
 /** Reading the interfaces takes 0.1 ms. */
@@ -12,7 +12,8 @@ const NETWORK_PERIOD_MS = 5000;
 
 export class Upkeep {
   readonly #pools: ReadonlyMap<string, Pool>;
-  #timer: Timer | null = null;
+  /** Ends the runs; null while there are none. */
+  #endRuns: (() => void) | null = null;
   #active = false;
   #lastRun = 0;
   #network = "";
@@ -28,27 +29,27 @@ export class Upkeep {
       this.#stop();
       return;
     }
-    if (this.#timer === null) this.#start();
+    if (this.#endRuns === null) this.#start();
     this.#run();
   }
 
   /** Call this before each request. */
   noteRequest(): void {
     if (!this.#active) return;
-    if (this.#timer === null) this.#start();
+    if (this.#endRuns === null) this.#start();
     else if (Date.now() - this.#lastRun > SLEPT_MS) this.#run();
   }
 
   #start(): void {
-    this.#timer = setInterval(() => this.#run(), PERIOD_MS).unref();
+    this.#endRuns = everySecond(() => this.#run());
     this.#lastRun = Date.now();
     this.#network = describeNetwork();
     this.#networkReadAt = this.#lastRun;
   }
 
   #stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer);
-    this.#timer = null;
+    this.#endRuns?.();
+    this.#endRuns = null;
   }
 
   #run(): void {

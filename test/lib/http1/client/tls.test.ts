@@ -254,6 +254,17 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     expect([response.reused, (await readAll(response)).toString()]).toEqual([true, "ok"]);
   });
 
+  test("many requests at once dial once each at most, however slow handshakes are", async () => {
+    const upstream = await startTls(local);
+    const client = openClient();
+    const origin = originOf(upstream);
+    const ask = async (): Promise<void> => {
+      for (let turn = 0; turn < 10; turn++) await readAll(await client.send(outbound(origin)).head);
+    };
+    await Promise.all(Array.from({ length: 16 }, ask));
+    expect(client.stats().dialled).toBeLessThanOrEqual(16);
+  });
+
   test("a session that is resumed verifies the upstream: another one at the same address is refused", async () => {
     const first = await startTls(local);
     const client = openClient();

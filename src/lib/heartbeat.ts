@@ -1,0 +1,24 @@
+// One timer for everything that is looked after once a second. An idle process then wakes up once a second, and not once
+// for each. It does not keep the process alive.
+
+const PERIOD_MS = 1000;
+
+const beats = new Set<{ readonly run: () => void }>();
+let timer: Timer | null = null;
+
+/** Returns a function that ends it. */
+export function everySecond(run: () => void): () => void {
+  const own = { run };
+  beats.add(own);
+  timer ??= setInterval(beat, PERIOD_MS).unref();
+  return () => {
+    beats.delete(own);
+    if (beats.size > 0 || timer === null) return;
+    clearInterval(timer);
+    timer = null;
+  };
+}
+
+function beat(): void {
+  for (const { run } of beats) run();
+}
