@@ -95,17 +95,21 @@ export function checkConfigText(
   });
   const parsed = configSchema.safeParse(tree);
   const issues = parsed.success ? [] : explainIssues(parsed.error.issues, tree, source);
+  const concerned = new Set(issues.map(formatPlace));
   const authorities = readAuthorities(parsed.data, dirname(file));
   const isFatal = (problem: Problem) =>
     options.missing !== "keep" ||
     isNeeded(problem.path) ||
     // A reference that was kept is no number, for instance: say that it is not set, not that it is no number.
-    issues.some((issue) => isReported(issue, [problem]));
+    concerned.has(formatPlace(problem));
   const found = [
     ...unset.map(place).filter(isFatal),
     ...[...findDangling(tree, fromEnvironment), ...authorities.problems].map(place),
   ];
-  const problems = [...source.problems, ...found, ...issues.filter((issue) => !isReported(issue, found))];
+  // An unset variable is reported once, not also as a bad value.
+  const reported = new Set(found.map(formatPlace));
+  const others = issues.filter((issue) => !reported.has(formatPlace(issue)));
+  const problems = [...source.problems, ...found, ...others];
   if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
   const ledgerPath = followLinks(resolve(dirname(file), parsed.data.ledger.path));
   const catalog = buildCatalog(parsed.data, { ledgerPath, authorities: authorities.texts, env });
@@ -122,12 +126,8 @@ function isNeeded(path: Path): boolean {
   return path.length === 2 && path[0] === "ledger" && path[1] === "path";
 }
 
-/** An unset variable is reported once, not also as a bad value. */
-function isReported(issue: Problem, found: readonly Problem[]): boolean {
-  return found.some(
-    ({ path }) =>
-      path.length === issue.path.length && path.every((step, depth) => step === issue.path[depth]),
-  );
+function formatPlace({ path }: Problem): string {
+  return JSON.stringify(path);
 }
 
 interface Authorities {
