@@ -415,7 +415,7 @@ const CONFIG_TEXTS: readonly (readonly [name: string, size: number, write: (size
   ["unknown escapes", 2000, (size) => `a: "${"\\q".repeat(size)}"`],
   ["lines of one text", 2000, (size) => `a: "${"  x\n".repeat(size)}"`],
   ["tags", 2000, (size) => "!a ".repeat(size)],
-  ["directives", 2000, (size) => "%a\n".repeat(size)],
+  ["directives", 500, (size) => "%a\n".repeat(size)],
   ["comments", 2000, (size) => "# c\n".repeat(size)],
   ["commas", 2000, (size) => `[${",".repeat(size)}]`],
   [

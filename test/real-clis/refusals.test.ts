@@ -33,6 +33,8 @@ const RUNS: ReadonlyArray<
 ];
 
 interface Seen {
+  /** When the upstream got the requests, in seconds after the first. */
+  readonly arrivals: readonly number[];
   /** From the first request to the tool's end. */
   readonly seconds: number;
   readonly requests: number;
@@ -81,7 +83,7 @@ describe.skipIf(WANTED === "")("the only channel of the group fails", () => {
             const run = { tool, platform, args, refusal };
             const [direct, through] = await Promise.all([runDirect(run, tools), runThrough(run, tools)]);
             rows.push({ title, direct, through });
-            expect(through.seconds).toBeLessThan(direct.seconds + TOLERANCE_S);
+            expectNoLonger(run, through, direct);
             if (!direct.wasEnded) expect(through.text).toContain(findReason(run, direct));
             if (!isCredential(refusal)) expect(through.requests).toBe(direct.requests);
           }),
@@ -90,6 +92,12 @@ describe.skipIf(WANTED === "")("the only channel of the group fails", () => {
     }
   }
 });
+
+/** opencode still waits for random times, up to a quarter longer, and looks for updates before it ends. */
+function expectNoLonger({ tool }: Case, through: Seen, direct: Seen): void {
+  if (tool !== "opencode") expect(through.seconds).toBeLessThan(direct.seconds + TOLERANCE_S);
+  else expect(through.arrivals.at(-1)).toBeLessThan((direct.arrivals.at(-1) ?? 0) * 1.25 + TOLERANCE_S);
+}
 
 function isCredential({ status, name }: Refusal): boolean {
   return status === 401 || name === "account";
@@ -185,8 +193,14 @@ async function runTool({ tool, platform, args }: Case, { where, tools, folder, a
   const words = ["run", "--yes", ...where, "--secret", keyOf(platform), tool, ...args];
   const around = { tools, folder, env: fixRandom(folder), mostMs: MOST_MS };
   const { stdout, stderr, wasEnded } = await startProgram([...GATEWAY, ...words], around);
-  const seconds = (performance.now() - (arrivals[0] ?? 0)) / 1000;
-  return { seconds, text: tidy(`${stderr}\n${stdout}`), wasEnded };
+  const [first = 0] = arrivals;
+  const seconds = (performance.now() - first) / 1000;
+  return {
+    arrivals: arrivals.map((at) => (at - first) / 1000),
+    seconds,
+    text: tidy(`${stderr}\n${stdout}`),
+    wasEnded,
+  };
 }
 
 /** Without what differs from run to run. */
