@@ -10,7 +10,8 @@ import { doctorCommand } from "./cli/doctor/doctor.ts";
 import { envCommand } from "./cli/tools/env.ts";
 import { addExamples } from "./cli/terminal/examples.ts";
 import { groupsCommand } from "./cli/catalog/groups.ts";
-import { addChannelCommand } from "./cli/setup/channels-add.ts";
+import { addChannelCommand } from "./cli/setup/channels/add.ts";
+import { removeChannelCommand, setChannelCommand } from "./cli/setup/channels/change.ts";
 import { initCommand } from "./cli/setup/init/init.ts";
 import { keysCommand } from "./cli/keys/keys.ts";
 import { ledgerCommand } from "./cli/money/ledger.ts";
@@ -45,7 +46,12 @@ program.addCommand(keysCommand());
 program.addCommand(groupsCommand());
 program.addCommand(plansCommand());
 program.addCommand(modelsCommand());
-program.addCommand(channelsCommand().addCommand(addChannelCommand()));
+program.addCommand(
+  channelsCommand()
+    .addCommand(addChannelCommand())
+    .addCommand(setChannelCommand())
+    .addCommand(removeChannelCommand()),
+);
 program.addCommand(pricesCommand());
 program.addCommand(usageCommand());
 program.addCommand(ledgerCommand());

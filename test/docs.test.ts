@@ -1,4 +1,4 @@
-// The documents say what is: files that they name exist, links lead somewhere, commands and flags are those of the
+// The documents are true: the files that they name exist, links lead somewhere, commands and flags are those of the
 // program, configs load, and nothing outside of a clone is needed to understand them.
 
 import { beforeAll, describe, expect, test } from "bun:test";
@@ -15,7 +15,7 @@ const documents = [
   ...new Glob("*.md").scanSync(ROOT),
   ...new Glob("{docs,examples,src,test}/**/*.md").scanSync(ROOT),
 ].toSorted();
-/** A changelog names what was, and the README is checked by its links and commands alone. */
+/** A changelog names old files, and of the README only links and commands are checked. */
 const present = documents.filter((file) => file !== "CHANGELOG.md");
 
 /** As GitHub makes them of headings. */
@@ -125,7 +125,7 @@ function listUses(code: string): string[][] {
   });
 }
 
-/** What is wrong with a use; null if nothing is. */
+/** The problem with a use; null if there is none. */
 function findFault(words: readonly string[]): string | null {
   const path: string[] = [];
   let help = tree.get("");

@@ -97,7 +97,7 @@ describe.skipIf(process.platform === "win32")("scripts", () => {
   }
 
   async function send(secret: string): Promise<number> {
-    // Not the words of the script: the same beginning would be the same conversation, which stays on its channel.
+    // Other words than the script's: the same beginning would be the same conversation, which stays on its channel.
     const messages = [{ role: "user", content: "Another conversation" }];
     const answer = await fetch(`${gateway.url}/v1/messages`, {
       method: "POST",

@@ -1,6 +1,6 @@
-// The long run: a real gateway under many clients for minutes, while its upstreams
-// fail in every way, its clients leave when they like and its config changes. Ends
-// with what went wrong, if anything did. `bun run soak [--seconds N] [--clients N]`
+// The long run: a real gateway with many clients for minutes, while its upstreams
+// fail in every way, its clients leave at any time and its config changes. It ends
+// with a list of what went wrong. `bun run soak [--seconds N] [--clients N]`
 
 import { readdirSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -47,7 +47,7 @@ const FAULTS: readonly FaultName[] = [
   "bad-chunk",
   "bad-length",
 ];
-/** What is whole without a stream's terminal event passes as it came, and is no answer to judge. */
+/** An answer that is whole without a stream's terminal event passes unchanged, and is not judged. */
 const STREAM_FAULTS: readonly FaultName[] = ["error-first", "error-event", "truncated", "no-terminal"];
 
 interface Kind {
@@ -96,7 +96,7 @@ const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.
 
 const counts = new Map<string, number>();
 const wrongs: string[] = [];
-/** Ids of answers that came whole: each has its line. */
+/** Ids of whole answers: each has its line. */
 const complete = new Set<string>();
 let serial = 0;
 
@@ -109,7 +109,7 @@ function wrong(what: string): void {
   if (wrongs.length < 20) wrongs.push(what);
 }
 
-/** One request, and whether its answer is a right one. */
+/** Sends one request and checks its answer. */
 async function ask(client: Client, origin: Origin): Promise<void> {
   const kind = pick(KINDS);
   const stream = chance(0.7);
@@ -143,7 +143,7 @@ async function ask(client: Client, origin: Origin): Promise<void> {
     else wrong(`${told}: ${verdict}: ${status} ${text.slice(0, 600)}`);
   } catch (fault) {
     if (left) count("left");
-    // A stream that was reset in its middle: no client takes that for an answer.
+    // A stream that was reset in the middle: every client sees an error.
     else if (status === 200) count("reset");
     else wrong(`${told}: no answer at all: ${String(fault)}`);
   } finally {
@@ -158,7 +158,7 @@ interface Answered {
   readonly word: string;
 }
 
-/** Upstreams' own errors become these; 400, 401 and 404 would be the gateway's mistakes. 500 is the bridge's word for
+/** Upstreams' own errors become these; 400, 401 and 404 would be the gateway's mistakes. 500 is the bridge's status for
  *  a model that failed. */
 const REFUSALS = new Set([429, 500, 502, 503, 504, 529]);
 
@@ -218,7 +218,7 @@ function measureRss(pid: number): number {
   return Number(Bun.spawnSync(["ps", "-o", "rss=", "-p", String(pid)]).stdout.toString()) / 1024;
 }
 
-/** Where the system tells: open files, sockets among them. */
+/** Open files, sockets included, where the system reports them. */
 function countFiles(pid: number): number {
   return process.platform === "linux" ? readdirSync(`/proc/${pid}/fd`).length : 0;
 }
@@ -229,7 +229,7 @@ function isStream({ json, target }: ReceivedRequest): boolean {
   return getField(json, "stream") === true || target.includes("streamGenerateContent");
 }
 
-/** Faults, outages and new configs, until it is stopped. */
+/** Causes faults, outages and new configs until it is stopped. */
 function disturb(upstreams: readonly DemoUpstream[], reload: (round: number) => void): () => void {
   let round = 0;
   let stopped = false;
@@ -291,7 +291,7 @@ interface Finished {
   readonly folder: string;
 }
 
-/** Nothing runs any more: what is left behind? */
+/** After the last request: what was not released? */
 async function finish({ gateway, rss, files, folder }: Finished): Promise<void> {
   const problems = [...wrongs];
   const check = (holds: boolean, what: string): void => {
@@ -324,7 +324,7 @@ async function finish({ gateway, rss, files, folder }: Finished): Promise<void> 
   process.exitCode = problems.length === 0 ? 0 : 1;
 }
 
-/** Connections take a moment to be seen to have ended. */
+/** The end of a connection is visible only after a moment. */
 async function settleFiles(pid: number, expected: number): Promise<number> {
   const until = performance.now() + 10_000;
   let now = countFiles(pid);

@@ -8,7 +8,7 @@ export interface Assessment {
   readonly basis: Exclude<Basis, "unpriced">;
   /** Empty with basis `exact`: nothing was used, and nothing is charged. */
   readonly parts: readonly Part[];
-  /** Kinds that were estimated, because the answer broke off before they were told. */
+  /** Kinds that were estimated, because the answer broke off before the upstream reported them. */
   readonly estimated: readonly ("input" | "output")[];
   /** Why the figures want a person's eye. */
   readonly suspect: string | null;
@@ -21,7 +21,7 @@ export interface EndedResponse {
   /** Null: no answer came. */
   readonly status: number | null;
   readonly reading: Reading | null;
-  /** The client asked for a stream; else its answer is one body, which is never without content. */
+  /** The request was for a stream; otherwise the answer is one body, which is never without content. */
   readonly streamed: boolean;
   /** Tokens of the prompt, by its size. */
   readonly estimatedInput: number;
@@ -48,7 +48,7 @@ export function assess(ended: EndedResponse): Assessment {
   const faults = ended.reading?.faults ?? [];
   if (faults.length === 0 || assessment === NOTHING || assessment.unbilled !== undefined) return assessment;
   const texts = faults.map(({ text }) => text);
-  // An amount that rests on a count that nobody can read is no amount.
+  // A count that cannot be read gives no amount.
   if (assessment.basis !== "partial" && faults.some(({ basis }) => basis === "unknown"))
     return { ...UNKNOWN, suspect: texts.join("; ") };
   const suspect = [assessment.suspect, ...texts].filter((text) => text !== null).join("; ");
@@ -91,8 +91,8 @@ function assessReported({ parts }: Reading): Assessment {
   return parts.length === 0 ? UNKNOWN : { ...NOTHING, basis: "partial", parts };
 }
 
-/** Cut short: what was reported, with the output seen so far where it is more than was reported. No prompt is of no
- *  tokens: where none was counted, or zero for a count to come, its size tells. */
+/** Cut short: what was reported, with the output seen so far where it is more than was reported. Every prompt
+ *  has tokens: if none were counted, or zero stands for a count to come, its size gives an estimate. */
 function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   const { parts, estimatedOutput } = reading;
   const last = parts.at(-1);

@@ -19,7 +19,7 @@ import { sumUsage, type Usage } from "./usage.ts";
 
 export type { Billed } from "./price-parts.ts";
 
-/** One pass, as a ledger line tells it. A type, not an interface: a line takes it as a record. */
+/** One pass, as a ledger line shows it. A type, not an interface: a line takes it as a record. */
 export type ChargedPart = {
   readonly model: string;
   readonly pass: string;
@@ -37,7 +37,7 @@ export interface Charge {
   /** What the answer's own model pays; each part has its own. */
   readonly prices: Readonly<Record<string, string>> | null;
   readonly priceSource: string | null;
-  /** The asked-for model's name, where its price was taken because the answer's own has none. */
+  /** The requested model's name, if its price was used because the answer's own name has none. */
   readonly pricedAs: string | null;
   readonly tier: string | null;
   readonly official: string | null;

@@ -9,7 +9,7 @@ export interface Billed {
   readonly tariff: Tariff;
   /** The model that the answer names. */
   readonly model: string | null;
-  /** The model that the upstream was asked for: counts where the answer names none, or one that has no price. */
+  /** The requested model: used if the answer names none, or one that has no price. */
   readonly requested: string | null;
   readonly book: PriceBook;
   readonly overrides: Overrides;
@@ -29,7 +29,7 @@ export interface PricedPart {
   /** Null where no price is known. */
   readonly chosen: TariffChoice | null;
   readonly source: string | null;
-  /** The asked-for model's name, where its price was taken because the answer's own has none. */
+  /** The requested model's name, if its price was used because the answer's own name has none. */
   readonly pricedAs: string | null;
   /** What has no price; null: all has. */
   readonly because: string | null;
@@ -77,16 +77,16 @@ function leaveUnpriced({ pass, usage }: Part, model: string, because: string): P
   return { model, pass, usage, chosen: null, source: null, pricedAs: null, because };
 }
 
-/** Where the answer's own name for its model has no price, that of the model it was asked for counts. */
+/** If the answer's own name for its model has no price, the requested model's price is used. */
 function priceOf(
   name: string,
   isOwn: boolean,
   { book, overrides, seller, requested, at }: Billed,
 ): { readonly price: Price; readonly pricedAs: string | null } | null {
   const sources = { book, overrides, seller };
-  const price = findPrice(sources, name, at);
-  if (price !== null) return { price, pricedAs: null };
+  const own = findPrice(sources, name, at);
+  if (own !== null) return { price: own, pricedAs: null };
   if (!isOwn || requested === null || requested === name) return null;
-  const asked = findPrice(sources, requested, at);
-  return asked && { price: asked, pricedAs: requested };
+  const price = findPrice(sources, requested, at);
+  return price && { price, pricedAs: requested };
 }

@@ -3,7 +3,7 @@
 //
 // A known provider's channel pays that provider's prices only (or its makers', where it sells at those). Behind
 // an address that nobody knows, the model's name decides: first in the lists of the makers that the platform is
-// for, then in those of all makers, if exactly one has it. A line tells when the name decided: `(by name)`.
+// for, then in those of all makers, if exactly one has it. A line says when the name decided: `(by name)`.
 
 import type { Channel } from "../config/catalog.ts";
 import { suggestNearest } from "../config/nearest.ts";
@@ -38,7 +38,7 @@ export function loadPriceBook(configPath: string | null = null): PriceBook {
   return configPath === null ? loadBuiltInBook() : loadBookBeside(configPath);
 }
 
-/** Whoever names a provider means its prices: a name that is in no book would leave everything unpriced. */
+/** A named provider means its prices: a name that is in no book would leave everything unpriced. */
 export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceBook): void {
   for (const { name, priceProvider } of channels) {
     if (priceProvider === null || priceProvider === undefined || book.providers.includes(priceProvider))
@@ -82,7 +82,7 @@ interface LookedUp {
   readonly found: Found | null;
 }
 
-/** The same few models are asked for again and again, and each name is taken apart by a score of rules. */
+/** The same few models come again and again, and twenty rules read each name. */
 const lookedUp = new WeakMap<PriceBook, WeakMap<Seller, Map<string, LookedUp>>>();
 const MAX_KEPT = 1000;
 const MAX_KEPT_LENGTH = 200;

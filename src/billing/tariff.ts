@@ -1,6 +1,6 @@
 // Which unit prices one part of an answer pays: the kind's own or its
 // documented stand-in, the long-context rates, and the factors of how it was
-// served. Everything chosen is told in words and decimals, so that a ledger
+// served. Every choice is given in words and decimals, so that a ledger
 // line can be derived again from itself. No arithmetic: that is charge.ts.
 
 import type { Price, Rates } from "./prices.ts";
@@ -58,7 +58,7 @@ function chooseRates(
   const chosen: Record<string, string> = {};
   const unpriced: string[] = [];
   for (const kind in usage) {
-    // A part of the output, told but not priced.
+    // A part of the output: reported, but not priced.
     if (kind === "reasoning") continue;
     const name = nameOf(kind);
     const rate = rateOf(rates, name);

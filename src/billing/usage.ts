@@ -2,7 +2,7 @@
 // This file owns the kinds and what a reading of an answer holds; how a wire
 // format is read is the dialects' business, what it costs is charge.ts.
 
-/** Buckets that are priced. `reasoning` is the part of `output` spent thinking: told, never added. */
+/** Buckets that are priced. `reasoning` is the part of `output` spent thinking: reported, never added. */
 export const USAGE_KINDS = [
   "input",
   "cache_read",
@@ -26,7 +26,7 @@ export const USAGE_KINDS = [
 
 export type UsageKind = (typeof USAGE_KINDS)[number];
 
-/** Calls that bear a fee of their own, counted from output items or server tool counters. */
+/** Calls that have a fee of their own, counted from output items or server tool counters. */
 export const CALL_KINDS = [
   "web_search",
   "web_search_preview",
@@ -60,7 +60,7 @@ export interface Tariff {
   readonly inference_geo?: string;
   readonly speed?: string;
   readonly traffic_type?: string;
-  /** Not of the answer: of the address that was asked, where that decides the place of processing. */
+  /** Not from the answer: from the upstream's address, if that decides the place of processing. */
   readonly region?: string;
 }
 
@@ -90,7 +90,7 @@ export interface Reading {
   readonly estimatedOutput: number;
   /** The answer is a refusal, made before any output; the upstream's word for its kind, null where it has none. */
   readonly refusal?: { readonly category: string | null } | undefined;
-  /** The answer itself, where it can be asked for later: it may go on when its request has ended. */
+  /** The answer itself, if it can be fetched later: it may go on when its request has ended. */
   readonly stored?: { readonly id: string; readonly goesOn: boolean } | undefined;
 }
 

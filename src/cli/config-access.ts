@@ -46,6 +46,16 @@ export function refuseUnknown(what: string, name: string, known: ReadonlyMap<str
   );
 }
 
+/** For a new group or plan. */
+export function requireNewName(what: string, name: string, known: ReadonlyMap<string, unknown>): void {
+  if (known.has(name)) fail(`There is already a ${what} "${name}".`);
+  try {
+    readName(name);
+  } catch (error) {
+    refuseUsage(`"${name}" cannot be a name: ${describe(error)}.`);
+  }
+}
+
 /** Returns what is wrong with the name of a new key, or undefined. */
 export function checkKeyName(name: string, catalog: Catalog): string | undefined {
   if (catalog.keys.has(name)) return `There is already a key "${name}".`;

@@ -47,10 +47,12 @@ export interface Channel {
   readonly timeouts: Timeouts;
   /** Milliseconds between active probes; null: none. */
   readonly probeMs: number | null;
-  /** The provider in the price book whose prices it pays; null: its address tells. */
+  /** The provider in the price book whose prices it pays; null: the address decides. */
   readonly priceProvider?: string | null;
   /** It costs nothing. */
   readonly free?: boolean;
+  /** Whether connections are opened before they are needed; undefined: if it is in use. */
+  readonly warm?: boolean | undefined;
   /** Groups that this channel serves. */
   readonly groups: readonly string[];
 }
@@ -69,8 +71,10 @@ export interface Group {
   /** Canonical decimal: "1", "0.8". */
   readonly multiplier: string;
   readonly description: string;
-  /** By priority, then as written. */
+  /** By priority, then as written; without disabled ones. */
   readonly channels: readonly Channel[];
+  /** The names of all its channels, in the order of the file. */
+  readonly listed: readonly string[];
   readonly exclusive: boolean;
   /** The plans that include this group. Only an exclusive group needs an active one. */
   readonly plans: readonly Plan[];
@@ -100,11 +104,19 @@ export interface Catalog {
   /** Accepted `Host` headers besides loopback names. */
   readonly allowedHosts: readonly string[];
   readonly onDisconnect: { readonly drainMs: number };
+  /** Connections to upstreams are opened before they are needed. */
+  readonly warm: boolean;
   readonly failover: { readonly attempts: number; readonly totalMs: number };
   readonly ledger: {
     readonly path: string;
     readonly sync: "batch" | "always" | "never";
     readonly rotate: { readonly bytes: number | null; readonly monthly: boolean };
+  };
+  readonly alerts: {
+    /** Percentages of a USD limit, rising. */
+    readonly at: readonly number[];
+    /** A program and its arguments, without a shell; null: none. */
+    readonly command: readonly string[] | null;
   };
   readonly channels: ReadonlyMap<string, Channel>;
   readonly groups: ReadonlyMap<string, Group>;
@@ -162,12 +174,14 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     corsOrigins: config.cors_origins,
     allowedHosts: config.allowed_hosts,
     onDisconnect: { drainMs: config.on_disconnect.drain },
+    warm: config.warm,
     failover: { attempts: config.failover.attempts, totalMs: config.failover.total },
     ledger: {
       path: around.ledgerPath,
       sync: config.ledger.sync,
       rotate: { bytes: config.ledger.rotate.size ?? null, monthly: config.ledger.rotate.monthly },
     },
+    alerts: { at: config.alerts.at.toSorted((a, b) => a - b), command: config.alerts.command ?? null },
     channels,
     groups,
     plans,
@@ -200,6 +214,7 @@ function buildChannel(name: string, config: Config, around: CatalogContext): Cha
     probeMs: channel.probe ?? null,
     priceProvider: channel.price_provider ?? null,
     free: channel.free,
+    warm: channel.warm,
     groups: Object.entries(config.groups).flatMap(([group, { channels }]) =>
       channels.includes(name) ? [group] : [],
     ),
@@ -222,6 +237,7 @@ function buildGroup(name: string, config: Config, known: ResolvedNames): Group {
       .map((channel) => required(known.channels.get(channel), channel))
       .filter((channel) => channel.disabled !== true)
       .sort((a, b) => a.priority - b.priority),
+    listed: group.channels,
     exclusive: group.exclusive,
     plans: [...known.plans.values()].filter((plan) => plan.groups.includes(name)),
     limits: buildLimits(group.limits),

@@ -108,6 +108,13 @@ const limits = z.strictObject({
   unpriced: z.enum(["refuse", "allow"]).default("refuse"),
 });
 
+const percent = scalar(readFrom(1, 99)).meta(SHAPES.count);
+
+const alerts = z.strictObject({
+  at: z.array(percent).min(1, "is empty: name at least one percentage").default([80, 95]),
+  command: z.array(text).min(1, "is empty: leave it out to run nothing").optional(),
+});
+
 const channel = z.strictObject({
   platform,
   base_url: scalar(readBaseUrl).meta(SHAPES.url),
@@ -131,6 +138,7 @@ const channel = z.strictObject({
   probe: scalar(readProbeInterval).meta(SHAPES.duration).optional(),
   price_provider: name.optional(),
   free: flag.default(false),
+  warm: flag.optional(),
 });
 
 const group = z.strictObject({
@@ -186,6 +194,7 @@ export const configSchema = z.strictObject({
   cors_origins: z.array(scalar(readOrigin)).default([]),
   allowed_hosts: z.array(scalar(readHostName)).default([]),
   on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
+  warm: flag.default(true),
   failover: z
     .strictObject({
       attempts: scalar(readFrom(1, 100)).meta(SHAPES.count).default(3),
@@ -199,6 +208,7 @@ export const configSchema = z.strictObject({
       rotate: z.strictObject({ size: size.optional(), monthly: flag.default(false) }).prefault({}),
     })
     .prefault({}),
+  alerts: alerts.prefault({}),
   channels: z.record(name, channel).default({}),
   groups: z.record(name, group).default({}),
   plans: z.record(name, plan).default({}),

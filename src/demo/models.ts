@@ -13,7 +13,14 @@ const CREATED = Date.parse(CREATED_AT) / 1000;
 
 const IDS = {
   messages: ["claude-opus-4-8", "claude-sonnet-4-6", "claude-sonnet-4-5-20250929", "claude-haiku-4-5"],
-  responses: ["gpt-5.6-sol", "gpt-5.6-luna", "gpt-5.4", "gpt-5.4-nano", "gpt-5.3-codex"],
+  responses: [
+    "gpt-5.6-sol",
+    "gpt-5.6-luna",
+    "gpt-5.4",
+    "gpt-5.4-nano",
+    "gpt-5.3-codex",
+    "text-embedding-3-small",
+  ],
   content: [
     "gemini-3.8-flash",
     "gemini-3.5-flash",
@@ -34,7 +41,12 @@ export function listIds(platform: DemoPlatform | null): readonly string[] {
 
 /** The ids in a list of this shape: all of them if the upstream simulates one platform, otherwise the shape's own. */
 export function filterIds(ids: readonly string[], shape: ListShape): readonly string[] {
-  const marks = { messages: /^claude/, content: /^gemini/, openai: /^(gpt|o\d)/, relay: /^(claude|gemini)/ };
+  const marks = {
+    messages: /^claude/,
+    content: /^gemini/,
+    openai: /^(gpt|o\d|text-embedding)/,
+    relay: /^(claude|gemini)/,
+  };
   const own = ids.filter((id) => marks[shape].test(id));
   return own.length > 0 ? own : ids;
 }

@@ -58,6 +58,7 @@ const ROUTES: readonly DemoRoute[] = [
   { method: "POST", path: /\/v1\/messages$/, family: "messages", act: (r, s) => generate(messages, r, s) },
   { method: "POST", path: /\/v1\/messages\/count_tokens$/, family: "messages", act: countMessages },
   { method: "POST", path: /\/v1\/chat\/completions$/, family: "chat", act: (r, s) => generate(chat, r, s) },
+  { method: "POST", path: /\/v1\/embeddings$/, family: "responses", act: embedInput },
   { method: "POST", path: /\/v1\/responses$/, family: "responses", act: (r, s) => generate(responses, r, s) },
   { method: "POST", path: /\/v1\/responses\/compact$/, family: "responses", act: compactInput },
   { method: "POST", path: /\/v1\/responses\/input_tokens$/, family: "responses", act: countInput },
@@ -138,6 +139,23 @@ function countInput({ body }: DemoRequest): Answer {
   });
 }
 
+/** Numbers, or their four bytes each in base64, which the official SDK asks for. */
+function embedInput({ body }: DemoRequest): Answer {
+  const model = pick(body, "model");
+  if (typeof model !== "string") return answerError("responses", 400, "The model is missing.");
+  const input = pick(body, "input");
+  const texts = Array.isArray(input) ? input.map(readText) : [readText(input)];
+  const isPacked = pick(body, "encoding_format") === "base64";
+  const data = texts.map((text, index) => {
+    const values = makeVector(text.length, pickNumber(body, "dimensions") ?? 8);
+    const embedding = isPacked ? Buffer.from(new Float32Array(values).buffer).toString("base64") : values;
+    return { object: "embedding", index, embedding };
+  });
+  const tokens = texts.reduce((sum, text) => sum + countTokens(text), 0);
+  const usage = { prompt_tokens: tokens, total_tokens: tokens };
+  return answerJson("responses", { object: "list", data, model, usage });
+}
+
 function compactInput({ body }: DemoRequest, state: DemoState): Answer {
   return answerJson("responses", compact(composeCompletion(responses.readRequest(body), state.memory), body));
 }
@@ -190,7 +208,11 @@ function joinArray(stream: Answer): Answer {
 function embed(request: unknown): Json {
   const size = pickNumber(request, "outputDimensionality") ?? 8;
   const seed = readText(pick(request, "content", "parts")).length;
-  return { values: Array.from({ length: size }, (_, index) => ((seed + index) % 10) / 10) };
+  return { values: makeVector(seed, size) };
+}
+
+function makeVector(seed: number, size: number): number[] {
+  return Array.from({ length: size }, (_, index) => ((seed + index) % 10) / 10);
 }
 
 function answerModels(request: DemoRequest, state: DemoState): Answer {

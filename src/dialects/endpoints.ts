@@ -5,6 +5,7 @@ import { type Platform, PLATFORMS } from "../config/schema.ts";
 import { chat } from "./chat.ts";
 import { content } from "./content.ts";
 import type { Dialect, DialectName, Endpoint, KeySource, Purpose, Target } from "./dialect.ts";
+import { embeddings } from "./embeddings.ts";
 import { messages } from "./messages.ts";
 import { PLATFORM_ROWS, readPathPrefix } from "./platforms.ts";
 import { relay } from "./relay.ts";
@@ -56,6 +57,7 @@ const RELAY_DIALECTS: ByClient<Dialect> = { messages: relay, responses: relay, c
 const RESPONSES: Family = { dialect: responses, platforms: ["responses"], keySources: BEARER };
 const MESSAGES: Family = { dialect: messages, platforms: ["messages"], keySources: MESSAGES_KEYS };
 const CHAT: Family = { dialect: chat, platforms: ["responses"], keySources: BEARER };
+const EMBEDDINGS: Family = { dialect: embeddings, platforms: ["responses"], keySources: BEARER };
 const CONTENT: Family = { dialect: content, platforms: ["content"], keySources: CONTENT_KEYS };
 const RELAY_MESSAGES: Family = { dialect: messages, platforms: ["relay"], keySources: MESSAGES_KEYS };
 const RELAY_CONTENT: Family = { dialect: content, platforms: ["relay"], keySources: CONTENT_KEYS };
@@ -83,6 +85,7 @@ const LINES: Readonly<Record<Platform, readonly Line[]>> = {
     ["POST", "/v1/responses/compact", "generate", forAll(RESPONSES)],
     ["POST", "/v1/responses/input_tokens", "count", forAll(RESPONSES)],
     ["POST", "/v1/chat/completions", "generate", forAll(CHAT)],
+    ["POST", "/v1/embeddings", "embed", forAll(EMBEDDINGS)],
   ],
   content: [["GET", "/v1beta/models", "list", forAll(CONTENT)]],
   relay: [

@@ -34,7 +34,9 @@ export function correctPath(path: string, relayPath: string): string {
     .slice(prefix.length)
     .replace(/^\/\/+/, "/")
     .replace(/^\/v1(?:beta)?(?=\/v1(?:beta)?\/)/, "");
-  const versioned = /^\/(?:messages|responses|chat|models)(?:\/|$)/.test(tail) ? `/v1${tail}` : tail;
+  const versioned = /^\/(?:messages|responses|chat|embeddings|models)(?:\/|$)/.test(tail)
+    ? `/v1${tail}`
+    : tail;
   return prefix + versioned;
 }
 

@@ -15,7 +15,7 @@ export interface Maker {
 }
 
 export interface PlatformRow {
-  /** How its channels are asked for their models, how requests to them are signed, and the shape of its model list. */
+  /** How its channels list their models, how requests to them are signed, and the shape of its model list. */
   readonly dialect: Dialect;
   /** The dialects that its channels understand. A client's dialect that is not among them needs a bridge. */
   readonly spoken: readonly DialectName[];

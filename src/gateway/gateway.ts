@@ -1,11 +1,13 @@
 // The parts of a running gateway. This record is the only injection.
 
 import type { Ledger } from "../billing/ledger/ledger.ts";
+import type { Alerts } from "../billing/limits/alerts.ts";
 import type { Gate } from "../billing/limits/limits.ts";
 import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
 import type { Channels } from "./channels/channels.ts";
+import type { InferredSessions } from "./intake/client.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
 import type { KnownLists } from "./channels/model-list.ts";
 import type { Observer, ShortageAlarm } from "./observe/observer.ts";
@@ -17,12 +19,16 @@ export interface Gateway {
   readonly ledger: Ledger;
   /** The limits of keys and groups. */
   readonly gate: Gate;
+  /** Warns before a limit is reached. */
+  readonly alerts: Alerts;
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;
   readonly channels: Channels;
   readonly lists: KnownLists;
   /** Responses that continue in the background and are not charged yet. */
   readonly background: BackgroundResponses;
+  /** For tools that name no session. */
+  readonly inferredSessions: InferredSessions;
   readonly observer: Observer;
   readonly raiseShortage: ShortageAlarm;
   /** Aborted when the gateway stops and ends the requests that are still running. */

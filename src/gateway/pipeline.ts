@@ -5,6 +5,7 @@ import type { GatewayError } from "../lib/errors.ts";
 import { authenticate } from "./intake/authenticate.ts";
 import { openBill } from "./bill/bill.ts";
 import type { ClientCall } from "./intake/call.ts";
+import { identifyClient } from "./intake/client.ts";
 import { createJob, releaseBody } from "./upstream/job.ts";
 import { failover } from "./attempt/failover.ts";
 import type { Gateway } from "./gateway.ts";
@@ -41,7 +42,8 @@ async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void
   const body = await readRequestBody(call, gateway.catalog);
   const match = gateway.lists.markListed(findMatch(key, body.model));
   requireOneModel(body, match);
-  const job = createJob(call, body, match.group.platform);
+  const client = identifyClient(call, key, body.plain, gateway.inferredSessions);
+  const job = createJob(call, client, body, match.group.platform);
   const bill = await openBill(job, match, prices, gateway);
   const stopWatching = watchClient(job, bill, gateway);
   try {

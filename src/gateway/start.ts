@@ -1,15 +1,19 @@
 // Starts a gateway from a Catalog, reloads it, and stops it.
 
 import { openLedger } from "../billing/ledger/ledger.ts";
+import { createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
 import { createGate } from "../billing/limits/limits.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
+import { createZone } from "../lib/text/zone.ts";
 import { createClient } from "../lib/http1/client/client.ts";
 import { createActivity } from "./observe/activity.ts";
 import { createChannels } from "./channels/channels.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
+import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway } from "./gateway.ts";
+import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
@@ -48,6 +52,7 @@ export function startGateway(
     path: catalog.ledger.path,
     sync: catalog.ledger.sync,
     rotate: catalog.ledger.rotate,
+    zone: createZone(catalog.timezone),
     report: (text) => observer.notice("error", text),
   });
   const halt = new AbortController();
@@ -56,10 +61,17 @@ export function startGateway(
     client,
     ledger,
     gate: createGate(ledger),
+    alerts: createAlerts({
+      path: `${catalog.ledger.path}.alerts.json`,
+      percentages: () => gateway.catalog.alerts.at,
+      report: (warning) => observer.limitNear(warning),
+      now: Date.now,
+    }),
     prices,
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
     background: new BackgroundResponses(),
+    inferredSessions: new InferredSessions(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
@@ -72,6 +84,11 @@ export function startGateway(
   const server = startServer(gateway, catalog.listen);
   const control = openControl(gateway, activity, { port: server.port, config: configPath });
   return run(gateway, halt, { server, control, configPath });
+}
+
+/** A changed config may have a lower limit, and the last gateway may have ended before it could warn. */
+function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
+  alerts.check(listLimitUses(catalog.keys.values(), ledger, now()));
 }
 
 interface Surroundings {
@@ -91,12 +108,15 @@ function run(
   };
   const probes = startProbes(gateway);
   probes.follow(gateway.catalog);
+  keepChannelsWarm(gateway, "start");
+  checkLimits(gateway);
   let closed: Promise<void> | null = null;
   const close = (): Promise<void> => {
     probes.stop();
     control.close();
     gateway.channels.close();
     gateway.client.close();
+    gateway.alerts.close();
     return gateway.ledger.close();
   };
   return {
@@ -110,6 +130,9 @@ function run(
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
+      gateway.ledger.zone = createZone(next.timezone);
+      keepChannelsWarm(gateway, "reload");
+      checkLimits(gateway);
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },
     reloadPrices: () => {

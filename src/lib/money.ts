@@ -145,3 +145,8 @@ export function addUsd(a: Usd, b: Usd): Usd {
 export function subtractUsd(a: Usd, b: Usd): Usd {
   return usd(a - b);
 }
+
+/** Whether `part` is at least this share of `whole`. `percent` is a whole number. */
+export function isShareReached(part: Usd, whole: Usd, percent: number): boolean {
+  return part * 100n >= whole * BigInt(percent);
+}

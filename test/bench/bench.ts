@@ -1,14 +1,14 @@
-// What every measurement is made with, and what it gives.
+// The inputs and the result of a measurement.
 
 import type { Load, Upstream } from "./wire/ends.ts";
 import type { Cores } from "./machine.ts";
 import type { Kind, RequestOptions } from "./wire/requests.ts";
 import type { Target } from "./targets/targets.ts";
 
-/** What one round gave, by metric. */
+/** The results of one round, by metric. */
 export type Sample = Readonly<Record<string, number>>;
 
-/** What every measurement is made with. */
+/** The inputs of every measurement. */
 export interface Bench {
   readonly cores: Cores | null;
   readonly upstream: Upstream;

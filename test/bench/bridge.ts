@@ -11,7 +11,7 @@ const PATHS = { passthrough: "/v1/responses", bridge: "/v1/chat/completions" } a
 type Way = keyof typeof PATHS;
 type Tempo = keyof typeof EVENTS;
 
-/** The same work at every speed of the machine: streams side by side, each so many times for so long a measurement. */
+/** The same work at every speed of the machine: parallel streams, repeated in proportion to the measurement's length. */
 const STREAMS = {
   events: { connections: 32, msEach: 2000 },
   burst: { connections: 8, msEach: 100 },
@@ -42,7 +42,7 @@ export async function measureBridge(target: Target, bench: Bench): Promise<Sampl
   };
 }
 
-/** There and back: a machine that grows slower, or quicker, weighs on both alike. */
+/** In both orders, so that a machine that becomes slower or faster affects both alike. */
 async function measureTempo(target: Target, bench: Bench, tempo: Tempo): Promise<Record<Way, Cost>> {
   const measure = (way: Way): Promise<Cost> => measureWay(target, bench, tempo, way);
   const there = await measure("passthrough");
@@ -80,7 +80,7 @@ async function measureWay(target: Target, { load, ms }: Bench, tempo: Tempo, way
   return { micros: ((readCpu(target.pid ?? 0) ?? 0) - before) / events, packed: events / reads, errors };
 }
 
-/** On the core of what is measured, which has nothing to do now. */
+/** On the target's core, which is idle now. */
 async function measureParse({ cores, ms }: Bench): Promise<number> {
   const load = startLoad(cores?.proxy ?? null);
   const { requests, seconds } = await load.run({ do: "parse", ms: Math.min(ms, 300) });

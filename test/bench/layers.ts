@@ -1,5 +1,5 @@
 // What a request costs the gateway, layer by layer: how low a proxy on this runtime could get, and what each
-// duty adds. The layers are targets like others; the last one still lacks what makes a gateway of it.
+// task adds. The layers are targets like the others; the last one is still not a whole gateway.
 
 import { join } from "node:path";
 import { type Cores, makeFolder, start } from "./machine.ts";

@@ -1,4 +1,4 @@
-// What is measured of a gateway's life besides its requests: its start, its memory.
+// Measurements apart from requests: the start and the memory.
 
 import type { Load } from "./wire/ends.ts";
 import { findFreePort, makeFolder, readMemory, start } from "./machine.ts";
@@ -25,7 +25,7 @@ export async function measureMemory(recipe: Recipe, { upstream, load }: Bench): 
   return { "memory MB, idle": idle, "memory KB a stream, 1,000 open": ((open - idle) * 1024) / OPEN_STREAMS };
 }
 
-/** Whether memory stays where it is while clients come and leave in the middle of their streams. */
+/** Whether memory stays flat while clients come and leave in the middle of their streams. */
 export async function measureFlatness(recipe: Recipe, { upstream, load }: Bench): Promise<Sample> {
   const target = await recipe.start(upstream.port);
   const early = await leaveMidway(target, load, 20_000);

@@ -1,11 +1,11 @@
-// Processes and the cores they run on, and what the system says of them.
+// Processes, their cores, and what the system reports about them.
 
 import { spawnSync, type Subprocess } from "bun";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Which core each part has to itself; null where nothing can be pinned. */
+/** The core of each part; null where processes cannot be pinned. */
 export interface Cores {
   readonly proxy: number;
   readonly load: number;
@@ -28,9 +28,9 @@ export function describeMachine(cores: Cores | null): string {
 export interface Child {
   readonly pid: number;
   readonly process: Subprocess<"pipe", "pipe", "pipe">;
-  /** What it said on stderr so far. */
+  /** Its stderr so far. */
   complaints(): string;
-  /** The rest of the output's lines, one a call; null at its end. */
+  /** The next line of the output; null at its end. */
   readLine(): Promise<string | null>;
   stop(): Promise<void>;
 }
@@ -80,7 +80,7 @@ export function start(command: readonly string[], { core, cwd, env }: SpawnOptio
   return started;
 }
 
-/** Nothing outlives the benchmark, however it ends. */
+/** Ends every process, however the benchmark ends. */
 export async function stopAll(): Promise<void> {
   await Promise.all(Array.from(alive, (child) => child.stop()));
 }
@@ -113,7 +113,7 @@ export function readMemory(pid: number): number {
 /** Linux counts in hundredths of a second here, for every program. */
 const TICK_MICROS = 10_000;
 
-/** Microseconds on a processor, of all threads, those that have ended too; null where only Linux would say. */
+/** CPU time of all threads in microseconds, ended ones included; null except on Linux. */
 export function readCpu(pid: number): number | null {
   if (process.platform !== "linux") return null;
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -130,7 +130,7 @@ export interface Folder {
   remove(): void;
 }
 
-/** Goes with the benchmark, if not before. */
+/** It ends with the benchmark at the latest. */
 export function makeFolder(): Folder {
   const path = mkdtempSync(join(tmpdir(), "gateway-bench-"));
   const remove = (): void => rmSync(path, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-// `bun run bench`: what the gateway costs, beside the upstream itself, nginx and others. Flags → rounds → report.
+// `bun run bench`: what the gateway costs, compared with the upstream itself, nginx and others. Flags → rounds → report.
 
 import { parseArgs } from "node:util";
 import type { Bench } from "./bench.ts";

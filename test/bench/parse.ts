@@ -1,9 +1,9 @@
-// What a gateway would pay at the least to look into a stream's events: decoding and parsing each of them.
+// The least that reading a stream's events costs: decoding and parsing each of them.
 
 import { writeEvents } from "./wire/answers.ts";
 import { type Outcome, Tally } from "./wire/crowd.ts";
 
-/** `requests` are events, `seconds` are the processor's: of all threads, as it is counted of a gateway. */
+/** `requests` counts events, and `seconds` is the CPU time of all threads, as for a gateway. */
 export function measureParse(ms: number): Outcome {
   const events = writeEvents("responses", 250, false)
     .filter((event) => event.startsWith("event: response.output_text.delta"))

@@ -35,7 +35,7 @@ function findPart(name: string): Part | undefined {
   };
 }
 
-/** Leaves a profile for a browser's developer tools and one to read in the folder, of each process; says where. */
+/** Writes two profiles for each process, one for a browser's developer tools and one to read; says where. */
 export async function profile(name: string, bench: Bench): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "gateway-profile-"));
   const flags = ["--cpu-prof", "--cpu-prof-md", `--cpu-prof-dir=${folder}`];

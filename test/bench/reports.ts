@@ -1,4 +1,4 @@
-// How fast the ledger is read: whole runs of `ledger verify` and `usage`, on one core with all their threads.
+// How fast the ledger is read: whole runs of `ledger verify` and `usage`, with all their threads on one core.
 
 import { spawnSync } from "bun";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ export interface Book {
   readonly folder: Folder;
 }
 
-/** What the goals are for: in a shorter one the start of the process and of its compiler weighs. */
+/** The goals are for this many lines: with fewer, the start of the process matters too much. */
 export const LONG_LEDGER = 400_000;
 export const SHORT_LEDGER = 50_000;
 

@@ -1,4 +1,4 @@
-// The order of measuring: rounds, in each of them one target after the other, so that a noisy machine weighs on all.
+// The order of measuring: in each round, one target after the other, so that a noisy machine affects all.
 
 import { type Bench, describeRequest } from "./bench.ts";
 import { planLayers } from "./layers.ts";
@@ -24,11 +24,11 @@ export interface Plan {
   readonly quick: boolean;
   readonly peers: boolean;
   readonly layers: boolean;
-  /** How far it has come. */
+  /** Reports the progress. */
   readonly tell: (text: string) => void;
 }
 
-/** Besides the scenarios. */
+/** In addition to the scenarios. */
 export const EXTRAS = ["memory", "flatness", "start", "reports"] as const;
 
 export async function measure(plan: Plan, bench: Bench): Promise<Results> {
@@ -96,7 +96,7 @@ async function leave({ name, pid, guest, stop }: Target, results: Results): Prom
   await stop();
 }
 
-/** Nothing and a note, where a peer can't be had: the benchmark goes on without it. */
+/** Without a peer that cannot be installed, the benchmark goes on, with a note. */
 async function invite(recipe: Recipe, { upstream }: Bench, results: Results): Promise<Target[]> {
   try {
     return [await recipe.start(upstream.port)];
@@ -108,14 +108,14 @@ async function invite(recipe: Recipe, { upstream }: Bench, results: Results): Pr
 
 const WARM_MS = 2000;
 
-/** What runs on a just-in-time compiler is slow in its first seconds, and its users' runs for days. */
+/** A just-in-time compiler is slow in its first seconds, but users' gateways run for days. */
 async function warmUp(target: Target, { load }: Bench): Promise<void> {
   if (target.pid === null) return;
   const request = describeRequest(target, "json");
   await load.run({ do: "repeat", request, connections: 64, warmMs: 0, ms: WARM_MS });
 }
 
-/** Whether it answers as it should: a guest may not, and what it does instead is no measure. */
+/** Whether it answers correctly: a peer may not, and then its numbers mean nothing. */
 async function tryOut(scenario: Scenario, target: Target, bench: Bench, results: Results): Promise<boolean> {
   if (target.guest !== null && scenario.common !== true) return false;
   const { errors = 0 } = await scenario.run(target, { ...bench, ms: Math.min(bench.ms, 200) });

@@ -1,4 +1,4 @@
-// What is measured of each target, one round of it.
+// One round of measurements of a target.
 
 import { type Bench, describeRequest, KB, type Sample } from "./bench.ts";
 import { measureBridge } from "./bridge.ts";
@@ -10,7 +10,7 @@ import type { Target } from "./targets/targets.ts";
 
 export interface Scenario {
   readonly name: string;
-  /** Proxies from elsewhere are asked for it too. */
+  /** Peers are measured, too. */
   readonly common?: true;
   run(target: Target, bench: Bench): Promise<Sample>;
 }
@@ -60,7 +60,7 @@ async function measureLatency(target: Target, { load, ms }: Bench): Promise<Samp
   return { ...nameTimes("latency µs", outcome.whole), errors: outcome.errors };
 }
 
-/** What one person's tools ask: between two requests everything else has gone through the processor's caches. */
+/** Requests like one person's tools: between two of them, other work has filled the processor's caches. */
 async function measureSparse(target: Target, { load, ms }: Bench): Promise<Sample> {
   const request = describeRequest(target, "json");
   const outcome = await load.run({ do: "sparse", request, gapMs: GAP_MS, times: Math.ceil(ms / GAP_MS) });

@@ -46,6 +46,8 @@ describe("every endpoint of the contract", () => {
     ],
     ["POST", "/v1/responses/resp_1/cancel", "responses resource responses /v1/responses/resp_1/cancel"],
     ["POST", "/v1/chat/completions", "chat generate responses /v1/chat/completions"],
+    ["POST", "/v1/embeddings", "responses embed responses /v1/embeddings"],
+    ["POST", "/embeddings/", "responses embed responses /v1/embeddings"],
     ["GET", "/v1/models", "responses list messages|responses|content /v1/models"],
     ["GET", "/v1/models/m", "responses model messages|responses|content /v1/models/m m"],
     ["GET", "/v1beta/models", "content list content /v1beta/models"],

@@ -1,6 +1,6 @@
-// Load for a gateway that is about to be killed: clients of every dialect at once, each
-// request under a model name of its own, so that what the upstream has seen, what the
-// client was told and what the ledger says can be laid side by side.
+// Load for a gateway that will be killed: clients of every dialect at once, each
+// request with its own model name, so that what the upstream got, what the
+// client got and what the ledger says can be compared.
 
 import type { DemoUpstream, ReceivedRequest } from "../../src/demo/upstream.ts";
 import type { FaultName } from "../../src/demo/faults.ts";
@@ -22,9 +22,9 @@ export function openDice(seed: number): Dice {
 export interface Sent {
   readonly model: string;
   readonly platform: Platform;
-  /** `x-request-id`, where as much of the answer came. */
+  /** `x-request-id`, if that much of the answer arrived. */
   id: string | null;
-  /** The answer came to its end as its framing says. */
+  /** The answer is complete by its framing. */
   whole: boolean;
 }
 
@@ -73,7 +73,7 @@ const KINDS: readonly Kind[] = [
 
 const FAULTS: readonly FaultName[] = ["reset-mid-stream", "error-event", "status-422", "reset-before-head"];
 
-/** The name under which the upstream was asked. */
+/** The model name in the upstream request. */
 export function readModel({ target, json }: ReceivedRequest): string {
   const [, inPath] = /\/models\/([^:]+):/.exec(target) ?? [];
   if (inPath !== undefined) return inPath;
@@ -84,7 +84,7 @@ export class Crowd {
   readonly sent: Sent[] = [];
   readonly #upstream: DemoUpstream;
   readonly #roll: Dice;
-  /** Answers of which the head has come. */
+  /** Answers whose head has arrived. */
   #heads = 0;
   #waiting: (() => void)[] = [];
   #over = false;
@@ -94,7 +94,7 @@ export class Crowd {
     this.#roll = roll;
   }
 
-  /** So many clients ask, each again and again, until `stop`. Resolves when the last one has its end. */
+  /** This many clients send requests, one after another, until `stop`. Resolves when the last one has ended. */
   async run(port: number, clients: number): Promise<void> {
     this.#over = false;
     await Promise.all(
@@ -108,7 +108,7 @@ export class Crowd {
     this.#over = true;
   }
 
-  /** Resolves when so many more answers have begun. */
+  /** Resolves when this many more answers have begun. */
   async answered(count: number): Promise<void> {
     const goal = this.#heads + count;
     while (this.#heads < goal) await new Promise<void>((resolve) => this.#waiting.push(resolve));

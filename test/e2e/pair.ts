@@ -1,5 +1,5 @@
-// Two channels for every platform, the second for when the first fails: each an
-// upstream of its own, so that what each was sent can be told apart.
+// Two channels for every platform, the second in case the first fails. Each has
+// its own upstream, so that a test sees which one got a request.
 
 import { startDemoUpstream, type DemoUpstream } from "../../src/demo/upstream.ts";
 import type { ChannelView } from "../../src/gateway/channels/view.ts";
@@ -14,7 +14,7 @@ type Section = Record<string, unknown>;
 const PLATFORMS: readonly Platform[] = ["messages", "responses", "content", "relay"];
 
 export interface PairOptions {
-  /** For the channels to the first and the second upstream. */
+  /** Settings for the channels of the first and the second upstream. */
   readonly a?: Section;
   readonly b?: Section;
   readonly config?: Section;
@@ -25,7 +25,7 @@ export interface Outcome {
   readonly answer: Exchanged;
   readonly record: RequestRecord;
   readonly line: Line | undefined;
-  /** Requests that each upstream has got, in all. */
+  /** All requests that each upstream has got. */
   readonly sent: readonly [a: number, b: number];
 }
 

@@ -1,5 +1,5 @@
-// What every end-to-end test needs: the simulated upstream, the real gateway
-// before it, and one request followed through both to its ledger line.
+// What all end-to-end tests share: the simulated upstream, the real gateway
+// in front of it, and one request followed through both to its ledger line.
 
 import {
   startDemoUpstream,
@@ -30,17 +30,17 @@ import {
 export type Line = Record<string, unknown>;
 type Section = Record<string, unknown>;
 
-/** A request, seen from all sides once it is over. */
+/** A request from all sides, once it has ended. */
 export interface Trace {
   readonly answer: Exchanged;
-  /** As the upstream got it; undefined when it never did. */
+  /** As the upstream got it; undefined if it never arrived. */
   readonly received: ReceivedRequest | undefined;
   readonly record: RequestRecord;
   /** The ledger lines with the request's id: one, or none. */
   readonly lines: readonly Line[];
 }
 
-/** A request that is under way: its client is a bare connection. */
+/** A running request: its client is a bare connection. */
 export interface Running {
   readonly client: RawConnection;
   readonly received: Promise<ReceivedRequest>;
@@ -58,7 +58,7 @@ export interface World {
 }
 
 interface WorldOptions extends DemoOptions {
-  /** The upstream lets in whoever comes. */
+  /** The upstream accepts any credential. */
   readonly anyCredential?: true;
 }
 
@@ -67,7 +67,7 @@ export function openWorld(change: (url: string) => Section = () => ({}), options
     options.anyCredential ? options : { credential: CREDENTIAL, ...options },
   );
   const gateway = startGatewayHere({ config: makeConfig(upstream, change(upstream.url)) });
-  /** What the request that ends as number `count` left behind. */
+  /** The record and lines of the request that ended as number `count`. */
   const settle = async (count: number): Promise<Pick<Trace, "record" | "lines">> => {
     const record = (await gateway.recorded(count + 1))[count]!;
     await flushLedger();
@@ -96,7 +96,7 @@ export function openWorld(change: (url: string) => Section = () => ({}), options
   };
 }
 
-/** Lines are written in the turn of the event loop after the one in which they came up. */
+/** Lines are written one turn of the event loop later. */
 export async function flushLedger(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
 }
@@ -146,7 +146,7 @@ export function makeRequest(dialect: DialectName, stream = false, more: Section 
   }
 }
 
-/** A world of its own for one test: what a channel is remembered for there is forgotten. */
+/** A separate world for one test, whose channels remember nothing. */
 export async function inWorld(
   use: (world: World) => Promise<void>,
   change?: (url: string) => Section,

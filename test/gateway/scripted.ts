@@ -179,7 +179,10 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
         : Promise.resolve(new ScriptedResponse(step));
     return { head, cancel: () => {} };
   };
-  const gateway: Gateway = { ...inside.running.gateway, client: { send, close: () => {}, stats: noStats } };
+  const gateway: Gateway = {
+    ...inside.running.gateway,
+    client: { ...inside.running.gateway.client, send, close: () => {} },
+  };
   const fields: Field[] = [["authorization", `Bearer ${keyOf(platform)}`]];
   const start = async (): Promise<Started> => {
     const body = { model: "m", max_tokens: 9, stream, messages: [] };
@@ -226,8 +229,6 @@ async function finish({ job, bill }: Started, gateway: Gateway): Promise<Gateway
   }
 }
 
-const noStats = () => ({ open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 });
-
 function writeConfig(names: readonly string[], platform: string, more: object): Record<string, unknown> {
   const channels = names.map((name, index) => [
     name,
@@ -263,6 +264,6 @@ async function open(exchange: RecordedExchange, gateway: Gateway): Promise<{ job
   };
   const body = await readRequestBody(call, catalog);
   const match = findMatch(catalog.keys.get("k")!, body.model);
-  const job = createJob(call, body, match.group.platform);
+  const job = createJob(call, {}, body, match.group.platform);
   return { job, bill: await openBill(job, match, catalog.prices, gateway) };
 }

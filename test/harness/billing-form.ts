@@ -1,14 +1,14 @@
-// The billing normal form of the recordings' manifest, whose words differ by family: what was
-// read of an answer, and what the manifest says of it, reduced to what can be told from both.
+// The billing form of the recordings' manifest, whose words differ by family. It brings what a meter
+// read from an answer and what the manifest says to a form in which they can be compared.
 
 import type { Part, Reading, Usage } from "../../src/billing/usage.ts";
 import type { Fixture } from "./fixtures.ts";
 
-/** The manifest's words differ by family; each family's own are read below. */
+/** The manifest's words differ by family; the functions below read each family's. */
 // oxlint-disable-next-line typescript/no-explicit-any -- recordings' metadata, read in a test only
 export type Billing = any;
 
-/** What is read of an answer, by a meter or from a ledger line. */
+/** The usage of an answer, from a meter or from a ledger line. */
 export type Read = Pick<Reading, "model" | "parts" | "tariff">;
 
 const INPUTS = ["input", "input_audio", "input_image", "input_video"] as const;
@@ -23,7 +23,7 @@ function count(reading: Read, kind: keyof Usage): number {
   return reading.parts.reduce((total, part) => total + (part.usage[kind] ?? 0), 0);
 }
 
-/** A reading in the words of the manifest, reduced to what can be told from both. */
+/** A reading in the words of the manifest, reduced to what both contain. */
 export const NORMAL: Record<Fixture["family"], (reading: Read) => object> = {
   anthropic: (reading) => ({
     lines: reading.parts.map((part: Part) => ({
@@ -123,7 +123,7 @@ const WANTED: Record<Fixture["family"], (billing: Billing) => object> = {
 const SEARCHED_FOR_NOTHING =
   "gemini/pydantic-ai--test-structured-output-test-native-output-with-builtin-tools-stream";
 
-/** What the manifest wants of a recording that reports usage. */
+/** The manifest's usage of a recording that reports usage. */
 export function wantedOf({ id, family, expect }: Pick<Fixture, "id" | "family" | "expect">): Billing {
   const wanted = WANTED[family](expect.billing);
   return id === SEARCHED_FOR_NOTHING ? { ...wanted, search_queries: 1 } : wanted;

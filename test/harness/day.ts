@@ -1,4 +1,4 @@
-// Tests that look at what was spent today, with the real clock: the day must not end in their midst.
+// Tests of today's spending use the real clock: the day must not end while they run.
 
 const DAY_MS = 86_400_000;
 /** As long as such a test may take. */

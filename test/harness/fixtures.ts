@@ -1,5 +1,5 @@
 // Recorded traffic of real providers, read in place from ../shared/fixtures.
-// Where the folder is absent, `hasFixtures` is false and tests skip, visibly:
+// Without the folder, `hasFixtures` is false and tests skip visibly:
 //   test.skipIf(!hasFixtures)("…", …)
 
 import { existsSync, readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import type { FamilyName } from "../../src/demo/answers/family.ts";
 
 const ROOT = join(import.meta.dir, "../../../shared/fixtures");
 
-/** What the manifest says of a recording, as far as tests read it. */
+/** A recording's entry in the manifest, as far as tests read it. */
 export interface Fixture {
   readonly id: string;
   readonly file: string;

@@ -1,4 +1,4 @@
-// The harness itself: it starts the real gateway, asks it, and cleans up.
+// The harness itself: it starts the real gateway, sends requests, and cleans up.
 
 import { existsSync } from "node:fs";
 import { expect, test } from "bun:test";

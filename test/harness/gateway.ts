@@ -1,6 +1,6 @@
 // The real gateway for tests: as a child process, as users run it, or in this
-// process, where a test wants to look inside. Both from a config file in a
-// folder of their own, on a free port, with a ledger that can be read.
+// process, if a test needs to look inside. Both have a config file in a
+// folder of their own, a free port, and a ledger that can be read.
 
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -42,10 +42,10 @@ export function makeConfig(upstream: { readonly url: string }, more: Section = {
 }
 
 export interface GatewayOptions {
-  /** An object, or the text of the YAML file. `listen` is a free port of loopback unless it says otherwise. */
+  /** An object, or the text of the YAML file. Without `listen`, it gets a free port on loopback. */
   readonly config: Section | string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Kept for a second start on the same config and ledger; else a new one that goes away at `stop`. */
+  /** For a second start on the same config and ledger; without it, a new folder that `stop` removes. */
   readonly folder?: TempFolder;
 }
 
@@ -83,17 +83,17 @@ export interface ChildGateway extends Prepared {
   recorded(count: number): Promise<RequestRecord[]>;
   signal(name: NodeJS.Signals): void;
   readonly exited: Promise<number>;
-  /** SIGTERM, and SIGKILL if that takes longer than a test may. Resolves with the exit status. */
+  /** Sends SIGTERM, and SIGKILL if that takes too long for a test. Resolves with the exit status. */
   stop(): Promise<number>;
 }
 
-/** Runs `gateway serve` as a child process; resolves when it says that it is ready, rejects with its stderr if it ends before. */
+/** Runs `gateway serve` as a child process. Resolves when it reports that it is ready; rejects with its stderr if it ends before. */
 export async function startGateway(
   options: GatewayOptions & {
     readonly args?: readonly string[];
-    /** What is run; without it bun on main.ts. */
+    /** The command to run; without it, bun on main.ts. */
     readonly command?: readonly string[];
-    /** Called at once, long before it is ready: for who wants to end it while it starts. */
+    /** Called at once, long before it is ready: for tests that end it while it starts. */
     readonly spawned?: (child: { kill(name: NodeJS.Signals): void }) => void;
   },
 ): Promise<ChildGateway> {
@@ -175,6 +175,7 @@ export function startGatewayHere(options: GatewayOptions): InsideGateway {
     streamOpened: () => {},
     streamClosed: () => {},
     notice: () => {},
+    limitNear: () => {},
   };
   const running = startInside(catalog, [observer]);
   return {
@@ -196,7 +197,7 @@ export function startGatewayHere(options: GatewayOptions): InsideGateway {
 
 interface Collected {
   text(): string;
-  /** Resolves with the first thing found in the text; null when the stream ends before. */
+  /** Resolves with the first match in the text; null if the stream ends before. */
   until<T>(find: (text: string) => T | null): Promise<T | null>;
 }
 

@@ -1,5 +1,5 @@
-// A client on a bare socket: exact bytes out, exact bytes in, and how the
-// connection ended. For what no HTTP client shows: cuts, resets, pauses.
+// A client on a bare socket: it sends exact bytes, reads exact bytes, and sees how the
+// connection ended. HTTP clients do not show cuts, resets and pauses.
 
 import type { Socket } from "bun";
 
@@ -7,16 +7,16 @@ type Ending = "fin" | "reset";
 
 export interface RawConnection {
   send(bytes: string | Uint8Array): void;
-  /** All that has come so far, and in which pieces (`atMs` since the connection was opened). */
+  /** All bytes so far, and their pieces (`atMs` since the connection was opened). */
   bytes(): Buffer;
   readonly pieces: readonly { readonly bytes: Buffer; readonly atMs: number }[];
-  /** Resolves as soon as what has come satisfies the condition (a string: as soon as it holds it); rejects when it ended before. */
+  /** Resolves as soon as the bytes so far satisfy the condition, or contain the string. Rejects if the connection ends before. */
   until(condition: string | ((bytes: Buffer) => boolean)): Promise<Buffer>;
   readonly ended: Promise<Ending>;
   /** Stops and goes on reading. */
   pause(): void;
   resume(): void;
-  /** Leaves politely, or by a reset. */
+  /** Closes normally, or with a reset. */
   close(): void;
   reset(): void;
 }
@@ -102,7 +102,7 @@ export async function openRaw(port: number, hostname = "127.0.0.1"): Promise<Raw
   };
 }
 
-/** Looks for a text, each time only in what is new. */
+/** Searches for a text, each time only in the new bytes. */
 function seek(text: string): (bytes: Buffer) => boolean {
   let seen = 0;
   return (bytes) => {
@@ -143,11 +143,11 @@ export interface RawAnswer {
   /** Decoded from chunks. */
   readonly body: Buffer;
   readonly text: string;
-  /** The body came to its end as its framing says; a body that the connection ends is never complete by itself. */
+  /** The body is complete by its framing. A body that only the connection ends is never complete. */
   readonly complete: boolean;
 }
 
-/** Tells when an answer is complete. It reads each byte once: an answer may have 30 MB, and the machine may be busy. */
+/** Notices when an answer is complete. It reads each byte once: an answer may have 30 MB, and the machine may be busy. */
 function seekEnd(): (bytes: Buffer) => boolean {
   let head: { readonly start: number; readonly chunked: boolean; readonly length: number } | null = null;
   let chunk = 0;
@@ -182,7 +182,7 @@ function readFraming(bytes: Buffer): { start: number; chunked: boolean; length: 
   return { start: end + 4, chunked, length };
 }
 
-/** Reads an answer, whole or cut; interim (1xx) heads are skipped. Null: not even a head. */
+/** Reads an answer, whole or cut, and skips interim (1xx) heads. Null: not even a head. */
 export function parseAnswer(bytes: Buffer): RawAnswer | null {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) return null;

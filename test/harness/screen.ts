@@ -1,23 +1,23 @@
-// A terminal's screen, as much of one as our programs use: what a person would
-// see after these bytes. An escape that it does not know is an error of the test.
+// A terminal's screen, as far as our programs use it: what a person would
+// see after these bytes. An unknown escape sequence fails the test.
 
 interface Page {
   lines: string[][];
   row: number;
   column: number;
-  /** The last column is written, the next character wraps. */
+  /** The last column is full, and the next character wraps. */
   isFull: boolean;
 }
 
 export interface Screen {
   write(text: string): void;
   resize(columns: number, rows: number): void;
-  /** The rows as they are seen, without trailing blanks. */
+  /** The visible rows, without trailing blanks. */
   rows(): string[];
   /** What has scrolled off the top, and the rows. */
   history(): string[];
   readonly cursor: { readonly row: number; readonly column: number; readonly isShown: boolean };
-  /** The other screen is shown, as by an editor. */
+  /** The alternate screen is active, as in an editor. */
   readonly isOther: boolean;
   readonly hasColour: boolean;
 }

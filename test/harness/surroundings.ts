@@ -1,5 +1,5 @@
-// Loaded before all tests (bunfig.toml): what a machine has set for its people's own tools must not
-// leak into the tests, nor into what they start. A proxy would take requests to loopback, too.
+// Loaded before all tests (bunfig.toml): settings of the machine for its users' own tools must not
+// leak into the tests or their child processes. A proxy would get requests to loopback, too.
 
 const NOT_OURS =
   /^(?:\w*_proxy|(?:anthropic|claude|codex|gateway|gemini|google|openai)_(?!test_)\w+|(?:force|no)_color|xdg_\w+)$/i;

@@ -1,4 +1,4 @@
-// Loaded before all tests (bunfig.toml): removes what they leave behind when the last of them has ended.
+// Loaded before all tests (bunfig.toml): removes their files when the last test has ended.
 
 import { afterAll } from "bun:test";
 import { rmSync } from "node:fs";

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A folder that goes away with `using`, or by `remove()`. */
+/** A folder that `using` or `remove()` deletes. */
 export interface TempFolder extends Disposable {
   readonly path: string;
   join(...parts: string[]): string;
@@ -17,16 +17,16 @@ export function makeTempFolder(): TempFolder {
   return { path, join: (...parts) => join(path, ...parts), remove, [Symbol.dispose]: remove };
 }
 
-/** Of this run of the tests: what is in it goes when all of them have ended (sweep.ts). */
+/** The folder of this test run: sweep.ts deletes it at the end. */
 export const SWEPT = join(tmpdir(), `gateway-tests-${process.pid}`);
 
-/** A folder that nobody needs to remove. */
+/** A folder that is deleted at the end of the run. */
 export function makeSweptFolder(): string {
   mkdirSync(SWEPT, { recursive: true });
   return mkdtempSync(join(SWEPT, "folder-"));
 }
 
-/** The ledger's lines; throws at a torn one. */
+/** The ledger's lines; throws if one is torn. */
 export function readLedger(path: string): Record<string, unknown>[] {
   const text = readFileSync(path, "utf8");
   if (text !== "" && !text.endsWith("\n")) throw new Error(`the last line of ${path} is torn`);

@@ -23,7 +23,7 @@ const PACKAGES = [
   "@mariozechner/pi-coding-agent",
   "@continuedev/cli",
 ];
-/** They fetch the program for this machine; npm does not run them unasked. */
+/** These scripts fetch the program for this machine; npm does not run them by itself. */
 const SCRIPTS = ["@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs"];
 
 const PROGRAMS = "node_modules/.bin";

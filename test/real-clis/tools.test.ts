@@ -1,6 +1,6 @@
 // The released command-line tools against the gateway and the simulated upstream, started by `gateway run` and by what
 // `gateway env` prints. They are downloaded and slow: `REAL_CLIS=1 bun test test/real-clis`. REAL_CLIS may also name a
-// folder in which they are installed, or are to be.
+// folder in which they are installed, or will be.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
@@ -281,7 +281,7 @@ function startFront(target: string) {
   return { url: `http://${host}`, host, received, stop: () => server.stop(true) };
 }
 
-/** Every misleading variable, and every proxy; a login and a home as somebody has them who uses the platforms. */
+/** Every misleading variable and every proxy, with a login and a home like those of a user of the platforms. */
 async function makeHostile(home: string, proxy: string): Promise<Record<string, string>> {
   const login = { type: "oauth", access: "sk-theirs", refresh: "x", expires: 9e15, accountId: "x" };
   const logins = JSON.stringify({ openai: login, anthropic: login });

@@ -39,6 +39,7 @@ const HANDLERS: Handlers = {
     world.timeWasBent = true;
     if (world.process !== null) world.process.frozenUntil = world.scheduler.now + ms * 1000;
   },
+  "network changed": (world) => void (world.network.moves += 1),
   "disk full": (world, { room, ms }) => trouble(world, { room }, ms),
   "disk fails": (world, { writes, syncs, short, ms }) =>
     trouble(world, { failingWrites: writes, failingSyncs: syncs, shortWrites: short }, ms),

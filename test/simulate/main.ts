@@ -6,7 +6,6 @@ import type { Plan } from "./plan/plan.ts";
 import { keepRegression, readRegressions } from "./plan/regressions.ts";
 import { shrink } from "./plan/shrink.ts";
 import { tellLine, tellPlan } from "./plan/story.ts";
-import { findKnown } from "./checks/known.ts";
 import { type Accusation, type Outcome, runPlan } from "./run.ts";
 import { bundleProgram } from "./world/bundle.ts";
 import { compileProgram, type Program } from "./world/process.ts";
@@ -21,7 +20,6 @@ const HELP = `bun run simulate [--seed N | --seeds N..M | --commit] [--for 60s|5
   --story         tells what happens in each run
   --raw           tells everything: each packet and timer
   --check NAME    only failures of this check
-  --known         what is known and not fixed fails as well
   --all           goes on after a failure, and counts the failures of each check
   --no-shrink     leaves a failure as it is
   --keep WHY      adds a failure's shortest plan to regressions.jsonl
@@ -37,7 +35,6 @@ const { values: flags } = parseArgs({
     story: { type: "boolean", default: false },
     raw: { type: "boolean", default: false },
     check: { type: "string" },
-    known: { type: "boolean", default: false },
     all: { type: "boolean", default: false },
     "no-shrink": { type: "boolean", default: false },
     keep: { type: "string" },
@@ -54,7 +51,6 @@ if (flags.help) {
 const make: Program = compileProgram(await bundleProgram());
 const sums = { runs: 0, sends: 0, arrivals: 0, events: 0, kills: 0, powerCuts: 0 };
 const failures = new Map<string, Array<{ seed: number; text: string }>>();
-const known = new Map<string, number>();
 const start = performance.now();
 
 const UNITS = new Map([
@@ -103,8 +99,7 @@ async function tellFailure(plan: Plan, accusation: Accusation): Promise<void> {
   console.log("");
   await runPlan(small, make, tell);
   if (flags.keep === undefined) return;
-  const open = findKnown(accusation) !== null;
-  keepRegression({ check, why: flags.keep, ...(open && { open }), plan: small });
+  keepRegression({ check, why: flags.keep, plan: small });
 }
 
 function add(outcome: Outcome): void {
@@ -125,15 +120,11 @@ function listener(): ((line: string) => void) | null {
 }
 
 async function replayRegressions(): Promise<void> {
-  for (const { check, why, open, plan } of readRegressions()) {
+  for (const { check, why, plan } of readRegressions()) {
     const outcome = await runPlan(plan, make);
     add(outcome);
     const found =
       outcome.accusations.find((accusation) => accusation.check === check) ?? outcome.accusations[0];
-    if (open === true) {
-      console.log(found === undefined ? `fixed, and still noted as open: ${why}` : `known and open: ${why}`);
-      continue;
-    }
     if (found === undefined) continue;
     console.log(`\nAGAIN (${why}): ${found.text}`);
     note(plan.seed, found);
@@ -141,12 +132,7 @@ async function replayRegressions(): Promise<void> {
 }
 
 function counts(accusation: Accusation): boolean {
-  if (flags.check !== undefined) return accusation.check === flags.check;
-  return flags.known || findKnown(accusation) === null;
-}
-
-function countKnown(why: string | null): void {
-  if (why !== null) known.set(why, (known.get(why) ?? 0) + 1);
+  return flags.check === undefined || accusation.check === flags.check;
 }
 
 function firstOfEach(outcome: Outcome): Accusation[] {
@@ -165,7 +151,6 @@ async function runSeeds(): Promise<void> {
     const outcome = await runPlan(plan, make, listener());
     add(outcome);
     if (flags.digest) console.log(`seed ${seed}: ${outcome.digest}`);
-    for (const why of new Set(outcome.accusations.map(findKnown))) countKnown(why);
     const first = outcome.accusations.find(counts);
     if (first === undefined) continue;
     for (const accusation of firstOfEach(outcome)) note(seed, accusation);
@@ -183,7 +168,6 @@ for (const [check, list] of failures) {
   console.log(`\n${check}: ${list.length} of ${sums.runs} runs`);
   for (const { seed, text } of list.slice(0, 5)) console.log(`  seed ${seed}: ${text.slice(0, 300)}`);
 }
-for (const [why, count] of known) console.log(`\nknown, not fixed, seen in ${count} runs: ${why}`);
 console.log(
   `\n${sums.runs} runs, ${sums.sends} requests, ${sums.events} events, ${sums.kills} kills, ${sums.powerCuts} power cuts in ${seconds.toFixed(1)} s` +
     ` (${Math.round((sums.sends / seconds) * 60)} requests a minute); ${failures.size === 0 ? "nothing failed" : "failed"}`,

@@ -85,6 +85,8 @@ export class World implements Machine {
   /** What files of the ledger held when somebody took them away. */
   readonly removed: Array<{ at: number; inode: Inode }> = [];
   readonly notices: string[] = [];
+  /** Which send got which request id. */
+  readonly ids = new Map<string, string>();
   /** The clock was set, or the process stood still. */
   timeWasBent = false;
   /** An upstream has sent an answer that nobody asked for: one that follows may go to the wrong request, by chance. */
@@ -265,6 +267,7 @@ export class World implements Machine {
       requestDone: () => {},
       streamOpened: () => {},
       streamClosed: () => {},
+      limitNear: () => {},
       notice: (level, text) => {
         if (process.dead) return;
         this.scheduler.note(`${process.name} says (${level}): ${text}`);

@@ -8,6 +8,7 @@ import { makePlan } from "./plan/make.ts";
 import { BUGS } from "./planted/bugs.ts";
 import { shrink } from "./plan/shrink.ts";
 import { runPlan } from "./run.ts";
+import { listMarks } from "./upstreams/answers.ts";
 import { bundleProgram } from "./world/bundle.ts";
 import { Disk } from "./world/disk.ts";
 import { isReplaced, listTouches } from "./world/edges.ts";
@@ -92,6 +93,14 @@ describe("the edges", () => {
     expect(() => require("node:child_process")).toThrow("does not replace the module");
     expect(() => call(require("node:fs"), "symlinkSync")).toThrow("does not replace node:fs.symlinkSync");
     expect(() => call(globals, "fetch")).toThrow("does not replace fetch");
+  });
+});
+
+describe("marks", () => {
+  test("are found in all that upstreams write, and never inside a random id", () => {
+    const own = listMarks('{"id":"msg_c3r2s0a1","text":"c3r2s0a1w0 c3r2s0a1w1 "} unasked of c4r0s1a0');
+    expect(own).toEqual(["c3r2s0a1", "c3r2s0a1", "c3r2s0a1", "c4r0s1a0"]);
+    expect(listMarks("req_0myc89r7s0000a3ojp9wkgr req_0myc89r7s0000a3w5p9wkgr")).toEqual([]);
   });
 });
 

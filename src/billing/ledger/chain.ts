@@ -6,7 +6,7 @@ import { type CorrectionDraft, encodeCorrection, encodeLine, hashLine, type Line
 import type { Sums } from "./sums.ts";
 
 export class LedgerChain {
-  readonly #sums: Sums;
+  #sums: Sums;
   /** Hash of the last line, written or not. */
   #prev: string;
   #lines: string[] = [];
@@ -17,25 +17,30 @@ export class LedgerChain {
     this.#prev = prev;
   }
 
+  /** Throws at once if an amount is malformed: later, it would take the lines of other requests with it. */
   addLine(draft: LineDraft): void {
+    const { limit_usd: limit, replaces } = draft;
+    const charge = parseUsd(draft.charge_usd ?? "0");
+    const estimate = limit === undefined ? null : subtractUsd(parseUsd(limit), charge);
+    const replaced = replaces === undefined ? null : parseUsd(replaces.limit_usd);
     this.#drafts.push((prev) => {
-      const charge = parseUsd(draft.charge_usd ?? "0");
       this.#sums.add(draft, charge);
-      const { limit_usd: limit, replaces } = draft;
-      if (limit !== undefined) this.#sums.addEstimate(draft, subtractUsd(parseUsd(limit), charge));
-      if (replaces !== undefined) this.#sums.dropEstimate(draft, replaces.time, parseUsd(replaces.limit_usd));
+      if (estimate !== null) this.#sums.addEstimate(draft, estimate);
+      if (replaces !== undefined && replaced !== null)
+        this.#sums.dropEstimate(draft, replaces.time, replaced);
       return encodeLine(draft, prev);
     });
   }
 
+  /** Throws at once if an amount is malformed. */
   addCorrection(draft: CorrectionDraft): void {
+    const { key, group, request_time: time, was } = draft;
+    const before = parseUsd(was.charge_usd ?? "0");
+    const difference = subtractUsd(parseUsd(draft.charge_usd ?? "0"), before);
+    const estimate = was.limit_usd === undefined ? null : subtractUsd(parseUsd(was.limit_usd), before);
     this.#drafts.push((prev) => {
-      const { key, group, request_time: time, was } = draft;
-      const charge = parseUsd(draft.charge_usd ?? "0");
-      const before = parseUsd(was.charge_usd ?? "0");
-      this.#sums.add({ key, group, time }, subtractUsd(charge, before));
-      if (was.limit_usd !== undefined)
-        this.#sums.dropEstimate(draft, time, subtractUsd(parseUsd(was.limit_usd), before));
+      this.#sums.add({ key, group, time }, difference);
+      if (estimate !== null) this.#sums.dropEstimate(draft, time, estimate);
       return encodeCorrection(draft, prev);
     });
   }
@@ -43,6 +48,14 @@ export class LedgerChain {
   get sums(): Sums {
     this.#encode();
     return this.#sums;
+  }
+
+  /** The same sums by the days of another time zone. `read` reads those of the lines that are in the files. */
+  replaceSums(read: () => Sums): void {
+    this.#encode();
+    const sums = read();
+    sums.addLines(this.#lines);
+    this.#sums = sums;
   }
 
   /** The lines since the last `forgetLines`. */

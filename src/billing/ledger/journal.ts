@@ -8,7 +8,7 @@ import { parseJson } from "../../lib/json/json.ts";
 import { readOwn } from "../../lib/files/own-file.ts";
 import { describePaidTwice } from "../assess.ts";
 import type { Position } from "./rotation.ts";
-import type { LineDraft } from "./line.ts";
+import { clientSchema, type LineDraft } from "./line.ts";
 
 const intentSchema = z.object({
   id: z.string(),
@@ -25,6 +25,7 @@ const intentSchema = z.object({
   multiplier: z.string(),
   /** What limits count if the gateway dies before the cost is known. */
   limit_usd: z.string().optional(),
+  client: clientSchema.optional(),
 });
 
 /** What a request is going to do, recorded before it goes to an upstream. */
@@ -122,6 +123,7 @@ export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
     first_byte_ms: null,
     duration_ms: null,
     attempts: channels.map((channel) => ({ channel })),
+    client: intent.client,
     suspect: channels.length > 1 ? describePaidTwice(channels) : undefined,
     limit_usd: intent.limit_usd,
   };

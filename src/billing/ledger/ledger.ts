@@ -9,6 +9,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
+import type { Zone } from "../../lib/text/zone.ts";
 import type { Intent } from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";
 import type { Holder, Window } from "./sums.ts";
@@ -29,7 +30,9 @@ export interface Ledger {
   correct(draft: CorrectionDraft): void;
   /** Why nothing can be written at present; null: it can. Lines wait in memory until it can. */
   readonly problem: string | null;
-  /** The sum of the charges of a key or group, corrections included. Days and months are UTC. */
+  /** Of the days and months of the sums. To set another one reads the whole ledger. */
+  zone: Zone;
+  /** The sum of the charges of a key or group, corrections included. */
   spentOf(holder: Holder, window: Window): Usd;
   /** What limits count in addition: estimates of requests whose cost is not known. */
   estimatedOf(holder: Holder, window: Window): Usd;

@@ -40,6 +40,22 @@ const attemptSchema = z.looseObject({
   error: z.string().optional(),
 });
 
+/** Who sent a request, as far as the request shows it. A part that it does not show is absent. */
+export const clientSchema = z.object({
+  tool: z.string().optional(),
+  session: z.string().optional(),
+  /** Absent for a session's main agent. */
+  agent: z.string().optional(),
+  /** The agent that started this one. Absent if the main agent did. */
+  parent: z.string().optional(),
+  /** The text of the header `x-gateway-label`. */
+  label: z.string().optional(),
+  /** The tool names no session: it was inferred from key, tool, label and time. */
+  inferred: z.literal(true).optional(),
+});
+
+export type ClientIdentity = Readonly<z.infer<typeof clientSchema>>;
+
 const chainFields = {
   v: z.literal(1),
   id: z.string().min(1),
@@ -80,6 +96,9 @@ const lineObject = z.object({
   first_byte_ms: count.nullable(),
   duration_ms: count.nullable(),
   attempts: z.array(attemptSchema),
+  client: clientSchema.optional(),
+  /** The upstream's own id of the request. */
+  upstream_request_id: z.string().optional(),
   /** In an unpriced line: the usage without a price, and what the rest costs. */
   unpriced_usage: usage.optional(),
   at_least_usd: decimal.optional(),
@@ -148,6 +167,8 @@ export function encodeLine(draft: LineDraft, prev: string): string {
     first_byte_ms: draft.first_byte_ms,
     duration_ms: draft.duration_ms,
     attempts: draft.attempts,
+    client: draft.client,
+    upstream_request_id: draft.upstream_request_id,
     suspect: draft.suspect,
     limit_usd: draft.limit_usd,
     replaces: draft.replaces,

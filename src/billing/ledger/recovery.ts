@@ -8,7 +8,7 @@ import { appendOwn, ForeignFile, openOwn } from "../../lib/files/own-file.ts";
 import { hashLast, listLedgerFiles, locate, readLinesFrom } from "./rotation.ts";
 import { readJournal, type OpenRequest } from "./journal.ts";
 import { parseLine } from "./line.ts";
-import { readBackToNewline, readLineBefore } from "./reader.ts";
+import { readBackToNewline, readFile, readLineBefore } from "./reader.ts";
 
 export interface Recovery {
   /** The `prev` of the next line. */
@@ -57,8 +57,8 @@ function findUnfinished(files: readonly string[], journalPath: string): Map<stri
   return open;
 }
 
-/** Makes the file end in a whole line. Returns how many bytes were cut off. A line that lacks only its newline is kept.
- *  The cut bytes are kept in `<path>.torn`, so that the user can look at them. */
+/** Makes the file end in a whole line that follows no torn one. Returns how many bytes were cut off. A line that lacks
+ *  only its newline is kept. The cut bytes are kept in `<path>.torn`, so that the user can look at them. */
 function repairEnd(path: string): number {
   if (!existsSync(path)) return 0;
   const fd = openOwn(path, { flags: constants.O_RDWR | constants.O_APPEND, shared: true });
@@ -67,21 +67,15 @@ function repairEnd(path: string): number {
     // An empty file does not show that the gateway made it: it may belong to another program under its other name.
     if (size === 0 && nlink > 1)
       throw new ForeignFile(`${path} is empty and a hard link: remove it, and a new one is made`);
+    const unwritten = findUnwritten(fd, size);
     const tail = readBackToNewline(fd, size);
-    const unended = tail.length > 0 ? parseLine(tail) : null;
+    const unended = tail.length > 0 && unwritten === null ? parseLine(tail) : null;
     if (unended !== null) {
       requireLedger(fd, size, unended);
       writeSync(fd, "\n");
       return 0;
     }
-    let end = size - tail.length;
-    let last: ParsedLine | null = null;
-    // A power cut may also leave whole lines in which some pages were never written.
-    for (let line = readLineBefore(fd, end); line !== null; line = readLineBefore(fd, end)) {
-      last = parseLine(line);
-      if (last !== null) break;
-      end -= line.length + 1;
-    }
+    const { end, last } = findWholeEnd(fd, unwritten ?? size - tail.length);
     if (size > 0) requireLedger(fd, size, last);
     if (end < size) cut(path, fd, end);
     return size - end;
@@ -91,6 +85,28 @@ function repairEnd(path: string): number {
 }
 
 type ParsedLine = Readonly<Record<string, unknown>>;
+
+/** Where the last whole line ends, at or before `end`, and this line. */
+function findWholeEnd(fd: number, end: number): { end: number; last: ParsedLine | null } {
+  let at = end;
+  for (let line = readLineBefore(fd, at); line !== null; line = readLineBefore(fd, at)) {
+    const last = parseLine(line);
+    if (last !== null) return { end: at, last };
+    at -= line.length + 1;
+  }
+  return { end: at, last: null };
+}
+
+/** Where the first line begins in which a power cut left bytes that were never written; null: there is none. They are
+ *  zeros, which no line contains. The lines after them are whole or not, but all are from the same moment: a sync makes
+ *  everything before it safe, so what is behind an unwritten byte was never synced. */
+function findUnwritten(fd: number, size: number): number | null {
+  for (const { bytes, from } of readFile(fd, Math.max(0, size - MAX_LOST_BYTES))) {
+    const zero = bytes.buffer.indexOf(0);
+    if (zero !== -1) return from + zero - readBackToNewline(fd, from + zero).length;
+  }
+  return null;
+}
 
 /** The path may name another file by mistake, or be a link to one. A ledger ends in a ledger line, or begins with one,
  *  whole or torn; or a power cut left only zeros. */
@@ -104,8 +120,8 @@ function requireLedger(fd: number, size: number, last: ParsedLine | null): void 
 
 const LINE_BEGINS = '{"v":1';
 
-/** A power cut never loses more than this at once. */
-const MAX_LOST_BYTES = 1 << 20;
+/** A power cut never loses more than this at once: more than the lines of 100 ms, and of a slow sync. */
+const MAX_LOST_BYTES = 8 << 20;
 
 function isZeros(fd: number, size: number): boolean {
   if (size > MAX_LOST_BYTES) return false;

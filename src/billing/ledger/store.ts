@@ -41,8 +41,6 @@ export class LedgerStore {
   readonly #options: StoreOptions;
   #lines: AppendFile;
   #journal: AppendFile;
-  /** Rotated files that may not be on the disk yet. */
-  #retired: AppendFile[] = [];
   /** The hash of the last written line. */
   #prev: string;
   #month: string | null;
@@ -64,7 +62,8 @@ export class LedgerStore {
   static open(options: StoreOptions, recovery: Recovery): LedgerStore {
     const { path, journalPath } = options;
     const files = { lines: AppendFile.open(path, true), journal: AppendFile.open(journalPath, false) };
-    for (const each of [journalPath, `${path}.sums`, `${path}.channels.json`]) removeDrafts(each);
+    for (const each of [journalPath, `${path}.sums`, `${path}.channels.json`, `${path}.alerts.json`])
+      removeDrafts(each);
     return new LedgerStore(options, files, recovery);
   }
 
@@ -112,7 +111,7 @@ export class LedgerStore {
       size > this.#journalFullAt ||
       (open.size === 0 && size > JOURNAL_IDLE_BYTES);
     if (!due) return;
-    if (this.#options.sync === "always") for (const file of [...this.#retired, this.#lines]) file.syncNow();
+    if (this.#options.sync === "always") this.#lines.syncNow();
     if (open.size === 0 && !anew) this.anchor();
     else this.#rewriteJournal(open);
     this.#journalStale = false;
@@ -127,17 +126,13 @@ export class LedgerStore {
   /** Every line written before the call is on the disk when this resolves. The journal is synced only with `sync: always`.
    *  Otherwise it only has to survive a killed process, and written bytes do. */
   async sync(): Promise<void> {
-    const retired = this.#retired;
-    this.#retired = [];
     const journals = this.#options.sync === "always" ? [this.#journal] : [];
     const { syncFile = syncAppended } = this.#options;
-    const synced = Promise.all([...retired, this.#lines, ...journals].map(syncFile));
-    for (const file of retired) file.close();
-    await synced;
+    await Promise.all([this.#lines, ...journals].map(syncFile));
   }
 
   close(): void {
-    for (const file of [...this.#retired, this.#lines, this.#journal]) file.close();
+    for (const file of [this.#lines, this.#journal]) file.close();
   }
 
   /** A crash leaves the old journal or the new one, whole. */
@@ -192,7 +187,10 @@ export class LedgerStore {
     );
   }
 
+  /** The old file is brought to the disk first, also with `sync: never`: a power cut may tear the end of the growing
+   *  file, but never one in the middle of the chain. The event loop waits for it, once for each file. */
   #rotate(path: string, rotated: string): void {
+    this.#lines.syncNow();
     renameSync(path, rotated);
     let file: AppendFile;
     try {
@@ -201,8 +199,7 @@ export class LedgerStore {
       renameSync(rotated, path);
       throw error;
     }
-    if (this.#options.sync === "never") this.#lines.close();
-    else this.#retired.push(this.#lines);
+    this.#lines.close();
     this.#lines = file;
     this.#journalStale = true;
   }

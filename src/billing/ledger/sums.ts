@@ -1,11 +1,12 @@
 // What each key and group has been charged per day, per month and in total. The
 // sums are computed from the ledger's lines and kept in memory, because every
-// request with a limit needs them. Days and months are UTC, by the request's
-// `time`. A checkpoint beside the ledger saves the next start from reading every
+// request with a limit needs them. Days and months are those of the config's time
+// zone, by the request's `time`. A checkpoint beside the ledger saves the next start from reading every
 // line. If it is lost or damaged, it is computed again from the ledger.
 
 import { z } from "zod";
 
+import { createNamer, UTC, type Zone } from "../../lib/text/zone.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import type { Usd } from "../../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
@@ -14,6 +15,7 @@ import type { Position } from "./rotation.ts";
 import { holdLedgerFiles, locate, readChunksFrom } from "./rotation.ts";
 import { hashLine } from "./line.ts";
 import { eachLine, type Source } from "./reader.ts";
+import { type Bytes, viewBytes } from "./scan/bytes.ts";
 import { readRow, type Row } from "./scan/row.ts";
 import { LineScanner } from "./scan/scan.ts";
 
@@ -31,6 +33,12 @@ interface Tally {
   total: Usd;
   readonly months: Map<string, Usd>;
   readonly days: Map<string, Usd>;
+}
+
+/** A request's ISO time → the name of its day and of its month. */
+interface SpanNames {
+  readonly day: (time: string) => string;
+  readonly month: (time: string) => string;
 }
 
 interface Sum {
@@ -54,26 +62,37 @@ const sumSchema = tallySchema.extend({
   estimated: tallySchema.optional(),
 });
 const checkpointSchema = z.object({
+  /** Whose days and months they are. */
+  zone: z.string().default("UTC"),
   from: z.object({ offset: z.int().nonnegative(), prev: z.string() }),
   key: z.record(z.string(), sumSchema),
   group: z.record(z.string(), sumSchema),
 });
 
+type Checkpoint = z.infer<typeof checkpointSchema>;
+
 export class Sums {
+  readonly zone: Zone;
   readonly #sums = { key: new Map<string, Sum>(), group: new Map<string, Sum>() };
+  readonly #names: SpanNames;
+
+  constructor(zone: Zone = UTC) {
+    this.zone = zone;
+    this.#names = { day: createNamer("day", zone), month: createNamer("month", zone) };
+  }
 
   /** Adds a line's charge, or the difference that a correction makes, at the request's time. */
   add(request: RequestOwner, amount: Usd): void {
     const key = this.#sumOf("key", request.key);
     if (key.lastUsed === null || request.time > key.lastUsed) key.lastUsed = request.time;
-    addAt(key.charged, request.time, amount);
-    addAt(this.#sumOf("group", request.group).charged, request.time, amount);
+    this.#addAt(key.charged, request.time, amount);
+    this.#addAt(this.#sumOf("group", request.group).charged, request.time, amount);
   }
 
   /** Adds what limits count beyond a line's charge. */
   addEstimate({ key, group, time }: RequestOwner, amount: Usd): void {
-    addAt(this.#sumOf("key", key).estimated, time, amount);
-    addAt(this.#sumOf("group", group).estimated, time, amount);
+    this.#addAt(this.#sumOf("key", key).estimated, time, amount);
+    this.#addAt(this.#sumOf("group", group).estimated, time, amount);
   }
 
   /** Removes the estimate of a request that came at `time`: its real cost is known now. */
@@ -84,13 +103,13 @@ export class Sums {
   /** What was charged. */
   spentOf(holder: Holder, window: Window, now: number): Usd {
     const sum = this.#sums[holder.kind].get(holder.name);
-    return sum === undefined ? ZERO_USD : readTally(sum.charged, window, now);
+    return sum === undefined ? ZERO_USD : this.#readTally(sum.charged, window, now);
   }
 
   /** The estimates that limits count in addition. */
   estimatedOf(holder: Holder, window: Window, now: number): Usd {
     const sum = this.#sums[holder.kind].get(holder.name);
-    return sum === undefined ? ZERO_USD : readTally(sum.estimated, window, now);
+    return sum === undefined ? ZERO_USD : this.#readTally(sum.estimated, window, now);
   }
 
   /** The sum of all groups, including those that the config no longer has. */
@@ -106,29 +125,40 @@ export class Sums {
     return this.#sums.key.get(key)?.lastUsed ?? null;
   }
 
-  /** Loads the checkpoint, then the lines after it. False: the line at which it was made is gone. */
-  load(files: readonly Source[], checkpointPath: string): boolean {
-    const checkpoint = readCheckpoint(checkpointPath);
+  /** Loads the checkpoint, if one is given, then the lines after it. False: the line at which it was made is gone. */
+  load(files: readonly Source[], checkpointPath: string | null): boolean {
+    const checkpoint = checkpointPath === null ? null : readCheckpoint(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
-    if (checkpoint !== null && place !== null) {
-      for (const kind of ["key", "group"] as const) {
-        for (const [name, sum] of Object.entries(checkpoint[kind]))
-          this.#sums[kind].set(name, decodeSum(sum));
-      }
-    }
+    // Days of another time zone cannot be divided: all lines are read again.
+    const from = checkpoint?.zone === this.zone.name ? place : null;
+    if (checkpoint !== null && from !== null) this.#take(checkpoint);
     const scanner = new LineScanner();
-    for (const bytes of readChunksFrom(files, place ?? undefined)) {
-      eachLine(bytes, (from, to) => {
-        const row = readRow(bytes, from, to, scanner);
-        if (row !== null) this.#addRow(row);
-      });
-    }
+    for (const bytes of readChunksFrom(files, from ?? undefined)) this.#addLines(bytes, scanner);
     return checkpoint === null || place !== null;
+  }
+
+  #take(checkpoint: Checkpoint): void {
+    for (const kind of ["key", "group"] as const) {
+      for (const [name, sum] of Object.entries(checkpoint[kind])) this.#sums[kind].set(name, decodeSum(sum));
+    }
+  }
+
+  /** Lines that are not in the files yet. */
+  addLines(lines: readonly string[]): void {
+    this.#addLines(viewBytes(Buffer.from(lines.map((line) => `${line}\n`).join(""))), new LineScanner());
+  }
+
+  #addLines(bytes: Bytes, scanner: LineScanner): void {
+    eachLine(bytes, (from, to) => {
+      const row = readRow(bytes, from, to, scanner);
+      if (row !== null) this.#addRow(row);
+    });
   }
 
   /** Writes a checkpoint and returns its size. If that fails, only the next start is slower. */
   save(path: string, from: Position): number {
     const body = JSON.stringify({
+      zone: this.zone.name,
       from,
       key: encodeSums(this.#sums.key),
       group: encodeSums(this.#sums.group),
@@ -150,6 +180,23 @@ export class Sums {
       this.dropEstimate(row, row.replaced.time, subtractUsd(row.replaced.limit, before));
   }
 
+  #readTally(tally: Tally, window: Window, now: number): Usd {
+    if (window === "total") return tally.total;
+    const today = this.#names[window](new Date(now).toISOString());
+    return (window === "day" ? tally.days : tally.months).get(today) ?? ZERO_USD;
+  }
+
+  #addAt(sum: Tally, time: string, amount: Usd): void {
+    sum.total = addUsd(sum.total, amount);
+    const month = this.#names.month(time);
+    sum.months.set(month, addUsd(sum.months.get(month) ?? ZERO_USD, amount));
+    const day = this.#names.day(time);
+    const known = sum.days.get(day);
+    sum.days.set(day, addUsd(known ?? ZERO_USD, amount));
+    if (known === undefined && sum.days.size > MAX_DAYS)
+      sum.days.delete([...sum.days.keys()].sort()[0] ?? day);
+  }
+
   #sumOf(kind: Holder["kind"], name: string): Sum {
     const known = this.#sums[kind].get(name);
     if (known !== undefined) return known;
@@ -160,8 +207,8 @@ export class Sums {
 }
 
 /** The sums of a ledger that another process may be writing. */
-export function readSums(path: string): Sums {
-  const sums = new Sums();
+export function readSums(path: string, zone: Zone): Sums {
+  const sums = new Sums(zone);
   using held = holdLedgerFiles(path);
   sums.load(held.sources, `${path}.sums`);
   return sums;
@@ -169,23 +216,6 @@ export function readSums(path: string): Sums {
 
 function openTally(): Tally {
   return { total: ZERO_USD, months: new Map(), days: new Map() };
-}
-
-function readTally(tally: Tally, window: Window, now: number): Usd {
-  if (window === "total") return tally.total;
-  const today = new Date(now).toISOString();
-  const sum = window === "day" ? tally.days.get(today.slice(0, 10)) : tally.months.get(today.slice(0, 7));
-  return sum ?? ZERO_USD;
-}
-
-function addAt(sum: Tally, time: string, amount: Usd): void {
-  sum.total = addUsd(sum.total, amount);
-  const month = time.slice(0, 7);
-  sum.months.set(month, addUsd(sum.months.get(month) ?? ZERO_USD, amount));
-  const day = time.slice(0, 10);
-  const known = sum.days.get(day);
-  sum.days.set(day, addUsd(known ?? ZERO_USD, amount));
-  if (known === undefined && sum.days.size > MAX_DAYS) sum.days.delete([...sum.days.keys()].sort()[0] ?? day);
 }
 
 function encodeSums(sums: ReadonlyMap<string, Sum>): Record<string, z.infer<typeof sumSchema>> {
@@ -226,7 +256,7 @@ function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd>
 }
 
 /** Null if there is none, or if it is not what `save` wrote. */
-export function readCheckpoint(path: string): z.infer<typeof checkpointSchema> | null {
+export function readCheckpoint(path: string): Checkpoint | null {
   try {
     const [check, body] = (readOwn(path) ?? "").split("\n");
     if (body === undefined || hashLine(body) !== check) return null;

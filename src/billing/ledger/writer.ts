@@ -1,10 +1,12 @@
 // Writes the ledger of a running gateway. A request is named in the journal
 // before it goes out, and its line closes it. Everything from one turn of the
-// event loop is written together. The event loop never waits for the disk.
+// event loop is written together. The event loop never waits for the disk,
+// except when a file is rotated.
 
 import { GatewayError } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
+import type { Zone } from "../../lib/text/zone.ts";
 import { OutputHistory } from "../limits/expected-output.ts";
 import { LedgerChain } from "./chain.ts";
 import { listLedgerFiles } from "./rotation.ts";
@@ -21,6 +23,8 @@ import { Sums } from "./sums.ts";
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   /** Wall clock, in milliseconds. */
   readonly now?: () => number;
+  /** The time zone of the days and months of sums. Default: UTC. */
+  readonly zone?: Zone;
 }
 
 /** With `sync: batch`, a power cut loses at most the lines of this time. */
@@ -46,9 +50,10 @@ interface RecoveredLedger {
 export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   const { path, report } = options;
   const recovery = recoverLedger(path, `${path}.open`);
-  if (recovery.cutBytes > 0) report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off`);
+  if (recovery.cutBytes > 0)
+    report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   const files = listLedgerFiles(path);
-  const sums = new Sums();
+  const sums = new Sums(options.zone);
   if (!sums.load(files, `${path}.sums`) || recovery.isEndMissing)
     report(
       `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
@@ -146,9 +151,10 @@ export class LedgerWriter {
       );
       return;
     }
-    if (!this.#open.delete(draft.id))
+    if (!this.#open.has(draft.id))
       throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
     this.#chain.addLine(draft);
+    this.#open.delete(draft.id);
     if (draft.basis === "exact" && draft.usage["output"] !== undefined)
       this.#outputs.add(draft.model, draft.usage["output"]);
     this.#schedule();
@@ -162,6 +168,20 @@ export class LedgerWriter {
   discard(id: string): void {
     if (this.#open.delete(id)) this.#records.push(() => encodeDiscard(id));
     this.#schedule();
+  }
+
+  get zone(): Zone {
+    return this.#chain.sums.zone;
+  }
+
+  set zone(zone: Zone) {
+    if (zone.name === this.zone.name) return;
+    this.#chain.replaceSums(() => {
+      const sums = new Sums(zone);
+      // Not the sums beside it: they are of other days.
+      sums.load(listLedgerFiles(this.#options.path), null);
+      return sums;
+    });
   }
 
   spentOf(holder: Holder, window: Window): Usd {
@@ -203,11 +223,21 @@ export class LedgerWriter {
         `${left === 1 ? "1 line" : `${left} lines`} could not be written: ${this.#problem}`,
       );
     await this.#syncing;
-    if (this.#options.sync !== "never") await this.#store.sync();
+    await this.#syncLast();
     if (left === 0 && this.#problem === null && this.#open.size === 0) this.#anchor();
     if (left === 0) this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
     this.#store.close();
     this.#lock.release();
+  }
+
+  /** A disk that fails must not keep the gateway from stopping: the lock has to be free for the next one. */
+  async #syncLast(): Promise<void> {
+    if (this.#options.sync === "never") return;
+    try {
+      await this.#store.sync();
+    } catch (error) {
+      this.#options.report(`the ledger's last lines may not be on the disk: ${String(error)}`);
+    }
   }
 
   #anchor(): void {

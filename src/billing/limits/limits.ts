@@ -11,6 +11,7 @@
 import type { Key, Limits } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder, Window } from "../ledger/sums.ts";
 import type { Unbounded } from "./reserve.ts";
@@ -64,7 +65,7 @@ interface Side {
   readonly flight: Flight;
 }
 
-type Sums = Pick<Ledger, "spentOf" | "estimatedOf" | "recentOf">;
+type Sums = Pick<Ledger, "spentOf" | "estimatedOf" | "recentOf" | "zone">;
 
 export function createGate(ledger: Sums): Gate {
   const flights = new Map<string, Flight>();
@@ -243,7 +244,7 @@ function checkSpent(side: Side, { window, limit, own, ledger, now }: SpendCheck)
       { retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS },
     );
   }
-  const reset = findReset(window, now);
+  const reset = findReset(window, ledger.zone, now);
   const advice = own !== null && counted < most ? " A smaller max_tokens or prompt may fit." : "";
   const end =
     reset === null
@@ -255,17 +256,9 @@ function checkSpent(side: Side, { window, limit, own, ledger, now }: SpendCheck)
   });
 }
 
-/** Days and months end as UTC has them. */
-export function findReset(window: Window, now: number): number | null {
-  const date = new Date(now);
-  switch (window) {
-    case "day":
-      return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate() + 1);
-    case "month":
-      return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
-    case "total":
-      return null;
-  }
+/** When the day or month ends that a moment belongs to; null: totals do not end. */
+export function findReset(window: Window, zone: Zone, now: number): number | null {
+  return window === "total" ? null : findNextSpan(window, zone, now);
 }
 
 function countRequests(count: number): string {

@@ -64,7 +64,7 @@ export function boundCost({ body, hasOutput, quotes }: ReservedRequest): string 
   const text = asBuffer(body).toString("latin1");
   const outside = fields.outside ?? findOutsideContent(text);
   if (outside !== null)
-    return { unbounded: `the cost of "${outside}" cannot be known beforehand: leave it out` };
+    return { unbounded: `the cost of "${outside}" cannot be known in advance: leave it out` };
   const cap = hasOutput ? fields.cap : 0;
   if (cap === null) return NO_CAP;
   const input = body.length + [...text.matchAll(ATTACHMENT)].length * MAX_ATTACHMENT_TOKENS;

@@ -1,5 +1,5 @@
 // The price book: who sells which model, under which names, at what price from when on. A text of one JSON object
-// a line, the first of which says what book it is. An entry is read when its provider's prices are first asked for:
+// a line, the first of which says what book it is. An entry is read when its provider's prices are first needed:
 // a gateway with one channel never reads the other forty lists. It is made by convert.ts.
 
 import { readFileSync } from "node:fs";
@@ -25,7 +25,7 @@ export interface Period {
   readonly from: number;
   /** Minutes of the day (UTC) from and until which it is paid; null: all day. */
   readonly hours: readonly [from: number, until: number] | null;
-  /** Paid at weekends only, of a time zone so many hours ahead of UTC; null: on every day. */
+  /** Paid at weekends only, in a time zone this many hours ahead of UTC; null: on every day. */
   readonly weekend: number | null;
   readonly price: Omit<Price, "source">;
 }
@@ -54,7 +54,7 @@ export interface PriceBook {
 
 let loaded: PriceBook | null = null;
 
-/** The book that the program was made with. Costs nothing until a price is asked for. */
+/** The book that the program was made with. Costs nothing until a price is needed. */
 export function loadBuiltInBook(): PriceBook {
   loaded ??= openLazily(() => readFileSync(builtIn, "utf8"));
   return loaded;

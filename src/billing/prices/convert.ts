@@ -122,7 +122,7 @@ function readPeriod({ from, hours, weekend, rates, tiers }: WrittenPeriod): Peri
   };
 }
 
-/** Models that the package lacks, or whose prices it can't tell. It is the newer of the two where it is not strict. */
+/** Models that the package lacks, or whose prices it can't express. It is the newer of the two where it is not strict. */
 function addModels(entries: readonly Entry[], strict: boolean): Entry[] {
   const added = overlay.add.map(({ periods, provider, ids, source }): Entry => {
     return { provider, ids: [...ids], periods: periods.map(readPeriod), factors: {}, source };

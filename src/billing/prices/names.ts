@@ -45,7 +45,7 @@ const BEDROCK = "https://docs.aws.amazon.com/bedrock/latest/userguide/inference-
 const PREFIXES: readonly Rule[] = [
   { pattern: /^models\//, source: "https://ai.google.dev/api/models: the resource name of a model" },
   { pattern: /^(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/([^/]+)\/models\//, source: VERTEX },
-  // A price list that tells regions apart is Amazon's own only; elsewhere the model is meant.
+  // Only Amazon's own price list has prices by region; elsewhere the name means the model.
   {
     pattern: /^(?:us|eu|apac|jp|au|us-gov|global)\.(?=[a-z0-9-]+\.)/,
     source: BEDROCK,

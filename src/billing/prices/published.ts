@@ -151,7 +151,7 @@ function wordsOf(match: unknown): string[] {
   });
 }
 
-/** A price that nothing in an answer's usage tells of: a fee for each request, for citations. Then no price is whole. */
+/** A price for something that an answer's usage does not report: a fee for each request, for citations. Then no price is whole. */
 function isWhole({ prices }: Model, provider: string): boolean {
   const all = Array.isArray(prices) ? prices.map(({ prices: price }) => price) : [prices];
   return all.every((price) =>

@@ -50,7 +50,7 @@ export function sealBook(text: string): string {
   return `${head}\n${rest}`;
 }
 
-/** In one step: whoever reads it meanwhile reads the old one or the new one. */
+/** In one step: a reader gets the old one or the new one, never a mixture. */
 export function writeBook(path: string, sealed: string): void {
   replaceFile(path, sealed, { mode: 0o600, durable: true });
 }

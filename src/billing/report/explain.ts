@@ -122,7 +122,7 @@ function explainMoney(line: Money): string[] {
           ...explainUsage(part),
         ])
       : explainUsage(line);
-  const as = line.priced_as === undefined ? "" : ` for ${line.priced_as}, which was asked for`;
+  const as = line.priced_as === undefined ? "" : ` for ${line.priced_as}, which was requested`;
   const source =
     line.price_source === null ? "" : ` (prices: ${line.price_source}${as}; tier: ${line.tier ?? "unknown"})`;
   return [`Usage × price${source}`, ...(usage.length > 0 ? usage : ["  nothing"]), ...explainCharge(line)];

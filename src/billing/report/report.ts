@@ -13,7 +13,7 @@ import {
   type Usd,
   ZERO_USD,
 } from "../../lib/money.ts";
-import { createZone, nameSpan, type Span, SPANS, type Zone } from "../../lib/text/zone.ts";
+import { createNamer, createZone, type Span, SPANS, type Zone } from "../../lib/text/zone.ts";
 import { eachRow, type Row } from "../ledger/scan/row.ts";
 import { USAGE_KINDS } from "../usage.ts";
 
@@ -47,60 +47,80 @@ export interface Totals {
   readonly bases: Map<string, number>;
 }
 
-export interface ReportRow {
-  /** One for each dimension. */
-  readonly names: readonly string[];
-  readonly totals: Totals;
+/** What has at least a charge, by which rows are sorted. */
+export interface Charged {
+  readonly charge: Usd;
 }
 
-export interface Report {
+export interface ReportRow<T extends Charged = Totals> {
+  /** One for each dimension. */
+  readonly names: readonly string[];
+  readonly totals: T;
+}
+
+export interface Report<T extends Charged = Totals> {
   /** By time, or the largest charge first. */
-  readonly rows: readonly ReportRow[];
-  readonly total: Totals;
+  readonly rows: readonly ReportRow<T>[];
+  readonly total: T;
   /** How many lines could not be read. `gateway ledger verify` says why. */
   readonly unreadable: number;
 }
 
+/** What a report sums, and how. */
+export interface Summing<T extends Charged> {
+  readonly open: () => T;
+  readonly addRow: (totals: T, row: Row, readText: () => string) => void;
+  readonly addTotals: (sum: T, totals: T) => void;
+}
+
 export function sumLedger(path: string, query: ReportQuery): Report {
+  return sumRows(path, query, { open: openTotals, addRow, addTotals });
+}
+
+export function sumRows<T extends Charged>(path: string, query: ReportQuery, summing: Summing<T>): Report<T> {
   const { by, zone = createZone("UTC") } = query;
   const readers = by.map((dimension) => createNameReader(dimension, zone));
-  const rows = new NestedRows();
-  const total = openTotals();
+  const rows = new NestedRows(summing.open);
+  const total = summing.open();
   let unreadable = 0;
-  eachRow(path, (row) => {
+  eachRow(path, (row, readText) => {
     if (row === null) unreadable += 1;
-    else if (isInPeriod(row, query) && fits(row, query.only)) addRow(rows.totalsOf(row, readers), row);
+    else if (isInPeriod(row, query) && fits(row, query.only))
+      summing.addRow(rows.totalsOf(row, readers), row, readText);
   });
   const listed = rows.list();
-  for (const { totals } of listed) addTotals(total, totals);
+  for (const { totals } of listed) summing.addTotals(total, totals);
   return { rows: listed.sort(by.some(isSpan) ? byNames(by) : byCharge), total, unreadable };
 }
 
 type ReadName = (row: Row) => string;
 
 /** Rows by one name, or by one name after the other. */
-class NestedRows {
-  readonly #rows = new Map<string, { readonly row: ReportRow; readonly inner: NestedRows | null }>();
+class NestedRows<T extends Charged> {
+  readonly #rows = new Map<string, { readonly row: ReportRow<T>; readonly inner: NestedRows<T> | null }>();
+  readonly #open: () => T;
   readonly #before: readonly string[];
 
-  constructor(before: readonly string[] = []) {
+  constructor(open: () => T, before: readonly string[] = []) {
+    this.#open = open;
     this.#before = before;
   }
 
-  totalsOf(row: Row, readers: readonly ReadName[]): Totals {
+  totalsOf(row: Row, readers: readonly ReadName[]): T {
     const depth = this.#before.length;
     const name = readers[depth]?.(row) ?? "";
     let found = this.#rows.get(name);
     if (found === undefined) {
       const names = [...this.#before, name];
       const isLast = names.length === readers.length;
-      found = { row: { names, totals: openTotals() }, inner: isLast ? null : new NestedRows(names) };
+      const inner = isLast ? null : new NestedRows(this.#open, names);
+      found = { row: { names, totals: this.#open() }, inner };
       this.#rows.set(name, found);
     }
     return found.inner === null ? found.row.totals : found.inner.totalsOf(row, readers);
   }
 
-  list(): ReportRow[] {
+  list(): ReportRow<T>[] {
     return [...this.#rows.values()].flatMap(({ row, inner }) => (inner === null ? [row] : inner.list()));
   }
 }
@@ -109,26 +129,10 @@ export function isSpan(dimension: Dimension): dimension is Span {
   return SPANS.some((span) => span === dimension);
 }
 
-/** Offsets of time zones change at quarters of an hour at most: one name holds for each. */
-const QUARTER_MINUTES = 15;
-/** `2026-11-20T10:` */
-const HOUR_CHARACTERS = 14;
-
 function createNameReader(dimension: Dimension, zone: Zone): ReadName {
   if (!isSpan(dimension)) return (row) => row[dimension];
-  const hours = new Map<string, (string | undefined)[]>();
-  // Lines come in the order of time: the hour is nearly always that of the line before.
-  let hour = "none";
-  let names: (string | undefined)[] = [];
-  return ({ time }) => {
-    if (!time.startsWith(hour)) {
-      hour = time.slice(0, HOUR_CHARACTERS);
-      names = hours.get(hour) ?? [];
-      hours.set(hour, names);
-    }
-    const quarter = Math.floor(Number(time.slice(HOUR_CHARACTERS, 16)) / QUARTER_MINUTES);
-    return (names[quarter] ??= nameSpan(dimension, zone.toLocal(Date.parse(time))));
-  };
+  const nameTime = createNamer(dimension, zone);
+  return ({ time }) => nameTime(time);
 }
 
 function isInPeriod({ time }: Row, { since, until }: ReportQuery): boolean {
@@ -140,7 +144,9 @@ function fits(row: Row, only: Filter | undefined): boolean {
 }
 
 /** Times first, whichever place they have. */
-function byNames(by: readonly Dimension[]): (a: ReportRow, b: ReportRow) => number {
+function byNames(
+  by: readonly Dimension[],
+): (a: Pick<ReportRow, "names">, b: Pick<ReportRow, "names">) => number {
   const order = [...by.keys()].sort(
     (a, b) => Number(isSpan(by[b] ?? "key")) - Number(isSpan(by[a] ?? "key")),
   );
@@ -151,7 +157,7 @@ function byNames(by: readonly Dimension[]): (a: ReportRow, b: ReportRow) => numb
   };
 }
 
-function byCharge(a: ReportRow, b: ReportRow): number {
+function byCharge(a: ReportRow<Charged>, b: ReportRow<Charged>): number {
   if (a.totals.charge !== b.totals.charge) return a.totals.charge > b.totals.charge ? -1 : 1;
   return a.names.join(" ") < b.names.join(" ") ? -1 : 1;
 }

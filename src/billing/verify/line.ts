@@ -3,12 +3,13 @@
 
 import { isObject } from "../../lib/json/json.ts";
 import { deriveAmounts, deriveAtLeast, type Derivable } from "../charge.ts";
-import { BASES, correctionSchema, lineSchema, OUTCOMES } from "../ledger/line.ts";
+import { BASES, clientSchema, correctionSchema, lineSchema, OUTCOMES } from "../ledger/line.ts";
 
 type ParsedLine = Readonly<Record<string, unknown>>;
 
 const KNOWN_OUTCOMES: ReadonlySet<unknown> = new Set(OUTCOMES);
 const KNOWN_BASES: ReadonlySet<unknown> = new Set(BASES);
+const CLIENT_PARTS: ReadonlySet<string> = new Set(Object.keys(clientSchema.shape));
 const WITHOUT_AMOUNT: ReadonlySet<unknown> = new Set(["unpriced", "unknown"]);
 
 /** What is wrong with a line; null if nothing is. */
@@ -43,8 +44,20 @@ function looksRight(line: ParsedLine): boolean {
     typeof line["stream"] === "boolean" &&
     line["limit_usd"] === undefined &&
     line["replaces"] === undefined &&
+    hasRightClient(line) &&
     Array.isArray(line["attempts"])
   );
+}
+
+function hasRightClient({ client, upstream_request_id: id }: ParsedLine): boolean {
+  if (id !== undefined && typeof id !== "string") return false;
+  if (client === undefined) return true;
+  if (!isObject(client)) return false;
+  for (const part in client) {
+    const isRight = part === "inferred" ? client[part] === true : typeof client[part] === "string";
+    if (!isRight || !CLIENT_PARTS.has(part)) return false;
+  }
+  return true;
 }
 
 function findAmountFault(line: ParsedLine): string | null {

@@ -3,6 +3,7 @@
 import { Command } from "commander";
 import { addExamples } from "../terminal/examples.ts";
 import type { ConfigFlags } from "../config-access.ts";
+import type { AddGroupFlags, RemoveGroupFlags } from "./groups-change-run.ts";
 import type { GroupsFlags } from "./groups-list.ts";
 
 export function groupsCommand(): Command {
@@ -20,10 +21,64 @@ export function groupsCommand(): Command {
     ["gateway groups list --all --json", "all groups, for a script"],
   ]);
   const command = new Command("groups")
-    .description("show and limit the groups that keys are bound to")
+    .description("show and change the groups that keys are bound to")
     .addCommand(list)
+    .addCommand(addCommand())
+    .addCommand(setCommand())
+    .addCommand(removeCommand())
     .addCommand(limitCommand());
   return addExamples(command, [["gateway groups list", "with platform, multiplier and channels"]]);
+}
+
+function addCommand(): Command {
+  const command = new Command("add")
+    .description("add a group of channels that keys can be bound to")
+    .argument("<name>", "the group's name")
+    .option("--channel <name...>", "its channels, which are of one platform")
+    .option("--multiplier <decimal>", "what official amounts are multiplied by (default: 1)")
+    .option("--description <text>", "what the dropdown of groups shows")
+    .option("--exclusive", "only while a plan that includes it is active")
+    .option("--config <file>", "the config file")
+    .action(async (name: string, flags: AddGroupFlags) => {
+      const { addGroup } = await import("./groups-change-run.ts");
+      await addGroup(name, flags);
+    });
+  return addExamples(command, [
+    [
+      "gateway groups add cheap --channel anthropic-main --multiplier 0.8",
+      "the same channel at another rate",
+    ],
+    ["gateway groups add claude-max --channel anthropic-max --exclusive", "for an active plan only"],
+  ]);
+}
+
+function setCommand(): Command {
+  const command = new Command("set")
+    .description("change settings of a group in the config file")
+    .argument("<name>", "the group's name")
+    .argument("<settings...>", "NAME=VALUE or NAME=none; names: channels, multiplier, description, exclusive")
+    .option("--config <file>", "the config file")
+    .action(async (name: string, words: string[], flags: ConfigFlags) => {
+      const { setGroup } = await import("./groups-change-run.ts");
+      await setGroup(name, words, flags);
+    });
+  return addExamples(command, [
+    ["gateway groups set claude multiplier=0.9 'description=Anthropic, discounted'", "two settings at once"],
+    ["gateway groups set claude channels=anthropic-main,anthropic-second", "other channels"],
+  ]);
+}
+
+function removeCommand(): Command {
+  const command = new Command("remove")
+    .description("remove a group to which no key is bound")
+    .argument("<name>", "the group's name")
+    .option("--yes", "remove without a prompt")
+    .option("--config <file>", "the config file")
+    .action(async (name: string, flags: RemoveGroupFlags) => {
+      const { removeGroup } = await import("./groups-change-run.ts");
+      await removeGroup(name, flags);
+    });
+  return addExamples(command, [["gateway groups remove cheap --yes", "without a prompt"]]);
 }
 
 function limitCommand(): Command {

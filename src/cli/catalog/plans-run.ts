@@ -9,10 +9,12 @@ import {
   formatMoment,
   openConfig,
   readFuture,
+  findGroup,
   refuseUnknown,
+  requireNewName,
 } from "../config-access.ts";
 import { printTable } from "../terminal/table.ts";
-import { printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface PlansFlags extends ConfigFlags {
   readonly json?: true;
@@ -37,7 +39,7 @@ export function listPlans(flags: PlansFlags): void {
     return;
   }
   if (plans.length === 0) {
-    printNote("There are no plans yet. Add one to the `plans` section of the config file.");
+    printNote("There are no plans yet. Add one: gateway plans add NAME --group GROUP");
     return;
   }
   printTable(
@@ -74,6 +76,42 @@ export async function deactivatePlan(name: string, flags: PlansFlags): Promise<v
     return [{ kind: "set", path: ["plans", name, "active"], value: "false" }];
   });
   printNote(`The plan "${name}" is no longer active.`);
+}
+
+export interface AddPlanFlags extends ConfigFlags {
+  readonly group?: readonly string[];
+  readonly active?: true;
+}
+
+export async function addPlan(name: string, flags: AddPlanFlags): Promise<void> {
+  const { path } = openConfig(flags);
+  const { group: groups = [], active } = flags;
+  if (groups.length === 0) refuseUsage("--group is missing: a plan needs at least one.");
+  await editConfig(path, process.env, (current) => {
+    requireNewName("plan", name, current.plans);
+    for (const group of groups) findGroup(current, group);
+    return [{ kind: "set", path: ["plans", name], value: { groups, active: String(active === true) } }];
+  });
+  const next = active === true ? "" : ` \`gateway plans activate ${name}\` activates it.`;
+  printNote(`Added the plan "${name}".${next}`);
+}
+
+export interface RemovePlanFlags extends ConfigFlags {
+  readonly yes?: true;
+}
+
+export async function removePlan(name: string, flags: RemovePlanFlags): Promise<void> {
+  const { catalog, path } = openConfig(flags);
+  findPlan(catalog, name);
+  if (flags.yes !== true) {
+    if (!canPrompt()) refuseUsage(`--yes is missing: removing the plan "${name}" cannot be undone.`);
+    if (!(await askYes(`Remove the plan "${name}" for good?`))) fail("Nothing was removed.");
+  }
+  await editConfig(path, process.env, (current) => {
+    findPlan(current, name);
+    return [{ kind: "remove", path: ["plans", name] }];
+  });
+  printNote(`Removed the plan "${name}".`);
 }
 
 /** In the file's format. Null: no end. Undefined: unchanged. */

@@ -2,7 +2,7 @@
 
 import { Command } from "commander";
 import { addExamples } from "../terminal/examples.ts";
-import type { ActivateFlags, PlansFlags } from "./plans-run.ts";
+import type { ActivateFlags, AddPlanFlags, PlansFlags, RemovePlanFlags } from "./plans-run.ts";
 
 const CONFIG = ["--config <file>", "the config file"] as const;
 
@@ -43,10 +43,41 @@ export function plansCommand(): Command {
   const command = new Command("plans")
     .description("manage subscription plans, which unlock exclusive groups")
     .addCommand(list)
+    .addCommand(addCommand())
     .addCommand(activate)
-    .addCommand(deactivate);
+    .addCommand(deactivate)
+    .addCommand(removeCommand());
   return addExamples(command, [
     ["gateway plans list", "which plans are active, and until when"],
     ["gateway plans activate max --until 2027-01-31", "a plan that was bought until the end of January"],
   ]);
+}
+
+function addCommand(): Command {
+  const command = new Command("add")
+    .description("add a plan that unlocks exclusive groups while it is active")
+    .argument("<name>", "the plan's name")
+    .option("--group <name...>", "the groups that it includes")
+    .option("--active", "it is bought already")
+    .option(...CONFIG)
+    .action(async (name: string, flags: AddPlanFlags) => {
+      const { addPlan } = await import("./plans-run.ts");
+      await addPlan(name, flags);
+    });
+  return addExamples(command, [
+    ["gateway plans add max --group claude-max --active", "a plan that was bought"],
+  ]);
+}
+
+function removeCommand(): Command {
+  const command = new Command("remove")
+    .description("remove a plan; without another one, nobody can use its exclusive groups")
+    .argument("<name>", "the plan's name")
+    .option("--yes", "remove without a prompt")
+    .option(...CONFIG)
+    .action(async (name: string, flags: RemovePlanFlags) => {
+      const { removePlan } = await import("./plans-run.ts");
+      await removePlan(name, flags);
+    });
+  return addExamples(command, [["gateway plans remove max --yes", "without a prompt"]]);
 }

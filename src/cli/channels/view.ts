@@ -24,6 +24,7 @@ const COLUMNS: readonly ChannelColumn[] = [
   number("REQ/H", 10, ({ requests_hour: count }) => String(count)),
   number("ERR/H", 11, ({ errors_hour: count }) => String(count)),
   number("TODAY", 13, ({ charge_today_usd: usd }) => `$${formatAmount(usd)}`),
+  number("OPEN", 14, formatConnections),
   { title: "LAST HOUR", spare: 3, least: 12, read: drawHour },
   { title: "REASON", spare: 2, least: 12, read: ({ reason }) => reason ?? "" },
 ];
@@ -35,6 +36,11 @@ function number(title: string, spare: number, read: ChannelColumn["read"]): Chan
 /** For the same hour as the counts beside it. */
 function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {
   return requests === 0 ? "" : `${Math.floor((1 - Math.min(1, errors / requests)) * 100)}%`;
+}
+
+/** Open connections, and how many of them wait for a request. */
+function formatConnections({ connections: { open, idle } }: ChannelView): string {
+  return open === 0 ? "" : `${open} (${idle} idle)`;
 }
 
 const HEIGHTS = "▁▂▃▄▅▆▇█";

@@ -134,8 +134,8 @@ function checkPrices({ path, catalog }: Loaded): Finding {
     refuseUnknownProviders(catalog.channels.values(), book);
     return describeBook(book, new Date());
   } catch (error) {
-    const mend = error instanceof ConfigError ? `edit ${path}` : "gateway prices update";
-    return bad("prices", describe(error), mend);
+    const fix = error instanceof ConfigError ? `edit ${path}` : "gateway prices update";
+    return bad("prices", describe(error), fix);
   }
 }
 

@@ -77,20 +77,9 @@ async function changeLimits(
   printNote(`${subject} ${now === "" ? "has no limits" : `is limited to ${now}`}.`);
 }
 
-/** The whole section at once where it begins or ends, so that no empty `limits` stays behind. */
-function planEdits({ path, limits }: Holder, changes: LimitChanges): Edit[] {
-  const section = [...path, "limits"];
-  const kept = Object.keys(limits).filter((name) => changes[name] !== null);
-  const added = Object.entries(changes).flatMap(([name, value]) =>
-    value === null ? [] : [[name, value] as const],
-  );
-  if (kept.length === 0 && added.length === 0)
-    return Object.keys(limits).length === 0 ? [] : [{ kind: "remove", path: section }];
-  if (Object.keys(limits).length === 0)
-    return [{ kind: "set", path: section, value: Object.fromEntries(added) }];
-  return Object.entries(changes).flatMap(([name, value]): Edit[] => {
-    const place = [...section, name];
-    if (value !== null) return [{ kind: "set", path: place, value }];
-    return name in limits ? [{ kind: "remove", path: place }] : [];
+function planEdits({ path }: Holder, changes: LimitChanges): Edit[] {
+  return Object.entries(changes).map(([name, value]): Edit => {
+    const place = [...path, "limits", name];
+    return value === null ? { kind: "remove", path: place } : { kind: "set", path: place, value };
   });
 }

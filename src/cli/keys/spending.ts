@@ -1,13 +1,15 @@
 // What the ledger knows about a key: when it was last used, and what it has spent.
 
 import { readSums, type Window } from "../../billing/ledger/sums.ts";
+import { listUsdLimits } from "../../billing/limits/alerts.ts";
 import { findReset } from "../../billing/limits/limits.ts";
 import type { Catalog, Limits } from "../../config/catalog.ts";
 import { formatUsd, type Usd } from "../../lib/money.ts";
+import { createZone } from "../../lib/text/zone.ts";
 
 export interface KeySpending {
   readonly lastUsed: Date | null;
-  /** Decimals in USD; days are UTC. */
+  /** Decimals in USD; days are those of `timezone`. */
   readonly spentToday: string;
   readonly spentTotal: string;
   /** For each USD limit of the key. */
@@ -23,24 +25,17 @@ export interface LimitUse {
   readonly resets: Date | null;
 }
 
-function listWindows({ usdPerDay, usdPerMonth, usdTotal }: Limits) {
-  return [
-    { limit: "usd_per_day", usd: usdPerDay, window: "day" },
-    { limit: "usd_per_month", usd: usdPerMonth, window: "month" },
-    { limit: "usd_total", usd: usdTotal, window: "total" },
-  ] as const;
-}
-
 /** A function from a key's name to its spending. Reads the ledger once. */
-export function readSpending({ ledger, keys }: Catalog, now: number): (name: string) => KeySpending {
-  const sums = readSums(ledger.path);
+export function readSpending(
+  { ledger, keys, timezone }: Catalog,
+  now: number,
+): (name: string) => KeySpending {
+  const sums = readSums(ledger.path, createZone(timezone));
   const listUses = (limits: Limits | undefined, spentIn: (window: Window) => Usd): LimitUse[] =>
-    (limits === undefined ? [] : listWindows(limits)).flatMap(({ limit, usd, window }) => {
-      if (usd === null) return [];
-      const reset = findReset(window, now);
-      return [
-        { limit, usd, spent: formatUsd(spentIn(window)), resets: reset === null ? null : new Date(reset) },
-      ];
+    (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
+      const reset = findReset(window, sums.zone, now);
+      const resets = reset === null ? null : new Date(reset);
+      return { limit, usd, spent: formatUsd(spentIn(window)), resets };
     });
   const read = (name: string): KeySpending => {
     const time = sums.lastUsed(name);

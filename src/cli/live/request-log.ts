@@ -1,7 +1,9 @@
 // Prints a line for each request of `gateway serve`, for people (text) or scripts (json).
 // request-columns.ts has the columns, log-screen.ts does the output.
 
+import { describeWarning, formatMoment, type LimitWarning } from "../../billing/limits/alerts.ts";
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
+import { formatUsd } from "../../lib/money.ts";
 import type { LogScreen } from "./log-screen.ts";
 import { createRequestTable, describeProblem, type RequestTable } from "./request-columns.ts";
 import { encodeJson, paint } from "../terminal/terminal.ts";
@@ -19,7 +21,7 @@ export interface LogOptions {
   readonly today: () => string;
 }
 
-export type RequestLog = Pick<Observer, "requestDone" | "notice"> & {
+export type RequestLog = Pick<Observer, "requestDone" | "notice" | "limitNear"> & {
   /** Prints the titles of the columns. */
   readonly head: () => void;
 };
@@ -29,11 +31,13 @@ export function createRequestLog(options: LogOptions): RequestLog {
   if (form === "text") return createTextLog(options);
   const head = (): void => {};
   if (form === "json") {
+    const print = (level: string, notice: string, more: object = {}): void =>
+      screen.print(encodeJson({ time: new Date().toISOString(), level, notice, ...more }));
     return {
       head,
       requestDone: (record) => screen.print(encodeJson(describeRecord(record))),
-      notice: (level, text) =>
-        screen.print(encodeJson({ time: new Date().toISOString(), level, notice: text })),
+      notice: print,
+      limitNear: (warning) => print("warning", describeWarning(warning), { limit: describeInJson(warning) }),
     };
   }
   return {
@@ -42,7 +46,13 @@ export function createRequestLog(options: LogOptions): RequestLog {
     notice: (level, text) => {
       if (level !== "note") screen.warn(`${level}: ${text}`);
     },
+    limitNear: (warning) => screen.warn(`warning: ${describeWarning(warning)}`),
   };
+}
+
+function describeInJson({ holder, limit, usd, spent, resets, percent }: LimitWarning): object {
+  const ends = resets === null ? null : formatMoment(resets);
+  return { ...holder, limit, percent, usd: formatUsd(usd), spent_usd: formatUsd(spent), resets: ends };
 }
 
 /** For scripts. Fields that a ledger line has too have the same name. */
@@ -67,6 +77,10 @@ function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
     if (now !== titles) screen.print(paint("dim", line));
     titles = now;
   };
+  const notice: Observer["notice"] = (level, text) => {
+    const [first = "", ...rest] = text.split("\n").map(escapeUnprintable);
+    for (const line of [level === "note" ? first : `${level}: ${first}`, ...rest]) screen.warn(line);
+  };
   return {
     head,
     requestDone: (record) => {
@@ -74,10 +88,8 @@ function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
       head();
       lines.forEach(screen.print);
     },
-    notice: (level, text) => {
-      const [first = "", ...rest] = text.split("\n").map(escapeUnprintable);
-      for (const line of [level === "note" ? first : `${level}: ${first}`, ...rest]) screen.warn(line);
-    },
+    notice,
+    limitNear: (warning) => notice("warning", describeWarning(warning)),
   };
 }
 

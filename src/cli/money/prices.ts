@@ -1,7 +1,8 @@
-// `gateway prices …`: the flags. What each does is in prices-show.ts and prices-update.ts, loaded only when asked for.
+// `gateway prices …`: the flags. What each does is in prices-show.ts and prices-update.ts, loaded only when it runs.
 
 import { Command } from "commander";
 import { addExamples } from "../terminal/examples.ts";
+import type { SetPriceFlags } from "./prices-set.ts";
 import type { CheckFlags, ShowFlags } from "./prices-show.ts";
 import type { DiffFlags, UpdateFlags } from "./prices-update.ts";
 
@@ -10,6 +11,7 @@ export function pricesCommand(): Command {
     .description("show, check and update the prices that charges are made from")
     .addCommand(showCommand())
     .addCommand(checkCommand())
+    .addCommand(setCommand())
     .addCommand(diffCommand())
     .addCommand(updateCommand());
   return addExamples(command, [
@@ -51,6 +53,25 @@ function checkCommand(): Command {
   return addExamples(command, [
     ["gateway prices check", "of the models in the ledger and in the config"],
     ["gateway prices check --json | jq -r '.[].model'", "their names alone"],
+  ]);
+}
+
+function setCommand(): Command {
+  const command = new Command("set")
+    .description("set a model's prices in the config file, before those of the price book")
+    .argument("<model>", "as a client or an upstream names it")
+    .argument(
+      "<prices...>",
+      "KIND=VALUE or KIND=none, in USD per million tokens; kinds: input, output, cache_read, …",
+    )
+    .option("--config <file>", "the config file")
+    .action(async (model: string, words: string[], flags: SetPriceFlags) => {
+      const { setPrices } = await import("./prices-set.ts");
+      await setPrices(model, words, flags);
+    });
+  return addExamples(command, [
+    ["gateway prices set my-model input=3 output=15 cache_read=0.3", "a model that the book does not have"],
+    ["gateway prices set my-model cache_read=none", "no longer a price for this kind"],
   ]);
 }
 

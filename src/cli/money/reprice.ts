@@ -2,9 +2,9 @@
 
 import { findCorrections, type Repricing } from "../../billing/report/reprice.ts";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
-import { loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { readCurrentPrices } from "./current-prices.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
 import { readPeriod } from "./period.ts";
@@ -31,15 +31,10 @@ const LINES_PER_PAUSE = 1000;
 
 export async function repriceLedger(flags: RepriceFlags): Promise<void> {
   const path = findLedger(flags);
-  const { catalog, path: configPath } = openConfig(flags);
+  const loaded = openConfig(flags);
   const query = {
-    ...readPeriod(flags, { zone: createZone(catalog.timezone), now: new Date() }),
-    book: loadPriceBook(configPath),
-    overrides: catalog.prices,
-    sellerOf: (name: string) => {
-      const channel = catalog.channels.get(name);
-      return channel && sellerOf(channel);
-    },
+    ...readPeriod(flags, { zone: createZone(loaded.catalog.timezone), now: new Date() }),
+    ...readCurrentPrices(loaded),
   };
   const changes = new Map<string, ModelChange>();
   const ledger = flags.dryRun === true ? null : openForCorrections(path);

@@ -1,6 +1,7 @@
 // `gateway usage`: totals as a table with bars, as JSON, or as CSV.
 
 import {
+  type Charged,
   computeHitRate,
   countGaps,
   describeTotals,
@@ -26,7 +27,6 @@ import {
   type Span,
   startOfNextSpan,
   startOfSpan,
-  type Zone,
 } from "../../lib/text/zone.ts";
 import { openConfig } from "../config-access.ts";
 import { appendBars } from "./bars.ts";
@@ -48,22 +48,36 @@ export interface UsageFlags extends LedgerFlags, PeriodFlags {
 }
 
 export function showUsage(flags: UsageFlags): void {
+  const query = readUsageQuery(flags);
+  const { path, by, period, only, clock } = query;
+  const summed = sumLedger(path, { by, ...period, only, zone: clock.zone });
+  const report = { ...summed, rows: addEmptySpans(summed.rows, query, openTotals) };
+  if (flags.json === true) printReportJson(report, query);
+  else if (flags.csv === true) printCsv(by, report);
+  else if (summed.rows.length === 0) printNote("No requests in this period.");
+  else printUsage(by, report);
+  if (flags.json !== true) reportUnreadable(report);
+}
+
+export interface UsageQuery {
+  readonly path: string;
+  readonly by: readonly Dimension[];
+  readonly period: Period;
+  readonly only: Filter;
+  readonly clock: Clock;
+}
+
+export function readUsageQuery(flags: UsageFlags): UsageQuery {
   if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json cannot be combined.");
   const by = readDimensions(flags.by);
   const path = findLedgerOrEmpty(flags);
   const clock = { zone: createZone(findTimezone(flags)), now: new Date() };
-  const period = readUsagePeriod(flags, clock);
-  const only = readFilter(flags);
-  const summed = sumLedger(path, { by, ...period, only, zone: clock.zone });
-  const report = { ...summed, rows: addEmptySpans(summed.rows, by, { period, clock }) };
-  if (flags.json === true) printReportJson(report, { by, period, only, zone: clock.zone });
-  else if (flags.csv === true) printCsv(by, report);
-  else if (summed.rows.length === 0) printNote("No requests in this period.");
-  else printUsage(by, report);
-  if (report.unreadable > 0 && flags.json !== true)
-    printNote(
-      `${formatCount(report.unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`,
-    );
+  return { path, by, period: readUsagePeriod(flags, clock), only: readFilter(flags), clock };
+}
+
+export function reportUnreadable({ unreadable }: Pick<Report, "unreadable">): void {
+  if (unreadable > 0)
+    printNote(`${formatCount(unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`);
 }
 
 function readDimensions(text: string): Dimension[] {
@@ -103,22 +117,20 @@ function findTimezone(flags: LedgerFlags): string {
   }
 }
 
-interface Frame {
-  readonly period: Period;
-  readonly clock: Clock;
-}
+type Frame = Pick<UsageQuery, "by" | "period" | "clock">;
 
 /** A picture of spending over time needs the days without requests too. */
-function addEmptySpans(
-  rows: readonly ReportRow[],
-  by: readonly Dimension[],
+export function addEmptySpans<T extends Charged>(
+  rows: readonly ReportRow<T>[],
   frame: Frame,
-): readonly ReportRow[] {
+  open: () => T,
+): readonly ReportRow<T>[] {
+  const { by } = frame;
   const [span] = by;
   if (span === undefined || by.length > 1 || !isSpan(span) || rows.length === 0) return rows;
   const known = new Map(rows.map((row) => [row.names[0] ?? "", row]));
   return listSpans(span, [...known.keys()], frame).map(
-    (name) => known.get(name) ?? { names: [name], totals: openTotals() },
+    (name) => known.get(name) ?? { names: [name], totals: open() },
   );
 }
 
@@ -150,22 +162,20 @@ function findSpanStart(span: Span, name: string): number {
 
 const WEEK_MS = 7 * 86_400_000;
 
-interface Query {
-  readonly by: readonly Dimension[];
-  readonly period: Period;
-  readonly only: Filter;
-  readonly zone: Zone;
-}
-
-function printReportJson(report: Report, { by, period, only, zone }: Query): void {
+function printReportJson(report: Report, query: UsageQuery): void {
+  const { by } = query;
   const rows = report.rows.map(({ names, totals }) => ({
     ...Object.fromEntries(by.map((dimension, index) => [dimension, names[index]])),
     ...describeTotals(totals),
   }));
   const { total, unreadable } = report;
+  printJson({ ...describeQuery(query), rows, total: describeTotals(total), unreadable });
+}
+
+/** For scripts: what the report is of. */
+export function describeQuery({ by, period, only, clock }: UsageQuery): Record<string, unknown> {
   const filter = Object.keys(only).length === 0 ? {} : { only };
-  const query = { by: by.join(","), ...period, timezone: zone.name, ...filter };
-  printJson({ ...query, rows, total: describeTotals(total), unreadable });
+  return { by: by.join(","), ...period, timezone: clock.zone.name, ...filter };
 }
 
 const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
@@ -190,7 +200,8 @@ function printCsv(by: readonly Dimension[], { rows }: Report): void {
 /** A spreadsheet takes a cell that begins like this for a formula, and runs it. */
 const FORMULA = /^[=+\-@]/;
 
-function quote(text: string): string {
+/** A cell of CSV. */
+export function quote(text: string): string {
   const cell = escapeUnprintable(FORMULA.test(text) ? `'${text}` : text);
   return /^'|[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

@@ -2,7 +2,7 @@
 
 import { Command, Option } from "commander";
 import { addExamples } from "../terminal/examples.ts";
-import type { UsageFlags } from "./usage-run.ts";
+import type { WhatIfFlags } from "./what-if-run.ts";
 
 export function usageCommand(): Command {
   const command = new Command("usage")
@@ -19,6 +19,9 @@ export function usageCommand(): Command {
     .option("--group <name>", "only requests of this group")
     .option("--model <id>", "only requests for this model")
     .option("--channel <name>", "only requests through this channel")
+    .option("--as <model>", "compare with what the same usage would have cost on this model")
+    .option("--without-cache", "compare with what it would have cost without a prompt cache")
+    .option("--tier <name>", "compare with another service tier: standard, flex, batch, priority, fast, …")
     .option("--since <when>", "the same words as the period: its beginning")
     .option("--until <date>", "the last day to include")
     .option("--csv", "comma-separated values, with a column for every kind of token")
@@ -28,16 +31,28 @@ export function usageCommand(): Command {
     .addHelpText(
       "after",
       "\nDays are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv.\n" +
-        "The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache.",
+        "The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache.\n" +
+        "--as, --without-cache and --tier compare with the prices of each request's day, in any combination.",
     )
-    .action(async (period: string | undefined, flags: UsageFlags) => {
-      const { showUsage } = await import("./usage-run.ts");
-      showUsage(period === undefined ? flags : { ...flags, period });
+    .action(async (period: string | undefined, flags: WhatIfFlags) => {
+      const all = period === undefined ? flags : { ...flags, period };
+      if (flags.as === undefined && flags.withoutCache === undefined && flags.tier === undefined) {
+        const { showUsage } = await import("./usage-run.ts");
+        showUsage(all);
+      } else {
+        const { showWhatIf } = await import("./what-if-run.ts");
+        showWhatIf(all);
+      }
     });
   return addExamples(command, [
     ["gateway usage 7d", "the last week, day by day"],
     ["gateway usage today --by hour --key laptop", "when a key was used today"],
     ["gateway usage 2026-11 --by key,model", "what each key spent on each model in November"],
+    [
+      "gateway usage 7d --by model --as claude-haiku-4-5",
+      "what the last week would have cost on another model",
+    ],
+    ["gateway usage 2026-11 --without-cache", "what the prompt cache saved in November"],
     [
       "gateway usage --by model --csv > usage.csv",
       "for a spreadsheet, with a column for every kind of token",

@@ -10,9 +10,11 @@ import { PLATFORMS } from "../../config/schema.ts";
 import { watchConfig } from "../../config/watch.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
+import type { Observer } from "../../gateway/observe/observer.ts";
 import { type RunningGateway, startGateway } from "../../gateway/start.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
+import { type AlertCommand, createAlertCommand } from "./alert-command.ts";
 import { type Demo, introduceDemo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";
@@ -48,7 +50,12 @@ export async function serve(flags: ServeFlags): Promise<void> {
   const screen = openServeScreen(flags.log, catalog, today);
   try {
     const configPath = source.kind === "file" ? source.loaded.path : null;
-    const running = startGateway(catalog, [screen.observer], configPath);
+    const alertCommand = createAlertCommand({
+      command: () => running.gateway.catalog.alerts.command,
+      configPath: configPath ?? catalog.ledger.path,
+      warn: (text) => screen.observer.notice("warning", text),
+    });
+    const running = startGateway(catalog, [addAlertCommand(screen.observer, alertCommand)], configPath);
     ledger = running.gateway.ledger;
     // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
     const stopped = waitForStop(running, screen);
@@ -59,6 +66,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
         : [];
     await stopped;
     for (const end of watches) end();
+    await alertCommand.close();
     setTimeout(() => process.exit(), LAST_LINES_MS).unref();
   } finally {
     screen.close();
@@ -66,6 +74,16 @@ export async function serve(flags: ServeFlags): Promise<void> {
     if (ledgerPath !== null)
       printNote(`show the charges: ${nameOwnCommand()} usage --ledger ${quoteWord(ledgerPath)}`);
   }
+}
+
+function addAlertCommand(observer: Observer, command: AlertCommand): Observer {
+  return {
+    ...observer,
+    limitNear: (warning) => {
+      observer.limitNear(warning);
+      command.run(warning);
+    },
+  };
 }
 
 async function readSource(flags: ServeFlags): Promise<Source> {

@@ -4,10 +4,13 @@
 import { adviseRotation } from "../../config/advice.ts";
 import { type Catalog, type Group, type Key, isGroupOpen } from "../../config/catalog.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
+import { readConfigText } from "../../config/file.ts";
 import { editConfig } from "../../config/replace.ts";
+import { expandTree } from "../../config/yaml/expand.ts";
+import { parseSource } from "../../config/yaml/source.ts";
+import { getField } from "../../lib/json/json.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { listSelectableGroups, requireSelectable } from "../keys/group-choice.ts";
-import { readPlainSecret } from "../keys/plain-secret.ts";
 import { findStoredSecret, listToolKeys, storeToolSecret } from "../keys/tool-secrets.ts";
 import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../config-access.ts";
 import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
@@ -242,4 +245,15 @@ function findFreeName(wanted: string, catalog: Catalog): string {
     const name = number === 1 ? wanted : `${wanted}-${number}`;
     if (!catalog.keys.has(name)) return name;
   }
+}
+
+/** The secret of a key whose config entry contains it. Null if the file has only the hash, or a variable that is not set. */
+function readPlainSecret({ name, secretSha256 }: Key, configPath: string): string | null {
+  const keys = getField(parseSource(readConfigText(configPath)).tree, "keys");
+  const entry = Array.isArray(keys) ? keys.find((each) => getField(each, "name") === name) : undefined;
+  const written = getField(entry, "secret");
+  if (typeof written !== "string") return null;
+  const { tree: secret, unset } = expandTree(written, process.env);
+  const isKnown = typeof secret === "string" && unset.length === 0;
+  return isKnown && sha256Hex(secret) === secretSha256 ? secret : null;
 }

@@ -2,7 +2,7 @@
 // (splice.ts), and the result is parsed again and compared with what the edit means. Pure: replace.ts writes the file.
 
 import { type Document, isSeq } from "yaml";
-import { isObject } from "../../lib/json/json.ts";
+import { getField, isObject } from "../../lib/json/json.ts";
 import { ConfigError } from "./problems.ts";
 import { extractPlainKeys } from "./plain-keys.ts";
 import { hasKeysAt, parseSource, parseYaml, type Path, readTree } from "./source.ts";
@@ -24,14 +24,47 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
   if (added !== null) return added;
   const document = parseYaml(text);
   const tree = readTree(document);
-  const wanted = edits.reduce((changed, edit) => changeAt(changed, edit.path, edit), tree);
+  const { wanted, steps } = planSteps(tree, edits);
   if (Bun.deepEquals(tree, wanted, true)) return text;
-  const spliced = spliceAll(text, document, edits);
+  const spliced = spliceAll(text, document, steps);
   if (spliced !== null && meansSame(spliced, wanted)) return spliced;
-  const [edit] = edits;
-  if (edit === undefined || edits.length === 1) return rewrite(text, document, edit, wanted);
+  if (edits.length === 1) return rewrite(text, document, steps[0], wanted);
   const half = Math.ceil(edits.length / 2);
   return applyEdits(applyEdits(text, edits.slice(0, half)), edits.slice(half));
+}
+
+/** The edits as the file needs them, and what it means after them. */
+function planSteps(tree: unknown, edits: readonly Edit[]): { wanted: unknown; steps: Edit[] } {
+  const steps: Edit[] = [];
+  let wanted = tree;
+  for (const edit of edits) {
+    if (edit.kind === "remove" && getAt(wanted, edit.path) === undefined) continue;
+    const step = fitStep(wanted, edit);
+    steps.push(step);
+    wanted = changeAt(wanted, step.path, step);
+  }
+  return { wanted, steps };
+}
+
+/** A section that is missing or empty begins with its first entry. A section of an entry ends with its last setting. */
+function fitStep(tree: unknown, edit: Edit): Edit {
+  const parent = edit.path.slice(0, -1);
+  if (parent.length === 0) return edit;
+  const section = getAt(tree, parent);
+  if (edit.kind === "remove") {
+    const isLast = isObject(section) && Object.keys(section).length === 1;
+    return isLast && parent.length > 1 ? fitStep(tree, { kind: "remove", path: parent }) : edit;
+  }
+  if (edit.kind !== "set" || (section !== undefined && section !== null)) return edit;
+  const value = { [String(edit.path.at(-1))]: edit.value };
+  return fitStep(tree, { kind: "set", path: parent, value });
+}
+
+function getAt(node: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (value, step) => (Array.isArray(value) ? value[Number(step)] : getField(value, String(step))),
+    node,
+  );
 }
 
 /** Null if findSplice does not know a style, or two edits touch the same text. */

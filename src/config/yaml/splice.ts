@@ -49,13 +49,18 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
 function setPair(text: string, map: YAMLMap, { name, value }: { name: string; value: Value }): Splice | null {
   const scalar = render(value);
   const pair = findPair(map, name);
-  if (pair === undefined) return insertPair(text, map, `${name}: ${scalar}`);
+  if (pair === undefined) return insertPair(text, map, `${name}: ${scalar}`, isObject(value));
+  if (isCollection(pair.value)) {
+    const old = { start: afterColon(text, pair), end: contentEnd(text, pair.value) };
+    // A comment inside would be lost.
+    return text.slice(old.start, old.end).includes("#") ? null : { ...old, text: ` ${scalar}` };
+  }
   if (!isScalar(pair.value)) return null;
   const { start, end } = spanOf(pair.value);
   return start === end ? insertAt(afterColon(text, pair), ` ${scalar}`) : { start, end, text: scalar };
 }
 
-function insertPair(text: string, map: YAMLMap, line: string): Splice | null {
+function insertPair(text: string, map: YAMLMap, line: string, isEntry: boolean): Splice | null {
   const { start, end } = spanOf(map);
   const last = map.items.at(-1);
   if (map.flow === true) {
@@ -63,9 +68,10 @@ function insertPair(text: string, map: YAMLMap, line: string): Splice | null {
     return insertAt(contentEnd(text, last), `, ${line}`);
   }
   const indent = " ".repeat(start - lineStart(text, start));
-  const simple = map.items.findLast((pair) => isOneLine(text, pair));
-  if (simple === undefined) return insertAt(start, line + eolOf(text) + indent);
-  return insertAt(lineEnd(text, contentEnd(text, simple)), eolOf(text) + indent + line);
+  // A setting goes before the sections of its entry, an entry or section to the end.
+  const before = map.items.findLast((pair) => isOneLine(text, pair)) ?? (isEntry ? last : undefined);
+  if (before === undefined) return insertAt(start, line + eolOf(text) + indent);
+  return insertAt(lineEnd(text, contentEnd(text, before)), eolOf(text) + indent + line);
 }
 
 interface Addition {
@@ -88,7 +94,7 @@ function appendItems(text: string, map: YAMLMap, addition: Addition): Splice | n
 }
 
 function appendSection(text: string, map: YAMLMap, { name, items }: Addition): Splice | null {
-  if (map.flow === true) return insertPair(text, map, `${name}: [${renderAll(items, ", ")}]`);
+  if (map.flow === true) return insertPair(text, map, `${name}: [${renderAll(items, ", ")}]`, true);
   const eol = eolOf(text);
   const gap = text.endsWith("\n") ? "" : eol;
   return insertAt(text.length, `${gap}${name}:${beginLines(text, "  ", items)}${eol}`);

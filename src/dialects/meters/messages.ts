@@ -79,9 +79,9 @@ class MessagesReader implements UsageReader {
     };
   }
 
-  #learnStop(told: unknown): void {
-    if (getField(told, "stop_reason") !== "refusal") return;
-    this.#refusal = { category: getName(getField(getField(told, "stop_details"), "category")) ?? null };
+  #learnStop(delta: unknown): void {
+    if (getField(delta, "stop_reason") !== "refusal") return;
+    this.#refusal = { category: getName(getField(getField(delta, "stop_details"), "category")) ?? null };
   }
 
   #start(message: unknown): void {
@@ -152,6 +152,13 @@ function formOnePart(whole: Usage, iterations: readonly Counters[], extras: Usag
   const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
   if (!Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return part;
   return { ...part, calls: [{ ...first, ...extras }, ...others] };
+}
+
+/** What each call of a server tool's loop used, from the usage that a ledger line has; none if it is of one call. */
+export function readCalls(rawUsage: unknown): readonly Usage[] {
+  if (!isObject(rawUsage) || !Array.isArray(rawUsage["iterations"])) return [];
+  const [part, other] = readParts(rawUsage, new CountReader());
+  return other === undefined ? (part?.calls ?? []) : [];
 }
 
 const TOTALS = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];

@@ -2,7 +2,7 @@
 // client; delivery/relay.ts does the rest.
 
 import { UpstreamFault, type UpstreamResponse } from "../../lib/http1/types.ts";
-import { type ChannelResponse, readErrorBody, repeatResponse } from "../upstream/answer.ts";
+import { type ChannelResponse, readErrorBody, readRequestId, repeatResponse } from "../upstream/answer.ts";
 import type { Purpose } from "../../dialects/dialect.ts";
 import type { Bill } from "../bill/bill.ts";
 import type { Job } from "../upstream/job.ts";
@@ -123,9 +123,11 @@ async function tryChannel(attempt: Attempt): Promise<ChannelResponse | FailedAtt
 async function send(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> {
   const { job, candidate, bill, gateway } = attempt;
   const { name } = candidate.channel;
+  bill.upstreamRequestId = undefined;
   try {
     const onResend = (): void => void bill.attempts.push({ channel: name, error: "reset" });
     const response = await forward(job, candidate, gateway, { leftMs: attempt.leftMs, onResend });
+    bill.upstreamRequestId = readRequestId(response, candidate.channel);
     const answer: ChannelResponse = { response, candidate, whole: null };
     if (response.status === 404 || mayBlameChannel(response.status))
       return await readRefusal(attempt, answer);

@@ -1,6 +1,7 @@
 // The bill of one request. It is opened before anything goes upstream, and settle.ts closes it exactly once.
 
 import { estimateInputTokens } from "../../billing/estimate.ts";
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
 import { computeCharge } from "../../billing/charge.ts";
 import { type Admission, type Cost, FREE } from "../../billing/limits/limits.ts";
@@ -23,6 +24,7 @@ export type AttemptRecord = {
 export interface Bill {
   readonly call: ClientCall;
   readonly match: Match;
+  readonly client: ClientIdentity;
   /** The time of arrival, in the format of ledger lines. */
   readonly time: string;
   readonly stream: boolean;
@@ -31,6 +33,8 @@ export interface Bill {
   /** The model that was requested from the last channel, by its upstream's name. */
   requested: string | null;
   readonly attempts: AttemptRecord[];
+  /** The last channel's own id of the request, if it gave one. */
+  upstreamRequestId: string | undefined;
   /** The config's prices at arrival. A changed config applies to later requests. */
   readonly overrides: Overrides;
   /** The ledger knows the request, and it will get a line in any case. False if nothing is billed. */
@@ -65,7 +69,7 @@ export async function openBill(
 
 /** Checks the limits and reserves the amount. This is not part of the async function above, because `release` would keep
  *  that function's variables alive, and with them the request's body. */
-function createBill({ call, body }: Job, match: Match, overrides: Overrides, gateway: Gateway): Bill {
+function createBill({ call, client, body }: Job, match: Match, overrides: Overrides, gateway: Gateway): Bill {
   const { purpose } = call.target.endpoint;
   const open = BILLED.has(purpose);
   const { plain, stream } = body;
@@ -76,11 +80,13 @@ function createBill({ call, body }: Job, match: Match, overrides: Overrides, gat
   return {
     call,
     match,
+    client,
     time: new Date(call.time).toISOString(),
     stream,
     estimatedInput,
     requested: match.candidates[0]?.model ?? null,
     attempts: [],
+    upstreamRequestId: undefined,
     overrides,
     open,
     settled: false,
@@ -90,7 +96,8 @@ function createBill({ call, body }: Job, match: Match, overrides: Overrides, gat
 }
 
 /** What the ledger's journal records before anything goes upstream. */
-export function describeIntent({ call, match, time, requested, stream, admission }: Bill): Intent {
+export function describeIntent(bill: Bill): Intent {
+  const { call, match, client, time, requested, stream, admission } = bill;
   const { key, group, model, candidates } = match;
   return {
     id: call.id,
@@ -104,6 +111,7 @@ export function describeIntent({ call, match, time, requested, stream, admission
     upstream_model: requested,
     stream,
     multiplier: group.multiplier,
+    client,
     ...(admission.reservedUsd !== null && { limit_usd: admission.reservedUsd }),
   };
 }

@@ -4,6 +4,8 @@
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
 import { type Seller, sellerOf } from "../../billing/prices.ts";
+import { listLimitUses } from "../../billing/limits/alerts.ts";
+import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
@@ -11,6 +13,7 @@ import { type AttemptRecord, type Bill, describeIntent, quoteAt } from "./bill.t
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
+import { reportFault } from "../observe/observer.ts";
 import { describeLeaving } from "./ending.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
 
@@ -49,21 +52,32 @@ export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedB
 
 export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway): void {
   const { status, outcome, problem } = ending;
-  if (draft !== null) gateway.ledger.append(draft);
-  else if (bill.open) gateway.ledger.discard(bill.call.id);
-  const line = ending.reading?.stored === undefined ? draft : billBackground(bill, ending, draft, gateway);
-  bill.admission.release();
+  let line = draft;
+  try {
+    if (draft !== null) appendLine(draft, bill, gateway);
+    else if (bill.open) gateway.ledger.discard(bill.call.id);
+    if (ending.reading?.stored !== undefined) line = billBackground(bill, ending, draft, gateway);
+  } finally {
+    bill.admission.release();
+  }
   const usage = line?.usage ?? null;
   const chargeUsd = line?.charge_usd ?? null;
   const shown = problem ?? (bill.admission.unpriced ? UNPRICED_ALLOWED : null);
   reportFinished(bill, { status, outcome, problem: shown, usage, chargeUsd }, gateway);
 }
 
+/** The owner is warned if a limit is near now. */
+function appendLine(line: LineDraft, { match: { key } }: Bill, { ledger, alerts, now }: Gateway): void {
+  ledger.append(line);
+  if (hasUsdLimit(key.limits) || hasUsdLimit(key.group.limits))
+    alerts.check(listLimitUses([key], ledger, now()));
+}
+
 /** Limits count the estimate in `line` until the real cost is known. */
-function describeTerms({ match, requested, overrides }: Bill, line: LineDraft): ChargeTerms {
+function describeTerms({ match, client, requested, overrides }: Bill, line: LineDraft): ChargeTerms {
   const { limit_usd } = line;
   const replaces = limit_usd === undefined ? undefined : { id: line.id, time: line.time, limit_usd };
-  return { match, requested, overrides, replaces };
+  return { match, client, requested, overrides, replaces };
 }
 
 /** A background response is billed to the first request that fetches it finished. */
@@ -82,7 +96,7 @@ function billBackground(
   const line = { ...draftLine(billed, ending, gateway), replaces: terms.replaces };
   if (line.basis === "unknown") return null;
   const keepAgain = (): void => background.keep(id, terms);
-  ledger.open(describeIntent(billed)).then(() => ledger.append(line), keepAgain);
+  ledger.open(describeIntent(billed)).then(() => appendLine(line, billed, gateway), keepAgain);
   return line;
 }
 
@@ -119,16 +133,9 @@ function judgeStatus({ attempts }: Bill, { upstreamStatus }: Ending): number | n
 
 function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
   const { call, match } = bill;
-  const { reading, outcome, status } = ending;
-  const assessment = assess({
-    outcome,
-    status: judgeStatus(bill, ending),
-    reading,
-    streamed: bill.stream,
-    estimatedInput: bill.estimatedInput,
-  });
-  const charge = chargeFor(bill, assessment, reading, gateway);
-  const basis = chooseBasis(assessment, charge);
+  const { outcome, status } = ending;
+  const reading = readingOf(bill, ending);
+  const { basis, charge, suspect, limitUsd, extra } = computeAmounts(bill, ending, reading, gateway);
   return {
     id: call.id,
     time: bill.time,
@@ -155,10 +162,81 @@ function draftLine(bill: Bill, ending: Ending, gateway: Gateway): LineDraft {
     first_byte_ms: bill.firstByteMs,
     duration_ms: durationOf(call),
     attempts: bill.attempts,
+    client: bill.client,
+    upstream_request_id: bill.upstreamRequestId,
+    suspect,
+    limit_usd: limitUsd ?? undefined,
+    extra,
+  };
+}
+
+/** What a line says of its amounts. */
+interface LineAmounts {
+  readonly basis: Basis;
+  readonly charge: Charge;
+  readonly suspect: string | undefined;
+  readonly limitUsd: string | null;
+  readonly extra: LineDraft["extra"] & {};
+}
+
+const UNKNOWN_CHARGE: Charge = {
+  usage: {},
+  parts: [],
+  prices: null,
+  priceSource: null,
+  pricedAs: null,
+  tier: null,
+  official: null,
+  charge: null,
+  unpricedBecause: null,
+  unpricedUsage: null,
+  atLeast: null,
+};
+
+/** If this fails, the gateway has a fault. The request gets its line all the same, and limits count what was reserved. */
+function computeAmounts(bill: Bill, ending: Ending, reading: Reading | null, gateway: Gateway): LineAmounts {
+  try {
+    return computeKnownAmounts(bill, ending, reading, gateway);
+  } catch (error) {
+    reportFault(error, gateway.observer);
+    return {
+      basis: "unknown",
+      charge: UNKNOWN_CHARGE,
+      suspect: "the gateway failed to compute the amounts",
+      limitUsd: bill.admission.reservedUsd,
+      extra: {},
+    };
+  }
+}
+
+function computeKnownAmounts(
+  bill: Bill,
+  ending: Ending,
+  reading: Reading | null,
+  gateway: Gateway,
+): LineAmounts {
+  const assessment = assess({
+    outcome: ending.outcome,
+    status: judgeStatus(bill, ending),
+    reading,
+    streamed: bill.stream,
+    estimatedInput: bill.estimatedInput,
+  });
+  const charge = chargeFor(bill, assessment, reading, gateway);
+  const basis = chooseBasis(assessment, charge);
+  return {
+    basis,
+    charge,
     suspect: explainSuspicion(bill, assessment),
-    limit_usd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway) ?? undefined,
+    limitUsd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway),
     extra: describeExtra(bill, assessment, charge, reading),
   };
+}
+
+/** An embedding has no output, however long its vectors are. */
+function readingOf({ call }: Bill, { reading }: Ending): Reading | null {
+  const hasOutput = call.target.endpoint.purpose !== "embed";
+  return hasOutput || reading === null ? reading : { ...reading, estimatedOutput: 0 };
 }
 
 function chooseBasis({ basis }: Assessment, { official }: Charge): Basis {

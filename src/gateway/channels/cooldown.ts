@@ -107,7 +107,7 @@ function policy(
 /** Cap a time that the upstream names: some name many hours, and one request an hour is no burden. */
 const MAX_COOLDOWN_MS = 60 * MINUTE_MS;
 const MAX_MODELS = 64;
-/** While one request tries a channel in cooldown, for this long the others use other channels. */
+/** While one request tries a channel during or after its cooldown, for this long the others use other channels. */
 const TRIAL_MS = 2000;
 
 export interface FailureSeen {
@@ -236,14 +236,16 @@ export function endCooldowns(memory: ChannelMemory): void {
   memory.cooldown = null;
 }
 
-/** `closed`: no request may be sent. `trial`: one may be sent if no other channel is left. */
+/** `closed`: no request may be sent. `trial`: one may be sent if no other channel is left; after the cooldown's time, all
+ *  may, because clients were asked to return then. */
 export type Admittance = "open" | "closed" | "trial";
 
 export function admittanceOf(memory: ChannelMemory, model: string | null, now: number): Admittance {
   if (memory.disabled) return "closed";
   const cooldown = cooldownOf(memory, model, now);
   if (cooldown === null) return "open";
-  return cooldown.untilIsGiven || now < cooldown.trialUntil ? "closed" : "trial";
+  const { untilIsGiven, until, trialUntil } = cooldown;
+  return untilIsGiven || now < Math.min(until, trialUntil) ? "closed" : "trial";
 }
 
 /** The cooldown that applies to a request now, or null. */

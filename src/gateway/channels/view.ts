@@ -35,6 +35,8 @@ export const channelViewSchema = z.object({
   requests_hour: count,
   errors_hour: count,
   charge_today_usd: z.string(),
+  /** To its upstream, shared with channels at the same address. `idle` of them wait for a request. */
+  connections: z.object({ open: count, idle: count }),
   /** The last hour in steps of five minutes, oldest first. */
   hour: z.array(z.object({ requests: count, errors: count })),
 });
@@ -79,6 +81,7 @@ export function describeChannel(channel: Channel, memory: ChannelMemory, now: nu
     latency_p95_ms: window.quantile(0.95),
     requests_hour: hour.reduce((sum, { requests }) => sum + requests, 0),
     errors_hour: hour.reduce((sum, { errors }) => sum + errors, 0),
+    connections: { open: 0, idle: 0 },
     charge_today_usd: memory.charge.day === dayOf(now) ? formatUsd(memory.charge.usd) : "0",
     hour,
   };

@@ -6,6 +6,7 @@
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { suggestNearest } from "../../config/nearest.ts";
 import type { Activity } from "../observe/activity.ts";
+import { countConnections } from "../channels/warm.ts";
 import { probeChannel } from "../channels/probe.ts";
 import { locateControl, makeControlFolder } from "./socket.ts";
 import { buildState, type GatewayAddress } from "./state.ts";
@@ -112,5 +113,6 @@ async function actOnChannel(name: string, action: string, gateway: Gateway): Pro
       return refuse(409, `The channel "${name}" is disabled in the config file: change it there.`);
     channels.setDisabled(channel, action === "disable", gateway.now());
   } else return refuse(404, "A channel can be disabled, enabled and probed.");
-  return Response.json(channels.view(catalog, gateway.now()).find((view) => view.name === name) ?? null);
+  const view = channels.view(catalog, gateway.now()).filter((each) => each.name === name);
+  return Response.json(countConnections(view, gateway)[0] ?? null);
 }

@@ -69,6 +69,7 @@ export function createMetrics(): Metrics {
       streamOpened: () => (openStreams += 1),
       streamClosed: () => (openStreams -= 1),
       notice: () => {},
+      limitNear: () => {},
     },
     render: (now) => {
       countAll();

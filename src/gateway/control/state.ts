@@ -1,10 +1,12 @@
 // The document that a running gateway shows on the control path. It contains no secret.
 
 import { z } from "zod";
+import { clientSchema } from "../../billing/ledger/line.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { VERSION } from "../../lib/version.ts";
 import type { Activity } from "../observe/activity.ts";
 import { channelViewSchema } from "../channels/view.ts";
+import { countConnections } from "../channels/warm.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RequestRecord } from "../observe/observer.ts";
 
@@ -17,6 +19,8 @@ const recordSchema: z.ZodType<RequestRecord> = z.looseObject({
   group: z.string().nullable(),
   model: z.string().nullable(),
   channel: z.string().nullable(),
+  // A gateway of version 0.1 does not say it.
+  client: clientSchema.nullable().default(null),
   endpoint: z.string(),
   status: count,
   outcome: z.string(),
@@ -68,7 +72,7 @@ export function buildState(gateway: Gateway, activity: Activity, address: Gatewa
     address: { host: catalog.listen.host, port: address.port },
     config: address.config,
     ledger: { path: catalog.ledger.path, problem: ledger.problem },
-    channels: gateway.channels.view(catalog, gateway.now()),
+    channels: countConnections(gateway.channels.view(catalog, gateway.now()), gateway),
     streams: activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() })),
     recent: [...activity.recent()],
     spend: readSpend(gateway),

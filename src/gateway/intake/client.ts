@@ -1,22 +1,13 @@
 // Who sent a request: the tool, its session and its agent, as far as the request shows them. One row per tool.
 // What is read here goes into the ledger line (`client`), so nothing of a prompt may pass through.
 
-import { sha256Hex } from "../../lib/secret.ts";
+import type { Key } from "../../config/catalog.ts";
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
+import { asBuffer } from "../../lib/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
-
-/** What a ledger line says about the sender. A part that the request does not show is absent. */
-export interface ClientIdentity {
-  readonly tool?: string;
-  readonly session?: string;
-  /** Absent for a session's main agent. */
-  readonly agent?: string;
-  /** The agent that started this one. Absent if the main agent did. */
-  readonly parent?: string;
-  /** The text of the header `x-gateway-label`. */
-  readonly label?: string;
-  /** The tool names no session: it was inferred from key, tool and time. */
-  readonly inferred?: true;
-}
+import { scanTopLevel } from "../../lib/json/json-spans.ts";
+import { sha256Hex } from "../../lib/secret.ts";
+import type { UnroutedCall } from "./call.ts";
 
 /** Where a row reads from. */
 export interface ClientSource {
@@ -64,13 +55,38 @@ export function readClient(source: ClientSource): ClientIdentity {
   const row = TOOLS.find((each) => each.userAgent.test(userAgent));
   const tool = row?.tool ?? PRODUCT.exec(userAgent)?.[1]?.toLowerCase();
   const ids = row?.read(source) ?? readUnknown(source);
-  return dropAbsent({
+  return {
     tool,
     session: storeId(ids.session),
     agent: storeId(ids.agent),
     parent: storeId(ids.parent),
     label: storeLabel(source.field("x-gateway-label")),
-  });
+  };
+}
+
+/** Who sent a call with this body. */
+export function identifyClient(
+  { exchange, time }: UnroutedCall,
+  key: Key,
+  body: Uint8Array | null,
+  inferred: InferredSessions,
+): ClientIdentity {
+  const source: ClientSource = {
+    field: (name) => exchange.field(name),
+    member: (name) => readMember(body, name),
+  };
+  return inferred.complete(readClient(source), key.name, time);
+}
+
+/** Ids are short. A longer member holds something else. */
+const MAX_MEMBER_BYTES = 16 * 1024;
+
+/** Only tools that name their session in no header field cost this pass over the body. */
+function readMember(body: Uint8Array | null, name: string): string | undefined {
+  const scan = body === null ? null : scanTopLevel(body, [name]);
+  const span = scan?.kind === "object" ? scan.spans.get(name) : undefined;
+  if (body === null || span === undefined || span.end - span.start > MAX_MEMBER_BYTES) return undefined;
+  return asBuffer(body).toString("utf8", span.start, span.end);
 }
 
 function readClaudeCode({ field, member }: ClientSource): Partial<FoundIds> {
@@ -116,10 +132,13 @@ function textOf(value: unknown): string | undefined {
 
 const PLAIN_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 
+/** A key in the wrong place. */
+const KEY = /sk-[\w-]{24}/;
+
 /** An id as received, or its hash if it could hold anything else than an id. */
-function storeId(id: string | undefined): string | undefined {
+export function storeId(id: string | undefined): string | undefined {
   if (id === undefined || id === "") return undefined;
-  return PLAIN_ID.test(id) ? id : sha256Hex(id);
+  return PLAIN_ID.test(id) && !KEY.test(id) ? id : sha256Hex(id);
 }
 
 const MAX_LABEL_LENGTH = 128;
@@ -130,13 +149,7 @@ const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 function storeLabel(value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const text = Buffer.from(value, "latin1").toString("utf8").replace(HIDDEN, "").trim();
-  return text === "" ? undefined : Array.from(text).slice(0, MAX_LABEL_LENGTH).join("");
-}
-
-function dropAbsent(parts: {
-  readonly [name in keyof ClientIdentity]: ClientIdentity[name] | undefined;
-}): ClientIdentity {
-  return Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== undefined));
+  return text === "" || KEY.test(text) ? undefined : Array.from(text).slice(0, MAX_LABEL_LENGTH).join("");
 }
 
 /** A pause longer than this ends an inferred session. */
@@ -148,14 +161,18 @@ interface InferredSession {
   lastAt: number;
 }
 
+function nameSender({ tool, label }: ClientIdentity, key: string): string {
+  return JSON.stringify([key, tool ?? null, label ?? null]);
+}
+
 /** Gives the requests of a tool that names no session one: by key, tool and time. */
 export class InferredSessions {
   /** By key and tool, the least recently used first. */
   readonly #sessions = new Map<string, InferredSession>();
 
   complete(client: ClientIdentity, key: string, now: number): ClientIdentity {
-    if (client.session !== undefined || client.tool === undefined) return client;
-    const name = JSON.stringify([key, client.tool, client.label ?? null]);
+    if (client.session !== undefined) return client;
+    const name = nameSender(client, key);
     const known = this.#sessions.get(name);
     const isOver = known === undefined || Math.abs(now - known.lastAt) > SESSION_GAP_MS;
     const session = isOver

@@ -36,6 +36,7 @@ export function createActivity(now: () => number): Activity {
       streamOpened: (stream) => void open.set(stream.id, stream),
       streamClosed: (id) => void open.delete(id),
       notice: () => {},
+      limitNear: () => {},
     },
     since: now(),
     recent: () => recent,

@@ -1,6 +1,8 @@
 // Reports what happens in the gateway to its observers: the request log, the metrics and the live view. Observers are
 // called synchronously with plain records. They must be fast and must not throw.
 
+import type { LimitWarning } from "../../billing/limits/alerts.ts";
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Usage } from "../../billing/usage.ts";
 
 export interface RequestRecord {
@@ -11,6 +13,8 @@ export interface RequestRecord {
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
+  /** Who sent it; null if it was refused before that was known. */
+  readonly client: ClientIdentity | null;
   readonly endpoint: string;
   readonly status: number;
   readonly outcome: string;
@@ -33,6 +37,8 @@ export interface OpenStream {
 }
 
 export interface Observer {
+  /** A key or group has spent a share of a limit that the owner wants to hear of. */
+  limitNear(warning: LimitWarning): void;
   requestDone(record: RequestRecord): void;
   streamOpened(stream: OpenStream): void;
   streamClosed(id: string): void;
@@ -42,6 +48,7 @@ export interface Observer {
 /** Combines several observers into one. */
 export function joinObservers(observers: readonly Observer[]): Observer {
   return {
+    limitNear: (warning) => observers.forEach((observer) => observer.limitNear(warning)),
     requestDone: (record) => observers.forEach((observer) => observer.requestDone(record)),
     streamOpened: (stream) => observers.forEach((observer) => observer.streamOpened(stream)),
     streamClosed: (id) => observers.forEach((observer) => observer.streamClosed(id)),
@@ -49,7 +56,7 @@ export function joinObservers(observers: readonly Observer[]): Observer {
   };
 }
 
-/** Reports a fault of the gateway itself, with the place in the code for whoever fixes it. */
+/** Reports a fault of the gateway itself, with the place in the code. */
 export function reportFault(error: unknown, observer: Observer): void {
   const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
   observer.notice("error", `the gateway failed inside, please report this: ${details}`);
@@ -59,7 +66,7 @@ const SHORTAGE_PAUSE_MS = 60_000;
 
 export type ShortageAlarm = (why: string) => void;
 
-/** Tells the operator that the gateway has run out of files, ports or memory: once a minute, not for every request. */
+/** Reports that the gateway has run out of files, ports or memory: once a minute, not for every request. */
 export function createShortageAlarm(observer: Pick<Observer, "notice">, now: () => number): ShortageAlarm {
   let lastAt = Number.NEGATIVE_INFINITY;
   return (why) => {

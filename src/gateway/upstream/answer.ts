@@ -1,7 +1,10 @@
 // A response that a channel gave, and helpers that read its body.
 
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
+import type { Channel } from "../../config/catalog.ts";
+import { storeId } from "../intake/client.ts";
 import type { Candidate } from "../intake/match.ts";
+import { holdsSecret } from "./redact.ts";
 import type { RefusedResponse } from "./failure-rules.ts";
 
 /** A response that a bridge converts is read whole. A longer one is an error. */
@@ -12,6 +15,15 @@ export interface ChannelResponse {
   readonly candidate: Candidate;
   /** The whole body, if it had to be read to decide what to do with the response. */
   readonly whole: Uint8Array | null;
+}
+
+/** An upstream's own id of a request, in the order of preference. */
+const REQUEST_ID_FIELDS = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
+
+export function readRequestId(response: UpstreamResponse, channel: Channel): string | undefined {
+  const found = REQUEST_ID_FIELDS.find((name) => response.field(name) !== undefined);
+  const id = found === undefined ? undefined : storeId(response.field(found));
+  return id === undefined || holdsSecret(id, channel) ? undefined : id;
 }
 
 /** True if the content type says that the body is one JSON value. */

@@ -2,13 +2,15 @@
 // only to a later request that fetches them finished: that request's line carries the charge, on the terms kept here.
 // In memory only, and bounded.
 
-import type { LineDraft } from "../../billing/ledger/line.ts";
+import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";
 import type { Overrides } from "../../billing/prices.ts";
 import type { Match } from "../intake/match.ts";
 
 /** What the charge of an unfinished response depends on. */
 export interface ChargeTerms {
   readonly match: Match;
+  /** Who sent the request that began the response. */
+  readonly client: ClientIdentity;
   /** The upstream's name for the model that was requested. */
   readonly requested: string | null;
   /** The config's prices at that time. */

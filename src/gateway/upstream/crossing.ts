@@ -30,14 +30,14 @@ export interface Crossing {
   /** The channel's dialect, and the path of its endpoint. */
   readonly dialect: Dialect;
   readonly path: string;
-  cross(asked: RequestStamp, request: RequestBody, plain: Uint8Array): { body: RequestBody; bridge: Bridge };
+  cross(stamp: RequestStamp, request: RequestBody, plain: Uint8Array): { body: RequestBody; bridge: Bridge };
 }
 
 const RESPONSES_TO_CHAT: Crossing = {
   dialect: responses,
   path: "/v1/responses",
-  cross(asked, request, plain) {
-    const { body, context, adjusted } = convertRequest(plain, asked);
+  cross(stamp, request, plain) {
+    const { body, context, adjusted } = convertRequest(plain, stamp);
     const bridge: Bridge = {
       adjusted,
       convertReply: (reply) =>

@@ -4,10 +4,12 @@ import type { Platform } from "../../config/schema.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { type Bridge, findCrossing } from "./crossing.ts";
 import type { ClientCall } from "../intake/call.ts";
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { RequestBody } from "../intake/body.ts";
 
 export interface Job {
   readonly call: ClientCall;
+  readonly client: ClientIdentity;
   /** Its bytes are released when an upstream has responded. */
   body: RequestBody;
   /** The dialect of the upstream request. It differs from the client's if there is a bridge. */
@@ -21,17 +23,23 @@ export interface Job {
 }
 
 /** The job is the same for all channels of a group: they are of one platform. */
-export function createJob(call: ClientCall, asked: RequestBody, platform: Platform): Job {
+export function createJob(
+  call: ClientCall,
+  client: ClientIdentity,
+  request: RequestBody,
+  platform: Platform,
+): Job {
   const { dialect } = call.target.endpoint;
   const crossing = findCrossing(dialect.name, platform);
-  return crossing === null || asked.plain === null
-    ? { call, body: asked, dialect, path: call.target.path, bridge: null, cancel: () => {} }
+  return crossing === null || request.plain === null
+    ? { call, client, body: request, dialect, path: call.target.path, bridge: null, cancel: () => {} }
     : {
         call,
+        client,
         dialect: crossing.dialect,
         path: crossing.path,
         cancel: () => {},
-        ...crossing.cross(call, asked, asked.plain),
+        ...crossing.cross(call, request, request.plain),
       };
 }
 

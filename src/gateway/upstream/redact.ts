@@ -160,6 +160,11 @@ function mask(bytes: Uint8Array, found: readonly ByteRange[]): Uint8Array {
   return clean;
 }
 
+/** Whether a text holds a secret, whole or a piece of it. */
+export function holdsSecret(text: string, channel: SecretHolder): boolean {
+  return scan(Buffer.from(text), redactionOf(channel).pieces).found.length > 0;
+}
+
 /** Removes the header fields that hold a secret. */
 export function redactFields(fields: Field[], channel: SecretHolder, status: number): Field[] {
   const { whole, pieces } = redactionOf(channel);

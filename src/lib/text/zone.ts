@@ -11,7 +11,8 @@ export interface Zone {
   readonly name: string;
   /** The local time, written as if it were UTC. */
   readonly toLocal: (ms: number) => number;
-  /** The moment of a local time that is written as if it were UTC. */
+  /** The moment of a local time that is written as if it were UTC: the first one if it comes twice, and the moment of the
+   *  change if the clocks skip it. */
   readonly fromLocal: (local: number) => number;
 }
 
@@ -38,12 +39,61 @@ export function createZone(name: string): Zone {
     const seconds = [part("hour"), part("minute"), part("second")] as const;
     return Date.UTC(part("year"), part("month") - 1, part("day"), ...seconds) - Math.floor(ms / 1000) * 1000;
   };
+  const toLocal = (ms: number): number => ms + readOffset(ms);
   return {
     name,
-    toLocal: (ms) => ms + readOffset(ms),
-    // The first guess is off by less than a day. Its offset may be that of before a change.
-    fromLocal: (local) => local - readOffset(local - readOffset(local)),
+    toLocal,
+    fromLocal: (local) => {
+      // The clocks change at most once in two days.
+      const offsets = [readOffset(local - DAY_MS), readOffset(local + DAY_MS)];
+      const [first, last] = [local - Math.max(...offsets), local - Math.min(...offsets)];
+      if (toLocal(first) === local) return first;
+      return toLocal(last) === local ? last : findSkipped(toLocal, local, first, last);
+    },
   };
+}
+
+/** The first moment between two whose local time is after one that the clocks skip. In several places they skip midnight. */
+function findSkipped(toLocal: Zone["toLocal"], local: number, first: number, last: number): number {
+  let [before, after] = [first, last];
+  while (after - before > 1) {
+    const middle = Math.floor((before + after) / 2);
+    if (toLocal(middle) < local) before = middle;
+    else after = middle;
+  }
+  return after;
+}
+
+export const UTC = createZone("UTC");
+
+/** Offsets of time zones change at quarters of an hour at most: one name holds for each. */
+const QUARTER_MINUTES = 15;
+/** `2026-11-20T10:` */
+const HOUR_CHARACTERS = 14;
+/** Of five years. */
+const MAX_HOURS = 50_000;
+
+/** A function from an ISO time to the name of its span. The same few hours come again and again. */
+export function createNamer(span: Span, zone: Zone): (time: string) => string {
+  const hours = new Map<string, (string | undefined)[]>();
+  // Lines come in the order of time: the hour is nearly always that of the line before.
+  let hour = "none";
+  let names: (string | undefined)[] = [];
+  return (time) => {
+    if (!time.startsWith(hour)) {
+      hour = time.slice(0, HOUR_CHARACTERS);
+      names = hours.get(hour) ?? [];
+      if (hours.size >= MAX_HOURS) hours.clear();
+      hours.set(hour, names);
+    }
+    const quarter = Math.floor(Number(time.slice(HOUR_CHARACTERS, 16)) / QUARTER_MINUTES);
+    return (names[quarter] ??= nameSpan(span, zone.toLocal(Date.parse(time))));
+  };
+}
+
+/** The first moment of the span after the one that a moment belongs to. */
+export function findNextSpan(span: Span, zone: Zone, ms: number): number {
+  return zone.fromLocal(startOfNextSpan(span, startOfSpan(span, zone.toLocal(ms))));
 }
 
 /** The local time at which the span of a local time begins. Weeks begin on Monday. */

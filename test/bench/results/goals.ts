@@ -1,25 +1,25 @@
-// What the gateway is held to. Ratios are taken round by round, so that a noisy
-// machine weighs on both sides of them; the median of the ratios counts.
+// The gateway's goals. Ratios are computed round by round, so that a noisy
+// machine affects both sides; the median of the ratios counts.
 
 import { type Results, readSpread, writeNumber } from "./measures.ts";
 
 export interface Verdict {
   readonly goal: string;
   readonly measured: number;
-  /** Null where the target is not held to it. */
+  /** Null if the target has no such goal. */
   readonly met: boolean | null;
 }
 
 interface Goal {
   readonly text: string;
   readonly metric: string;
-  /** Against whom; null: the number itself. */
+  /** The target to compare with; null: the number itself. */
   readonly rival: string | null;
-  /** Take the direct way's number from both sides first. */
+  /** Subtract the number without a gateway from both sides first. */
   readonly added?: true;
   readonly atLeast?: number;
   readonly atMost?: number;
-  /** Who is held to it, when not all are. */
+  /** The targets that have this goal, if not all. */
   readonly of?: string;
 }
 

@@ -1,4 +1,4 @@
-// Many samples → what is told of them: medians and spread, a table, the goals.
+// Many samples → medians and spread, a table, the goals.
 
 import type { Sample } from "../bench.ts";
 
@@ -8,10 +8,10 @@ export interface Spread {
   readonly most: number;
 }
 
-/** Target → metric → one number a round. */
+/** Target → metric → one number for each round. */
 export class Results {
   readonly #samples = new Map<string, Map<string, number[]>>();
-  /** What a reader of the numbers has to know. */
+  /** Notes that a reader of the numbers needs. */
   readonly notes: string[] = [];
 
   add(target: string, sample: Sample): void {

@@ -1,4 +1,4 @@
-// What was measured, for people and for programs.
+// The results, for people and for programs.
 
 import { judge, type Verdict } from "./goals.ts";
 import { alignRows, readSpread, type Results, writeNumber, writeTable } from "./measures.ts";
@@ -13,7 +13,7 @@ export function writeReport(results: Results, machine: string): string {
     .join("\n\n");
 }
 
-/** That the two ends are not what is measured. */
+/** Shows that the two ends are not the bottleneck. */
 function writeCeiling(results: Results): string {
   const alone = results.read("direct", CEILING)?.median;
   const proxies = results.targets

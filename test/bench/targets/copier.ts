@@ -1,11 +1,11 @@
-// The least that this runtime can do: bytes copied between a client's socket and one to the upstream, which stays
-// open as long. A program of its own: copier.ts UPSTREAM_PORT; says its port on stdout.
+// The least that this runtime can do: it copies bytes between a client's socket and an upstream socket that stays
+// open as long. A separate program: copier.ts UPSTREAM_PORT. It prints its port on stdout.
 
 import type { Socket } from "bun";
 
 interface End {
   other: Socket<End> | null;
-  /** What came before the other end was open. */
+  /** Bytes that arrived before the other end was open. */
   early: Buffer[];
 }
 

@@ -1,6 +1,6 @@
-// A flat program of the gateway's own parts, one after the other and no more of them than asked for: what a
-// request costs so far. No channels, limits, failover, watchers or errors: no proxy for anybody. A program of its
-// own: floor.ts LAYER UPSTREAM_PORT FOLDER; says its port on stdout.
+// A flat program of the gateway's own parts, only as many of them as its layer says: what a
+// request costs up to there. It has no channels, limits, failover or errors, so nobody should use it as a proxy. A separate
+// program: floor.ts LAYER UPSTREAM_PORT FOLDER. It prints its port on stdout.
 
 import { join } from "node:path";
 import { assess } from "../../../src/billing/assess.ts";

@@ -1,5 +1,5 @@
-// Other gateways, fetched from npm into a temporary folder and run there, as their packages say: on node.
-// They check no key, write no ledger and bill nothing; each is given the shape that it can carry.
+// Other gateways, installed from npm into a temporary folder and run there on Node, as their packages say.
+// They check no key, write no ledger and bill nothing. Each gets requests of a shape that it supports.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -79,7 +79,7 @@ function install({ package: name, version }: Peer, npm: string, { path }: Folder
   return { path: place, version: about.version };
 }
 
-/** Flags for node: one of the peers would listen for everybody, and pass on to anywhere. */
+/** Flags for Node: one of the peers would listen on all addresses and connect to anywhere. */
 function stayOnLoopback({ path }: Folder): string[] {
   const file = join(path, "loopback.mjs");
   writeFileSync(
@@ -120,7 +120,7 @@ function readVersion(node: string): string {
   return Bun.spawnSync([node, "--version"]).stdout.toString().trim();
 }
 
-/** A full pipe would stop a program that talks. */
+/** A full pipe would block a program that prints much. */
 async function drain(child: Child): Promise<void> {
   while ((await child.readLine()) !== null);
 }

@@ -1,4 +1,4 @@
-// What is measured: the upstream itself, nginx as a plain reverse proxy, the gateway
+// The targets: the upstream itself, nginx as a plain reverse proxy, the gateway
 // with everything switched on.
 
 import { existsSync, writeFileSync } from "node:fs";
@@ -15,14 +15,14 @@ export interface Target {
   readonly path: string;
   readonly fields: Readonly<Record<string, string>>;
   readonly model: string;
-  /** How a client of the openai APIs asks it; null where these are not converted. */
+  /** The request of an OpenAI client; null if the target does not convert these APIs. */
   readonly openai: Pick<RequestOptions, "fields" | "model"> | null;
-  /** Of a proxy beside nginx and the gateway, which may fail: what is to be known of it. */
+  /** For a peer, which may fail: notes about it. */
   readonly guest: string | null;
   readonly stop: () => Promise<void>;
 }
 
-/** How a target is started: some scenarios want a fresh one. */
+/** Starts a target: some scenarios need a fresh one. */
 export interface Recipe {
   readonly name: string;
   readonly start: (upstreamPort: number) => Promise<Target>;
@@ -64,7 +64,7 @@ export function planNginx(cores: Cores | null): Recipe | null {
   };
 }
 
-/** One process, nothing buffered, connections to the upstream kept: the least that a proxy can do. */
+/** One process, no buffering, reused upstream connections: the least that a proxy can do. */
 function writeNginxConfig(port: number, upstreamPort: number, folder: string): string {
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
   return `daemon off;
@@ -93,7 +93,7 @@ http {
 `;
 }
 
-/** The program as it is run: key check, routing over two channels, metering, prices and ledger are on, the request log is off. */
+/** The program as users run it: key check, routing over two channels, metering, prices and ledger are on; the request log is off. */
 export function planGateway(name: string, command: readonly string[], cores: Cores | null): Recipe {
   return {
     name,
@@ -144,7 +144,7 @@ export function writeGatewayConfig(folder: Folder, upstreamPort: number, port = 
 
 export type Commands = Readonly<Record<string, readonly string[]>>;
 
-/** From source always; the executable when there is one; another checkout when there is something to compare with. */
+/** From source; also the executable if it exists, and another checkout if one is given to compare with. */
 export function listCommands(flags: {
   readonly executable?: string | undefined;
   readonly against?: string | undefined;

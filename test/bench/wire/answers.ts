@@ -44,7 +44,7 @@ export function writeJsonAnswer(shape: Shape): Uint8Array {
   return Buffer.concat(frame(answerJson(shape, reply)));
 }
 
-/** Server-sent events, so many of them with text. `stamped`: room for a time in each of these. */
+/** Server-sent events, a number of them with text. `stamped`: with room for a time in each of these. */
 export function writeEvents(shape: Shape, words: number, stamped: boolean): string[] {
   const composed = compose(shape, words);
   const turn = stamped ? { ...composed, text: composed.text.map(() => NO_STAMP) } : composed;
@@ -53,14 +53,14 @@ export function writeEvents(shape: Shape, words: number, stamped: boolean): stri
   return shape === "responses" ? events.map(lengthen) : events;
 }
 
-/** Ids as long as the platform's own, and the padding that it puts into each event with text. */
+/** Ids of the platform's length, and the padding that it puts into each event with text. */
 function lengthen(event: string): string {
   return event
     .replaceAll("_demo", "_0ac6a4d9e19151d50169fb7cb658288193b9300f")
     .replace(/^(event: response\.output_text\.delta\n.*"logprobs":\[\])/s, '$1,"obfuscation":"u7Rk2mQx"');
 }
 
-/** The stream as it is sent, an event a piece; the head is with the first. */
+/** The stream in pieces of one event each; the head is in the first piece. */
 export function writeStreamAnswer(shape: Shape, words: number, stamped: boolean): Uint8Array[] {
   const [head = Buffer.alloc(0), first = Buffer.alloc(0), ...rest] = frame(
     answerStream(shape, writeEvents(shape, words, stamped)),

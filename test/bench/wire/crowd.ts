@@ -1,4 +1,4 @@
-// Clients on their connections: what they send, how they read answers, what is counted of them.
+// The load's clients: what they send, how they read answers, and what they count.
 
 import { findShape, type RequestOptions, STAMP_DIGITS, writeRequest } from "./requests.ts";
 import { BROKEN, openSet, READABLE, type Watched } from "./socket-set.ts";
@@ -12,37 +12,37 @@ export interface Times {
 
 export interface Outcome {
   readonly requests: number;
-  /** Pieces in which the answers came. */
+  /** Pieces in which the answers arrived. */
   readonly reads: number;
-  /** With those of the time of warming up. */
+  /** Including those of the warm-up. */
   readonly served: number;
   readonly seconds: number;
   readonly megabytes: number;
   /** Answers that were not 200, and connections that broke. */
   readonly errors: number;
-  /** From a request to its answer's end, from a request to its answer's first byte, from an event's sending to its
-   *  coming. Null where nothing of the kind was timed: with many connections the clock itself would weigh. */
+  /** From a request to its answer's end, from a request to its answer's first byte, from sending an event to its
+   *  arrival. Null if it was not timed: with many connections the clock itself would cost too much. */
   readonly whole: Times | null;
   readonly first: Times | null;
   readonly delay: Times | null;
-  /** When the first answer's first byte had come, on the machine's monotonic clock. */
+  /** When the first answer's first byte arrived, on the machine's monotonic clock. */
   readonly at: number;
 }
 
 export interface Client extends Watched {
-  /** What is left of the answer; -1 while its head has not come, Infinity when it comes in chunks. */
+  /** Bytes still to come of the answer; -1 before its head is complete, Infinity if it comes in chunks. */
   left: number;
   sentAt: number;
-  /** The size of the last answer, head included: the next is mostly the same. */
+  /** The size of the last answer, head included: the next one usually has the same size. */
   usual: number;
-  /** The last bytes of an answer in chunks. */
+  /** The last bytes of a chunked answer. */
   tail: Buffer;
   streams: number;
 }
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 const CHUNKS_END = Buffer.from("\r\n0\r\n\r\n");
-/** What stands before a time in an event. */
+/** The text before a time in an event. */
 const STAMP_MARKS = { messages: '"text":"', responses: '"delta":"', chat: '"content":"' } as const;
 
 const TIMED_CONNECTIONS = 24;
@@ -89,18 +89,18 @@ function readTimes(samples: number[]): Times | null {
   return sorted.length === 0 ? null : { p50: pick(0.5), p99: pick(0.99) };
 }
 
-/** Clients that are served, whatever the job makes of their answers. */
+/** Clients that send and read; the job decides what to count. */
 export class Crowd {
   readonly tally = new Tally();
   readonly set = openSet<Client>();
   readonly #port: number;
   readonly #request: Pinned;
-  /** Null where events bear no time. */
+  /** Null if events contain no time. */
   readonly #mark: Buffer | null;
   readonly #timed: boolean;
-  /** What a client does when its answer has ended. */
+  /** Runs when a client's answer has ended. */
   done: (client: Client) => void = (client) => this.ask(client);
-  /** What it does at each read before. */
+  /** Runs at each read before that. */
   seen: (client: Client) => void = () => {};
 
   constructor(request: RequestOptions, connections: number) {
@@ -161,7 +161,7 @@ export class Crowd {
     else this.seen(client);
   }
 
-  /** The head and the first bytes of the body are taken to come together, as all targets send them. */
+  /** Assumes that the head and the first bytes of the body arrive together, as all targets send them. */
   #begin(client: Client, bytes: Buffer): void {
     if (this.tally.at === 0) this.tally.at = readMicros();
     if (this.#timed) this.tally.first.push((performance.now() - client.sentAt) * 1000);

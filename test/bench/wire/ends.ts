@@ -1,4 +1,4 @@
-// The two ends of every measurement, as the benchmark holds them: load.ts and upstream.ts.
+// Starts and controls the two ends of every measurement: load.ts and upstream.ts.
 
 import type { Outcome } from "./crowd.ts";
 import type { Job } from "./load.ts";
@@ -16,7 +16,7 @@ export async function startUpstream(cores: Cores | null): Promise<Upstream> {
 }
 
 export interface Load {
-  /** One job at a time. `held` is called when a job that holds streams has begun the last. */
+  /** One job at a time. Calls `held` when a job that holds streams has begun the last one. */
   run(job: Job, held?: () => Promise<void> | void): Promise<Outcome>;
   stop(): Promise<void>;
 }

@@ -10,7 +10,7 @@ export function openLibc<const Functions extends Record<string, FFIFunction>>(fu
     try {
       return dlopen(name, functions).symbols;
     } catch {
-      // The next name; none is left on Windows.
+      // Try the next name; Windows has none of them.
     }
   }
   throw new Error("The benchmark needs Linux or macOS: on Windows run it under WSL.");

@@ -1,6 +1,6 @@
-// The clients of every target, in a process of their own: takes one job a line
-// on stdin, answers with one line of JSON on stdout. Requests are bytes made
-// beforehand, answers are counted; what is timed is the wire.
+// The clients of every target, in a process of their own. It reads one job from each line
+// of stdin and answers with one line of JSON on stdout. Requests are bytes made
+// in advance, and answers are only counted, so that the times are those of the wire.
 
 import { readSync, writeSync } from "node:fs";
 import { Crowd, type Client, type Outcome } from "./crowd.ts";
@@ -9,7 +9,7 @@ import type { RequestOptions } from "./requests.ts";
 import { closeSocket, resetSocket, sleep, tryConnect } from "./sockets.ts";
 
 export type Job =
-  /** Requests one after another on each connection, for so long after warming up. */
+  /** Requests one after another on each connection, for a time after the warm-up. */
   | {
       readonly do: "repeat";
       readonly request: RequestOptions;
@@ -17,28 +17,28 @@ export type Job =
       readonly warmMs: number;
       readonly ms: number;
     }
-  /** Requests one after another on one connection, so long after each other's end that caches have forgotten. */
+  /** Requests one after another on one connection, with pauses that are long enough to cool the caches. */
   | {
       readonly do: "sparse";
       readonly request: RequestOptions;
       readonly gapMs: number;
       readonly times: number;
     }
-  /** Streams begun a millisecond after one another, so that few events are due at once, until each has run so many times. */
+  /** Streams that begin one millisecond apart, so that few events are due at once; each is repeated a number of times. */
   | {
       readonly do: "stream";
       readonly request: RequestOptions;
       readonly connections: number;
       readonly times: number;
     }
-  /** Streams that are only held open, for so long after the last has begun. */
+  /** Streams that are only held open, for a time after the last one has begun. */
   | {
       readonly do: "hold";
       readonly request: RequestOptions;
       readonly connections: number;
       readonly ms: number;
     }
-  /** So many streams, a share of which is left in the middle. */
+  /** A number of streams; the client leaves a share of them in the middle. */
   | {
       readonly do: "leave";
       readonly request: RequestOptions;
@@ -46,12 +46,12 @@ export type Job =
       readonly count: number;
       readonly leaveShare: number;
     }
-  /** One request, as soon as somebody listens. */
+  /** One request, as soon as the port is open. */
   | { readonly do: "first"; readonly request: RequestOptions }
   /** No client at all: what it costs to parse an event of a stream. */
   | { readonly do: "parse"; readonly ms: number };
 
-/** A proxy that lets a stream hang is not waited for any longer. */
+/** After this time, a hanging stream is given up. */
 const LONGEST_MS = 60_000;
 
 function repeat(job: Extract<Job, { do: "repeat" }>): Outcome {
@@ -130,7 +130,7 @@ function leaveSome(job: Extract<Job, { do: "leave" }>): Outcome {
     }
   };
   crowd.done = next;
-  // A stream of two halves is seen once before its end; the share is spread evenly over them.
+  // A stream of two halves is read once before its end; the share is spread evenly over them.
   crowd.seen = (client) => {
     due += job.leaveShare;
     if (due < 1) return;

@@ -1,18 +1,18 @@
-// The bytes of the benchmark's requests, and what they ask the upstream for.
+// The bytes of the benchmark's requests, and their instructions for the upstream.
 
-/** What the upstream is to do. It stands in the prompt, where every gateway passes it on; no two begin alike. */
+/** The instruction for the upstream. It is in the prompt, which every gateway passes on; no two begin alike. */
 export const KINDS = ["json", "flood", "paced", "slow", "halves", "events", "burst"] as const;
 export type Kind = (typeof KINDS)[number];
 
 export const MARK = "bench:";
-/** Between two events of a stream; the others are sent as fast as they are taken. */
+/** The time between two events of a paced stream; other streams go as fast as the socket accepts. */
 export const PACE_MS = { paced: 20, slow: 1000, halves: 2, events: 2 } as const;
 export type PacedKind = keyof typeof PACE_MS;
 
 /** Events with text in a stream of these kinds. */
 export const EVENTS = { events: 1000, burst: 2000 } as const;
 
-/** An event's time of sending in microseconds, by the machine's monotonic clock. */
+/** The time at which an event was sent, in microseconds of the machine's monotonic clock. */
 export const STAMP_DIGITS = 16;
 export const NO_STAMP = "0".repeat(STAMP_DIGITS);
 
@@ -24,7 +24,7 @@ export interface RequestOptions {
   readonly path: string;
   readonly fields: Readonly<Record<string, string>>;
   readonly model: string;
-  /** Of the body, about. */
+  /** The approximate size of the body. */
   readonly bytes: number;
 }
 

@@ -1,20 +1,20 @@
-// The sockets that one process waits for. On Linux through epoll, whose cost does not
-// grow with connections that are kept but idle: a proxy keeps hundreds of them, and
-// with poll they would make the upstream the bottleneck. Elsewhere through poll.
+// The sockets of one process. On Linux it waits with epoll, whose cost does not
+// grow with idle connections: a proxy keeps hundreds of them, and
+// with poll they would make the upstream the bottleneck. Elsewhere it uses poll.
 
 import { ptr } from "bun:ffi";
 import { openLibc } from "./libc.ts";
 
 export const READABLE = 1;
 export const WRITABLE = 4;
-/** Told without being asked for: an error, or the peer has gone. */
+/** Always reported: an error, or the peer has closed. */
 export const BROKEN = 8 | 16;
 
 export interface Watched {
   readonly fd: number;
 }
 
-/** What is done for a socket that has something to do; it may remove and close its own, and add others. */
+/** Handles a ready socket; it may remove and close that socket, and add others. */
 type Each<T> = (item: T, events: number) => void;
 
 interface SocketSet<T extends Watched> {

@@ -1,5 +1,5 @@
-// Sockets of the benchmark's two ends, through libc: at about the cost of a C
-// program and with no compiler, so that what is measured is the gateway and not
+// Sockets of the benchmark's two ends, through libc. They cost about as much as in a C
+// program, without a compiler, so that the benchmark measures the gateway and not
 // the load. A process that uses this does nothing else: every call blocks.
 
 import { ptr, type Pointer } from "bun:ffi";
@@ -59,7 +59,7 @@ export function acceptFrom(listener: number): number {
   return sendAtOnce(libc.accept(listener, null, null));
 }
 
-/** -1 when nobody listens. */
+/** -1 if nothing listens. */
 export function tryConnect(port: number): number {
   const fd = openSocket();
   if (libc.connect(fd, writeAddress(port), 16) === 0) return sendAtOnce(fd);
@@ -77,17 +77,17 @@ export function closeSocket(fd: number): void {
   libc.close(fd);
 }
 
-/** As a process that is killed leaves: nothing that was sent matters any more. */
+/** Resets the connection, as when a process is killed. */
 export function resetSocket(fd: number): void {
   libc.setsockopt(fd, SOL_SOCKET, SO_LINGER, LINGER_NONE, 8);
   libc.close(fd);
 }
 
-/** What is read goes here, whichever socket it came from: valid until the next read. */
+/** The bytes of the last read, from any socket: valid until the next read. */
 export const inbox = Buffer.alloc(512 * 1024);
 const inboxAt = ptr(inbox);
 
-/** Bytes now in `inbox`; 0 or less when the peer has gone. */
+/** The number of bytes in `inbox`; 0 or less if the peer has closed. */
 export function readSome(fd: number): number {
   return libc.recv(fd, inboxAt, inbox.length, 0);
 }
@@ -103,12 +103,12 @@ export function pin(bytes: Uint8Array): Pinned {
   return { bytes: held, at: ptr(held) };
 }
 
-/** Waits until the kernel has taken all. False when the peer has gone. */
+/** Waits until the kernel has accepted everything. False if the peer has closed. */
 export function sendAll(fd: number, { bytes, at }: Pinned): boolean {
   return libc.send(fd, at, bytes.length, MSG_NOSIGNAL) === bytes.length;
 }
 
-/** How many bytes the kernel took at once; -1 for none. */
+/** How many bytes the kernel accepted at once; -1 for none. */
 export function sendSome(fd: number, { bytes, at }: Pinned, from: number): number {
   const start = from === 0 ? at : ptr(bytes, from);
   return libc.send(fd, start, bytes.length - from, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -118,7 +118,7 @@ const CLOCK_MONOTONIC = MAC ? 6 : 1;
 const time = new BigInt64Array(2);
 const timeAt = ptr(time);
 
-/** The machine's clock, the same for all processes: the runtime's own begin with each of them. */
+/** The machine's clock, the same for all processes; the runtime's own clock starts with its process. */
 export function readMicros(): number {
   libc.clock_gettime(CLOCK_MONOTONIC, timeAt);
   return Number(time[0]) * 1e6 + Number(time[1]) / 1000;

@@ -1,6 +1,6 @@
 // The upstream of every target, in a process of its own. It answers with bytes
-// made beforehand, as the prompt says: a JSON reply, a stream as fast as it is
-// taken, or a paced stream whose events bear the time at which they were sent.
+// made in advance, as the prompt says: a JSON reply, a stream as fast as the socket
+// accepts it, or a paced stream whose events contain the time at which they were sent.
 // Prints its port. Runs until its stdin ends, as it does when the benchmark dies.
 
 import { writeJsonAnswer, writeStreamAnswer } from "./answers.ts";
@@ -28,7 +28,7 @@ import {
   sendSome,
 } from "./sockets.ts";
 
-/** Events of a paced stream; a slow one has as many and is left by its client before. */
+/** Events of a paced stream. A slow one has as many, but its client leaves earlier. */
 const PACED_EVENTS = 25;
 const HALVES_EVENTS = 100;
 const STDIN = 0;
@@ -45,7 +45,7 @@ interface Peer extends Watched {
   usual: number;
   unsent: Pinned | null;
   sent: number;
-  /** Of a paced stream: what is left of it, and when the next is due. */
+  /** A paced stream: the events still to send, and when the next one is due. */
   steps: readonly Step[];
   step: number;
   paceMs: number;
@@ -151,7 +151,7 @@ function receive(peer: Peer): void {
   }
 }
 
-/** A request's first bytes: its length and its kind are to be found in them. */
+/** A request's first bytes, which contain its length and its kind. */
 function begin(peer: Peer, all: Buffer): void {
   const end = all.indexOf(HEAD_END);
   const head = end < 0 ? "" : all.toString("latin1", 0, end).toLowerCase();
@@ -204,7 +204,7 @@ function answer(peer: Peer): void {
   sendStep(peer);
 }
 
-/** `again`: the kernel has said that it takes more. */
+/** `again`: the kernel accepts more. */
 function send(peer: Peer, again: boolean): void {
   if (peer.unsent === null) return;
   const taken = sendSome(peer.fd, peer.unsent, peer.sent);
@@ -234,7 +234,7 @@ function sendDue(): void {
   }
 }
 
-/** Small enough for the kernel to take it whole; a peer that doesn't read so little has left. */
+/** Small enough for the kernel to accept it whole; a peer that does not read even this has left. */
 function sendStep(peer: Peer): void {
   const step = peer.steps[peer.step];
   peer.step += 1;

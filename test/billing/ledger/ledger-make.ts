@@ -4,7 +4,13 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 
 import { type Charge, computeCharge } from "../../../src/billing/charge.ts";
-import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../../src/billing/ledger/line.ts";
+import {
+  type ClientIdentity,
+  encodeLine,
+  GENESIS,
+  hashLine,
+  type LineDraft,
+} from "../../../src/billing/ledger/line.ts";
 import { loadPriceBook } from "../../../src/billing/prices.ts";
 import type { Part, Usage } from "../../../src/billing/usage.ts";
 import { createIdSource } from "../../../src/gateway/intake/call.ts";
@@ -179,6 +185,20 @@ function draftMoney(group: Group, model: string, { status, basis }: End, time: n
   };
 }
 
+/** Sessions of about a hundred requests, a third of them by subagents. */
+function pickClient({ platform }: Group, time: number): ClientIdentity {
+  const day = Math.floor(time / 86_400_000);
+  const session = `${day.toString(16).padStart(8, "0")}-105b-464a-ba35-e8c230eff${pick(30) + 100}`;
+  const label = pick(2) === 0 ? "gateway" : "größe";
+  if (platform === "openai")
+    return pick(4) === 0 ? { tool: "openai", session, inferred: true } : { tool: "codex", session };
+  const agent = `agent-${day}-${pick(4)}`;
+  if (pick(3) > 0) return { tool: "claude-code", session, label };
+  return pick(3) > 0
+    ? { tool: "claude-code", session, agent, label }
+    : { tool: "claude-code", session, agent: `${agent}-${pick(3)}`, parent: agent, label };
+}
+
 function draft(id: string, time: number): LineDraft {
   const group = pickFrom(GROUPS);
   const [asked, answers] = pickFrom(group.models);
@@ -203,6 +223,13 @@ function draft(id: string, time: number): LineDraft {
     first_byte_ms: end.status === 200 ? Math.floor(duration / 8) : null,
     duration_ms: duration,
     attempts: pick(30) === 0 ? [{ channel, status: 529 }, answer] : [answer],
+    client: pickClient(group, time),
+    upstream_request_id:
+      end.status === 200
+        ? `req_011C${pick(2 ** 32)
+            .toString(36)
+            .padStart(20, "0")}`
+        : undefined,
   };
 }
 

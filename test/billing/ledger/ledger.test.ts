@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { sample, string } from "fast-check";
 
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
+import { createZone, UTC } from "../../../src/lib/text/zone.ts";
 import { readSums, Sums } from "../../../src/billing/ledger/sums.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { holdLedgerFiles, listLedgerFiles, locate } from "../../../src/billing/ledger/rotation.ts";
@@ -196,6 +197,26 @@ describe("exactly one line", () => {
     ]);
     expect(messages[0]).toContain("153 bytes cut off");
     expect(statSync(`${path}.torn`).size).toBeGreaterThan(0);
+  });
+
+  test("a page that a power cut left empty in the middle: what is behind it is kept in another file, and no request loses its line", async () => {
+    const path = newLedgerPath();
+    const ids = Array.from({ length: 60 }, (_, number) => `req_${number}`);
+    await abandon(path, ids, ids);
+    const bytes = readFileSync(path);
+    const journal = readFileSync(`${path}.open`);
+    const page = 8192;
+    const whole = bytes.lastIndexOf("\n", page) + 1;
+    const torn = Buffer.from(bytes).fill(0, page, page + 4096);
+    for (const end of [torn.length, torn.length - 1, torn.length - 30, page + 4096, page + 1]) {
+      writeFileSync(path, torn.subarray(0, end));
+      writeFileSync(`${path}.open`, journal);
+      for (const file of [`${path}.torn`, `${path}.sums`]) rmSync(file, { force: true });
+      await openLedger(optionsFor(path)).close();
+      expect(readFileSync(path, "utf8")).toStartWith(bytes.toString("utf8", 0, whole));
+      expect(readFileSync(`${path}.torn`)).toEqual(torn.subarray(whole, end));
+      expect(readWholeLedger(path).count).toEqual(new Map(ids.map((id) => [id, 1])));
+    }
   });
 
   test.each([["listen: { port: 4141 }\nkeys: []\n"], ['{\n  "name": "package"\n}\n'], ["\uFEFFx"]])(
@@ -691,14 +712,49 @@ describe("with sync always", () => {
   });
 });
 
+test("a disk that fails at the end keeps no gateway from stopping, and the next one starts", async () => {
+  const path = newLedgerPath();
+  const messages: string[] = [];
+  const options = optionsFor(path, {
+    sync: "batch",
+    report: (message) => messages.push(message),
+    syncFile: () => Promise.reject(new Error("EIO: i/o error, fdatasync")),
+  });
+  const ledger = openLedger(options);
+  await bill(ledger, "req_1");
+  await ledger.close();
+  expect(messages.at(-1)).toBe(
+    "the ledger's last lines may not be on the disk: Error: EIO: i/o error, fdatasync",
+  );
+  await openLedger(optionsFor(path)).close();
+  expect(countsOf(path)).toEqual([["req_1", 1]]);
+});
+
+test("a malformed amount costs no other request its line, and its own request gets one at the next start", async () => {
+  const path = newLedgerPath();
+  const ledger = openLedger(optionsFor(path));
+  for (const id of ["req_1", "req_2", "req_3"]) await ledger.open(intentOf(id));
+  ledger.append(draftOf("req_1"));
+  expect(() => ledger.append(draftOf("req_2", { charge_usd: "no amount" }))).toThrow();
+  ledger.append(draftOf("req_3"));
+  await ledger.close();
+  expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_3"]);
+  await openLedger(optionsFor(path)).close();
+  expect(countsOf(path)).toEqual([
+    ["req_1", 1],
+    ["req_2", 1],
+    ["req_3", 1],
+  ]);
+});
+
 test("sums can be read while the gateway writes, and show the last use of each key", async () => {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path));
   await bill(ledger, "req_1", { time: "2026-11-20T10:00:00.000Z" });
   await bill(ledger, "req_2", { time: "2026-11-19T10:00:00.000Z" });
   await new Promise<void>((resolve) => setImmediate(resolve));
-  expect(readSums(path).lastUsed("laptop")).toBe("2026-11-20T10:00:00.000Z");
-  expect(readSums(path).lastUsed("other")).toBe(null);
+  expect(readSums(path, UTC).lastUsed("laptop")).toBe("2026-11-20T10:00:00.000Z");
+  expect(readSums(path, UTC).lastUsed("other")).toBe(null);
   await ledger.close();
 });
 
@@ -720,6 +776,47 @@ test.each([false, true])(
     sums.load(held.sources, `${path}.sums`);
     expect(formatUsd(sums.spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("21");
     await next.close();
-    expect(formatUsd(readSums(path).spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("321");
+    expect(formatUsd(readSums(path, UTC).spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("321");
   },
 );
+
+describe("the days of sums", () => {
+  const KEY = { kind: "key", name: "laptop" } as const;
+  const BERLIN = createZone("Europe/Berlin");
+  // 00:30 on the 21st in Berlin.
+  const now = Date.parse("2026-11-20T23:30:00Z");
+
+  async function spendOnBothSides(path: string): Promise<Ledger> {
+    const ledger = openLedger(optionsFor(path, { now: () => now }));
+    await bill(ledger, "req_1", { charge_usd: "1", time: "2026-11-20T22:59:59.999Z" });
+    await bill(ledger, "req_2", { charge_usd: "20", time: "2026-11-20T23:00:00.000Z" });
+    return ledger;
+  }
+
+  test("follow another zone after a restart, though the checkpoint has those of the first", async () => {
+    const path = newLedgerPath();
+    await (await spendOnBothSides(path)).close();
+    const spent = (sums: Sums) => formatUsd(sums.spentOf(KEY, "day", now));
+    expect(spent(readSums(path, UTC))).toBe("21");
+    expect(spent(readSums(path, BERLIN))).toBe("20");
+    const again = openLedger(optionsFor(path, { now: () => now, zone: BERLIN }));
+    expect(formatUsd(again.spentOf(KEY, "day"))).toBe("20");
+    await again.close();
+    expect(spent(readSums(path, BERLIN))).toBe("20");
+    expect(formatUsd(readSums(path, BERLIN).spentOf(KEY, "total", now))).toBe("21");
+  });
+
+  test("follow a zone that is changed while the ledger is open, with lines that are not written yet", async () => {
+    const ledger = await spendOnBothSides(newLedgerPath());
+    expect(formatUsd(ledger.spentOf(KEY, "day"))).toBe("21");
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    await ledger.open(intentOf("req_3"));
+    ledger.append(draftOf("req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" }));
+    ledger.zone = BERLIN;
+    expect(formatUsd(ledger.spentOf(KEY, "day"))).toBe("320");
+    expect(formatUsd(ledger.spentOf(KEY, "total"))).toBe("321");
+    await bill(ledger, "req_4", { charge_usd: "4000", time: "2026-11-20T23:20:00.000Z" });
+    expect(formatUsd(ledger.spentOf(KEY, "day"))).toBe("4320");
+    await ledger.close();
+  });
+});

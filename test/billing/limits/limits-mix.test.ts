@@ -23,6 +23,7 @@ function keyWith(strict: boolean): Key {
     multiplier: "1",
     description: "",
     channels: [],
+    listed: [],
     exclusive: false,
     plans: [],
     limits,

@@ -7,6 +7,7 @@ import type { Unbounded } from "../../../src/billing/limits/reserve.ts";
 import type { Group, Key, Limits } from "../../../src/config/catalog.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
+import { createZone } from "../../../src/lib/text/zone.ts";
 import { draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
 
 const NONE: Limits = {
@@ -33,6 +34,7 @@ function keyWith(own: Partial<Limits>, group: Partial<Limits> = {}, name = "lapt
     multiplier: "1",
     description: "",
     channels: [],
+    listed: [],
     exclusive: false,
     plans: [],
     limits: { ...NONE, ...group },
@@ -112,6 +114,27 @@ describe("a USD limit", () => {
       const refusal = refusalOf(() => gate.admit(keyWith({ ...many, usdPerDay: "5" }), NOON, costing("0")));
       expect(refusal.message).toContain("(usd_per_day)");
     });
+  });
+
+  test("per day and month, ends at midnight in the time zone of the config", async () => {
+    // Summer time ends in this night: it has 25 hours.
+    const evening = Date.parse("2026-10-24T22:30:00Z");
+    const zone = createZone("Europe/Berlin");
+    let now = evening;
+    const ledger = openLedger(optionsFor(newLedgerPath(), { now: () => now, zone }));
+    const gate = createGate(ledger);
+    await ledger.open(intentOf("req_1"));
+    ledger.append(draftOf("req_1", { time: new Date(now).toISOString(), charge_usd: "5" }));
+    const key = keyWith({ usdPerDay: "5" });
+    const refusal = refusalOf(() => gate.admit(key, now, costing("0")));
+    expect(refusal.message).toContain("It resets at 2026-10-25T23:00:00Z.");
+    now += (refusal.retryAfterSeconds ?? 0) * 1000 - 1;
+    expect(refusalOf(() => gate.admit(key, now, costing("0"))).code).toBe("limit_spent");
+    now += 1;
+    gate.admit(key, now, costing("0")).release();
+    const month = refusalOf(() => gate.admit(keyWith({ usdPerMonth: "5" }), now, costing("0")));
+    expect(month.message).toContain("It resets at 2026-10-31T23:00:00Z.");
+    await ledger.close();
   });
 
   test("per month and in total, for the group as for the key", async () => {

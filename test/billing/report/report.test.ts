@@ -16,11 +16,18 @@ import { viewBytes } from "../../../src/billing/ledger/scan/bytes.ts";
 import { holdLedgerFiles } from "../../../src/billing/ledger/rotation.ts";
 import { readFile } from "../../../src/billing/ledger/reader.ts";
 import { readRow, type Row } from "../../../src/billing/ledger/scan/row.ts";
-import { keyOf, LineScanner, type ScannedLine, timeOf } from "../../../src/billing/ledger/scan/scan.ts";
+import {
+  clientOf,
+  keyOf,
+  LineScanner,
+  type ScannedLine,
+  timeOf,
+} from "../../../src/billing/ledger/scan/scan.ts";
 import { describeTotals, type ReportQuery, sumLedger } from "../../../src/billing/report/report.ts";
 import { explainRequest, findRequest } from "../../../src/billing/report/explain.ts";
 import { findCorrections } from "../../../src/billing/report/reprice.ts";
 import type { Price, PriceBook } from "../../../src/billing/prices.ts";
+import { readCalls } from "../../../src/dialects/meters/messages.ts";
 import { getField, parseJson } from "../../../src/lib/json/json.ts";
 import { formatDecimal, formatUsd, usdOfPico } from "../../../src/lib/money.ts";
 import { draftOf, newLedgerPath } from "../ledger/ledger-samples.ts";
@@ -213,9 +220,9 @@ function rowOf(text: string): Row | null {
 
 function tellRow(row: Row | null): unknown {
   if (row === null) return null;
-  const { kinds, counts, official, ...rest } = row;
+  const { kinds, counts, official, client, ...rest } = row;
   const usage = Object.fromEntries(kinds.map((kind, index) => [kind, counts[index]]));
-  return { ...rest, usage, official: official === null ? null : formatDecimal(official) };
+  return { ...rest, client: client(), usage, official: official === null ? null : formatDecimal(official) };
 }
 
 /** What a scanned line says, in the words of JSON. */
@@ -229,6 +236,7 @@ function tellScanned(line: ScannedLine): Record<string, unknown> {
     channel: form.channel,
     model: form.model,
     basis: form.basis,
+    client: parseJson(clientOf(line) ?? ""),
     usage: Object.fromEntries(form.kinds.map((kind, index) => [kind, counts[index]])),
     official_usd: told(official),
     charge_usd: told(charge),
@@ -264,6 +272,16 @@ describe("the fast reader of lines", () => {
         { prices2: "x" },
       ),
       status: integer({ min: -1, max: 599 }),
+      client: constantFrom(
+        undefined,
+        {},
+        { tool: "codex", session: "s" },
+        { tool: "codex", session: "s", agent: "a", parent: "p", label: "größe {}, }" },
+        { tool: "codex", session: "t", inferred: true as const },
+        { label: 'a "quoted" label' },
+        { label: "back\\slash" },
+      ),
+      upstream_request_id: constantFrom(undefined, "req_1", "", 'x"'),
     });
     let scans = 0;
     const known = new LineScanner();
@@ -278,7 +296,7 @@ describe("the fast reader of lines", () => {
           expect(told).toEqual(pickTold(line, Object.keys(told)));
         }
       }),
-      { numRuns: 3000, seed: 1 },
+      { numRuns: 6000, seed: 1 },
     );
     expect(scans).toBeGreaterThan(100);
   });
@@ -304,7 +322,12 @@ describe("the fast reader of lines", () => {
 
   test("of a known form is as exact: whatever one byte is changed to, it gives what JSON gives, or declines", () => {
     const scanner = new LineScanner();
-    const drafts = [draftOf("req_1"), draftOf("req_2", { ...UNPRICED, usage: {}, first_byte_ms: null })];
+    const client = { tool: "codex", session: "s-1", label: "größe {}" };
+    const drafts = [
+      draftOf("req_1"),
+      draftOf("req_3", { client, upstream_request_id: "req_9" }),
+      draftOf("req_2", { ...UNPRICED, usage: {}, first_byte_ms: null }),
+    ];
     const lines = drafts.map((draft) => encodeLine(draft, GENESIS));
     for (const line of lines) expect(scan(line, scanner)).not.toBe(null);
     const prevLength = `${GENESIS}"}`.length;
@@ -405,7 +428,14 @@ describe("repricing", () => {
     find: (provider, id) => (provider === "anthropic" && id === "claude-sonnet-4-5" ? model : null),
     listModels: () => [model],
   };
-  const query = { since: null, until: null, book, overrides: new Map(), sellerOf: () => undefined };
+  const query = {
+    since: null,
+    until: null,
+    book,
+    overrides: new Map(),
+    sellerOf: () => undefined,
+    readCalls,
+  };
 
   test("finds requests without a price and with a changed price, and returns their corrections", () => {
     const path = newLedgerPath();

@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
@@ -269,5 +269,62 @@ test("a local day with a change of clocks begins and ends at local midnight", ()
   expect(readPeriodWord("2026-10-25", { ...CLOCK, zone })).toEqual({
     since: "2026-10-24T22:00:00.000Z",
     until: "2026-10-25T23:00:00.000Z",
+  });
+});
+
+describe("usage --as, --without-cache and --tier", () => {
+  const usage = { input: 100_000, cache_read: 100_000, output: 10_000 };
+  const amounts = { official_usd: "0.48", charge_usd: "0.48" };
+  const other = { id: "2", usage: { input: 5, cache_write_1h: 7 }, key: "ci", model: "old" };
+  const ledger = writeLedger([{ id: "1", usage, ...amounts }, other]);
+
+  test("show what the same usage would have cost, and what is not compared", async () => {
+    const args = ["--ledger", ledger, "--by", "key", "--as", "gpt-6-sol"];
+    const { status, stdout, stderr } = await run("usage", ...args);
+    expect(status).toBe(0);
+    // gpt-6-sol: 2 input, 0.2 cached, 10 output.
+    expect(stdout.trimEnd().split("\n")).toEqual([
+      "KEY     REQUESTS  COMPARED  CHARGED $  WOULD COST $  DIFFERENCE $",
+      "laptop         1         1   0.480000      0.320000     -0.160000",
+      "ci             1         0   0.000000      0.000000      0.000000",
+      "total          2         1   0.480000      0.320000     -0.160000",
+    ]);
+    expect(stderr).toContain("openai (by name).\n");
+    expect(stderr).toContain(
+      "Not compared: 1 request for old, charged $0.011106: no price for cache_write_1h of gpt-6-sol.\n",
+    );
+    expect(stderr).toContain("With --without-cache, cached tokens count as plain input.\n");
+  });
+
+  test("can be combined, and are exact for scripts", async () => {
+    const args = [
+      "--ledger",
+      ledger,
+      "--by",
+      "key",
+      "--as",
+      "gpt-6-sol",
+      "--without-cache",
+      "--tier",
+      "flex",
+    ];
+    const { stdout } = await run("usage", ...args, "--json");
+    expect(JSON.parse(stdout)).toMatchObject({
+      by: "key",
+      as: { model: "gpt-6-sol", without_cache: true, tier: "flex" },
+      total: { requests: 2, compared: 2, as_charge_usd: "0.250012", charge_usd: "0.491106" },
+      not_compared: [],
+    });
+    const csv = await run("usage", ...args, "--csv");
+    expect(csv.stdout.split("\n")[0]).toBe(
+      "key,requests,compared,partial,official_usd,charge_usd,as_official_usd,as_charge_usd,difference_usd",
+    );
+    expect(csv.stdout).toContain("laptop,1,1,0,0.48,0.48,0.25,0.25,-0.23\n");
+  });
+
+  test("refuse a model that nobody sells, and name the nearest", async () => {
+    const { status, stdout, stderr } = await run("usage", "--ledger", ledger, "--as", "gpt-6-soll");
+    expect([status, stdout]).toEqual([1, ""]);
+    expect(stderr).toContain('there is no price for "gpt-6-soll" (did you mean "gpt-6-sol"?)');
   });
 });

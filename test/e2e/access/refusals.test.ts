@@ -1,5 +1,5 @@
-// Requests that are no HTTP as it is accepted here: refused all the same in the manners of the
-// dialect that their path belongs to, as far as it can be read, with an id, and in the log.
+// Invalid HTTP requests: each is refused in the dialect of its path, as far as the path
+// can be read, with an id and a log record.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import * as fc from "fast-check";

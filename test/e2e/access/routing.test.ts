@@ -1,5 +1,5 @@
-// Who may call what: every endpoint against every platform, every state of a
-// key, every place where a key may stand, each refused in the endpoint's own shape.
+// Who may call what: every endpoint with every platform, every state of a
+// key, and every place for a key. Each refusal has the endpoint's own shape.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { keyOf, type Platform } from "../../harness/gateway.ts";
@@ -52,6 +52,7 @@ function listContentRows(prefix: string, platforms: readonly Platform[]): Row[] 
   return [list, single, ...verbs];
 }
 
+const EMBEDDING = { model: "text-embedding-3-small", input: "Hello" };
 const MESSAGES = { platforms: ["messages"], shape: "messages", sources: MESSAGES_KEYS } as const;
 const RESPONSES = { platforms: ["responses"], shape: "responses", sources: ["bearer"] } as const;
 const SHARED = {
@@ -71,6 +72,7 @@ const ROWS: readonly Row[] = [
   get("/v1/responses/{id}", RESPONSES),
   get("/v1/responses/{id}/input_items", RESPONSES),
   post("/v1/chat/completions", CHAT, { ...RESPONSES, shape: "chat" }),
+  post("/v1/embeddings", EMBEDDING, RESPONSES),
   get("/v1/models", SHARED),
   ...listContentRows("", ["content"]),
   post("/relay/v1/messages", MESSAGE, RELAY),
@@ -88,7 +90,7 @@ const SECRETS = {
   malformed: "not a key",
 };
 
-/** Each platform also has a disabled and an expired key, and one of a group whose plan is over. */
+/** Each platform also has a disabled key, an expired key, and a key of a group whose plan has ended. */
 function addSpoiltKeys(url: string): Record<string, unknown> {
   const each = <T>(make: (platform: Platform) => T): T[] => PLATFORMS.map(make);
   const channel = (platform: Platform): object => ({
@@ -142,7 +144,7 @@ function aim(row: Row, fields: Record<string, string>, query = ""): RequestLines
   return { ...row.ask, target: query === "" ? target : `${target}${mark}${query}`, fields };
 }
 
-/** The refusal's words, in the shape of the dialect or not at all. */
+/** The refusal's message; fails if the shape is not the dialect's. */
 function readRefusal(answer: Exchanged, shape: DialectName): { message: string; kind: string } {
   expect(answer.field("content-type")).toBe("application/json");
   const body = JSON.parse(answer.text);
@@ -165,7 +167,7 @@ function readRefusal(answer: Exchanged, shape: DialectName): { message: string; 
   }
 }
 
-/** As the contract's table has them: messages type, responses code, content status. */
+/** As in the contract's table: messages type, responses code, content status. */
 const KINDS = {
   401: { messages: "authentication_error", responses: "invalid_api_key", content: "UNAUTHENTICATED" },
   403: { messages: "permission_error", responses: "model_not_found", content: "PERMISSION_DENIED" },
@@ -176,7 +178,7 @@ function kindOf(status: keyof typeof KINDS, shape: DialectName): string {
   return KINDS[status][shape === "chat" ? "responses" : shape];
 }
 
-/** Where a refusal sends who asked for models with a key of another platform. */
+/** The endpoint that a refusal suggests for a key of another platform. */
 const LIST_OF = {
   messages: "GET /v1/models",
   responses: "GET /v1/models",
@@ -290,7 +292,7 @@ describe("paths", () => {
     ["POST", "/v1/messages/batches", "messages"],
     ["POST", "/v1/responses/a/b/c", "responses"],
     ["POST", "/v1/chat/nothing", "chat"],
-    ["POST", "/v1/embeddings", "responses"],
+    ["POST", "/v1/audio/speech", "responses"],
     ["POST", "/v1beta/files", "content"],
     ["POST", "/v1beta/models/m:unknownVerb", "content"],
     ["POST", "/relay/v1/responses", "responses"],

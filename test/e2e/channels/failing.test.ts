@@ -21,12 +21,12 @@ import {
 } from "../world.ts";
 
 const PATIENT = onChannels({ timeouts: { connect: "60s", first_byte: "60s", idle: "60s" } });
-/** For an upstream that never answers: however busy the machine is, nothing else can come first. */
+/** For an upstream that never answers: nothing else can happen first, however busy the machine is. */
 const NO_ANSWER = onChannels({ timeouts: { connect: "60s", first_byte: "60ms", idle: "60s" } });
-/** For one that falls silent in the body. A busy machine must deliver what comes before the silence within this time. */
+/** For an upstream that stops in the body. A busy machine must deliver what comes before within this time. */
 const SILENCE = onChannels({ timeouts: { connect: "60s", first_byte: "60s", idle: "1s" } });
 
-/** Before the head: nothing has been told to the client yet. */
+/** Before the head: the client has got nothing yet. */
 const BEFORE_HEAD: readonly (readonly [FaultName, number, string])[] = [
   ["never-answer", 504, "did not respond in time"],
   ["reset-before-head", 502, "without a response"],
@@ -51,7 +51,7 @@ const IN_BODY: readonly FaultName[] = [
   "bad-chunk",
 ];
 
-/** Only the terminal event, or its absence, tells of these. */
+/** Only the terminal event, or its absence, shows these. */
 const IN_STREAM: readonly FaultName[] = ["truncated", "no-terminal", "close-delimited-cut", "empty"];
 
 /** Silent in the body, with the connection open. */
@@ -113,7 +113,7 @@ describe("an upstream that fails before its head", () => {
   });
 });
 
-/** The events of a broken stream: what the upstream sent, then the dialect's own word for an error. */
+/** The events of a broken stream: what the upstream sent, then an error of the dialect. */
 function expectBreak(dialect: DialectName, answer: Exchanged): void {
   expect(answer.status).toBe(200);
   const last = JSON.parse(readEvents(answer.text).at(-1)!);
@@ -143,7 +143,7 @@ function expectBreak(dialect: DialectName, answer: Exchanged): void {
   }
 }
 
-/** It speaks of the answer that had begun, and its number follows the last one's. */
+/** It names the response that had begun, and its number follows the last event's. */
 function expectContinued(
   answer: Exchanged,
   last: { sequence_number: number; response: { id: string } },
@@ -196,7 +196,7 @@ describe.each(DIALECTS)("a stream that breaks: %s", (dialect) => {
       expect(record.outcome).toBe("upstream_cut");
       expect(lines).toHaveLength(1);
       expect(lines[0]).toMatchObject({ outcome: "upstream_cut" });
-      // Messages tells its usage before its terminal event.
+      // Messages reports its usage before its terminal event.
       const sure = fault === "no-terminal" && dialect === "messages";
       expect(sure ? ["exact"] : ["partial", "unknown"]).toContain(String(lines[0]!["basis"]));
     }, settingFor(fault));
@@ -286,7 +286,7 @@ describe("a list of JSON that breaks", () => {
   );
 });
 
-/** What the official SDK makes of it; null: a clean end. */
+/** The error that the official SDK raises; null: a clean end. */
 const SDK: Readonly<Record<DialectName, (world: World) => Promise<Error | null>>> = {
   messages: (world) =>
     catchError(async () => {

@@ -1,6 +1,6 @@
-// Faults × moments × dialects, on real sockets: before an answer has begun, another
-// channel answers and the client never knows; from then on, nothing is sent twice
-// and no client takes a broken answer for a whole one.
+// Faults × moments × dialects, on real sockets. Before an answer has begun, another
+// channel answers, and the client does not notice. After that, nothing is sent twice,
+// and no broken answer looks whole.
 
 import { afterEach, describe, expect, test } from "bun:test";
 import type { FaultName } from "../../../src/demo/faults.ts";
@@ -14,7 +14,7 @@ let pair: Pair;
 afterEach(() => pair.stop());
 const open = (options?: PairOptions): Pair => (pair = openPair(options));
 
-/** What differs between two runs of the same: times. */
+/** Removes what differs between two equal runs: times. */
 const settle = (text: string): string =>
   text.replaceAll(/"(created|created_at|completed_at)":\d+/g, '"$1":0');
 
@@ -159,7 +159,7 @@ const AFTER: readonly FaultName[] = [
   "no-terminal",
   "error-event",
 ];
-/** What looks whole without a stream's terminal event. */
+/** An answer that looks whole without a stream's terminal event. */
 const STREAMS_ONLY = new Set<FaultName>(["truncated", "no-terminal", "error-event", "bad-chunk"]);
 
 describe.each(DIALECTS)("once an answer has begun, nothing is resent: %s", (dialect) => {

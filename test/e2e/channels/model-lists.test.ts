@@ -1,5 +1,5 @@
-// What a key may call: its group's channels asked now, filtered, aliased, merged,
-// told in the shape and the pages of the client's dialect.
+// The models that a key can call: the lists of its group's channels, filtered, merged, with aliases,
+// in the shape and the pages of the client's dialect.
 
 import { Anthropic } from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
@@ -11,7 +11,14 @@ import { rawRequest, type RawAnswer } from "../../harness/raw.ts";
 import { bearer, openWorld, PLATFORMS, type World } from "../world.ts";
 
 const MESSAGES = ["claude-opus-4-8", "claude-sonnet-4-6", "claude-sonnet-4-5-20250929", "claude-haiku-4-5"];
-const RESPONSES = ["gpt-5.6-sol", "gpt-5.6-luna", "gpt-5.4", "gpt-5.4-nano", "gpt-5.3-codex"];
+const RESPONSES = [
+  "gpt-5.6-sol",
+  "gpt-5.6-luna",
+  "gpt-5.4",
+  "gpt-5.4-nano",
+  "gpt-5.3-codex",
+  "text-embedding-3-small",
+];
 const CONTENT = [
   "gemini-3.8-flash",
   "gemini-3.5-flash",
@@ -22,7 +29,7 @@ const CONTENT = [
 
 type Section = Record<string, unknown>;
 
-/** The ids that a list tells, whichever its shape. */
+/** The ids in a list of any shape. */
 function idsOf(answer: RawAnswer): string[] {
   const body = JSON.parse(answer.text);
   const rows: Section[] = body.data ?? body.models;
@@ -168,7 +175,7 @@ interface Pair {
   answer(): Promise<RawAnswer>;
 }
 
-/** A group with two channels, an upstream each. */
+/** A group with two channels, each with its own upstream. */
 async function withPair(
   settings: { readonly first?: Section; readonly second?: Section },
   use: (pair: Pair) => Promise<void>,

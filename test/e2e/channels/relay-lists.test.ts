@@ -1,4 +1,4 @@
-// Lists of relays, which differ in where they have a list and in which headers they want; and routing by what is listed.
+// Lists of relays, which differ in the list's path and in the headers that they need; and routing by the lists.
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";

@@ -1,5 +1,5 @@
-// The gateway itself has too few files, which connections are: it says so, blames no channel,
-// goes on accepting, and is as before once there are enough.
+// The gateway runs out of open files, and so of connections: it says so, blames no channel,
+// goes on accepting, and works as before once there are enough.
 
 import { expect, test } from "bun:test";
 import type { Socket } from "node:net";
@@ -26,7 +26,7 @@ async function ask(client: RawConnection, request: Parameters<typeof writeReques
   return parseAnswer(await client.until(whole))!;
 }
 
-/** Until there is no room for another, which is answered so. */
+/** Connects until the gateway has no room and says so. */
 async function crowd({ port }: ChildGateway): Promise<{ clients: RawConnection[]; refusal: RawAnswer }> {
   const clients: RawConnection[] = [];
   for (;;) {
@@ -38,7 +38,7 @@ async function crowd({ port }: ChildGateway): Promise<{ clients: RawConnection[]
   }
 }
 
-/** Asks without being let in. */
+/** Sends a request that gets no connection. */
 async function knock({ port }: ChildGateway): Promise<unknown> {
   try {
     const client = await openRaw(port);
@@ -80,7 +80,7 @@ test.skipIf(process.platform === "win32")(
       expect([type, error.type]).toEqual(["error", "api_error"]);
       expect(error.message).toContain("raise its limit (ulimit -n)");
 
-      // Nobody is left waiting unaccepted: there would be no end to it, and no rest for the processor.
+      // No connection waits unaccepted: that would never end, and would keep the processor busy.
       await Promise.all(Array.from({ length: 3 * FILES }, () => knock(gateway)));
 
       const isShort = (client: RawConnection): boolean => client.bytes().includes("was not called");
@@ -102,7 +102,7 @@ test.skipIf(process.platform === "win32")(
       );
       expect(gateway.ledger()).toEqual([]);
 
-      // One of those that were let in looks: the channel has no fault.
+      // An accepted client looks at the channels: none has a fault.
       const watcher = clients.at(-1)!;
       const length = watcher.bytes().length;
       watcher.send(writeRequest({ target: "/metrics" }));

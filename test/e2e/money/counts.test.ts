@@ -1,4 +1,4 @@
-// Counts that the upstream reports wrongly: the ledger line never takes them for zero and calls itself exact.
+// Wrong counts from the upstream: a ledger line never reads them as zero and calls itself exact.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { replay } from "../../../src/demo/answers/replay.ts";

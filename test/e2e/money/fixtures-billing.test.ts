@@ -1,5 +1,5 @@
-// Every native recording, served by the simulated upstream and passed on by the real gateway,
-// leaves a ledger line with the usage that its manifest entry names, and amounts that derive again.
+// Each native recording is served by the simulated upstream and passed on by the real gateway. It
+// leaves a ledger line with the usage of its manifest entry and with amounts that can be recomputed.
 
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
@@ -71,7 +71,7 @@ interface Told {
   readonly parts?: readonly { readonly model: string; readonly pass: string; readonly usage: Usage }[];
 }
 
-/** The line's usage in the words of the manifest; null: none. How it was served the line tells by its prices. */
+/** The line's usage in the words of the manifest; null: none. The line's prices show how it was served. */
 function readLine(family: Family, line: Line): unknown {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what it lacks fails the comparison
   const { upstream_model: model, usage, parts } = line as unknown as Told;
@@ -92,7 +92,7 @@ function isUnreported(billing: Billing): boolean {
   return counts.every((count: unknown) => typeof count !== "number" || count === 0);
 }
 
-/** Billed otherwise than the manifest says, or than its neighbours are; each with its reason below. */
+/** Billed differently from the manifest or from similar recordings; each with its reason below. */
 const APART = /\/spliced--truncated-0$|file-uri-image-true$|programmatic-tool-calling-1-1$/;
 
 const ofFamily = (family: Family, holds: (fixture: Fixture) => boolean) =>
@@ -110,7 +110,7 @@ function findFaults(world: World): Finding[] {
   return findings;
 }
 
-/** What a line says of its money. */
+/** A line's fields about money. */
 const MONEY = [
   "upstream_model",
   "basis",
@@ -136,7 +136,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
         const line = await bill(world, fixture);
         const want = isUnreported(billing) ? null : dropTariff(wantedOf(fixture));
         expect({ id: fixture.id, usage: readLine(family, line) }).toEqual({ id: fixture.id, usage: want });
-        // Nothing reported: nothing is charged, and nothing is called free. A failed stream is.
+        // Nothing reported: nothing is charged, but it is not called free. A failed stream is free.
         if (want === null) {
           const free = { outcome: "upstream_error", basis: "exact", official_usd: "0" };
           const unknown = { basis: "unknown", official_usd: null, charge_usd: null };
@@ -196,7 +196,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
       }
     }
     expect(billed).toEqual([
-      // The manifest has what was reported; the output that was seen beyond it is estimated, and said to be.
+      // The manifest has the reported usage; the output seen beyond it is estimated, and marked as estimated.
       {
         id: "anthropic/spliced--truncated-0",
         outcome: "upstream_cut",
@@ -204,7 +204,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
         usage: { input: 2714, output: 16 },
         estimated: ["output"],
       },
-      // Zero is right: nothing but what the client itself had sent.
+      // Zero is right: it contains only what the client sent.
       {
         id: "anthropic/vercel-ai--anthropic-programmatic-tool-calling-1-1",
         outcome: "complete",
@@ -219,7 +219,7 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
         usage: { input: 15, output: 3 },
         estimated: ["input", "output"],
       },
-      // It counts candidates and thoughts but not the prompt, for which the manifest has no billing.
+      // It counts candidates and thoughts but not the prompt, for which the manifest has no usage.
       {
         id: "gemini/openinference--test-instrumentation-test-generate-content-with-file-uri-image-true",
         outcome: "complete",

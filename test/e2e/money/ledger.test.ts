@@ -1,5 +1,5 @@
-// The ledger of a gateway that serves: files that are rotated away under it, prices that come
-// later, prices of one's own, multipliers to the last digit, and who else wants to write.
+// The ledger of a running gateway: rotation, prices that arrive
+// later, the config's own prices, exact multipliers, and a second writer.
 
 import { readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
@@ -116,7 +116,7 @@ test("reprice adds missing amounts, with the tier of the answer and the requeste
     config,
     [
       ["new-model", answerMillion("new-model")],
-      // A price of the config's has no flex rate: it is not the standard one.
+      // The config's price has no flex rate, and the standard rate does not apply.
       ["new-model", answerMillion("new-model", { service_tier: "flex" })],
       // The answer's own name has no price, nor has the client's.
       ["mine", answerMillion("some-weights.gguf")],
@@ -175,7 +175,7 @@ test("a price in the config takes precedence over the price book", async () => {
   );
 });
 
-/** One token of each kind at $3 and $15 a million is 0.000018; what the multiplier makes of it, by hand. */
+/** One token of each kind at $3 and $15 a million is 0.000018; the products are calculated by hand. */
 const MULTIPLIERS = [
   ["0", "0"],
   ["1.000000000001", "0.000018"],

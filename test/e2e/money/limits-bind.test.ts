@@ -1,5 +1,5 @@
-// Limits in USD hold, whatever clients do: models without a price, background responses, clients that leave, caps that
-// parsers read differently, and no cap. What upstream work really costs is counted here, not by the gateway.
+// USD limits hold, whatever clients do: models without a price, background responses, clients that leave, caps that
+// parsers read differently, and no cap. The test counts the cost of the upstream's work itself.
 
 import { describe, expect, test } from "bun:test";
 import { keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
@@ -26,7 +26,7 @@ interface Work {
   readonly input?: number;
 }
 
-/** Works as much as it is told to, whatever the request says. */
+/** Does a fixed amount of work, whatever the request says. */
 function startUpstream({ output, input = 10 }: Work): Upstream {
   const bodies: Section[] = [];
   const waiting: (() => void)[] = [];

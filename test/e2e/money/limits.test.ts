@@ -1,4 +1,4 @@
-// Limits end to end: what a spent or crowded key is told, in its own protocol, and that a restart forgets nothing.
+// Limits end to end: how a request over a limit is refused, in its own protocol, and that a restart forgets nothing.
 
 import { expect, test } from "bun:test";
 import { makeGate } from "../../../src/demo/script.ts";

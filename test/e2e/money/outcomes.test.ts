@@ -65,7 +65,7 @@ const chunk = (text: string, candidates: number, more: object = {}): object => (
   modelVersion: "m",
 });
 
-/** An answer in pieces: `before` is what comes ahead of the ten words, `after` what ends it. */
+/** An answer in pieces: `before` comes before the ten words, and `after` ends it. */
 interface Speech {
   readonly family: FamilyName;
   readonly before: readonly string[];
@@ -146,7 +146,7 @@ const bodyOf = ({ family, body }: Speech): Answer =>
 /** The place after the last word. */
 const middleOf = ({ before, words }: Speech): number => before.length + words.length;
 
-/** Words of the prompt, so that the body is of 400 bytes when the upstream gets it: 100 tokens, as estimates count. */
+/** Words of the prompt that give a body of 400 bytes upstream: 100 tokens, as estimates count. */
 const FILLER: Record<DialectName, { readonly body: number; readonly stream: number }> = {
   messages: { body: 314, stream: 315 },
   responses: { body: 361, stream: 362 },
@@ -188,7 +188,7 @@ function ask(dialect: DialectName, form: Form): RequestLines {
   }
 }
 
-/** What a line says of the money; the amounts are 10^-6 USD times what the comment says. */
+/** A line's fields about money; the amounts are 10^-6 USD times the number in the comment. */
 interface Money {
   readonly basis: string;
   readonly usage: Readonly<Record<string, number>>;
@@ -231,7 +231,7 @@ const EXACT: Record<DialectName, Money> = {
 
 /** After the tenth word. */
 const BROKEN: Record<DialectName, Money> = {
-  // The prompt is told at the beginning, the words are 20 tokens: 1650 + 20 × 15 = 1950; × 0.8 = 1560
+  // The prompt is reported at the beginning, the words are 20 tokens: 1650 + 20 × 15 = 1950; × 0.8 = 1560
   messages: {
     basis: "partial",
     usage: { ...READ, ...WRITES, output: 20 },
@@ -239,7 +239,7 @@ const BROKEN: Record<DialectName, Money> = {
     official_usd: "0.00195",
     charge_usd: "0.00156",
   },
-  // Nothing is told before the end: 100 × 3 + 20 × 15 = 600; × 0.8 = 480
+  // Nothing is reported before the end: 100 × 3 + 20 × 15 = 600; × 0.8 = 480
   responses: {
     basis: "partial",
     usage: { input: 100, output: 20 },
@@ -254,7 +254,7 @@ const BROKEN: Record<DialectName, Money> = {
     official_usd: "0.0006",
     charge_usd: "0.00048",
   },
-  // The last snapshot tells 5 + 16, more than what was seen: 600 + 21 × 15 = 915; × 0.8 = 732
+  // The last snapshot reports 5 + 16, more than the words: 600 + 21 × 15 = 915; × 0.8 = 732
   content: {
     basis: "partial",
     usage: { ...READ, output: 21, reasoning: 16 },
@@ -281,7 +281,7 @@ const FAILED: Record<DialectName, Money> = {
   content: BROKEN.content,
 };
 
-/** The one line that a request leaves, as far as it is about money. */
+/** The fields about money of a request's only line. */
 function expectLine(lines: readonly Line[], outcome: string, money: Money): void {
   expect(lines).toHaveLength(1);
   const { basis, usage, estimated, suspect, official_usd, charge_usd, multiplier } = lines[0]!;
@@ -298,7 +298,7 @@ function expectLine(lines: readonly Line[], outcome: string, money: Money): void
   expect(told).toEqual({ outcome, estimated: undefined, suspect: undefined, multiplier: "0.8", ...money });
 }
 
-/** Turns of the event loop: enough for the gateway to notice what its sockets tell. */
+/** Turns of the event loop: enough for the gateway to notice changes on its sockets. */
 async function settleSockets(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
 }
@@ -399,7 +399,7 @@ describe.each([...DIALECTS])("%s", (dialect) => {
   });
 });
 
-/** A stream that waits after its tenth word, which the client has. */
+/** A stream that waits after its tenth word, which the client has got. */
 async function beginMiddle(world: World, dialect: DialectName): Promise<{ running: Running; gate: Gate }> {
   const gate = makeGate();
   const speech = SPEECHES[dialect];

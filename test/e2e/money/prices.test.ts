@@ -1,4 +1,4 @@
-// Prices through a gateway that serves: whose they are, what a line says of them, and a newer book under way.
+// Prices in a running gateway: their provider, what a line says about them, and an update of the book.
 
 import { findProvider } from "@pydantic/genai-prices";
 import { expect, test } from "bun:test";

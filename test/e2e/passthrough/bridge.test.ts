@@ -1,4 +1,4 @@
-// Chat Completions by way of Responses, where the upstream does not answer as it was asked.
+// Chat Completions through the Responses API, with upstreams that answer in unexpected ways.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Answer } from "../../../src/demo/answers/answer.ts";

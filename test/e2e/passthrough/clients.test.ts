@@ -1,5 +1,5 @@
-// The official SDKs, and two frameworks, as clients of every platform that they
-// fit: text, streaming, a tool call, and their own error classes.
+// The official SDKs and two frameworks as clients of every platform that they
+// support: text, streaming, a tool call, and their own error classes.
 
 import * as AnthropicSdk from "@anthropic-ai/sdk";
 import { createOpenAI } from "@ai-sdk/openai";
@@ -17,7 +17,7 @@ beforeAll(() => {
 });
 afterAll(() => world.stop());
 
-/** All that was asked since has come to its end, and was billed exactly. */
+/** All requests since then have ended and were billed exactly. */
 async function expectBilled(before: number, count: number): Promise<void> {
   const records = (await world.gateway.recorded(before + count)).slice(before);
   expect(records).toHaveLength(count);
@@ -26,7 +26,7 @@ async function expectBilled(before: number, count: number): Promise<void> {
   for (const { chargeUsd } of records) expect(Number(chargeUsd)).toBeGreaterThan(0);
 }
 
-/** What is thrown; null: nothing is. The SDKs' promises are no plain ones. */
+/** The error that is thrown; null: none. The SDKs' promises are of a class of their own. */
 async function failure(act: () => PromiseLike<unknown>): Promise<unknown> {
   try {
     await act();
@@ -175,6 +175,24 @@ describe("openai on the responses platform", () => {
     });
     expect(told.choices[0]!.message.content).toContain("Sunny");
     await expectBilled(before, 4);
+  });
+
+  test("embeddings: as numbers, in base64, of one text and of several", async () => {
+    const before = world.gateway.records.length;
+    const model = "text-embedding-3-small";
+    // The SDK asks for base64 by itself, and decodes it.
+    const packed = await open().embeddings.create({ model, input: "Hello" });
+    const plain = await open().embeddings.create({ model, input: "Hello", encoding_format: "float" });
+    expect(plain.data[0]!.embedding).toHaveLength(8);
+    for (const [index, value] of packed.data[0]!.embedding.entries())
+      expect(value).toBeCloseTo(plain.data[0]!.embedding[index]!, 6);
+    const many = await open().embeddings.create({ model, input: ["a", "b"], dimensions: 3 });
+    expect(many.data.map(({ embedding }) => embedding.length)).toEqual([3, 3]);
+    expect(many.usage.prompt_tokens).toBe(many.usage.total_tokens);
+    await expectBilled(before, 3);
+    expect(await failure(() => open(keyOf("relay")).embeddings.create({ model, input: "x" }))).toBeInstanceOf(
+      OpenAiSdk.PermissionDeniedError,
+    );
   });
 
   test("errors are of its own classes", async () => {

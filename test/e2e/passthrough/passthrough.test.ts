@@ -1,5 +1,5 @@
-// Passthrough that nobody can tell from a direct connection: what the upstream
-// got is compared with what the client sent, and the other way round.
+// Passthrough that looks like a direct connection: what the upstream
+// got is compared with what the client sent, and the reverse.
 
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -300,7 +300,7 @@ describe("header fields", () => {
   test("go upstream without keys, cookies, organisations and hop-by-hop fields", async () => {
     const { received } = await post(JSON.stringify(MESSAGE), SENT);
     const { host, "content-length": length, connection, ...rest } = Object.fromEntries(received!.fields);
-    // The mark by which a loop is noticed goes to upstreams without TLS only.
+    // Only upstreams on this machine get the header that reveals loops.
     const { "x-gateway-hop": hop, ...others } = rest;
     expect(hop).toMatch(/^\w{8}$/);
     expect(others).toEqual(CROSSING);
@@ -370,7 +370,7 @@ describe("header fields", () => {
   });
 });
 
-/** The bytes that the upstream will answer with. */
+/** The bytes of the upstream's answer. */
 function fix(answer: Partial<Answer> & Pick<Answer, "pieces">): Answer {
   return {
     family: "messages",
@@ -658,7 +658,7 @@ describe("a stream", () => {
       if (over) break;
       expect(sent.sentBytes()).toBeGreaterThan(0); // the head, and what was before this gate
       const before = told;
-      // Chat is another dialect: not every event of the upstream is one of its own.
+      // Chat is converted: not every event of the upstream has a counterpart.
       if (dialect !== "chat" && index > 0) await client.until((bytes) => bytes.length > before);
       told = client.bytes().length;
       gates[index]!.open();

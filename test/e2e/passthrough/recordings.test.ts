@@ -1,4 +1,4 @@
-// Recorded traffic of real platforms through the gateway: byte for byte, wherever
+// Recorded traffic of real platforms through the gateway: passed byte for byte, wherever
 // it is cut, and billed like the recording.
 
 import { integer, sample, uniqueArray } from "fast-check";
@@ -17,7 +17,7 @@ import { bearer, openWorld, type World } from "../world.ts";
 const KEY_OF = { anthropic: "messages", "openai-responses": "responses", gemini: "content" } as const;
 type Family = keyof typeof KEY_OF;
 
-/** Chat recordings are of an upstream that speaks chat, which no channel does. */
+/** Chat recordings come from an upstream that speaks chat, which no channel does. */
 const FAMILIES: readonly Family[] = ["anthropic", "openai-responses", "gemini"];
 const SEED = 20261120;
 
@@ -30,7 +30,7 @@ beforeAll(() => {
 });
 afterAll(() => world.stop());
 
-/** Whole recordings; what was cut in the recording ends as an error here, and has a test of its own. */
+/** Whole recordings; a recording of a cut stream ends with an error here, and has its own test. */
 function listWhole(family: Family): readonly Fixture[] {
   return listFixtures((fixture) => fixture.family === family && fixture.status < 400);
 }
@@ -55,7 +55,7 @@ async function expectSame(fixture: Fixture, request: RequestLines, seed: number)
     expect([fixture.id, outcome]).toEqual([fixture.id, "complete"]);
     expect([fixture.id, answer.body.length, answer.complete]).toEqual([fixture.id, bytes.length, true]);
   } else {
-    // What the recording lacks at its end, a client must not take for an end.
+    // A client must not read the end of a cut recording as a normal end.
     expect([fixture.id, outcome]).toEqual([fixture.id, expect.stringMatching(/^upstream_(cut|error)$/)]);
   }
 }

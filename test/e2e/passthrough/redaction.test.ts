@@ -82,7 +82,7 @@ describe("a client never gets it", () => {
   });
   afterAll(() => world.stop());
 
-  /** What was learned of channels from the request before is forgotten. */
+  /** Forgets what the request before showed about the channels. */
   async function answerTo(dialect: DialectName, stream: boolean, answer: Answer): Promise<string> {
     const { channels, catalog } = world.gateway.running.gateway;
     for (const channel of catalog.channels.values()) channels.setDisabled(channel, false, Date.now());
@@ -169,7 +169,7 @@ test("nor do the log, the ledger, the channel store, metrics, commands and the c
   const platforms = ["messages", "responses", "content"] as const;
   const names = Object.keys(CARRIERS);
   const base = makeConfig(upstream);
-  // A channel, a group and a key for each form: none of them waits because another one has failed.
+  // A channel, a group and a key for each form, so that a failure of one puts no other in cooldown.
   const each = <T>(make: (platform: (typeof platforms)[number], name: string) => T): T[] =>
     platforms.flatMap((platform) => names.map((_, index) => make(platform, `${platform}-${index}`)));
   const config = {

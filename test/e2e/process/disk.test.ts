@@ -1,6 +1,6 @@
-// The disk under the ledger fills up, or its file is taken away, while the gateway serves: it
-// says so loudly and takes nothing that costs money, what runs ends as it should, and when
-// the disk is back it goes on with no line lost.
+// The disk under the ledger fills up, or its file disappears, while the gateway serves. It
+// reports this clearly and accepts nothing that costs money. Running requests end as they should. When
+// the disk is back, it goes on, and no line is lost.
 
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ const canMount =
   Bun.which("unshare") !== null &&
   Bun.spawnSync(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).success;
 
-/** A limit on the size of files stands for a disk: anybody may set one. */
+/** A limit on the size of files takes the place of a disk: it needs no privileges. */
 function limitFiles(folder: TempFolder): Disk {
   const path = folder.join("ledger.jsonl");
   const setLimit = ({ pid }: ChildGateway, bytes: number | string): void => {
@@ -40,14 +40,14 @@ function limitFiles(folder: TempFolder): Disk {
   return {
     command: ["bash", "-c", `trap '' XFSZ; exec "$0" "$@"`, process.execPath, MAIN],
     path,
-    // In the midst of the next line.
+    // In the middle of the next line.
     fill: (gateway) => setLimit(gateway, readFileSync(path).length + 100),
     empty: (gateway) => setLimit(gateway, "unlimited"),
     copy: (_, to) => writeFileSync(to, readFileSync(path)),
   };
 }
 
-/** A disk in memory that nobody but the gateway sees mounted, and that goes with it. */
+/** A disk in memory that only the gateway sees, and that ends with it. */
 function mountSmall(folder: TempFolder): Disk {
   const path = folder.join("disk/ledger.jsonl");
   mkdirSync(folder.join("disk"));
@@ -89,7 +89,7 @@ function openUpstream(): DemoUpstream {
   return upstream;
 }
 
-/** A stream that waits in its midst. */
+/** A stream that waits in its middle. */
 async function begin(gateway: ChildGateway, upstream: DemoUpstream, dialect: DialectName) {
   const gate = makeGate();
   upstream.next({ gates: { 3: gate } });
@@ -114,7 +114,7 @@ function notices(gateway: ChildGateway): string[] {
   return lines.flatMap(({ notice }) => notice ?? []);
 }
 
-/** Asks until the answer is of this status, which it is soon: the gateway looks at its disk each second. */
+/** Repeats a request until it gets this status. That is soon: the gateway looks at its disk each second. */
 async function askUntil(gateway: ChildGateway, status: number, more: (id: string) => void): Promise<void> {
   for (;;) {
     const answer = await rawRequest(gateway.port, makeRequest("messages"));
@@ -161,7 +161,7 @@ for (const [name, possible, openDisk] of DISKS) {
       ]);
       expect(upstream.requests.length).toBe(asked);
 
-      // What costs nothing goes on, and the gateway says that it is unwell.
+      // Free requests still work, and /healthz reports the problem.
       const count = {
         target: "/v1/messages/count_tokens",
         fields: bearer("messages"),
@@ -178,7 +178,7 @@ for (const [name, possible, openDisk] of DISKS) {
       ]);
       expect(notices(gateway).join("\n")).toContain("billable requests are refused until it can");
 
-      // What runs ends as it should: with the disk still full, then with room.
+      // Running requests end as they should: with the disk still full, then with room.
       for (const { gate } of running) gate.open();
       for (const { client } of running) billed.push(await idOfWhole(client));
       disk.empty(gateway);

@@ -1,10 +1,10 @@
-// The gateway is killed (SIGKILL) again and again under load, and started again on the same
-// ledger: whatever reached an upstream has one line, and the ledger is whole.
+// The gateway is killed (SIGKILL) again and again under load, and starts again on the same
+// ledger: every request that reached an upstream has one line, and the ledger is whole.
 //
-// Decided: a request that was named in the journal but had not left yet when the gateway died
-// gets an `interrupted` line of basis `unknown`, too. Nobody can tell it from one that had left
-// (the connection's bytes are in the kernel, not in the journal), and a line too many that
-// charges nothing is better than one too few. Nothing else may have a line.
+// A request that the journal named but that had not left yet when the gateway died
+// gets an `interrupted` line of basis `unknown`, too. It looks the same as one that had left
+// (the connection's bytes are in the kernel, not in the journal), and an extra line that
+// charges nothing is better than a missing one. Nothing else may have a line.
 
 import { join } from "node:path";
 import { expect, test } from "bun:test";
@@ -28,7 +28,7 @@ const LEDGERS = [
 ] as const;
 const CLIENTS = 8;
 
-/** When a gateway dies: while it starts, so long after it began to serve, or as soon as the upstream or the clients have seen so much. */
+/** When a gateway dies: during its start, some time after it began to serve, or once the upstream or the clients have seen a number of requests. */
 type Instant =
   | { readonly kind: "starting"; readonly ms: number }
   | { readonly kind: "serving"; readonly ms: number }
@@ -41,13 +41,13 @@ function choose(roll: Dice): Instant {
   return { kind: which < 0.75 ? "arrived" : "answered", count: 1 + Math.floor(roll() * 25) };
 }
 
-/** What is laid side by side once the last gateway has ended. */
+/** What the test compares once the last gateway has ended. */
 interface Lane extends ReadLedger {
   readonly sent: readonly Sent[];
-  /** Models that the upstream was asked for. */
+  /** Models of the requests that reached the upstream. */
   readonly reached: ReadonlySet<string>;
   readonly findings: readonly Finding[];
-  /** As a gateway that starts on this ledger knows it. */
+  /** As a gateway knows it that starts on this ledger. */
   readonly spent: string;
 }
 
@@ -78,7 +78,7 @@ async function runLane(
   };
 }
 
-/** The executable that users get starts in a third of the time that the sources take. */
+/** The executable starts in a third of the time that the sources need. */
 async function build(outfile: string): Promise<string> {
   const entrypoints = [join(import.meta.dir, "../../../src/main.ts")];
   await Bun.build({ entrypoints, minify: true, bytecode: true, format: "esm", compile: { outfile } });
@@ -121,7 +121,7 @@ test(`after ${KILLS} kills at random moments under load, every request that reac
   using built = makeTempFolder();
   const executable = await build(built.join("gateway"));
   const share = Math.ceil(KILLS / LEDGERS.length);
-  // All of them come to their end, whatever becomes of one: no gateway outlives the test.
+  // Each one is ended, even if another fails: no gateway outlives the test.
   const running = LEDGERS.map((ledger, index) => runLane(executable, ledger, share, 20261121 + index));
   await Promise.allSettled(running);
   const lanes = await Promise.all(running);
@@ -130,7 +130,7 @@ test(`after ${KILLS} kills at random moments under load, every request that reac
     expect([...count.values()].filter((times) => times !== 1)).toEqual([]);
     const byModel = Map.groupBy(lines, (line) => line["model"]);
     expect([...reached].filter((model) => byModel.get(model)?.length !== 1)).toEqual([]);
-    // No line comes from nowhere, and one that never left charges nothing.
+    // Every line belongs to a request, and one that never left charges nothing.
     const asked = new Map(sent.map((each) => [each.model, each]));
     for (const line of lines) {
       expect(asked.has(String(line["model"]))).toBe(true);
@@ -142,7 +142,7 @@ test(`after ${KILLS} kills at random moments under load, every request that reac
         charge_usd: null,
       });
     }
-    // What a client was told is the line's id.
+    // The client's request id is the line's id.
     for (const { model, id } of sent) {
       if (id !== null && reached.has(model)) expect(byModel.get(model)![0]!.id).toBe(id);
     }

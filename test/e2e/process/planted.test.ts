@@ -1,5 +1,5 @@
-// Somebody who can put files into the gateway's folder (a shared folder, a cloned repository) plants links to other
-// files of its user there. No command may write through them, and each that cannot go on says why.
+// An attacker who can create files in the gateway's folder (a shared folder, a cloned repository) plants links to other
+// files of its user there. No command may write through them, and a command that cannot go on says why.
 
 import { describe, expect, test } from "bun:test";
 import {
@@ -38,7 +38,7 @@ type Kind = (typeof KINDS)[number];
 
 interface Planted {
   readonly folder: TempFolder;
-  /** What the link leads to, as it is now; null: nothing. */
+  /** The link's target as it is now; null: nothing. */
   victim(): string | null;
   [Symbol.dispose](): void;
 }
@@ -73,7 +73,7 @@ async function ask(url: string): Promise<number> {
 /** All that a gateway and the commands write in their folder. Returns what went wrong. */
 async function live(folder: TempFolder): Promise<string[]> {
   const ledger = folder.join("ledger.jsonl");
-  // A torn end, which is put aside.
+  // A torn end, which the gateway moves to another file.
   if (!existsSync(ledger)) writeFileSync(ledger, '{"v":1,"id":"req_', { mode: 0o600, flag: "wx" });
   const failures: unknown[] = [];
   try {
@@ -107,7 +107,7 @@ async function watchNames(folder: TempFolder, act: () => Promise<unknown>): Prom
 }
 
 const DRAFT = /^\..*\.\d+\.[0-9a-f]{8}\.tmp$/;
-/** Of the version before. */
+/** Names that an earlier version used. */
 const FORMER = ["open.new", "sums.new", "channels.json.new", "lock-journal", "lock-wal"].map(
   (tail) => `ledger.jsonl.${tail}`,
 );
@@ -133,7 +133,7 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
     const changed: string[] = [];
     for (const name of [...names, ...FORMER, ".gateway.yaml.lock-journal"]) {
       for (const kind of KINDS) {
-        // A ledger may be kept elsewhere: a link to it may come before it.
+        // A ledger may be elsewhere, with a link to it.
         if (name === "ledger.jsonl" && kind === "link to nothing") continue;
         using planted = plant(kind, name);
         const before = planted.victim();
@@ -191,7 +191,7 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
 });
 
 describe.skipIf(WINDOWS)("the commands, with a link to a key file planted", () => {
-  /** Each with the exit status that it has to end with. */
+  /** Each with its exit status. */
   const COMMANDS = [
     { name: ".gateway.yaml.lock", words: ["keys", "disable", "messages"], status: 1 },
     { name: ".gateway.yaml.lock", words: ["keys", "add", "--name", "n", "--group", "messages"], status: 1 },

@@ -1,5 +1,5 @@
-// A changed config file under a running gateway: taken up within a second, no
-// stream dropped; a bad one is told once and changes nothing.
+// A changed config file under a running gateway: it applies within a second, no
+// stream is dropped, and an invalid file is reported once and changes nothing.
 
 import { renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -22,7 +22,7 @@ interface Served {
   readonly upstream: DemoUpstream;
   readonly gateway: ChildGateway;
   readonly config: TestConfig;
-  /** Writes the file anew, as an editor does, and waits until the gateway says something of it. */
+  /** Replaces the file, as an editor does, and waits until the gateway reports it. */
   readonly change: (next: object | string) => Promise<void>;
 }
 

@@ -1,5 +1,5 @@
-// How a gateway ends, and how it refuses to begin: signals, grace, a second
-// signal, a port in use, files and variables that are not there.
+// How a gateway ends, and why it may not start: signals, grace period, a second
+// signal, a port in use, missing files and variables.
 
 import { chmodSync, closeSync, existsSync, openSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "bun:test";
@@ -32,7 +32,7 @@ async function begin({ gateway }: Served, request: RequestLines) {
   return client;
 }
 
-/** The gateway has taken the signal in when it says so. */
+/** The gateway reports that it has received the signal. */
 async function signal(gateway: ChildGateway, name: "SIGINT" | "SIGTERM"): Promise<void> {
   gateway.signal(name);
   while (!gateway.stderr().includes("stopping")) await new Promise(setImmediate);
@@ -163,7 +163,7 @@ function serveTo(folder: TempFolder, stdout: Sink, stderr: Sink): Bun.Subprocess
   });
 }
 
-/** Where it is ready. */
+/** The address, once it is ready. */
 async function portIn(words: ReadableStream<Uint8Array> | null): Promise<number> {
   let text = "";
   for await (const chunk of words ?? []) {
@@ -194,7 +194,7 @@ async function serve(args: readonly string[], env: Record<string, string> = {}):
   return { status, stderr };
 }
 
-/** One sentence for people: no stack, no code of the runtime's. */
+/** One sentence for people: no stack, no error code of the runtime. */
 function expectSentence({ stderr }: Ended): void {
   expect(stderr.trim().split("\n")).toHaveLength(1);
   expect(stderr).not.toMatch(/\bat .*:\d+:\d+\)?$/m);

@@ -6,7 +6,7 @@ import { keyOf } from "../../harness/gateway.ts";
 import { openRaw, parseAnswer, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { DIALECTS, inWorld, makeRequest, MESSAGE, onChannels } from "../world.ts";
 
-/** The answers that have come whole, one after the other, on one connection; bodies with a length only. */
+/** The whole answers so far on one connection, in order; only bodies with a length. */
 function splitAnswers(bytes: Buffer): { status: number; text: string }[] {
   const answers = [];
   for (let rest = bytes; rest.length > 0;) {
@@ -134,7 +134,7 @@ test("many clients that leave at random moments leave nothing open", async () =>
     const leaving = clients.map(async (client, index) => {
       const dialect = DIALECTS[index % DIALECTS.length]!;
       client.send(writeRequest(makeRequest(dialect, index % 3 > 0)));
-      // At once, after the head, in mid-stream, or not at all.
+      // At once, after the head, in the middle of the stream, or not at all.
       const moment = index % 5;
       if (moment === 1) await new Promise(setImmediate);
       if (moment === 2 && index % 3 > 0 && dialect !== "chat") await client.until("\r\n\r\n");

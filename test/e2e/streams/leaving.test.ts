@@ -1,5 +1,5 @@
-// Clients that leave, at every moment at which they can, and clients that stop
-// reading: what becomes of the upstream's answer and of the bill.
+// Clients that leave, at every possible moment, and clients that stop
+// reading: what happens to the upstream's answer and to the bill.
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -9,14 +9,14 @@ import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gatew
 import { openRaw, parseAnswer, type RawConnection, writeRequest } from "../../harness/raw.ts";
 import { DIALECTS, inWorld, makeRequest, type Running } from "../world.ts";
 
-/** Two ways to leave: politely, or not. */
+/** Two ways to leave: a normal close, and a reset. */
 const LEAVINGS = {
   fin: (client: RawConnection) => client.close(),
   reset: (client: RawConnection) => client.reset(),
 } as const;
 const WAYS = ["fin", "reset"] as const;
 
-/** The text that says that an answer is whole. */
+/** The text that marks an answer as whole. */
 const TERMINAL = {
   messages: '"message_stop"',
   responses: '"response.completed"',
@@ -24,12 +24,12 @@ const TERMINAL = {
   content: '"finishReason"',
 } as const;
 
-/** Opens one gate after the other until the client has seen the text; the next gate stays shut. */
+/** Opens one gate after the other until the client has got the text; the next gate stays shut. */
 async function openUntil(gates: readonly Gate[], { client }: Running, text: string): Promise<void> {
   const seen = client.until(text).then(() => "seen" as const);
   for (const gate of gates) {
     if ((await Promise.race([seen, gate.reached])) === "seen") return;
-    // What was sent before this gate gets its time to arrive.
+    // Time for what was sent before this gate to arrive.
     for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
     if (client.bytes().includes(text)) return;
     gate.open();
@@ -198,7 +198,7 @@ async function serve() {
   };
 }
 
-/** A client that counts what comes instead of keeping it. */
+/** A client that counts bytes and does not keep them. */
 async function openCounter(port: number): Promise<{
   send(bytes: Uint8Array): void;
   pause(): void;

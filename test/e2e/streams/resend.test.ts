@@ -1,5 +1,5 @@
-// What reaches an upstream whose connections end or speak at the wrong moment: each paid request once, and no bytes
-// of one answer in another.
+// Upstreams whose connections end or send at the wrong moment: each paid request arrives once, and no bytes
+// of one answer get into another.
 
 import { describe, expect, test } from "bun:test";
 import type { Socket } from "node:net";
@@ -21,7 +21,7 @@ const answerWith = (text: string): string => {
   return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 };
 
-/** The gateway before an upstream that is nothing but a script. */
+/** The gateway in front of an upstream that follows a script. */
 async function before(
   script: (socket: Socket, request: SeenRequest) => void,
   use: (world: World, requests: readonly SeenRequest[]) => Promise<void>,

@@ -350,6 +350,17 @@ describe("a trial", () => {
     expect(names()).toEqual(["a", "b"]);
   });
 
+  test("after the time of a cooldown, a trial excludes no request to the only channel", () => {
+    const { names, channels, catalog, fail } = open({ a: {} });
+    const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;
+    fail("a", fault("connect"));
+    channels.reportStart(first!, now);
+    expect(names()).toEqual([]);
+    now += 2 * SECOND;
+    channels.reportStart(first!, now);
+    expect(names()).toEqual(["a"]);
+  });
+
   test("a long trial does not exclude other requests for all of its time", () => {
     const { names, channels, catalog, fail } = open(TWO);
     const [first] = findMatch(catalog.keys.get("k")!, "m").candidates;

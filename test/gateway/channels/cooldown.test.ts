@@ -159,11 +159,12 @@ describe("a trial", () => {
     expect(admittanceOf(memory, "m", START + 1000)).toBe("trial");
   });
 
-  test("continues even if the cooldown's time ends meanwhile", () => {
+  test("that goes on after the cooldown's time keeps requests away only where another channel is left", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(503), START);
     startTrial(memory, "m", START + 999);
-    expect(admittanceOf(memory, "m", START + 1001)).toBe("closed");
+    expect(admittanceOf(memory, "m", START + 999)).toBe("closed");
+    expect(admittanceOf(memory, "m", START + 1001)).toBe("trial");
     expect(admittanceOf(memory, "m", START + 2999)).toBe("open");
   });
 

@@ -10,6 +10,7 @@ test("a model's name cannot break a line of the metrics, nor write to a terminal
     group: "claude",
     model: 'a"\\b\n\u001B[2J\u202E',
     channel: "main",
+    client: null,
     endpoint: "/v1/messages",
     status: 200,
     outcome: "complete",

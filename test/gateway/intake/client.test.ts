@@ -169,13 +169,20 @@ describe("a tool that names no session", () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  test("a session that the tool names stays, and so does a request without a tool", () => {
+  test("gets one also if nothing names the tool", () => {
+    const sessions = new InferredSessions();
+    const { session } = sessions.complete({}, "k", 0);
+    expect(session).toMatch(/^inferred-/);
+    expect(sessions.complete({}, "k", 1)).toEqual({ session, inferred: true });
+    expect(sessions.complete({}, "other", 1).session).not.toBe(session);
+  });
+
+  test("a session that the tool names stays", () => {
     const sessions = new InferredSessions();
     expect(sessions.complete({ tool: "codex", session: "s" }, "k", 0)).toEqual({
       tool: "codex",
       session: "s",
     });
-    expect(sessions.complete({}, "k", 0)).toEqual({});
   });
 
   test("memory is bounded: the least recently used session is forgotten", () => {

@@ -1,5 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { createZone, nameSpan, SPANS, startOfNextSpan, startOfSpan } from "../../../src/lib/text/zone.ts";
+import {
+  createNamer,
+  createZone,
+  findNextSpan,
+  nameSpan,
+  SPANS,
+  startOfNextSpan,
+  startOfSpan,
+} from "../../../src/lib/text/zone.ts";
 
 const at = (iso: string): number => Date.parse(iso);
 
@@ -53,4 +61,36 @@ test.each(SPANS.map((span) => [span]))("each %s begins where the one before ends
     expect(startOfSpan(span, next - 1)).toBe(start);
     start = next;
   }
+});
+
+// Clocks change at midnight in Beirut, Havana and Santiago, by half an hour on Lord Howe, and Kiritimati skipped a day.
+describe.each([
+  "UTC",
+  "Europe/Berlin",
+  "America/Los_Angeles",
+  "America/Sao_Paulo",
+  "America/Santiago",
+  "America/Havana",
+  "America/St_Johns",
+  "Asia/Beirut",
+  "Asia/Kathmandu",
+  "Africa/Cairo",
+  "Australia/Lord_Howe",
+  "Pacific/Apia",
+  "Pacific/Kiritimati",
+])("the next span in %s", (name) => {
+  const zone = createZone(name);
+  test.each(["day", "month"] as const)("begins where the name of the %s changes", (span) => {
+    const nameTime = createNamer(span, zone);
+    const nameAt = (ms: number): string => nameTime(new Date(ms).toISOString());
+    // Also in years in which these places changed their clocks at midnight.
+    for (const year of [2011, 2022, 2026]) {
+      for (let ms = Date.UTC(year, 0); ms < Date.UTC(year + 1, 0); ms += 23 * 3_600_000 + 1_234_567) {
+        const next = findNextSpan(span, zone, ms);
+        expect(next).toBeGreaterThan(ms);
+        expect(nameAt(next - 1)).toBe(nameAt(ms));
+        expect(nameAt(next)).not.toBe(nameAt(ms));
+      }
+    }
+  });
 });

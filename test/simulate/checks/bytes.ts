@@ -3,7 +3,9 @@
 
 import type { Send } from "../clients/client.ts";
 import type { Reply } from "../clients/reply.ts";
+import { platformOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
+import { listMarks } from "../upstreams/answers.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
 const PRIVATE = /cred-[a-z]+\d-|org-private|a=b/;
@@ -14,10 +16,11 @@ export function checkBytes(world: World, send: Send): void {
   const text = reply.body.toString();
   const fields = [...reply.fields].map(([name, value]) => `${name}: ${value}`).join("\n");
   const all = `${fields}\n${text}`;
-  const foreign = [...all.matchAll(/c\d+r\d+s\d+a\d+/g)].find(([mark]) => !mark.startsWith(`${send.name}a`));
-  if (isByChance(world, send, text, foreign?.[0])) return;
-  if (foreign !== undefined && !isRepeatedError(world, reply, foreign[0]))
-    world.accuse("foreign bytes", `${send.name} got bytes of ${foreign[0]}: ${text.slice(0, 200)}`);
+  checkId(world, send, reply);
+  const foreign = listMarks(all).find((mark) => !mark.startsWith(`${send.name}a`));
+  if (isByChance(world, send, text, foreign)) return;
+  if (foreign !== undefined && !isRepeatedError(world, send, reply, foreign))
+    world.accuse("foreign bytes", `${send.name} got bytes of ${foreign}: ${text.slice(0, 200)}`);
   const leaked = PRIVATE.exec(all);
   if (leaked !== null)
     world.accuse(
@@ -28,6 +31,15 @@ export function checkBytes(world: World, send: Send): void {
   const arrivals = world.arrivals.filter((arrival) => arrival.send === send.name && arrival.body !== null);
   if (send.client.dialect === "chat") checkConverted(world, send, reply, arrivals);
   else checkSame(world, send, reply, arrivals);
+}
+
+/** Each request has an id of its own, whatever it is answered with. */
+function checkId(world: World, send: Send, { fields }: Reply): void {
+  const id = fields.get("x-request-id");
+  if (id === undefined) return;
+  const other = world.ids.get(id);
+  if (other !== undefined) world.accuse("ids", `${send.name} got the request id ${id}, as ${other} did.`);
+  world.ids.set(id, send.name);
 }
 
 function markOf({ send, attempt }: Arrival): string {
@@ -42,9 +54,12 @@ function isByChance(world: World, send: Send, text: string, foreign: string | un
   return isEarly || text.includes("unasked of") || world.arrivals.some(isChance);
 }
 
-/** While the only channel is left alone, its last error is repeated to whoever asks, as the contract has it. */
-function isRepeatedError(world: World, reply: Reply, foreign: string): boolean {
-  const isError = (arrival: Arrival): boolean => arrival.status >= 400 && markOf(arrival) === foreign;
+/** While the only channel of a group is left alone, its last error is repeated to each client of the group: see the contract. */
+function isRepeatedError(world: World, { client }: Send, reply: Reply, foreign: string): boolean {
+  const platform = platformOf(client.dialect);
+  const own = world.plan.channels.filter((channel) => channel.platform === platform).map(({ name }) => name);
+  const isError = (arrival: Arrival): boolean =>
+    arrival.status >= 400 && markOf(arrival) === foreign && own.includes(arrival.channel);
   return reply.status >= 400 && world.arrivals.some(isError);
 }
 

@@ -22,10 +22,15 @@ function isOf(world: World, arrival: Arrival, key: string): boolean {
 /** A minute of the gateway's, less what a request may take to go out. */
 const WINDOW_US = 45_000_000;
 
+/** What somebody took from the ledger, or a power cut did, was not counted any more. A kill takes nothing. */
+function mayForget(world: World): boolean {
+  return world.removed.length > 0 || world.deaths.some(({ how }) => how === "without power");
+}
+
 function checkRate(world: World, { key, limits }: ClientPlan, arrivals: readonly Arrival[]): void {
   const most = limits.requestsPerMinute;
-  // What a power cut took from the ledger was not counted any more.
-  if (most === undefined || world.deaths.length > 0 || world.removed.length > 0) return;
+  // What came to nothing before a kill has no line, and is not counted after it.
+  if (most === undefined || world.deaths.length > 0 || mayForget(world)) return;
   const firsts = new Map<string, number>();
   for (const { send, at } of arrivals) if (!firsts.has(send)) firsts.set(send, at);
   const times = [...firsts.values()];
@@ -48,34 +53,61 @@ const PRICES: Readonly<Record<string, readonly [input: number, multiplier: numbe
   content: [0.3, 1.25],
 };
 
-/** Prompts alone cost this much: whatever became of their answers, an upstream read them. */
+/** What one request cost at least: its prompt, which an upstream read. */
+interface Spent {
+  readonly at: number;
+  readonly endedAt: number;
+  readonly usd: number;
+}
+
 function checkSpent(world: World, client: ClientPlan, arrivals: readonly Arrival[]): void {
-  const limit = Number(client.limits.usdTotal ?? client.limits.usdPerDay ?? Number.POSITIVE_INFINITY);
   const price = PRICES[platformOf(client.dialect)];
-  if (
-    price === undefined ||
-    limit === Number.POSITIVE_INFINITY ||
-    world.deaths.length > 0 ||
-    world.removed.length > 0
-  )
-    return;
+  if (price === undefined || mayForget(world)) return;
   const [input, multiplier] = price;
-  let spent = 0;
-  const ended: Array<{ at: number; usd: number }> = [];
-  for (const arrival of arrivals) {
-    const before = ended
-      .filter(({ at }) => at < arrival.at - 5_000_000)
-      .reduce((sum, { usd }) => sum + usd, 0);
-    // The gateway estimates prompts whose usage it never learns, generously.
-    if (before > 3 * limit) {
-      world.accuse(
-        "limits",
-        `The key ${client.key} may spend $${limit}; prompts of more than $${before.toFixed(5)} had been read when another request was let in.`,
-      );
-      return;
-    }
-    if (arrival.status >= 300 || !arrival.whole) continue;
-    spent = (arrival.estimated * input * multiplier) / 1e6;
-    ended.push({ at: Math.min(arrival.endedAt, arrival.at + 30_000_000), usd: spent });
+  // A request that was sent twice is counted once: see `suspect` in the docs.
+  const bySend = Map.groupBy(arrivals, ({ send }) => send);
+  const spent = [...bySend.values()].flatMap((own): Spent[] => {
+    const read = own.filter(
+      ({ whole, status, plan }) => whole && status < 300 && plan?.kind !== "error status",
+    );
+    const tokens = Math.min(...read.map((arrival) => arrival.estimated - (arrival.plan?.cacheRead ?? 0)));
+    const endedAt = Math.max(...own.map((arrival) => Math.min(arrival.endedAt, arrival.at + GIVEN_UP_US)));
+    const usd = (Math.max(0, tokens) * CAREFUL * input * multiplier) / 1e6;
+    return read.length === 0 ? [] : [{ at: own[0]?.at ?? 0, endedAt, usd }];
+  });
+  checkWindow(world, client, spent, { limit: client.limits.usdTotal, since: () => 0 });
+  checkWindow(world, client, spent, { limit: client.limits.usdPerDay, since: (at) => dayBegins(world, at) });
+}
+
+/** The gateway estimates a prompt by its own bytes; a bridge may have made them a few more. */
+const CAREFUL = 0.8;
+/** The longest that the gateway waits for an answer, and some time for its line. */
+const GIVEN_UP_US = 45_000_000;
+const SETTLED_US = 5_000_000;
+const DAY_MS = 86_400_000;
+
+/** In virtual time. */
+function dayBegins({ plan }: World, at: number): number {
+  return at - ((plan.wall + at / 1000) % DAY_MS) * 1000;
+}
+
+/** A request is let in as long as less than the limit is spent. So what earlier ones cost is below it. */
+function checkWindow(
+  world: World,
+  { key }: ClientPlan,
+  spent: readonly Spent[],
+  { limit, since }: { readonly limit: string | undefined; readonly since: (at: number) => number },
+): void {
+  if (limit === undefined) return;
+  for (const { at } of spent) {
+    const from = since(at);
+    const earlier = spent.filter((other) => other.at >= from && other.endedAt < at - SETTLED_US);
+    const sum = earlier.reduce((total, { usd }) => total + usd, 0);
+    if (sum <= Number(limit)) continue;
+    world.accuse(
+      "limits",
+      `The key ${key} may spend $${limit}; prompts of more than $${sum.toFixed(5)} had been read when another request was let in.`,
+    );
+    return;
   }
 }

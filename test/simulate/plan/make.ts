@@ -251,6 +251,7 @@ const KINDS: readonly Make[] = [
     atMs: at(random),
     byMs: random.pick([-3_600_000, -90_000, -500, 700, 61_000, 86_400_000]),
   }),
+  (random) => ({ kind: "network changed", atMs: at(random) }),
   (random) => ({ kind: "standstill", atMs: at(random), ms: random.skewed(50, 40_000) }),
   (random) => ({ kind: "disk full", atMs: at(random), room: random.int(3000), ms: random.skewed(100, 6000) }),
   (random) => ({

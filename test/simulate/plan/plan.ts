@@ -148,6 +148,7 @@ export type Happening = { readonly atMs: number } & (
   | { readonly kind: "second gateway" }
   | { readonly kind: "clock"; readonly byMs: number }
   | { readonly kind: "standstill"; readonly ms: number }
+  | { readonly kind: "network changed" }
   | { readonly kind: "disk full"; readonly room: number; readonly ms: number }
   | {
       readonly kind: "disk fails";

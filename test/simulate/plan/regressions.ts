@@ -1,7 +1,8 @@
-// The plans that ever failed, one JSON document a line.
+// The plans that ever failed, one JSON document a line. Where no shorter plan fails, the line has the seed alone.
 
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { makePlan } from "./make.ts";
 import type { Plan } from "./plan.ts";
 
 const PATH = join(import.meta.dir, "../regressions.jsonl");
@@ -11,17 +12,20 @@ export interface Regression {
   readonly check: string;
   /** What was wrong, in a sentence. */
   readonly why: string;
-  /** Not fixed yet: that it fails is told, and is no failure. */
-  readonly open?: boolean;
   readonly plan: Plan;
 }
+
+type Kept = Omit<Regression, "plan"> & ({ readonly plan: Plan } | { readonly seed: number });
 
 export function readRegressions(): Regression[] {
   if (!existsSync(PATH)) return [];
   const lines = readFileSync(PATH, "utf8")
     .split("\n")
     .filter((line) => line !== "");
-  return lines.map((line): Regression => JSON.parse(line));
+  return lines.map((line): Regression => {
+    const kept: Kept = JSON.parse(line);
+    return "plan" in kept ? kept : { ...kept, plan: makePlan(kept.seed) };
+  });
 }
 
 export function keepRegression(regression: Regression): void {

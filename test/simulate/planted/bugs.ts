@@ -57,7 +57,7 @@ const NAMED: readonly Bug[] = [
     ],
   },
   plant("drop the journal's sync", STORE, 'this.#options.sync === "always" ? [this.#journal] : []', "[]"),
-  plant("drop the lines' sync", STORE, "[...retired, this.#lines, ...journals]", "[...journals]"),
+  plant("drop the lines' sync", STORE, "[this.#lines, ...journals]", "[...journals]"),
   plant(
     "leak a reservation of money",
     LIMITS,

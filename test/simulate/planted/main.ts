@@ -1,7 +1,6 @@
 // bun test/simulate/planted/main.ts [TEXT…]: plants one bug after another, those whose names hold one of the texts, and
 // tells how long each took to be found, by which check, with which seed. Fails when one was not found in five minutes.
 
-import { findKnown } from "../checks/known.ts";
 import { makePlan } from "../plan/make.ts";
 import { runPlan } from "../run.ts";
 import { bundleProgram } from "../world/bundle.ts";
@@ -16,7 +15,7 @@ async function find({ changes }: Bug): Promise<string | null> {
   const start = performance.now();
   for (let seed = 1; performance.now() - start < LONGEST_MS; seed++) {
     const { accusations } = await runPlan(makePlan(seed), make);
-    const found = accusations.find((accusation) => findKnown(accusation) === null);
+    const [found] = accusations;
     if (found === undefined) continue;
     const seconds = ((performance.now() - start) / 1000).toFixed(1).padStart(6);
     return `${seconds} s  seed ${String(seed).padEnd(5)} ${found.check}: ${found.text.slice(0, 150).replaceAll("\n", " ")}`;

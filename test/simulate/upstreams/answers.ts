@@ -27,6 +27,11 @@ export interface Question {
   readonly failsAfter: number | null;
 }
 
+/** The marks in a text. Ids are random letters and digits: a mark stands between other characters, or before a word's number. */
+export function listMarks(text: string): string[] {
+  return [...text.matchAll(/(?<![0-9a-z])c\d+r\d+s\d+a\d+(?=w\d|[^0-9a-z]|$)/g)].map(([mark]) => mark);
+}
+
 export function writeAnswer(question: Question): AnswerText {
   const write = { messages: writeMessages, responses: writeResponses, content: writeContent }[question.wire];
   return write(question);

@@ -228,6 +228,9 @@ export class End {
   }
 }
 
+/** Nothing responds there, not even with a refusal. */
+export const SILENT_ADDRESS = "2001:db8::dead";
+
 export type Acceptor = (end: End) => void;
 
 interface Listener {
@@ -241,6 +244,9 @@ export class Network {
   readonly #listeners = new Map<string, Listener>();
   /** Names that no server knows, or that lead nowhere. */
   readonly lost = new Map<string, "ENOTFOUND" | "silent" | "ECONNREFUSED">();
+  readonly #names = new Map<string, string>();
+  /** The gateway's machine has moved to another network so many times. */
+  moves = 0;
   weatherOf: (name: string) => Weather = () => ({ latency: 100, window: 1 << 20, piece: 0 });
   #count = 0;
 
@@ -251,6 +257,19 @@ export class Network {
 
   note(text: string): void {
     this.scheduler.note(text);
+  }
+
+  /** The address that a name has. */
+  addressOf(name: string): string {
+    const known = [...this.#names].find(([, each]) => each === name)?.[0];
+    const address = known ?? `203.0.113.${this.#names.size + 1}`;
+    this.#names.set(address, name);
+    return address;
+  }
+
+  /** Of the gateway's machine. */
+  interfaces(): Record<string, readonly { readonly address: string; readonly internal: boolean }[]> {
+    return { lan: [{ address: `192.168.${this.moves}.2`, internal: false }] };
   }
 
   isTaken(address: string): boolean {
@@ -267,10 +286,14 @@ export class Network {
   }
 
   /** Calls `done` with this side's end, or with the code of what went wrong. Never for an address that is silent. */
-  connect(address: string, from: { name: string; owner: Owner }, done: (result: End | string) => void): void {
+  connect(target: string, from: { name: string; owner: Owner }, done: (result: End | string) => void): void {
     const number = ++this.#count;
     const weather = this.weatherOf(`${from.name} ${number}`);
-    const host = address.slice(0, address.lastIndexOf(":"));
+    const port = target.slice(target.lastIndexOf(":"));
+    const place = target.slice(0, -port.length);
+    if (place === SILENT_ADDRESS) return;
+    const host = this.#names.get(place) ?? place;
+    const address = host + port;
     const trouble = this.lost.get(address) ?? this.lost.get(host);
     if (trouble === "silent") return;
     const { scheduler } = this;

@@ -14,7 +14,7 @@ import type { Disk, Inode } from "./disk.ts";
 import { fail, type FileHost, makeFiles, type OpenFile, USER } from "./files.ts";
 import { GLOBALS } from "./globals.ts";
 import { makeSqlite } from "./locks.ts";
-import type { Network } from "./network.ts";
+import { type Network, SILENT_ADDRESS } from "./network.ts";
 import { Random } from "./random.ts";
 import type { Event, Scheduler } from "./scheduler.ts";
 import { makeConnect, makeListen, type SimSocket, type SocketHost } from "./sockets.ts";
@@ -209,7 +209,7 @@ export class SimProcess implements FileHost, SocketHost {
           userInfo: () => ({ uid: USER }),
           devNull: "/dev/null",
           hostname: () => "simulated",
-          networkInterfaces: () => ({}),
+          networkInterfaces: () => this.network.interfaces(),
         },
         "node:os",
       ),
@@ -220,7 +220,7 @@ export class SimProcess implements FileHost, SocketHost {
       ),
       // It only looks at text.
       net: refuseOthers({ isIP }, "node:net"),
-      "dns/promises": refuseOthers({ lookup: () => this.#lookUp() }, "node:dns/promises"),
+      "dns/promises": refuseOthers({ lookup: (name: string) => this.#lookUp(name) }, "node:dns/promises"),
       stream: makeStream(),
       zlib: makeZlib(this),
       "bun:sqlite": makeSqlite(this),
@@ -262,12 +262,15 @@ export class SimProcess implements FileHost, SocketHost {
     return { require, globals };
   }
 
-  /** No name leads to this machine. */
-  #lookUp(): Promise<{ address: string; family: number }[]> {
-    const { promise, resolve } = Promise.withResolvers<{ address: string; family: number }[]>();
-    this.scheduler.after(this.#random.int(3000), this, "a name is looked up", () =>
-      resolve([{ address: "203.0.113.7", family: 4 }]),
-    );
+  /** No name leads to this machine. Some have an IPv6 address that never responds. */
+  #lookUp(name: string): Promise<{ address: string; family: number }[]> {
+    const { promise, resolve, reject } = Promise.withResolvers<{ address: string; family: number }[]>();
+    const found = [{ address: this.network.addressOf(name), family: 4 }];
+    if (this.#random.chance(200)) found.unshift({ address: SILENT_ADDRESS, family: 6 });
+    this.scheduler.after(this.#random.int(3000), this, "a name is looked up", () => {
+      if (this.network.lost.get(name) !== "ENOTFOUND") resolve(found);
+      else reject(Object.assign(new Error(`getaddrinfo ENOTFOUND ${name}`), { code: "ENOTFOUND" }));
+    });
     return promise;
   }
 

@@ -31,7 +31,7 @@ export interface SocketHost extends Owner {
 export class SimSocket {
   data: unknown = undefined;
   readonly fd: number;
-  readonly authorized = true;
+  readonly authorized = false;
   readonly remoteAddress = "192.0.2.1";
   readonly #host: SocketHost;
   readonly #end: End;

@@ -16,6 +16,8 @@ const KINDS = `(?:${KIND}(?:,${KIND})*)?`;
 const partIn = (open: "(" | "(?:"): string =>
   String.raw`\{"model":${PASSED},"pass":${PASSED},"usage":\{${open}${KINDS})\},"prices":\{[^{}]*\},` +
   String.raw`"tier":(?:null|${PASSED}),"official_usd":"${open}${DECIMAL})"\}`;
+const MEMBER = `${PASSED}:(?:${PASSED}|true)`;
+const MEMBERS = `(?:${MEMBER}(?:,${MEMBER})*)?`;
 const PART = partIn("(?:");
 
 const REQUEST = new RegExp(
@@ -32,7 +34,7 @@ const PARTS = new RegExp(partIn("("), "dg");
 const MONEY = new RegExp(
   String.raw`${PRICES}(?:null|(\{[^{}]*\})),"price_source":(?:null|${PASSED}),"tier":(?:null|${PASSED}),` +
     String.raw`"official_usd":${AMOUNT},"multiplier":"${DECIMAL}","charge_usd":${AMOUNT},"first_byte_ms":${COUNT},"duration_ms":${COUNT},` +
-    String.raw`"attempts":\[[^[\]]*\](?:,"[a-z_]+":(?:${PASSED}|\[[^[\]{}]*\]|\{[^{}]*\}))*,"prev":"([0-9a-f]{64})"\}$`,
+    String.raw`"attempts":\[[^[\]]*\](?:,"client":\{(${MEMBERS})\})?(?:,"upstream_request_id":${TEXT})?(?:,"(?!client"|upstream_request_id")[a-z_]+":(?:${PASSED}|\[[^[\]{}]*\]|\{[^{}]*\}))*,"prev":"([0-9a-f]{64})"\}$`,
   "dy",
 );
 
@@ -56,7 +58,9 @@ export function learnForm(text: string): Form | null {
     gapOf("amount", money, 3),
     gapOf("count", money, 4),
     gapOf("count", money, 5),
-    gapOf("prev", money, 6),
+    gapOf("client", money, 6),
+    gapOf("text", money, 7),
+    gapOf("prev", money, 8),
   ].filter((gap) => gap !== null);
   return {
     group: textAt(request, 1),
@@ -67,6 +71,7 @@ export function learnForm(text: string): Form | null {
     isPriced: money[1] !== undefined,
     pieces: new Pieces(cut(text, gaps)),
     gaps: gaps.map(({ gap }) => gap),
+    client: gaps.findIndex(({ gap }) => gap === "client"),
     behindRaw: gaps.findIndex(({ gap }) => gap === "raw") + 1,
     numbers: new Float64Array(gaps.length),
   };

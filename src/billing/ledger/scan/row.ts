@@ -6,10 +6,11 @@ import { statSync } from "node:fs";
 import { getField, isObject, parseJson } from "../../../lib/json/json.ts";
 import type { Decimal, Usd } from "../../../lib/money.ts";
 import { decimalOfPico, parseDecimal, parseUsd, usdOfPico } from "../../../lib/money.ts";
+import type { ClientIdentity } from "../line.ts";
 import type { Bytes } from "./bytes.ts";
 import { eachLine, readFile } from "../reader.ts";
 import { holdLedgerFiles } from "../rotation.ts";
-import { keyOf, LineScanner, type ScannedLine, timeOf } from "./scan.ts";
+import { clientOf, keyOf, LineScanner, type ScannedLine, timeOf } from "./scan.ts";
 
 interface Amounts {
   /** Both are null if not known. */
@@ -29,6 +30,8 @@ export interface Row extends Amounts {
   /** In the order of `kinds`; later elements mean nothing. Valid until the next line is scanned. */
   readonly counts: ArrayLike<number>;
   readonly basis: string;
+  /** Who sent the request; null: the line does not say. To be called before the next line is scanned. */
+  readonly client: () => ClientIdentity | null;
   /** The amounts that this correction replaces; null in the request's own line. */
   readonly was: Amounts | null;
   /** What limits count instead of the charge; null: the charge. */
@@ -43,13 +46,17 @@ export function readRow(bytes: Bytes, from: number, to: number, scanner: LineSca
   return scanned === null ? readJsonRow(bytes.buffer.toString("utf8", from, to)) : readScanned(scanned);
 }
 
-/** Reads every whole line of a ledger's files, the oldest first. Null: a line that cannot be read. */
-export function eachRow(path: string, see: (row: Row | null) => void): void {
+/** Reads every whole line of a ledger's files, the oldest first. Null: a line that cannot be read. `readText` gives the
+ *  whole line, until the next one is read. */
+export function eachRow(path: string, see: (row: Row | null, readText: () => string) => void): void {
   const scanner = new LineScanner();
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
     for (const { bytes, whole } of readFile(source)) {
-      if (whole) eachLine(bytes, (from, to) => see(readRow(bytes, from, to, scanner)));
+      if (!whole) continue;
+      eachLine(bytes, (from, to) =>
+        see(readRow(bytes, from, to, scanner), () => bytes.buffer.toString("utf8", from, to)),
+      );
     }
   }
 }
@@ -96,6 +103,7 @@ function readScanned(line: ScannedLine): Row {
     kinds: form.kinds,
     counts,
     basis: form.basis,
+    client: () => readClient(parseJson(clientOf(line) ?? "")),
     official: official === null ? null : decimalOfPico(official),
     charge: charge === null ? null : usdOfPico(charge),
     was: null,
@@ -117,7 +125,19 @@ function readNames(line: unknown): Omit<Row, keyof Amounts | "was" | "limit" | "
   );
   const kinds = counted.map(({ kind }) => kind);
   const counts = counted.map(({ count }) => count);
-  return { time, key, group, channel, model, kinds, counts, basis: isText(basis) ? basis : "" };
+  const client = (): ClientIdentity | null => readClient(line["client"]);
+  return { time, key, group, channel, model, kinds, counts, basis: isText(basis) ? basis : "", client };
+}
+
+const CLIENT_PARTS = ["tool", "session", "agent", "parent", "label"] as const;
+
+function readClient(value: unknown): ClientIdentity | null {
+  if (!isObject(value)) return null;
+  const parts = CLIENT_PARTS.flatMap((name) => {
+    const part = value[name];
+    return isText(part) ? [[name, part] as const] : [];
+  });
+  return { ...Object.fromEntries(parts), ...(value["inferred"] === true && { inferred: true }) };
 }
 
 function readAmounts(line: unknown): Amounts | null {

@@ -4,7 +4,7 @@
 // `raw_usage`, and whether `prev` is a hash.
 
 import { type Bytes, Pieces } from "./bytes.ts";
-import { fillForm, type Form } from "./form.ts";
+import { fillForm, type Form, skipMembers, skipText } from "./form.ts";
 import { learnForm } from "./pattern.ts";
 
 /** Valid until the next line is scanned. Its texts stay in the bytes until they are needed. */
@@ -25,10 +25,7 @@ export interface ScannedLine {
 const HEAD = ['{"v":1,"id":"', '","time":"', '","key":"', '",'] as const;
 const PIECES = new Pieces(HEAD);
 const [ID, TIME, KEY, AFTER_KEY] = [0, 1, 2, 3] as const;
-const QUOTE = 34;
 const BRACE = 123;
-const BACKSLASH = 92;
-const FIRST_PRINTED = 32;
 
 const MAX_INDEXES = 4096;
 /** Several forms may have the same index: requests of one model that ended differently or used other kinds. */
@@ -71,6 +68,12 @@ export class LineScanner {
   }
 }
 
+/** The members of the line's client as JSON; null if it has none. */
+export function clientOf({ bytes, form, counts }: ScannedLine): string | null {
+  const from = counts[form.client];
+  return from === undefined ? null : `{${bytes.toString("utf8", from, skipMembers(bytes, from))}}`;
+}
+
 export function timeOf({ bytes, idTo, timeTo }: ScannedLine): string {
   return bytes.toString("utf8", idTo + HEAD[TIME].length, timeTo);
 }
@@ -81,14 +84,8 @@ export function keyOf({ bytes, timeTo, keyTo }: ScannedLine): string {
 
 /** The end of the text after a piece; -1: the piece is not there, or the text has escapes. */
 function passText(bytes: Bytes, from: number, piece: number): number {
-  let at = PIECES.pass(bytes, from, piece);
-  if (at < 0) return -1;
-  for (;;) {
-    const code = bytes.buffer[at] ?? 0;
-    if (code === QUOTE) return at;
-    if (code < FIRST_PRINTED || code === BACKSLASH) return -1;
-    at += 1;
-  }
+  const at = PIECES.pass(bytes, from, piece);
+  return at < 0 ? -1 : skipText(bytes.buffer, at);
 }
 
 const STRIDE = 5;

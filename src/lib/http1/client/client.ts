@@ -6,6 +6,7 @@ import { proxyAuthorization } from "./dial.ts";
 import { writeFields, writeRequestLine } from "../head.ts";
 import { Pool } from "./pool.ts";
 import type { Origin, UpstreamRequest, SentRequest } from "../types.ts";
+import { Upkeep } from "./upkeep.ts";
 
 export interface ClientStats {
   /** All connections, idle ones included. */
@@ -20,9 +21,13 @@ export interface ClientStats {
 export interface Client {
   /** Throws Malformed if a field or the target would break the framing. */
   send(request: UpstreamRequest): SentRequest;
+  /** Keeps connections to these origins open between requests, from their first request on. Those of `expected` get
+   *  connections now. Replaces what earlier calls said. */
+  keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
   /** Closes idle connections. Running requests continue to their end. */
   close(): void;
   stats(): ClientStats;
+  statsOf(origin: Origin): ClientStats;
 }
 
 /** The part of the head that all requests to an origin share. */
@@ -37,30 +42,40 @@ class PoolingClient implements Client {
   /** Origins that are equal share their connections, also after a configuration was reloaded. */
   readonly #pools = new Map<string, Pool>();
   readonly #originHeads = new WeakMap<Origin, OriginHead>();
+  readonly #upkeep = new Upkeep(this.#pools);
   #closed = false;
 
   send(request: UpstreamRequest): SentRequest {
-    const originHead = this.#originHeads.get(request.origin) ?? this.#addOrigin(request.origin);
+    const originHead = this.#findOrigin(request.origin);
     const exchange = new PendingExchange(request, writeRequest(request, originHead));
+    this.#upkeep.noteRequest();
     originHead.pool.send(exchange);
     return exchange;
   }
 
+  keepWarm(origins: Iterable<Origin>, expected: Iterable<Origin> = []): void {
+    const warm = new Set([...origins].map((origin) => this.#findOrigin(origin).pool));
+    for (const pool of this.#pools.values()) pool.setWarm(warm.has(pool));
+    for (const origin of expected) this.#findOrigin(origin).pool.expectUse(Date.now());
+    this.#upkeep.setActive(warm.size > 0 && !this.#closed);
+  }
+
   close(): void {
     this.#closed = true;
+    this.#upkeep.setActive(false);
     for (const pool of this.#pools.values()) pool.close();
   }
 
   stats(): ClientStats {
-    const sum = { open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 };
-    for (const pool of this.#pools.values()) {
-      sum.open += pool.open;
-      sum.idle += pool.idle;
-      sum.dialled += pool.dialled;
-      sum.reused += pool.reused;
-      sum.retried += pool.retried;
-    }
-    return sum;
+    return addUp([...this.#pools.values()]);
+  }
+
+  statsOf(origin: Origin): ClientStats {
+    return addUp([this.#findOrigin(origin).pool]);
+  }
+
+  #findOrigin(origin: Origin): OriginHead {
+    return this.#originHeads.get(origin) ?? this.#addOrigin(origin);
   }
 
   #addOrigin(origin: Origin): OriginHead {
@@ -72,6 +87,18 @@ class PoolingClient implements Client {
     this.#originHeads.set(origin, originHead);
     return originHead;
   }
+}
+
+function addUp(pools: readonly Pool[]): ClientStats {
+  const sum = { open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 };
+  for (const pool of pools) {
+    sum.open += pool.open;
+    sum.idle += pool.idle;
+    sum.dialled += pool.dialled;
+    sum.reused += pool.reused;
+    sum.retried += pool.retried;
+  }
+  return sum;
 }
 
 function describeOrigin({ tls, host, port, proxy }: Origin): Omit<OriginHead, "pool"> {

@@ -1,12 +1,14 @@
-// Opens a connection to an origin: TCP, then TLS with the certificate always verified, through a proxy if the origin
-// has one. TLS goes through the proxy's CONNECT. A plain request goes to the proxy itself.
+// Opens a connection to an origin: TCP to one of its addresses, then TLS with the certificate always verified, through a
+// proxy if the origin has one. TLS goes through the proxy's CONNECT. A plain request goes to the proxy itself.
 
 import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { Deadline } from "../../deadline.ts";
 import { ByteCollector } from "../packets.ts";
+import type { Addresses } from "./addresses.ts";
+import { Race } from "./race.ts";
 import { HeadSearch, MAX_HEAD_BYTES, parseResponse } from "../head.ts";
-import { explainShortage, hasFilesLeft, RESERVED_FILES, TOO_MANY_FILES } from "../shortage.ts";
+import { explainShortage, hasFilesLeft, TOO_MANY_FILES } from "../shortage.ts";
 import { Malformed, type FaultKind, type Origin } from "../types.ts";
 
 /** Receives the events of a socket. */
@@ -19,10 +21,16 @@ export interface SocketListener {
 
 export interface DialOptions {
   readonly origin: Origin;
+  /** Of the origin, or of its proxy. */
+  readonly addresses: Addresses;
   readonly connectMs: number;
+  /** An earlier TLS session to resume, or null. */
+  readonly session: Buffer | null;
+  /** This many file descriptors must stay free. */
+  readonly reservedFiles: number;
   /** The connection is established. Returns the listener for all further events. */
   connected(socket: Socket<SocketListener>): SocketListener;
-  failed(kind: FaultKind, message: string, cause?: unknown): void;
+  readonly failed: (kind: FaultKind, message: string, cause?: unknown) => void;
 }
 
 /** `tunnel`: waiting for the proxy's response. `cancelled`: nobody waits any more, so a socket that still opens is closed. */
@@ -37,15 +45,17 @@ export class Dial implements SocketListener {
   readonly #proxyReply = new ByteCollector();
   readonly #search = new HeadSearch();
   #phase: Phase = "connecting";
+  #race: Race | null = null;
   /** Null while the runtime connects. That step cannot be interrupted. */
   #socket: Socket<SocketListener> | null = null;
 
   constructor(options: DialOptions) {
     this.#options = options;
     this.#deadline.arm(options.connectMs);
-    Promise.try(() => this.#connect()).catch((error: unknown) => {
-      this.#fail("connect", error instanceof Error ? error.message : String(error), error);
-    });
+    options.addresses.find().then(
+      (addresses) => this.#start(addresses),
+      (error: unknown) => this.#failToConnect(error),
+    );
   }
 
   /** The connection is no longer needed. */
@@ -53,6 +63,7 @@ export class Dial implements SocketListener {
     if (this.#phase === "done") return;
     this.#phase = "cancelled";
     this.#deadline.disarm();
+    this.#race?.end();
     this.#socket?.terminate();
   }
 
@@ -68,17 +79,26 @@ export class Dial implements SocketListener {
     else this.#fail("connect", "the connection closed before it was established", error);
   }
 
-  async #connect(): Promise<void> {
+  #start(addresses: readonly string[]): void {
+    if (this.#phase !== "connecting") return;
+    this.#race = new Race(addresses, {
+      connect: (address) => this.#connect(address),
+      failed: (error) => this.#failToConnect(error),
+      isFinal: (error) => explainShortage(error) !== null,
+    });
+  }
+
+  async #connect(hostname: string): Promise<void> {
     const { tls, host, port, proxy, ca } = this.#options.origin;
-    const common = { data: this, socket: this.#listen() };
+    const common = { data: this, socket: this.#listen(), hostname };
     if (proxy === undefined) {
-      const target = { ...common, hostname: unbracket(host), port };
+      const target = { ...common, port };
       await (tls
         ? Bun.connect<SocketListener>({ ...target, tls: tlsOptions(host, ca) })
         : Bun.connect<SocketListener>(target));
       return;
     }
-    const target = { ...common, hostname: unbracket(proxy.hostname), port: portOf(proxy) };
+    const target = { ...common, port: portOf(proxy) };
     if (proxy.protocol === "http:") await Bun.connect<SocketListener>(target);
     else if (tls) throw new Error("TLS through an https: proxy is not supported; use an http: proxy");
     else await Bun.connect<SocketListener>({ ...target, tls: tlsOptions(proxy.hostname, ca) });
@@ -94,34 +114,39 @@ export class Dial implements SocketListener {
       error: (socket) => {
         socket.terminate(); // `close` reports the rest
       },
-      connectError: (_, error) => {
-        const shortage = explainShortage(error);
-        if (shortage === null) this.#fail("connect", error.message, error);
-        else this.#fail("shortage", shortage, error);
-      },
+      connectError: () => {}, // the promise of `connect` reports it too
     };
   }
 
   #open(socket: Socket<SocketListener>): void {
-    if (this.#phase === "cancelled") {
+    if (this.#phase !== "connecting") {
+      socket.data = IGNORE_EVENTS; // cancelled, or another address was faster
       socket.terminate();
       return;
     }
+    this.#race?.end();
     this.#socket = socket;
     const { tls, proxy } = this.#options.origin;
-    if (this.#phase === "handshake") return; // inside the tunnel
-    if (!hasFilesLeft(socket, RESERVED_FILES)) {
+    if (!hasFilesLeft(socket, this.#options.reservedFiles)) {
       this.#fail("shortage", TOO_MANY_FILES);
       return;
     }
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
     if (tls && proxy !== undefined) {
       this.#phase = "tunnel";
       socket.write(writeConnect(this.#options.origin, proxy)); // the first bytes on a new connection always fit
     } else if (tls || proxy?.protocol === "https:") {
       this.#phase = "handshake";
+      this.#resume(socket);
     } else {
       this.#finish(socket);
     }
+  }
+
+  /** The runtime takes a session only now, before its first bytes. */
+  #resume(socket: Socket<SocketListener>): void {
+    const { session } = this.#options;
+    if (session !== null) socket.setSession(session);
   }
 
   /** The runtime has verified the chain and the name. Any one of its three signs of doubt is enough to refuse. */
@@ -159,13 +184,29 @@ export class Dial implements SocketListener {
     if (outer === null) return;
     this.#phase = "handshake";
     outer.data = IGNORE_EVENTS; // it still reports the encrypted bytes
-    outer.upgradeTLS<SocketListener>({ data: this, tls: tlsOptions(host, ca), socket: this.#listen() });
+    outer.upgradeTLS<SocketListener>({
+      data: this,
+      tls: tlsOptions(host, ca),
+      socket: { ...this.#listen(), open: (socket) => this.#enterTunnel(socket) },
+    });
+  }
+
+  #enterTunnel(socket: Socket<SocketListener>): void {
+    this.#socket = socket;
+    this.#resume(socket);
   }
 
   #finish(socket: Socket<SocketListener>): void {
     this.#phase = "done";
     this.#deadline.disarm();
     socket.data = this.#options.connected(socket);
+  }
+
+  #failToConnect(error: unknown): void {
+    this.#options.addresses.forget();
+    const shortage = explainShortage(error);
+    if (shortage !== null) this.#fail("shortage", shortage, error);
+    else this.#fail("connect", error instanceof Error ? error.message : String(error), error);
   }
 
   #fail(kind: FaultKind, message: string, cause?: unknown): void {
@@ -176,6 +217,10 @@ export class Dial implements SocketListener {
     this.#options.failed(kind, `${place}: ${message}`, cause);
   }
 }
+
+/** The system checks a quiet connection this often. It then notices within seconds that a path is gone, and routers keep
+ *  the path open. */
+const KEEP_ALIVE_MS = 45_000;
 
 const IGNORE_EVENTS: SocketListener = { receive() {}, drain() {}, closed() {} };
 
@@ -212,6 +257,11 @@ function decodeEscapes(text: string): Buffer {
 function portOf(url: URL): number {
   if (url.port !== "") return Number(url.port);
   return url.protocol === "https:" ? 443 : 80;
+}
+
+/** The host whose addresses are dialled. */
+export function hostToDial({ host, proxy }: Origin): string {
+  return unbracket(proxy === undefined ? host : proxy.hostname);
 }
 
 /** IPv6 literals have brackets in URLs and Host fields, but not in socket addresses. */

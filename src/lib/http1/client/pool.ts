@@ -1,17 +1,52 @@
 // The connections to one origin. The idle connection that was used last is taken first. Without one, a new connection
-// is dialled.
+// is dialled, and the request takes it or the first one that becomes idle meanwhile.
+// A warm pool also opens connections before they are needed, and keeps them for as long as the upstream does.
 
+import { FILES_RESERVED_FROM_CLIENTS, RESERVED_FILES } from "../shortage.ts";
+import type { FaultKind, Origin } from "../types.ts";
+import { Addresses } from "./addresses.ts";
+import { Demand, MAX_SPARE_CONNECTIONS } from "./demand.ts";
+import { Dial, hostToDial } from "./dial.ts";
+import { IdleLimit } from "./idle-limit.ts";
 import type { PendingExchange } from "./pending-exchange.ts";
-import { Dial } from "./dial.ts";
-import type { Origin } from "../types.ts";
 import { UpstreamConnection, type ConnectionOwner } from "./upstream-connection.ts";
 
 const MAX_IDLE_CONNECTIONS = 512;
+/** Of a pool that is not warm. Load balancers often close after 60 s. */
+const COLD_IDLE_MS = 55_000;
+/** Of a warm pool, unless the upstream closes earlier. */
+const WARM_IDLE_MS = 30 * 60_000;
+/** Connections above the number that is kept may wait this long for a request. */
+const SURPLUS_MS = 10_000;
+/** A connection is replaced so long before its limit, or for the last third of a short limit. */
+const RENEW_MS = 5000;
+const SPARE_CONNECT_MS = 10_000;
+/** A connection that ends earlier is not replaced at once. */
+const SHORT_LIFE_MS = 10_000;
+const MIN_PAUSE_MS = 1000;
+const MAX_PAUSE_MS = 5 * 60_000;
+/** Without a request in between. It bounds what an upstream with a short limit can cause. */
+const MAX_UNUSED_DIALS = 100;
+/** A spare connection leaves these to requests and clients. */
+const FILES_RESERVED_FROM_SPARES = 4 * FILES_RESERVED_FROM_CLIENTS;
 
 export class Pool implements ConnectionOwner {
   readonly #origin: Origin;
+  readonly #addresses: Addresses;
+  readonly #demand = new Demand();
+  /** Of connections that have served a request, and of those that have not: upstreams may treat them differently. */
+  readonly #limits = { used: new IdleLimit(), unused: new IdleLimit() };
+  /** The one that was used last is at the end. */
   readonly #idle: UpstreamConnection[] = [];
   readonly #open = new Set<UpstreamConnection>();
+  /** Requests without a connection. Each has a dial of its own. */
+  readonly #waiting = new Set<PendingExchange>();
+  readonly #spareDials = new Set<Dial>();
+  #unusedDials = 0;
+  #pauseMs = 0;
+  #pausedUntil = 0;
+  #session: Buffer | null = null;
+  #warm = false;
   #closed = false;
   dialled = 0;
   reused = 0;
@@ -19,6 +54,7 @@ export class Pool implements ConnectionOwner {
 
   constructor(origin: Origin) {
     this.#origin = origin;
+    this.#addresses = new Addresses(hostToDial(origin));
   }
 
   get open(): number {
@@ -29,14 +65,96 @@ export class Pool implements ConnectionOwner {
     return this.#idle.length;
   }
 
+  get #running(): number {
+    return this.#open.size - this.#idle.length + this.#waiting.size;
+  }
+
   send(exchange: PendingExchange): void {
     const connection = this.#takeIdle();
-    if (connection === undefined) {
-      this.#dial(exchange);
+    if (connection === undefined) this.#dialFor(exchange);
+    else this.#start(connection, exchange);
+    this.#demand.note(this.#running, Date.now());
+    this.#unusedDials = 0;
+  }
+
+  /** Closes idle connections. A busy connection closes when its exchange ends. */
+  close(): void {
+    this.#closed = true;
+    this.#closeIdle();
+  }
+
+  // Keeping it warm. The client calls these.
+
+  setWarm(warm: boolean): void {
+    if (this.#warm && !warm) this.#closeIdle();
+    this.#warm = warm;
+    if (!warm) this.#session = null;
+  }
+
+  /** A request is expected. */
+  expectUse(now: number): void {
+    this.#demand.note(0, now);
+  }
+
+  /** Opens and closes spare connections. Called every second. False: there is nothing to do until the next request. */
+  maintain(now: number): boolean {
+    const wanted = this.#warm && !this.#closed ? this.#demand.countSpares(this.#running, now) : 0;
+    if (wanted === 0) {
+      if (this.#warm) this.#closeIdle();
+      return false;
+    }
+    while (this.#idle.length > wanted && now - (this.#idle[0]?.idleSince ?? now) > SURPLUS_MS)
+      this.#idle[0]?.abandon();
+    if (now < this.#pausedUntil) return true;
+    const lasting = this.#idle.filter((connection) => connection.isLasting(now, RENEW_MS)).length;
+    for (let count = lasting + this.#spareDials.size; count < wanted; count += 1) this.#dialSpare();
+    return true;
+  }
+
+  /** The machine has slept, or its network has changed. Idle connections may be dead without a sign of it. */
+  renew(): void {
+    this.#addresses.forget();
+    this.#pauseMs = 0;
+    this.#pausedUntil = 0;
+    this.#unusedDials = 0;
+    if (this.#warm) this.#closeIdle();
+  }
+
+  // Called by connections.
+
+  release(connection: UpstreamConnection, idleMs: number | null): void {
+    this.#pauseMs = 0;
+    if (this.#closed || this.#idle.length >= MAX_IDLE_CONNECTIONS) {
+      connection.abandon();
       return;
     }
-    this.reused++;
-    connection.send(exchange);
+    this.#idle.push(connection);
+    const longest = this.#warm ? Math.min(WARM_IDLE_MS, this.#limits.used.ms) : COLD_IDLE_MS;
+    connection.becomeIdle(Math.min(idleMs ?? longest, longest));
+    this.#serveWaiting();
+  }
+
+  forget(connection: UpstreamConnection): void {
+    this.#open.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+  }
+
+  noteIdleEnd({ used, idleSince }: UpstreamConnection): void {
+    const now = Date.now();
+    const idleMs = now - idleSince;
+    (used ? this.#limits.used : this.#limits.unused).note(idleMs, now);
+    if (idleMs < SHORT_LIFE_MS) this.#pause(now);
+    else if (this.#warm) queueMicrotask(() => this.maintain(Date.now()));
+  }
+
+  keepSession(session: Buffer): void {
+    if (this.#warm) this.#session = session;
+  }
+
+  retry(exchange: PendingExchange): void {
+    this.retried++;
+    this.#dialFor(exchange);
   }
 
   #takeIdle(): UpstreamConnection | undefined {
@@ -47,45 +165,95 @@ export class Pool implements ConnectionOwner {
     }
   }
 
-  /** Closes idle connections. A busy connection closes when its exchange ends. */
-  close(): void {
-    this.#closed = true;
+  #closeIdle(): void {
     while (this.#idle.length > 0) this.#idle.pop()?.abandon();
   }
 
-  release(connection: UpstreamConnection, idleMs: number): void {
-    if (this.#closed || this.#idle.length >= MAX_IDLE_CONNECTIONS) {
-      connection.abandon();
-      return;
+  #start(connection: UpstreamConnection, exchange: PendingExchange): void {
+    if (connection.used) this.reused++;
+    connection.send(exchange);
+  }
+
+  /** A connection has become idle. The request that waits longest takes it. Its dial then opens a spare connection. */
+  #serveWaiting(): void {
+    for (const exchange of this.#waiting) {
+      const connection = this.#takeIdle();
+      if (connection === undefined) return;
+      this.#waiting.delete(exchange);
+      this.#start(connection, exchange);
     }
-    this.#idle.push(connection);
-    connection.becomeIdle(idleMs);
   }
 
-  forget(connection: UpstreamConnection): void {
-    this.#open.delete(connection);
-    const at = this.#idle.indexOf(connection);
-    if (at >= 0) this.#idle.splice(at, 1);
+  #dialFor(exchange: PendingExchange): void {
+    this.#waiting.add(exchange);
+    const dial = this.#dial(exchange.deadlines.connectMs, RESERVED_FILES, {
+      connected: (connection) => {
+        if (this.#waiting.delete(exchange)) connection.send(exchange);
+        else this.#shelve(connection);
+      },
+      failed: (kind, message, cause) => {
+        if (this.#waiting.delete(exchange)) exchange.fail(kind, message, false, cause);
+      },
+    });
+    const abandon = (): void => {
+      this.#waiting.delete(exchange);
+      dial.cancel();
+    };
+    exchange.connection = { awaitBytes() {}, pause() {}, resume() {}, abandon };
   }
 
-  retry(exchange: PendingExchange): void {
-    this.retried++;
-    this.#dial(exchange);
+  #dialSpare(): void {
+    if (++this.#unusedDials > MAX_UNUSED_DIALS) return;
+    const dial = this.#dial(SPARE_CONNECT_MS, FILES_RESERVED_FROM_SPARES, {
+      connected: (connection) => {
+        this.#spareDials.delete(dial);
+        this.#shelve(connection);
+      },
+      // A request that needs a connection dials itself, and reports why that fails.
+      failed: () => {
+        this.#spareDials.delete(dial);
+        this.#pause(Date.now());
+      },
+    });
+    this.#spareDials.add(dial);
   }
 
-  #dial(exchange: PendingExchange): void {
+  #dial(connectMs: number, reservedFiles: number, { connected, failed }: DialEnd): Dial {
     this.dialled++;
-    const dial = new Dial({
+    return new Dial({
       origin: this.#origin,
-      connectMs: exchange.deadlines.connectMs,
+      addresses: this.#addresses,
+      session: this.#session,
+      connectMs,
+      reservedFiles,
       connected: (socket) => {
         const connection = new UpstreamConnection(socket, this);
         this.#open.add(connection);
-        connection.send(exchange);
+        connected(connection);
         return connection;
       },
-      failed: (kind, message, cause) => exchange.fail(kind, message, false, cause),
+      failed,
     });
-    exchange.connection = { awaitBytes() {}, pause() {}, resume() {}, abandon: () => dial.cancel() };
   }
+
+  /** Keeps a connection that has not served a request. It is taken after all others. */
+  #shelve(connection: UpstreamConnection): void {
+    if (this.#closed || this.#idle.length >= MAX_SPARE_CONNECTIONS) {
+      connection.abandon();
+      return;
+    }
+    this.#idle.unshift(connection);
+    connection.becomeIdle(this.#warm ? Math.min(WARM_IDLE_MS, this.#limits.unused.ms) : COLD_IDLE_MS);
+    this.#serveWaiting();
+  }
+
+  #pause(now: number): void {
+    this.#pauseMs = Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, this.#pauseMs * 2));
+    this.#pausedUntil = now + this.#pauseMs;
+  }
+}
+
+interface DialEnd {
+  readonly connected: (connection: UpstreamConnection) => void;
+  readonly failed: (kind: FaultKind, message: string, cause?: unknown) => void;
 }

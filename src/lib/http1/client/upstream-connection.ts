@@ -19,10 +19,14 @@ import { Malformed, type FaultKind } from "../types.ts";
 
 /** The pool that a connection belongs to. */
 export interface ConnectionOwner {
-  /** The exchange is complete, and the connection may serve another one within `idleMs`. */
-  release(connection: UpstreamConnection, idleMs: number): void;
+  /** The exchange is complete, and the connection may serve another one: within `idleMs` if the upstream has named a limit. */
+  release(connection: UpstreamConnection, idleMs: number | null): void;
   /** The connection has closed. */
   forget(connection: UpstreamConnection): void;
+  /** The upstream has closed the connection while it waited for an exchange. */
+  noteIdleEnd(connection: UpstreamConnection): void;
+  /** The TLS session can be resumed by another connection. */
+  keepSession(session: Buffer): void;
   /** A reused connection ended. The exchange may be sent on a new one. */
   retry(exchange: PendingExchange): void;
 }
@@ -30,8 +34,6 @@ export interface ConnectionOwner {
 /** Up to this much of the body leaves in the same packet as the head. The rest is written from the caller's bytes. */
 const BODY_WITH_HEAD_BYTES = 64 * 1024;
 const MAX_INTERIM_RESPONSES = 32;
-/** Load balancers often close after 60 s. Closing first avoids a request that crosses their close. */
-const MAX_IDLE_MS = 55_000;
 const TIMER_TOLERANCE_MS = 1000;
 const NOTHING = new Uint8Array(0);
 
@@ -43,6 +45,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   readonly #search = new HeadSearch();
   #exchange: PendingExchange | null = null;
   #reused = false;
+  #sessionSeen = false;
   #answered = false;
   #interimResponses = 0;
   #decoder: BodyDecoder | null = null;
@@ -50,7 +53,8 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
    *  response to the next exchange. */
   #strayBodyPossible = false;
   #staysOpen = false;
-  #idleMs = MAX_IDLE_MS;
+  #idleMs: number | null = null;
+  #idleSince = 0;
   #idleUntil = 0;
   #unsent: Buffer | null = null;
   #bodySent = 0;
@@ -83,13 +87,28 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   /** Waits for the next exchange for `idleMs`. */
   becomeIdle(idleMs: number): void {
     this.#deadline.arm(idleMs);
-    this.#idleUntil = Date.now() + idleMs;
+    this.#idleSince = Date.now();
+    this.#idleUntil = this.#idleSince + idleMs;
   }
 
   /** Check this right before an idle connection is reused. It uses the wall clock, because timers stand still while the
    *  machine sleeps. */
   get isUsable(): boolean {
     return Date.now() <= this.#idleUntil + TIMER_TOLERANCE_MS && !hasUnreadBytesOrEnd(this.#socket);
+  }
+
+  /** Its limit is more than `ahead` away, or a third of itself. */
+  isLasting(now: number, ahead: number): boolean {
+    return this.#idleUntil - now > Math.min(ahead, (this.#idleUntil - this.#idleSince) / 3);
+  }
+
+  get idleSince(): number {
+    return this.#idleSince;
+  }
+
+  /** It has served an exchange, or begun to. */
+  get used(): boolean {
+    return this.#reused;
   }
 
   // Called by the exchange.
@@ -111,8 +130,8 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
 
   abandon(): void {
     this.#exchange = null;
+    this.#close();
     this.#socket.terminate();
-    this.closed(null);
   }
 
   // Called by the socket.
@@ -144,11 +163,13 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
 
   closed(error: unknown): void {
     if (this.#closed) return;
-    this.#closed = true;
-    this.#deadline.disarm();
-    this.#owner.forget(this);
     const exchange = this.#exchange;
-    if (exchange === null) return;
+    if (exchange === null) this.#owner.noteIdleEnd(this);
+    this.#close();
+    if (exchange !== null) this.#endBy(error, exchange);
+  }
+
+  #endBy(error: unknown, exchange: PendingExchange): void {
     const clean = error === null || error === undefined;
     if (clean && this.#decoder?.finish() === true) {
       this.#exchange = null;
@@ -166,6 +187,13 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   }
 
   // Steps.
+
+  #close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#deadline.disarm();
+    this.#owner.forget(this);
+  }
 
   /** The socket has taken no byte of the request, so the upstream cannot have worked on it. */
   #isUntouched(exchange: PendingExchange): boolean {
@@ -223,6 +251,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     if (bodiless && announcesBody(announced)) this.#strayBodyPossible = true;
     this.#staysOpen = !this.#strayBodyPossible && length !== "unknown" && staysOpen(head.fields, head.minor);
     this.#idleMs = readIdleMs(findField(head.fields, "keep-alive"));
+    this.#keepSession();
     exchange.begin(head, typeof announced === "number" ? announced : null, length === "unknown");
     this.#receiveBody(exchange, this.#decoder, bytes, from);
   }
@@ -236,13 +265,23 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   }
 
   #complete(exchange: PendingExchange, clean: boolean): void {
-    const reusable = clean && this.#staysOpen && this.#idleMs > 0 && this.#isSent(exchange);
+    const reusable = clean && this.#staysOpen && this.#idleMs !== 0 && this.#isSent(exchange);
     this.#exchange = null;
     this.#decoder = null;
     exchange.finish();
     this.resume();
     if (reusable) this.#owner.release(this, this.#idleMs);
     else this.abandon();
+  }
+
+  /** Upstreams send it after the handshake. With TLS 1.2 it spares the next connection a round trip. With TLS 1.3 it
+   *  spares both sides the certificates. */
+  #keepSession(): void {
+    if (this.#sessionSeen) return;
+    this.#sessionSeen = true;
+    if (!this.#socket.authorized || this.#socket.getTLSTicket() === undefined) return;
+    const session: unknown = this.#socket.getSession();
+    if (Buffer.isBuffer(session)) this.#owner.keepSession(session);
   }
 
   #isSent(exchange: PendingExchange): boolean {
@@ -286,9 +325,8 @@ function isSafe(method: string): boolean {
   return method === "GET" || method === "HEAD";
 }
 
-/** Reads the upstream's `keep-alive: timeout=N`, minus one second for the way there. */
-function readIdleMs(keepAlive: string | undefined): number {
+/** Reads the upstream's `keep-alive: timeout=N`, minus one second for the way there. Null if it names none. */
+function readIdleMs(keepAlive: string | undefined): number | null {
   const seconds = keepAlive === undefined ? null : /\btimeout=(\d{1,9})/i.exec(keepAlive);
-  if (seconds === null) return MAX_IDLE_MS;
-  return Math.min(MAX_IDLE_MS, (Number(seconds[1]) - 1) * 1000);
+  return seconds === null ? null : Math.max(0, (Number(seconds[1]) - 1) * 1000);
 }

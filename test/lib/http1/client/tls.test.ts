@@ -5,7 +5,7 @@ import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
-import { createServer as createTlsServer } from "node:tls";
+import { createServer as createTlsServer, TLSSocket } from "node:tls";
 import { type Client, createClient } from "../../../../src/lib/http1/client/client.ts";
 import type { Origin } from "../../../../src/lib/http1/types.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
@@ -202,6 +202,71 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     const child = Bun.spawn([process.execPath, "-e", script], { env, stdout: "pipe", stderr: "ignore" });
     expect((await new Response(child.stdout).text()).trim()).toBe("tls");
     expect(upstream.requests).toEqual([]);
+  });
+
+  // TLS 1.2 saves a round trip, TLS 1.3 the certificates.
+  test.each(["TLSv1.2", "TLSv1.3"] as const)(
+    "a warm origin's later connections resume its session (%s), others' do not",
+    async (version) => {
+      const resumed: boolean[] = [];
+      const upstream = await startUpstream(
+        (socket) => {
+          if (!(socket instanceof TLSSocket)) throw new Error("not TLS");
+          resumed.push(socket.isSessionReused());
+          socket.end(OK.replace("\r\n", "\r\nconnection: close\r\n"));
+        },
+        undefined,
+        (accept) => createTlsServer({ ...local, minVersion: version, maxVersion: version }, accept),
+      );
+      cleanUps.push(async () => await upstream[Symbol.asyncDispose]());
+      const client = openClient();
+      for (const host of ["localhost", "127.0.0.1"]) {
+        const origin = originOf(upstream, { host });
+        client.keepWarm([origin]);
+        for (let turn = 0; turn < 3; turn++) await readAll(await client.send(outbound(origin)).head);
+      }
+      client.keepWarm([]);
+      await readAll(await client.send(outbound(originOf(upstream))).head);
+      expect(resumed).toEqual([false, true, true, false, true, true, false]);
+    },
+  );
+
+  test("a request takes the connection that another one leaves while its own handshake hangs", async () => {
+    const waiting: Socket[] = [];
+    const upstream = await startTls(local, (socket) => void waiting.push(socket));
+    const arrived: Socket[] = [];
+    const door = createServer((socket) => {
+      socket.on("error", () => {});
+      if (arrived.push(socket) === 1) socket.pipe(connect(upstream.port, "127.0.0.1")).pipe(socket);
+    });
+    await listenOn(door);
+    const origin = originOf(upstream, { port: portOf(door) });
+    const client = openClient();
+    const first = client.send(outbound(origin));
+    while (waiting.length < 1) await new Promise(setImmediate);
+    const second = client.send(outbound(origin));
+    while (arrived.length < 2) await new Promise(setImmediate);
+    waiting.pop()?.write(OK);
+    expect((await readAll(await first.head)).toString()).toBe("ok");
+    while (waiting.length < 1) await new Promise(setImmediate);
+    waiting.pop()?.write(OK);
+    const response = await second.head;
+    expect([response.reused, (await readAll(response)).toString()]).toEqual([true, "ok"]);
+  });
+
+  test("a session that is resumed verifies the upstream: another one at the same address is refused", async () => {
+    const first = await startTls(local);
+    const client = openClient();
+    const origin = originOf(first);
+    client.keepWarm([origin]);
+    await readAll(await client.send(outbound(origin)).head);
+    await cleanUps.pop()?.();
+    await first.closed();
+    const impostor = createTlsServer(other, (socket) => void socket.on("error", () => {}).end(OK));
+    impostor.on("tlsClientError", () => {});
+    await new Promise<void>((resolve) => impostor.listen(first.port, "127.0.0.1", resolve));
+    cleanUps.push(() => new Promise((resolve) => impostor.close(resolve)));
+    expect(await faultOf(client.send(outbound(origin)).head)).toEqual({ kind: "tls", answered: false });
   });
 
   test("a peer without TLS, or one that closes during the handshake, is a TLS fault", async () => {

@@ -1,8 +1,8 @@
-// `gateway channels add`: the flags. The action is in channels-add-run.ts, which loads only when it runs.
+// `gateway channels add`: the flags. The action is in add-run.ts, which loads only when it runs.
 
 import { Command } from "commander";
-import { addExamples } from "../terminal/examples.ts";
-import type { AddChannelFlags } from "./channels-add-run.ts";
+import { addExamples } from "../../terminal/examples.ts";
+import type { AddChannelFlags } from "./add-run.ts";
 
 export function addChannelCommand(): Command {
   const command = new Command("add")
@@ -19,7 +19,7 @@ export function addChannelCommand(): Command {
     .option("--json", "the new channel as JSON on stdout")
     .option("--config <file>", "the config file")
     .action(async (what: string, _: unknown, self: Command) => {
-      const { addChannel } = await import("./channels-add-run.ts");
+      const { addChannel } = await import("./add-run.ts");
       // The parent command has `--json` and `--config` too.
       await addChannel(what, self.optsWithGlobals<AddChannelFlags>());
     });

@@ -1,19 +1,27 @@
 // The action of `gateway channels add`: checks the credential and adds a channel, with a group if it needs one. The
 // file keeps its comments and order.
 
-import type { Catalog } from "../../config/catalog.ts";
-import type { Edit } from "../../config/yaml/edit.ts";
-import { editConfig } from "../../config/replace.ts";
-import { suggestNearest } from "../../config/nearest.ts";
-import { readBaseUrl, readName, readSecretText } from "../../config/yaml/scalars.ts";
-import { type Platform, PLATFORMS } from "../../config/schema.ts";
-import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
-import { type ConfigFlags, describe, findGroup, openConfig } from "../config-access.ts";
-import { askOne, canPrompt, fail, printJson, readAll, refuseUsage, printNote } from "../terminal/terminal.ts";
-import { describeCheck } from "./credential-check.ts";
-import { addVariables } from "./env-file.ts";
-import { askProvider, checkProvider, type Provider, referTo } from "./init/init-run.ts";
-import { needsAddress, type Preset, PRESETS } from "./presets.ts";
+import type { Catalog } from "../../../config/catalog.ts";
+import type { Edit } from "../../../config/yaml/edit.ts";
+import { editConfig } from "../../../config/replace.ts";
+import { suggestNearest } from "../../../config/nearest.ts";
+import { readBaseUrl, readName, readSecretText } from "../../../config/yaml/scalars.ts";
+import { type Platform, PLATFORMS } from "../../../config/schema.ts";
+import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
+import { type ConfigFlags, describe, findGroup, openConfig } from "../../config-access.ts";
+import {
+  askOne,
+  canPrompt,
+  fail,
+  printJson,
+  readAll,
+  refuseUsage,
+  printNote,
+} from "../../terminal/terminal.ts";
+import { describeCheck } from "../credential-check.ts";
+import { addVariables } from "../env-file.ts";
+import { askProvider, checkProvider, type Provider, referTo } from "../init/init-run.ts";
+import { needsAddress, type Preset, PRESETS } from "../presets.ts";
 
 export interface AddChannelFlags extends ConfigFlags {
   readonly name?: string;
@@ -31,7 +39,7 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   const provider = await chooseCredential(preset, path, flags);
   const edits = (current: Catalog): Edit[] => {
     requireFree(preset, current, flags.group);
-    return planEdits(provider, current, flags.group);
+    return planEdits(provider, flags.group);
   };
   edits(catalog);
   // The variable comes first: a running gateway applies the config as soon as it changes.
@@ -70,10 +78,7 @@ async function describeTarget(what: string, flags: AddChannelFlags): Promise<Pre
     baseUrl: href.replace(/\/+$/, ""),
     group: name,
     description: hostname,
-    variable: `${name
-      .toUpperCase()
-      .replaceAll(/[^A-Z0-9]+/g, "_")
-      .replace(/^(\d)/, "_$1")}_API_KEY`,
+    variable: nameVariable(name),
     tool: PLATFORM_ROWS[platform].tools[0] ?? "",
   };
 }
@@ -109,9 +114,7 @@ function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Ca
     refuseUsage(`--name: "${name}" cannot be a name: ${describe(error)}.`);
   }
   // A second channel of a provider usually has another credential.
-  const variable = channels.has(preset.channel)
-    ? `${name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}_API_KEY`
-    : preset.variable;
+  const variable = channels.has(preset.channel) ? nameVariable(name) : preset.variable;
   return { ...preset, channel: name, group: name, variable };
 }
 
@@ -137,15 +140,29 @@ async function readCredential(preset: Preset, { credential }: AddChannelFlags): 
     if (isGiven(preset)) return provider;
     return refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
   }
+  const secret = await readGivenCredential(credential);
+  return { ...provider, credential: `\${${preset.variable}}`, variables: { [preset.variable]: secret } };
+}
+
+/** The value of `--credential`. */
+export async function readGivenCredential(credential: string): Promise<string> {
   if (credential !== "-")
     refuseUsage("--credential accepts only `-` and reads stdin: other users can see arguments.");
   const secret = (await readAll()).trim();
   try {
-    readSecretText(secret);
+    return readSecretText(secret);
   } catch (error) {
-    refuseUsage(`The credential cannot be used: ${describe(error)}.`);
+    return refuseUsage(`The credential cannot be used: ${describe(error)}.`);
   }
-  return { ...provider, credential: `\${${preset.variable}}`, variables: { [preset.variable]: secret } };
+}
+
+/** The variable for the credential of a channel or provider of this name. */
+export function nameVariable(name: string): string {
+  const word = name
+    .toUpperCase()
+    .replaceAll(/[^A-Z0-9]+/g, "_")
+    .replace(/^(\d)/, "_$1");
+  return `${word}_API_KEY`;
 }
 
 function requireFree(preset: Preset, catalog: Catalog, groupName: string | undefined): void {
@@ -161,11 +178,7 @@ function requireFree(preset: Preset, catalog: Catalog, groupName: string | undef
     fail(`The group "${groupName}" is for ${group.platform}, and ${preset.title} speaks ${preset.platform}.`);
 }
 
-function planEdits(
-  { preset, baseUrl, credential }: Provider,
-  catalog: Catalog,
-  group: string | undefined,
-): Edit[] {
+function planEdits({ preset, baseUrl, credential }: Provider, group: string | undefined): Edit[] {
   const { channel, platform, description, bearer } = preset;
   const settings = {
     platform,
@@ -173,20 +186,9 @@ function planEdits(
     credential,
     ...(bearer === true && { headers: { authorization: `Bearer ${credential}` } }),
   };
-  const addition = insert("channels", catalog.channels, channel, settings);
+  const addition: Edit = { kind: "set", path: ["channels", channel], value: settings };
   if (group !== undefined)
     return [addition, { kind: "append", path: ["groups", group, "channels"], values: [channel] }];
   const added = { platform, multiplier: "1", channels: [channel], description };
-  return [addition, insert("groups", catalog.groups, preset.group, added)];
-}
-
-/** A section without entries may be missing or empty. */
-function insert(
-  section: string,
-  entries: ReadonlyMap<string, unknown>,
-  name: string,
-  value: Extract<Edit, { kind: "set" }>["value"],
-): Edit {
-  if (entries.size === 0) return { kind: "set", path: [section], value: { [name]: value } };
-  return { kind: "set", path: [section, name], value };
+  return [addition, { kind: "set", path: ["groups", preset.group], value: added }];
 }

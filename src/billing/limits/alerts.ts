@@ -1,0 +1,173 @@
+// Warns before a USD limit is reached: once for each percentage of `alerts.at`, limit and period, also after a restart.
+// What has been reported is in a file beside the ledger. Code that counts money against a limit calls `check`. Code that
+// shows what is near a limit now calls `findWarning` for each use of `listLimitUses`.
+
+import { z } from "zod";
+
+import type { Key, Limits } from "../../config/catalog.ts";
+import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib/money.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Holder } from "../ledger/sums.ts";
+import { findReset } from "./limits.ts";
+
+/** How much of one USD limit is spent. */
+export interface LimitUse {
+  readonly holder: { readonly kind: Holder["kind"] | "session"; readonly name: string };
+  /** As the config names it: `usd_per_day`. */
+  readonly limit: string;
+  readonly usd: Usd;
+  /** As limits count it: charges, and estimates of requests whose cost is not known. */
+  readonly spent: Usd;
+  /** The end of the period, in milliseconds; null: it does not end. */
+  readonly resets: number | null;
+}
+
+export interface LimitWarning extends LimitUse {
+  /** The highest of the percentages that are reached. */
+  readonly percent: number;
+}
+
+export interface Alerts {
+  /** Reports what has reached a percentage for the first time in its period. Call it after an amount has changed. It
+   *  only compares amounts: the report follows a moment later. */
+  check(uses: Iterable<LimitUse>): void;
+  /** Reports what is still to be reported. */
+  close(): void;
+}
+
+export interface AlertOptions {
+  /** The file that remembers what has been reported. */
+  readonly path: string;
+  /** `alerts.at`, rising. */
+  readonly percentages: () => readonly number[];
+  readonly report: (warning: LimitWarning) => void;
+  readonly now: () => number;
+}
+
+/** One write of the file serves everything that happens in this time. */
+const DELAY_MS = 50;
+/** Sessions never end, so the oldest entries go. */
+const MAX_REMEMBERED = 20_000;
+
+const reportedSchema = z.object({ usd: z.string(), resets: z.number().nullable(), percent: z.number() });
+type Reported = z.infer<typeof reportedSchema>;
+const fileSchema = z.object({ v: z.literal(1), reported: z.record(z.string(), reportedSchema) });
+
+export function createAlerts({ path, percentages, report, now }: AlertOptions): Alerts {
+  const reported = readReported(path);
+  let waiting: LimitWarning[] = [];
+  let timer: Timer | null = null;
+  /** Remembers first: a gateway that is killed in between warns once and not twice. */
+  const flush = (): void => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    const warnings = waiting;
+    waiting = [];
+    if (warnings.length === 0) return;
+    forgetOld(reported, now());
+    saveReported(path, reported);
+    warnings.forEach(report);
+  };
+  const check = (use: LimitUse): void => {
+    const warning = findWarning(use, percentages());
+    if (warning === null) return;
+    const id = `${use.holder.kind} ${use.limit} ${use.holder.name}`;
+    const entry = { usd: formatUsd(use.usd), resets: use.resets, percent: warning.percent };
+    const known = reported.get(id);
+    if (known !== undefined && isSamePeriod(known, entry) && known.percent >= entry.percent) return;
+    reported.delete(id);
+    reported.set(id, entry);
+    waiting.push(warning);
+    timer ??= setTimeout(flush, DELAY_MS);
+  };
+  return {
+    check: (uses) => {
+      for (const use of uses) check(use);
+    },
+    close: flush,
+  };
+}
+
+/** Null: no percentage is reached. */
+export function findWarning(use: LimitUse, percentages: readonly number[]): LimitWarning | null {
+  const percent = percentages.findLast((each) => isShareReached(use.spent, use.usd, each));
+  return percent === undefined ? null : { ...use, percent };
+}
+
+/** A limit that was raised has percentages of its own. */
+function isSamePeriod(one: Reported, other: Reported): boolean {
+  return one.usd === other.usd && one.resets === other.resets;
+}
+
+export interface UsdLimit {
+  readonly limit: "usd_per_day" | "usd_per_month" | "usd_total";
+  readonly window: "day" | "month" | "total";
+  readonly usd: string;
+}
+
+export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): UsdLimit[] {
+  const all = [
+    { limit: "usd_per_day", window: "day", usd: usdPerDay },
+    { limit: "usd_per_month", window: "month", usd: usdPerMonth },
+    { limit: "usd_total", window: "total", usd: usdTotal },
+  ] as const;
+  return all.flatMap(({ usd, ...limit }) => (usd === null ? [] : [{ ...limit, usd }]));
+}
+
+type Spending = Pick<Ledger, "spentOf" | "estimatedOf" | "zone">;
+
+/** Every USD limit of these keys and of their groups. */
+export function listLimitUses(keys: Iterable<Key>, ledger: Spending, now: number): LimitUse[] {
+  const uses: LimitUse[] = [];
+  const groups = new Map<string, Limits>();
+  const add = (holder: Holder, limits: Limits): void => {
+    for (const { limit, window, usd } of listUsdLimits(limits)) {
+      const spent = addUsd(ledger.spentOf(holder, window), ledger.estimatedOf(holder, window));
+      uses.push({ holder, limit, usd: parseUsd(usd), spent, resets: findReset(window, ledger.zone, now) });
+    }
+  };
+  for (const { name, limits, group } of keys) {
+    add({ kind: "key", name }, limits);
+    groups.set(group.name, group.limits);
+  }
+  for (const [name, limits] of groups) add({ kind: "group", name }, limits);
+  return uses;
+}
+
+/** `The key "laptop" has reached 80 % of its limit: …` */
+export function describeWarning({ holder, limit, usd, spent, resets, percent }: LimitWarning): string {
+  const share = spent < usd ? `${percent} % of its limit` : "its limit";
+  const end = resets === null ? "" : `. It resets at ${formatMoment(resets)}`;
+  return `The ${holder.kind} "${holder.name}" has reached ${share}: $${formatUsd(spent)} of $${formatUsd(usd)} (${limit})${end}`;
+}
+
+export function formatMoment(ms: number): string {
+  return new Date(ms).toISOString().replace(".000Z", "Z");
+}
+
+function forgetOld(reported: Map<string, Reported>, now: number): void {
+  for (const [id, { resets }] of reported) {
+    const isOver = resets !== null && resets <= now;
+    if (isOver || reported.size > MAX_REMEMBERED) reported.delete(id);
+  }
+}
+
+/** Without the file, or with a damaged one, a warning is repeated at worst. */
+function readReported(path: string): Map<string, Reported> {
+  try {
+    const parsed = fileSchema.safeParse(parseJson(readOwn(path) ?? ""));
+    return new Map(Object.entries(parsed.success ? parsed.data.reported : {}));
+  } catch {
+    return new Map();
+  }
+}
+
+function saveReported(path: string, reported: ReadonlyMap<string, Reported>): void {
+  try {
+    replaceFile(path, `${JSON.stringify({ v: 1, reported: Object.fromEntries(reported) })}\n`);
+  } catch {
+    // The ledger reports a full disk.
+  }
+}

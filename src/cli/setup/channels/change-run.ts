@@ -1,0 +1,153 @@
+// The actions of `gateway channels set` and `remove`. The file keeps its comments and order.
+
+import type { Catalog, Channel, Group } from "../../../config/catalog.ts";
+import { checkConfigText, readConfigText } from "../../../config/file.ts";
+import { editConfig } from "../../../config/replace.ts";
+import { applyEdits, type Edit } from "../../../config/yaml/edit.ts";
+import { type ConfigFlags, openConfig, refuseUnknown } from "../../config-access.ts";
+import { type Change, planChanges, readChanges, type Settings } from "../../settings.ts";
+import { askYes, canPrompt, fail, printNote, refuseUsage } from "../../terminal/terminal.ts";
+import { checkCredential, describeCheck } from "../credential-check.ts";
+import { addVariables } from "../env-file.ts";
+import { nameVariable, readGivenCredential } from "./add-run.ts";
+
+/** Not `platform`: a group has channels of one platform. */
+const CHANNEL_SETTINGS: Settings = {
+  base_url: { form: "text", required: true },
+  credential: { form: "text", required: true },
+  priority: { form: "text" },
+  weight: { form: "text" },
+  models: { form: "list" },
+  aliases: { form: "map" },
+  headers: { form: "map" },
+  proxy: { form: "text" },
+  ca: { form: "text" },
+  "timeouts.connect": { form: "text" },
+  "timeouts.first_byte": { form: "text" },
+  "timeouts.idle": { form: "text" },
+  probe: { form: "text" },
+  price_provider: { form: "text" },
+  free: { form: "text" },
+  disabled: { form: "text" },
+};
+
+/** With another one of these, the upstream may refuse what it accepted. */
+const CHECKED = new Set(["base_url", "credential", "headers", "proxy", "ca"]);
+
+export interface SetChannelFlags extends ConfigFlags {
+  readonly credential?: string;
+  /** False with --no-check. */
+  readonly check: boolean;
+}
+
+export async function setChannel(
+  name: string,
+  words: readonly string[],
+  flags: SetChannelFlags,
+): Promise<void> {
+  const { catalog, path } = openConfig(flags);
+  requireChannel(catalog, name);
+  const changes = readChanges(words, CHANNEL_SETTINGS);
+  const { variables, change } = await readCredential(name, changes, flags);
+  if (change !== null) changes.push(change);
+  if (changes.length === 0) refuseUsage("Nothing to change. Give settings such as priority=2.");
+  const edits = planChanges(["channels", name], changes);
+  const isChecked = changes.some(({ path: [setting = ""] }) => CHECKED.has(setting));
+  // The variable comes first: a running gateway applies the config as soon as it changes.
+  if (isChecked && flags.check) await checkChanged(name, path, { edits, variables });
+  addVariables(path, variables);
+  await editConfig(path, process.env, (current) => {
+    requireChannel(current, name);
+    return edits;
+  });
+  printNote(`Changed the channel "${name}": ${changes.map(describeChange).join(", ")}.`);
+}
+
+function describeChange({ path, value }: Change): string {
+  const setting = path.join(".");
+  // A credential or a header may be a secret.
+  if (["credential", "headers"].includes(path[0] ?? "")) return value === null ? `no ${setting}` : setting;
+  return value === null ? `no ${setting}` : `${setting} ${[value].flat().join(", ")}`;
+}
+
+interface GivenCredential {
+  readonly change: Change | null;
+  readonly variables: Readonly<Record<string, string>>;
+}
+
+async function readCredential(
+  name: string,
+  changes: readonly Change[],
+  { credential }: SetChannelFlags,
+): Promise<GivenCredential> {
+  const word = changes.find(({ path }) => path[0] === "credential")?.value;
+  if (typeof word === "string" && !/^\$\{[^}]+\}$/.test(word))
+    refuseUsage(
+      "credential: expected a reference such as ${ANTHROPIC_API_KEY}. With `--credential -`, the secret comes from stdin.",
+    );
+  if (credential === undefined) return { change: null, variables: {} };
+  const variable = nameVariable(name);
+  const secret = await readGivenCredential(credential);
+  return { change: { path: ["credential"], value: `\${${variable}}` }, variables: { [variable]: secret } };
+}
+
+interface Changed {
+  readonly edits: readonly Edit[];
+  readonly variables: Readonly<Record<string, string>>;
+}
+
+/** Through the config as it will be, so that the check sends what the gateway would send. */
+async function checkChanged(name: string, path: string, { edits, variables }: Changed): Promise<void> {
+  const text = applyEdits(readConfigText(path), edits);
+  const { catalog } = checkConfigText(text, path, { ...process.env, ...variables }, { missing: "keep" });
+  const result = await checkCredential(requireChannel(catalog, name));
+  const finding = `The upstream of "${name}" ${describeCheck(result)}`;
+  if (result.kind === "refused") fail(`${finding}. Nothing was changed; --no-check changes it anyway.`);
+  printNote(finding);
+}
+
+function requireChannel(catalog: Catalog, name: string): Channel {
+  return catalog.channels.get(name) ?? refuseUnknown("channel", name, catalog.channels);
+}
+
+export interface RemoveChannelFlags extends ConfigFlags {
+  readonly yes?: true;
+}
+
+export async function removeChannel(name: string, flags: RemoveChannelFlags): Promise<void> {
+  const { catalog, path } = openConfig(flags);
+  const groups = listGroupsOf(catalog, name);
+  if (flags.yes !== true) {
+    if (!canPrompt()) refuseUsage(`--yes is missing: removing the channel "${name}" cannot be undone.`);
+    if (!(await askYes(`Remove the channel "${name}"${describeGroups(groups)} for good?`)))
+      fail("Nothing was removed.");
+  }
+  await editConfig(path, process.env, (current) => planRemoval(current, name));
+  printNote(`Removed the channel "${name}"${describeGroups(groups)}. The ledger keeps its lines.`);
+}
+
+function describeGroups(groups: readonly Group[]): string {
+  const names = groups.map((group) => `"${group.name}"`).join(", ");
+  return names === "" ? "" : ` from ${groups.length === 1 ? "the group" : "the groups"} ${names}`;
+}
+
+/** Throws if a group needs the channel. */
+function listGroupsOf(catalog: Catalog, name: string): Group[] {
+  const { groups } = requireChannel(catalog, name);
+  const using = groups.flatMap((group) => catalog.groups.get(group) ?? []);
+  const emptied = using.filter((group) => group.listed.length === 1).map((group) => group.name);
+  const [first] = emptied;
+  if (first === undefined) return using;
+  return fail(
+    `The channel "${name}" was not removed: ${emptied.map((each) => `the group "${each}"`).join(" and ")} has no other. ` +
+      `Add another with \`gateway channels add … --group ${first}\`, or remove the group with \`gateway groups remove ${first}\`.`,
+  );
+}
+
+function planRemoval(catalog: Catalog, name: string): Edit[] {
+  const uses = listGroupsOf(catalog, name).map(({ name: group, listed }): Edit => ({
+    kind: "remove",
+    path: ["groups", group, "channels", listed.indexOf(name)],
+  }));
+  return [...uses, { kind: "remove", path: ["channels", name] }];
+}

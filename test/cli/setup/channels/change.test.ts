@@ -1,0 +1,161 @@
+// `gateway channels set` and `remove`: with the checks of `channels add`, and the file's comments kept.
+
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { loadConfig } from "../../../../src/config/file.ts";
+import { startDemoUpstream } from "../../../../src/demo/upstream.ts";
+import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
+import { type Outcome, run, runOnTerminal } from "../../driving.ts";
+
+const CONFIG = `# mine
+channels:
+  # the main one
+  main:
+    platform: messages # native
+    base_url: https://a.example # theirs
+    credential: x
+    models: [claude-*, "fast"] # some
+  second: { platform: messages, base_url: "https://b.example", credential: y } # spare
+groups:
+  claude: { platform: messages, channels: [main, second] } # at cost
+  only: { platform: messages, channels: [second] }
+keys:
+  - { name: laptop, group: claude, secret: sk-laptop } # by hand
+`;
+
+let folder: TempFolder;
+let upstream: ReturnType<typeof startDemoUpstream>;
+beforeEach(() => {
+  folder = makeTempFolder();
+  upstream = startDemoUpstream({ platform: "messages" });
+  writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
+});
+afterEach(() => {
+  upstream.stop();
+  folder.remove();
+});
+
+const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
+const catalog = () => loadConfig(folder.join("gateway.yaml"), {}).catalog;
+const channels = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, "channels", ...args);
+
+describe("gateway channels set", () => {
+  test("changes, adds and removes settings, and every comment stays", async () => {
+    const words = [
+      "priority=2",
+      "models=claude-*,gpt-5.4",
+      "timeouts.idle=20m",
+      "aliases.gpt-5.4=claude-haiku-4-5",
+    ];
+    const { status, stderr } = await channels("set", "main", ...words);
+    expect(stderr).toBe(
+      'Changed the channel "main": priority 2, models claude-*, gpt-5.4, timeouts.idle 20m, aliases.gpt-5.4 claude-haiku-4-5.\n',
+    );
+    expect(status).toBe(0);
+    const main = catalog().channels.get("main");
+    expect(main).toMatchObject({ priority: 2, models: ["claude-*", "gpt-5.4"] });
+    expect(main?.timeouts.idleMs).toBe(1_200_000);
+    expect(Object.fromEntries(main?.aliases ?? [])).toEqual({ "gpt-5.4": "claude-haiku-4-5" });
+    const comments = (yaml: string): string[] => yaml.match(/#.*/g) ?? [];
+    expect(comments(text())).toEqual(comments(CONFIG));
+
+    expect(
+      (await channels("set", "main", "timeouts.idle=none", "aliases.gpt-5.4=none", "models=none")).status,
+    ).toBe(0);
+    expect((await channels("set", "main", "priority=none")).status).toBe(0);
+    expect(text()).toBe(CONFIG.replace('    models: [claude-*, "fast"] # some\n', ""));
+  });
+
+  test("changes a channel that is written on one line", async () => {
+    expect(
+      (await channels("set", "second", "weight=3", "base_url=https://c.example", "--no-check")).status,
+    ).toBe(0);
+    expect(text()).toContain(
+      '  second: { platform: messages, base_url: https://c.example, credential: y, weight: "3" } # spare\n'.replace(
+        '"3"',
+        "3",
+      ),
+    );
+  });
+
+  test.each([
+    [["main", "priorty=2"], 'There is no setting "priorty" (did you mean "priority"?). Settings: base_url,'],
+    [["main", "platform=relay"], 'There is no setting "platform"'],
+    [["main", "priority"], "priority: expected priority=VALUE or priority=none."],
+    [["main", "base_url=none"], "base_url cannot be removed."],
+    [["main", "priority=high"], "channels.main.priority"],
+    [["main", "credential=sk-ant-in-the-arguments"], "With `--credential -`, the secret comes from stdin."],
+    [["main"], "Nothing to change."],
+  ])("refuses %j", async (args, problem) => {
+    const { status, stderr } = await channels("set", ...args);
+    expect(stderr).toContain(problem);
+    expect(status).toBe(2);
+    expect(text()).toBe(CONFIG);
+  });
+
+  test("suggests the name of the channel", async () => {
+    const { status, stderr } = await channels("set", "mian", "priority=2");
+    expect(stderr).toBe(
+      'gateway: There is no channel "mian" (did you mean "main"?). Known channels: main, second.\n',
+    );
+    expect(status).toBe(1);
+  });
+
+  test("checks a new address and credential, and keeps the credential beside the config", async () => {
+    const args = ["channels", "set", "main", `base_url=${upstream.url}`, "--credential", "-"];
+    const { status, stderr } = await run({ folder: folder.path, stdin: "secret-12345\n" }, ...args);
+    expect(stderr).toMatch(/^The upstream of "main" accepts the credential and lists \d+ models\nChanged/);
+    expect(stderr).not.toContain("secret-12345");
+    expect(status).toBe(0);
+    expect(text()).not.toContain("secret-12345");
+    expect(catalog().channels.get("main")?.credential).toBe("secret-12345");
+  });
+
+  test("changes nothing when the upstream refuses the credential", async () => {
+    using refusing = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response("", { status: 401 }),
+    });
+    const address = `base_url=http://127.0.0.1:${refusing.port}`;
+    const refused = await channels("set", "main", address);
+    expect(refused.stderr).toContain(
+      'The upstream of "main" refuses the credential (401). Nothing was changed',
+    );
+    expect(refused.status).toBe(1);
+    expect(text()).toBe(CONFIG);
+    expect((await channels("set", "main", address, "--no-check")).status).toBe(0);
+  });
+});
+
+describe("gateway channels remove", () => {
+  test("removes the channel from its groups too", async () => {
+    const { status, stderr } = await channels("remove", "main", "--yes");
+    expect(stderr).toBe('Removed the channel "main" from the group "claude". The ledger keeps its lines.\n');
+    expect(status).toBe(0);
+    expect([...catalog().channels.keys()]).toEqual(["second"]);
+    expect(text()).toContain("  claude: { platform: messages, channels: [second] } # at cost\n");
+    expect(text()).toContain(
+      '  second: { platform: messages, base_url: "https://b.example", credential: y } # spare\n',
+    );
+  });
+
+  test("refuses what would leave a group without channels, and names the group", async () => {
+    const { status, stderr } = await channels("remove", "second", "--yes");
+    expect(stderr).toBe(
+      'gateway: The channel "second" was not removed: the group "only" has no other. Add another with ' +
+        "`gateway channels add … --group only`, or remove the group with `gateway groups remove only`.\n",
+    );
+    expect(status).toBe(1);
+    expect(text()).toBe(CONFIG);
+  });
+
+  test("asks on a terminal, and needs --yes without one", async () => {
+    expect((await channels("remove", "main")).stderr).toContain("--yes is missing");
+    const screen = runOnTerminal({ folder: folder.path }, "channels", "remove", "main");
+    await screen.shows('Remove the channel "main" from the group "claude" for good?');
+    screen.press("n");
+    expect(await screen.status).toBe(1);
+    expect(text()).toBe(CONFIG);
+  });
+});

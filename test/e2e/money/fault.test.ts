@@ -1,0 +1,47 @@
+// The gateway fails while it computes what a request costs. That is a fault of ours: the client has its answer, and the
+// request has its line, frees what it held, and counts against limits with what was reserved.
+
+import { expect, test } from "bun:test";
+import type { PriceBook } from "../../../src/billing/prices.ts";
+import { makeConfig } from "../../harness/gateway.ts";
+import { DIALECTS, flushLedger, inWorld, makeRequest } from "../world.ts";
+
+/** One request at a time for each key. */
+function limitKeys(url: string): { keys: object[] } {
+  const { keys } = makeConfig({ url });
+  return { keys: keys.map((key) => ({ ...key, limits: { concurrent_requests: 1 } })) };
+}
+
+function breakBook(book: PriceBook): PriceBook {
+  const fail = (): never => {
+    throw new Error("this book cannot be read");
+  };
+  return { ...book, find: fail, listModels: fail, fallbacksOf: fail };
+}
+
+test.each(DIALECTS.flatMap((dialect) => [false, true].map((stream) => ({ dialect, stream }))))(
+  "a request ($dialect, stream: $stream) whose charge cannot be computed is answered, has its line, and frees its place",
+  async ({ dialect, stream }) => {
+    await inWorld(async (world) => {
+      const { gateway } = world;
+      const { running } = gateway;
+      const { prices } = running.gateway;
+      running.gateway.prices = breakBook(prices);
+      const { answer, lines } = await world.trace(makeRequest(dialect, stream));
+      expect(answer.status).toBe(200);
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatchObject({
+        outcome: "complete",
+        basis: "unknown",
+        usage: {},
+        charge_usd: null,
+        suspect: "the gateway failed to compute the amounts",
+      });
+      expect(lines[0]?.["raw_usage"]).toBeObject();
+      running.gateway.prices = prices;
+      expect((await world.ask(makeRequest(dialect, stream))).status).toBe(200);
+      await flushLedger();
+      expect(gateway.ledger().map(({ basis }) => basis)).toEqual(["unknown", "exact"]);
+    }, limitKeys);
+  },
+);

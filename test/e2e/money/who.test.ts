@@ -1,0 +1,170 @@
+// Who sent a request, in its ledger line: tool, session, agent and label, and the upstream's own id of the request.
+
+import { expect, test } from "bun:test";
+import { verifyLedger } from "../../../src/billing/verify/verify.ts";
+import type { Finding } from "../../../src/billing/verify/finding.ts";
+import type { Answer } from "../../../src/demo/answers/answer.ts";
+import { makeGate } from "../../../src/demo/script.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
+import { readWholeLedger } from "../../billing/ledger/ledger-samples.ts";
+import { CREDENTIAL, makeConfig, startGateway, startGatewayHere } from "../../harness/gateway.ts";
+import { rawRequest, type RequestLines } from "../../harness/raw.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+import { bearer, DIALECTS, inWorld, makeRequest } from "../world.ts";
+
+const SESSION = "db7f03b5-105b-464a-ba35-e8c230eff292";
+const CLAUDE = { "user-agent": "claude-cli/2.1.330 (external, cli)", "x-claude-code-session-id": SESSION };
+const SUBAGENT = { ...CLAUDE, "x-claude-code-agent-id": "a2", "x-claude-code-parent-agent-id": "a1" };
+
+function withFields(request: RequestLines, fields: Record<string, string>): RequestLines {
+  return { ...request, fields: { ...request.fields, ...fields } };
+}
+
+function findFaults(path: string): Finding[] {
+  const findings: Finding[] = [];
+  verifyLedger(path, { partial: false, running: false }, (finding) => void findings.push(finding));
+  return findings;
+}
+
+test("the line says who sent a request, in every dialect, and the label stays here", async () => {
+  await inWorld(async (world) => {
+    for (const dialect of DIALECTS) {
+      for (const stream of [false, true]) {
+        const request = withFields(makeRequest(dialect, stream), { ...SUBAGENT, "x-gateway-label": "größe" });
+        const { lines, received } = await world.trace(request);
+        const client = { tool: "claude-code", session: SESSION, agent: "a2", parent: "a1", label: "größe" };
+        expect(lines).toMatchObject([{ client }]);
+        expect(received!.fields.map(([name]) => name)).not.toContain("x-gateway-label");
+        expect(received!.fields.map(([name]) => name)).toContain("x-claude-code-agent-id");
+      }
+    }
+  });
+});
+
+test("a tool that names no session gets an inferred one, marked as such", async () => {
+  await inWorld(async (world) => {
+    const gemini = { "user-agent": "GeminiCLI-tui/0.61.0/gemini-3.1-pro-preview (linux; x64; terminal)" };
+    const [one] = (await world.trace(withFields(makeRequest("content"), gemini))).lines;
+    const [two] = (await world.trace(withFields(makeRequest("content"), gemini))).lines;
+    expect(one).toMatchObject({ client: { tool: "gemini-cli", inferred: true } });
+    expect(two!["client"]).toEqual(one!["client"]);
+    const [named] = (await world.trace(withFields(makeRequest("messages"), CLAUDE))).lines;
+    expect(named!["client"]).toEqual({ tool: "claude-code", session: SESSION });
+  });
+});
+
+test("an id that could be anything else is stored as its hash, and a key is stored nowhere", async () => {
+  await inWorld(async (world) => {
+    const odd = "../../etc/passwd; rm -rf";
+    const secret = `sk-${"a1".repeat(20)}`;
+    for (const [session, stored] of [
+      [odd, sha256Hex(odd)],
+      ["x".repeat(129), sha256Hex("x".repeat(129))],
+      [secret, sha256Hex(secret)],
+    ] as const) {
+      const fields = { ...CLAUDE, "x-claude-code-session-id": session, "x-gateway-label": secret };
+      const { lines } = await world.trace(withFields(makeRequest("messages"), fields));
+      expect(lines[0]!["client"]).toEqual({ tool: "claude-code", session: stored });
+    }
+  });
+});
+
+const OK: Answer = {
+  family: "messages",
+  status: 200,
+  framing: "length",
+  fields: [["content-type", "application/json"]],
+  pieces: [
+    Buffer.from(
+      '{"type":"message","model":"claude-haiku-4-5","content":[],"usage":{"input_tokens":1,"output_tokens":1}}',
+    ),
+  ],
+};
+
+test("the line has the upstream's id of the request that was delivered, and never a credential", async () => {
+  await inWorld(async (world) => {
+    const idAfter = async (...fields: readonly (readonly [string, string])[]): Promise<unknown> => {
+      world.upstream.next({ answer: { ...OK, fields: [...OK.fields, ...fields] } });
+      const { lines } = await world.trace(makeRequest("messages"));
+      return lines[0]!["upstream_request_id"];
+    };
+    expect(await idAfter(["request-id", "req_011C"])).toBe("req_011C");
+    expect(await idAfter(["x-request-id", "abc"], ["request-id", "req_2"])).toBe("req_2");
+    expect(await idAfter(["x-request-id", "a b"])).toBe(sha256Hex("a b"));
+    expect(await idAfter(["apim-request-id", "azure"])).toBe("azure");
+    expect(await idAfter(["request-id", CREDENTIAL])).toBeUndefined();
+    expect(await idAfter(["request-id", `x:${CREDENTIAL.slice(0, -1)}`])).toBeUndefined();
+    expect(await idAfter()).toBeUndefined();
+  });
+});
+
+test("a failed attempt's id is not taken for that of the response", async () => {
+  const change = (url: string) => {
+    const channel = { platform: "messages", base_url: url, credential: CREDENTIAL };
+    const channels = {
+      ...makeConfig({ url }).channels,
+      messages: channel,
+      spare: { ...channel, priority: 2 },
+    };
+    const groups = { ...makeConfig({ url }).groups };
+    return {
+      channels,
+      groups: {
+        ...groups,
+        messages: { platform: "messages", multiplier: 1, channels: ["messages", "spare"] },
+      },
+    };
+  };
+  await inWorld(async (world) => {
+    const failed: Answer = { ...OK, status: 529, fields: [["request-id", "req_failed"]], pieces: [] };
+    world.upstream.next({ answer: failed }, { answer: OK });
+    const { lines } = await world.trace(makeRequest("messages"));
+    expect(lines).toMatchObject([{ attempts: [{ status: 529 }, { status: 200 }] }]);
+    expect(lines[0]).not.toHaveProperty("upstream_request_id");
+  }, change);
+});
+
+test("a background response belongs to the session that began it", async () => {
+  await inWorld(async (world) => {
+    const told = (status: string, usage: unknown = null): Answer => ({
+      ...OK,
+      family: "responses",
+      pieces: [Buffer.from(JSON.stringify({ id: "resp_1", object: "response", model: "m", status, usage }))],
+    });
+    const begin = {
+      target: "/v1/responses",
+      fields: bearer("responses"),
+      body: { model: "m", background: true },
+    };
+    const fetch = { target: "/v1/responses/resp_1", fields: bearer("responses") };
+    world.upstream.next({ answer: told("queued") });
+    const [first] = (await world.trace(withFields(begin, CLAUDE))).lines;
+    world.upstream.next({ answer: told("completed", { input_tokens: 10, output_tokens: 4 }) });
+    const [second] = (await world.trace(withFields(fetch, { "user-agent": "curl/8" }))).lines;
+    expect(first).toMatchObject({ basis: "unknown", client: { session: SESSION } });
+    expect(second).toMatchObject({ usage: { output: 4 }, client: { tool: "claude-code", session: SESSION } });
+  });
+});
+
+test("the line of a request that a killed gateway left behind says who sent it", async () => {
+  using folder = makeTempFolder();
+  const gate = makeGate();
+  const upstream = startDemoUpstream({ credential: CREDENTIAL });
+  upstream.next({ gates: { [-1]: gate } });
+  const config = makeConfig(upstream);
+  const killed = await startGateway({ config, folder });
+  const answer = rawRequest(killed.port, withFields(makeRequest("messages"), SUBAGENT)).catch(() => null);
+  await gate.reached;
+  killed.signal("SIGKILL");
+  await Promise.all([killed.exited, answer]);
+  const again = startGatewayHere({ config, folder });
+  await again.stop();
+  gate.open();
+  upstream.stop();
+  const path = folder.join("ledger.jsonl");
+  expect(readWholeLedger(path).lines).toMatchObject([
+    { outcome: "interrupted", client: { tool: "claude-code", session: SESSION, agent: "a2", parent: "a1" } },
+  ]);
+  expect(findFaults(path)).toEqual([]);
+});
