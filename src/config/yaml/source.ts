@@ -55,7 +55,7 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
   visit(document, {
     Alias(_, { range }) {
       aliases += 1;
-      if (aliases === MAX_ALIASES) addError(document, range?.[0] ?? 0, "ALIAS_PROPS");
+      if (aliases === MAX_ALIASES + 1) addError(document, range?.[0] ?? 0, "ALIAS_PROPS");
     },
     Map(_, map) {
       const seen = new Set<unknown>();
