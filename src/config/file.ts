@@ -3,17 +3,20 @@
 
 import {
   closeSync,
+  existsSync,
   fstatSync,
   lstatSync,
   openSync,
   readFileSync,
   readlinkSync,
+  readSync,
   type Stats,
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { getErrorCode } from "../lib/errors.ts";
 import { followLinks } from "../lib/files/links.ts";
+import { openPlain } from "../lib/files/own-file.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/text/shell-word.ts";
 import { buildCatalog, type Catalog } from "./catalog.ts";
@@ -34,6 +37,8 @@ export interface Loaded {
   /** For people. The file can be used in spite of them. */
   readonly warnings: readonly string[];
 }
+
+const LEDGER_START = '{"v":';
 
 export interface LoadOptions {
   /** `keep`: the reference to an unset environment variable stays as text. For commands that send nothing upstream. */
@@ -111,7 +116,7 @@ export function checkConfigText(
   const others = issues.filter((issue) => !reported.has(formatPlace(issue)));
   const problems = [...source.problems, ...found, ...others];
   if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
-  const ledgerPath = followLinks(resolve(dirname(file), parsed.data.ledger.path));
+  const ledgerPath = placeLedger(resolve(dirname(file), parsed.data.ledger.path));
   const catalog = buildCatalog(parsed.data, { ledgerPath, authorities: authorities.texts, env });
   const oddities = findWarnings(tree)
     .map(place)
@@ -150,6 +155,27 @@ function readAuthorities(config: Config | undefined, folder: string): Authoritie
     }
   }
   return { texts, problems };
+}
+
+/** A ledger may be a link to the place where it is. Any other link may have been planted, to create a file somewhere: it is
+ *  not followed, and refused when the ledger is opened. */
+function placeLedger(path: string): string {
+  const target = followLinks(path);
+  return target === path || isLedger(target) ? target : path;
+}
+
+/** The journal shows it too, right after the ledger was rotated. */
+function isLedger(path: string): boolean {
+  if (existsSync(`${path}.open`)) return true;
+  try {
+    const handle = openPlain(path);
+    const start = Buffer.alloc(LEDGER_START.length);
+    const count = readSync(handle, start);
+    closeSync(handle);
+    return start.subarray(0, count).toString() === LEDGER_START;
+  } catch {
+    return false;
+  }
 }
 
 function describeEmpty(path: string): string {
