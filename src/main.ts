@@ -20,10 +20,12 @@ import { plansCommand } from "./cli/catalog/plans.ts";
 import { pricesCommand } from "./cli/money/prices.ts";
 import { runProgram } from "./cli/program.ts";
 import { runCommand } from "./cli/tools/run.ts";
+import { sessionsCommand } from "./cli/sessions/sessions.ts";
 import { schemaCommand } from "./cli/setup/schema.ts";
 import { serveCommand } from "./cli/serve/serve.ts";
 import { topCommand } from "./cli/live/top.ts";
 import { serviceCommand } from "./cli/setup/service.ts";
+import { cacheCommand } from "./cli/money/cache.ts";
 import { usageCommand } from "./cli/money/usage.ts";
 import { VERSION } from "./lib/version.ts";
 
@@ -54,6 +56,8 @@ program.addCommand(
 );
 program.addCommand(pricesCommand());
 program.addCommand(usageCommand());
+program.addCommand(sessionsCommand());
+program.addCommand(cacheCommand());
 program.addCommand(ledgerCommand());
 program.addCommand(envCommand());
 program.addCommand(runCommand());

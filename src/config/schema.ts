@@ -29,6 +29,19 @@ import {
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
+/** What people call a platform: its best-known maker, or its API. */
+export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
+  anthropic: "messages",
+  claude: "messages",
+  openai: "responses",
+  codex: "responses",
+  chat: "responses",
+  completions: "responses",
+  google: "content",
+  gemini: "content",
+  vertex: "content",
+};
+
 export const DEFAULT_RELAY_PREFIX = "relay";
 
 /** USD per million tokens; with `_per_1k`, USD per thousand calls. */
@@ -102,7 +115,9 @@ const limits = z.strictObject({
   usd_per_day: decimal.optional(),
   usd_per_month: decimal.optional(),
   usd_total: decimal.optional(),
+  usd_per_session: decimal.optional(),
   requests_per_minute: positive.optional(),
+  requests_per_minute_per_session: positive.optional(),
   concurrent_requests: positive.optional(),
   strict: flag.default(false),
   unpriced: z.enum(["refuse", "allow"]).default("refuse"),
@@ -114,6 +129,9 @@ const alerts = z.strictObject({
   at: z.array(percent).min(1, "is empty: name at least one percentage").default([80, 95]),
   command: z.array(text).min(1, "is empty: leave it out to run nothing").optional(),
 });
+
+/** An absent section is not parsed: a config can have ten thousand keys. */
+const noLimits = { strict: false, unpriced: "refuse" } as const;
 
 const channel = z.strictObject({
   platform,
@@ -138,6 +156,7 @@ const channel = z.strictObject({
   probe: scalar(readProbeInterval).meta(SHAPES.duration).optional(),
   price_provider: name.optional(),
   free: flag.default(false),
+  websocket: flag.default(true),
   warm: flag.optional(),
 });
 
@@ -147,7 +166,7 @@ const group = z.strictObject({
   channels: names,
   description: z.string().default(""),
   exclusive: flag.default(false),
-  limits: limits.prefault({}),
+  limits: limits.default(noLimits),
 });
 
 const plan = z.strictObject({
@@ -169,7 +188,7 @@ const key = z
     created: moment.optional(),
     disabled: flag.default(false),
     expires: moment.optional(),
-    limits: limits.prefault({}),
+    limits: limits.default(noLimits),
   })
   .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {
     message: "needs exactly one of `secret` and `secret_sha256`",
@@ -193,6 +212,7 @@ export const configSchema = z.strictObject({
   max_body: size.prefault("64MiB"),
   cors_origins: z.array(scalar(readOrigin)).default([]),
   allowed_hosts: z.array(scalar(readHostName)).default([]),
+  cache_analysis: z.enum(["on", "off"]).default("on"),
   on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
   warm: flag.default(true),
   failover: z

@@ -387,6 +387,8 @@ keys:
       usdPerDay: "5.5",
       usdPerMonth: null,
       usdTotal: null,
+      usdPerSession: null,
+      requestsPerMinutePerSession: null,
       requestsPerMinute: 60,
       concurrentRequests: null,
       strict: false,
@@ -486,4 +488,14 @@ describe("the file on the disk", () => {
     writeFileSync(folder.join("latin.yaml"), Buffer.from("# caf\xe9", "latin1"));
     expect(() => loadConfig(folder.join("latin.yaml"), {})).toThrow("is not UTF-8 text");
   });
+});
+
+test.each([
+  ["anthropic", "messages"],
+  ["openai", "responses"],
+  ["Gemini", "content"],
+  ["mesages", "messages"],
+])("a platform %s suggests %s", (written, platform) => {
+  const text = `channels: { a: { platform: ${written}, base_url: "http://a.example", credential: x } }`;
+  expect(() => checkConfigText(text, "/nowhere/gateway.yaml", {})).toThrow(`(did you mean "${platform}"?)`);
 });

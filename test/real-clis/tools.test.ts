@@ -28,7 +28,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   beforeAll(async () => {
     folder = makeTempFolder();
     tools = await findTools(folder.join("tools"));
-    upstream = startDemoUpstream({ records: false });
+    upstream = startDemoUpstream({ records: false, sockets: true });
     gateway = await startGateway({
       config: makeConfig(upstream),
       env: { XDG_RUNTIME_DIR: folder.path },

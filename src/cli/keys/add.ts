@@ -1,6 +1,8 @@
 // `gateway keys add`: a new secret, shown once, its hash in the config file.
 
+import { resolve } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
+import { findConfig } from "../../config/find.ts";
 import { editConfig } from "../../config/replace.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { chooseGroup, requireSelectable } from "./group-choice.ts";
@@ -33,16 +35,14 @@ export async function addKeys(flags: AddFlags): Promise<void> {
   const count = readCountFlag(flags);
   const expires = readExpiry(flags.expires, now);
   const limits = readNewLimits(flags.limit);
-  const { catalog, path } = openConfig(flags);
-  const name = await chooseName(flags.name, catalog);
+  const path = resolve(findConfig(flags.config, process.env));
+  const { name, groupName } = await chooseNames(path, flags, now);
   const names =
     flags.count === undefined ? [name] : Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
-  requireUnusedNames(names, catalog);
-  const groupName = await chooseGroup(flags.group, catalog, now);
   const own = await readGivenSecret(flags);
   const secrets = names.map(() => own ?? newSecret());
   const created = formatMoment(now);
-  await editConfig(path, process.env, (current) => {
+  const { groups } = await editConfig(path, process.env, (current) => {
     requireUnusedNames(names, current);
     requireSelectable(current, groupName, now);
     const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
@@ -55,7 +55,7 @@ export async function addKeys(flags: AddFlags): Promise<void> {
     }));
     return [{ kind: "append", path: ["keys"], values }];
   });
-  const group = requireSelectable(catalog, groupName, now);
+  const group = groups.get(groupName) ?? fail(`The group "${groupName}" is gone.`);
   const added = names.map((each, index) => ({
     name: each,
     group: groupName,
@@ -79,6 +79,15 @@ export async function addKeys(flags: AddFlags): Promise<void> {
     ? [`The key "${names[0]}" is`, "The secret is"]
     : [`${count} keys are`, "The secrets are"];
   printNote(`${keys} bound to ${groupName} (${describeGroup(group)}). ${secretIs} shown only this once.`);
+}
+
+/** What no flag gives is asked for. If nothing is, the config is read only once: it may have ten thousand keys. */
+async function chooseNames(path: string, flags: AddFlags, now: Date) {
+  const { name, group } = flags;
+  if (name !== undefined && group !== undefined) return { name, groupName: group };
+  const { catalog } = openConfig({ config: path });
+  const chosen = await chooseName(name, catalog);
+  return { name: chosen, groupName: await chooseGroup(group, catalog, now) };
 }
 
 function readCountFlag({ count, secret }: AddFlags): number {

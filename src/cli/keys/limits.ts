@@ -7,9 +7,13 @@ import { editConfig } from "../../config/replace.ts";
 import { type ConfigFlags, findGroup, findKey, listLimits, openConfig } from "../config-access.ts";
 import { refuseUsage, printNote } from "../terminal/terminal.ts";
 
-const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total"] as const;
-const COUNT_LIMITS = ["requests_per_minute", "concurrent_requests"] as const;
-const NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
+const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
+const COUNT_LIMITS = [
+  "requests_per_minute",
+  "requests_per_minute_per_session",
+  "concurrent_requests",
+] as const;
+export const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
 
 /** By name; null removes the limit. */
 export type LimitChanges = Readonly<Record<string, string | null>>;
@@ -23,9 +27,9 @@ function readLimit(word: string): [name: string, value: string | null] {
   const mark = word.indexOf("=");
   const [name, value] =
     mark < 0 ? [word, ""] : [word.slice(0, mark), word.slice(mark + 1).replace(/^\$/, "")];
-  if (!NAMES.includes(name))
+  if (!LIMIT_NAMES.includes(name))
     return refuseUsage(
-      `There is no limit "${name}"${suggestNearest(name, NAMES)}. Limits: ${NAMES.join(", ")}.`,
+      `There is no limit "${name}"${suggestNearest(name, LIMIT_NAMES)}. Limits: ${LIMIT_NAMES.join(", ")}.`,
     );
   if (value === "none") return [name, null];
   const isUsd = USD_LIMITS.some((each) => each === name);
@@ -71,8 +75,8 @@ async function changeLimits(
 ): Promise<void> {
   const changes = readLimits(words);
   const { path } = openConfig(flags);
-  await editConfig(path, process.env, (current) => planEdits(find(current), changes));
-  const left = Object.entries(find(openConfig(flags).catalog).limits);
+  const catalog = await editConfig(path, process.env, (current) => planEdits(find(current), changes));
+  const left = Object.entries(find(catalog).limits);
   const now = left.map(([name, value]) => `${name} ${value}`).join(", ");
   printNote(`${subject} ${now === "" ? "has no limits" : `is limited to ${now}`}.`);
 }

@@ -22,6 +22,8 @@ import { nameOwnCommand } from "../terminal/own-command.ts";
 import { findOrCreateConfig } from "../setup/init/ask-init.ts";
 import { describe } from "../config-access.ts";
 import { openServeScreen, type ServeScreen } from "./screen.ts";
+import { explainStartFailure } from "./second-gateway.ts";
+import { surveyStart } from "./survey.ts";
 import { printNote } from "../terminal/terminal.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
@@ -55,7 +57,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
       configPath: configPath ?? catalog.ledger.path,
       warn: (text) => screen.observer.notice("warning", text),
     });
-    const running = startGateway(catalog, [addAlertCommand(screen.observer, alertCommand)], configPath);
+    const running = await start(catalog, [addAlertCommand(screen.observer, alertCommand)], configPath);
     ledger = running.gateway.ledger;
     // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
     const stopped = waitForStop(running, screen);
@@ -64,7 +66,10 @@ export async function serve(flags: ServeFlags): Promise<void> {
       source.kind === "file"
         ? [watch(source.loaded, running, flags, screen), watchPrices(source.loaded.path, running, screen)]
         : [];
+    const surveyed = new AbortController();
+    survey(running, source, screen, surveyed.signal);
     await stopped;
+    surveyed.abort();
     for (const end of watches) end();
     await alertCommand.close();
     setTimeout(() => process.exit(), LAST_LINES_MS).unref();
@@ -74,6 +79,33 @@ export async function serve(flags: ServeFlags): Promise<void> {
     if (ledgerPath !== null)
       printNote(`show the charges: ${nameOwnCommand()} usage --ledger ${quoteWord(ledgerPath)}`);
   }
+}
+
+async function start(
+  catalog: Catalog,
+  observers: readonly Observer[],
+  configPath: string | null,
+): Promise<RunningGateway> {
+  try {
+    return startGateway(catalog, observers, configPath);
+  } catch (error) {
+    return explainStartFailure(error, catalog.ledger.path);
+  }
+}
+
+/** It only reports, so a failure of its own is not one of the gateway. */
+function survey(
+  { gateway, port }: RunningGateway,
+  source: Source,
+  { warn }: ServeScreen,
+  signal: AbortSignal,
+): void {
+  if (source.kind === "demo") return;
+  const { catalog, prices } = gateway;
+  const address = { host: catalog.listen.host, port };
+  surveyStart({ catalog, prices, address, warn, signal }, process.env).catch((error: unknown) =>
+    warn(`note: the ledger could not be surveyed: ${describe(error)}`),
+  );
 }
 
 function addAlertCommand(observer: Observer, command: AlertCommand): Observer {

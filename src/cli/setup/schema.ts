@@ -13,6 +13,8 @@ const DOCUMENTS = [
   "channels",
   "models",
   "usage",
+  "sessions",
+  "cache",
   "env",
   "doctor",
 ] as const satisfies readonly DocumentName[];

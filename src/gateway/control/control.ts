@@ -2,8 +2,13 @@
 // document, and cli/control.ts is its client.
 //   GET  /state                          everything, as one document
 //   POST /channels/NAME/disable|enable|probe
+//   POST /corrections                    amounts that `gateway ledger reprice` has found, for the ledger
 
 import { chmodSync, existsSync, rmSync } from "node:fs";
+import { z } from "zod";
+import { listLimitUses } from "../../billing/limits/alerts.ts";
+import { repricingSchema } from "../../billing/ledger/line.ts";
+import { parseJson } from "../../lib/json/json.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import type { Activity } from "../observe/activity.ts";
 import { countConnections } from "../channels/warm.ts";
@@ -95,6 +100,7 @@ async function answer(
   if (route === "GET state") return Response.json(buildState(gateway, activity, address));
   if (route === "POST channels" && parts.length === 3)
     return actOnChannel(decodeURIComponent(parts[1] ?? ""), parts[2] ?? "", gateway);
+  if (route === "POST corrections" && parts.length === 1) return correct(await request.text(), gateway);
   return refuse(404, "The control path has no such address.");
 }
 
@@ -115,4 +121,16 @@ async function actOnChannel(name: string, action: string, gateway: Gateway): Pro
   } else return refuse(404, "A channel can be disabled, enabled and probed.");
   const view = channels.view(catalog, gateway.now()).filter((each) => each.name === name);
   return Response.json(countConnections(view, gateway)[0] ?? null);
+}
+
+/** The gateway writes its ledger alone, so corrections come to it. */
+function correct(body: string, { ledger, alerts, catalog, now }: Gateway): Response {
+  const { success, data } = z.array(repricingSchema).safeParse(parseJson(body));
+  if (!success) return refuse(400, "The corrections have another form: the command has another version.");
+  for (const draft of data) {
+    if (ledger.problem !== null) return refuse(503, `Not all corrections were written: ${ledger.problem}.`);
+    ledger.correct({ ...draft, time: new Date(now()).toISOString() });
+  }
+  alerts.check(listLimitUses(catalog.keys.values(), ledger, now()));
+  return Response.json({ written: data.length });
 }

@@ -371,6 +371,8 @@ describe.skipIf(WINDOWS)("a pipe into which nobody writes", () => {
     expect(Bun.spawnSync(["mkfifo", folder.join(name)]).exitCode).toBe(0);
     const outcome = await run({ folder: folder.path }, ...words, "--config", "gateway.yaml");
     expect(outcome.status).not.toBe(0);
-    expect(outcome.stderr + outcome.stdout).toMatch(/(?:ledger\.jsonl|gateway\.env) .*(?:no|not a) regular file/);
+    expect(outcome.stderr + outcome.stdout).toMatch(
+      /(?:ledger\.jsonl|gateway\.env) .*(?:no|not a) regular file/,
+    );
   });
 });

@@ -176,7 +176,7 @@ async function askCredential(preset: Preset): Promise<Provider> {
   return { ...referTo(preset), variables: { [preset.variable]: secret } };
 }
 
-function complain(read: (text: string) => unknown): (text: string) => string | undefined {
+export function complain(read: (text: string) => unknown): (text: string) => string | undefined {
   return (text) => {
     try {
       read(text);
