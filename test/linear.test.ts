@@ -2,7 +2,7 @@
 // CPU time at one size and at twice the size: linear work takes twice as long, quadratic work four times.
 
 import { describe, expect, test } from "bun:test";
-import { parseDocument } from "yaml";
+import { checkConfigText } from "../src/config/file.ts";
 import { recognise } from "../src/dialects/index.ts";
 import { dropKey } from "../src/dialects/path.ts";
 import { MESSAGES_LAYOUT } from "../src/dialects/prompt/layouts.ts";
@@ -394,15 +394,52 @@ const NAMES: readonly Case[] = [
       return () => matchesGlob(glob, text);
     },
   ],
+];
+
+const many = (size: number, write: (index: number) => string): string =>
+  Array.from({ length: size }, (_, index) => write(index)).join("");
+
+const CONFIG_TEXTS: readonly (readonly [name: string, size: number, write: (size: number) => string])[] = [
+  ["keys", 300, (size) => `keys:\n${many(size, (index) => `  - { name: k${index}, group: g }\n`)}`],
+  ["unknown settings", 2000, (size) => many(size, (index) => `a${index}: b\n`)],
+  ["names on one line", 2000, (size) => `{${many(size, (index) => `a${index}: b, `)}}`],
+  ["equal names", 2000, (size) => "a: b\n".repeat(size)],
+  ["nested lists", 2000, (size) => "[".repeat(size)],
+  ["nested lists that are closed", 2000, (size) => "[".repeat(size) + "]".repeat(size)],
+  ["nested maps", 2000, (size) => "{a: ".repeat(size)],
+  ["nested dashes", 2000, (size) => "- ".repeat(size)],
+  ["nested keys", 2000, (size) => "? ".repeat(size)],
+  ["indented names", 100, (size) => many(size, (index) => `${" ".repeat(Math.min(index, 200))}a:\n`)],
+  ["aliases", 2000, (size) => `a:\n${many(size, (index) => `  - &x${index} b\n  - *x${index}\n`)}`],
+  ["merges", 500, (size) => `x: &a { b: c }\na:\n${many(size, (index) => `  m${index}: { <<: *a }\n`)}`],
+  ["references", 2000, (size) => `a: '${"${X}".repeat(size)}'`],
+  ["open references", 10_000, (size) => `a: '${"${".repeat(size)}'`],
+  ["unknown escapes", 2000, (size) => `a: "${"\\q".repeat(size)}"`],
+  ["lines of one text", 2000, (size) => `a: "${"  x\n".repeat(size)}"`],
+  ["tags", 2000, (size) => "!a ".repeat(size)],
+  ["directives", 500, (size) => "%a\n".repeat(size)],
+  ["comments", 2000, (size) => "# c\n".repeat(size)],
+  ["commas", 2000, (size) => `[${",".repeat(size)}]`],
   [
-    "a config of many keys",
+    "prices",
     300,
-    (size) => {
-      const text = `keys:\n${Array.from({ length: size }, (_, index) => `  - { name: k${index}, group: g }\n`).join("")}`;
-      return () => parseDocument(text);
-    },
+    (size) => `prices:\n${many(size, (index) => `  ${"m".repeat(99)}${index}: { input: "3" }\n`)}`,
   ],
 ];
+const CONFIGS = CONFIG_TEXTS.map(([name, size, write]): Case => [
+  name,
+  size,
+  (count) => {
+    const text = write(count);
+    return () => {
+      try {
+        return checkConfigText(text, "/gateway.yaml", {});
+      } catch (error) {
+        return error;
+      }
+    };
+  },
+]);
 
 /** A new reader each time: it remembers system prompts. */
 const readPrompt = (text: string) => {
@@ -447,7 +484,8 @@ describe.each([
   ["a body", BODIES],
   ["a redacted text", ERRORS],
   ["an event stream", STREAMS],
-  ["a name or a config", NAMES],
+  ["a name", NAMES],
+  ["a config", CONFIGS],
 ] as const)("twice as much of %s takes at most 2.5 times the CPU", (_, cases) => {
   test.each(cases.map((each) => [each[0], each] as const))("%s", (_name, each) => expectLinear(each));
 });

@@ -1,9 +1,10 @@
 // A file of `NAME=value` lines, as shells, systemd and dotenv read it. `gateway.env` next to the config is one: it
 // holds credentials that the config refers to, for those who do not want to export them.
 
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { getErrorCode } from "../lib/errors.ts";
+import { ForeignFile, openPlain } from "../lib/files/own-file.ts";
 import type { Environment } from "./yaml/expand.ts";
 import { requireTrust } from "./find.ts";
 import { ConfigError } from "./yaml/problems.ts";
@@ -42,14 +43,14 @@ export function readEnvFile(configPath: string): Environment {
   const path = placeEnvFile(configPath);
   let handle: number;
   try {
-    handle = openSync(path, "r");
+    handle = openPlain(path);
   } catch (error) {
     if (getErrorCode(error) === "ENOENT" || getErrorCode(error) === "ENOTDIR") return {};
+    if (error instanceof ForeignFile) throw new ConfigError(`${error.message}.`);
     throw new ConfigError(`${path} cannot be read: ${getErrorCode(error)}.`);
   }
   try {
     const stats = fstatSync(handle);
-    if (!stats.isFile()) return {};
     requireTrust(path, stats);
     const text = readFileSync(handle, "utf8");
     const found = parseEnvFile(text);

@@ -3,17 +3,20 @@
 
 import {
   closeSync,
+  existsSync,
   fstatSync,
   lstatSync,
   openSync,
   readFileSync,
   readlinkSync,
+  readSync,
   type Stats,
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { getErrorCode } from "../lib/errors.ts";
 import { followLinks } from "../lib/files/links.ts";
+import { openPlain } from "../lib/files/own-file.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import { quoteWord } from "../lib/text/shell-word.ts";
 import { buildCatalog, type Catalog } from "./catalog.ts";
@@ -34,6 +37,8 @@ export interface Loaded {
   /** For people. The file can be used in spite of them. */
   readonly warnings: readonly string[];
 }
+
+const LEDGER_START = '{"v":';
 
 export interface LoadOptions {
   /** `keep`: the reference to an unset environment variable stays as text. For commands that send nothing upstream. */
@@ -95,19 +100,23 @@ export function checkConfigText(
   });
   const parsed = configSchema.safeParse(tree);
   const issues = parsed.success ? [] : explainIssues(parsed.error.issues, tree, source);
+  const concerned = new Set(issues.map(formatPlace));
   const authorities = readAuthorities(parsed.data, dirname(file));
   const isFatal = (problem: Problem) =>
     options.missing !== "keep" ||
     isNeeded(problem.path) ||
     // A reference that was kept is no number, for instance: say that it is not set, not that it is no number.
-    issues.some((issue) => isReported(issue, [problem]));
+    concerned.has(formatPlace(problem));
   const found = [
     ...unset.map(place).filter(isFatal),
     ...[...findDangling(tree, fromEnvironment), ...authorities.problems].map(place),
   ];
-  const problems = [...source.problems, ...found, ...issues.filter((issue) => !isReported(issue, found))];
+  // An unset variable is reported once, not also as a bad value.
+  const reported = new Set(found.map(formatPlace));
+  const others = issues.filter((issue) => !reported.has(formatPlace(issue)));
+  const problems = [...source.problems, ...found, ...others];
   if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
-  const ledgerPath = followLinks(resolve(dirname(file), parsed.data.ledger.path));
+  const ledgerPath = placeLedger(resolve(dirname(file), parsed.data.ledger.path));
   const catalog = buildCatalog(parsed.data, { ledgerPath, authorities: authorities.texts, env });
   const oddities = findWarnings(tree)
     .map(place)
@@ -122,12 +131,8 @@ function isNeeded(path: Path): boolean {
   return path.length === 2 && path[0] === "ledger" && path[1] === "path";
 }
 
-/** An unset variable is reported once, not also as a bad value. */
-function isReported(issue: Problem, found: readonly Problem[]): boolean {
-  return found.some(
-    ({ path }) =>
-      path.length === issue.path.length && path.every((step, depth) => step === issue.path[depth]),
-  );
+function formatPlace({ path }: Problem): string {
+  return JSON.stringify(path);
 }
 
 interface Authorities {
@@ -150,6 +155,27 @@ function readAuthorities(config: Config | undefined, folder: string): Authoritie
     }
   }
   return { texts, problems };
+}
+
+/** A ledger may be a link to the place where it is. Any other link may have been planted, to create a file somewhere: it is
+ *  not followed, and refused when the ledger is opened. */
+function placeLedger(path: string): string {
+  const target = followLinks(path);
+  return target === path || isLedger(target) ? target : path;
+}
+
+/** The journal shows it too, right after the ledger was rotated. */
+function isLedger(path: string): boolean {
+  if (existsSync(`${path}.open`)) return true;
+  try {
+    const handle = openPlain(path);
+    const start = Buffer.alloc(LEDGER_START.length);
+    const count = readSync(handle, start);
+    closeSync(handle);
+    return start.subarray(0, count).toString() === LEDGER_START;
+  } catch {
+    return false;
+  }
 }
 
 function describeEmpty(path: string): string {

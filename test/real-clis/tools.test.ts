@@ -3,30 +3,17 @@
 // folder in which they are installed, or will be.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { MISLEADING } from "../../src/cli/tools/environment/misleading.ts";
 import { TOOLS } from "../../src/cli/tools/programs/tools.ts";
 import { startDemoUpstream } from "../../src/demo/upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+import { findTools, type Finished, GATEWAY, hasTool, startProgram, WANTED } from "./installed.ts";
 
-const WANTED = process.env["REAL_CLIS"] ?? "";
-const MAIN = join(import.meta.dir, "../../src/main.ts");
 const PATIENCE_MS = 120_000;
-
-const PACKAGES = [
-  "@anthropic-ai/claude-code",
-  "@openai/codex",
-  "@google/gemini-cli",
-  "opencode-ai",
-  "@qwen-code/qwen-code",
-  "@github/copilot",
-  "@mariozechner/pi-coding-agent",
-  "@continuedev/cli",
-];
-/** These scripts fetch the program for this machine; npm does not run them by itself. */
-const SCRIPTS = ["@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs"];
+const QUOTED = GATEWAY.map((word) => `'${word}'`).join(" ");
 
 let folder: TempFolder;
 let tools = "";
@@ -40,12 +27,13 @@ function runWords(tool: string, platform: Platform, args: readonly string[]): st
 describe.skipIf(WANTED === "")("real tools", () => {
   beforeAll(async () => {
     folder = makeTempFolder();
-    tools = WANTED === "1" ? folder.join("tools") : WANTED;
-    await installTools();
+    tools = await findTools(folder.join("tools"));
     upstream = startDemoUpstream({ records: false, sockets: true });
-    gateway = await startGateway({ config: makeConfig(upstream), env: { XDG_RUNTIME_DIR: folder.path } });
-    mkdirSync(folder.join("work"));
-    mkdirSync(folder.join("home"));
+    gateway = await startGateway({
+      config: makeConfig(upstream),
+      env: { XDG_RUNTIME_DIR: folder.path },
+      command: GATEWAY,
+    });
   }, 300_000);
 
   afterAll(async () => {
@@ -84,12 +72,12 @@ describe.skipIf(WANTED === "")("real tools", () => {
   const needsFile = (tool: string): boolean => tool === "pi" || tool === "continue";
 
   for (const [tool, platform, args] of prompts) {
-    test(
+    test.skipIf(!hasTool(tool))(
       `gateway run ${tool} (${platform}) ${args.join(" ")}`,
       async () => {
         const before = gateway.ledger().length;
         const words = runWords(tool, platform, args);
-        const { status, stdout } = await start([process.execPath, MAIN, ...words]);
+        const { status, stdout } = await start([...GATEWAY, ...words]);
         expect(stdout).toContain("a simulated model, and I have counted every word");
         expect(status).toBe(0);
         expect(readdirSync(folder.path).filter((name) => name.startsWith("gateway-run-"))).toEqual([]);
@@ -118,7 +106,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       await Bun.write(join(home, ".config/opencode/opencode.json"), JSON.stringify(opencode));
       for (const [tool, platform, args] of prompts.filter(([, each]) => each !== "relay").slice(0, 4)) {
         const words = runWords(tool, platform, args);
-        const { stdout } = await start([process.execPath, MAIN, ...words], { HOME: home });
+        const { stdout } = await start([...GATEWAY, ...words], { HOME: home });
         expect({ tool, stdout }).toEqual({
           tool,
           stdout: expect.stringContaining("a simulated model, and I have counted every word"),
@@ -133,12 +121,12 @@ describe.skipIf(WANTED === "")("real tools", () => {
   });
 
   for (const [tool, platform, args] of prompts.filter(([tool]) => tool !== "gemini" && !needsFile(tool))) {
-    test(
+    test.skipIf(!hasTool(tool))(
       `eval "$(gateway env ${tool})" (${platform}); ${tool} ${args.join(" ")}`,
       async () => {
         const words = `env ${tool} ${keyOf(platform)} --shell bash --config '${gateway.configPath}'`;
         const quoted = args.map((arg) => `'${arg}'`).join(" ");
-        const script = `eval "$('${process.execPath}' '${MAIN}' ${words})"; ${TOOLS.get(tool)?.program?.name} ${quoted}`;
+        const script = `eval "$(${QUOTED} ${words})"; ${TOOLS.get(tool)?.program?.name} ${quoted}`;
         const { stdout } = await start(["bash", "--norc", "-c", script]);
         expect(stdout).toContain("a simulated model, and I have counted every word");
       },
@@ -150,7 +138,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     "Gemini CLI works with `gateway env` once its file has the advised setting",
     async () => {
       const words = ["env", "gemini", keyOf("content"), "--json", "--config", gateway.configPath];
-      const { stdout } = await start([process.execPath, MAIN, ...words]);
+      const { stdout } = await start([...GATEWAY, ...words]);
       const { env, file } = JSON.parse(stdout);
       await Bun.write(file.path, JSON.stringify(file.content));
       const answer = await start(["gemini", "-p", "hello"], env);
@@ -192,22 +180,22 @@ describe.skipIf(WANTED === "")("real tools", () => {
     };
 
     for (const [tool, platform, args] of prompts) {
-      test(
+      test.skipIf(!hasTool(tool))(
         `every request of gateway run ${tool} (${platform}) arrives at the gateway`,
         async () => {
           const where = ["run", "--yes", "--url", front.url, "--config", gateway.configPath];
           const words = [...where, "--secret", keyOf(platform), tool, ...args];
-          expectAllAtGateway(await start([process.execPath, MAIN, ...words], hostile), platform);
+          expectAllAtGateway(await start([...GATEWAY, ...words], hostile), platform);
         },
         PATIENCE_MS,
       );
 
-      test.skipIf(needsFile(tool))(
+      test.skipIf(needsFile(tool) || !hasTool(tool))(
         `every request of eval "$(gateway env ${tool})" (${platform}) arrives at the gateway`,
         async () => {
           const where = `--shell bash --url ${front.url} --config '${gateway.configPath}'`;
           const quoted = args.map((arg) => `'${arg}'`).join(" ");
-          const lines = `"$('${process.execPath}' '${MAIN}' env ${tool} ${keyOf(platform)} ${where})"`;
+          const lines = `"$(${QUOTED} env ${tool} ${keyOf(platform)} ${where})"`;
           const script = `eval ${lines}; ${TOOLS.get(tool)?.program?.name} ${quoted}`;
           expectAllAtGateway(await start(["bash", "--norc", "-c", script], hostile), platform);
         },
@@ -216,9 +204,34 @@ describe.skipIf(WANTED === "")("real tools", () => {
     }
   });
 
+  test.each([
+    ["at the relay's prefix, with a relay key", "/relay/v1", "relay"],
+    ["at the relay's prefix, with a responses key", "/relay/v1", "responses"],
+    ["at a path that is not served", "/v1/nothing/here", "responses"],
+    ["with a key of another platform", "/v1", "messages"],
+  ] as const)(
+    "codex %s sends one request and shows the reason",
+    async (_, path, platform) => {
+      const before = gateway.records().length;
+      const provider = [
+        "model_provider=gateway",
+        "model_providers.gateway.name=gateway",
+        `model_providers.gateway.base_url=${gateway.url}${path}`,
+        "model_providers.gateway.wire_api=responses",
+        "model_providers.gateway.env_key=KEY",
+      ].flatMap((override) => ["-c", override]);
+      const words = ["codex", ...provider, "exec", "--skip-git-repo-check", "hello"];
+      const { stderr, status } = await start(words, { KEY: keyOf(platform) });
+      const requests = gateway.records().slice(before);
+      expect({ status, requests: requests.length }).toEqual({ status: 1, requests: 1 });
+      expect(stderr).toContain(`ERROR: ${requests[0]?.problem}`);
+    },
+    PATIENCE_MS,
+  );
+
   test("a key of the wrong platform is refused before the tool starts", async () => {
     const words = runWords("codex", "messages", ["exec", "x"]);
-    const { status, stderr } = await start([process.execPath, MAIN, ...words]);
+    const { status, stderr } = await start([...GATEWAY, ...words]);
     expect(status).toBe(1);
     expect(stderr).toContain("Keys that fit: responses");
   });
@@ -227,7 +240,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     "a tool's own failure is the exit status",
     async () => {
       const words = runWords("codex", "responses", ["--no-such-flag"]);
-      expect((await start([process.execPath, MAIN, ...words])).status).toBe(2);
+      expect((await start([...GATEWAY, ...words])).status).toBe(2);
     },
     PATIENCE_MS,
   );
@@ -298,40 +311,6 @@ function inventValue(name: string): string {
   return name.includes("_USE_") ? "true" : "sk-theirs";
 }
 
-async function installTools(): Promise<void> {
-  const programs = [...TOOLS.values()].flatMap(({ program }) => program?.name ?? []);
-  if (programs.every((name) => existsSync(join(tools, "node_modules/.bin", name)))) return;
-  mkdirSync(tools, { recursive: true });
-  await Bun.write(join(tools, "package.json"), "{}");
-  await finish(["npm", "install", "--no-audit", "--no-fund", ...PACKAGES]);
-  for (const script of SCRIPTS) await finish(["node", join(tools, "node_modules", script)]);
-}
-
-async function finish(command: string[]): Promise<void> {
-  const child = Bun.spawn(command, { cwd: tools, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
-  const complaint = await child.stderr.text();
-  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}: ${complaint}`);
-}
-
-async function start(command: string[], more: Record<string, string> = {}) {
-  const child = Bun.spawn(command, {
-    cwd: folder.join("work"),
-    env: {
-      PATH: `${join(tools, "node_modules/.bin")}:${process.env["PATH"]}`,
-      HOME: folder.join("home"),
-      TMPDIR: folder.path,
-      XDG_RUNTIME_DIR: folder.path,
-      TERM: "xterm-256color",
-      ...more,
-    },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const [stdout, stderr, status] = await Promise.all([
-    child.stdout.text(),
-    child.stderr.text(),
-    child.exited,
-  ]);
-  return { stdout, stderr, status };
+function start(command: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+  return startProgram(command, { tools, folder: folder.path, env });
 }

@@ -1,8 +1,9 @@
 // Reads the lines of ledger files, forwards and from the end, in bounded memory.
 
 import { isAscii } from "node:buffer";
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, fstatSync, readSync } from "node:fs";
 
+import { openPlain } from "../../lib/files/own-file.ts";
 import { type Bytes, viewBytes } from "./scan/bytes.ts";
 
 const CHUNK = 1 << 16;
@@ -52,7 +53,7 @@ export function* readFile(source: Source, from = 0): Generator<Chunk, void> {
     yield* readChunks(source, from);
     return;
   }
-  const fd = openSync(source, "r");
+  const fd = openPlain(source);
   try {
     yield* readChunks(fd, from);
   } finally {
@@ -94,7 +95,7 @@ function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
 /** The line that ends at `end` (default: the end of the file), without its newline; null if no line ends there. */
 export function readLineBefore(source: Source, end?: number): Buffer | null {
   if (typeof source === "number") return readBackLine(source, end);
-  const fd = openSync(source, "r");
+  const fd = openPlain(source);
   try {
     return readBackLine(fd, end);
   } finally {

@@ -2,9 +2,10 @@
 // `ledger.jsonl`, which grows, and the files that were rotated out of it:
 // `ledger-2026-11.jsonl`, then `ledger-2026-11.2.jsonl` and so on.
 
-import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
+import { closeSync, existsSync, readdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 
+import { openPlain } from "../../lib/files/own-file.ts";
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Bytes } from "./scan/bytes.ts";
 import { GENESIS, hashLine } from "./line.ts";
@@ -74,7 +75,7 @@ export function holdLedgerFiles(path: string): HeldFiles {
 
 function openIfThere(path: string): number | null {
   try {
-    return openSync(path, "r");
+    return openPlain(path);
   } catch (error) {
     if (getField(error, "code") === "ENOENT") return null;
     throw error;

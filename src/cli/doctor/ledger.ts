@@ -7,7 +7,6 @@ import {
   constants,
   existsSync,
   fstatSync,
-  openSync,
   statfsSync,
   statSync,
 } from "node:fs";
@@ -18,7 +17,7 @@ import { countUnfinished } from "../../billing/ledger/recovery.ts";
 import { countGaps, sumLedger } from "../../billing/report/report.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
-import { requireOwn } from "../../lib/files/own-file.ts";
+import { openPlain, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { GatewayFacts } from "./port.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
@@ -142,7 +141,7 @@ function findLeftovers(path: string): Finding[] {
 /** The bytes after the last newline. */
 function readIncompleteEnd(path: string): Buffer {
   if (!existsSync(path)) return Buffer.alloc(0);
-  const fd = openSync(path, "r");
+  const fd = openPlain(path);
   try {
     return readBackToNewline(fd, fstatSync(fd).size);
   } finally {

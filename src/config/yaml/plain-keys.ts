@@ -73,16 +73,16 @@ function readPairs(text: string): Readonly<Record<string, string>> | null {
   return Object.keys(entry).length === pairs.length ? entry : null;
 }
 
-/** The line and column of a setting of a plain key; of the key itself without a name, or with an unknown one. */
-export function locatePlainKey(
+/** The column of a setting of a plain key; of the key itself without a name, or with an unknown one. */
+export function findPlainColumn(
   text: string,
   start: number,
   name: string | null,
   part: "key" | "value",
-): { readonly line: number; readonly column: number } {
+): number {
   const lineStart = text.lastIndexOf("\n", start) + 1;
   const entry = text.slice(start, text.indexOf("\n", start));
   const at = name === null ? -1 : entry.search(new RegExp(`[{,] ${name.replaceAll(/\W/g, "")}: `));
   const shift = at < 0 ? 0 : at + 2 + (part === "key" ? 0 : (name ?? "").length + 2);
-  return { line: text.slice(0, start).split("\n").length, column: start - lineStart + shift + 1 };
+  return start - lineStart + shift + 1;
 }

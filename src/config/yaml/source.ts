@@ -2,6 +2,8 @@
 // in the text. Every scalar stays a string; the schema gives it its meaning.
 
 import {
+  Composer,
+  type CST,
   type Document,
   type ErrorCode,
   isAlias,
@@ -9,14 +11,17 @@ import {
   isNode,
   isScalar,
   isSeq,
+  Lexer,
   LineCounter,
-  parseDocument,
+  Parser,
   visit,
   type YAMLError,
+  type YAMLMap,
+  YAMLParseError,
 } from "yaml";
 
 import { isObject } from "../../lib/json/json.ts";
-import { extractPlainKeys, locatePlainKey, type PlainKeys } from "./plain-keys.ts";
+import { extractPlainKeys, findPlainColumn, type PlainKeys } from "./plain-keys.ts";
 
 export type Path = readonly PropertyKey[];
 
@@ -45,15 +50,21 @@ const OPEN = "\uFDD0";
 const CLOSE = "\uFDD1";
 
 export function parseYaml(text: string, lineCounter = new LineCounter()): Document.Parsed {
-  const document = parseDocument(text.replaceAll(/\$\{([^{}\n]*)\}/g, `$${OPEN}$1${CLOSE}`), {
-    schema: "failsafe",
-    customTags: ["null"],
-    merge: true,
-    lineCounter,
-    prettyErrors: false,
-    logLevel: "error",
-  });
+  const document = compose(text.replaceAll(/\$\{([^{}\n]*)\}/g, `$${OPEN}$1${CLOSE}`), lineCounter);
+  let aliases = 0;
   visit(document, {
+    Alias(_, { range }) {
+      aliases += 1;
+      if (aliases === MAX_ALIASES + 1) addError(document, range?.[0] ?? 0, "ALIAS_PROPS");
+    },
+    Map(_, map) {
+      const seen = new Set<unknown>();
+      for (const { key } of map.items) {
+        if (!isScalar(key)) continue;
+        if (seen.has(key.value)) addError(document, key.range?.[0] ?? 0, "DUPLICATE_KEY");
+        seen.add(key.value);
+      }
+    },
     Scalar(_, scalar) {
       if (typeof scalar.value === "string") {
         scalar.value = scalar.value.replaceAll(OPEN, "{").replaceAll(CLOSE, "}");
@@ -61,6 +72,46 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
     },
   });
   return document;
+}
+
+/** No setting is nested deeper than six levels. The library's work grows with the square of the depth. */
+const MAX_DEPTH = 64;
+
+/** The library looks for the target of each one from the start of the file. */
+const MAX_ALIASES = 1000;
+
+/** As the library's `parseDocument`, but with a limit of depth. */
+function compose(text: string, lineCounter: LineCounter): Document.Parsed {
+  lineCounter.addNewLine(0);
+  const parser = new Parser(lineCounter.addNewLine);
+  const composer = new Composer({
+    schema: "failsafe",
+    customTags: ["null"],
+    merge: true,
+    // The library compares each name with all others of its map: the work would grow with the square of their number.
+    uniqueKeys: false,
+    lineCounter,
+    prettyErrors: false,
+    logLevel: "error",
+  });
+  const [document, second] = composer.compose(readTokens(text, parser), true, text.length);
+  if (document === undefined) throw new Error("The YAML library found no document");
+  if (parser.stack.length > MAX_DEPTH) addError(document, parser.offset, "RESOURCE_EXHAUSTION");
+  if (second !== undefined) addError(document, second.range[0], "MULTIPLE_DOCS");
+  return document;
+}
+
+/** The parser's stack is as high as the text is nested here. Tokens end where that is too much. */
+function* readTokens(text: string, parser: Parser): Generator<CST.Token> {
+  for (const lexeme of new Lexer().lex(text)) {
+    yield* parser.next(lexeme);
+    if (parser.stack.length > MAX_DEPTH) return;
+  }
+  yield* parser.end();
+}
+
+function addError(document: Document.Parsed, offset: number, code: ErrorCode): void {
+  document.errors.push(new YAMLParseError([offset, offset + 1], code, ""));
 }
 
 /** Throws if aliases would make the tree too large. */
@@ -85,6 +136,9 @@ function addPlainKeys(text: string, plain: PlainKeys): Source | null {
   if (!hasKeysAt(document, plain.firstLeft) || !isObject(tree) || !Array.isArray(tree["keys"])) return null;
   const { length: count } = plain.entries;
   const keys = [...plain.entries, ...tree["keys"]];
+  const [first = 2] = plain.starts;
+  // Each plain key has a line of its own.
+  const firstLine = text.slice(0, first).split("\n").length;
   return {
     ...source,
     tree: { ...tree, keys },
@@ -93,10 +147,11 @@ function addPlainKeys(text: string, plain: PlainKeys): Source | null {
       if (section !== "keys" || (step === undefined && part === "key")) return source.locate(path, part);
       // The list begins at the dash of its first key.
       if (step === undefined || Number(step) >= keys.length)
-        return locatePlainKey(text, (plain.starts[0] ?? 2) - 2, null, part);
+        return { line: firstLine, column: findPlainColumn(text, first - 2, null, part) };
       const start = plain.starts[Number(step)];
       if (start === undefined) return source.locate([section, Number(step) - count, ...path.slice(2)], part);
-      return locatePlainKey(text, start, name === undefined ? null : String(name), part);
+      const column = findPlainColumn(text, start, name === undefined ? null : String(name), part);
+      return { line: firstLine + Number(step), column };
     },
   };
 }
@@ -125,7 +180,8 @@ function readSource(text: string, gap: Gap = { offset: text.length, lines: 0 }) 
     path: [],
     message: describeFault(error),
   }));
-  const locate = (path: Path, part: "key" | "value" = "value") => place(findOffset(document, path, part));
+  const find = openFinder(document);
+  const locate = (path: Path, part: "key" | "value" = "value") => place(find(path, part));
   let readable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
   let tree: unknown = null;
   try {
@@ -147,6 +203,8 @@ const FAULTS: Partial<Record<ErrorCode, string>> = {
   DUPLICATE_KEY: "this name is there twice in the same map",
   TAB_AS_INDENT: "YAML is indented with spaces, not with tabs",
   BAD_INDENT: "the indentation does not fit the lines above",
+  RESOURCE_EXHAUSTION: `nested more than ${MAX_DEPTH} levels deep`,
+  ALIAS_PROPS: `more than ${MAX_ALIASES} aliases`,
   MULTIPLE_DOCS: "only one YAML document is allowed in the file",
   BLOCK_AS_IMPLICIT_KEY: 'not valid YAML: a value that contains ": " needs quotes',
   BAD_ALIAS: "not valid YAML: a value that begins with * or & needs quotes",
@@ -166,28 +224,45 @@ function describeUnclosed([open, close]: string): string {
   return `an earlier ${open} is not closed: its ${close} is missing or not indented enough`;
 }
 
-function findOffset(document: Document.Parsed, path: Path, part: "key" | "value"): number {
-  let node: unknown = document.contents;
-  let offset = startOf(node) ?? 0;
-  for (const [depth, step] of path.entries()) {
-    const found = stepInto(isAlias(node) ? node.resolve(document) : node, step);
-    if (found === null) return offset;
-    const isLast = depth === path.length - 1;
-    const ownStart = isLast && part === "key" ? found.key : (startOf(found.value) ?? found.key);
-    offset = ownStart ?? offset;
-    node = found.value;
-  }
-  return offset;
+interface Found {
+  readonly value: unknown;
+  readonly key: number | undefined;
 }
 
-function stepInto(node: unknown, step: PropertyKey): { value: unknown; key: number | undefined } | null {
-  if (isSeq(node)) {
-    const item = node.items[Number(step)];
+/** Finds the offset of what a path names. Each map is indexed once: there may be as many problems as names. */
+function openFinder(document: Document.Parsed): (path: Path, part: "key" | "value") => number {
+  const indexes = new Map<YAMLMap, Map<string, Found>>();
+  const indexOf = (map: YAMLMap): Map<string, Found> => {
+    const index = indexes.get(map) ?? indexNames(map);
+    indexes.set(map, index);
+    return index;
+  };
+  const stepInto = (node: unknown, step: PropertyKey): Found | null => {
+    if (isMap(node)) return indexOf(node).get(String(step)) ?? null;
+    const item = isSeq(node) ? node.items[Number(step)] : undefined;
     return item === undefined ? null : { value: item, key: startOf(item) };
-  }
-  if (!isMap(node)) return null;
-  const pair = node.items.find((each) => isScalar(each.key) && String(each.key.value) === String(step));
-  return pair === undefined ? null : { value: pair.value, key: startOf(pair.key) };
+  };
+  return (path, part) => {
+    let node: unknown = document.contents;
+    let offset = startOf(node) ?? 0;
+    for (const [depth, step] of path.entries()) {
+      const found = stepInto(isAlias(node) ? node.resolve(document) : node, step);
+      if (found === null) return offset;
+      const isLast = depth === path.length - 1;
+      const ownStart = isLast && part === "key" ? found.key : (startOf(found.value) ?? found.key);
+      offset = ownStart ?? offset;
+      node = found.value;
+    }
+    return offset;
+  };
+}
+
+/** The first of several equal names counts. */
+function indexNames({ items }: YAMLMap): Map<string, Found> {
+  const named = items.flatMap(({ key, value }): [string, Found][] =>
+    isScalar(key) ? [[String(key.value), { value, key: startOf(key) }]] : [],
+  );
+  return new Map(named.toReversed());
 }
 
 function startOf(node: unknown): number | undefined {

@@ -14,7 +14,7 @@ export interface Cooldown {
   readonly reason: string;
   readonly since: number;
   readonly until: number;
-  /** The upstream named `until`, and nothing is sent before. Otherwise it is a guess, and one request may have a trial. */
+  /** The upstream named `until` in `retry-after`, and nothing is sent before. Otherwise one request may have a trial. */
   readonly untilIsGiven: boolean;
   /** While a trial runs, until this time at most, other requests use other channels. */
   trialUntil: number;
@@ -202,7 +202,7 @@ function createCooldown(rule: Policy, { failure, now, random }: FailureSeen, rep
     reason: explainFailure(failure),
     since: now,
     until: Math.round(now + (waitMs === null ? guess : Math.min(waitMs, MAX_COOLDOWN_MS))),
-    untilIsGiven: waitMs !== null,
+    untilIsGiven: waitMs !== null && !(failure.kind === "status" && failure.waitIsHidden === true),
     trialUntil: 0,
     afterBreaks: false,
     strikes: repeats + 1,

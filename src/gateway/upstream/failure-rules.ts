@@ -6,7 +6,7 @@ import type { DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import { type Field, type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { readRetryAfterMs } from "./retry-after.ts";
+import { readHiddenWait, readRetryAfter } from "./retry-after.ts";
 
 /** What is wrong with a channel that failed. */
 export type Cause =
@@ -34,6 +34,8 @@ export interface StatusFailure {
   readonly message: string;
   /** How long the upstream asks us to wait; null if it does not say. */
   readonly waitMs: number | null;
+  /** The client cannot see `waitMs` where it looks, which is `retry-after`. So it does not wait, and we cannot make it. */
+  readonly waitIsHidden?: boolean;
   /** What the client gets again while the channel is in cooldown; null if there is nothing that can be repeated. */
   readonly response: RefusedResponse | null;
 }
@@ -185,10 +187,19 @@ const MAX_RETRY_AFTER_SECONDS = 60;
 
 const CREDENTIAL_REMEDY = "Correct it in the config file; `gateway doctor` checks it.";
 
+/** Claude Code replaces an error that has these words by its own advice: "Not logged in. Please run /login". The user's
+ *  login is fine, and the reason would be lost. */
+function rewordCredential(text: string): string {
+  return text.replaceAll(/\bx-api-key\b/gi, "API key").replaceAll(/\boauth /gi, "");
+}
+
 export function describeFailure(failure: Failure): GatewayError {
   const { code, cause } = findRule(failure);
   const explained = `The channel "${failure.channel}" ${explainFailure(failure)}`;
-  const text = cause === "credential" ? `${explained.replace(/\.$/, "")}. ${CREDENTIAL_REMEDY}` : explained;
+  const text =
+    cause === "credential"
+      ? `${rewordCredential(explained).replace(/\.$/, "")}. ${CREDENTIAL_REMEDY}`
+      : explained;
   const waitMs = failure.kind === "status" ? failure.waitMs : null;
   if (waitMs === null && code !== "unavailable") return new GatewayError(code, text);
   return new GatewayError(code, text, { retryAfterSeconds: toRetryAfter(waitMs ?? 5000) });
@@ -220,7 +231,9 @@ export function readFailure(
 ): StatusFailure | null {
   const text = new TextDecoder().decode(body);
   const failure = judgeRefusal(channel, response.status, text);
-  return failure === null ? null : { ...failure, waitMs: readRetryAfterMs(response, text, now) };
+  if (failure === null) return null;
+  const seen = readRetryAfter(response, now);
+  return { ...failure, waitMs: seen ?? readHiddenWait(response, text, now), waitIsHidden: seen === null };
 }
 
 export function judgeRefusal(channel: string, status: number, text: string): StatusFailure | null {

@@ -4,18 +4,19 @@ import type { UpstreamResponse } from "../../lib/http1/types.ts";
 
 type Head = Pick<UpstreamResponse, "field" | "fields">;
 
-/** Milliseconds from `now`; null if the upstream does not say. */
-export function readRetryAfterMs(head: Head, body: string, now: number): number | null {
-  return readRetryAfter(head, now) ?? readRetryInfo(body) ?? readResets(head, now);
-}
-
-function readRetryAfter(head: Head, now: number): number | null {
+/** What clients obey. Milliseconds from `now`; null if the upstream does not say. */
+export function readRetryAfter(head: Head, now: number): number | null {
   const ms = Number(head.field("retry-after-ms") ?? Number.NaN);
   if (Number.isFinite(ms)) return Math.max(0, ms);
   const text = head.field("retry-after");
   if (text === undefined) return null;
   const seconds = Number(text);
   return Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : readMoment(text, now);
+}
+
+/** What no client obeys, or only those of one platform. */
+export function readHiddenWait(head: Head, body: string, now: number): number | null {
+  return readRetryInfo(body) ?? readResets(head, now);
 }
 
 /** From a Google error's details: `"retryDelay": "34.4s"`. */

@@ -111,6 +111,14 @@ export function isSame(one: BigIntStats, other: BigIntStats): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }
 
+/** Opens a plain file for reading, whoever owns it. A pipe at the path would stop the gateway until something is written. */
+export function openPlain(path: string): number {
+  const fd = openSync(path, constants.O_RDONLY | NO_BLOCK);
+  if (fstatSync(fd).isFile()) return fd;
+  closeSync(fd);
+  throw new ForeignFile(`${path} is no regular file: move it away`);
+}
+
 /** Null if there is no such file, or if it is not the gateway's. */
 export function readOwn(path: string): string | null {
   let fd: number;

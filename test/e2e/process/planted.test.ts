@@ -74,7 +74,8 @@ async function ask(url: string): Promise<number> {
 async function live(folder: TempFolder): Promise<string[]> {
   const ledger = folder.join("ledger.jsonl");
   // A torn end, which the gateway moves to another file.
-  if (!existsSync(ledger)) writeFileSync(ledger, '{"v":1,"id":"req_', { mode: 0o600, flag: "wx" });
+  if (lstatSync(ledger, { throwIfNoEntry: false }) === undefined)
+    writeFileSync(ledger, '{"v":1,"id":"req_', { mode: 0o600, flag: "wx" });
   const failures: unknown[] = [];
   try {
     const gateway = startGatewayHere({ config: CONFIG, folder });
@@ -133,8 +134,6 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
     const changed: string[] = [];
     for (const name of [...names, ...FORMER, ".gateway.yaml.lock-journal"]) {
       for (const kind of KINDS) {
-        // A ledger may be elsewhere, with a link to it.
-        if (name === "ledger.jsonl" && kind === "link to nothing") continue;
         using planted = plant(kind, name);
         const before = planted.victim();
         await live(planted.folder);
@@ -354,5 +353,26 @@ describe.skipIf(WINDOWS)("a config that is a link", () => {
     await linked.stop();
     expect(lstatSync(folder.join("gateway.yaml")).isSymbolicLink()).toBe(true);
     expect(readLedger(folder.join("ledger.jsonl"))).toHaveLength(1);
+  });
+});
+
+describe.skipIf(WINDOWS)("a pipe into which nobody writes", () => {
+  test.each([
+    ["ledger.jsonl", ["usage"]],
+    ["ledger.jsonl", ["ledger", "verify"]],
+    ["ledger.jsonl", ["doctor"]],
+    ["ledger.jsonl", ["serve"]],
+    ["gateway.env", ["keys", "list"]],
+    ["gateway.env", ["serve"]],
+  ])("at %s does not stop gateway %j", async (name, words) => {
+    using folder = makeTempFolder();
+    const config = JSON.stringify({ listen: { port: 0 }, ...CONFIG });
+    writeFileSync(folder.join("gateway.yaml"), config, { mode: 0o600 });
+    expect(Bun.spawnSync(["mkfifo", folder.join(name)]).exitCode).toBe(0);
+    const outcome = await run({ folder: folder.path }, ...words, "--config", "gateway.yaml");
+    expect(outcome.status).not.toBe(0);
+    expect(outcome.stderr + outcome.stdout).toMatch(
+      /(?:ledger\.jsonl|gateway\.env) .*(?:no|not a) regular file/,
+    );
   });
 });

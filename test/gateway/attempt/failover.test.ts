@@ -137,6 +137,14 @@ describe("the last channel's own error reaches the client", () => {
     expect(error?.message).toContain('The channel "a" refused the gateway\'s credential');
   });
 
+  test.each([
+    ["invalid x-api-key", "401 invalid API key. Correct"],
+    ["OAuth token has been revoked.", "401 token has been revoked. Correct"],
+  ])("without words that make Claude Code ask for another login: %s", async (message, shown) => {
+    const { error } = await run({ a: [{ status: 401, chunks: [JSON.stringify({ error: { message } })] }] });
+    expect(error?.message).toContain(shown);
+  });
+
   test.each<[string, Step, number]>([
     ["a proxy's 407", refuse(407), 502],
     ["a redirect", refuse(302), 502],
@@ -167,6 +175,23 @@ describe("while the only channel is in cooldown", () => {
     expect(Number(second.exchange.sentField("retry-after"))).toBeWithin(28, 31);
     expect(second.exchange.sentField("x-should-retry")).toBe("true");
     expect(scripted.called).toEqual(["a"]);
+  });
+
+  // In `retry-after` it would make clients wait for hours that only look at this header.
+  test.each<[string, Step]>([
+    ["in the body", { status: 429, chunks: ['{"error":{"details":[{"retryDelay":"20000s"}]}}'] }],
+    [
+      "in a header of its own",
+      refuse(429, [
+        ["x-ratelimit-remaining-requests", "0"],
+        ["x-ratelimit-reset-requests", "6h"],
+      ]),
+    ],
+  ])("a wait that the upstream names %s is left to the client", async (_name, step) => {
+    await run({ a: [step, step] });
+    const second = await scripted.again();
+    expect([second.exchange.status, second.exchange.sentField("retry-after")]).toEqual([429, undefined]);
+    expect(scripted.called).toEqual(["a", "a"]);
   });
 
   test("a request that was not sent has no ledger line", async () => {
