@@ -1,15 +1,7 @@
 // `gateway doctor` on the ledger: whether it can be written, who writes it, whether its end is complete, and free disk
 // space. `gateway ledger verify` checks amounts and the chain.
 
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  statfsSync,
-  statSync,
-} from "node:fs";
+import { accessSync, closeSync, constants, existsSync, fstatSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { parseLine } from "../../billing/ledger/line.ts";
 import { readBackToNewline } from "../../billing/ledger/reader.ts";
