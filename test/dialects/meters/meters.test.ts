@@ -1275,3 +1275,15 @@ describe("usage in the wrong place of a Responses answer is read if it can mean 
     ]);
   });
 });
+
+test.each(["\n", "\r\n", "\r"])("usage in a long event of several data lines ending in %j is read", (end) => {
+  const usage = { input_tokens: 5, output_tokens: 7 };
+  const event = { type: "message_start", message: { model: "m", content: "x".repeat(70_000), usage } };
+  const lines = JSON.stringify(event, null, 1).split("\n");
+  const bytes = Buffer.from(lines.map((line) => `data: ${line}${end}`).join("") + end);
+  for (const size of [bytes.length, 1000, 7]) {
+    const meter = openMessagesMeter("text/event-stream");
+    for (let at = 0; at < bytes.length; at += size) meter.see(bytes.subarray(at, at + size));
+    expect(meter.read().parts[0]?.usage).toMatchObject({ input: 5 });
+  }
+});
