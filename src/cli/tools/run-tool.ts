@@ -2,7 +2,7 @@
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { offerStart } from "./background.ts";
 import { connect, findTool, type ToolFlags } from "./connection.ts";
 import { agreeToMeteredBilling } from "./environment/logins.ts";
@@ -36,7 +36,11 @@ export async function runTool(
   // Scripts may still use the `--` that version 0.1 needed.
   const start = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
   await agreeToMeteredBilling(tool, flags.yes === true, process.env);
-  const { connection } = await connect(tool, null, flags, { owns: true, onAbsent: offerStart });
+  const { connection } = await connect(tool, null, flags, {
+    owns: true,
+    label: basename(process.cwd()),
+    onAbsent: offerStart,
+  });
   return startTool(tool.overlay?.(connection), prepare(tool, connection, process.env), start);
 }
 
