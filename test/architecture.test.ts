@@ -40,7 +40,7 @@ test("a folder imports itself and what is left of it", () => {
 /** Inside these folders, a subfolder or file imports itself and what is left of it. `(base)`: all other files. */
 const INNER_ORDER: Readonly<Record<string, string>> = {
   gateway:
-    "observe intake upstream channels gateway.ts bill attempt delivery control pipeline.ts server.ts start.ts",
+    "observe intake upstream channels gateway.ts bill attempt delivery control websocket pipeline.ts server.ts start.ts",
   cli: "terminal (base) keys tools catalog money sessions live channels setup doctor serve console completions",
 };
 

@@ -53,6 +53,8 @@ export interface Channel {
   readonly priceProvider?: string | null;
   /** It costs nothing. */
   readonly free?: boolean;
+  /** False: its upstream is never asked for a WebSocket. */
+  readonly websocket?: boolean;
   /** Whether connections are opened before they are needed; undefined: if it is in use. */
   readonly warm?: boolean | undefined;
   /** Groups that this channel serves. */
@@ -105,6 +107,8 @@ export interface Catalog {
   readonly corsOrigins: readonly string[];
   /** Accepted `Host` headers besides loopback names. */
   readonly allowedHosts: readonly string[];
+  /** Whether prompts are analysed for why their caches are missed. */
+  readonly cacheAnalysis: boolean;
   readonly onDisconnect: { readonly drainMs: number };
   /** Connections to upstreams are opened before they are needed. */
   readonly warm: boolean;
@@ -175,6 +179,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     maxBodyBytes: config.max_body,
     corsOrigins: config.cors_origins,
     allowedHosts: config.allowed_hosts,
+    cacheAnalysis: config.cache_analysis === "on",
     onDisconnect: { drainMs: config.on_disconnect.drain },
     warm: config.warm,
     failover: { attempts: config.failover.attempts, totalMs: config.failover.total },
@@ -216,6 +221,7 @@ function buildChannel(name: string, config: Config, around: CatalogContext): Cha
     probeMs: channel.probe ?? null,
     priceProvider: channel.price_provider ?? null,
     free: channel.free,
+    websocket: channel.websocket,
     warm: channel.warm,
     groups: Object.entries(config.groups).flatMap(([group, { channels }]) =>
       channels.includes(name) ? [group] : [],

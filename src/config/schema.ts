@@ -140,6 +140,7 @@ const channel = z.strictObject({
   probe: scalar(readProbeInterval).meta(SHAPES.duration).optional(),
   price_provider: name.optional(),
   free: flag.default(false),
+  websocket: flag.default(true),
   warm: flag.optional(),
 });
 
@@ -195,6 +196,7 @@ export const configSchema = z.strictObject({
   max_body: size.prefault("64MiB"),
   cors_origins: z.array(scalar(readOrigin)).default([]),
   allowed_hosts: z.array(scalar(readHostName)).default([]),
+  cache_analysis: z.enum(["on", "off"]).default("on"),
   on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
   warm: flag.default(true),
   failover: z

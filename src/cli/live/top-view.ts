@@ -93,7 +93,7 @@ function createStreamSection(): Draw {
     ],
     ["", "claude-sonnet-4-5", "", "", "", "", "10m 00s", "99999"],
   );
-  return ({ streams }, columns, now) => {
+  return ({ streams, websockets = 0 }, columns, now) => {
     const cells = [...streams]
       .sort((a, b) => a.since - b.since)
       .map(({ id, key, client, model, channel, since, tokens }) => [
@@ -108,7 +108,9 @@ function createStreamSection(): Draw {
       ]);
     const rows = table.rows(cells, columns);
     const lines = rows.length === 0 ? [] : [paint("dim", table.head(columns)), ...rows];
-    return { title: rows.length === 0 ? "No open streams" : "Open streams", lines, counts: true };
+    const sockets = websockets === 0 ? "" : `, ${websockets} open WebSocket${websockets === 1 ? "" : "s"}`;
+    const title = `${rows.length === 0 ? "No open streams" : "Open streams"}${sockets}`;
+    return { title, lines, counts: true };
   };
 }
 
