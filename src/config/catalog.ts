@@ -101,6 +101,8 @@ export interface Catalog {
   readonly relayPrefix: string;
   /** Days and months of reports and limits are those of this zone. */
   readonly timezone: string;
+  /** `gateway run claude` shows spending in Claude Code's status line. */
+  readonly statusline: boolean;
   readonly vendor: string;
   readonly maxBodyBytes: number;
   /** Origins that browsers may call from; empty: none. */
@@ -175,6 +177,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     listen: config.listen,
     relayPrefix: config.relay_prefix,
     timezone: config.timezone,
+    statusline: config.statusline,
     vendor: config.vendor,
     maxBodyBytes: config.max_body,
     corsOrigins: config.cors_origins,

@@ -25,6 +25,8 @@ export interface ToolConnection {
   readonly connection: Connection;
   /** Null for a gateway elsewhere, whose keys are not known here. */
   readonly key: ToolKey | null;
+  /** Null for a gateway elsewhere. */
+  readonly loaded: Loaded | null;
 }
 
 export function findTool(name: string): Tool {
@@ -58,7 +60,7 @@ export async function connect(
   flags: ToolFlags,
   { owns, label, onAbsent }: ConnectOptions,
 ): Promise<ToolConnection> {
-  const ascii = label === undefined || label === "" ? null : encodeLabel(label);
+  const ascii = encodeLabel(label);
   const loaded = openConfigIfAny(flags);
   const given = await readSecretFromStdin(readWord(word, flags, loaded?.catalog));
   if (loaded === null) return connectElsewhere(tool, given, ascii);
@@ -71,12 +73,13 @@ export async function connect(
   const { relayPrefix } = catalog;
   const target = { base, relayPrefix, platform: key.group.platform, secret: key.secret, label: ascii };
   const models = (await fetchModels(tool, target)) ?? listConfiguredModels(key.group);
-  return { tool, connection: { ...target, models }, key };
+  return { tool, connection: { ...target, models }, key, loaded };
 }
 
 /** Tools separate header fields by commas or line breaks, and not every tool sends other characters. The gateway decodes
  *  it. */
-function encodeLabel(label: string): string {
+function encodeLabel(label = ""): string | null {
+  if (label === "") return null;
   return /^[\w .-]+$/.test(label) ? label : encodeURIComponent(label);
 }
 
@@ -150,6 +153,7 @@ async function connectElsewhere(tool: Tool, flags: ToolFlags, label: string | nu
     tool,
     connection: { ...target, models: (await fetchModels(tool, target)) ?? [] },
     key: null,
+    loaded: null,
   };
 }
 

@@ -1,6 +1,7 @@
 // The control path of a running gateway: HTTP and JSON on a unix socket that only this user can use. state.ts is its
 // document, and cli/control.ts is its client.
 //   GET  /state                          everything, as one document
+//   GET  /status?session=ID&key=NAME     what a status line shows
 //   POST /channels/NAME/disable|enable|probe
 
 import { chmodSync, existsSync, rmSync } from "node:fs";
@@ -9,6 +10,7 @@ import type { Activity } from "../observe/activity.ts";
 import { countConnections } from "../channels/warm.ts";
 import { probeChannel } from "../channels/probe.ts";
 import { locateControl, makeControlFolder } from "./socket.ts";
+import { buildStatus } from "./status.ts";
 import { buildState, type GatewayAddress } from "./state.ts";
 import type { Gateway } from "../gateway.ts";
 
@@ -90,9 +92,12 @@ async function answer(
   activity: Activity,
   address: GatewayAddress,
 ): Promise<Response> {
-  const parts = new URL(request.url).pathname.split("/").slice(1);
+  const { pathname, searchParams } = new URL(request.url);
+  const parts = pathname.split("/").slice(1);
   const route = `${request.method} ${parts[0] ?? ""}`;
   if (route === "GET state") return Response.json(buildState(gateway, activity, address));
+  if (route === "GET status")
+    return Response.json(buildStatus(searchParams.get("session"), searchParams.get("key"), gateway));
   if (route === "POST channels" && parts.length === 3)
     return actOnChannel(decodeURIComponent(parts[1] ?? ""), parts[2] ?? "", gateway);
   return refuse(404, "The control path has no such address.");

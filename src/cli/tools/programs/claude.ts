@@ -70,7 +70,9 @@ export const claudeOverlay: Overlay = {
     const lists = [...NO_PROXY_NAMES, ...(HEADERS in setting.env ? [HEADERS] : [])];
     const combined = lists.map((name) => [name, combine(name, theirs[name] ?? "", setting)]);
     const all = { ...cleared, ...setting.env, ...Object.fromEntries(combined) };
-    createFile(path, JSON.stringify({ env: all }));
+    const { statusline: command } = setting;
+    const more = command === undefined ? {} : { statusLine: { type: "command", command } };
+    createFile(path, JSON.stringify({ env: all, ...more }));
     return { env: {}, args: ["--settings", path] };
   },
 };

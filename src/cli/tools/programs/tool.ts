@@ -46,6 +46,8 @@ export interface Tool {
   readonly ignoresNoProxy?: true;
   /** Whether its settings must name the models. */
   readonly needsModels?: true;
+  /** Its overlay can give it a status line. */
+  readonly hasStatusline?: true;
   /** For tools that need files as well as variables. */
   readonly overlay?: (connection: Connection) => Overlay;
   /** If a variable can add the label. Otherwise `connect` or the overlay does, where the tool lets headers be set. */

@@ -18,6 +18,7 @@ const claude: Tool = {
   platforms: listPlatforms("claude"),
   misleading: MISLEADING.claude,
   overlay: () => claudeOverlay,
+  hasStatusline: true,
   headers: () => ANTHROPIC_HEADERS,
   connect: (connection) => ({
     env: {
