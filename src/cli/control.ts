@@ -13,6 +13,8 @@ const Refusal = z.object({ error: z.string() });
 export interface ControlCall {
   readonly ledgerPath: string;
   readonly signal?: AbortSignal;
+  /** What a POST sends. */
+  readonly body?: unknown;
   /** How long to wait for the reply. */
   readonly timeoutMs?: number;
 }
@@ -75,13 +77,14 @@ async function fetchReply(
   unix: string,
   method: Method,
   path: string,
-  { signal, timeoutMs = TIMEOUT_MS[method] }: ControlCall,
+  { signal, body, timeoutMs = TIMEOUT_MS[method] }: ControlCall,
 ): Promise<Response> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), timeoutMs);
   try {
     const either = AbortSignal.any(signal === undefined ? [late.signal] : [late.signal, signal]);
-    return await fetch(`http://gateway${path}`, { unix, method, signal: either });
+    const content = body === undefined ? {} : { body: JSON.stringify(body) };
+    return await fetch(`http://gateway${path}`, { unix, method, signal: either, ...content });
   } catch (error) {
     if (!late.signal.aborted) throw error;
     return fail(

@@ -2,6 +2,7 @@
 // changes: a reload makes a new one and replaces the old one as a whole.
 
 import { sha256Hex } from "../lib/secret.ts";
+import { nameSystemZone } from "../lib/text/zone.ts";
 import type { Environment } from "./yaml/expand.ts";
 import { findProxy } from "./proxy.ts";
 import type { Config, Platform } from "./schema.ts";
@@ -104,6 +105,8 @@ export interface Catalog {
   /** `gateway run claude` shows spending in Claude Code's status line. */
   readonly statusline: boolean;
   readonly vendor: string;
+  /** On which listeners the console's page is served. */
+  readonly console: "loopback" | "always" | "never";
   readonly maxBodyBytes: number;
   /** Origins that browsers may call from; empty: none. */
   readonly corsOrigins: readonly string[];
@@ -176,9 +179,12 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
   return {
     listen: config.listen,
     relayPrefix: config.relay_prefix,
-    timezone: config.timezone,
     statusline: config.statusline,
+    get timezone() {
+      return config.timezone === "system" ? nameSystemZone() : config.timezone;
+    },
     vendor: config.vendor,
+    console: config.console,
     maxBodyBytes: config.max_body,
     corsOrigins: config.cors_origins,
     allowedHosts: config.allowed_hosts,

@@ -21,13 +21,14 @@ export interface EditOptions {
   readonly lockWaitMs?: number;
 }
 
-/** `decide` gets the file as it is while the lock is held. It returns what to change, and may throw to change nothing. */
+/** `decide` gets the file as it is while the lock is held. It returns what to change, and may throw to change nothing.
+ *  Resolves with what the file means afterwards. */
 export async function editConfig(
   path: string,
   env: Environment,
   decide: (catalog: Catalog) => readonly Edit[],
   { lockWaitMs = LOCK_WAIT_MS }: EditOptions = {},
-): Promise<void> {
+): Promise<Catalog> {
   readConfigText(path);
   // Resolved once: all other names are beside the file itself, and links there are not followed.
   const file = realpathSync(path);
@@ -41,12 +42,12 @@ export async function editConfig(
       const before = readConfigText(file);
       const { catalog } = checkConfigText(before, path, env, { missing: "keep" });
       const after = applyEdits(before, decide(catalog));
-      if (after === before) return;
-      checkConfigText(after, path, env, { missing: "keep" });
+      if (after === before) return catalog;
+      const changed = checkConfigText(after, path, env, { missing: "keep" });
       // An editor takes no lock: what the user saved in the meantime must not be lost.
       if (readConfigText(file) !== before) continue;
       replaceConfig(file, after);
-      return;
+      return changed.catalog;
     }
   } finally {
     lock.release();

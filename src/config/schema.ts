@@ -29,6 +29,19 @@ import {
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
+/** What people call a platform: its best-known maker, or its API. */
+export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
+  anthropic: "messages",
+  claude: "messages",
+  openai: "responses",
+  codex: "responses",
+  chat: "responses",
+  completions: "responses",
+  google: "content",
+  gemini: "content",
+  vertex: "content",
+};
+
 export const DEFAULT_RELAY_PREFIX = "relay";
 
 /** USD per million tokens; with `_per_1k`, USD per thousand calls. */
@@ -117,6 +130,9 @@ const alerts = z.strictObject({
   command: z.array(text).min(1, "is empty: leave it out to run nothing").optional(),
 });
 
+/** An absent section is not parsed: a config can have ten thousand keys. */
+const noLimits = { strict: false, unpriced: "refuse" } as const;
+
 const channel = z.strictObject({
   platform,
   base_url: scalar(readBaseUrl).meta(SHAPES.url),
@@ -150,7 +166,7 @@ const group = z.strictObject({
   channels: names,
   description: z.string().default(""),
   exclusive: flag.default(false),
-  limits: limits.prefault({}),
+  limits: limits.default(noLimits),
 });
 
 const plan = z.strictObject({
@@ -172,7 +188,7 @@ const key = z
     created: moment.optional(),
     disabled: flag.default(false),
     expires: moment.optional(),
-    limits: limits.prefault({}),
+    limits: limits.default(noLimits),
   })
   .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {
     message: "needs exactly one of `secret` and `secret_sha256`",
@@ -196,6 +212,7 @@ export const configSchema = z.strictObject({
   vendor: scalar(readVendor).default("goog"),
   max_body: size.prefault("64MiB"),
   cors_origins: z.array(scalar(readOrigin)).default([]),
+  console: z.enum(["loopback", "always", "never"]).default("loopback"),
   allowed_hosts: z.array(scalar(readHostName)).default([]),
   cache_analysis: z.enum(["on", "off"]).default("on"),
   on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),

@@ -473,3 +473,13 @@ describe("the file on the disk", () => {
     expect(() => loadConfig(folder.join("latin.yaml"), {})).toThrow("is not UTF-8 text");
   });
 });
+
+test.each([
+  ["anthropic", "messages"],
+  ["openai", "responses"],
+  ["Gemini", "content"],
+  ["mesages", "messages"],
+])("a platform %s suggests %s", (written, platform) => {
+  const text = `channels: { a: { platform: ${written}, base_url: "http://a.example", credential: x } }`;
+  expect(() => checkConfigText(text, "/nowhere/gateway.yaml", {})).toThrow(`(did you mean "${platform}"?)`);
+});

@@ -145,6 +145,10 @@ const correctionObject = z.object({
   was: z.object({ official_usd: amount, charge_usd: amount, limit_usd: decimal.optional() }),
 });
 
+/** A correction as it comes to the gateway that writes it. */
+export const repricingSchema = correctionObject.omit({ v: true, prev: true, time: true });
+export type Repricing = Readonly<z.infer<typeof repricingSchema>>;
+
 /** Unknown fields are allowed: a newer gateway may have written them. */
 export const lineSchema = lineObject.loose();
 export const correctionSchema = correctionObject.loose();

@@ -3,7 +3,7 @@
 // writes the corrections.
 
 import { getField, parseJson } from "../../lib/json/json.ts";
-import { type CorrectionDraft, type Line, lineSchema } from "../ledger/line.ts";
+import { type Line, lineSchema, type Repricing } from "../ledger/line.ts";
 import { holdLedgerFiles, readLinesFrom } from "../ledger/rotation.ts";
 import { eachRow } from "../ledger/scan/row.ts";
 import { chargeLine, type CurrentPrices } from "./line-charge.ts";
@@ -14,8 +14,8 @@ export interface RepriceQuery extends CurrentPrices {
   readonly until: string | null;
 }
 
-/** A correction without id and time, which its writer adds. */
-export type Repricing = Omit<CorrectionDraft, "id" | "time">;
+/** A correction without its id. */
+export type Finding = Omit<Repricing, "id">;
 
 export interface CurrentAmounts {
   readonly official_usd: string | null;
@@ -24,7 +24,7 @@ export interface CurrentAmounts {
 }
 
 /** One draft for each request whose amounts would change. A priced request never becomes unpriced. */
-export function* findCorrections(path: string, query: RepriceQuery): Generator<Repricing, void> {
+export function* findCorrections(path: string, query: RepriceQuery): Generator<Finding, void> {
   using held = holdLedgerFiles(path);
   const corrected = readCorrected(path);
   const { since, until } = query;
@@ -52,7 +52,7 @@ export function readCorrected(path: string): ReadonlyMap<string, CurrentAmounts>
   return corrected;
 }
 
-function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): Repricing | null {
+function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): Finding | null {
   const charge = chargeLine(line, query);
   if (charge === null) return null;
   if (charge.official === null || charge.charge === null) return null;

@@ -8,7 +8,7 @@ import { planChanges, readChanges, type Settings } from "../settings.ts";
 import { askYes, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 
 /** Not `platform`: it is that of the channels. Limits have `groups limit`. */
-const GROUP_SETTINGS: Settings = {
+export const GROUP_SETTINGS: Settings = {
   channels: { form: "list", required: true },
   multiplier: { form: "text" },
   description: { form: "text" },

@@ -6,7 +6,7 @@ import type { ConfigFlags } from "../config-access.ts";
 
 export function consoleCommand(): Command {
   const command = new Command("console")
-    .description("interactive menus for keys, plans, channels, models and spending")
+    .description("interactive menus for keys, limits, groups, plans, channels, models, prices and spending")
     .option("--config <file>", "the config file")
     .addHelpText(
       "after",

@@ -1,27 +1,19 @@
-// The menus of `gateway console` for keys, plans, channels, models and spending.
-// Each entry calls the same function as the command.
+// The menus of `gateway console` for keys, models and spending. Each entry calls the same function as the command.
 
 import type { Dimension } from "../../billing/report/report.ts";
-import { isPlanInForce, type Key, type Plan } from "../../config/catalog.ts";
-import { actOnChannel, type ChannelAction, showChannels } from "../channels/run.ts";
-import { listSelectableGroups } from "../keys/group-choice.ts";
+import type { Key } from "../../config/catalog.ts";
+import { listSelectableGroups } from "../../config/changes/keys.ts";
+import { showModels } from "../catalog/models-run.ts";
+import { type ConfigFlags, describeGroup, findKey, openConfig } from "../config-access.ts";
 import { addKeys } from "../keys/add.ts";
 import { moveKey, removeKeys, rotateKey, setKeysDisabled } from "../keys/change.ts";
+import { limitKeys } from "../keys/limits.ts";
 import { showKey } from "../keys/list.ts";
 import { verify } from "../money/ledger-run.ts";
-import { chooseEntry, type Entry } from "./menu.ts";
-import { showModels } from "../catalog/models-run.ts";
-import {
-  type ConfigFlags,
-  describeGroup,
-  findKey,
-  formatMoment,
-  openConfig,
-  readFuture,
-} from "../config-access.ts";
-import { activatePlan, deactivatePlan } from "../catalog/plans-run.ts";
-import { askOne, askText, askYes, type Choice } from "../terminal/terminal.ts";
 import { showUsage } from "../money/usage-run.ts";
+import { askOne, askYes, type Choice } from "../terminal/terminal.ts";
+import { chooseEntry, type Entry } from "./menu.ts";
+import { askLimit, askWhen } from "./questions.ts";
 
 export function keyEntries(flags: ConfigFlags): Entry[] {
   const { keys } = openConfig(flags).catalog;
@@ -54,6 +46,7 @@ function listChanges(key: Key, flags: ConfigFlags): Entry[] {
     },
     { label: "Create a new secret", run: () => rotate(key, flags) },
     { label: "Move to another group", run: () => moveKey(name, flags) },
+    { label: "Set a limit", run: () => askLimit(key.limits, (word) => limitKeys(name, [word], flags)) },
     { label: "Remove", run: () => removeKeys([name], flags) },
   ];
 }
@@ -65,59 +58,6 @@ async function rotate({ name, expires }: Key, flags: ConfigFlags): Promise<void>
     ? { expires: await askWhen("The key has expired. When should it expire now?", "30d") }
     : {};
   await rotateKey(name, { ...flags, ...until });
-}
-
-function askWhen(message: string, initial: string): Promise<string> {
-  const check = (text: string): string | undefined => {
-    const moment = readFuture(text, new Date());
-    const fits = text === "never" || (moment !== null && moment > new Date());
-    return fits ? undefined : "Enter a duration or a future date, such as 30d or 2027-01-31, or never.";
-  };
-  return askText({ message: `${message} (30d, a date, never)`, initial, check });
-}
-
-export function planEntries(flags: ConfigFlags): Entry[] {
-  const now = new Date();
-  const plans = [...openConfig(flags).catalog.plans.values()];
-  const active = plans.filter((plan) => isPlanInForce(plan, now));
-  const choosePlan = (among: readonly Plan[]): Promise<string> =>
-    askOne(
-      "Which plan?",
-      among.map(({ name, groups }) => ({ value: name, label: `${name} · ${groups.join(", ")}` })),
-    );
-  const activate = async (): Promise<void> => {
-    const name = await choosePlan(plans);
-    const until = plans.find((plan) => plan.name === name)?.until ?? null;
-    const initial = until !== null && until > now ? formatMoment(until) : "never";
-    await activatePlan(name, { ...flags, until: await askWhen("Active until when?", initial) });
-  };
-  const deactivate = async (): Promise<void> => deactivatePlan(await choosePlan(active), flags);
-  return [
-    ...(plans.length === 0 ? [] : [{ label: "Activate a plan", run: activate, changes: true } as const]),
-    ...(active.length === 0 ? [] : [{ label: "Deactivate a plan", run: deactivate, changes: true } as const]),
-  ];
-}
-
-export function channelEntries(flags: ConfigFlags): Entry[] {
-  const act = (label: string, name: ChannelAction): Entry => ({
-    label,
-    run: async () =>
-      actOnChannel(name, await chooseName("Which channel?", openConfig(flags).catalog.channels), flags),
-  });
-  return [
-    { label: "Refresh", run: () => showChannels(flags) },
-    { label: "Watch live", run: () => showChannels({ ...flags, watch: true }) },
-    act("Check a channel now", "probe"),
-    act("Disable a channel", "disable"),
-    act("Enable a channel", "enable"),
-  ];
-}
-
-function chooseName(message: string, named: ReadonlyMap<string, unknown>): Promise<string> {
-  return askOne(
-    message,
-    [...named.keys()].map((name) => ({ value: name, label: name })),
-  );
 }
 
 export async function showSomeModels(flags: ConfigFlags): Promise<void> {

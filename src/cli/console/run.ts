@@ -1,7 +1,10 @@
 // `gateway console`: a session of menus. Each entry calls the same function as the
 // command with that meaning.
 
-import { channelEntries, keyEntries, planEntries, showSomeModels, spendingEntries } from "./entries.ts";
+import { channelEntries } from "./channel-entries.ts";
+import { keyEntries, showSomeModels, spendingEntries } from "./entries.ts";
+import { groupEntries, planEntries } from "./group-entries.ts";
+import { priceEntries } from "./price-entries.ts";
 import { showChannels } from "../channels/run.ts";
 import { listGroups } from "../catalog/groups-list.ts";
 import { listKeys } from "../keys/list.ts";
@@ -48,7 +51,11 @@ function listEntries(flags: ConfigFlags): Entry[] {
     },
     {
       label: "Groups and plans",
-      run: openMenu({ message: "Plans", show: showPlans, entries: () => planEntries(flags) }),
+      run: openMenu({
+        message: "Groups and plans",
+        show: showPlans,
+        entries: () => [...planEntries(flags), ...groupEntries(flags)],
+      }),
     },
     {
       label: "Channels",
@@ -59,6 +66,7 @@ function listEntries(flags: ConfigFlags): Entry[] {
       }),
     },
     { label: "Models", run: () => showSomeModels(flags) },
+    { label: "Prices", run: openMenu({ message: "Prices", entries: () => priceEntries(flags) }) },
     { label: "Spending", run: openMenu({ message: "Spending", entries: () => spendingEntries(flags) }) },
     {
       label: "Live view of the running gateway",

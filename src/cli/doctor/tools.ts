@@ -6,7 +6,7 @@ import { isExempt } from "../../config/proxy.ts";
 import { formatBaseUrl } from "../tools/connection.ts";
 import type { GatewayFacts } from "./port.ts";
 import { type Finding, note } from "./finding.ts";
-import { describeMisleading } from "../tools/environment/misleading.ts";
+import { describeMisleading, isMisleading } from "../tools/environment/misleading.ts";
 import { NO_PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 
@@ -28,11 +28,25 @@ function checkVariables(env: Environment): Finding[] {
 
 const PROXY_NAMES = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
-/** Some tools use HTTPS_PROXY for plain HTTP too. Values may contain passwords, so only names are shown. */
-function checkProxies(base: URL, env: Environment): Finding[] {
+/** The names alone, for one line: what `checkTools` explains. */
+export function listMisleading(address: { host: string; port: number }, env: Environment): string[] {
+  const names = [...TOOLS.values()].flatMap(({ misleading }) =>
+    misleading.filter((name) => isMisleading(name, env[name])),
+  );
+  return [...new Set([...names, ...findProxies(new URL(formatBaseUrl(address)), env)])];
+}
+
+/** Proxies of which NO_PROXY does not exempt the gateway. */
+function findProxies(base: URL, env: Environment): string[] {
   const proxies = PROXY_NAMES.filter((name) => (env[name] ?? "") !== "");
   const lists = NO_PROXY_NAMES.map((name) => env[name] ?? "").filter((list) => list !== "");
-  if (proxies.length === 0 || (lists.length > 0 && lists.every((list) => covers(list, base)))) return [];
+  return lists.length > 0 && lists.every((list) => covers(list, base)) ? [] : proxies;
+}
+
+/** Some tools use HTTPS_PROXY for plain HTTP too. Values may contain passwords, so only names are shown. */
+function checkProxies(base: URL, env: Environment): Finding[] {
+  const proxies = findProxies(base, env);
+  if (proxies.length === 0) return [];
   const detail =
     `${proxies.join(", ")} ${proxies.length === 1 ? "is" : "are"} set, and NO_PROXY does not name ` +
     `${base.hostname}: a tool started here may send its requests and its key to a proxy`;

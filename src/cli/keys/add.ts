@@ -1,9 +1,11 @@
 // `gateway keys add`: a new secret, shown once, its hash in the config file.
 
+import { resolve } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
-import { editConfig } from "../../config/replace.ts";
-import { newSecret, sha256Hex } from "../../lib/secret.ts";
-import { chooseGroup, requireSelectable } from "./group-choice.ts";
+import { createKeys } from "../../config/changes/keys.ts";
+import { findConfig } from "../../config/find.ts";
+import { newSecret } from "../../lib/secret.ts";
+import { chooseGroup } from "./group-choice.ts";
 import {
   checkKeyName,
   type ConfigFlags,
@@ -13,9 +15,9 @@ import {
   readExpiry,
 } from "../config-access.ts";
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
-import { readNewLimits } from "./limits.ts";
+import { readNewLimits } from "../../config/changes/limits.ts";
 import { printSecrets } from "./print-secrets.ts";
-import { askText, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { askText, canPrompt, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface AddFlags extends ConfigFlags, GivenSecretFlags {
   readonly name?: string;
@@ -33,29 +35,14 @@ export async function addKeys(flags: AddFlags): Promise<void> {
   const count = readCountFlag(flags);
   const expires = readExpiry(flags.expires, now);
   const limits = readNewLimits(flags.limit);
-  const { catalog, path } = openConfig(flags);
-  const name = await chooseName(flags.name, catalog);
+  const path = resolve(findConfig(flags.config, process.env));
+  const { name, groupName } = await chooseNames(path, flags, now);
   const names =
     flags.count === undefined ? [name] : Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
-  requireUnusedNames(names, catalog);
-  const groupName = await chooseGroup(flags.group, catalog, now);
   const own = await readGivenSecret(flags);
   const secrets = names.map(() => own ?? newSecret());
-  const created = formatMoment(now);
-  await editConfig(path, process.env, (current) => {
-    requireUnusedNames(names, current);
-    requireSelectable(current, groupName, now);
-    const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
-    const values = names.map((each, index) => ({
-      name: each,
-      group: groupName,
-      secret_sha256: requireUnusedSecret(secrets[index] ?? "", current),
-      ...dates,
-      ...(Object.keys(limits).length > 0 && { limits }),
-    }));
-    return [{ kind: "append", path: ["keys"], values }];
-  });
-  const group = requireSelectable(catalog, groupName, now);
+  const wanted = { names, group: groupName, secrets, expires, limits, now };
+  const { created, group } = await createKeys(path, wanted);
   const added = names.map((each, index) => ({
     name: each,
     group: groupName,
@@ -81,6 +68,15 @@ export async function addKeys(flags: AddFlags): Promise<void> {
   printNote(`${keys} bound to ${groupName} (${describeGroup(group)}). ${secretIs} shown only this once.`);
 }
 
+/** What no flag gives is asked for. If nothing is, the config is read only once: it may have ten thousand keys. */
+async function chooseNames(path: string, flags: AddFlags, now: Date) {
+  const { name, group } = flags;
+  if (name !== undefined && group !== undefined) return { name, groupName: group };
+  const { catalog } = openConfig({ config: path });
+  const chosen = await chooseName(name, catalog);
+  return { name: chosen, groupName: await chooseGroup(group, catalog, now) };
+}
+
 function readCountFlag({ count, secret }: AddFlags): number {
   if (count === undefined) return 1;
   if (secret !== undefined)
@@ -94,20 +90,4 @@ async function chooseName(flag: string | undefined, catalog: Catalog): Promise<s
   if (flag !== undefined) return flag;
   if (!canPrompt()) return refuseUsage("--name is missing.");
   return askText({ message: "Name of the key", check: (answer) => checkKeyName(answer, catalog) });
-}
-
-function requireUnusedNames(names: readonly string[], catalog: Catalog): void {
-  for (const name of names) {
-    const complaint = checkKeyName(name, catalog);
-    if (complaint === undefined) continue;
-    if (catalog.keys.has(name)) fail(complaint);
-    refuseUsage(complaint);
-  }
-}
-
-/** Returns the secret's hash. */
-export function requireUnusedSecret(secret: string, catalog: Catalog): string {
-  const digest = sha256Hex(secret);
-  const other = catalog.keysBySha256.get(digest);
-  return other === undefined ? digest : fail(`The key "${other.name}" already has that secret.`);
 }

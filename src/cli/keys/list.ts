@@ -1,34 +1,29 @@
 // `gateway keys list` and `show`. They never show a secret.
 
 import { isGroupOpen, type Key } from "../../config/catalog.ts";
-import { type KeySpending, type LimitUse, readSpending } from "./spending.ts";
-import {
-  type ConfigFlags,
-  findKey,
-  formatDay,
-  formatMoment,
-  listLimits,
-  openConfig,
-} from "../config-access.ts";
+import { type KeySpending, type LimitUse, readSpending } from "../../billing/limits/spending.ts";
+import { type ConfigFlags, findKey, formatMoment, listLimits, openConfig } from "../config-access.ts";
+import { formatRounded, parseDecimal } from "../../lib/money.ts";
 import { type Column, printTable } from "../terminal/table.ts";
+import { formatAgo, formatAmount, formatLocalDay, formatLocalMinute } from "../terminal/text.ts";
 import { paint, print, printJson, printNote } from "../terminal/terminal.ts";
 
 export interface ListFlags extends ConfigFlags {
   readonly json?: true;
 }
 
-/** A date takes eleven cells with the mark that its time is cut; an amount can take twenty. */
 const COLUMNS: readonly Column[] = [
-  { title: "NAME", least: 12 },
-  { title: "GROUP" },
-  { title: "PLATFORM", spare: 3 },
-  { title: "STATE", least: 13 },
-  { title: "CREATED", least: 11, spare: 5 },
-  { title: "EXPIRES", least: 11, spare: 2 },
-  { title: "LAST USED", least: 11 },
-  { title: "TODAY $", least: 20, spare: 1 },
-  { title: "TOTAL $", least: 20 },
-  { title: "LIMITS", spare: 4 },
+  { title: "NAME", name: true },
+  { title: "GROUP", least: 6 },
+  { title: "PLATFORM", spare: 6, least: 9 },
+  { title: "STATE", spare: 2, least: 13 },
+  { title: "CREATED", spare: 7, least: 10 },
+  { title: "EXPIRES", spare: 5, least: 10 },
+  { title: "LAST USED", spare: 4, least: 11 },
+  { title: "TODAY $", align: "right", spare: 3 },
+  { title: "TOTAL $", align: "right" },
+  // Digits are never cut, so it is there as a whole or not at all.
+  { title: "LIMITS", spare: 1, least: 200 },
 ];
 
 export async function listKeys(flags: ListFlags): Promise<void> {
@@ -51,12 +46,12 @@ export async function listKeys(flags: ListFlags): Promise<void> {
       key.group.name,
       key.group.platform,
       stateOf(key, now),
-      formatDay(key.created),
-      formatDay(key.expires) || "never",
-      formatDay(use(key.name).lastUsed),
-      use(key.name).spentToday,
-      use(key.name).spentTotal,
-      describeLimits(key, use(key.name)),
+      formatLocalDay(key.created),
+      formatAgo(key.expires, now) || "never",
+      formatAgo(use(key.name).lastUsed, now) || "never",
+      formatAmount(use(key.name).spentToday),
+      formatAmount(use(key.name).spentTotal),
+      describeLimits(key, use(key.name), now),
     ]),
   );
 }
@@ -66,6 +61,7 @@ export async function showKey(name: string, flags: ListFlags): Promise<void> {
   const { key } = findKey(catalog, name);
   const use = readSpending(catalog, Date.now())(key.name);
   const limits = listLimits(key.limits);
+  const now = new Date();
   if (flags.json === true) {
     printJson({ ...describeKey(key, use), multiplier: key.group.multiplier });
     return;
@@ -73,33 +69,43 @@ export async function showKey(name: string, flags: ListFlags): Promise<void> {
   const facts: ReadonlyArray<readonly [string, string]> = [
     ["name", key.name],
     ["group", `${key.group.name} (${key.group.platform}, ×${key.group.multiplier})`],
-    ["state", stateOf(key, new Date())],
-    ["created", formatDay(key.created)],
-    ["expires", formatDay(key.expires) || "never"],
-    ["last used", formatDay(use.lastUsed)],
+    ["state", stateOf(key, now)],
+    ["created", describeMoment(key.created, now)],
+    ["expires", describeMoment(key.expires, now) || "never"],
+    ["last used", describeMoment(use.lastUsed, now) || "never"],
     ["spent today", `$${use.spentToday}`],
     ["spent in total", `$${use.spentTotal}`],
     ...Object.entries(limits).map(([limit, value]) => {
       const used = use.limits.find((each) => each.limit === limit);
-      return [limit, used === undefined ? String(value) : describeUse(used)] as const;
+      return [limit, used === undefined ? String(value) : describeUse(used, now)] as const;
     }),
   ];
   for (const [title, fact] of facts) print(`${paint("dim", title.padEnd(20))}${fact || "-"}`);
 }
 
-/** `$0.02 of $5 per day`: short, because it is the last column. */
-function describeLimits(key: Key, use: KeySpending): string {
+/** `$0.02 of $5 per day, resets in 3 h`: in cents, because it is a column. */
+function describeLimits(key: Key, use: KeySpending, now: Date): string {
   const counts = Object.entries(listLimits(key.limits)).filter(([name]) => !name.startsWith("usd_"));
   return [
     ...use.limits.map(
-      ({ limit, usd, spent }) => `$${spent} of $${usd} ${limit.replace("usd_", "").replace("_", " ")}`,
+      ({ limit, usd, spent, resets }) =>
+        `$${formatRounded(parseDecimal(spent), 2)} of $${usd} ${limit.replace("usd_", "").replace("_", " ")}` +
+        (resets === null ? "" : `, resets ${formatAgo(resets, now)}`),
     ),
     ...counts.map(([name, value]) => `${value} ${name.replace("_", " ").replace("_", " ")}`),
-  ].join(", ");
+  ].join("; ");
 }
 
-function describeUse({ usd, spent, resets }: LimitUse): string {
-  return `$${spent} of $${usd}, ${resets === null ? "never resets" : `resets at ${formatDay(resets)}`}`;
+function describeUse({ usd, spent, resets }: LimitUse, now: Date): string {
+  return `$${spent} of $${usd}, ${resets === null ? "never resets" : `resets ${formatAgo(resets, now)}`}`;
+}
+
+/** `2 min ago (2026-11-20 21:15)`. */
+function describeMoment(moment: Date | null, now: Date): string {
+  if (moment === null) return "";
+  const ago = formatAgo(moment, now);
+  const minute = formatLocalMinute(moment);
+  return minute.startsWith(ago) ? minute : `${ago} (${minute})`;
 }
 
 function describeKey(key: Key, use: KeySpending): Record<string, unknown> {

@@ -10,8 +10,9 @@ import { verifyLedger } from "../../billing/verify/verify.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
-import { fail, paint, print, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
-import { formatCount } from "../terminal/text.ts";
+import { type Column, createTable } from "../terminal/table.ts";
+import { fail, paint, print, printJson, readRoom, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { formatAmount, formatCount, formatLocalSecond, shortenId } from "../terminal/text.ts";
 
 interface JsonFlags extends LedgerFlags {
   readonly json?: true;
@@ -111,39 +112,81 @@ function findId(path: string, start: string): string {
 export async function tail(flags: TailFlags): Promise<void> {
   if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number from 0 to 9999999.");
   const path = findLedgerOrEmpty(flags);
+  const isTable = process.stdout.isTTY && flags.json !== true;
   const printLine = (text: string): void =>
     print(escapeUnprintable(flags.json === true ? text : formatLine(text)));
   const { texts, next } = readLastLines(path, Number(flags.lines));
-  for (const text of texts) printLine(text);
+  const printAll = isTable ? createRowPrinter() : (all: readonly string[]): void => all.forEach(printLine);
+  printAll(texts);
   if (flags.follow === false) return;
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   process.once("SIGTERM", () => stop.abort());
-  for await (const text of followLedger(path, next, stop.signal)) printLine(text);
+  for await (const text of followLedger(path, next, stop.signal)) printAll([text]);
 }
 
-function formatLine(text: string): string {
+const NOT_A_LINE = "(not a line of a ledger)";
+
+/** Text with digits is there as a whole or not at all. */
+const TAIL_COLUMNS: readonly Column[] = [
+  { title: "TIME", spare: 2, least: 19 },
+  { title: "ID", name: true },
+  { title: "KEY" },
+  { title: "MODEL", spare: 1, least: 12 },
+  { title: "CHANNEL", spare: 4 },
+  { title: "STATUS", spare: 3, least: 12 },
+  { title: "USAGE", spare: 5, least: 200 },
+  { title: "CHARGE $", align: "right" },
+];
+
+/** Rows in columns that fit the terminal, below one line of titles. */
+function createRowPrinter(): (texts: readonly string[]) => void {
+  const table = createTable(TAIL_COLUMNS);
+  let isFirst = true;
+  return (texts) => {
+    const lines = texts.map(readTailLine);
+    const cells = lines.filter((line) => line !== null).map(describeInCells);
+    const rows = table.rows(cells, readRoom()).values();
+    if (isFirst) print(paint("dim", table.head(readRoom())));
+    isFirst = false;
+    for (const line of lines) print(line === null ? NOT_A_LINE : (rows.next().value ?? ""));
+  };
+}
+
+type TailLine = NonNullable<ReturnType<typeof readTailLine>>;
+
+function describeInCells({ time, id, key, model, channel, what, usage, charge, basis }: TailLine): string[] {
+  const amount = charge === "" ? basis : formatAmount(charge);
+  return [formatLocalSecond(new Date(time)), shortenId(id), key, model, channel, what, usage, amount];
+}
+
+function readTailLine(text: string) {
   const line = parseJson(text);
-  if (line === undefined) return "(not a line of a ledger)";
+  if (line === undefined) return null;
   const textOf = (name: string): string => {
     const value = getField(line, name);
     return typeof value === "string" || typeof value === "number" ? String(value) : "";
   };
-  const charge = textOf("charge_usd");
-  const what =
-    textOf("corrects") === "" ? `${textOf("status")} ${textOf("outcome")}` : `corrects ${textOf("corrects")}`;
-  return [
-    textOf("time"),
-    textOf("id"),
-    textOf("key"),
-    textOf("model"),
-    textOf("channel"),
-    what.trim(),
-    formatCounts(getField(line, "usage")),
-    charge === "" ? textOf("basis") : `$${charge}`,
-  ]
-    .filter((column) => column !== "")
-    .join("  ");
+  const corrects = textOf("corrects");
+  return {
+    time: textOf("time"),
+    id: textOf("id"),
+    key: textOf("key"),
+    model: textOf("model"),
+    channel: textOf("channel"),
+    what: (corrects === "" ? `${textOf("status")} ${textOf("outcome")}` : `corrects ${corrects}`).trim(),
+    usage: formatCounts(getField(line, "usage")),
+    charge: textOf("charge_usd"),
+    basis: textOf("basis"),
+  };
+}
+
+function formatLine(text: string): string {
+  const line = readTailLine(text);
+  if (line === null) return NOT_A_LINE;
+  const { charge, basis, ...columns } = line;
+  const amount = charge === "" ? basis : `$${charge}`;
+  return [...Object.values(columns), amount].filter((column) => column !== "").join("  ");
 }
 
 function formatCounts(usage: unknown): string {

@@ -17,8 +17,8 @@ export async function setPrices(
 ): Promise<void> {
   const changes = readChanges(words, PRICES);
   const { path } = openConfig(flags);
-  await editConfig(path, process.env, () => planChanges(["prices", model], changes));
-  const prices = Object.entries(openConfig(flags).catalog.prices.get(model) ?? {});
+  const catalog = await editConfig(path, process.env, () => planChanges(["prices", model], changes));
+  const prices = Object.entries(catalog.prices.get(model) ?? {});
   const shown = prices.map(([kind, usd]) => `${kind} $${usd}`).join(", ");
   printNote(
     shown === ""

@@ -1,14 +1,8 @@
 // What `gateway prices show` and `gateway prices check` do.
 
-import {
-  loadPriceBook,
-  findModel,
-  findPrice,
-  type Found,
-  type PriceBook,
-  sellerOf,
-} from "../../billing/prices.ts";
+import { loadPriceBook, findModel, type Found, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Period, Rates } from "../../billing/prices/book.ts";
+import { hasPrice, listNamedModels } from "./models-in-use.ts";
 import { ANY_SELLER } from "../../billing/prices/sellers.ts";
 import { listSeenModels } from "../../billing/report/seen-models.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
@@ -185,22 +179,10 @@ export function checkPrices(flags: CheckFlags): number {
   return unpriced.length > 0 ? 1 : 0;
 }
 
-function hasPrice(catalog: Catalog, book: PriceBook, channelName: string, model: string): boolean {
-  const channel = catalog.channels.get(channelName);
-  const seller = channel && sellerOf(channel);
-  const name = (channel && resolveModel(channel, model)) ?? model;
-  if (seller?.free === true) return true;
-  return findPrice({ book, overrides: catalog.prices, seller }, name, new Date()) !== null;
-}
-
 /** What the ledger has seen, of the channels that there still are, and what the config names itself. */
 function listInUse({ channels }: Catalog, ledgerPath: string): readonly InUse[] {
   const seen = listSeenModels(ledgerPath).filter(({ channel }) => channels.has(channel));
-  const named = [...channels.values()].flatMap(({ name, models, aliases, disabled }) => {
-    if (disabled === true) return [];
-    const plain = (models ?? []).filter((model) => !model.includes("*"));
-    return [...plain, ...aliases.keys()].map((model) => ({ channel: name, model, requests: 0 }));
-  });
+  const named = listNamedModels({ channels }).map((each) => ({ ...each, requests: 0 }));
   const known = new Map<string, InUse>();
   for (const { channel, model, requests } of [...named, ...seen]) {
     known.set(`${channel}\n${model}`, { channel, model, requests });

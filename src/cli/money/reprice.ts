@@ -1,9 +1,13 @@
-// `gateway ledger reprice`: appends corrections for requests whose amounts differ with current prices.
+// `gateway ledger reprice`: appends corrections for requests whose amounts differ with current prices. A
+// running gateway writes them.
 
-import { findCorrections, type Repricing } from "../../billing/report/reprice.ts";
+import type { Repricing } from "../../billing/ledger/line.ts";
+import { type Finding, findCorrections } from "../../billing/report/reprice.ts";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
+import { type FileLock, takeLock } from "../../lib/files/file-lock.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { tryGateway } from "../control.ts";
 import { readCurrentPrices } from "./current-prices.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { describe, openConfig } from "../config-access.ts";
@@ -26,8 +30,8 @@ interface ModelChange {
   now: Usd;
 }
 
-/** Lines wait in memory until they are written. After this many, the loop pauses for the disk. */
-const LINES_PER_PAUSE = 1000;
+/** Corrections go to the ledger in batches: a gateway serves between them, and the disk keeps up. */
+const BATCH_SIZE = 500;
 
 export async function repriceLedger(flags: RepriceFlags): Promise<void> {
   const path = findLedger(flags);
@@ -37,26 +41,88 @@ export async function repriceLedger(flags: RepriceFlags): Promise<void> {
     ...readCurrentPrices(loaded),
   };
   const changes = new Map<string, ModelChange>();
-  const ledger = flags.dryRun === true ? null : openForCorrections(path);
-  let count = 0;
-  for (const draft of findCorrections(path, query)) {
-    count += 1;
-    addChange(changes, draft);
-    ledger?.correct({
-      id: `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}`,
-      time: new Date().toISOString(),
-      ...draft,
-    });
-    if (count % LINES_PER_PAUSE === 0) await new Promise<void>((resolve) => setImmediate(resolve));
-    if (ledger !== null && ledger.problem !== null) break;
+  if (flags.dryRun === true) {
+    for (const draft of findCorrections(path, query)) addChange(changes, draft);
+  } else {
+    await using writer = await openWriter(path);
+    let batch: Repricing[] = [];
+    for (const draft of findCorrections(path, query)) {
+      addChange(changes, draft);
+      batch.push({ ...draft, id: `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}` });
+      if (batch.length < BATCH_SIZE) continue;
+      await writer.write(batch);
+      batch = [];
+    }
+    if (batch.length > 0) await writer.write(batch);
   }
-  await ledger?.close();
-  if (ledger !== null && ledger.problem !== null)
-    fail(`Not all corrections were written: ${ledger.problem}.`);
   printChanges(changes, flags);
 }
 
+interface CorrectionWriter extends AsyncDisposable {
+  write(corrections: readonly Repricing[]): Promise<void>;
+}
+
+/** One `reprice` at a time: two would correct the same requests twice. A running gateway writes for it. */
+async function openWriter(path: string): Promise<CorrectionWriter> {
+  const lock = lockReprice(path);
+  try {
+    const write = (await findRunning(path)) ? writeThrough(path) : writeAlone(path);
+    return { write: write.write, [Symbol.asyncDispose]: () => write.close().finally(() => lock.release()) };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+function lockReprice(path: string): FileLock {
+  try {
+    return takeLock(`${path}.reprice.lock`);
+  } catch (error) {
+    return fail(`Corrections cannot be written: ${describe(error)}.`);
+  }
+}
+
+/** On Windows, commands cannot reach a running gateway. */
+async function findRunning(path: string): Promise<boolean> {
+  return process.platform !== "win32" && (await tryGateway({ ledgerPath: path }, "GET", "/state")) !== null;
+}
+
+interface Writing {
+  readonly write: (corrections: readonly Repricing[]) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+function writeThrough(path: string): Writing {
+  return {
+    write: async (body) => {
+      const reply = await tryGateway({ ledgerPath: path, body }, "POST", "/corrections");
+      if (reply === null) fail("The gateway has ended. Repeat the command: it writes what is left.");
+    },
+    close: async () => {},
+  };
+}
+
 /** Without rotation, because files must keep their names while they are read. */
+function writeAlone(path: string): Writing {
+  const ledger = openForCorrections(path);
+  const requireWritten = (): void => {
+    if (ledger.problem !== null) fail(`Not all corrections were written: ${ledger.problem}.`);
+  };
+  return {
+    write: async (corrections) => {
+      for (const draft of corrections) {
+        ledger.correct({ ...draft, time: new Date().toISOString() });
+      }
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      requireWritten();
+    },
+    close: async () => {
+      await ledger.close();
+      requireWritten();
+    },
+  };
+}
+
 function openForCorrections(path: string): Ledger {
   try {
     return openLedger({ path, sync: "batch", rotate: { bytes: null, monthly: false }, report: printNote });
@@ -67,7 +133,7 @@ function openForCorrections(path: string): Ledger {
   }
 }
 
-function addChange(changes: Map<string, ModelChange>, { model, was, charge_usd: charge }: Repricing): void {
+function addChange(changes: Map<string, ModelChange>, { model, was, charge_usd: charge }: Finding): void {
   const change = changes.get(model) ?? { requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
   changes.set(model, change);
   change.requests += 1;

@@ -76,7 +76,7 @@ export function formatTable(
 }
 
 export function printTable(columns: readonly Column[], rows: ReadonlyArray<readonly string[]>): void {
-  for (const line of formatTable(columns, rows)) print(line);
+  print(formatTable(columns, rows).join("\n"));
 }
 
 /** The width of each column; 0: it is left out. */

@@ -52,3 +52,55 @@ const AMOUNT_PLACES = 6;
 export function formatAmount(usd: string): string {
   return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
 }
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** Beyond this, a date says more than a number of days. */
+const MAX_DAYS_AGO = 30;
+
+/** `2 min ago`, `3 h ago`, `5 days ago`, later the local date; of a time to come `in 3 h`. Nothing without a moment. */
+export function formatAgo(moment: Date | null, now: Date): string {
+  if (moment === null) return "";
+  const ms = now.getTime() - moment.getTime();
+  const span = Math.abs(ms);
+  if (span < MINUTE_MS) return ms >= 0 ? "just now" : "in less than 1 min";
+  if (span >= MAX_DAYS_AGO * DAY_MS) return formatLocalDay(moment);
+  const text =
+    span < HOUR_MS
+      ? `${Math.floor(span / MINUTE_MS)} min`
+      : span < 2 * DAY_MS
+        ? `${Math.floor(span / HOUR_MS)} h`
+        : `${Math.floor(span / DAY_MS)} days`;
+  return ms >= 0 ? `${text} ago` : `in ${text}`;
+}
+
+/** `2026-11-20`, in the time zone of this machine. */
+export function formatLocalDay(moment: Date | null): string {
+  return writeLocal(moment).slice(0, 10);
+}
+
+/** `2026-11-20 21:15`, in the time zone of this machine. */
+export function formatLocalMinute(moment: Date | null): string {
+  return writeLocal(moment).slice(0, 16);
+}
+
+/** `2026-11-20 21:15:07`, in the time zone of this machine. */
+export function formatLocalSecond(moment: Date | null): string {
+  return writeLocal(moment);
+}
+
+/** Nothing without a moment, or with one that is not a time. */
+function writeLocal(moment: Date | null): string {
+  if (moment === null || Number.isNaN(moment.getTime())) return "";
+  const [year, ...parts] = [
+    moment.getFullYear(),
+    moment.getMonth() + 1,
+    moment.getDate(),
+    moment.getHours(),
+    moment.getMinutes(),
+    moment.getSeconds(),
+  ];
+  const [month, day, hour, minute, second] = parts.map((part) => String(part).padStart(2, "0"));
+  return `${year}-${month}-${day} ${hour}:${minute}:${second}`;
+}

@@ -99,12 +99,12 @@ function appendKeys(text: string, edit: Edit): string | null {
   if (plain === null) return null;
   const document = parseYaml(plain.rest);
   if (!hasKeysAt(document, plain.firstLeft)) return null;
-  const wanted = changeAt(parseSource(text, plain).tree, edit.path, edit);
   const { rest, resume } = plain;
-  const splicedRest = spliceAll(rest, document, [edit]);
-  if (splicedRest?.startsWith(rest.slice(0, resume.rest)) !== true) return null;
-  const spliced = text.slice(0, resume.text) + splicedRest.slice(resume.rest);
-  return meansSame(spliced, wanted) ? spliced : null;
+  const wanted = changeAt(readTree(document), edit.path, edit);
+  const spliced = spliceAll(rest, document, [edit]);
+  // The lines of the other keys stand before all that changes, so they mean what they meant.
+  if (spliced?.startsWith(rest.slice(0, resume.rest)) !== true || !meansSame(spliced, wanted)) return null;
+  return text.slice(0, resume.text) + spliced.slice(resume.rest);
 }
 
 /** Null if an alias refers to what is removed. */

@@ -1,6 +1,7 @@
 // Expands `${NAME}` and `${NAME:-default}` in the values of the config file. `$${`
 // is a plain `${`. Names of settings are not expanded.
 
+import { isObject } from "../../lib/json/json.ts";
 import type { Path } from "./source.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -32,6 +33,7 @@ function expandWith(tree: unknown, lookUp: Lookup): Expansion {
       if (text !== value) taken.add(text);
       return text;
     }
+    if (isPlain(value)) return value;
     if (Array.isArray(value)) return value.map((item, index) => expand(item, [...path, index]));
     if (typeof value !== "object" || value === null) return value;
     // An empty entry (`keys:` with nothing after it) is the same as no entry.
@@ -42,6 +44,16 @@ function expandWith(tree: unknown, lookUp: Lookup): Expansion {
     return Object.fromEntries(entries);
   };
   return { tree: expand(tree, []), unset, fromEnvironment: taken };
+}
+
+/** A map of texts without references, as each of ten thousand keys may be. */
+function isPlain(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  for (const name in value) {
+    const item = value[name];
+    if (typeof item !== "string" || item.includes("${")) return false;
+  }
+  return true;
 }
 
 type Refuse = (reference: string, message: string) => string;

@@ -1,9 +1,8 @@
 // A config can have ten thousand keys, and the YAML parser takes about 0.1 ms for each. Keys as `gateway keys add`
-// writes them, one `- { name: …, … }` per line, are read here instead. The YAML parser sees empty lines in their place,
-// so that every line keeps its number.
+// writes them, one `- { name: …, … }` per line, are read here instead. The YAML parser does not see their lines.
 
 export interface PlainKeys {
-  /** The file with empty lines instead of the keys read here. The last plain key stays. */
+  /** The file without the lines of the keys read here. The last plain key stays. */
   readonly rest: string;
   /** Where that key's line begins in the file, and in `rest`. From there on both are the same. */
   readonly resume: { readonly text: number; readonly rest: number };
@@ -32,7 +31,7 @@ export function extractPlainKeys(text: string, minLength = MIN_LENGTH): PlainKey
   const lines = readEntries(text, from);
   const last = lines.pop();
   if (last === undefined || lines.length === 0) return null;
-  const begin = text.slice(0, from) + "\n".repeat(lines.length);
+  const begin = text.slice(0, from);
   return {
     rest: begin + text.slice(last.lineStart),
     resume: { text: last.lineStart, rest: begin.length },

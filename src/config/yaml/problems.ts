@@ -5,7 +5,7 @@ import { type core, z } from "zod";
 import { isObject } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
 import { suggestNearest } from "../nearest.ts";
-import { configSchema } from "../schema.ts";
+import { configSchema, PLATFORM_NAMES } from "../schema.ts";
 import type { Path, Problem, Source } from "./source.ts";
 
 /** The file cannot be used: `gateway` exits with status 2. */
@@ -75,9 +75,16 @@ function explainIssue(issue: core.$ZodIssue, value: unknown): string {
   if (issue.code === "invalid_value") {
     const known = issue.values.map(String);
     if (value === undefined) return `is missing: ${joinNames(known)}`;
-    return `expected ${joinNames(known)}${typeof value === "string" ? suggestNearest(value, known) : ""}`;
+    return `expected ${joinNames(known)}${typeof value === "string" ? suggestValue(value, known) : ""}`;
   }
   return issue.message;
+}
+
+/** The nearest known word, as the end of a sentence, or nothing. */
+export function suggestValue(typed: string, known: readonly string[]): string {
+  const platform = Object.entries(PLATFORM_NAMES).find(([name]) => typed.toLowerCase().startsWith(name))?.[1];
+  if (platform !== undefined && known.includes(platform)) return ` (did you mean "${platform}"?)`;
+  return suggestNearest(typed, known);
 }
 
 function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, source: Source): Problem[] {

@@ -3,7 +3,7 @@
 // message repeats the value: it may be a secret in the wrong place.
 
 import { formatDecimal, parseDecimal } from "../../lib/money.ts";
-import { createZone, nameSystemZone } from "../../lib/text/zone.ts";
+import { createZone } from "../../lib/text/zone.ts";
 
 /** Names of channels, groups, plans and keys. */
 export function readName(text: string): string {
@@ -193,6 +193,7 @@ export function readVendor(text: string): string {
 }
 
 const OWN_PATHS = new Set([
+  "console",
   "api",
   "healthz",
   "metrics",
@@ -204,10 +205,11 @@ const OWN_PATHS = new Set([
   "models",
 ]);
 
-/** The name of a time zone, as in the IANA database. `system` is the zone of this machine. */
+/** The name of a time zone, as in the IANA database. `system` is the zone of this machine, which the catalog finds when
+ *  it is needed: that takes as long as the rest of a small command. */
 export function readZone(text: string): string {
   try {
-    return text === "system" ? nameSystemZone() : createZone(text).name;
+    return text === "system" ? text : createZone(text).name;
   } catch {
     throw new RangeError("the name of a time zone such as Europe/Berlin, or system");
   }

@@ -79,7 +79,8 @@ export function parseSource(text: string, plain = extractPlainKeys(text)): Sourc
 
 /** Null where the plain keys are not the list that they look like, inside a quoted text for example. */
 function addPlainKeys(text: string, plain: PlainKeys): Source | null {
-  const { source, document } = readSource(plain.rest);
+  const gap = { offset: plain.resume.rest, lines: plain.entries.length };
+  const { source, document } = readSource(plain.rest, gap);
   const { tree } = source;
   if (!hasKeysAt(document, plain.firstLeft) || !isObject(tree) || !Array.isArray(tree["keys"])) return null;
   const { length: count } = plain.entries;
@@ -105,12 +106,19 @@ export function hasKeysAt(document: Document.Parsed, firstItem: number): boolean
   return isSeq(list) && list.flow !== true && startOf(list.items[0]) === firstItem;
 }
 
-function readSource(text: string) {
+/** Lines of the file that are not in the text, before this offset. */
+interface Gap {
+  readonly offset: number;
+  readonly lines: number;
+}
+
+function readSource(text: string, gap: Gap = { offset: text.length, lines: 0 }) {
   const lines = new LineCounter();
   const document = parseYaml(text, lines);
   const place = (offset: number): Position => {
     const { line, col } = lines.linePos(offset);
-    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+    const left = offset < gap.offset ? 0 : gap.lines;
+    return { line: Math.max(line, 1) + left, column: Math.max(col, 1) };
   };
   const problems: Problem[] = document.errors.map((error) => ({
     ...place(error.pos[0]),

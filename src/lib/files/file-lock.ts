@@ -15,6 +15,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { getErrorCode } from "../errors.ts";
+import { quoteWord } from "../text/shell-word.ts";
 import { getField, parseJson } from "../json/json.ts";
 import {
   CREATE_NEW,
@@ -134,8 +135,14 @@ function lockDatabase(place: string, path: string, fd: number): Database {
   } catch (error) {
     database.close();
     if (isBusy(error)) throw new LockHeld(path, readHolder(place));
-    throw error;
+    throw isFull(error) ? describeFull(path, error) : error;
   }
+}
+
+/** In terms of files: nobody knows that SQLite makes the lock. */
+function describeFull(path: string, error: unknown): Error {
+  const what = `no space is left on the disk (ENOSPC) for ${path}. Free some (df -h ${quoteWord(dirname(path))}) and repeat`;
+  return Object.assign(new Error(what, { cause: error }), { code: "ENOSPC" });
 }
 
 /** SQLite opens by name. This checks that it opened the file that was checked. */
@@ -198,6 +205,10 @@ const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 function isBusy(error: unknown): boolean {
   return getErrorCode(error) === "SQLITE_BUSY";
+}
+
+function isFull(error: unknown): boolean {
+  return getErrorCode(error) === "SQLITE_FULL";
 }
 
 function isDamaged(error: unknown): boolean {

@@ -151,7 +151,7 @@ describe("keys", () => {
     expect(keyNamed("laptop")?.secretSha256).not.toBe(before ?? "");
 
     const again = await openLaptop();
-    await pick(again, 4, "Remove");
+    await pick(again, 5, "Remove");
     await again.shows('Remove the key "laptop" for good?');
     again.press("y");
     await again.shows('Removed the key "laptop".');
@@ -195,7 +195,7 @@ test("a plan is activated, with an end, and deactivated", async () => {
 describe("the session", () => {
   test("continues after an error and shows it", async () => {
     const screen = await openConsole("console");
-    await pick(screen, 4, "Spending");
+    await pick(screen, 5, "Spending");
     await screen.shows("● By day");
     screen.press(KEYS.enter);
     await screen.shows("● Today");
@@ -249,7 +249,7 @@ describe("the session", () => {
       "before a yes",
       async () => {
         const screen = await openLaptop();
-        await pick(screen, 4, "Remove");
+        await pick(screen, 5, "Remove");
         await screen.shows("for good?");
         return screen;
       },
@@ -296,7 +296,7 @@ describe("with a gateway that runs", () => {
     await screen.shows("claude-hai");
     await screen.shows(MAIN_MENU);
 
-    await pick(screen, 4, "Spending");
+    await pick(screen, 5, "Spending");
     await screen.shows("○ By model");
     await pick(screen, 4, "By model");
     await screen.shows("● Today");
@@ -306,15 +306,193 @@ describe("with a gateway that runs", () => {
     screen.press(ESCAPE);
     await screen.shows(MAIN_MENU);
 
-    await pick(screen, 5, "Live view");
+    await pick(screen, 6, "Live view");
     await screen.shows("q: quit");
     screen.press("q");
     await screen.shows(MAIN_MENU);
-    await pick(screen, 5, "Live view");
+    await pick(screen, 6, "Live view");
     await screen.shows("q: quit");
     await leave(screen);
     expect(showsCursor(screen)).toBe(true);
     expect(screen.raw()).toEndWith("\u001B[?1049l");
     await gateway.stop();
+  }, 20_000);
+});
+
+describe("the config is changed from the menus", () => {
+  const load = () => loadConfig(folder.join("gateway.yaml"), {}).catalog;
+
+  test("a limit of a key, with the check of the command", async () => {
+    const screen = await openLaptop();
+    await pick(screen, 4, "Set a limit");
+    await screen.shows("● usd_per_day · none");
+    screen.press(KEYS.enter);
+    await screen.shows("At most how many USD?");
+    screen.press(`much${KEYS.enter}`);
+    await screen.shows("usd_per_day: expected an amount in USD");
+    await pick(screen, 1, "Change a key");
+    await screen.shows("● laptop");
+    screen.press(KEYS.enter);
+    await screen.shows("○ Remove");
+    await pick(screen, 4, "Set a limit");
+    await screen.shows("● usd_per_day · none");
+    screen.press(KEYS.enter);
+    await screen.shows("At most how many USD?");
+    screen.press(`2.5${KEYS.enter}`);
+    await screen.shows("is limited to usd_per_day 2.5");
+    await leave(screen);
+    expect(load().keys.get("laptop")?.limits.usdPerDay).toBe("2.5");
+  }, 20_000);
+
+  test("a group: added, limited, changed and removed", async () => {
+    const screen = await openConsole("console");
+    await pick(screen, 1, "Groups and plans");
+    await screen.shows("● Activate a plan");
+    await pick(screen, 3, "Add a group");
+    await screen.shows("Name of the group");
+    screen.press(`cheap${KEYS.enter}`);
+    await screen.shows("Which channels serve it?");
+    screen.press(`${KEYS.space}${KEYS.enter}`);
+    await screen.shows("Multiplier");
+    screen.press(KEYS.enter);
+    await screen.shows("Description");
+    screen.press(`for tests${KEYS.enter}`);
+    await screen.shows("Only while a plan");
+    screen.press(KEYS.enter);
+    await screen.shows('Added the group "cheap".');
+    expect(load().groups.get("cheap")).toMatchObject({ platform: "messages", description: "for tests" });
+
+    const open = async (steps: number, label: string): Promise<void> => {
+      await screen.shows("● Activate a plan");
+      await pick(screen, 4, "Change a group");
+      await screen.shows("● claude");
+      await pick(screen, 3, "cheap");
+      await screen.shows("● Change a setting");
+      await pick(screen, steps, label);
+    };
+    await open(0, "Change a setting");
+    await screen.shows("● channels");
+    await pick(screen, 1, "multiplier");
+    await screen.shows("New value of multiplier");
+    screen.press(`0.7${KEYS.enter}`);
+    await screen.shows("multiplier 0.7.");
+    await open(1, "Set a limit");
+    await screen.shows("● usd_per_day · none");
+    await pick(screen, 1, "usd_per_month · none");
+    await screen.shows("At most how many USD?");
+    screen.press(`50${KEYS.enter}`);
+    await screen.shows("is limited to usd_per_month 50");
+    expect(load().groups.get("cheap")).toMatchObject({ multiplier: "0.7", limits: { usdPerMonth: "50" } });
+    await open(2, "Remove");
+    await screen.shows("for good?");
+    screen.press("y");
+    await screen.shows('Removed the group "cheap"');
+    await leave(screen);
+    expect(text()).toBe(CONFIG);
+  }, 30_000);
+
+  test("a plan: added and removed", async () => {
+    const screen = await openConsole("console");
+    await pick(screen, 1, "Groups and plans");
+    await screen.shows("● Activate a plan");
+    await pick(screen, 1, "Add a plan");
+    await screen.shows("Name of the plan");
+    screen.press(`silver${KEYS.enter}`);
+    await screen.shows("Which groups does it include?");
+    screen.press(`${KEYS.space}${KEYS.enter}`);
+    await screen.shows("Is it bought already?");
+    screen.press("y");
+    await screen.shows('Added the plan "silver".');
+    expect(load().plans.get("silver")).toMatchObject({ groups: ["claude"], active: true });
+    await screen.shows("● Activate a plan");
+    await pick(screen, 3, "Remove a plan");
+    await screen.shows("● gold");
+    await pick(screen, 1, "silver");
+    await screen.shows("for good?");
+    screen.press("y");
+    await screen.shows('Removed the plan "silver".');
+    await leave(screen);
+    expect(text()).toBe(CONFIG);
+  }, 30_000);
+
+  test("a channel: added with a check, changed, removed; and a price", async () => {
+    const upstream = startDemoUpstream({ platform: "messages" });
+    const screen = await openConsole("console");
+    await pick(screen, 2, "Channels");
+    await screen.shows("● Refresh");
+    await pick(screen, 5, "Add a channel");
+    await screen.shows("Which provider?");
+    screen.press(KEYS.up);
+    await screen.shows("● Another one, by its base URL");
+    screen.press(KEYS.enter);
+    await screen.shows("The base URL");
+    screen.press(`${upstream.url}${KEYS.enter}`);
+    await screen.shows("Name of the channel");
+    screen.press(`spare${KEYS.enter}`);
+    await screen.shows("● A new group");
+    await pick(screen, 1, "claude (messages)");
+    await screen.shows("Which platform is it?");
+    screen.press(KEYS.enter);
+    await screen.shows("where is the credential?");
+    screen.press(KEYS.enter);
+    await screen.shows("The credential");
+    screen.press(`pasted-12345${KEYS.enter}`);
+    await screen.shows('Added the channel "spare" to the group "claude".');
+    expect(load().channels.get("spare")?.credential).toBe("pasted-12345");
+
+    const open = async (steps: number, label: string): Promise<void> => {
+      await screen.shows("● Refresh");
+      await pick(screen, 6, "Change a channel");
+      await screen.shows("● a");
+      await pick(screen, 2, "spare");
+      await screen.shows("● Change a setting");
+      await pick(screen, steps, label);
+    };
+    await open(0, "Change a setting");
+    await screen.shows("● base_url");
+    await pick(screen, 1, "priority");
+    await screen.shows("New value of priority");
+    screen.press(`3${KEYS.enter}`);
+    await screen.shows('Changed the channel "spare": priority 3.');
+    await open(1, "Change the credential");
+    await screen.shows("The new credential");
+    screen.press(`second-12345${KEYS.enter}`);
+    await screen.shows('Changed the channel "spare": credential.');
+    expect(load().channels.get("spare")).toMatchObject({ priority: 3, credential: "second-12345" });
+    expect(screen.raw()).not.toMatch(/pasted-|second-/);
+    await open(2, "Remove");
+    await screen.shows("for good?");
+    screen.press("y");
+    await screen.shows('Removed the channel "spare" from the group "claude"');
+    expect(text()).toBe(CONFIG);
+
+    await screen.shows("● Refresh");
+    screen.press(ESCAPE);
+    await screen.shows(MAIN_MENU);
+    await pick(screen, 4, "Prices");
+    await screen.shows("● Models in use without a price");
+    await pick(screen, 2, "Set a price");
+    await screen.shows("Which model?");
+    screen.press(`mine${KEYS.enter}`);
+    await screen.shows("Prices in USD per million tokens");
+    screen.press(`input=3 output=15${KEYS.enter}`);
+    await screen.shows('In the config, "mine" costs input $3, output $15.');
+    await leave(screen);
+    expect(load().prices.get("mine")).toEqual({ input: "3", output: "15" });
+    upstream.stop();
+  }, 60_000);
+
+  test("Escape in a report and in a question goes back without a word", async () => {
+    const screen = await openConsole("console");
+    await pick(screen, 5, "Spending");
+    await screen.shows("● By day");
+    screen.press(KEYS.enter);
+    await screen.shows("● Today");
+    screen.press(ESCAPE);
+    await screen.shows("● By day");
+    screen.press(ESCAPE);
+    await screen.shows(MAIN_MENU);
+    expect(Bun.stripANSI(screen.raw())).not.toMatch(/[Cc]ancel|[Nn]othing was/);
+    await leave(screen);
   }, 20_000);
 });

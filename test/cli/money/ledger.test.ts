@@ -4,6 +4,9 @@ import { dirname, join } from "node:path";
 
 import { encodeLine, hashLine } from "../../../src/billing/ledger/line.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 import { draftOf, intentOf, optionsFor, readWholeLedger } from "../../billing/ledger/ledger-samples.ts";
 import { run, spawnCommand, writeLedger } from "./ledger-runs.ts";
 
@@ -96,6 +99,42 @@ test("show and tail report a damaged line", async () => {
   const { stdout } = await run("ledger", "tail", "--no-follow", "--ledger", path);
   expect(stdout.trimEnd().split("\n").slice(1)).toEqual(["req_2", "(not a line of a ledger)"]);
 });
+
+test("reprice writes through a running gateway, and two at once correct a request once", async () => {
+  using folder = makeTempFolder();
+  const upstream = startDemoUpstream();
+  const prices = { "claude-haiku-4-5": { input: "1", output: "1" } };
+  const gateway = await startGateway({ config: makeConfig(upstream, { prices }), folder });
+  for (let index = 0; index < 3; index += 1) {
+    const body = JSON.stringify({
+      model: "claude-haiku-4-5",
+      max_tokens: 64,
+      messages: [{ role: "user", content: "Hello" }],
+    });
+    const headers = { "x-api-key": keyOf("messages"), "content-type": "application/json" };
+    expect((await fetch(`${gateway.url}/v1/messages`, { method: "POST", headers, body })).status).toBe(200);
+  }
+  await gateway.recorded(3);
+  const config = {
+    listen: { port: 0 },
+    ...makeConfig(upstream, { prices: { "claude-haiku-4-5": { input: "2", output: "2" } } }),
+  };
+  writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+  const args = ["ledger", "reprice", "--since", "1d", "--config", folder.join("gateway.yaml"), "--json"];
+  const runs = await Promise.all([run(...args), run(...args)]);
+  const written = runs
+    .filter(({ status }) => status === 0)
+    .map(({ stdout }) => JSON.parse(stdout).corrections);
+  expect(written.reduce((sum: number, count: number) => sum + count, 0)).toBe(3);
+  for (const { status, stderr } of runs)
+    if (status !== 0) expect(stderr).toContain("reprice.lock is held by process");
+  expect((await run(...args)).stdout).toContain('"corrections":0');
+  expect(await gateway.stop()).toBe(0);
+  upstream.stop();
+  const lines = readWholeLedger(folder.join("ledger.jsonl")).lines;
+  expect(lines.filter((line) => line["corrects"] !== undefined)).toHaveLength(3);
+  expect((await run("ledger", "verify", "--ledger", folder.join("ledger.jsonl"))).status).toBe(0);
+}, 60_000);
 
 test("tail refuses an invalid number of lines", async () => {
   const { status, stderr } = await run("ledger", "tail", "-n", "99999999", "--no-follow", "--ledger", "any");

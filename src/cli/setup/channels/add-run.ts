@@ -6,6 +6,7 @@ import type { Edit } from "../../../config/yaml/edit.ts";
 import { editConfig } from "../../../config/replace.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { readBaseUrl, readName, readSecretText } from "../../../config/yaml/scalars.ts";
+import { suggestValue } from "../../../config/yaml/problems.ts";
 import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
 import { type ConfigFlags, describe, findGroup, openConfig } from "../../config-access.ts";
@@ -103,7 +104,9 @@ async function askPlatform(): Promise<Platform> {
 
 function requirePlatform(text: string): Platform {
   const found = PLATFORMS.find((platform) => platform === text);
-  return found ?? refuseUsage(`--platform: expected ${PLATFORMS.join(", ")}.`);
+  return (
+    found ?? refuseUsage(`--platform: expected ${PLATFORMS.join(", ")}${suggestValue(text, PLATFORMS)}.`)
+  );
 }
 
 function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Catalog): Preset {

@@ -12,7 +12,7 @@ import { addVariables } from "../env-file.ts";
 import { nameVariable, readGivenCredential } from "./add-run.ts";
 
 /** Not `platform`: a group has channels of one platform. */
-const CHANNEL_SETTINGS: Settings = {
+export const CHANNEL_SETTINGS: Settings = {
   base_url: { form: "text", required: true },
   credential: { form: "text", required: true },
   priority: { form: "text" },
@@ -26,6 +26,7 @@ const CHANNEL_SETTINGS: Settings = {
   "timeouts.first_byte": { form: "text" },
   "timeouts.idle": { form: "text" },
   probe: { form: "text" },
+  warm: { form: "text" },
   price_provider: { form: "text" },
   free: { form: "text" },
   disabled: { form: "text" },
@@ -36,6 +37,8 @@ const CHECKED = new Set(["base_url", "credential", "headers", "proxy", "ca"]);
 
 export interface SetChannelFlags extends ConfigFlags {
   readonly credential?: string;
+  /** A credential that a prompt has asked for. */
+  readonly secret?: string;
   /** False with --no-check. */
   readonly check: boolean;
 }
@@ -78,16 +81,16 @@ interface GivenCredential {
 async function readCredential(
   name: string,
   changes: readonly Change[],
-  { credential }: SetChannelFlags,
+  { credential, secret: typed }: SetChannelFlags,
 ): Promise<GivenCredential> {
   const word = changes.find(({ path }) => path[0] === "credential")?.value;
   if (typeof word === "string" && !/^\$\{[^}]+\}$/.test(word))
     refuseUsage(
       "credential: expected a reference such as ${ANTHROPIC_API_KEY}. With `--credential -`, the secret comes from stdin.",
     );
-  if (credential === undefined) return { change: null, variables: {} };
+  if (credential === undefined && typed === undefined) return { change: null, variables: {} };
   const variable = nameVariable(name);
-  const secret = await readGivenCredential(credential);
+  const secret = typed ?? (await readGivenCredential(credential ?? ""));
   return { change: { path: ["credential"], value: `\${${variable}}` }, variables: { [variable]: secret } };
 }
 

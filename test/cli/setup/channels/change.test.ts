@@ -2,6 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
+import { CHANNEL_SETTINGS } from "../../../../src/cli/setup/channels/change-run.ts";
+import { listSettings } from "../../../../src/config/yaml/problems.ts";
 import { loadConfig } from "../../../../src/config/file.ts";
 import { startDemoUpstream } from "../../../../src/demo/upstream.ts";
 import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
@@ -126,6 +128,15 @@ describe("gateway channels set", () => {
     expect(text()).toBe(CONFIG);
     expect((await channels("set", "main", address, "--no-check")).status).toBe(0);
   });
+});
+
+test("every setting of a channel can be set, but its platform", () => {
+  const known = listSettings(["channels", "main"]).flatMap((name) =>
+    name === "timeouts" ? listSettings(["channels", "main", name]).map((each) => `${name}.${each}`) : [name],
+  );
+  expect(Object.keys(CHANNEL_SETTINGS).toSorted()).toEqual(
+    known.filter((name) => name !== "platform").toSorted(),
+  );
 });
 
 describe("gateway channels remove", () => {

@@ -1,0 +1,64 @@
+// Questions that several menus ask.
+
+import type { Limits } from "../../config/catalog.ts";
+import { listLimits, readFuture } from "../config-access.ts";
+import { LIMIT_NAMES } from "../../config/changes/limits.ts";
+import type { Settings } from "../settings.ts";
+import { askOne, askText } from "../terminal/terminal.ts";
+
+export function askWhen(message: string, initial: string): Promise<string> {
+  const check = (text: string): string | undefined => {
+    const moment = readFuture(text, new Date());
+    const fits = text === "never" || (moment !== null && moment > new Date());
+    return fits ? undefined : "Enter a duration or a future date, such as 30d or 2027-01-31, or never.";
+  };
+  return askText({ message: `${message} (30d, a date, never)`, initial, check });
+}
+
+export function chooseName(message: string, named: ReadonlyMap<string, unknown>): Promise<string> {
+  return askOne(
+    message,
+    [...named.keys()].map((name) => ({ value: name, label: name })),
+  );
+}
+
+/** Gives `set` a word such as `usd_per_day=5`. */
+export async function askLimit(limits: Limits, set: (word: string) => Promise<void>): Promise<void> {
+  const now = listLimits(limits);
+  const name = await askOne(
+    "Which limit?",
+    LIMIT_NAMES.map((each) => ({ value: each, label: `${each} · ${now[each] ?? "none"}` })),
+  );
+  const value = await askText({
+    message: name.startsWith("usd_")
+      ? "At most how many USD? (such as 5 or 0.50, or none)"
+      : "At most how many? (or none)",
+    initial: String(now[name] ?? ""),
+    check: requireText,
+  });
+  await set(`${name}=${value}`);
+}
+
+/** Gives `set` a word such as `priority=2`. */
+export async function askSetting(settings: Settings, set: (word: string) => Promise<void>): Promise<void> {
+  const choices = Object.entries(settings).map(([value, { form }]) => ({
+    value,
+    label:
+      form === "list"
+        ? `${value} (names with commas between them)`
+        : form === "map"
+          ? `${value}.NAME`
+          : value,
+  }));
+  const setting = await askOne("Which setting?", choices);
+  const isMap = settings[setting]?.form === "map";
+  const name = isMap
+    ? `${setting}.${await askText({ message: "Which name?", check: requireText })}`
+    : setting;
+  const value = await askText({ message: `New value of ${name} (none removes it)`, check: requireText });
+  await set(`${name}=${value}`);
+}
+
+export function requireText(text: string): string | undefined {
+  return text.trim() === "" ? "Enter a value. Escape goes back." : undefined;
+}

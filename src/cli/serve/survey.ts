@@ -1,0 +1,91 @@
+// What `gateway serve` reports after its start: damaged lines of the ledger, models in use without a price, and
+// variables that mislead tools which are started here. `gateway doctor` explains each. The ledger is read in small steps,
+// so that no request waits for it.
+
+import { holdLedgerFiles, readChunksFrom } from "../../billing/ledger/rotation.ts";
+import { eachLine } from "../../billing/ledger/reader.ts";
+import { readRow } from "../../billing/ledger/scan/row.ts";
+import { LineScanner } from "../../billing/ledger/scan/scan.ts";
+import type { PriceBook } from "../../billing/prices.ts";
+import type { Catalog } from "../../config/catalog.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import { listMisleading } from "../doctor/tools.ts";
+import { formatCount } from "../terminal/text.ts";
+import { hasPrice, listNamedModels } from "../money/models-in-use.ts";
+
+export interface Survey {
+  readonly catalog: Catalog;
+  readonly prices: PriceBook;
+  readonly address: { readonly host: string; readonly port: number };
+  readonly warn: (text: string) => void;
+  /** Ends the survey early. */
+  readonly signal: AbortSignal;
+}
+
+export async function surveyStart(survey: Survey, env: Environment): Promise<void> {
+  const { catalog, address, warn, signal } = survey;
+  const names = listMisleading(address, env);
+  if (names.length > 0)
+    warn(
+      `note: ${names.join(", ")} ${names.length === 1 ? "is" : "are"} set here and can lead tools past the gateway. ` +
+        "Start them with `gateway run`, or see `gateway doctor`",
+    );
+  const used = await readLedger(catalog.ledger.path, signal);
+  if (used === null) return;
+  const { damaged, models } = used;
+  if (damaged > 0)
+    warn(
+      `warning: ${formatCount(damaged, "line")} of the ledger cannot be read and ${damaged === 1 ? "is" : "are"} missing from all amounts: ` +
+        "`gateway ledger verify` names them",
+    );
+  const unpriced = findUnpriced(survey, models);
+  if (unpriced.length > 0)
+    warn(
+      `warning: models in use have no price: ${unpriced.join(", ")}. \`gateway prices check\` says what to do`,
+    );
+}
+
+interface Used {
+  readonly damaged: number;
+  /** By channel. */
+  readonly models: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+/** Null if the survey was ended. */
+async function readLedger(path: string, signal: AbortSignal): Promise<Used | null> {
+  const models = new Map<string, Set<string>>();
+  let damaged = 0;
+  using held = holdLedgerFiles(path);
+  const scanner = new LineScanner();
+  for (const bytes of readChunksFrom(held.sources)) {
+    eachLine(bytes, (from, to) => {
+      const row = readRow(bytes, from, to, scanner);
+      if (row === null) damaged += 1;
+      else if (row.was === null && row.model !== "") {
+        const seen = models.get(row.channel);
+        if (seen === undefined) models.set(row.channel, new Set([row.model]));
+        else seen.add(row.model);
+      }
+    });
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    if (signal.aborted) return null;
+  }
+  return { damaged, models };
+}
+
+const MAX_MODELS_SHOWN = 5;
+
+function findUnpriced({ catalog, prices }: Survey, seen: Used["models"]): string[] {
+  const named = listNamedModels(catalog);
+  const unpriced = new Set<string>();
+  for (const channel of catalog.channels.keys()) {
+    const models = [
+      ...(seen.get(channel) ?? []),
+      ...named.filter((each) => each.channel === channel).map((each) => each.model),
+    ];
+    for (const model of models) if (!hasPrice(catalog, prices, channel, model)) unpriced.add(model);
+  }
+  const all = [...unpriced];
+  const more = all.length - MAX_MODELS_SHOWN;
+  return more > 0 ? [...all.slice(0, MAX_MODELS_SHOWN), `and ${more} more`] : all;
+}
