@@ -21,6 +21,7 @@ import { openCommand } from "./cli/console/open.ts";
 import { pricesCommand } from "./cli/money/prices.ts";
 import { runProgram } from "./cli/program.ts";
 import { runCommand } from "./cli/tools/run.ts";
+import { statuslineCommand } from "./cli/sessions/statusline.ts";
 import { sessionsCommand } from "./cli/sessions/sessions.ts";
 import { schemaCommand } from "./cli/setup/schema.ts";
 import { serveCommand } from "./cli/serve/serve.ts";
@@ -59,6 +60,7 @@ program.addCommand(
 program.addCommand(pricesCommand());
 program.addCommand(usageCommand());
 program.addCommand(sessionsCommand());
+program.addCommand(statuslineCommand());
 program.addCommand(cacheCommand());
 program.addCommand(ledgerCommand());
 program.addCommand(envCommand());

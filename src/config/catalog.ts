@@ -102,6 +102,8 @@ export interface Catalog {
   readonly relayPrefix: string;
   /** Days and months of reports and limits are those of this zone. */
   readonly timezone: string;
+  /** `gateway run claude` shows spending in Claude Code's status line. */
+  readonly statusline: boolean;
   readonly vendor: string;
   /** On which listeners the console's page is served. */
   readonly console: "loopback" | "always" | "never";
@@ -177,6 +179,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
   return {
     listen: config.listen,
     relayPrefix: config.relay_prefix,
+    statusline: config.statusline,
     get timezone() {
       return config.timezone === "system" ? nameSystemZone() : config.timezone;
     },

@@ -207,6 +207,7 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   timezone: scalar(readZone).prefault("system"),
+  statusline: flag.default(false),
   relay_prefix: scalar(readRelayPrefix).default(DEFAULT_RELAY_PREFIX),
   vendor: scalar(readVendor).default("goog"),
   max_body: size.prefault("64MiB"),

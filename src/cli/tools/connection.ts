@@ -25,6 +25,8 @@ export interface ToolConnection {
   readonly connection: Connection;
   /** Null for a gateway elsewhere, whose keys are not known here. */
   readonly key: ToolKey | null;
+  /** Null for a gateway elsewhere. */
+  readonly loaded: Loaded | null;
 }
 
 export function findTool(name: string): Tool {
@@ -47,6 +49,8 @@ export interface ConnectOptions {
   /** Whether a tool without a key gets one of its own. */
   readonly owns: boolean;
   /** Called when no gateway with this config answers. Returns the address of one that it has started, or null. */
+  /** What the tool's requests belong to. */
+  readonly label?: string;
   readonly onAbsent?: (loaded: Loaded) => Promise<Address | null>;
 }
 
@@ -54,21 +58,29 @@ export async function connect(
   tool: Tool,
   word: string | null,
   flags: ToolFlags,
-  { owns, onAbsent }: ConnectOptions,
+  { owns, label, onAbsent }: ConnectOptions,
 ): Promise<ToolConnection> {
+  const ascii = encodeLabel(label);
   const loaded = openConfigIfAny(flags);
   const given = await readSecretFromStdin(readWord(word, flags, loaded?.catalog));
-  if (loaded === null) return connectElsewhere(tool, given);
+  if (loaded === null) return connectElsewhere(tool, given, ascii);
   const { catalog, path } = loaded;
-  if (flags.url !== undefined && !isKnown(given, catalog)) return connectElsewhere(tool, given);
+  if (flags.url !== undefined && !isKnown(given, catalog)) return connectElsewhere(tool, given, ascii);
   const address = flags.url === undefined ? await findOrStart(loaded, onAbsent) : null;
   const base = readUrl(flags.url) ?? formatBaseUrl(address ?? catalog.listen);
   const key = await chooseKey(tool, given, { catalog, path, now: new Date(), owns });
   if (key.isNew && address !== null) await waitUntilKeyIsKnown(key.name, catalog);
   const { relayPrefix } = catalog;
-  const target = { base, relayPrefix, platform: key.group.platform, secret: key.secret };
+  const target = { base, relayPrefix, platform: key.group.platform, secret: key.secret, label: ascii };
   const models = (await fetchModels(tool, target)) ?? listConfiguredModels(key.group);
-  return { tool, connection: { ...target, models }, key };
+  return { tool, connection: { ...target, models }, key, loaded };
+}
+
+/** Tools separate header fields by commas or line breaks, and not every tool sends other characters. The gateway decodes
+ *  it. */
+function encodeLabel(label = ""): string | null {
+  if (label === "") return null;
+  return /^[\w .-]+$/.test(label) ? label : encodeURIComponent(label);
 }
 
 async function findOrStart(loaded: Loaded, onAbsent: ConnectOptions["onAbsent"]): Promise<Address | null> {
@@ -129,18 +141,19 @@ function isKnown({ secret }: ToolFlags, { keysBySha256 }: Catalog): boolean {
 }
 
 /** The key is unknown here: this assumes that it is for the tool's own platform. */
-async function connectElsewhere(tool: Tool, flags: ToolFlags): Promise<ToolConnection> {
+async function connectElsewhere(tool: Tool, flags: ToolFlags, label: string | null): Promise<ToolConnection> {
   const secret = flags.secret ?? process.env["GATEWAY_KEY"] ?? "";
   const [platform] = tool.platforms;
   if (secret === "" || platform === undefined || flags.new === true) {
     return refuseUsage("Without a config file, give the key's secret with --secret or GATEWAY_KEY.");
   }
   const base = readUrl(flags.url) ?? fail("--url is missing.");
-  const target = { base, relayPrefix: DEFAULT_RELAY_PREFIX, platform, secret };
+  const target = { base, relayPrefix: DEFAULT_RELAY_PREFIX, platform, secret, label };
   return {
     tool,
     connection: { ...target, models: (await fetchModels(tool, target)) ?? [] },
     key: null,
+    loaded: null,
   };
 }
 

@@ -2,9 +2,10 @@
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { offerStart } from "./background.ts";
-import { connect, findTool, type ToolFlags } from "./connection.ts";
+import { basename, join } from "node:path";
+import { quoteWord } from "../../lib/text/shell-word.ts";
+import { findOwnCommand, offerStart } from "./background.ts";
+import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { agreeToMeteredBilling } from "./environment/logins.ts";
 import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
 import { prepare } from "./prepare.ts";
@@ -16,6 +17,7 @@ import { TOOLS } from "./programs/tools.ts";
 export interface RunFlags extends ToolFlags {
   readonly yes?: true;
   readonly list?: true;
+  readonly statusline?: true;
   readonly json?: true;
 }
 
@@ -36,8 +38,27 @@ export async function runTool(
   // Scripts may still use the `--` that version 0.1 needed.
   const start = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
   await agreeToMeteredBilling(tool, flags.yes === true, process.env);
-  const { connection } = await connect(tool, null, flags, { owns: true, onAbsent: offerStart });
-  return startTool(tool.overlay?.(connection), prepare(tool, connection, process.env), start);
+  const connected = await connect(tool, null, flags, {
+    owns: true,
+    label: basename(process.cwd()),
+    onAbsent: offerStart,
+  });
+  const { connection } = connected;
+  const statusline = planStatusline(connected, flags);
+  const setting = { ...prepare(tool, connection, process.env), ...(statusline !== null && { statusline }) };
+  return startTool(tool.overlay?.(connection), setting, start);
+}
+
+/** The command for the tool's status line. Null: it gets none. */
+function planStatusline({ tool, key, loaded }: ToolConnection, flags: RunFlags): string | null {
+  const isWanted = flags.statusline === true;
+  if (tool.hasStatusline !== true)
+    return isWanted ? refuseUsage(`--statusline: ${tool.title} has no status line that can be set.`) : null;
+  if (loaded === null)
+    return isWanted ? refuseUsage("--statusline needs the config file of a gateway on this machine.") : null;
+  if (!isWanted && !loaded.catalog.statusline) return null;
+  const words = [...findOwnCommand(), "statusline", "--ledger", loaded.catalog.ledger.path];
+  return [...words, ...(key === null ? [] : ["--key", key.name])].map(quoteWord).join(" ");
 }
 
 /** `gateway run --list`. */
@@ -75,8 +96,8 @@ async function startTool(
   { program, args }: Program,
 ): Promise<number> {
   const env = { ...omitVariables(process.env, setting.unset), ...setting.env };
-  if (overlay === undefined || overlay.find(process.env, setting) === null)
-    return runProgram(program, [...setting.args, ...args], env);
+  const isEnough = setting.statusline === undefined && overlay?.find(process.env, setting) === null;
+  if (overlay === undefined || isEnough) return runProgram(program, [...setting.args, ...args], env);
   const folder = mkdtempSync(join(tmpdir(), "gateway-run-"));
   try {
     const more = overlay.write(process.env, setting, folder);

@@ -14,6 +14,7 @@ export function runCommand(): Command {
       "claude, codex, gemini, opencode, qwen, copilot, pi, continue; openai, anthropic, google (SDKs)",
     )
     .argument("[args...]", "the tool's own arguments; for an SDK, the command that uses it")
+    .option("--statusline", "show spending in Claude Code's status line, for this run")
     .option("--list", "list the tools, and which are installed")
     .option("--json", "with --list: one JSON document on stdout")
     .option("--yes", "agree that a tool with a subscription login uses metered API billing")

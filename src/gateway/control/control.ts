@@ -1,6 +1,7 @@
 // The control path of a running gateway: HTTP and JSON on a unix socket that only this user can use. state.ts is its
 // document, and cli/control.ts is its client.
 //   GET  /state                          everything, as one document
+//   GET  /status?session=ID&key=NAME     what a status line shows
 //   POST /channels/NAME/disable|enable|probe
 //   POST /corrections                    amounts that `gateway ledger reprice` has found, for the ledger
 //   POST /console/link                   a link that signs a browser in to the page
@@ -15,6 +16,7 @@ import type { Activity } from "../observe/activity.ts";
 import { ActionRefused, actOnChannel } from "./channel-actions.ts";
 import type { Console } from "./console.ts";
 import { locateControl, makeControlFolder } from "./socket.ts";
+import { buildStatus } from "./status.ts";
 import { buildState, type GatewayAddress } from "./state.ts";
 import type { Gateway } from "../gateway.ts";
 
@@ -97,9 +99,12 @@ async function answer(
   request: Request,
   { gateway, activity, address, console }: ControlParts,
 ): Promise<Response> {
-  const parts = new URL(request.url).pathname.split("/").slice(1);
+  const { pathname, searchParams } = new URL(request.url);
+  const parts = pathname.split("/").slice(1);
   const route = `${request.method} ${parts[0] ?? ""}`;
   if (route === "GET state") return Response.json(buildState(gateway, activity, address));
+  if (route === "GET status")
+    return Response.json(buildStatus(searchParams.get("session"), searchParams.get("key"), gateway));
   if (route === "POST channels" && parts.length === 3)
     return answerAction(decodeURIComponent(parts[1] ?? ""), parts[2] ?? "", gateway);
   if (route === "POST corrections" && parts.length === 1) return correct(await request.text(), gateway);

@@ -145,11 +145,21 @@ const MAX_LABEL_LENGTH = 128;
 // Control and format characters, bidirectional overrides among them.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Header values arrive with one character per byte; a label may be UTF-8. */
+/** Header values arrive with one character per byte; a label may be UTF-8, or percent-encoded where a tool sends only
+ *  ASCII. */
 function storeLabel(value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
-  const text = Buffer.from(value, "latin1").toString("utf8").replace(HIDDEN, "").trim();
+  const text = decodePercents(Buffer.from(value, "latin1").toString("utf8")).replace(HIDDEN, "").trim();
   return text === "" || KEY.test(text) ? undefined : Array.from(text).slice(0, MAX_LABEL_LENGTH).join("");
+}
+
+function decodePercents(text: string): string {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /** A pause longer than this ends an inferred session. */

@@ -84,7 +84,14 @@ describe("shells", () => {
 
 describe("tools", () => {
   const connect = (name: string, platform: Connection["platform"], models: string[] = []) =>
-    TOOLS.get(name)?.connect({ base: "http://gw:1", relayPrefix: "relay", platform, secret: "sk-s", models });
+    TOOLS.get(name)?.connect({
+      base: "http://gw:1",
+      relayPrefix: "relay",
+      platform,
+      secret: "sk-s",
+      models,
+      label: null,
+    });
 
   test("Claude Code gets the address without a version", () => {
     const env = { ANTHROPIC_AUTH_TOKEN: "sk-s", CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1" };

@@ -70,6 +70,56 @@ describe("the tool", () => {
     }
   });
 
+  const LABELLED: ReadonlyArray<readonly [tool: string, program: string, sign: string]> = [
+    ["claude", "claude", "ANTHROPIC_CUSTOM_HEADERS=x-own: 1\nx-gateway-label: my%20%25%20k%C3%BC"],
+    ["gemini", "gemini", "GEMINI_CLI_CUSTOM_HEADERS=x-own: 1,x-gateway-label: my%20%25%20k%C3%BC"],
+    ["openai", "app", "OPENAI_CUSTOM_HEADERS=x-own: 1\nx-gateway-label: my%20%25%20k%C3%BC"],
+    ["codex", "codex", "<model_providers.gateway.env_http_headers.x-gateway-label=GATEWAY_CODEX_LABEL>"],
+    ["codex", "codex", "GATEWAY_CODEX_LABEL=my%20%25%20k%C3%BC"],
+    ["opencode", "opencode", '"headers":{"x-gateway-label":"my%20%25%20k%C3%BC"}'],
+  ];
+  test.each(LABELLED)(
+    "%s sends the folder's name as the label, after the user's own header fields",
+    async (tool, program, sign) => {
+      using folder = makeTempFolder();
+      const place = folder.join("my % kü");
+      mkdirSync(place);
+      const variables = ["ANTHROPIC", "OPENAI", "GEMINI_CLI"].map((name) => [
+        `${name}_CUSTOM_HEADERS`,
+        "x-own: 1",
+      ]);
+      const env = {
+        ...standIn(folder, program, 'env; printf "<%s>" "$@"'),
+        ...Object.fromEntries(variables),
+      };
+      const words = ["run", ...WHERE, tool, ...(program === "app" ? ["app"] : [])];
+      const { stdout } = await run({ folder: place, env }, ...words);
+      expect(stdout).toContain(sign);
+    },
+  );
+
+  test("has no label in the root folder, whose name is empty", async () => {
+    using folder = makeTempFolder();
+    const { stdout } = await run(
+      { folder: "/", env: standIn(folder, "claude", "env") },
+      "run",
+      ...WHERE,
+      "claude",
+    );
+    expect(stdout).not.toContain("x-gateway-label");
+  });
+
+  test("keeps the header fields of Claude Code's own settings file beside the label", async () => {
+    using folder = makeTempFolder();
+    mkdirSync(folder.join(".claude"));
+    const theirs = { env: { ANTHROPIC_CUSTOM_HEADERS: "x-own: 1" } };
+    writeFileSync(folder.join(".claude/settings.json"), JSON.stringify(theirs));
+    const env = standIn(folder, "claude", 'while [ "$1" != --settings ]; do shift; done; cat "$2"');
+    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "claude");
+    const headers = JSON.parse(stdout).env.ANTHROPIC_CUSTOM_HEADERS;
+    expect(headers).toStartWith("x-own: 1\nx-gateway-label: ");
+  });
+
   test("can be any program that uses an SDK", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "app", 'echo "$OPENAI_BASE_URL $1"');

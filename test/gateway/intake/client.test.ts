@@ -128,6 +128,9 @@ describe("the sender of a request", () => {
   test("a label has no control or direction characters and at most 128 characters", () => {
     const label = (text: string) =>
       readClient(sourceOf({ "x-gateway-label": Buffer.from(text).toString("latin1") })).label;
+    expect(label("my%20k%C3%BC")).toBe("my kü");
+    expect(label("100%")).toBe("100%");
+    expect(label("a%1b%5b31mb")).toBe("a[31mb");
     expect(label("a\u001b[31mb\u202ec")).toBe("a[31mbc");
     expect(label("größe \u{1F600}")).toBe("größe \u{1F600}");
     expect(label("\u{1F600}".repeat(200))).toBe("\u{1F600}".repeat(128));

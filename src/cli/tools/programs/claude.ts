@@ -8,6 +8,7 @@ import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { isMisleading, listUnset, MISLEADING } from "../environment/misleading.ts";
 import { addEntries, NO_PROXY_NAMES, splitList } from "../environment/no-proxy.ts";
+import { ANTHROPIC_HEADERS } from "./tool.ts";
 import { type Overlay, readSettings, type ToolSettings } from "./overlay.ts";
 
 function listFiles(env: Environment): string[] {
@@ -29,15 +30,27 @@ function readVariables(path: string): Environment {
 function listContradictions(variables: Environment, setting: ToolSettings): string[] {
   const names = Object.keys(setting.env).filter((name) => {
     const value = variables[name] ?? "";
-    return value !== "" && addExempt(name, value, setting) !== value;
+    return value !== "" && combine(name, value, setting) !== value;
   });
-  return [...names, ...MISLEADING.claude.filter((name) => isMisleading(name, variables[name]))];
+  const misleading = MISLEADING.claude.filter((name) => isMisleading(name, variables[name]));
+  return [...new Set([...names, ...misleading])];
 }
 
-/** Only NO_PROXY can combine the file's value with the gateway's. */
-function addExempt(name: string, value: string, { env }: ToolSettings): string | null {
+const { name: HEADERS, separator: BREAK } = ANTHROPIC_HEADERS;
+
+/** The gateway's value of a variable, with the file's if both can hold. */
+function combine(name: string, value: string, { env }: ToolSettings): string | null {
+  const own = env[name] ?? "";
+  if (name === HEADERS) return isMisleading(name, value) ? own : addLabel(value, own);
   const isList = NO_PROXY_NAMES.some((each) => each === name);
-  return isList ? addEntries(name, value, splitList(env[name] ?? "")) : null;
+  return isList ? addEntries(name, value, splitList(own)) : null;
+}
+
+/** The label is the last of the gateway's fields. */
+function addLabel(value: string, fields: string): string {
+  const label = fields.split(BREAK).at(-1) ?? "";
+  const own = value === "" ? [] : value.split(BREAK);
+  return own.includes(label) ? value : [...own, label].join(BREAK);
 }
 
 export const claudeOverlay: Overlay = {
@@ -54,9 +67,12 @@ export const claudeOverlay: Overlay = {
     const path = join(folder, "settings.json");
     const theirs: Environment = Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
     const cleared = Object.fromEntries(listUnset(MISLEADING.claude, theirs).map((name) => [name, ""]));
-    const exempt = NO_PROXY_NAMES.map((name) => [name, addExempt(name, theirs[name] ?? "", setting)]);
-    const all = { ...cleared, ...setting.env, ...Object.fromEntries(exempt) };
-    createFile(path, JSON.stringify({ env: all }));
+    const lists = [...NO_PROXY_NAMES, ...(HEADERS in setting.env ? [HEADERS] : [])];
+    const combined = lists.map((name) => [name, combine(name, theirs[name] ?? "", setting)]);
+    const all = { ...cleared, ...setting.env, ...Object.fromEntries(combined) };
+    const { statusline: command } = setting;
+    const more = command === undefined ? {} : { statusLine: { type: "command", command } };
+    createFile(path, JSON.stringify({ env: all, ...more }));
     return { env: {}, args: ["--settings", path] };
   },
 };

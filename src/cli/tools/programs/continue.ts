@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { type Connection, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
+import { type Connection, listHeaders, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
 export const continueCli: Tool = {
   name: "continue",
@@ -31,6 +31,7 @@ export const continueCli: Tool = {
 
 function describeConfig(connection: Connection): object {
   const { platform, models, secret } = connection;
+  const headers = listHeaders(connection);
   const provider = mainMakerOf(platform);
   // It starts with the first model.
   const main = chooseMainModel(models);
@@ -45,6 +46,7 @@ function describeConfig(connection: Connection): object {
       model,
       apiBase: provider === "openai" ? `${rootOf(connection)}/v1` : `${rootOf(connection)}/v1/`,
       apiKey: secret,
+      ...(headers && { requestOptions: { headers } }),
       roles: ["chat", "edit", "apply"],
     })),
   };

@@ -3,7 +3,7 @@
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel, chooseSmallModel } from "./model-choice.ts";
-import { type Connection, listModelsOf, listPlatforms, rootOf, type Tool } from "./tool.ts";
+import { type Connection, listHeaders, listModelsOf, listPlatforms, rootOf, type Tool } from "./tool.ts";
 
 export const opencode: Tool = {
   name: "opencode",
@@ -21,12 +21,17 @@ export const opencode: Tool = {
 };
 
 function writeConfig(connection: Connection): string {
+  const headers = listHeaders(connection);
   const provider = Object.fromEntries(
     // The makers have opencode's own names, so that it knows their models.
     PLATFORM_ROWS[connection.platform].makers.map(({ name: id, version }) => [
       id,
       {
-        options: { baseURL: `${rootOf(connection)}/${version}`, apiKey: connection.secret },
+        options: {
+          baseURL: `${rootOf(connection)}/${version}`,
+          apiKey: connection.secret,
+          ...(headers && { headers }),
+        },
         models: Object.fromEntries(listModelsOf(id, connection).map((model) => [model, {}])),
       },
     ]),

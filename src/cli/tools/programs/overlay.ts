@@ -8,6 +8,8 @@ export interface ToolSettings {
   readonly env: Readonly<Record<string, string>>;
   /** Placed before the user's own arguments. */
   readonly args: readonly string[];
+  /** The command that prints the tool's status line; absent: the tool keeps its own. */
+  readonly statusline?: string;
 }
 
 /** A tool's settings relative to the environment that it starts in. */

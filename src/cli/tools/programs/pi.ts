@@ -6,7 +6,15 @@ import type { Platform } from "../../../config/schema.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { type Connection, listModelsOf, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
+import {
+  type Connection,
+  listHeaders,
+  listModelsOf,
+  listPlatforms,
+  mainMakerOf,
+  rootOf,
+  type Tool,
+} from "./tool.ts";
 
 const KEY = "GATEWAY_PI_KEY";
 const PROVIDER = "gateway";
@@ -59,11 +67,13 @@ export const pi: Tool = {
 /** The key stays in its variable: pi reads `apiKey` as a variable's name. */
 function describeProvider(connection: Connection): object {
   const [api, version] = APIS[connection.platform];
+  const headers = listHeaders(connection);
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   return {
     baseUrl: `${rootOf(connection)}${version}`,
     apiKey: KEY,
     api,
+    ...(headers && { headers }),
     models: listModelsOf(mainMakerOf(connection.platform), connection).map((id) => ({
       id,
       name: id,

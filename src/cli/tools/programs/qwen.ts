@@ -2,7 +2,7 @@
 
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
+import { ANTHROPIC_HEADERS, listPlatforms, mainMakerOf, OPENAI_HEADERS, rootOf, type Tool } from "./tool.ts";
 
 export const qwen: Tool = {
   name: "qwen",
@@ -12,6 +12,7 @@ export const qwen: Tool = {
   misleading: MISLEADING.qwen,
   ignoresNoProxy: true,
   needsModels: true,
+  headers: ({ platform }) => (mainMakerOf(platform) === "openai" ? OPENAI_HEADERS : ANTHROPIC_HEADERS),
   connect: (connection) => {
     const [kind, prefix, base] =
       mainMakerOf(connection.platform) === "openai"

@@ -12,6 +12,26 @@ export interface Connection {
   readonly secret: string;
   /** The models that the key can call; where they are not known, those that the config names. */
   readonly models: readonly string[];
+  /** What the tool sends as `x-gateway-label`, in ASCII; null: nothing. */
+  readonly label: string | null;
+}
+
+/** The header by which a request says what it belongs to. It never goes upstream. */
+export const LABEL_HEADER = "x-gateway-label";
+
+/** A variable with header fields that a tool adds to each request. */
+export interface HeaderVariable {
+  readonly name: string;
+  readonly separator: string;
+}
+
+/** The official SDKs read these. */
+export const ANTHROPIC_HEADERS: HeaderVariable = { name: "ANTHROPIC_CUSTOM_HEADERS", separator: "\n" };
+export const OPENAI_HEADERS: HeaderVariable = { name: "OPENAI_CUSTOM_HEADERS", separator: "\n" };
+
+/** For settings in which header fields are an object. */
+export function listHeaders({ label }: Connection): Record<string, string> | null {
+  return label === null ? null : { [LABEL_HEADER]: label };
 }
 
 export interface Tool {
@@ -26,8 +46,12 @@ export interface Tool {
   readonly ignoresNoProxy?: true;
   /** Whether its settings must name the models. */
   readonly needsModels?: true;
+  /** Its overlay can give it a status line. */
+  readonly hasStatusline?: true;
   /** For tools that need files as well as variables. */
   readonly overlay?: (connection: Connection) => Overlay;
+  /** If a variable can add the label. Otherwise `connect` or the overlay does, where the tool lets headers be set. */
+  readonly headers?: (connection: Connection) => HeaderVariable;
   connect(connection: Connection): ToolSettings;
 }
 

@@ -9,7 +9,7 @@ import { MISLEADING } from "../environment/misleading.ts";
 import { opencode } from "./opencode.ts";
 import { pi } from "./pi.ts";
 import { qwen } from "./qwen.ts";
-import { listPlatforms, rootOf, type Tool } from "./tool.ts";
+import { ANTHROPIC_HEADERS, LABEL_HEADER, listPlatforms, OPENAI_HEADERS, rootOf, type Tool } from "./tool.ts";
 
 const claude: Tool = {
   name: "claude",
@@ -18,6 +18,8 @@ const claude: Tool = {
   platforms: listPlatforms("claude"),
   misleading: MISLEADING.claude,
   overlay: () => claudeOverlay,
+  hasStatusline: true,
+  headers: () => ANTHROPIC_HEADERS,
   connect: (connection) => ({
     env: {
       ANTHROPIC_BASE_URL: rootOf(connection),
@@ -29,6 +31,8 @@ const claude: Tool = {
   }),
 };
 
+/** An argument would need quotes: a label may look like a number. */
+const CODEX_LABEL = "GATEWAY_CODEX_LABEL";
 const CODEX_KEY = "GATEWAY_CODEX_KEY";
 
 const codex: Tool = {
@@ -40,13 +44,19 @@ const codex: Tool = {
   // Codex ignores OPENAI_BASE_URL. A custom provider needs no login and tries no WebSocket. Values that are not TOML
   // count as plain text, so nothing here needs quotes, which shells handle differently.
   connect: (connection) => ({
-    env: { [CODEX_KEY]: connection.secret },
+    env: {
+      [CODEX_KEY]: connection.secret,
+      ...(connection.label !== null && { [CODEX_LABEL]: connection.label }),
+    },
     args: [
       "model_provider=gateway",
       "model_providers.gateway.name=gateway",
       `model_providers.gateway.base_url=${rootOf(connection)}/v1`,
       "model_providers.gateway.wire_api=responses",
       `model_providers.gateway.env_key=${CODEX_KEY}`,
+      ...(connection.label === null
+        ? []
+        : [`model_providers.gateway.env_http_headers.${LABEL_HEADER}=${CODEX_LABEL}`]),
     ].flatMap((override) => ["-c", override]),
   }),
 };
@@ -58,6 +68,7 @@ const gemini: Tool = {
   platforms: listPlatforms("gemini"),
   misleading: MISLEADING.gemini,
   overlay: () => geminiOverlay,
+  headers: () => ({ name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," }),
   connect: (connection) => ({
     env: {
       GOOGLE_GEMINI_BASE_URL: rootOf(connection),
@@ -74,6 +85,7 @@ const openai: Tool = {
   program: null,
   platforms: listPlatforms("openai"),
   misleading: MISLEADING.openai,
+  headers: () => OPENAI_HEADERS,
   connect: (connection) => ({
     env: { OPENAI_BASE_URL: `${rootOf(connection)}/v1`, OPENAI_API_KEY: connection.secret },
     args: [],
@@ -86,6 +98,7 @@ const anthropic: Tool = {
   program: null,
   platforms: listPlatforms("anthropic"),
   misleading: MISLEADING.anthropic,
+  headers: () => ANTHROPIC_HEADERS,
   connect: (connection) => ({
     env: { ANTHROPIC_BASE_URL: rootOf(connection), ANTHROPIC_API_KEY: connection.secret },
     args: [],

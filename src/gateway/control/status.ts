@@ -1,0 +1,71 @@
+// What the status line of an agent shows, from memory only: its time does not grow with the ledger.
+
+import { z } from "zod";
+
+import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
+import { computeShare } from "../../billing/usage.ts";
+import type { Key } from "../../config/catalog.ts";
+import { formatUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { storeId } from "../intake/client.ts";
+import type { Gateway } from "../gateway.ts";
+
+export const statusSchema = z.object({
+  /** Null: the session has no request yet. */
+  session: z
+    .object({
+      id: z.string(),
+      key: z.string(),
+      model: z.string(),
+      requests: z.number(),
+      charge_usd: z.string(),
+      /** The share of all input that was read from the cache; null without input. */
+      cache_hit_rate: z.number().nullable(),
+    })
+    .nullable(),
+  /** The charges of all keys. */
+  today_usd: z.string(),
+  /** The limit in USD that has the least left; null: there is none. */
+  limit: z
+    .object({ kind: z.string(), name: z.string(), limit: z.string(), usd: z.string(), left_usd: z.string() })
+    .nullable(),
+});
+
+export type Status = z.infer<typeof statusSchema>;
+
+/** `session`: the id that the tool gives. `keyName`: whose limits count before the session's first request. */
+export function buildStatus(session: string | null, keyName: string | null, gateway: Gateway): Status {
+  const { ledger, catalog } = gateway;
+  const id = session === null ? undefined : storeId(session);
+  const sum = id === undefined ? null : ledger.sessionOf(id);
+  const key = catalog.keys.get(sum?.key ?? keyName ?? "");
+  return {
+    session:
+      id === undefined || sum === null
+        ? null
+        : {
+            id,
+            key: sum.key,
+            model: sum.model,
+            requests: sum.requests,
+            charge_usd: formatUsd(sum.charged),
+            cache_hit_rate: computeShare(sum.cached, sum.input),
+          },
+    today_usd: formatUsd(ledger.spentTogether("day")),
+    limit: key === undefined ? null : findTightest(key, id, gateway),
+  };
+}
+
+function findTightest(key: Key, session: string | undefined, { ledger, now }: Gateway): Status["limit"] {
+  const uses = [
+    ...listLimitUses([key], ledger, now()),
+    ...(session === undefined ? [] : listSessionUses(key, session, ledger)),
+  ];
+  const [tightest] = uses.toSorted((a, b) => (leftOf(a) < leftOf(b) ? -1 : 1));
+  if (tightest === undefined) return null;
+  const { holder, limit, usd } = tightest;
+  return { ...holder, limit, usd: formatUsd(usd), left_usd: formatUsd(leftOf(tightest)) };
+}
+
+function leftOf({ usd, spent }: LimitUse): Usd {
+  return spent > usd ? ZERO_USD : subtractUsd(usd, spent);
+}
