@@ -23,6 +23,10 @@ export function nameOwnCommand(start: Start = describeStart()): string {
   const path = readUserPath(env);
   const name = isExecutable ? basename(program) : "gateway";
   if (isSameFile(Bun.which(name, { PATH: path }), file)) return name;
+  // The npm package's command starts the executable.
+  const launcher = env["GATEWAY_LAUNCHER"] ?? "";
+  if (isExecutable && launcher !== "")
+    return isSameFile(Bun.which("gateway", { PATH: path }), launcher) ? "gateway" : shorten(launcher, folder);
   if (isExecutable) return shorten(file, folder);
   const root = dirname(dirname(file));
   if (env["npm_package_json"] === join(root, "package.json") && folder === root)
