@@ -14,7 +14,8 @@ interface Owner {
 
 export async function readOwner(): Promise<Owner> {
   const owner: Owner = JSON.parse(await readFile("packaging/owner.json", "utf8"));
-  if (!/^@[\w.-]+\/[\w.-]+$/.test(owner.npm)) throw new Error("packaging/owner.json: npm is not a scoped name.");
+  if (!/^@[\w.-]+\/[\w.-]+$/.test(owner.npm))
+    throw new Error("packaging/owner.json: npm is not a scoped name.");
   return owner;
 }
 
@@ -50,7 +51,11 @@ export function describePlatform(owner: Owner, version: string, target: Target):
   };
 }
 
-export function describeLauncher(owner: Owner, version: string, targets: readonly Target[]): Record<string, unknown> {
+export function describeLauncher(
+  owner: Owner,
+  version: string,
+  targets: readonly Target[],
+): Record<string, unknown> {
   return {
     ...describeCommon(owner, version),
     name: owner.npm,
@@ -85,13 +90,19 @@ export function fillIn(template: string, values: ReadonlyMap<string, string>): s
 }
 
 /** Packs what is in `from`. Returns the paths of the tarballs in `to`. */
-export async function makePackages(owner: Owner, version: string, from: string, to: string): Promise<string[]> {
+export async function makePackages(
+  owner: Owner,
+  version: string,
+  from: string,
+  to: string,
+): Promise<string[]> {
   await rm(to, { recursive: true, force: true });
   const targets = (await readdir(from)).flatMap((file) => {
     const target = readTarget(file);
     return target === null ? [] : [{ file, target }];
   });
-  if (targets.length === 0) throw new Error(`${from} has no executables: run \`npm run build -- --all\` first.`);
+  if (targets.length === 0)
+    throw new Error(`${from} has no executables: run \`npm run build -- --all\` first.`);
   const packed: string[] = [];
   for (const { file, target } of targets) {
     const folder = join(to, "platforms", file.replace(".exe", ""));
@@ -105,7 +116,11 @@ export async function makePackages(owner: Owner, version: string, from: string, 
   await mkdir(join(folder, "bin"), { recursive: true });
   await copyFile("packaging/launch.cjs", join(folder, "bin/gateway.cjs"));
   await copyFile("README.md", join(folder, "README.md"));
-  const launcher = describeLauncher(owner, version, targets.map(({ target }) => target));
+  const launcher = describeLauncher(
+    owner,
+    version,
+    targets.map(({ target }) => target),
+  );
   return [await pack(folder, launcher, to), ...packed];
 }
 

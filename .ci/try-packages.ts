@@ -14,7 +14,11 @@ async function nameTarget(): Promise<string> {
 }
 
 async function runCommand(words: readonly string[], cwd: string, env = {}): Promise<void> {
-  const child = Bun.spawn([...words], { cwd, stdio: ["ignore", "inherit", "inherit"], env: { ...process.env, ...env } });
+  const child = Bun.spawn([...words], {
+    cwd,
+    stdio: ["ignore", "inherit", "inherit"],
+    env: { ...process.env, ...env },
+  });
   if ((await child.exited) !== 0) throw new Error(`${words.join(" ")} failed.`);
 }
 

@@ -20,6 +20,7 @@ import { plansCommand } from "./cli/catalog/plans.ts";
 import { pricesCommand } from "./cli/money/prices.ts";
 import { runProgram } from "./cli/program.ts";
 import { runCommand } from "./cli/tools/run.ts";
+import { sessionsCommand } from "./cli/sessions/sessions.ts";
 import { schemaCommand } from "./cli/setup/schema.ts";
 import { serveCommand } from "./cli/serve/serve.ts";
 import { topCommand } from "./cli/live/top.ts";
@@ -54,6 +55,7 @@ program.addCommand(
 );
 program.addCommand(pricesCommand());
 program.addCommand(usageCommand());
+program.addCommand(sessionsCommand());
 program.addCommand(ledgerCommand());
 program.addCommand(envCommand());
 program.addCommand(runCommand());

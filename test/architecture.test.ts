@@ -40,8 +40,8 @@ test("a folder imports itself and what is left of it", () => {
 /** Inside these folders, a subfolder or file imports itself and what is left of it. `(base)`: all other files. */
 const INNER_ORDER: Readonly<Record<string, string>> = {
   gateway:
-    "observe intake upstream channels gateway.ts bill attempt delivery control pipeline.ts server.ts start.ts",
-  cli: "terminal (base) keys tools catalog money live channels setup doctor serve console completions",
+    "observe intake upstream channels gateway.ts bill attempt delivery control websocket pipeline.ts server.ts start.ts",
+  cli: "terminal (base) keys tools catalog money sessions live channels setup doctor serve console completions",
 };
 
 test.each(Object.entries(INNER_ORDER))("inside %s, imports follow the order: %s", (folder, order) => {

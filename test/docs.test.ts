@@ -138,7 +138,8 @@ function findFault(words: readonly string[]): string | null {
   if (help !== undefined && help.subcommands.length > 0 && /^[a-z]/.test(next) && next !== "help")
     return `no command ${[...path, next].join(" ")}`;
   const own = words.includes("--") ? words.slice(0, words.indexOf("--")) : words;
-  const flags = own.filter((word) => word.startsWith("--")).map((word) => word.replace(/[=,.:'"…].*$/, ""));
+  const named = own.flatMap((word) => word.split("|")).filter((word) => word.startsWith("--"));
+  const flags = named.map((word) => word.replace(/[=,.:'"…].*$/, ""));
   const strange = flags.find(
     (flag) => help?.flags.has(flag) !== true && tree.get("")?.flags.has(flag) !== true,
   );

@@ -57,13 +57,24 @@ describe.skipIf(process.platform === "win32")("scripts", () => {
     mkdirSync(folder.join("bin"));
     writeFileSync(folder.join("bin/gateway"), `#!/bin/sh\nexec "${process.execPath}" "${MAIN}" "$@"\n`);
     chmodSync(folder.join("bin/gateway"), 0o755);
-    upstream = startDemoUpstream({ platform: "messages" });
+    upstream = startDemoUpstream();
     const channel = { platform: "messages", base_url: upstream.url, credential: "demo-credential" };
     gateway = await startGateway({
       folder,
       config: {
-        channels: { first: { ...channel, priority: 1 }, second: { ...channel, priority: 2 } },
-        groups: { claude: { platform: "messages", channels: ["first", "second"] } },
+        channels: {
+          first: { ...channel, priority: 1 },
+          second: { ...channel, priority: 2 },
+          openai: { ...channel, platform: "responses" },
+          google: { ...channel, platform: "content" },
+        },
+        prices: { "dear-model": { input: "20000", output: "20000" } },
+        groups: {
+          claude: { platform: "messages", channels: ["first", "second"] },
+          codex: { platform: "responses", channels: ["openai"], multiplier: "2" },
+          gemini: { platform: "content", channels: ["google"] },
+          dear: { platform: "messages", channels: ["first"], multiplier: "2" },
+        },
         keys: [{ name: "tests", group: "claude", secret: SECRET }],
       },
     });
@@ -150,6 +161,59 @@ describe.skipIf(process.platform === "win32")("scripts", () => {
     Bun.spawnSync([process.execPath, MAIN, "channels", "enable", "second", ...words]);
   });
 
+  test.each([
+    ["claude", "claude-haiku-4-5"],
+    ["codex", "gpt-5.4-nano"],
+    ["gemini", "gemini-3.8-flash"],
+  ])(
+    "check-against-provider.sh prints what the ledger has for a dozen requests of %s",
+    async (group, model) => {
+      const words = [group, model, gateway.url, "--yes"];
+      const { stdout, stderr, status } = await runScript("check-against-provider.sh", words);
+      expect([status, stderr.includes("at your own cost")]).toEqual([0, true]);
+      const rows = stdout.split("\n").filter((line) => /^ *\d+ {2}/.test(line));
+      expect(rows).toHaveLength(13);
+      const cells = rows.map((row) => row.trim().split(/ {2,}/));
+      // Each row repeats what the ledger line of its id has.
+      const lines = new Map(gateway.ledger().map((line) => [String(line["id"]), line]));
+      for (const [, request, , id = "", input, read, written, output, official, basis] of cells.slice(
+        0,
+        11,
+      )) {
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the test's own upstream counts tokens
+        const usage = (lines.get(id)?.["usage"] ?? {}) as Record<string, number>;
+        const sum = (kinds: readonly string[]) => kinds.reduce((all, kind) => all + (usage[kind] ?? 0), 0);
+        const counts = [sum(["input"]), sum(["cache_read"]), sum(["output"])].map(String);
+        expect([lines.has(id), input, read, output]).toEqual([true, ...counts]);
+        expect(written).toBe(String(sum(["cache_write", "cache_write_5m", "cache_write_1h"])));
+        expect(basis).toEqual(request === "left early" ? expect.any(String) : "exact");
+        if (basis === "exact") expect(official).toBe(String(lines.get(id)?.["official_usd"]));
+      }
+      expect(cells[11]).toContain("no ledger line");
+      expect(cells.map(([, request]) => request)).toContain("left early");
+      expect(stdout).toContain("Compare with https://");
+      // Its key is gone, and no secret was printed.
+      expect(readFileSync(gateway.configPath, "utf8")).not.toContain("check-");
+      expect(stdout + stderr).not.toMatch(/sk-/);
+    },
+  );
+
+  test("check-against-provider.sh sends nothing without a confirmation", async () => {
+    const before = upstream.requests.length;
+    const found = await runScript("check-against-provider.sh", ["claude", "claude-haiku-4-5", gateway.url]);
+    expect(found).toMatchObject({ status: 2, stdout: "" });
+    expect(found.stderr).toContain("Nothing was sent");
+    expect(upstream.requests.length).toBe(before);
+  });
+
+  test("check-against-provider.sh is stopped by its limit before it costs a dollar", async () => {
+    const words = ["dear", "dear-model", gateway.url, "--yes"];
+    const { stdout, stderr, status } = await runScript("check-against-provider.sh", words);
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/may spend \$1\.80* \(usd_total\) and has spent/);
+    expect(stdout.split("\n").filter((line) => / (200|429) /.test(line)).length).toBeLessThan(5);
+  });
+
   test("monthly-report.sh writes the costs of a month", async () => {
     expect(await send(SECRET)).toBe(200);
     const month = new Date().toISOString().slice(0, 7);
@@ -158,9 +222,9 @@ describe.skipIf(process.platform === "win32")("scripts", () => {
     expect(status).toBe(0);
     const names = ["key", "model", "day"].map((what) => `${out}/usage-${month}-by-${what}.csv`);
     expect(stdout.trim().split("\n")).toEqual(names);
-    const [titles = "", row = ""] = readFileSync(names[0] ?? "", "utf8").split("\n");
+    const [titles = "", ...rows] = readFileSync(names[0] ?? "", "utf8").split("\n");
     expect(titles).toStartWith("key,requests,");
-    expect(row).toStartWith("tests,");
+    expect(rows.some((row) => row.startsWith("tests,"))).toBe(true);
   });
 
   test.each([

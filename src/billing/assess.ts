@@ -2,7 +2,7 @@
 // parts to price, and how sure they are. Pure; the price of it is charge.ts.
 
 import type { Basis, Outcome } from "./ledger/line.ts";
-import { type Part, type Reading, type Usage, USAGE_KINDS } from "./usage.ts";
+import { type Part, type Reading, PROMPT_KINDS, type Usage, USAGE_KINDS } from "./usage.ts";
 
 export interface Assessment {
   readonly basis: Exclude<Basis, "unpriced">;
@@ -31,7 +31,6 @@ const NOTHING: Assessment = { basis: "exact", parts: [], estimated: [], suspect:
 const UNKNOWN: Assessment = { ...NOTHING, basis: "unknown" };
 
 /** Cached or not, a model has read them. */
-const PROMPT = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
 
 /**
  * Anthropic reports the prompt of a request that it refused before any output, and charges nothing for some kinds of
@@ -98,7 +97,7 @@ function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   const last = parts.at(-1);
   if (last === undefined && estimatedOutput === 0) return UNKNOWN;
   const { calls: _calls, ...part }: Part = last ?? { model: null, pass: "message", usage: {} };
-  const unread = !PROMPT.some((kind) => (part.usage[kind] ?? 0) > 0);
+  const unread = !PROMPT_KINDS.some((kind) => (part.usage[kind] ?? 0) > 0);
   const grown = estimatedOutput > (part.usage.output ?? 0);
   const usage: Usage = {
     ...part.usage,

@@ -11,8 +11,10 @@ import {
   parseDecimal,
   roundDecimal,
   shiftDecimal,
+  subtractDecimals,
   type Decimal,
 } from "../lib/money.ts";
+import { splitMissed } from "./miss.ts";
 import { type Billed, type PricedPart, priceParts } from "./price-parts.ts";
 import { FACTOR, PER_1K } from "./tariff.ts";
 import { sumUsage, type Usage } from "./usage.ts";
@@ -194,6 +196,19 @@ export function deriveAmounts({ usage, prices, multiplier, parts }: Derivable): 
     parts:
       parts === undefined ? [] : amounts.map((amount) => (amount === null ? null : formatDecimal(amount))),
   };
+}
+
+/**
+ * What missed tokens of a prompt cost more than if they had been read from the cache. Null if one of them has no price.
+ * A read never costs more than what is paid instead, or the difference counts as zero.
+ */
+export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed: number): string | null {
+  const split = splitMissed(usage, missed);
+  const paid = prices === null ? null : amountOf(split.paid, prices);
+  const read = prices === null ? null : amountOf(split.read, prices);
+  if (paid === null || read === null) return null;
+  const more = subtractDecimals(paid, read);
+  return more.units < 0n ? "0" : multiplyUp(more, multiplier);
 }
 
 export interface Least {

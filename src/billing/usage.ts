@@ -24,6 +24,17 @@ export const USAGE_KINDS = [
   "tool_prompt",
 ] as const;
 
+/** What the prompt consists of. */
+export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
+export const CACHE_READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
+
+export const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output"));
+
+/** The share of all input that was read from the cache, to four places. Null without input. */
+export function computeShare(cached: number, input: number): number | null {
+  return input === 0 ? null : Math.floor((cached / input) * 10_000) / 10_000;
+}
+
 export type UsageKind = (typeof USAGE_KINDS)[number];
 
 /** Calls that have a fee of their own, counted from output items or server tool counters. */
@@ -71,6 +82,14 @@ export interface CountFault {
   readonly text: string;
 }
 
+/** Why the upstream says that a prompt was not read from its cache. */
+export interface CacheReason {
+  /** The upstream's word: `tools_changed`. */
+  readonly because: string;
+  /** How many tokens it says were missed; null: it does not say. */
+  readonly missed: number | null;
+}
+
 /** What a meter knows of an answer, at any moment of its passing. */
 export interface Reading {
   /** The model that the answer names. */
@@ -90,6 +109,10 @@ export interface Reading {
   readonly estimatedOutput: number;
   /** The answer is a refusal, made before any output; the upstream's word for its kind, null where it has none. */
   readonly refusal?: { readonly category: string | null } | undefined;
+  /** The upstream called the model several times, with prompts of its own, and adds up what they used. */
+  readonly loops?: boolean | undefined;
+  /** Present if the upstream reports that its cache was missed, and why. */
+  readonly cacheReason?: CacheReason | undefined;
   /** The answer itself, if it can be fetched later: it may go on when its request has ended. */
   readonly stored?: { readonly id: string; readonly goesOn: boolean } | undefined;
 }

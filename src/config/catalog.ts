@@ -12,7 +12,9 @@ export interface Limits {
   readonly usdPerDay: string | null;
   readonly usdPerMonth: string | null;
   readonly usdTotal: string | null;
+  readonly usdPerSession: string | null;
   readonly requestsPerMinute: number | null;
+  readonly requestsPerMinutePerSession: number | null;
   readonly concurrentRequests: number | null;
   /** A request reserves the most that it can cost, and has to fit. */
   readonly strict: boolean;
@@ -52,6 +54,8 @@ export interface Channel {
   readonly priceProvider?: string | null;
   /** It costs nothing. */
   readonly free?: boolean;
+  /** False: its upstream is never asked for a WebSocket. */
+  readonly websocket?: boolean;
   /** Whether connections are opened before they are needed; undefined: if it is in use. */
   readonly warm?: boolean | undefined;
   /** Groups that this channel serves. */
@@ -104,6 +108,8 @@ export interface Catalog {
   readonly corsOrigins: readonly string[];
   /** Accepted `Host` headers besides loopback names. */
   readonly allowedHosts: readonly string[];
+  /** Whether prompts are analysed for why their caches are missed. */
+  readonly cacheAnalysis: boolean;
   readonly onDisconnect: { readonly drainMs: number };
   /** Connections to upstreams are opened before they are needed. */
   readonly warm: boolean;
@@ -176,6 +182,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     maxBodyBytes: config.max_body,
     corsOrigins: config.cors_origins,
     allowedHosts: config.allowed_hosts,
+    cacheAnalysis: config.cache_analysis === "on",
     onDisconnect: { drainMs: config.on_disconnect.drain },
     warm: config.warm,
     failover: { attempts: config.failover.attempts, totalMs: config.failover.total },
@@ -217,6 +224,7 @@ function buildChannel(name: string, config: Config, around: CatalogContext): Cha
     probeMs: channel.probe ?? null,
     priceProvider: channel.price_provider ?? null,
     free: channel.free,
+    websocket: channel.websocket,
     warm: channel.warm,
     groups: Object.entries(config.groups).flatMap(([group, { channels }]) =>
       channels.includes(name) ? [group] : [],
@@ -264,7 +272,9 @@ function buildLimits(limits: Config["keys"][number]["limits"]): Limits {
     usdPerDay: limits.usd_per_day ?? null,
     usdPerMonth: limits.usd_per_month ?? null,
     usdTotal: limits.usd_total ?? null,
+    usdPerSession: limits.usd_per_session ?? null,
     requestsPerMinute: limits.requests_per_minute ?? null,
+    requestsPerMinutePerSession: limits.requests_per_minute_per_session ?? null,
     concurrentRequests: limits.concurrent_requests ?? null,
     strict: limits.strict,
     allowUnpriced: limits.unpriced === "allow",

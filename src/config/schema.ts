@@ -115,7 +115,9 @@ const limits = z.strictObject({
   usd_per_day: decimal.optional(),
   usd_per_month: decimal.optional(),
   usd_total: decimal.optional(),
+  usd_per_session: decimal.optional(),
   requests_per_minute: positive.optional(),
+  requests_per_minute_per_session: positive.optional(),
   concurrent_requests: positive.optional(),
   strict: flag.default(false),
   unpriced: z.enum(["refuse", "allow"]).default("refuse"),
@@ -154,6 +156,7 @@ const channel = z.strictObject({
   probe: scalar(readProbeInterval).meta(SHAPES.duration).optional(),
   price_provider: name.optional(),
   free: flag.default(false),
+  websocket: flag.default(true),
   warm: flag.optional(),
 });
 
@@ -209,6 +212,7 @@ export const configSchema = z.strictObject({
   max_body: size.prefault("64MiB"),
   cors_origins: z.array(scalar(readOrigin)).default([]),
   allowed_hosts: z.array(scalar(readHostName)).default([]),
+  cache_analysis: z.enum(["on", "off"]).default("on"),
   on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
   warm: flag.default(true),
   failover: z

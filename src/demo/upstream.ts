@@ -7,6 +7,7 @@ import { listIds, type DemoPlatform } from "./models.ts";
 import { readBody, readControl } from "./control.ts";
 import { answerRequest, isModelPath, type DemoState } from "./routes.ts";
 import { planSteps, type Step, type Timing } from "./script.ts";
+import { acceptSocket, isForSocket } from "./web-socket.ts";
 import { listenOnWire, type ReplyOutcome, type Reply, type WireServer, type WireRequest } from "./wire.ts";
 
 export interface DemoOptions {
@@ -22,6 +23,8 @@ export interface DemoOptions {
   readonly paceMs?: number;
   /** False: requests are not recorded (a server that runs for days). */
   readonly records?: boolean;
+  /** Serves the responses API over a WebSocket, too. */
+  readonly sockets?: boolean;
 }
 
 /** What happens to a request instead of the default. */
@@ -119,6 +122,8 @@ function openState(options: DemoOptions): UpstreamState {
     },
     async respond(wireRequest) {
       const { request, reply } = receive(wireRequest);
+      if (options.sockets === true && isForSocket(request))
+        return { ...reply, ...acceptSocket(request, (body) => planEvents(request, body, { demo, options })) };
       if (options.records !== false) {
         (isList(request) ? state.listRequests : state.requests).push(request);
         if (!isList(request)) arrivals.get(state.requests.length - 1)?.resolve(request);
@@ -172,11 +177,22 @@ function takeBehaviour({ queue, usual }: UpstreamState, request: ReceivedRequest
   return taken ?? ((usual.when?.(request) ?? !list) ? usual : {});
 }
 
-function planReply(
-  request: ReceivedRequest,
-  chosen: Behaviour,
-  place: { demo: DemoState; options: DemoOptions },
-): Iterable<Step> {
+interface Place {
+  readonly demo: DemoState;
+  readonly options: DemoOptions;
+}
+
+/** The events of the response to a message on a WebSocket. */
+function planEvents(request: ReceivedRequest, body: unknown, { demo, options }: Place): readonly Step[] {
+  const { pathname: path } = readUrl(request.target);
+  const field = (name: string): string | undefined => request.field(name);
+  const control = readControl({ field, json: body }, path);
+  const routed = { method: "POST", path, query: new URLSearchParams(), field, body, words: control.words };
+  const answer = answerRequest(routed, demo);
+  return planSteps({ ...answer, framing: "close" }, { ...options, ...control }).body;
+}
+
+function planReply(request: ReceivedRequest, chosen: Behaviour, place: Place): Iterable<Step> {
   const url = readUrl(request.target);
   const control = readControl(request, url.pathname);
   const behaviour = { ...place.options, ...control, ...chosen };

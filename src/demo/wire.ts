@@ -24,6 +24,15 @@ export interface Reply {
   took(bytes: number): void;
   /** Called once or twice. Only the first call counts. */
   ended(how: ReplyOutcome): void;
+  /** After the steps, the connection belongs to another protocol. Returns what reads its bytes. */
+  readonly upgrade?: (wire: UpgradedWire) => (bytes: Uint8Array) => void;
+}
+
+export interface UpgradedWire {
+  /** Resolves when the kernel has taken all of it, or the peer has left. */
+  write(bytes: Uint8Array): Promise<void>;
+  end(): void;
+  readonly gone: boolean;
 }
 
 type Respond = (request: WireRequest) => Promise<Reply>;
@@ -44,6 +53,8 @@ interface WireConnection {
   /** Resolves a write that waits until the peer reads. */
   drained(): void;
   reply: Reply | null;
+  /** Reads the bytes after an upgrade. */
+  upgraded: ((bytes: Uint8Array) => void) | null;
 }
 
 export interface WireServer {
@@ -73,6 +84,10 @@ export function listenOnWire(port: number, respond: Respond): WireServer {
       },
       data(socket, bytes) {
         const peer = socket.data;
+        if (peer.upgraded !== null) {
+          peer.upgraded(Uint8Array.from(bytes));
+          return;
+        }
         peer.parts.push(Uint8Array.from(bytes));
         peer.size += bytes.length;
         if (!peer.busy) void serveRequests(socket, respond);
@@ -105,6 +120,7 @@ function openConnection(connection: number): WireConnection {
     left,
     drained() {},
     reply: null,
+    upgraded: null,
   };
 }
 
@@ -113,10 +129,27 @@ async function serveRequests(socket: Socket<WireConnection>, respond: Respond): 
   peer.busy = true;
   for (let request = takeRequest(peer); request !== null && !peer.gone; request = takeRequest(peer)) {
     peer.reply = await respond(request);
-    peer.reply.ended(await runSteps(socket, peer.reply));
+    const { reply } = peer;
+    reply.ended(await runSteps(socket, reply));
     peer.reply = null;
+    if (reply.upgrade !== undefined && !peer.gone) return upgrade(socket, reply);
   }
   peer.busy = false;
+}
+
+function upgrade(socket: Socket<WireConnection>, reply: Reply): void {
+  const { data: peer } = socket;
+  peer.upgraded =
+    reply.upgrade?.({
+      write: (bytes) => write(socket, bytes, reply),
+      end: () => void socket.end(),
+      get gone() {
+        return peer.gone;
+      },
+    }) ?? null;
+  const early = Buffer.concat(peer.parts);
+  peer.parts = [];
+  if (early.length > 0) peer.upgraded?.(early);
 }
 
 async function runSteps(socket: Socket<WireConnection>, reply: Reply): Promise<ReplyOutcome> {

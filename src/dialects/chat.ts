@@ -3,6 +3,7 @@
 import type { Dialect } from "./dialect.ts";
 import { openChatMeter } from "./meters/chat.ts";
 import { OPENAI_PARTS, formWireError } from "./openai.ts";
+import { CHAT_LAYOUT } from "./prompt/layouts.ts";
 
 export const chat: Dialect = {
   ...OPENAI_PARTS,
@@ -10,4 +11,5 @@ export const chat: Dialect = {
   /** Without `[DONE]`, which would mark the answer as complete. */
   errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
   openMeter: openChatMeter,
+  promptLayout: CHAT_LAYOUT,
 };

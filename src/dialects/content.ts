@@ -5,6 +5,7 @@ import type { Dialect, ModelEntry } from "./dialect.ts";
 import { ERROR_NAMES } from "./errors.ts";
 import { fillRecord, readModelList, readPageSize, takeAfter } from "./listing.ts";
 import { openContentMeter } from "./meters/content.ts";
+import { CONTENT_LAYOUT } from "./prompt/layouts.ts";
 
 export const content: Dialect = {
   name: "content",
@@ -20,6 +21,7 @@ export const content: Dialect = {
   // Clients read the error event as one more chunk, and a clean end after it as success.
   resetAfterErrorEvent: true,
   openMeter: openContentMeter,
+  promptLayout: CONTENT_LAYOUT,
   listBody(models, query) {
     const page = takeAfter(models, query.get("pageToken") || null, readPageSize(query, "pageSize"));
     const next = page.hasMore ? page.models.at(-1)?.id : undefined;

@@ -5,6 +5,7 @@ import type { Meter } from "../billing/usage.ts";
 import type { Platform } from "../config/schema.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http1/types.ts";
+import type { Layout } from "./prompt/layouts.ts";
 
 export type DialectName = "messages" | "responses" | "chat" | "content";
 
@@ -67,6 +68,8 @@ export interface Dialect {
   readonly resetAfterErrorEvent: boolean;
   /** A meter for an answer of this content type. */
   openMeter(contentType: string): Meter;
+  /** Where a request has the parts of its prompt, and how upstreams cache them. */
+  readonly promptLayout: Layout;
   /** The requested page of a model list, and a single record. */
   listBody(models: readonly ModelEntry[], query: URLSearchParams): string;
   modelBody(model: ModelEntry): string;

@@ -33,8 +33,13 @@ export interface Naming {
 export type Recognition = { readonly dialect: Dialect } & (
   | { readonly kind: "target"; readonly target: Target; readonly query: string }
   | { readonly kind: "own"; readonly page: OwnPage }
-  /** No endpoint, or an endpoint with another protocol. The error says which. */
-  | { readonly kind: "unknown" | "upgrade"; readonly error: GatewayError }
+  | { readonly kind: "unknown"; readonly error: GatewayError }
+  /** A WebSocket. `over` is the endpoint whose requests it carries; null where there is none. */
+  | {
+      readonly kind: "upgrade";
+      readonly error: GatewayError;
+      readonly over: { readonly target: Target; readonly query: string } | null;
+    }
 );
 
 type Request = Pick<Exchange, "method" | "target" | "field">;
@@ -104,7 +109,7 @@ function findRow(path: string, lookup: Lookup): Recognition | null {
   const row = rows.get(lookup.method);
   if (row === undefined) return null;
   if (row.kind === "target") return formTarget(choose(row.targets, lookup), lookup);
-  return row.kind === "own" ? { kind: "own", page: row.page, dialect: responses } : refuseUpgrade(lookup);
+  return row.kind === "own" ? { kind: "own", page: row.page, dialect: responses } : findUpgrade(path, lookup);
 }
 
 function formTarget(target: Target, lookup: Lookup): Recognition {
@@ -191,10 +196,17 @@ function findStored(path: string, lookup: Lookup): Recognition | null {
 }
 
 /** Codex tries a WebSocket first. Only after this status it sends the request itself at once. */
-function refuseUpgrade(lookup: Lookup): Recognition | null {
+function findUpgrade(path: string, lookup: Lookup): Recognition | null {
   if (lookup.request.field("upgrade")?.toLowerCase() !== "websocket") return null;
   const text = "This gateway speaks HTTP here, not WebSocket.";
-  return { kind: "upgrade", error: new GatewayError("upgrade_required", text), dialect: responses };
+  const error = new GatewayError("upgrade_required", text);
+  const post = lookup.method === "GET" ? findRow(path, { ...lookup, method: "POST" }) : null;
+  const over = post?.kind === "target" ? { target: post.target, query: post.query } : null;
+  return { kind: "upgrade", error, over, dialect: responses };
+}
+
+function withoutEndpoint(found: Recognition | null): Recognition | null {
+  return found?.kind === "upgrade" ? { ...found, over: null } : found;
 }
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];
@@ -202,7 +214,7 @@ const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 function refusePath(path: string, lookup: Lookup): Recognition {
   const { method } = lookup;
   // Under a wrong prefix, too: the request that follows gets the error that stops Codex.
-  const upgrade = path.endsWith("/responses") ? refuseUpgrade(lookup) : null;
+  const upgrade = path.endsWith("/responses") ? withoutEndpoint(findUpgrade(path, lookup)) : null;
   if (upgrade !== null) return upgrade;
   const allow = METHODS.filter((other) => {
     const kind = find(path, { ...lookup, method: other })?.kind;

@@ -5,6 +5,7 @@ import type { Dialect, ModelEntry } from "./dialect.ts";
 import { ERROR_NAMES } from "./errors.ts";
 import { fillRecord, readModelList, readPageSize, takeAfter, takeBefore } from "./listing.ts";
 import { openMessagesMeter } from "./meters/messages.ts";
+import { MESSAGES_LAYOUT } from "./prompt/layouts.ts";
 
 export const messages: Dialect = {
   name: "messages",
@@ -17,6 +18,7 @@ export const messages: Dialect = {
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,
+  promptLayout: MESSAGES_LAYOUT,
   listBody(models, query) {
     const size = readPageSize(query, "limit");
     const before = query.get("before_id");

@@ -3,6 +3,7 @@
 import type { StreamBreak, Dialect } from "./dialect.ts";
 import { openResponsesMeter } from "./meters/responses.ts";
 import { OPENAI_PARTS, type WireError, formWireError } from "./openai.ts";
+import { RESPONSES_LAYOUT } from "./prompt/layouts.ts";
 
 export const responses: Dialect = {
   ...OPENAI_PARTS,
@@ -12,6 +13,7 @@ export const responses: Dialect = {
     return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`;
   },
   openMeter: openResponsesMeter,
+  promptLayout: RESPONSES_LAYOUT,
 };
 
 /** Codex reads `response.error` of this event and ignores a bare `error` event. The official SDK raises an error only for

@@ -9,8 +9,11 @@ import type { Client } from "../lib/http1/client/client.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
+import type { PromptReader } from "../dialects/prompt/read-prompt.ts";
+import type { CacheMemory } from "./observe/cache/memory.ts";
 import type { KnownLists } from "./channels/model-list.ts";
 import type { Observer, ShortageAlarm } from "./observe/observer.ts";
+import type { SocketSupport } from "./channels/socket-support.ts";
 
 export interface Gateway {
   /** A reload replaces it whole. A request keeps the one that it started with. */
@@ -29,6 +32,11 @@ export interface Gateway {
   readonly background: BackgroundResponses;
   /** For tools that name no session. */
   readonly inferredSessions: InferredSessions;
+  /** Reads prompts for the analysis of their caches, and keeps their hashes. */
+  readonly prompts: PromptReader;
+  readonly cacheMemory: CacheMemory;
+  /** What is known of the channels' WebSockets. */
+  readonly sockets: SocketSupport;
   readonly observer: Observer;
   readonly raiseShortage: ShortageAlarm;
   /** Aborted when the gateway stops and ends the requests that are still running. */

@@ -4,6 +4,7 @@ import type { Key } from "../config/catalog.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import { authenticate } from "./intake/authenticate.ts";
 import { openBill } from "./bill/bill.ts";
+import { holdPrompt } from "./bill/miss.ts";
 import type { ClientCall } from "./intake/call.ts";
 import { identifyClient } from "./intake/client.ts";
 import { createJob, releaseBody } from "./upstream/job.ts";
@@ -48,6 +49,7 @@ async function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void
   const stopWatching = watchClient(job, bill, gateway);
   try {
     const response = await failover(job, bill, gateway);
+    bill.prompt = holdPrompt(job, response.response.status, gateway);
     releaseBody(job);
     await relay(createDelivery(response, job, bill, gateway));
   } catch (thrown) {

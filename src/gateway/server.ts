@@ -15,6 +15,7 @@ import { isOwnHost } from "./intake/own-host.ts";
 import { reportFault } from "./observe/observer.ts";
 import { answerOwnPage } from "./control/own-pages.ts";
 import { handle } from "./pipeline.ts";
+import { serveWebSocket } from "./websocket/accept.ts";
 import { reportStray } from "./bill/request-record.ts";
 import { refuse, toRefusalError } from "./intake/refuse.ts";
 
@@ -40,7 +41,7 @@ export function startServer(gateway: Gateway, address: Address): RunningServer {
     return { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
   };
   const onExchange = (exchange: Exchange): void => {
-    const call = receive(admit(exchange), gateway, address.host);
+    const call = receive(admit(exchange), { gateway, boundHost: address.host, newId });
     if (call === null) return;
     running.add(call, onError);
   };
@@ -102,8 +103,15 @@ function explainListening(host: string, port: number, cause: unknown): Error {
   return new Error(`The gateway cannot listen on ${host}: ${why}`, { cause });
 }
 
+interface Surroundings {
+  readonly gateway: Gateway;
+  /** The address on which the gateway listens. */
+  readonly boundHost: string;
+  readonly newId: () => string;
+}
+
 /** Returns null if the request was answered at once. */
-function receive(call: UnroutedCall, gateway: Gateway, boundHost: string): Promise<void> | null {
+function receive(call: UnroutedCall, { gateway, boundHost, newId }: Surroundings): Promise<void> | null {
   const { exchange } = call;
   const { catalog } = gateway;
   const recognised = recognise(exchange, catalog);
@@ -121,8 +129,11 @@ function receive(call: UnroutedCall, gateway: Gateway, boundHost: string): Promi
     case "own":
       answerOwnPage(recognised.page, call, gateway);
       return null;
-    case "unknown":
     case "upgrade":
+      return recognised.over === null
+        ? answerError(call, recognised.error, dialect, gateway)
+        : serveWebSocket({ ...call, ...recognised.over }, newId, gateway);
+    case "unknown":
       return answerError(call, recognised.error, dialect, gateway);
     case "target": {
       const { target, query } = recognised;

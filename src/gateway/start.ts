@@ -13,11 +13,14 @@ import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway } from "./gateway.ts";
+import { PromptReader } from "../dialects/prompt/read-prompt.ts";
+import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";
+import { SocketSupport } from "./channels/socket-support.ts";
 import { createShortageAlarm, joinObservers, type Observer } from "./observe/observer.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
@@ -71,14 +74,21 @@ export function startGateway(
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     lists: createModelLists(client),
     background: new BackgroundResponses(),
-    inferredSessions: new InferredSessions(),
+    inferredSessions: new InferredSessions(ledger.recent),
+    prompts: new PromptReader(),
+    cacheMemory: new CacheMemory(),
+    sockets: new SocketSupport(),
     observer,
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
     now: Date.now,
     metrics: () => {
       const channels = gateway.channels.view(gateway.catalog, gateway.now());
-      return metrics.render({ channels, ledgerFails: ledger.problem !== null });
+      return metrics.render({
+        channels,
+        ledgerFails: ledger.problem !== null,
+        websockets: gateway.sockets.open,
+      });
     },
   };
   const server = startServer(gateway, catalog.listen);

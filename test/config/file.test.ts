@@ -387,6 +387,8 @@ keys:
       usdPerDay: "5.5",
       usdPerMonth: null,
       usdTotal: null,
+      usdPerSession: null,
+      requestsPerMinutePerSession: null,
       requestsPerMinute: 60,
       concurrentRequests: null,
       strict: false,

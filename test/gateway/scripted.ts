@@ -125,6 +125,9 @@ export class RecordedExchange implements Exchange {
   reset(): void {
     this.ended = "reset";
   }
+  upgrade(): void {
+    throw new Error("no script has an upgrade");
+  }
   onGone(listener: () => void): void {
     this.#onGone.push(listener);
   }

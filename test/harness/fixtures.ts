@@ -41,6 +41,11 @@ export function readFixture({ file }: Fixture): Buffer {
   return readFileSync(join(ROOT, file));
 }
 
+/** The request of a recording that has one. */
+export function readRequest({ request_file = "" }: Fixture): Buffer {
+  return readFileSync(join(ROOT, request_file));
+}
+
 const FAMILY_OF = {
   anthropic: "messages",
   "openai-responses": "responses",

@@ -42,7 +42,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     folder = makeTempFolder();
     tools = WANTED === "1" ? folder.join("tools") : WANTED;
     await installTools();
-    upstream = startDemoUpstream({ records: false });
+    upstream = startDemoUpstream({ records: false, sockets: true });
     gateway = await startGateway({ config: makeConfig(upstream), env: { XDG_RUNTIME_DIR: folder.path } });
     mkdirSync(folder.join("work"));
     mkdirSync(folder.join("home"));

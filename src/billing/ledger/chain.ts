@@ -24,6 +24,7 @@ export class LedgerChain {
     const estimate = limit === undefined ? null : subtractUsd(parseUsd(limit), charge);
     const replaced = replaces === undefined ? null : parseUsd(replaces.limit_usd);
     this.#drafts.push((prev) => {
+      this.#sums.addRequest(draft, Object.entries(draft.usage));
       this.#sums.add(draft, charge);
       if (estimate !== null) this.#sums.addEstimate(draft, estimate);
       if (replaces !== undefined && replaced !== null)
@@ -34,12 +35,12 @@ export class LedgerChain {
 
   /** Throws at once if an amount is malformed. */
   addCorrection(draft: CorrectionDraft): void {
-    const { key, group, request_time: time, was } = draft;
+    const { request_time: time, was } = draft;
     const before = parseUsd(was.charge_usd ?? "0");
     const difference = subtractUsd(parseUsd(draft.charge_usd ?? "0"), before);
     const estimate = was.limit_usd === undefined ? null : subtractUsd(parseUsd(was.limit_usd), before);
     this.#drafts.push((prev) => {
-      this.#sums.add({ key, group, time }, difference);
+      this.#sums.add({ ...draft, time }, difference);
       if (estimate !== null) this.#sums.dropEstimate(draft, time, estimate);
       return encodeCorrection(draft, prev);
     });

@@ -13,6 +13,8 @@ import type { Zone } from "../../lib/text/zone.ts";
 import type { Intent } from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";
 import type { Holder, Window } from "./sums.ts";
+import type { Recent } from "./scan/row.ts";
+import type { SessionSum } from "./session-sums.ts";
 import type { LedgerOptions } from "./writer.ts";
 import { recoverWriter } from "./writer.ts";
 
@@ -36,10 +38,13 @@ export interface Ledger {
   spentOf(holder: Holder, window: Window): Usd;
   /** What limits count in addition: estimates of requests whose cost is not known. */
   estimatedOf(holder: Holder, window: Window): Usd;
+  /** What a session has cost. Null: it has no line, or was used too long ago. */
+  sessionOf(id: string): SessionSum | null;
+  /** The requests of the half hour before the ledger was opened, as far as they are at its end. The oldest come first. */
+  readonly recent: readonly Recent[];
   /** The charges of the whole ledger. */
   spentTogether(window: Window): Usd;
-  /** Arrival times of the requests since a moment, from the lines that the ledger had when it was opened. It knows only
-   *  the last minute before that. */
+  /** Arrival times of the requests since a moment, from `recent`. */
   recentOf(holder: Holder, since: number): number[];
   /** How many output tokens the longest 1 % of a model's recent responses used; null: it has none. */
   expectOutput(model: string): number | null;

@@ -54,6 +54,26 @@ export const clientSchema = z.object({
   inferred: z.literal(true).optional(),
 });
 
+/** What a prompt should have read from its upstream's cache and did not. */
+export const cacheSchema = z.looseObject({
+  missed: count,
+  /** What the missed tokens cost more than if they had been read; null without a price. */
+  usd: amount,
+  because: z.string(),
+  /** The tool, the part of the system prompt or the message that changed, counted from 1. */
+  at: z.int().positive().optional(),
+  /** The setting that changed. */
+  part: z.string().optional(),
+  /** How it changed: `order`, `digits` or `attribution`. */
+  detail: z.string().optional(),
+  /** The channel whose cache had the prompt. */
+  from: z.string().optional(),
+  /** The upstream named the reason. */
+  reported: z.literal(true).optional(),
+});
+
+export type CacheMiss = Readonly<z.infer<typeof cacheSchema>>;
+
 export type ClientIdentity = Readonly<z.infer<typeof clientSchema>>;
 
 const chainFields = {
@@ -99,6 +119,7 @@ const lineObject = z.object({
   client: clientSchema.optional(),
   /** The upstream's own id of the request. */
   upstream_request_id: z.string().optional(),
+  cache: cacheSchema.optional(),
   /** In an unpriced line: the usage without a price, and what the rest costs. */
   unpriced_usage: usage.optional(),
   at_least_usd: decimal.optional(),
@@ -119,6 +140,7 @@ const correctionObject = z.object({
   /** The `time` of the request, so that its amount stays in the same day and month. */
   request_time: z.iso.datetime(),
   ...origin,
+  client: clientSchema.optional(),
   ...money,
   was: z.object({ official_usd: amount, charge_usd: amount, limit_usd: decimal.optional() }),
 });
@@ -173,6 +195,7 @@ export function encodeLine(draft: LineDraft, prev: string): string {
     attempts: draft.attempts,
     client: draft.client,
     upstream_request_id: draft.upstream_request_id,
+    cache: draft.cache,
     suspect: draft.suspect,
     limit_usd: draft.limit_usd,
     replaces: draft.replaces,

@@ -13,16 +13,17 @@ import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/mo
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import type { Position } from "./rotation.ts";
 import { holdLedgerFiles, locate, readChunksFrom } from "./rotation.ts";
-import { hashLine } from "./line.ts";
+import { type ClientIdentity, hashLine } from "./line.ts";
 import { eachLine, type Source } from "./reader.ts";
 import { type Bytes, viewBytes } from "./scan/bytes.ts";
 import { readRow, type Row } from "./scan/row.ts";
 import { LineScanner } from "./scan/scan.ts";
+import { type SessionSum, sessionSchema, SessionSums } from "./session-sums.ts";
 
 export type Window = "day" | "month" | "total";
 
 export interface Holder {
-  readonly kind: "key" | "group";
+  readonly kind: "key" | "group" | "session";
   readonly name: string;
 }
 
@@ -53,6 +54,8 @@ interface RequestOwner {
   readonly time: string;
   readonly key: string;
   readonly group: string;
+  readonly model: string;
+  readonly client?: ClientIdentity | null | undefined;
 }
 
 const amounts = z.record(z.string(), z.string());
@@ -67,6 +70,8 @@ const checkpointSchema = z.object({
   from: z.object({ offset: z.int().nonnegative(), prev: z.string() }),
   key: z.record(z.string(), sumSchema),
   group: z.record(z.string(), sumSchema),
+  /** Version 0.1 knew no sessions. */
+  sessions: z.array(sessionSchema).optional(),
 });
 
 type Checkpoint = z.infer<typeof checkpointSchema>;
@@ -74,6 +79,7 @@ type Checkpoint = z.infer<typeof checkpointSchema>;
 export class Sums {
   readonly zone: Zone;
   readonly #sums = { key: new Map<string, Sum>(), group: new Map<string, Sum>() };
+  readonly #sessions = new SessionSums();
   readonly #names: SpanNames;
 
   constructor(zone: Zone = UTC) {
@@ -87,29 +93,45 @@ export class Sums {
     if (key.lastUsed === null || request.time > key.lastUsed) key.lastUsed = request.time;
     this.#addAt(key.charged, request.time, amount);
     this.#addAt(this.#sumOf("group", request.group).charged, request.time, amount);
+    const session = request.client?.session;
+    if (session !== undefined) this.#sessions.add(session, amount);
+  }
+
+  /** Counts a request and its tokens. To be called before its amounts are added. */
+  addRequest(request: RequestOwner, usage: Iterable<readonly [kind: string, count: number]>): void {
+    const session = request.client?.session;
+    if (session !== undefined) this.#sessions.addRequest(session, request, usage);
   }
 
   /** Adds what limits count beyond a line's charge. */
-  addEstimate({ key, group, time }: RequestOwner, amount: Usd): void {
+  addEstimate({ key, group, time, client }: RequestOwner, amount: Usd): void {
     this.#addAt(this.#sumOf("key", key).estimated, time, amount);
     this.#addAt(this.#sumOf("group", group).estimated, time, amount);
+    if (client?.session !== undefined) this.#sessions.addEstimate(client.session, amount);
   }
 
   /** Removes the estimate of a request that came at `time`: its real cost is known now. */
-  dropEstimate({ key, group }: Omit<RequestOwner, "time">, time: string, amount: Usd): void {
-    this.addEstimate({ key, group, time }, subtractUsd(ZERO_USD, amount));
+  dropEstimate(request: Omit<RequestOwner, "time">, time: string, amount: Usd): void {
+    this.addEstimate({ ...request, time }, subtractUsd(ZERO_USD, amount));
   }
 
-  /** What was charged. */
-  spentOf(holder: Holder, window: Window, now: number): Usd {
-    const sum = this.#sums[holder.kind].get(holder.name);
+  /** What was charged. Of a session, only the total is known. */
+  spentOf({ kind, name }: Holder, window: Window, now: number): Usd {
+    if (kind === "session") return this.#sessions.get(name)?.charged ?? ZERO_USD;
+    const sum = this.#sums[kind].get(name);
     return sum === undefined ? ZERO_USD : this.#readTally(sum.charged, window, now);
   }
 
   /** The estimates that limits count in addition. */
-  estimatedOf(holder: Holder, window: Window, now: number): Usd {
-    const sum = this.#sums[holder.kind].get(holder.name);
+  estimatedOf({ kind, name }: Holder, window: Window, now: number): Usd {
+    if (kind === "session") return this.#sessions.get(name)?.estimated ?? ZERO_USD;
+    const sum = this.#sums[kind].get(name);
     return sum === undefined ? ZERO_USD : this.#readTally(sum.estimated, window, now);
+  }
+
+  /** Null: no line has this session, or it was used too long ago. */
+  sessionOf(id: string): SessionSum | null {
+    return this.#sessions.get(id);
   }
 
   /** The sum of all groups, including those that the config no longer has. */
@@ -130,7 +152,7 @@ export class Sums {
     const checkpoint = checkpointPath === null ? null : readCheckpoint(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
     // Days of another time zone cannot be divided: all lines are read again.
-    const from = checkpoint?.zone === this.zone.name ? place : null;
+    const from = checkpoint?.zone === this.zone.name && checkpoint.sessions !== undefined ? place : null;
     if (checkpoint !== null && from !== null) this.#take(checkpoint);
     const scanner = new LineScanner();
     for (const bytes of readChunksFrom(files, from ?? undefined)) this.#addLines(bytes, scanner);
@@ -138,6 +160,7 @@ export class Sums {
   }
 
   #take(checkpoint: Checkpoint): void {
+    this.#sessions.decode(checkpoint.sessions ?? []);
     for (const kind of ["key", "group"] as const) {
       for (const [name, sum] of Object.entries(checkpoint[kind])) this.#sums[kind].set(name, decodeSum(sum));
     }
@@ -162,6 +185,7 @@ export class Sums {
       from,
       key: encodeSums(this.#sums.key),
       group: encodeSums(this.#sums.group),
+      sessions: this.#sessions.encode(),
     });
     try {
       replaceFile(path, `${hashLine(body)}\n${body}\n`);
@@ -172,12 +196,19 @@ export class Sums {
   }
 
   #addRow(row: Row): void {
+    const { time, key, group, model, kinds, counts } = row;
+    const request: RequestOwner = { time, key, group, model, client: row.client() };
     const charge = row.charge ?? ZERO_USD;
     const before = row.was?.charge ?? ZERO_USD;
-    this.add(row, subtractUsd(charge, before));
-    if (row.limit !== null) this.addEstimate(row, subtractUsd(row.limit, charge));
+    if (row.was === null)
+      this.addRequest(
+        request,
+        kinds.map((kind, index) => [kind, counts[index] ?? 0]),
+      );
+    this.add(request, subtractUsd(charge, before));
+    if (row.limit !== null) this.addEstimate(request, subtractUsd(row.limit, charge));
     if (row.replaced !== null)
-      this.dropEstimate(row, row.replaced.time, subtractUsd(row.replaced.limit, before));
+      this.dropEstimate(request, row.replaced.time, subtractUsd(row.replaced.limit, before));
   }
 
   #readTally(tally: Tally, window: Window, now: number): Usd {
@@ -197,7 +228,7 @@ export class Sums {
       sum.days.delete([...sum.days.keys()].sort()[0] ?? day);
   }
 
-  #sumOf(kind: Holder["kind"], name: string): Sum {
+  #sumOf(kind: "key" | "group", name: string): Sum {
     const known = this.#sums[kind].get(name);
     if (known !== undefined) return known;
     const sum: Sum = { lastUsed: null, charged: openTally(), estimated: openTally() };

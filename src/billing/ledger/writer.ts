@@ -15,6 +15,7 @@ import { addAttempt, draftInterrupted, encodeAttempt, encodeDiscard, encodeOpen 
 import type { CorrectionDraft, LineDraft } from "./line.ts";
 import { recoverLedger } from "./recovery.ts";
 import { readRecent, type Recent } from "./scan/row.ts";
+import type { SessionSum } from "./session-sums.ts";
 import type { StoreOptions } from "./store.ts";
 import { LedgerStore } from "./store.ts";
 import type { Holder, Window } from "./sums.ts";
@@ -32,7 +33,8 @@ const SYNC_MS = 100;
 const RETRY_MS = 1000;
 /** How often an idle gateway checks that its ledger is still there. A busy one checks at each write. */
 const WATCH_MS = 1000;
-const RECENT_MS = 60_000;
+/** As long as a pause that ends an inferred session. Limits a minute need less. */
+const RECENT_MS = 30 * 60_000;
 /** After a crash, the next start reads at most this much of the ledger again, or more if the sums themselves are large. */
 const CHECKPOINT_BYTES = 2 << 20;
 
@@ -41,7 +43,6 @@ interface RecoveredLedger {
   readonly lock: FileLock;
   readonly store: LedgerStore;
   readonly sums: Sums;
-  /** The requests of the last minute before the ledger was opened. */
   readonly recent: readonly Recent[];
   readonly outputs: OutputHistory;
 }
@@ -83,7 +84,7 @@ export class LedgerWriter {
   readonly #now: () => number;
   readonly #lock: FileLock;
   readonly #store: LedgerStore;
-  readonly #recent: readonly Recent[];
+  readonly recent: readonly Recent[];
   readonly #outputs: OutputHistory;
   readonly #open = new Map<string, OpenRequest>();
   readonly #chain: LedgerChain;
@@ -106,7 +107,7 @@ export class LedgerWriter {
     this.#lock = parts.lock;
     this.#now = options.now ?? Date.now;
     this.#store = parts.store;
-    this.#recent = parts.recent;
+    this.recent = parts.recent;
     this.#outputs = parts.outputs;
     this.#chain = new LedgerChain(parts.sums, parts.store.position.prev);
   }
@@ -192,12 +193,18 @@ export class LedgerWriter {
     return this.#chain.sums.estimatedOf(holder, window, this.#now());
   }
 
+  sessionOf(id: string): SessionSum | null {
+    return this.#chain.sums.sessionOf(id);
+  }
+
   spentTogether(window: Window): Usd {
     return this.#chain.sums.spentTogether(window, this.#now());
   }
 
   recentOf(holder: Holder, since: number): number[] {
-    const own = this.#recent.filter((row) => row[holder.kind] === holder.name);
+    const nameOf = ({ key, group, client }: Recent) =>
+      ({ key, group, session: client?.session })[holder.kind];
+    const own = this.recent.filter((row) => nameOf(row) === holder.name);
     const times = own.map((row) => Date.parse(row.time)).filter((time) => time > since);
     return times.sort((a, b) => a - b);
   }

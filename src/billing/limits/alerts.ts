@@ -14,7 +14,7 @@ import { findReset } from "./limits.ts";
 
 /** How much of one USD limit is spent. */
 export interface LimitUse {
-  readonly holder: { readonly kind: Holder["kind"] | "session"; readonly name: string };
+  readonly holder: Holder;
   /** As the config names it: `usd_per_day`. */
   readonly limit: string;
   readonly usd: Usd;
@@ -134,6 +134,16 @@ export function listLimitUses(keys: Iterable<Key>, ledger: Spending, now: number
   }
   for (const [name, limits] of groups) add({ kind: "group", name }, limits);
   return uses;
+}
+
+/** The limits on a session of this key, its own and that of its group. */
+export function listSessionUses({ limits, group }: Key, session: string, ledger: Spending): LimitUse[] {
+  const holder = { kind: "session", name: session } as const;
+  return [limits.usdPerSession, group.limits.usdPerSession].flatMap((usd) => {
+    if (usd === null) return [];
+    const spent = addUsd(ledger.spentOf(holder, "total"), ledger.estimatedOf(holder, "total"));
+    return [{ holder, limit: "usd_per_session", usd: parseUsd(usd), spent, resets: null }];
+  });
 }
 
 /** `The key "laptop" has reached 80 % of its limit: …` */

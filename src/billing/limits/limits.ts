@@ -40,9 +40,9 @@ export interface Cost {
 export interface Gate {
   /**
    * Throws `limit_spent`, `limit_unenforceable` or `rate_limited`. A request without `cost` is not billed: only
-   * `requests_per_minute` and `concurrent_requests` count it.
+   * the settings on the number of requests count it.
    */
-  admit(key: Key, now: number, cost: Cost | null): Admission;
+  admit(key: Key, now: number, cost: Cost | null, session?: string): Admission;
 }
 
 const MINUTE_MS = 60_000;
@@ -58,9 +58,11 @@ interface Flight {
   recent: number[];
 }
 
-/** One of the two whose limits count: the key, or its group. */
+/** Whose limits count: the key, its group, or the session, as the key or the group limits each session. */
 interface Side {
   readonly holder: Holder;
+  /** Whose setting it is. */
+  readonly owner: Holder;
   readonly limits: Limits;
   readonly flight: Flight;
 }
@@ -69,24 +71,38 @@ type Sums = Pick<Ledger, "spentOf" | "estimatedOf" | "recentOf" | "zone">;
 
 export function createGate(ledger: Sums): Gate {
   const flights = new Map<string, Flight>();
-  const openSide = (kind: Holder["kind"], name: string, limits: Limits, now: number): Side => {
-    const holder: Holder = { kind, name };
-    const id = `${kind} ${name}`;
-    const known = flights.get(id);
-    if (known !== undefined) return { holder, limits, flight: known };
-    const flight = { running: 0, reserved: ZERO_USD, recent: ledger.recentOf(holder, now - MINUTE_MS) };
+  const openFlight = (id: string, holder: Holder, now: number): Flight => {
+    const flight = flights.get(id) ?? {
+      running: 0,
+      reserved: ZERO_USD,
+      recent: ledger.recentOf(holder, now - MINUTE_MS),
+    };
+    // The least recently used come first.
+    flights.delete(id);
     flights.set(id, flight);
-    return { holder, limits, flight };
+    return flight;
+  };
+  const listSides = (owner: Holder, limits: Limits, now: number, session: string | undefined): Side[] => {
+    const sides: Side[] = [];
+    const id = `${owner.kind} ${owner.name}`;
+    if (hasLimits(limits)) sides.push({ holder: owner, owner, limits, flight: openFlight(id, owner, now) });
+    const own = limitSession(limits);
+    if (session === undefined || !hasLimits(own)) return sides;
+    const holder: Holder = { kind: "session", name: session };
+    return [...sides, { holder, owner, limits: own, flight: openFlight(`${id} ${session}`, holder, now) }];
   };
   return {
-    admit(key, now, cost) {
-      const sides: Side[] = [];
-      if (hasLimits(key.limits)) sides.push(openSide("key", key.name, key.limits, now));
-      if (hasLimits(key.group.limits)) sides.push(openSide("group", key.group.name, key.group.limits, now));
+    admit(key, now, cost, session) {
+      const { group } = key;
+      const sides = [
+        ...listSides({ kind: "key", name: key.name }, key.limits, now, session),
+        ...listSides({ kind: "group", name: group.name }, group.limits, now, session),
+      ];
       if (sides.length === 0) return FREE;
       for (const side of sides) checkRates(side, now);
       const demand = cost === null ? NOTHING : findDemand(sides, cost);
       if (cost !== null) for (const side of sides) checkMoney(side, demand, ledger, now);
+      forgetIdle(flights, now);
       return enter(sides, now, demand);
     },
   };
@@ -111,16 +127,40 @@ export const FREE: Admission = {
   release: () => undefined,
 };
 
-function hasLimits(limits: Limits): boolean {
-  return hasUsdLimit(limits) || limits.requestsPerMinute !== null || limits.concurrentRequests !== null;
+/** The limits of each session, in the form of limits of a key. */
+function limitSession(limits: Limits): Limits {
+  const { usdPerSession: usdTotal, requestsPerMinutePerSession: requestsPerMinute } = limits;
+  const none = { usdPerDay: null, usdPerMonth: null, usdPerSession: null, requestsPerMinutePerSession: null };
+  return { ...limits, ...none, usdTotal, requestsPerMinute, concurrentRequests: null };
 }
 
-export function hasUsdLimit({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
+/** Sessions come and go. */
+const MAX_FLIGHTS = 10_000;
+
+function forgetIdle(flights: Map<string, Flight>, now: number): void {
+  if (flights.size <= MAX_FLIGHTS) return;
+  for (const [id, { running, recent }] of flights) {
+    // Those after it were used later.
+    if (flights.size <= MAX_FLIGHTS || (recent.at(-1) ?? 0) > now - MINUTE_MS) return;
+    if (running === 0) flights.delete(id);
+  }
+}
+
+function hasLimits(limits: Limits): boolean {
+  return hasOwnUsdLimit(limits) || limits.requestsPerMinute !== null || limits.concurrentRequests !== null;
+}
+
+export function hasUsdLimit(limits: Limits): boolean {
+  return hasOwnUsdLimit(limits) || limits.usdPerSession !== null;
+}
+
+/** A limit in USD that is not counted for each session. */
+function hasOwnUsdLimit({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
   return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;
 }
 
 function findDemand(sides: readonly Side[], cost: Cost): Demand {
-  const limited = sides.filter(({ limits }) => hasUsdLimit(limits));
+  const limited = sides.filter(({ limits }) => hasOwnUsdLimit(limits));
   if (limited.length === 0) return NOTHING;
   const expected = cost.expect();
   if (expected === null) {
@@ -204,9 +244,10 @@ function checkRate({ holder, flight }: Side, limit: number | null, now: number):
   if (recent.length < limit) return;
   const free = (recent[recent.length - limit] ?? now) + MINUTE_MS;
   const seconds = Math.max(1, Math.ceil((free - now) / 1000));
+  const setting = holder.kind === "session" ? "requests_per_minute_per_session" : "requests_per_minute";
   throw new GatewayError(
     "rate_limited",
-    `${describeHolder(holder)} may make ${countRequests(limit)} a minute (requests_per_minute), and has made ${recent.length} in the last one: try again in ${seconds} s.`,
+    `${describeHolder(holder)} may make ${countRequests(limit)} a minute (${setting}), and has made ${recent.length} in the last one: try again in ${seconds} s.`,
     { retryAfterSeconds: seconds },
   );
 }
@@ -233,7 +274,8 @@ function checkSpent(side: Side, { window, limit, own, ledger, now }: SpendCheck)
   if (own === null ? committed < most : addUsd(committed, own) <= most) return;
   const doubt =
     estimated > ZERO_USD ? ` and $${formatUsd(estimated)} estimated for requests without known usage` : "";
-  const state = `${describeHolder(holder)} may spend $${limit} (${SETTINGS[window]}) and has spent $${formatUsd(charged)}${doubt}`;
+  const setting = holder.kind === "session" ? "usd_per_session" : SETTINGS[window];
+  const state = `${describeHolder(holder)} may spend $${limit} (${setting}) and has spent $${formatUsd(charged)}${doubt}`;
   const need =
     own === null ? "" : ` This request may cost up to $${formatUsd(own)}, and the limit is strict.`;
   const couldFit = own === null ? counted < most : addUsd(counted, own) <= most;
@@ -246,14 +288,17 @@ function checkSpent(side: Side, { window, limit, own, ledger, now }: SpendCheck)
   }
   const reset = findReset(window, ledger.zone, now);
   const advice = own !== null && counted < most ? " A smaller max_tokens or prompt may fit." : "";
-  const end =
-    reset === null
-      ? "This limit does not reset."
-      : `It resets at ${new Date(reset).toISOString().replace(".000Z", "Z")}.`;
-  throw new GatewayError("limit_spent", `${state}.${need}${advice} ${end}`, {
+  throw new GatewayError("limit_spent", `${state}.${need}${advice} ${describeEnd(side, reset)}`, {
     retryAfterSeconds:
       reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.max(1, Math.ceil((reset - now) / 1000)),
   });
+}
+
+function describeEnd({ holder, owner }: Side, reset: number | null): string {
+  if (reset !== null) return `It resets at ${new Date(reset).toISOString().replace(".000Z", "Z")}.`;
+  return holder.kind === "session"
+    ? `Start a new session, or raise usd_per_session of the ${owner.kind} "${owner.name}".`
+    : "This limit does not reset.";
 }
 
 /** When the day or month ends that a moment belongs to; null: totals do not end. */

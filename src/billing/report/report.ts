@@ -15,9 +15,12 @@ import {
 } from "../../lib/money.ts";
 import { createNamer, createZone, type Span, SPANS, type Zone } from "../../lib/text/zone.ts";
 import { eachRow, type Row } from "../ledger/scan/row.ts";
-import { USAGE_KINDS } from "../usage.ts";
+import { CACHE_READ_KINDS, computeShare, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 
-const NAMES = ["key", "group", "model", "channel"] as const;
+const ROUTE_NAMES = ["key", "group", "model", "channel"] as const;
+/** What the line says about the client. */
+const CLIENT_NAMES = ["tool", "session", "agent", "label"] as const;
+const NAMES = [...ROUTE_NAMES, ...CLIENT_NAMES] as const;
 type Name = (typeof NAMES)[number];
 export const DIMENSIONS = [...SPANS, ...NAMES] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
@@ -53,7 +56,7 @@ export interface Charged {
 }
 
 export interface ReportRow<T extends Charged = Totals> {
-  /** One for each dimension. */
+  /** One for each dimension. Empty: the requests do not have it. */
   readonly names: readonly string[];
   readonly totals: T;
 }
@@ -130,9 +133,18 @@ export function isSpan(dimension: Dimension): dimension is Span {
 }
 
 function createNameReader(dimension: Dimension, zone: Zone): ReadName {
-  if (!isSpan(dimension)) return (row) => row[dimension];
+  if (!isSpan(dimension)) return (row) => readName(row, dimension);
   const nameTime = createNamer(dimension, zone);
   return ({ time }) => nameTime(time);
+}
+
+function readName(row: Row, name: Name): string {
+  return isClientName(name) ? (row.client()?.[name] ?? "") : row[name];
+}
+
+/** Not every request has a name of this kind. */
+export function isClientName(name: Dimension): name is (typeof CLIENT_NAMES)[number] {
+  return CLIENT_NAMES.some((each) => each === name);
 }
 
 function isInPeriod({ time }: Row, { since, until }: ReportQuery): boolean {
@@ -140,7 +152,8 @@ function isInPeriod({ time }: Row, { since, until }: ReportQuery): boolean {
 }
 
 function fits(row: Row, only: Filter | undefined): boolean {
-  return only === undefined || NAMES.every((name) => only[name] === undefined || only[name] === row[name]);
+  if (only === undefined) return true;
+  return NAMES.every((name) => only[name] === undefined || only[name] === readName(row, name));
 }
 
 /** Times first, whichever place they have. */
@@ -172,7 +185,7 @@ export function openTotals(): Totals {
   };
 }
 
-function addRow(totals: Totals, row: Row): void {
+export function addRow(totals: Totals, row: Row): void {
   if (row.was !== null) {
     addCorrection(totals, row, row.was);
     return;
@@ -192,7 +205,7 @@ function addCorrection(totals: Totals, row: Row, was: NonNullable<Row["was"]>): 
   if (was.official === null && row.official !== null) count(totals.bases, "unpriced", -1);
 }
 
-function addTotals(sum: Totals, totals: Totals): void {
+export function addTotals(sum: Totals, totals: Totals): void {
   sum.requests += totals.requests;
   for (const [kind, tokens] of totals.usage) count(sum.usage, kind, tokens);
   for (const [basis, requests] of totals.bases) count(sum.bases, basis, requests);
@@ -216,17 +229,25 @@ export function describeTotals(totals: Totals): Record<string, unknown> {
   };
 }
 
-const INPUT_KINDS = USAGE_KINDS.filter(
-  (kind) => kind === "tool_prompt" || /^(input|cache_read|cache_write)/.test(kind),
-);
-
 /** The share of all input that was read from the cache, to four places. Null without input. */
-export function computeHitRate({ usage }: Totals): number | null {
-  const sum = (kinds: readonly string[]): number =>
-    kinds.reduce((total, kind) => total + (usage.get(kind) ?? 0), 0);
-  const all = sum(INPUT_KINDS);
-  const cached = sum(INPUT_KINDS.filter((kind) => kind.startsWith("cache_read")));
-  return all === 0 ? null : Math.floor((cached / all) * 10_000) / 10_000;
+export function computeHitRate(totals: Totals): number | null {
+  return computeShare(countCached(totals), countInput(totals));
+}
+
+export function countInput(totals: Totals): number {
+  return sumKinds(totals, PROMPT_KINDS);
+}
+
+export function countCached(totals: Totals): number {
+  return sumKinds(totals, CACHE_READ_KINDS);
+}
+
+export function countOutput(totals: Totals): number {
+  return sumKinds(totals, OUTPUT_KINDS);
+}
+
+function sumKinds({ usage }: Totals, kinds: readonly string[]): number {
+  return kinds.reduce((total, kind) => total + (usage.get(kind) ?? 0), 0);
 }
 
 export interface Gaps {

@@ -57,7 +57,7 @@ function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): Finding 
   if (charge === null) return null;
   if (charge.official === null || charge.charge === null) return null;
   if (charge.official === was.official_usd && charge.charge === was.charge_usd) return null;
-  const { id, time, key, group, platform, channel, model, multiplier } = line;
+  const { id, time, key, group, platform, channel, model, multiplier, client } = line;
   return {
     corrects: id,
     request_time: time,
@@ -66,6 +66,7 @@ function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): Finding 
     platform,
     channel,
     model,
+    client,
     usage: line.usage,
     ...(line.parts === undefined ? {} : { parts: [...charge.parts] }),
     prices: charge.prices,

@@ -2,8 +2,8 @@
 // derived again from its own usage and prices. verify.ts checks its place in the chain.
 
 import { isObject } from "../../lib/json/json.ts";
-import { deriveAmounts, deriveAtLeast, type Derivable } from "../charge.ts";
-import { BASES, clientSchema, correctionSchema, lineSchema, OUTCOMES } from "../ledger/line.ts";
+import { deriveAmounts, deriveAtLeast, deriveMissCost, type Derivable } from "../charge.ts";
+import { BASES, cacheSchema, clientSchema, correctionSchema, lineSchema, OUTCOMES } from "../ledger/line.ts";
 
 type ParsedLine = Readonly<Record<string, unknown>>;
 
@@ -64,7 +64,9 @@ function findAmountFault(line: ParsedLine): string | null {
   const derivable = readDerivable(line);
   if (derivable === null) return "usage, prices, multiplier or parts are not what they should be";
   try {
-    return compareAmounts(line, derivable) ?? findLeastFault(line, derivable);
+    return (
+      compareAmounts(line, derivable) ?? findLeastFault(line, derivable) ?? findMissFault(line, derivable)
+    );
   } catch (error) {
     return `its amounts cannot be derived: ${String(error)}`;
   }
@@ -88,6 +90,16 @@ function findLeastFault(line: ParsedLine, derivable: Derivable): string | null {
   return odd === undefined
     ? null
     : `unpriced_usage.${odd} is ${counted.get(odd) ?? 0}, but usage and prices give ${derived.get(odd) ?? 0}`;
+}
+
+/** Checks what a line says about the cost of what its request missed in the cache. */
+function findMissFault({ cache }: ParsedLine, derivable: Derivable): string | null {
+  if (cache === undefined) return null;
+  const parsed = cacheSchema.safeParse(cache);
+  if (!parsed.success) return `cache: ${parsed.error.issues[0]?.message ?? "is not what it should be"}`;
+  const { missed, usd } = parsed.data;
+  const derived = deriveMissCost(derivable, missed);
+  return usd === derived ? null : differ("cache.usd", usd, derived);
 }
 
 function differ(name: string, recorded: unknown, derived: string | null): string {

@@ -7,8 +7,12 @@ import { editConfig } from "../../config/replace.ts";
 import { type ConfigFlags, findGroup, findKey, listLimits, openConfig } from "../config-access.ts";
 import { refuseUsage, printNote } from "../terminal/terminal.ts";
 
-const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total"] as const;
-const COUNT_LIMITS = ["requests_per_minute", "concurrent_requests"] as const;
+const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
+const COUNT_LIMITS = [
+  "requests_per_minute",
+  "requests_per_minute_per_session",
+  "concurrent_requests",
+] as const;
 export const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
 
 /** By name; null removes the limit. */

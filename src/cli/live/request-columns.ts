@@ -1,11 +1,11 @@
 // The columns of a finished request, for the log of `gateway serve` and for `gateway top`.
 
-import type { Usage } from "../../billing/usage.ts";
+import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../../billing/usage.ts";
 import type { RequestRecord } from "../../gateway/observe/observer.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { type Column, createTable } from "../terminal/table.ts";
 import { paint } from "../terminal/terminal.ts";
-import { formatAmount, shortenId } from "../terminal/text.ts";
+import { formatAmount, shortenId, shortenSession } from "../terminal/text.ts";
 
 interface RequestColumn extends Column {
   /** `today`: the spending of the day including this request, a decimal in USD. */
@@ -18,6 +18,8 @@ const COLUMNS: readonly RequestColumn[] = [
   { title: "KEY", name: true, spare: 6, firm: true, least: 8, most: 16, read: ({ key }) => key ?? "-" },
   { title: "MODEL", name: true, least: 14, most: 32, read: ({ model, endpoint }) => model ?? endpoint },
   { title: "CHANNEL", spare: 10, least: 20, most: 20, read: ({ channel }) => channel ?? "-" },
+  { title: "LABEL", spare: 13, least: 8, most: 20, read: ({ client }) => client?.label ?? "" },
+  { title: "SESSION", spare: 14, least: 9, read: ({ client }) => shortenSession(client?.session ?? "") },
   { title: "STATUS", read: ({ status }) => String(status) },
   number("FIRST", 11, ({ firstByteMs }) => formatMs(firstByteMs)),
   { ...number("TOOK", 4, ({ durationMs }) => formatMs(durationMs)), firm: true },
@@ -32,26 +34,12 @@ function number(title: string, spare: number, read: RequestColumn["read"]): Requ
   return { title, spare, align: "right", read };
 }
 
-const CACHE_READ_KINDS = ["cache_read", "cache_read_audio", "cache_read_image", "cache_read_video"] as const;
-const INPUT_KINDS = [
-  "input",
-  "input_audio",
-  "input_image",
-  "input_video",
-  "tool_prompt",
-  "cache_write",
-  "cache_write_5m",
-  "cache_write_1h",
-  ...CACHE_READ_KINDS,
-] as const;
-const OUTPUT_KINDS = ["output", "output_audio", "output_image", "output_video"] as const;
-
 function sumKinds(usage: Usage | null, kinds: ReadonlyArray<keyof Usage>): number {
   return kinds.reduce((sum, kind) => sum + (usage?.[kind] ?? 0), 0);
 }
 
 function countInput(usage: Usage | null): number {
-  return sumKinds(usage, INPUT_KINDS);
+  return sumKinds(usage, PROMPT_KINDS);
 }
 
 function formatCell(count: number): string {
@@ -104,6 +92,7 @@ export function createRequestTable(
 const USUAL_CELLS = {
   TIME: "12:00:00",
   ID: "0mi9x2k3a",
+  SESSION: "0mi9x2k3",
   MODEL: "claude-sonnet-4-5",
   FIRST: "999ms",
   TOOK: "999ms",

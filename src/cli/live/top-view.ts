@@ -8,7 +8,7 @@ import { createRequestTable, describeProblem } from "./request-columns.ts";
 import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";
 import { paint } from "../terminal/terminal.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { cutText, formatAmount, formatCount, measure, shortenId } from "../terminal/text.ts";
+import { cutText, formatAmount, formatCount, measure, shortenId, shortenSession } from "../terminal/text.ts";
 import { createTraffic, describeStatus } from "./traffic.ts";
 
 export interface TopView {
@@ -86,25 +86,31 @@ function createStreamSection(): Draw {
       { title: "MODEL", name: true, least: 9, most: 36 },
       { title: "CHANNEL", spare: 4, most: 24 },
       { title: "ID", spare: 5, least: 9 },
+      { title: "LABEL", spare: 6, least: 8, most: 24 },
+      { title: "SESSION", spare: 7, least: 9 },
       { title: "AGE", align: "right", spare: 3, firm: true },
       { title: "TOKENS", align: "right", spare: 1, firm: true },
     ],
-    ["", "claude-sonnet-4-5", "", "", "10m 00s", "99999"],
+    ["", "claude-sonnet-4-5", "", "", "", "", "10m 00s", "99999"],
   );
-  return ({ streams }, columns, now) => {
+  return ({ streams, websockets = 0 }, columns, now) => {
     const cells = [...streams]
       .sort((a, b) => a.since - b.since)
-      .map(({ id, key, model, channel, since, tokens }) => [
+      .map(({ id, key, client, model, channel, since, tokens }) => [
         key,
         model ?? "-",
         channel,
         shortenId(id),
+        client.label ?? "",
+        shortenSession(client.session ?? ""),
         formatAge(now - since),
         String(tokens),
       ]);
     const rows = table.rows(cells, columns);
     const lines = rows.length === 0 ? [] : [paint("dim", table.head(columns)), ...rows];
-    return { title: rows.length === 0 ? "No open streams" : "Open streams", lines, counts: true };
+    const sockets = websockets === 0 ? "" : `, ${websockets} open WebSocket${websockets === 1 ? "" : "s"}`;
+    const title = `${rows.length === 0 ? "No open streams" : "Open streams"}${sockets}`;
+    return { title, lines, counts: true };
   };
 }
 

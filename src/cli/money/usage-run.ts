@@ -9,6 +9,7 @@ import {
   DIMENSIONS,
   type Filter,
   type Gaps,
+  isClientName,
   isSpan,
   openTotals,
   type Report,
@@ -29,6 +30,7 @@ import {
   startOfSpan,
 } from "../../lib/text/zone.ts";
 import { openConfig } from "../config-access.ts";
+import { findSession } from "./find-session.ts";
 import { appendBars } from "./bars.ts";
 import { findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
 import { type Clock, type Period, type PeriodFlags, readPeriod, readPeriodWord } from "./period.ts";
@@ -43,6 +45,9 @@ export interface UsageFlags extends LedgerFlags, PeriodFlags {
   readonly group?: string;
   readonly model?: string;
   readonly channel?: string;
+  readonly tool?: string;
+  readonly session?: string;
+  readonly label?: string;
   readonly csv?: true;
   readonly json?: true;
 }
@@ -72,7 +77,7 @@ export function readUsageQuery(flags: UsageFlags): UsageQuery {
   const by = readDimensions(flags.by);
   const path = findLedgerOrEmpty(flags);
   const clock = { zone: createZone(findTimezone(flags)), now: new Date() };
-  return { path, by, period: readUsagePeriod(flags, clock), only: readFilter(flags), clock };
+  return { path, by, period: readUsagePeriod(flags, clock), only: readFilter(flags, path), clock };
 }
 
 export function reportUnreadable({ unreadable }: Pick<Report, "unreadable">): void {
@@ -101,10 +106,35 @@ function readUsagePeriod(flags: UsageFlags, clock: Clock): Period {
   return readPeriodWord(flags.period, clock);
 }
 
-function readFilter({ key, group, model, channel }: UsageFlags): Filter {
+function readFilter(flags: UsageFlags, path: string): Filter {
+  const { key, group, model, channel, tool, label } = flags;
+  const session = flags.session === undefined ? undefined : findSession(path, flags.session);
   return Object.fromEntries(
-    Object.entries({ key, group, model, channel }).filter(([, name]) => name !== undefined),
+    Object.entries({ key, group, model, channel, tool, session, label }).filter(
+      ([, name]) => name !== undefined,
+    ),
   );
+}
+
+/** For scripts: the names of a row. Null: its requests do not have it. */
+export function describeNames(
+  by: readonly Dimension[],
+  names: readonly string[],
+): Record<string, string | null> {
+  return Object.fromEntries(
+    by.map((dimension, index) => {
+      const name = names[index] ?? "";
+      return [dimension, name === "" && isClientName(dimension) ? null : name];
+    }),
+  );
+}
+
+/** For people. */
+export function listNames(by: readonly Dimension[], names: readonly string[]): string[] {
+  return by.map((dimension, index) => {
+    const name = names[index] ?? "";
+    return name === "" && isClientName(dimension) ? `no ${dimension}` : name;
+  });
 }
 
 /** A ledger without its config has the days of this machine. */
@@ -165,7 +195,7 @@ const WEEK_MS = 7 * 86_400_000;
 function printReportJson(report: Report, query: UsageQuery): void {
   const { by } = query;
   const rows = report.rows.map(({ names, totals }) => ({
-    ...Object.fromEntries(by.map((dimension, index) => [dimension, names[index]])),
+    ...describeNames(by, names),
     ...describeTotals(totals),
   }));
   const { total, unreadable } = report;
@@ -233,7 +263,8 @@ function printUsage(by: readonly Dimension[], { rows, total }: Report): void {
     { title: "CHARGED $", align: "right" },
   ];
   const blanks = by.slice(1).map(() => "");
-  const cells = [...rows, { names: ["total", ...blanks], totals: total }].map(({ names, totals }) => [
+  const named = rows.map(({ names, totals }) => ({ names: listNames(by, names), totals }));
+  const cells = [...named, { names: ["total", ...blanks], totals: total }].map(({ names, totals }) => [
     ...names,
     totals.requests.toLocaleString("en-US"),
     ...kinds.map(({ kinds }) => countOf(totals, kinds).toLocaleString("en-US")),
@@ -249,7 +280,7 @@ function printUsage(by: readonly Dimension[], { rows, total }: Report): void {
 }
 
 /** Rounded down: 100% means all of it. */
-function formatRate(rate: number | null): string {
+export function formatRate(rate: number | null): string {
   return rate === null ? "" : `${Math.floor(rate * 100)}%`;
 }
 

@@ -21,7 +21,9 @@ import { formatAmount, formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./current-prices.ts";
 import {
   addEmptySpans,
+  describeNames,
   describeQuery,
+  listNames,
   quote,
   readUsageQuery,
   reportUnreadable,
@@ -93,7 +95,7 @@ function printComparisonJson(report: WhatIfReport, query: UsageQuery, change: Ch
     ...describeQuery(query),
     as: { model, without_cache: withoutCache, tier },
     rows: rows.map(({ names, totals }) => ({
-      ...Object.fromEntries(query.by.map((dimension, index) => [dimension, names[index]])),
+      ...describeNames(query.by, names),
       ...describeComparison(totals),
     })),
     total: describeComparison(total),
@@ -124,7 +126,8 @@ function printComparison({ rows, total, priceSources }: WhatIfReport, { by }: Us
     { title: "DIFFERENCE $", align: "right" },
   ];
   const blanks = by.slice(1).map(() => "");
-  const all = [...rows, { names: ["total", ...blanks], totals: total }];
+  const named = rows.map(({ names, totals }) => ({ names: listNames(by, names), totals }));
+  const all = [...named, { names: ["total", ...blanks], totals: total }];
   printTable(
     columns,
     all.map(({ names, totals }) => [...names, ...formatComparison(totals)]),

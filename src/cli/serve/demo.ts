@@ -25,7 +25,7 @@ const EVENT_GAP_MS = 40;
 export function startDemo(): Demo {
   const upstreams = PLATFORMS.map((platform) => ({
     platform,
-    ...startDemoUpstream({ platform, paceMs: EVENT_GAP_MS, records: false }),
+    ...startDemoUpstream({ platform, paceMs: EVENT_GAP_MS, records: false, sockets: true }),
   }));
   const secrets = forEachPlatform(() => newSecret());
   const folder = mkdtempSync(join(tmpdir(), "gateway-demo-"));

@@ -15,7 +15,9 @@ const limits = z.looseObject({
   usd_per_day: decimal.optional(),
   usd_per_month: decimal.optional(),
   usd_total: decimal.optional(),
+  usd_per_session: decimal.optional(),
   requests_per_minute: z.int().optional(),
+  requests_per_minute_per_session: z.int().optional(),
   concurrent_requests: z.int().optional(),
   strict: z.boolean().optional(),
   unpriced: z.literal("allow").optional(),
@@ -88,6 +90,29 @@ const usage = z.looseObject({
   unreadable: z.int(),
 });
 
+const session = totals.extend({
+  session: z.string(),
+  /** The tool did not name it. */
+  inferred: z.boolean(),
+  tool: z.string().nullable(),
+  label: z.string().nullable(),
+  key: z.string(),
+  since: moment,
+  until: moment,
+  agents: z.int(),
+});
+
+const sessions = z.looseObject({
+  timezone: z.string(),
+  since: z.string().nullable(),
+  until: z.string().nullable(),
+  sessions: z.array(session),
+  /** Requests of which no session is known. With those of the sessions they are the total. */
+  no_session: totals.nullable(),
+  total: totals,
+  unreadable: z.int(),
+});
+
 const env = z.looseObject({
   tool: z.string(),
   key: z.string().nullable(),
@@ -119,6 +144,7 @@ const OUTPUTS = {
   channels: z.array(channelViewSchema.loose()),
   models: z.array(model),
   usage,
+  sessions,
   env,
   doctor,
 } as const;

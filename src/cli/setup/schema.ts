@@ -13,6 +13,7 @@ const DOCUMENTS = [
   "channels",
   "models",
   "usage",
+  "sessions",
   "env",
   "doctor",
 ] as const satisfies readonly DocumentName[];

@@ -35,6 +35,17 @@ export function shortenId(id: string): string {
   return id.replace(/^req_/, "").slice(0, 9);
 }
 
+const INFERRED = /^inferred-/;
+
+/** The part of a session's id that people need. `~`: the tool did not name the session. Commands accept both. */
+export function shortenSession(id: string, length = 8): string {
+  return INFERRED.test(id) ? `~${id.replace(INFERRED, "").slice(0, length)}` : id.slice(0, length);
+}
+
+export function lengthenSession(words: string): string {
+  return words.replace(/^~/, "inferred-");
+}
+
 const AMOUNT_PLACES = 6;
 
 /** An amount in USD for people. The number of decimals is always the same, so that amounts in a column compare. */

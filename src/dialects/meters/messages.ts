@@ -27,7 +27,8 @@ class MessagesReader implements UsageReader {
     model: true,
     usage: true,
     error: { type: true },
-    message: { model: true, usage: true },
+    message: { model: true, usage: true, diagnostics: { cache_miss_reason: true } },
+    diagnostics: { cache_miss_reason: true },
     delta: { stop_reason: true, stop_details: { category: true } },
     stop_reason: true,
     stop_details: { category: true },
@@ -40,6 +41,7 @@ class MessagesReader implements UsageReader {
   #end: Reading["end"] = "open";
   #final = false;
   #refusal: Reading["refusal"];
+  #cacheReason: Reading["cacheReason"];
   #hasContent = false;
 
   learn(event: unknown): void {
@@ -75,6 +77,8 @@ class MessagesReader implements UsageReader {
       tariff: readTariff(this.#usage),
       end: this.#end,
       final: this.#final,
+      cacheReason: this.#cacheReason,
+      loops: Object.values(getObject(this.#usage["server_tool_use"])).some((count) => count !== 0),
       ...(this.#refusal === undefined || this.#hasContent ? {} : { refusal: this.#refusal }),
     };
   }
@@ -87,6 +91,8 @@ class MessagesReader implements UsageReader {
   #start(message: unknown): void {
     this.#model = getName(getField(message, "model")) ?? this.#model;
     this.#merge(getField(message, "usage"));
+    this.#cacheReason =
+      readCacheReason(getField(getField(message, "diagnostics"), "cache_miss_reason")) ?? this.#cacheReason;
   }
 
   /** A later value replaces an earlier one. A field that is absent or null in a later report keeps its value. */
@@ -101,6 +107,18 @@ class MessagesReader implements UsageReader {
     this.#usage = { ...earlier, ...values };
     return Object.keys(values).length > 0;
   }
+}
+
+function getObject(value: unknown): Counters {
+  return isObject(value) ? value : {};
+}
+
+/** https://platform.claude.com/docs/en/build-with-claude/cache-diagnostics */
+function readCacheReason(told: unknown): Reading["cacheReason"] {
+  const because = getName(getField(told, "type"));
+  // The upstream could not compare.
+  if (because === undefined || !because.endsWith("_changed")) return undefined;
+  return { because, missed: getCount(getField(told, "cache_missed_input_tokens")) ?? null };
 }
 
 function dropNulls(counters: Counters): Counters {

@@ -1,7 +1,7 @@
 // Reads the usage of an answer in the responses dialect, and counts the tool calls, which the usage leaves out.
 
 import type { CallKind, Meter, Reading, Usage } from "../../billing/usage.ts";
-import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
+import { getCount, getField, getList, getName, isObject } from "../../lib/json/json.ts";
 import { openMeter, type UsageReader } from "./meter.ts";
 import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
@@ -25,6 +25,7 @@ const RESPONSE_SHAPE = {
   service_tier: true,
   usage: true,
   error: { code: true },
+  prompt_cache_diagnostics: true,
   tools: [{ type: true }],
   output: [ITEM_SHAPE],
 } as const;
@@ -54,6 +55,7 @@ class ResponsesReader implements UsageReader {
   #raw: unknown = null;
   #end: Reading["end"] = "open";
   #stored: Reading["stored"];
+  #cacheReason: Reading["cacheReason"];
   #preview = false;
   readonly #calls = new Map<string, BilledCall>();
   /** Kind and output index → key of the call. */
@@ -96,6 +98,7 @@ class ResponsesReader implements UsageReader {
       end: this.#end,
       final: this.#end === "complete",
       stored: this.#stored,
+      cacheReason: this.#cacheReason,
     };
   }
 
@@ -108,6 +111,7 @@ class ResponsesReader implements UsageReader {
     const status = getField(response, "status");
     if (id !== undefined) this.#stored = { id, goesOn: status === "queued" || status === "in_progress" };
     if (status === "failed") this.#end = "error";
+    this.#cacheReason = readCacheReason(getField(response, "prompt_cache_diagnostics")) ?? this.#cacheReason;
     const tools = getList(getField(response, "tools")).map((tool) => getName(getField(tool, "type")));
     if (tools.some((tool) => tool?.startsWith("web_search_preview") === true)) this.#preview = true;
     for (const [index, item] of getList(getField(response, "output")).entries()) this.#learnItem(item, index);
@@ -136,6 +140,13 @@ class ResponsesReader implements UsageReader {
     }
     return counts;
   }
+}
+
+/** https://developers.openai.com/api/docs/guides/prompt-caching/diagnostics */
+function readCacheReason(told: unknown): Reading["cacheReason"] {
+  const because = getName(getField(told, "reason"));
+  if (because === undefined || getField(told, "type") !== "cache_miss") return undefined;
+  return { because, missed: getCount(getField(told, "cache_missed_tokens")) ?? null };
 }
 
 /** The fee of an output item. Null: free, as are opening a page and searching in it. */

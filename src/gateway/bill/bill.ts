@@ -10,6 +10,7 @@ import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../b
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
+import type { PendingPrompt } from "../observe/cache/pending-prompt.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 
 /** A type and not an interface, so that it is assignable to a ledger line's record. */
@@ -42,6 +43,8 @@ export interface Bill {
   settled: boolean;
   /** Milliseconds from arrival to the first byte of the response. */
   firstByteMs: number | null;
+  /** The prompt, for the analysis of its cache; null: it is not analysed. */
+  prompt: PendingPrompt | null;
   /** What the limits reserve for this request. It is released when its line is written. */
   readonly admission: Admission;
 }
@@ -91,7 +94,8 @@ function createBill({ call, client, body }: Job, match: Match, overrides: Overri
     open,
     settled: false,
     firstByteMs: null,
-    admission: isCounted ? gateway.gate.admit(match.key, gateway.now(), cost) : FREE,
+    prompt: null,
+    admission: isCounted ? gateway.gate.admit(match.key, gateway.now(), cost, client.session) : FREE,
   };
 }
 

@@ -4,7 +4,7 @@
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
 import { type Seller, sellerOf } from "../../billing/prices.ts";
-import { listLimitUses } from "../../billing/limits/alerts.ts";
+import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
@@ -15,6 +15,7 @@ import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
 import { reportFault } from "../observe/observer.ts";
 import { describeLeaving } from "./ending.ts";
+import { addMiss } from "./miss.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
 
 /** How a request ended. */
@@ -50,8 +51,10 @@ export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedB
   return { bill, ending, draft: hasLine ? draftLine(bill, ending, gateway) : null };
 }
 
-export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway): void {
+export function recordBill(closed: ClosedBill, gateway: Gateway): void {
+  const { bill, ending } = closed;
   const { status, outcome, problem } = ending;
+  const draft = analyseCache(closed, gateway);
   let line = draft;
   try {
     if (draft !== null) appendLine(draft, bill, gateway);
@@ -66,11 +69,22 @@ export function recordBill({ bill, ending, draft }: ClosedBill, gateway: Gateway
   reportFinished(bill, { status, outcome, problem: shown, usage, chargeUsd }, gateway);
 }
 
+const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
+
+function analyseCache({ bill, ending: { reading }, draft }: ClosedBill, gateway: Gateway): LineDraft | null {
+  if (draft === null || reading === null || bill.prompt === null) return draft;
+  const reprice = (usage: Usage): Charge =>
+    chargeFor(bill, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
+  return addMiss(draft, bill, { reading, reprice }, gateway);
+}
+
 /** The owner is warned if a limit is near now. */
 function appendLine(line: LineDraft, { match: { key } }: Bill, { ledger, alerts, now }: Gateway): void {
   ledger.append(line);
-  if (hasUsdLimit(key.limits) || hasUsdLimit(key.group.limits))
-    alerts.check(listLimitUses([key], ledger, now()));
+  if (!hasUsdLimit(key.limits) && !hasUsdLimit(key.group.limits)) return;
+  const session = line.client?.session;
+  alerts.check(listLimitUses([key], ledger, now()));
+  if (session !== undefined) alerts.check(listSessionUses(key, session, ledger));
 }
 
 /** Limits count the estimate in `line` until the real cost is known. */
@@ -325,6 +339,7 @@ function describeExtra(
   const { requested, match } = bill;
   const { unpricedBecause, unpricedUsage, atLeast, pricedAs } = charge;
   const extra: Record<string, unknown> = {};
+  if (bill.call.transport !== undefined) extra["transport"] = bill.call.transport;
   // The upstream's name of the model, if neither client nor response used it. It may be the name with a price.
   if (requested !== null && requested !== match.model && requested !== reading?.model)
     extra["requested_model"] = requested;

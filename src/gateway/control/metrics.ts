@@ -15,6 +15,7 @@ export interface Metrics {
 export interface Gauges {
   readonly channels: readonly ChannelView[];
   readonly ledgerFails: boolean;
+  readonly websockets: number;
 }
 
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const;
@@ -81,6 +82,8 @@ export function createMetrics(): Metrics {
         ...renderChannels(now.channels),
         ...head("gateway_open_streams", "gauge", "Streams that are being forwarded."),
         `gateway_open_streams ${openStreams}`,
+        ...head("gateway_websockets", "gauge", "WebSockets of clients that are open."),
+        `gateway_websockets ${now.websockets}`,
         ...head("gateway_ledger_writable", "gauge", "0 while the ledger cannot be written."),
         `gateway_ledger_writable ${now.ledgerFails ? 0 : 1}`,
         "",

@@ -44,6 +44,7 @@ export const gatewayStateSchema = z.object({
     z.object({
       id: z.string(),
       key: z.string(),
+      client: clientSchema.default({}),
       model: z.string().nullable(),
       channel: z.string(),
       since: count,
@@ -54,6 +55,8 @@ export const gatewayStateSchema = z.object({
   recent: z.array(recordSchema),
   /** Today, by UTC. */
   spend: z.object({ today_usd: z.string(), by_key: z.record(z.string(), z.string()) }),
+  /** WebSockets of clients that are open now. */
+  websockets: count.optional(),
   totals: z.object({ requests: count, failed: count, refused: count }),
 });
 export type GatewayState = z.infer<typeof gatewayStateSchema>;
@@ -76,6 +79,7 @@ export function buildState(gateway: Gateway, activity: Activity, address: Gatewa
     streams: activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() })),
     recent: [...activity.recent()],
     spend: readSpend(gateway),
+    websockets: gateway.sockets.open,
     totals: activity.totals(),
   };
 }

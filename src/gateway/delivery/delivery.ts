@@ -49,6 +49,7 @@ export function showStream({ from: answer, job, bill, meter, streamed, gateway }
   gateway.observer.streamOpened({
     id,
     key: bill.match.key.name,
+    client: bill.client,
     model: bill.match.model,
     channel: answer.candidate.channel.name,
     since: job.call.time,

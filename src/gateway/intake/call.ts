@@ -18,6 +18,8 @@ export interface ClientCall extends UnroutedCall {
   readonly target: Target;
   /** The query with its "?" and without keys; empty if there is none. */
   readonly query: string;
+  /** Absent: HTTP. */
+  readonly transport?: "websocket";
 }
 
 const ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz";

@@ -161,6 +161,13 @@ interface InferredSession {
   lastAt: number;
 }
 
+/** A request of the ledger. */
+interface SentRequest {
+  readonly client: ClientIdentity | null;
+  readonly key: string;
+  readonly time: string;
+}
+
 function nameSender({ tool, label }: ClientIdentity, key: string): string {
   return JSON.stringify([key, tool ?? null, label ?? null]);
 }
@@ -169,6 +176,14 @@ function nameSender({ tool, label }: ClientIdentity, key: string): string {
 export class InferredSessions {
   /** By key and tool, the least recently used first. */
   readonly #sessions = new Map<string, InferredSession>();
+
+  /** `recent`: the requests before the start. Their sessions continue. */
+  constructor(recent: readonly SentRequest[] = []) {
+    for (const { client, key, time } of recent) {
+      if (client?.session === undefined || client.inferred !== true) continue;
+      this.#keep(nameSender(client, key), { id: client.session, lastAt: Date.parse(time) });
+    }
+  }
 
   complete(client: ClientIdentity, key: string, now: number): ClientIdentity {
     if (client.session !== undefined) return client;
@@ -179,10 +194,14 @@ export class InferredSessions {
       ? { id: `inferred-${sha256Hex(`${name}\n${now}`).slice(0, 16)}`, lastAt: now }
       : known;
     session.lastAt = now;
+    this.#keep(name, session);
+    return { ...client, session: session.id, inferred: true };
+  }
+
+  #keep(name: string, session: InferredSession): void {
     this.#sessions.delete(name);
     this.#sessions.set(name, session);
-    const [oldest] = this.#sessions.keys();
-    if (this.#sessions.size > MAX_INFERRED_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
-    return { ...client, session: session.id, inferred: true };
+    const [oldest = name] = this.#sessions.keys();
+    if (this.#sessions.size > MAX_INFERRED_SESSIONS) this.#sessions.delete(oldest);
   }
 }

@@ -44,6 +44,7 @@ function addFields(to: Exchange, added: readonly Field[]): Exchange {
     drained: () => to.drained(),
     end: (last) => to.end(last),
     reset: () => to.reset(),
+    upgrade: (fields, listen) => to.upgrade(fields, listen),
     get begun() {
       return to.begun;
     },

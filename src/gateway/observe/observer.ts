@@ -30,6 +30,7 @@ export interface RequestRecord {
 export interface OpenStream {
   readonly id: string;
   readonly key: string;
+  readonly client: ClientIdentity;
   readonly model: string | null;
   readonly channel: string;
   readonly since: number;

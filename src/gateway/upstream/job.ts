@@ -12,6 +12,8 @@ export interface Job {
   readonly client: ClientIdentity;
   /** Its bytes are released when an upstream has responded. */
   body: RequestBody;
+  /** The body as the client wrote it, in its own dialect. Released with `body`. */
+  prompt: Uint8Array | null;
   /** The dialect of the upstream request. It differs from the client's if there is a bridge. */
   readonly dialect: Dialect;
   /** The upstream path. If it names the model, the position is that in the call's target. */
@@ -32,10 +34,20 @@ export function createJob(
   const { dialect } = call.target.endpoint;
   const crossing = findCrossing(dialect.name, platform);
   return crossing === null || request.plain === null
-    ? { call, client, body: request, dialect, path: call.target.path, bridge: null, cancel: () => {} }
+    ? {
+        call,
+        client,
+        body: request,
+        prompt: request.plain,
+        dialect,
+        path: call.target.path,
+        bridge: null,
+        cancel: () => {},
+      }
     : {
         call,
         client,
+        prompt: request.plain,
         dialect: crossing.dialect,
         path: crossing.path,
         cancel: () => {},
@@ -46,4 +58,5 @@ export function createJob(
 /** Releases the memory of the body, which can be many megabytes. Once an upstream has responded, it is not sent again. */
 export function releaseBody(job: Job): void {
   job.body = { ...job.body, bytes: null, plain: null };
+  job.prompt = null;
 }

@@ -30,6 +30,8 @@ export interface Exchange {
   end(last?: Uint8Array): void;
   /** Resets the TCP connection, so that no client can mistake the reply for a complete one. */
   reset(): void;
+  /** Replies 101 and gives the connection to another protocol. `listen` gets the connection and returns its listener. */
+  upgrade(fields: readonly Field[], listen: (wire: Wire) => WireListener): void;
 
   /** True after `answer` or `begin`. No other reply is possible then. */
   readonly begun: boolean;
@@ -37,6 +39,29 @@ export interface Exchange {
   readonly gone: boolean;
   /** Calls `listener` once if the client leaves before the reply has ended, at once if it already has. */
   onGone(listener: () => void): void;
+}
+
+/** A connection after an upgrade: bytes of another protocol, in both directions. */
+export interface Wire {
+  /** False: the other side reads slowly. The listener's `drain` is called when everything has left. */
+  write(bytes: Uint8Array): boolean;
+  readonly unsentBytes: number;
+  pause(): void;
+  resume(): void;
+  /** Sends what is unsent, then closes our side, and the connection soon after. */
+  end(): void;
+  /** Closes the connection at once. */
+  reset(): void;
+}
+
+export interface WireListener {
+  /** The bytes belong to the listener, which may change them. */
+  receive(chunk: Buffer): void;
+  drain(): void;
+  /** Called once, also after `end` and `reset`. */
+  closed(): void;
+  /** The server stops accepting, and the connection should end soon. */
+  stopping(): void;
 }
 
 /** Where a channel's requests are sent. */

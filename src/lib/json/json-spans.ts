@@ -121,18 +121,18 @@ function readText(bytes: Uint8Array, span: Span): string {
   return asBuffer(bytes).toString("utf8", span.start, span.end);
 }
 
-function skipByteOrderMark(bytes: Uint8Array): number {
+export function skipByteOrderMark(bytes: Uint8Array): number {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
 }
 
-function skipSpace(bytes: Uint8Array, from: number): number {
+export function skipSpace(bytes: Uint8Array, from: number): number {
   let at = from;
   while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
   return at;
 }
 
 /** The index after a string's closing quote. -1 if no string starts at `start`, or if it never ends. */
-function findStringEnd(bytes: Uint8Array, start: number): number {
+export function findStringEnd(bytes: Uint8Array, start: number): number {
   if (bytes[start] !== QUOTE) return -1;
   let at = start + 1;
   while (at < bytes.length) {
@@ -158,13 +158,14 @@ function isEscaped(bytes: Uint8Array, from: number, at: number): boolean {
 }
 
 /** The start of the value whose key ends at `keyEnd`. -1 if there is no key or no colon. */
-function findMemberValue(bytes: Uint8Array, keyEnd: number): number {
+export function findMemberValue(bytes: Uint8Array, keyEnd: number): number {
   if (keyEnd < 0) return -1;
   const colon = skipSpace(bytes, keyEnd);
   return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : -1;
 }
 
-function findValueEnd(bytes: Uint8Array, start: number): number {
+/** The index after the value at `start`. -1 if there is none. */
+export function findValueEnd(bytes: Uint8Array, start: number): number {
   const byte = bytes[start];
   if (byte === undefined) return -1;
   if (byte === QUOTE) return findStringEnd(bytes, start);
@@ -246,7 +247,7 @@ function mayEqual(bytes: Uint8Array, start: number, name: string): boolean {
   return false;
 }
 
-function equalsAt(bytes: Uint8Array, start: number, ascii: string): boolean {
+export function equalsAt(bytes: Uint8Array, start: number, ascii: string): boolean {
   for (let index = 0; index < ascii.length; index += 1) {
     if (bytes[start + index] !== ascii.charCodeAt(index)) return false;
   }

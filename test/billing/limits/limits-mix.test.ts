@@ -16,7 +16,14 @@ const LIMIT = 100;
 
 function keyWith(strict: boolean): Key {
   const none = { usdPerDay: null, usdPerMonth: null, usdTotal: null, requestsPerMinute: null };
-  const limits = { ...none, concurrentRequests: null, strict, allowUnpriced: false };
+  const limits = {
+    ...none,
+    usdPerSession: null,
+    requestsPerMinutePerSession: null,
+    concurrentRequests: null,
+    strict,
+    allowUnpriced: false,
+  };
   const group = {
     name: "claude",
     platform: "messages",

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 
 import { openLedger, type Ledger } from "../../../src/billing/ledger/ledger.ts";
+import type { LineDraft } from "../../../src/billing/ledger/line.ts";
 import { type Cost, createGate, type Gate } from "../../../src/billing/limits/limits.ts";
 import type { Unbounded } from "../../../src/billing/limits/reserve.ts";
 import type { Group, Key, Limits } from "../../../src/config/catalog.ts";
@@ -14,7 +15,9 @@ const NONE: Limits = {
   usdPerDay: null,
   usdPerMonth: null,
   usdTotal: null,
+  usdPerSession: null,
   requestsPerMinute: null,
+  requestsPerMinutePerSession: null,
   concurrentRequests: null,
   strict: false,
   allowUnpriced: false,
@@ -387,6 +390,165 @@ describe("a rate limit", () => {
       for (let tries = 0; tries < 5; tries += 1) expect(() => gate.admit(key, NOON, null)).toThrow("at once");
       admission.release();
       gate.admit(key, NOON, null);
+    });
+  });
+});
+
+describe("the limits of a session", () => {
+  const inSession = (session: string) => ({ client: { tool: "codex", session } });
+  const at = new Date(NOON).toISOString();
+
+  async function spendIn(ledger: Ledger, id: string, usd: string, more: Partial<LineDraft>): Promise<void> {
+    await ledger.open(intentOf(id));
+    ledger.append(draftOf(id, { time: at, charge_usd: usd, ...more }));
+  }
+
+  test("count what the session has spent with any key, and say how to go on", async () => {
+    await withLedger(async (ledger, gate) => {
+      const key = keyWith({ usdPerSession: "2" });
+      await spendIn(ledger, "req_1", "1.5", inSession("a"));
+      gate.admit(key, NOON, costing("0"), "a").release();
+      await spendIn(ledger, "req_2", "0.5", { ...inSession("a"), key: "another" });
+      await spendIn(ledger, "req_3", "9", inSession("b"));
+      await spendIn(ledger, "req_4", "9", {});
+      const refusal = refusalOf(() => gate.admit(key, NOON, costing("0"), "a"));
+      expect(refusal.code).toBe("limit_spent");
+      expect(refusal.message).toContain('The session "a" may spend $2 (usd_per_session) and has spent $2.');
+      expect(refusal.message).toContain('Start a new session, or raise usd_per_session of the key "laptop".');
+      gate.admit(key, NOON, costing("0"), "c");
+    });
+  });
+
+  test("reserve for each session what its requests in flight may cost", async () => {
+    await withLedger(async (_ledger, gate) => {
+      const key = keyWith({ usdPerSession: "2" }, { usdPerSession: "5" });
+      const running = [
+        gate.admit(key, NOON, costing("1.5"), "a"),
+        gate.admit(key, NOON, costing("1.5"), "a"),
+      ];
+      const refusal = refusalOf(() => gate.admit(key, NOON, costing("1.5"), "a"));
+      expect(refusal).toMatchObject({ code: "rate_limited", retryAfterSeconds: 2 });
+      gate.admit(key, NOON, costing("1.5"), "b").release();
+      for (const each of running) each.release();
+      gate.admit(key, NOON, costing("1.5"), "a");
+    });
+  });
+
+  test("of a group hold for each session of each of its keys", async () => {
+    await withLedger(async (ledger, gate) => {
+      await spendIn(ledger, "req_1", "2", inSession("a"));
+      const other = keyWith({}, { usdPerSession: "2" }, "other");
+      const refusal = refusalOf(() => gate.admit(other, NOON, costing("0"), "a"));
+      expect(refusal.message).toContain('raise usd_per_session of the group "claude"');
+      gate.admit(other, NOON, costing("0"), "b");
+    });
+  });
+
+  test("are strict if the key's limits are, and refuse a model without a price", async () => {
+    await withLedger(async (_ledger, gate) => {
+      const key = keyWith({ usdPerSession: "2", strict: true });
+      expect(refusalOf(() => gate.admit(key, NOON, costing("0.1", "2.5"), "a")).message).toContain("strict");
+      gate.admit(key, NOON, costing("0.1", "2"), "a");
+      expect(refusalOf(() => gate.admit(key, NOON, costing(null), "b")).code).toBe("limit_unenforceable");
+    });
+  });
+
+  test.each([
+    ["with the sums", false],
+    ["without them", true],
+  ])("survive a restart, %s", async (_, isLost) => {
+    const path = newLedgerPath();
+    const first = openLedger(optionsFor(path, { now: () => NOON }));
+    await spendIn(first, "req_1", "1.25", inSession("a"));
+    const unknown = {
+      basis: "unknown",
+      usage: {},
+      prices: null,
+      official_usd: null,
+      charge_usd: null,
+    } as const;
+    await first.open(intentOf("req_2"));
+    first.append(draftOf("req_2", { ...unknown, time: at, limit_usd: "0.75", ...inSession("a") }));
+    await first.open(intentOf("req_3", { ...inSession("a"), limit_usd: "0.5" }));
+    await first.close();
+    if (isLost) rmSync(`${path}.sums`);
+    // The third request was in flight when the gateway ended.
+    const again = openLedger(optionsFor(path, { now: () => NOON }));
+    const holder = { kind: "session", name: "a" } as const;
+    expect(formatUsd(again.spentOf(holder, "total"))).toBe("1.25");
+    expect(formatUsd(again.estimatedOf(holder, "total"))).toBe("1.25");
+    expect(again.sessionOf("a")).toMatchObject({ requests: 3, key: "laptop", input: 11_432, cached: 11_000 });
+    const refusal = refusalOf(() =>
+      createGate(again).admit(keyWith({ usdPerSession: "2.5" }), NOON, costing("0"), "a"),
+    );
+    expect(refusal.message).toContain("has spent $1.25 and $1.25 estimated");
+    await again.close();
+  });
+
+  test("the requests a minute of one session are not those of another, also after a restart", async () => {
+    const path = newLedgerPath();
+    const first = openLedger(optionsFor(path, { now: () => NOON }));
+    await spendIn(first, "req_1", "0", inSession("a"));
+    await first.close();
+    const again = openLedger(optionsFor(path, { now: () => NOON }));
+    const gate = createGate(again);
+    const key = keyWith({ requestsPerMinutePerSession: 2 });
+    gate.admit(key, NOON + 1000, null, "a").release();
+    const refusal = refusalOf(() => gate.admit(key, NOON + 1000, null, "a"));
+    expect(refusal).toMatchObject({ code: "rate_limited", retryAfterSeconds: 59 });
+    expect(refusal.message).toContain("(requests_per_minute_per_session)");
+    gate.admit(key, NOON + 1000, null, "b").release();
+    gate.admit(key, NOON + 1000, null, "b").release();
+    gate.admit(key, NOON + 60_000, null, "a").release();
+    await again.close();
+  });
+
+  test("a correction changes what a session has spent, and a forgotten session stays forgotten", async () => {
+    await withLedger(async (ledger, gate) => {
+      await spendIn(ledger, "req_1", "1", inSession("a"));
+      const { key, group, platform, channel, model, usage, prices, price_source, tier, multiplier } =
+        draftOf("req_1");
+      const correction = {
+        key,
+        group,
+        platform,
+        channel,
+        model,
+        usage,
+        prices,
+        price_source,
+        tier,
+        multiplier,
+      };
+      const amounts = { official_usd: "3", charge_usd: "3", was: { official_usd: "1", charge_usd: "1" } };
+      for (const [corrects, session] of [
+        ["req_1", "a"],
+        ["req_0", "old"],
+      ] as const)
+        ledger.correct({
+          id: `cor_${corrects}`,
+          time: at,
+          corrects,
+          request_time: at,
+          ...correction,
+          ...amounts,
+          ...inSession(session),
+        });
+      expect(formatUsd(ledger.spentOf({ kind: "session", name: "a" }, "total"))).toBe("3");
+      expect(ledger.sessionOf("old")).toBe(null);
+      expect(refusalOf(() => gate.admit(keyWith({ usdPerSession: "3" }), NOON, costing("0"), "a")).code).toBe(
+        "limit_spent",
+      );
+    });
+  });
+
+  test("memory is bounded: of more sessions than are kept, the least recently used is forgotten", async () => {
+    await withLedger(async (ledger) => {
+      const many = Array.from({ length: 10_001 }, (_, index) => `s${index}`);
+      for (const session of ["first", ...many])
+        await spendIn(ledger, `req_${session}`, "1", inSession(session));
+      expect(ledger.sessionOf("first")).toBe(null);
+      expect(ledger.sessionOf("s10000")).not.toBe(null);
     });
   });
 });

@@ -74,7 +74,7 @@ describe("gateway top on a terminal", () => {
     expect(rows[0]).toMatch(/^gateway on 127\.0\.0\.1:\d+ · up [\dhms ]+ · 4 requests, 0 failed, 1 refused$/);
     expect(rows[1]).toMatch(/^1 open stream · \d+ tokens\/s · \$[\d.]+ today$/);
     const [, , stream = ""] = rows.slice(rows.indexOf("Open streams"));
-    expect(stream).toMatch(/^messages +claude-opus-4-1 +messages +\w{9} +[\dhms ]+ +\d+$/);
+    expect(stream).toMatch(/^messages +claude-opus-4-1 +messages +\w{9} +~\w{8} +[\dhms ]+ +\d+$/);
     const [, most = "", less = ""] = rows.slice(rows.indexOf("Spent today, by key"));
     expect(most).toMatch(/^messages +\$0\.\d+ +█{98,}$/);
     expect(less).toMatch(/^relay +\$0\.\d+ +█+[▏▎▍▌▋▊▉]?$/);
@@ -150,7 +150,7 @@ describe("gateway top elsewhere", () => {
     const { status, stdout } = await run({ folder: folder.path }, "top");
     expect(status).toBe(0);
     expect(stdout).not.toContain("\u001B");
-    expect(stdout).toMatch(/^messages +claude-opus-4-1 +messages +\w{9} +[\dhms ]+ +\d+$/m);
+    expect(stdout).toMatch(/^messages +claude-opus-4-1 +messages +\w{9} +~\w{8} +[\dhms ]+ +\d+$/m);
     expect(stdout).toMatch(/^relay +\$0\.\d+ +█/m);
     expect(stdout).toContain("refused: ");
     expect(stdout).not.toContain("q: quit");

@@ -4,5 +4,12 @@ import { Command } from "commander";
 import { ledgerCommand } from "../../../src/cli/money/ledger.ts";
 import { runProgram } from "../../../src/cli/program.ts";
 import { usageCommand } from "../../../src/cli/money/usage.ts";
+import { sessionsCommand } from "../../../src/cli/sessions/sessions.ts";
 
-await runProgram(new Command("gateway").addCommand(usageCommand()).addCommand(ledgerCommand()));
+await runProgram(
+  new Command("gateway")
+    .enablePositionalOptions()
+    .addCommand(usageCommand())
+    .addCommand(sessionsCommand())
+    .addCommand(ledgerCommand()),
+);

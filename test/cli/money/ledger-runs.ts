@@ -31,7 +31,7 @@ export function spawnCommand(args: readonly string[]) {
     stdout: "pipe",
     stderr: "pipe",
     stdin: "ignore",
-    env: { PATH: process.env["PATH"], HOME: tmpdir(), XDG_CONFIG_HOME: tmpdir() },
+    env: { PATH: process.env["PATH"], HOME: tmpdir(), XDG_CONFIG_HOME: tmpdir(), TZ: "UTC" },
   });
 }
 

@@ -185,6 +185,18 @@ describe("a tool that names no session", () => {
     });
   });
 
+  test("continues after a restart", () => {
+    const client = new InferredSessions().complete(gemini, "laptop", 0);
+    const time = new Date(0).toISOString();
+    const again = new InferredSessions([
+      { client: { tool: "codex", session: "s" }, key: "laptop", time },
+      { client, key: "laptop", time },
+      { client: null, key: "laptop", time },
+    ]);
+    expect(again.complete(gemini, "laptop", 20 * MINUTE)).toEqual(client);
+    expect(again.complete(gemini, "laptop", 51 * MINUTE).session).not.toBe(client.session);
+  });
+
   test("memory is bounded: the least recently used session is forgotten", () => {
     const sessions = new InferredSessions();
     const first = sessions.complete(gemini, "key-0", 0);

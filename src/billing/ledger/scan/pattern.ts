@@ -45,7 +45,7 @@ export function learnForm(text: string): Form | null {
   // The patterns only guess where objects and lists end.
   if (request === null || money === null || !isObject(parseJson(`{${text}`))) return null;
   // They are rare, and sums need their amounts.
-  if (text.includes('"limit_usd":', money.index)) return null;
+  if (text.includes('"limit_usd":', money.index) || text.includes('"cache":{', money.index)) return null;
   const whole = readCountList(textAt(request, 5), startOf(request, 5));
   const parts = readParts(textAt(request, 6), startOf(request, 6));
   if (!hasAmountsOfBasis(textAt(request, 4), money) || [whole, ...parts].some(hasDouble)) return null;

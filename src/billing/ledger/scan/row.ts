@@ -103,7 +103,7 @@ function readScanned(line: ScannedLine): Row {
     kinds: form.kinds,
     counts,
     basis: form.basis,
-    client: () => readClient(parseJson(clientOf(line) ?? "")),
+    client: readOnce(() => readClient(parseJson(clientOf(line) ?? ""))),
     official: official === null ? null : decimalOfPico(official),
     charge: charge === null ? null : usdOfPico(charge),
     was: null,
@@ -125,19 +125,31 @@ function readNames(line: unknown): Omit<Row, keyof Amounts | "was" | "limit" | "
   );
   const kinds = counted.map(({ kind }) => kind);
   const counts = counted.map(({ count }) => count);
-  const client = (): ClientIdentity | null => readClient(line["client"]);
+  const client = readOnce(() => readClient(line["client"]));
   return { time, key, group, channel, model, kinds, counts, basis: isText(basis) ? basis : "", client };
 }
 
-const CLIENT_PARTS = ["tool", "session", "agent", "parent", "label"] as const;
+/** Reports look at several parts of it. */
+function readOnce<T>(read: () => T): () => T {
+  let known: { readonly value: T } | null = null;
+  return () => (known ??= { value: read() }).value;
+}
 
 function readClient(value: unknown): ClientIdentity | null {
   if (!isObject(value)) return null;
-  const parts = CLIENT_PARTS.flatMap((name) => {
-    const part = value[name];
-    return isText(part) ? [[name, part] as const] : [];
-  });
-  return { ...Object.fromEntries(parts), ...(value["inferred"] === true && { inferred: true }) };
+  const { tool, session, agent, parent, label, inferred } = value;
+  return {
+    tool: readText(tool),
+    session: readText(session),
+    agent: readText(agent),
+    parent: readText(parent),
+    label: readText(label),
+    inferred: inferred === true ? true : undefined,
+  };
+}
+
+function readText(value: unknown): string | undefined {
+  return isText(value) ? value : undefined;
 }
 
 function readAmounts(line: unknown): Amounts | null {
@@ -165,6 +177,7 @@ function isAmount(value: unknown): value is string | null {
 const RECENT_BYTES = 1 << 20;
 
 export type Recent = Pick<Row, "time" | "key" | "group" | "model"> & {
+  readonly client: ClientIdentity | null;
   /** Its output tokens; null: they are not known exactly. */
   readonly output: number | null;
 };
@@ -184,7 +197,7 @@ export function readRecent(files: readonly string[]): Recent[] {
       if (row === null || row.was !== null) return;
       const { time, key, group, model, basis, kinds, counts } = row;
       const output = basis === "exact" ? (counts[kinds.indexOf("output")] ?? null) : null;
-      recent.push({ time, key, group, model, output });
+      recent.push({ time, key, group, model, client: row.client(), output });
     });
   }
   return recent;

@@ -6,6 +6,7 @@ import { proxyAuthorization } from "./dial.ts";
 import { writeFields, writeRequestLine } from "../head.ts";
 import { Pool } from "./pool.ts";
 import type { Origin, UpstreamRequest, SentRequest } from "../types.ts";
+import { openUpgrade, type StartedUpgrade, type UpgradeRequest } from "./upgrade.ts";
 import { Upkeep } from "./upkeep.ts";
 
 export interface ClientStats {
@@ -21,6 +22,8 @@ export interface ClientStats {
 export interface Client {
   /** Throws Malformed if a field or the target would break the framing. */
   send(request: UpstreamRequest): SentRequest;
+  /** Asks for another protocol on a connection of its own. */
+  upgrade(request: UpgradeRequest): StartedUpgrade;
   /** Keeps connections to these origins open between requests, from their first request on. Those of `expected` get
    *  connections now. Replaces what earlier calls said. */
   keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
@@ -51,6 +54,13 @@ class PoolingClient implements Client {
     this.#upkeep.noteRequest();
     originHead.pool.send(exchange);
     return exchange;
+  }
+
+  upgrade(request: UpgradeRequest): StartedUpgrade {
+    const originHead = this.#findOrigin(request.origin);
+    const head = writeRequest({ ...request, method: "GET", body: null }, originHead);
+    this.#upkeep.noteRequest();
+    return openUpgrade(request, `${head.slice(0, -2)}connection: Upgrade\r\n\r\n`, originHead.pool);
   }
 
   keepWarm(origins: Iterable<Origin>, expected: Iterable<Origin> = []): void {

@@ -29,7 +29,7 @@ export interface DialOptions {
   /** This many file descriptors must stay free. */
   readonly reservedFiles: number;
   /** The connection is established. Returns the listener for all further events. */
-  connected(socket: Socket<SocketListener>): SocketListener;
+  readonly connected: (socket: Socket<SocketListener>) => SocketListener;
   readonly failed: (kind: FaultKind, message: string, cause?: unknown) => void;
 }
 

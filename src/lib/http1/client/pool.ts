@@ -6,7 +6,7 @@ import { FILES_RESERVED_FROM_CLIENTS, RESERVED_FILES } from "../shortage.ts";
 import type { FaultKind, Origin } from "../types.ts";
 import { Addresses } from "./addresses.ts";
 import { Demand, MAX_SPARE_CONNECTIONS } from "./demand.ts";
-import { Dial, hostToDial } from "./dial.ts";
+import { Dial, type DialOptions, hostToDial } from "./dial.ts";
 import { IdleLimit } from "./idle-limit.ts";
 import type { PendingExchange } from "./pending-exchange.ts";
 import { UpstreamConnection, type ConnectionOwner } from "./upstream-connection.ts";
@@ -157,6 +157,20 @@ export class Pool implements ConnectionOwner {
     this.#dialFor(exchange);
   }
 
+  /** Dials for a connection that the pool does not keep. */
+  dialAlone(connectMs: number, { connected, failed }: LoneDialEnd): Dial {
+    this.dialled++;
+    return new Dial({
+      origin: this.#origin,
+      addresses: this.#addresses,
+      session: this.#session,
+      connectMs,
+      reservedFiles: RESERVED_FILES,
+      connected,
+      failed,
+    });
+  }
+
   #takeIdle(): UpstreamConnection | undefined {
     for (;;) {
       const connection = this.#idle.pop();
@@ -252,6 +266,8 @@ export class Pool implements ConnectionOwner {
     this.#pausedUntil = now + this.#pauseMs;
   }
 }
+
+export type LoneDialEnd = Pick<DialOptions, "connected" | "failed">;
 
 interface DialEnd {
   readonly connected: (connection: UpstreamConnection) => void;

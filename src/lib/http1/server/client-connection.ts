@@ -1,7 +1,7 @@
 // One connection of a client: its requests, one after another, its unsent bytes, and its end. A client that closes its
 // side while a reply is pending, even only its sending half, counts as gone.
 
-import { Malformed } from "../types.ts";
+import { Malformed, type Wire, type WireListener } from "../types.ts";
 import type { Socket } from "bun";
 import { Deadline } from "../../deadline.ts";
 import { ByteCollector, writePacket, writeUnsent } from "../packets.ts";
@@ -35,7 +35,7 @@ const RESET_GRACE_MS = 1;
 const MAX_WAITING_BYTES = 64 * 1024;
 
 /** The phases are drawn in ../README.md. */
-type Phase = "head" | "exchange" | "ending" | "resetting" | "lingering" | "closed";
+type Phase = "head" | "exchange" | "ending" | "resetting" | "upgraded" | "lingering" | "closed";
 
 export class ClientConnection implements ReplyConnection {
   readonly #server: ServerContext;
@@ -49,6 +49,8 @@ export class ClientConnection implements ReplyConnection {
   #emptyBytes = 0;
   #phase: Phase = "head";
   #exchange: ServerExchange | null = null;
+  /** Gets the bytes after an upgrade. */
+  #listener: WireListener | null = null;
   #unsent: Buffer | null = null;
   #draining: PromiseWithResolvers<void> | null = null;
   #staysOpen = true;
@@ -67,6 +69,10 @@ export class ClientConnection implements ReplyConnection {
   // Called by the socket.
 
   receive(chunk: Buffer): void {
+    if (this.#phase === "upgraded") {
+      this.#listener?.receive(chunk);
+      return;
+    }
     if (this.#phase === "lingering" || this.#phase === "resetting" || this.#phase === "closed") return;
     const body = this.#exchange?.body;
     const from = body === undefined || body.done ? 0 : this.#feedBody(body, chunk, 0);
@@ -87,6 +93,7 @@ export class ClientConnection implements ReplyConnection {
     this.#draining?.resolve();
     this.#draining = null;
     if (this.#phase === "ending") this.#afterReply();
+    else if (this.#phase === "upgraded") this.#listener?.drain();
     else if (this.#phase === "resetting") this.#deadline.arm(RESET_GRACE_MS);
   }
 
@@ -101,6 +108,7 @@ export class ClientConnection implements ReplyConnection {
     this.#exchange = null;
     this.#draining?.resolve();
     this.#draining = null;
+    this.#listener?.closed();
   }
 
   // Called by the server.
@@ -109,6 +117,7 @@ export class ClientConnection implements ReplyConnection {
   stop(): void {
     this.#staysOpen = false;
     if (this.#phase === "head") this.#linger();
+    else if (this.#phase === "upgraded") this.#listener?.stopping();
   }
 
   terminate(): void {
@@ -164,6 +173,43 @@ export class ClientConnection implements ReplyConnection {
     else this.#deadline.arm(this.#unsent === null ? RESET_GRACE_MS : RESET_WAIT_MS);
   }
 
+  upgrade(listen: (wire: Wire) => WireListener): void {
+    this.#exchange = null;
+    this.#phase = "upgraded";
+    this.#deadline.disarm();
+    const listener = listen(new UpgradedWire(this));
+    this.#listener = listener;
+    const early = this.#waiting.view();
+    this.#waiting.clear();
+    if (early.length > 0) listener.receive(Buffer.from(early));
+    this.#resume();
+    if (this.#server.stopping) listener.stopping();
+  }
+
+  // Called by the wire after an upgrade.
+
+  writeUpgraded(bytes: Uint8Array): boolean {
+    return this.#phase !== "upgraded" || this.send("", bytes, "");
+  }
+
+  get unsentBytes(): number {
+    return this.#unsent?.length ?? 0;
+  }
+
+  pauseUpgraded(): void {
+    if (this.#paused || this.#phase !== "upgraded") return;
+    this.#paused = true;
+    this.#socket.pause();
+  }
+
+  resumeUpgraded(): void {
+    if (this.#phase === "upgraded") this.#resume();
+  }
+
+  endUpgraded(): void {
+    if (this.#phase === "upgraded") this.endReply(false);
+  }
+
   // Steps.
 
   /** A client that reads nothing for this long keeps a reply, and the upstream behind it, open for nobody. */
@@ -174,7 +220,9 @@ export class ClientConnection implements ReplyConnection {
 
   /** A body that is still awaited has its own limit. */
   get #isReplying(): boolean {
-    return this.#phase === "exchange" && this.#exchange?.body.awaited === false;
+    return (
+      this.#phase === "upgraded" || (this.#phase === "exchange" && this.#exchange?.body.awaited === false)
+    );
   }
 
   #afterReply(): void {
@@ -307,5 +355,38 @@ export class ClientConnection implements ReplyConnection {
     if (!this.#paused) return;
     this.#paused = false;
     this.#socket.resume();
+  }
+}
+
+/** What the listener of an upgraded connection gets of it. */
+class UpgradedWire implements Wire {
+  readonly #connection: ClientConnection;
+
+  constructor(connection: ClientConnection) {
+    this.#connection = connection;
+  }
+
+  get unsentBytes(): number {
+    return this.#connection.unsentBytes;
+  }
+
+  write(bytes: Uint8Array): boolean {
+    return this.#connection.writeUpgraded(bytes);
+  }
+
+  pause(): void {
+    this.#connection.pauseUpgraded();
+  }
+
+  resume(): void {
+    this.#connection.resumeUpgraded();
+  }
+
+  end(): void {
+    this.#connection.endUpgraded();
+  }
+
+  reset(): void {
+    this.#connection.terminate();
   }
 }

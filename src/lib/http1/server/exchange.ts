@@ -2,7 +2,7 @@
 
 import { findField, writeFields, writeStatusLine, type RequestHead } from "../head.ts";
 import type { IncomingBody } from "./request-body.ts";
-import { ClientGone, type Exchange, type Field } from "../types.ts";
+import { ClientGone, type Exchange, type Field, type Wire, type WireListener } from "../types.ts";
 
 /** What an exchange requests from its connection. */
 export interface ReplyConnection {
@@ -13,6 +13,8 @@ export interface ReplyConnection {
   awaitBody(): void;
   endReply(stayOpen: boolean): void;
   resetReply(): void;
+  /** The connection belongs to another protocol from now on. */
+  upgrade(listen: (wire: Wire) => WireListener): void;
 }
 
 const EMPTY = new Uint8Array(0);
@@ -126,6 +128,19 @@ export class ServerExchange implements Exchange {
     if (this.gone || this.#ended) return;
     this.#ended = true;
     this.#connection.resetReply();
+  }
+
+  upgrade(fields: readonly Field[], listen: (wire: Wire) => WireListener): void {
+    if (this.begun) throw new Error("the reply has already begun");
+    if (this.gone) return;
+    this.#framing = "none";
+    this.#ended = true;
+    this.#connection.send(
+      `${writeStatusLine(101)}${writeFields(fields)}connection: Upgrade\r\n\r\n`,
+      EMPTY,
+      "",
+    );
+    this.#connection.upgrade(listen);
   }
 
   onGone(listener: () => void): void {

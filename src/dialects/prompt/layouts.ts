@@ -1,0 +1,142 @@
+// Where each dialect has the parts of a prompt, and how its upstreams cache them. One row per dialect.
+
+import type { CacheRules } from "./prompt.ts";
+
+/** A section of the prompt. */
+export type Part = "tools" | "system" | "messages";
+/** What a top-level member of a request is to the cache. */
+export type Role =
+  | Part
+  /** Is part of what is cached. */
+  | "setting"
+  /** Prompts of one service tier are not read by another one. */
+  | "tier"
+  /** Names the response that this request continues. */
+  | "continues"
+  /** Names a conversation that the upstream keeps. */
+  | "held"
+  /** Names a part of the prompt that the upstream keeps. */
+  | "named"
+  /** Lets the upstream change the conversation by rule. */
+  | "edits"
+  | "lifetime"
+  /** Marks the whole prompt for the cache. */
+  | "mark";
+
+export interface Layout {
+  readonly members: ReadonlyMap<string, Role>;
+  /** Messages are cached block by block. */
+  readonly byBlock: boolean;
+  /** The member of a part by which clients mark how far to cache. */
+  readonly mark: string;
+  readonly rules: CacheRules;
+}
+
+function listMembers(members: Readonly<Record<string, Role>>): ReadonlyMap<string, Role> {
+  return new Map(Object.entries(members));
+}
+
+const MINUTE_MS = 60_000;
+
+/** https://platform.claude.com/docs/en/build-with-claude/prompt-caching. What is cached is reported, so that the minimum
+ *  matters only for upstreams that do not report it: it is the largest of any model. */
+export const MESSAGES_LAYOUT: Layout = {
+  members: listMembers({
+    tools: "tools",
+    system: "system",
+    messages: "messages",
+    tool_choice: "setting",
+    thinking: "setting",
+    output_config: "setting",
+    output_format: "setting",
+    service_tier: "tier",
+    speed: "tier",
+    context_management: "edits",
+    cache_control: "mark",
+  }),
+  byBlock: true,
+  mark: "cache_control",
+  rules: {
+    marked: true,
+    blockTokens: 1,
+    minimumTokens: () => 4096,
+    lifetimeMs: 5 * MINUTE_MS,
+    reportedLifetimeMs: 5 * MINUTE_MS,
+  },
+};
+
+/** https://platform.openai.com/docs/guides/prompt-caching. In memory, prompts are kept for five to ten minutes. Models that
+ *  report what they write (GPT-5.6 and later) keep it for half an hour at least. */
+const OPENAI_RULES: CacheRules = {
+  marked: false,
+  blockTokens: 128,
+  minimumTokens: () => 1024,
+  lifetimeMs: 5 * MINUTE_MS,
+  reportedLifetimeMs: 30 * MINUTE_MS,
+};
+
+const OPENAI_MARK = "prompt_cache_breakpoint";
+const OPENAI_MEMBERS = {
+  tools: "tools",
+  tool_choice: "setting",
+  parallel_tool_calls: "setting",
+  prompt_cache_key: "setting",
+  service_tier: "tier",
+  prompt_cache_retention: "lifetime",
+  prompt_cache_options: "lifetime",
+} as const;
+
+export const RESPONSES_LAYOUT: Layout = {
+  members: listMembers({
+    ...OPENAI_MEMBERS,
+    instructions: "system",
+    input: "messages",
+    text: "setting",
+    reasoning: "setting",
+    previous_response_id: "continues",
+    conversation: "held",
+    context_management: "edits",
+  }),
+  byBlock: false,
+  mark: OPENAI_MARK,
+  rules: OPENAI_RULES,
+};
+
+export const CHAT_LAYOUT: Layout = {
+  members: listMembers({
+    ...OPENAI_MEMBERS,
+    functions: "tools",
+    messages: "messages",
+    response_format: "setting",
+    reasoning_effort: "setting",
+    verbosity: "setting",
+  }),
+  byBlock: false,
+  mark: OPENAI_MARK,
+  rules: OPENAI_RULES,
+};
+
+/** https://ai.google.dev/gemini-api/docs/caching. No lifetime is published for what is cached without a request for it. */
+export const CONTENT_LAYOUT: Layout = {
+  members: listMembers({
+    tools: "tools",
+    systemInstruction: "system",
+    system_instruction: "system",
+    contents: "messages",
+    toolConfig: "setting",
+    tool_config: "setting",
+    cachedContent: "named",
+    cached_content: "named",
+    serviceTier: "tier",
+    service_tier: "tier",
+  }),
+  byBlock: false,
+  mark: "cache_control",
+  rules: {
+    marked: false,
+    blockTokens: 1,
+    minimumTokens: (model) => (model.includes("2.5") ? 2048 : 4096),
+    lifetimeMs: 5 * MINUTE_MS,
+    reportedLifetimeMs: 5 * MINUTE_MS,
+  },
+};

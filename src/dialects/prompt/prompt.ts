@@ -1,0 +1,64 @@
+// A prompt as a cache sees it: its parts in order, each as a hash. No text is kept.
+
+/** The three sections of a prompt, in the order in which they are cached. */
+export const SECTIONS = ["tools", "system", "messages"] as const;
+export type Section = (typeof SECTIONS)[number];
+
+/** How far a prompt is in the cache: all sections before this one, and this many parts of it. */
+export interface Place {
+  readonly section: number;
+  readonly parts: number;
+}
+
+/** A place up to which the client wants its prompt cached, and for how long; null: the upstream's own lifetime. */
+export interface Mark extends Place {
+  readonly lifetimeMs: number | null;
+}
+
+export interface Prompt {
+  /** The hash of each tool, each part of the system prompt, and each message or block of a message. */
+  readonly parts: readonly [tools: readonly number[], system: readonly number[], messages: readonly number[]];
+  /** For each part of the system prompt, what stays the same if only its digits change. */
+  readonly shapes: readonly number[];
+  /** The message of each part of the third section, counted from 1 as in the request's own list. */
+  readonly numbers: readonly number[];
+  /** Settings that are part of what is cached: a hash by name. */
+  readonly settings: ReadonlyMap<string, number>;
+  /** The service tier that is requested, as a hash. */
+  readonly tier: number;
+  /** In the order of the request. Empty: the client marks none. */
+  readonly marks: readonly Mark[];
+  /** The lifetime that the client wants for the whole prompt; null: the upstream's own. */
+  readonly lifetimeMs: number | null;
+  /** A hash of the id under which the upstream has the conversation so far; null: the prompt is whole. */
+  readonly continues: number | null;
+  /** Part of the prompt is kept by the upstream under a name, and is read from there in any case. */
+  readonly named: boolean;
+  /** The upstream removes parts of the conversation by rule: old thinking, or what `context_management` says. */
+  readonly edited: boolean;
+}
+
+/** What a dialect's upstreams do with prompts. */
+export interface CacheRules {
+  /** Only what the client marks is cached, and what is written is reported. */
+  readonly marked: boolean;
+  /** Cached tokens are read in multiples of this. */
+  readonly blockTokens: number;
+  /** Shorter prompts are not cached. */
+  minimumTokens(model: string): number;
+  /** How long a prompt is kept after its last use. */
+  readonly lifetimeMs: number;
+  /** The same for upstreams that report what they write. */
+  readonly reportedLifetimeMs: number;
+}
+
+/** The last place that is marked; null if none is. */
+export function findLastMark({ marks }: Prompt): Mark | null {
+  let last: Mark | null = null;
+  for (const mark of marks) if (last === null || !isBefore(mark, last)) last = mark;
+  return last;
+}
+
+export function isBefore(a: Place, b: Place): boolean {
+  return a.section === b.section ? a.parts < b.parts : a.section < b.section;
+}

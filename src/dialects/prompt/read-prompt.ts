@@ -1,0 +1,256 @@
+// Reads the parts of a prompt from a request's bytes, in one pass. Each part becomes a hash; nothing else is kept.
+
+import { asBuffer } from "../../lib/bytes.ts";
+import { equalsAt, findStringEnd, type Span } from "../../lib/json/json-spans.ts";
+import { findStart, skipValue, walkElements, walkMembers } from "../../lib/json/json-walk.ts";
+import { ItemReader } from "./item.ts";
+import type { Layout, Part, Role } from "./layouts.ts";
+import type { Mark, Prompt } from "./prompt.ts";
+import { ShapeMemory } from "./shape.ts";
+
+/** A prompt with more parts is not read. No model has room for so many. */
+const MAX_PARTS = 16_384;
+/** The names of the members that count are shorter. */
+const MAX_NAME_BYTES = 40;
+
+const SYSTEM = 1;
+const MESSAGES = 2;
+const HOUR_MS = 3_600_000;
+const QUOTE = 0x22;
+const OPEN_BRACKET = 0x5b;
+
+const SYSTEM_ROLES = ['"system"', '"developer"'];
+export class PromptReader {
+  readonly #shapes = new ShapeMemory();
+
+  /** Null if the body is not a JSON object with a prompt, has a member twice, or has too many parts. */
+  read(body: Uint8Array, layout: Layout): Prompt | null {
+    return new Reading(body, layout, this.#shapes).read();
+  }
+}
+
+class Reading {
+  readonly #bytes: Uint8Array;
+  readonly #layout: Layout;
+  readonly #shapeMemory: ShapeMemory;
+  readonly #item: ItemReader;
+  readonly #seen = new Set<string>();
+  readonly #parts: [number[], number[], number[]] = [[], [], []];
+  readonly #shapes: number[] = [];
+  readonly #numbers: number[] = [];
+  readonly #settings = new Map<string, number>();
+  readonly #marks: Mark[] = [];
+  #tier = 0;
+  #continues: number | null = null;
+  #named = false;
+  #edited = false;
+  #lifetimeMs: number | null = null;
+  /** The lifetime of a mark for the whole prompt; undefined: there is none. */
+  #wholeMark: number | null | undefined;
+  /** Messages that were read so far. */
+  #count = 0;
+  #isOpening = true;
+  #hasThinking = false;
+  /** The last message is new text of the user, and not the result of a tool. */
+  #endsWithText = false;
+
+  constructor(bytes: Uint8Array, layout: Layout, shapes: ShapeMemory) {
+    this.#bytes = bytes;
+    this.#layout = layout;
+    this.#shapeMemory = shapes;
+    this.#item = new ItemReader(bytes, layout.mark);
+  }
+
+  read(): Prompt | null {
+    const end = walkMembers(this.#bytes, findStart(this.#bytes), (keyStart, keyEnd, value) => {
+      const name = this.#readName(keyStart, keyEnd);
+      const role = this.#layout.members.get(name);
+      if (role === undefined) return skipValue(this.#bytes, value);
+      // Parsers disagree on which of two members counts.
+      if (this.#seen.has(name)) return -1;
+      this.#seen.add(name);
+      return this.#readMember(role, name, value);
+    });
+    if (end < 0 || !this.#hasParts()) return null;
+    if (this.#wholeMark !== undefined) this.#mark(MESSAGES, this.#wholeMark);
+    return {
+      parts: this.#parts,
+      shapes: this.#shapes,
+      numbers: this.#numbers,
+      settings: this.#settings,
+      tier: this.#tier,
+      marks: this.#marks,
+      lifetimeMs: this.#lifetimeMs,
+      continues: this.#continues,
+      named: this.#named,
+      edited: this.#edited || (this.#hasThinking && this.#endsWithText),
+    };
+  }
+
+  #hasParts(): boolean {
+    return this.#parts[SYSTEM].length + this.#parts[MESSAGES].length > 0;
+  }
+
+  #readName(keyStart: number, keyEnd: number): string {
+    if (keyEnd - keyStart > MAX_NAME_BYTES) return "";
+    return asBuffer(this.#bytes).toString("latin1", keyStart + 1, keyEnd - 1);
+  }
+
+  #readMember(role: Role, name: string, value: number): number {
+    if (role === "tools") return walkElements(this.#bytes, value, (start) => this.#readTool(start));
+    if (role === "system") return walkElements(this.#bytes, value, (start) => this.#readSystem(start));
+    if (role === "messages") return walkElements(this.#bytes, value, (start) => this.#readMessage(start));
+    const end = skipValue(this.#bytes, value);
+    if (end < 0 || equalsAt(this.#bytes, value, "null")) return end;
+    // The upstream has the conversation, and nothing here shows what is in it.
+    if (role === "held") return -1;
+    this.#noteValue(role, name, { start: value, end });
+    return end;
+  }
+
+  #noteValue(role: Exclude<Role, Part | "held">, name: string, { start, end }: Span): void {
+    const hash = Number(Bun.hash.wyhash(this.#bytes.subarray(start, end)));
+    switch (role) {
+      case "tier":
+        this.#tier += hash;
+        break;
+      case "continues":
+        this.#continues = hash;
+        break;
+      case "edits":
+        this.#edited = true;
+        break;
+      case "mark":
+        this.#wholeMark = this.#readLifetime(start, end);
+        break;
+      case "lifetime":
+        this.#lifetimeMs = this.#readLifetime(start, end) ?? this.#lifetimeMs;
+        break;
+      case "named":
+        this.#named = true;
+        this.#settings.set(name, hash);
+        break;
+      case "setting":
+        this.#settings.set(name, hash);
+    }
+  }
+
+  /** `"24h"`, or an object with a `ttl`. */
+  #readLifetime(start: number, end: number): number | null {
+    const text = asBuffer(this.#bytes).toString("latin1", start, Math.min(end, start + 256));
+    const [, hours] = /"(\d{1,2})h"/.exec(text) ?? [];
+    return hours === undefined ? null : Number(hours) * HOUR_MS;
+  }
+
+  /** A tool, or a list of functions inside one. */
+  #readTool(start: number): number {
+    const functions = this.#findFunctions(start);
+    if (functions >= 0) return this.#readFunctions(start, functions);
+    return this.#readPart(start, 0);
+  }
+
+  /** The content dialect groups its functions: `{"functionDeclarations":[…]}`. Returns the position of the list. */
+  #findFunctions(start: number): number {
+    const name = "functionDeclarations";
+    for (const [offset, key] of [
+      [2, name],
+      [2, "function_declarations"],
+    ] as const) {
+      if (!equalsAt(this.#bytes, start, '{"') || !equalsAt(this.#bytes, start + offset, key)) continue;
+      const list = start + offset + key.length + 2;
+      if (this.#bytes[list] === OPEN_BRACKET) return list;
+    }
+    return -1;
+  }
+
+  #readFunctions(start: number, list: number): number {
+    return walkMembers(this.#bytes, start, (_keyStart, _keyEnd, value) =>
+      value === list
+        ? walkElements(this.#bytes, value, (element) => this.#readPart(element, 0))
+        : this.#readPart(value, 0),
+    );
+  }
+
+  #readSystem(start: number): number {
+    const end = this.#readPart(start, SYSTEM);
+    if (end >= 0) this.#addShape(start, end);
+    return end;
+  }
+
+  #addShape(start: number, end: number): void {
+    const hash = this.#parts[SYSTEM].at(-1) ?? 0;
+    this.#shapes.push(this.#shapeMemory.find(hash, this.#bytes, { start, end }));
+  }
+
+  #readMessage(start: number): number {
+    this.#count += 1;
+    if (this.#layout.byBlock) return this.#readBlocks(start);
+    const before = this.#parts[MESSAGES].length;
+    const end = this.#readPart(start, MESSAGES);
+    if (end < 0) return -1;
+    this.#isOpening &&= this.#isSystem(start);
+    if (this.#isOpening) this.#moveToSystem(before, start, end);
+    return end;
+  }
+
+  #isSystem(start: number): boolean {
+    let found = false;
+    walkMembers(this.#bytes, start, (keyStart, _keyEnd, value) => {
+      if (!equalsAt(this.#bytes, keyStart, '"role"')) return skipValue(this.#bytes, value);
+      found = SYSTEM_ROLES.some((role) => equalsAt(this.#bytes, value, role));
+      return -1;
+    });
+    return found;
+  }
+
+  /** A system message at the beginning is the system prompt. */
+  #moveToSystem(index: number, start: number, end: number): void {
+    this.#parts[SYSTEM].push(...this.#parts[MESSAGES].splice(index));
+    this.#numbers.splice(index);
+    this.#addShape(start, end);
+  }
+
+  #readBlocks(start: number): number {
+    if (this.#bytes[start] === QUOTE) return this.#readPart(start, MESSAGES);
+    let isUser = false;
+    let hasResult = false;
+    const end = walkMembers(this.#bytes, start, (keyStart, _keyEnd, value) => {
+      if (equalsAt(this.#bytes, keyStart, '"role"')) {
+        isUser = equalsAt(this.#bytes, value, '"user"');
+        return findStringEnd(this.#bytes, value);
+      }
+      if (!equalsAt(this.#bytes, keyStart, '"content"')) return skipValue(this.#bytes, value);
+      return walkElements(this.#bytes, value, (block) => {
+        hasResult ||= isResult(this.#bytes, block);
+        this.#hasThinking ||= isThought(this.#bytes, block);
+        return this.#readPart(block, MESSAGES);
+      });
+    });
+    this.#endsWithText = isUser && !hasResult;
+    return end;
+  }
+
+  #readPart(start: number, section: 0 | 1 | 2): number {
+    const item = this.#item;
+    const end = item.read(start);
+    const parts = this.#parts[section];
+    if (end < 0 || parts.length >= MAX_PARTS) return -1;
+    parts.push(item.hash);
+    if (section === MESSAGES) this.#numbers.push(this.#count);
+    if (item.isMarked) this.#mark(section, item.isLong ? HOUR_MS : null);
+    return end;
+  }
+
+  #mark(section: 0 | 1 | 2, lifetimeMs: number | null): void {
+    this.#marks.push({ section, parts: this.#parts[section].length, lifetimeMs });
+  }
+}
+
+/** Blocks begin so, as clients write them. */
+function isResult(bytes: Uint8Array, start: number): boolean {
+  return equalsAt(bytes, start, '{"type":"tool_result"') || equalsAt(bytes, start, '{"tool_use_id"');
+}
+
+function isThought(bytes: Uint8Array, start: number): boolean {
+  return equalsAt(bytes, start, '{"type":"thinking"') || equalsAt(bytes, start, '{"type":"redacted_th');
+}

@@ -1,0 +1,127 @@
+// Adds to a ledger line what its request missed in the upstream's cache. It runs when the client has its response, right
+// before the line is written: nothing waits for it, and a failure in it never costs the line.
+
+import { type Charge, deriveMissCost } from "../../billing/charge.ts";
+import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
+import { countPrompt, splitMissed } from "../../billing/miss.ts";
+import { CALL_KINDS, type Reading, type Usage } from "../../billing/usage.ts";
+import { dropsAttribution } from "../../dialects/prompt/shape.ts";
+import { getList } from "../../lib/json/json.ts";
+import type { Miss } from "../observe/cache/judge.ts";
+import { PendingPrompt } from "../observe/cache/pending-prompt.ts";
+import type { Turn } from "../observe/cache/turn.ts";
+import { reportFault } from "../observe/observer.ts";
+import type { Gateway } from "../gateway.ts";
+import type { Job } from "../upstream/job.ts";
+import type { Bill } from "./bill.ts";
+
+/** Called when an upstream has responded, before the body is released. Null: the prompt is not analysed. */
+export function holdPrompt({ call, prompt }: Job, status: number, gateway: Gateway): PendingPrompt | null {
+  const { dialect, purpose } = call.target.endpoint;
+  if (prompt === null || purpose !== "generate" || status >= 400 || !gateway.catalog.cacheAnalysis)
+    return null;
+  return new PendingPrompt(gateway.prompts, dialect.promptLayout, prompt);
+}
+
+/** What the request's usage would cost if it were `usage`. */
+export type Reprice = (usage: Usage) => Charge;
+
+/** The line with what was missed, if anything was. */
+export function addMiss(
+  line: LineDraft,
+  bill: Bill,
+  { reading, reprice }: { readonly reading: Reading; readonly reprice: Reprice },
+  gateway: Gateway,
+): LineDraft {
+  try {
+    const turn = describeTurn(line, bill, reading);
+    const miss = turn && gateway.cacheMemory.learn(nameSession(bill), turn);
+    return miss === null ? line : priceMiss(line, miss, reprice);
+  } catch (fault) {
+    reportFault(fault, gateway.observer);
+    return line;
+  }
+}
+
+/** Requests of a tool that names neither itself nor a session are those of their key. */
+function nameSession({ match, client }: Bill): string {
+  return JSON.stringify([match.key.name, client.session ?? null]);
+}
+
+/** Null if the prompt's tokens are not known, or if several passes share them. */
+function describeTurn(line: LineDraft, bill: Bill, reading: Reading): Turn | null {
+  const pending = bill.prompt;
+  if (pending === null || !isCounted(line, reading)) return null;
+  const prompt = pending.read();
+  const tokens = countPrompt(line.usage);
+  if (prompt === null || tokens.total === 0) return null;
+  return {
+    prompt,
+    rules: pending.layout.rules,
+    ...describeSender(bill),
+    ...describeAnswer(reading),
+    channel: line.channel,
+    tokens,
+    isKeptLong: (line.usage["cache_write_12h"] ?? 0) > 0,
+    dropsAttribution: servesWithoutLine(bill, line.channel),
+  };
+}
+
+function describeSender({ call, client, match, firstByteMs }: Bill) {
+  return {
+    agent: client.agent ?? null,
+    inferred: client.session === undefined || client.inferred === true,
+    model: match.model ?? "",
+    at: call.time,
+    readyAt: call.time + (firstByteMs ?? 0),
+  };
+}
+
+function describeAnswer({ tariff, stored, cacheReason }: Reading) {
+  const { service_tier = "", speed = "" } = tariff;
+  return {
+    served: `${service_tier} ${speed}`,
+    reason: cacheReason ?? null,
+    // As the request writes it: `"previous_response_id":"resp_…"`.
+    responseId: stored === undefined ? null : Number(Bun.hash.wyhash(JSON.stringify(stored.id))),
+  };
+}
+
+/** Calls of the upstream's own tools put more into the prompt, and may count it several times. */
+const OWN_CALLS = [...CALL_KINDS, "tool_prompt"] as const;
+
+function isCounted({ basis, parts, usage, extra }: LineDraft, reading: Reading): boolean {
+  const { parts: read, faults = [], loops = false } = reading;
+  if (basis === "unknown" || faults.length > 0 || getList(extra?.["estimated"]).includes("input"))
+    return false;
+  const hasOwnCalls = loops || OWN_CALLS.some((kind) => (usage[kind] ?? 0) > 0);
+  if (hasOwnCalls || parts !== undefined || read.length !== 1) return false;
+  return read.every(({ calls = [] }) => calls.length < 2);
+}
+
+function servesWithoutLine({ match }: Bill, name: string): boolean {
+  const served = match.candidates.find(({ channel }) => channel.name === name);
+  return served !== undefined && dropsAttribution(served.channel.baseUrl);
+}
+
+function priceMiss(line: LineDraft, miss: Miss, reprice: Reprice): LineDraft {
+  const { unproven, missed, ...cause } = miss;
+  const prices = line.prices && { ...readPrices(line, missed, reprice), ...line.prices };
+  const { usage, multiplier } = line;
+  const usd = deriveMissCost({ usage, prices, multiplier }, missed);
+  // Without a lower price for it, nothing says that this upstream has a cache at all.
+  if (unproven === true && (usd === null || usd === "0")) return line;
+  const cache: CacheMiss = { missed, usd, ...cause };
+  return { ...line, prices, cache };
+}
+
+/** The prices of the same request if the missed tokens had been read. The line lists them, so that it explains itself. */
+function readPrices(line: LineDraft, missed: number, reprice: Reprice): Readonly<Record<string, string>> {
+  const { paid, read } = splitMissed(line.usage, missed);
+  const usage: Record<string, number> = { ...line.usage };
+  for (const [kind, count] of Object.entries(paid)) usage[kind] = (usage[kind] ?? 0) - count;
+  for (const [kind, count] of Object.entries(read)) usage[kind] = (usage[kind] ?? 0) + count;
+  const { prices } = reprice(usage);
+  const kinds = Object.keys(read).filter((kind) => prices?.[kind] !== undefined);
+  return Object.fromEntries(kinds.map((kind) => [kind, prices?.[kind] ?? ""]));
+}

@@ -1,0 +1,45 @@
+// What is remembered across sessions: channels that offer no WebSocket, so that a client does not wait for their refusal
+// each time, and which channel made a response.
+
+import type { Channel } from "../../config/catalog.ts";
+
+/** Providers add it from time to time. */
+const ASK_AGAIN_MS = 10 * 60_000;
+const MAX_HOMES = 10_000;
+
+export class SocketSupport {
+  /** WebSockets of clients that are open now. */
+  open = 0;
+  /** The address of a channel's upstream → when to ask again. */
+  readonly #refusedUntil = new Map<string, number>();
+
+  /** Response id → the channel's name. */
+  readonly #homes = new Map<string, string>();
+
+  /** The channel that made a response, as far as it was made on a WebSocket here and not long ago. */
+  homeOf(responseId: string): string | undefined {
+    return this.#homes.get(responseId);
+  }
+
+  keepHome(responseId: string, channel: string): void {
+    if (this.#homes.has(responseId)) return;
+    this.#homes.set(responseId, channel);
+    if (this.#homes.size <= MAX_HOMES) return;
+    const [oldest] = this.#homes.keys();
+    if (oldest !== undefined) this.#homes.delete(oldest);
+  }
+
+  mayOffer(channel: Channel, now: number): boolean {
+    if (channel.websocket === false) return false;
+    return now >= (this.#refusedUntil.get(addressOf(channel)) ?? 0);
+  }
+
+  noteRefusal(channel: Channel, now: number): void {
+    this.#refusedUntil.set(addressOf(channel), now + ASK_AGAIN_MS);
+  }
+}
+
+/** A channel with another address is another upstream. */
+function addressOf({ name, baseUrl }: Channel): string {
+  return `${name} ${baseUrl.href}`;
+}

@@ -1,0 +1,142 @@
+// Decides whether a request should have read more from its cache, and why it did not. Pure. README.md has the rules.
+
+import { isBefore, type Place, type Prompt } from "../../../dialects/prompt/prompt.ts";
+import { type Change, countMessages, countShared, findChange } from "./change.ts";
+import type { Continuation } from "./match.ts";
+import type { Kept, Turn } from "./turn.ts";
+
+/** Why a cache was missed. Upstreams have further words of their own. */
+export interface Miss {
+  readonly missed: number;
+  readonly because: string;
+  readonly at?: number;
+  readonly part?: string;
+  readonly detail?: string;
+  /** The channel whose cache had the prompt. */
+  readonly from?: string;
+  /** The upstream named the reason. */
+  readonly reported?: true;
+  /** Nothing but the prompt's size says that it was cached. */
+  readonly unproven?: true;
+}
+
+type Cause = Omit<Miss, "missed">;
+
+/** A smaller shortfall is within what upstreams that do not report what they write vary by. */
+const LEAST_EXPLAINED = 128;
+const LEAST_UNEXPLAINED = 1024;
+/** One in this many tokens may be missing without a reason. */
+const TOLERATED_SHARE = 5;
+/** A prompt that has shrunk to less than half, in messages or in tokens, has been compacted. */
+const COMPACTED_SHARE = 2;
+/** An upstream looks so many blocks back from a mark for what it has cached. */
+const LOOKBACK_PARTS = 20;
+
+/** Null if nothing was missed. */
+export function judgeMiss(turn: Turn, continuation: Continuation | null): Miss | null {
+  if (continuation === null) return judgeUnknown(turn);
+  const kept = continuation.branched ? goBack(continuation.kept, turn) : continuation.kept;
+  if (kept === null) return null;
+  const { total, read } = turn.tokens;
+  const missed = Math.min(kept.tokens, total) - read;
+  if (missed <= 0) return null;
+  const change = findChange(kept, turn);
+  if (isCompacted(turn, kept)) return null;
+  const cause = explainReported(turn, change) ?? explain(turn, kept, change) ?? explainLoss(turn, kept);
+  if (cause === null || missed < leastOf(cause, kept)) return null;
+  return { missed, ...cause, ...(!kept.proven && { unproven: true }) };
+}
+
+/** No earlier request is known, as after a restart of the gateway. The upstream may know one. */
+function judgeUnknown({ tokens, reason }: Turn): Miss | null {
+  const cause = reason === null ? null : translate(reason.because);
+  const missed = Math.min(reason?.missed ?? 0, tokens.total - tokens.read);
+  return cause === null || missed <= 0 ? null : { missed, ...cause, reported: true };
+}
+
+/** What the conversation had left before the point to which the user went back. */
+function goBack(kept: Kept, turn: Turn): Kept | null {
+  const { earlier } = kept;
+  if (earlier === null) return null;
+  const shared = countShared(kept.turn.prompt.parts[2], turn.prompt.parts[2]);
+  if (earlier.end.section === 2 && earlier.end.parts > shared) return null;
+  return { ...kept, ...earlier, earlier: null };
+}
+
+/** A summary took the place of the messages. That is meant, and makes the prompt cheaper. */
+function isCompacted({ tokens, prompt, reason }: Turn, kept: Kept): boolean {
+  if (reason?.because === "context_compacted") return true;
+  if (kept.end.section < 2 || prompt.continues !== null) return false;
+  const before = kept.turn;
+  if (countShared(before.prompt.parts[2], prompt.parts[2]) >= kept.end.parts) return false;
+  const hasFewer = countMessages(prompt) * COMPACTED_SHARE < countMessages(before.prompt);
+  return hasFewer || tokens.total * COMPACTED_SHARE < before.tokens.total;
+}
+
+const PLAIN_WORD = /^[a-z][a-z0-9_]{0,39}$/;
+
+/** The upstreams' words, in ours. */
+const WORDS: Readonly<Record<string, Cause>> = {
+  input_changed: { because: "messages_changed" },
+  service_tier_changed: { because: "tier_changed" },
+  prompt_cache_key_changed: { because: "settings_changed", part: "prompt_cache_key" },
+  text_format_changed: { because: "settings_changed", part: "text.format" },
+  reasoning_effort_changed: { because: "settings_changed", part: "reasoning.effort" },
+  verbosity_changed: { because: "settings_changed", part: "text.verbosity" },
+};
+
+function translate(word: string): Cause | null {
+  if (word === "context_compacted" || !PLAIN_WORD.test(word)) return null;
+  return WORDS[word] ?? { because: word };
+}
+
+/** The upstream's own reason, with the place if it is the same as ours. An input of the responses dialect includes its
+ *  system prompt. */
+function explainReported({ reason }: Turn, change: Change | null): Cause | null {
+  const cause = reason === null ? null : translate(reason.because);
+  if (cause === null) return null;
+  const isOurs =
+    cause.because === change?.because || (reason?.because === "input_changed" && change !== null);
+  return { ...cause, ...(isOurs && change), reported: true };
+}
+
+/** What the request shows. */
+function explain(turn: Turn, kept: Kept, change: Change | null): Cause | null {
+  const before = kept.turn;
+  if (before.model !== turn.model) return { because: "model_changed" };
+  if (before.channel !== turn.channel) return { because: "channel_changed", from: before.channel };
+  if (before.prompt.tier !== turn.prompt.tier) return { because: "tier_changed" };
+  const isOld = turn.at - before.at >= kept.lifetimeMs;
+  // Something was read, so the conversation's cache is alive, and the change explains what was missed.
+  if (isOld && (change === null || turn.tokens.read === 0)) return { because: "lifetime_passed" };
+  if (change !== null) return change;
+  return kept.exact && !findsCached(turn.prompt, kept.end) ? { because: "marks_changed" } : null;
+}
+
+/** Nothing in the request explains it. */
+function explainLoss(turn: Turn, kept: Kept): Cause | null {
+  if (turn.prompt.edited && turn.tokens.read > 0) return null;
+  if (kept.turn.served !== turn.served) return { because: "tier_changed" };
+  return { because: "upstream_lost" };
+}
+
+/** True if a mark of the prompt is at the end of what is cached, or near enough after it. */
+function findsCached(prompt: Prompt, end: Place): boolean {
+  const position = countUpTo(prompt, end);
+  return prompt.marks.some(
+    (mark) => !isBefore(mark, end) && countUpTo(prompt, mark) - position <= LOOKBACK_PARTS,
+  );
+}
+
+/** The parts of a prompt up to a place. */
+function countUpTo({ parts }: Prompt, { section, parts: count }: Place): number {
+  return parts.slice(0, section).reduce((sum, { length }) => sum + length, count);
+}
+
+function leastOf({ because, reported }: Cause, { exact, proven, tokens }: Kept): number {
+  const isExplained = reported === true || !["lifetime_passed", "upstream_lost"].includes(because);
+  if (isExplained) return exact ? 1 : LEAST_EXPLAINED;
+  // Short prompts are often not cached at all.
+  if (!proven) return Infinity;
+  return exact ? LEAST_UNEXPLAINED : Math.max(LEAST_UNEXPLAINED, tokens / TOLERATED_SHARE);
+}

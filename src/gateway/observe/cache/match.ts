@@ -1,0 +1,110 @@
+// Finds the earlier request that a prompt continues. One session has several conversations at once: of its main agent, of
+// subagents, and of small requests beside them. Pure.
+
+import { countMessages, countShared, countSharedSystem } from "./change.ts";
+import type { Kept, Turn } from "./turn.ts";
+
+/** How a prompt continues an earlier one. */
+export interface Continuation {
+  readonly kept: Kept;
+  /** The user went back to an earlier point and continued from there, so what came after it is not sent again. */
+  readonly branched: boolean;
+}
+
+const MESSAGES = 2;
+
+/** `kept` in the order of their last use. Null if the prompt begins a conversation. */
+export function findContinuation(all: readonly Kept[], turn: Turn): Continuation | null {
+  // A prompt is in the cache once its response has begun: requests at the same time cannot read each other's.
+  const kept = all.filter(({ turn: { agent, readyAt } }) => agent === turn.agent && readyAt <= turn.at);
+  const { continues } = turn.prompt;
+  if (continues !== null) {
+    const named = kept.find((each) => each.turn.responseId === continues);
+    return named === undefined ? null : { kept: named, branched: false };
+  }
+  const [best] = kept.map((each) => rank(each, turn)).toSorted(compareRanks);
+  if (best !== undefined && best.shared > 0)
+    return { kept: best.kept, branched: isBranch(best, turn, all.length === 1) };
+  const overlapping = findOverlapping(kept, turn);
+  if (overlapping !== null) return { kept: overlapping, branched: false };
+  const single = findSingle(kept, turn, all.length === 1) ?? findOpening(kept, turn);
+  return single === null ? null : { kept: single, branched: false };
+}
+
+interface Rank {
+  readonly kept: Kept;
+  /** Messages that are the same from the first one on. */
+  readonly shared: number;
+  readonly sameOpening: boolean;
+}
+
+function rank(kept: Kept, turn: Turn): Rank {
+  const [before, now] = [kept.turn.prompt, turn.prompt];
+  const isWhole = before.continues === null;
+  return {
+    kept,
+    shared: isWhole ? countShared(before.parts[MESSAGES], now.parts[MESSAGES]) : 0,
+    sameOpening: hasSameOpening(kept, turn),
+  };
+}
+
+function hasSameOpening({ turn: before }: Kept, turn: Turn): boolean {
+  if (before.model !== turn.model || before.channel !== turn.channel) return false;
+  const [old, now] = [before.prompt, turn.prompt];
+  const [oldTools, tools] = [old.parts[0], now.parts[0]];
+  const [oldSystem, system] = [old.parts[1], now.parts[1]];
+  return (
+    oldTools.length === tools.length &&
+    oldSystem.length === system.length &&
+    countShared(oldTools, tools) === tools.length &&
+    countSharedSystem(old, now) === system.length
+  );
+}
+
+/** The most shared messages first, then the same tools and system prompt, then the latest. */
+function compareRanks(a: Rank, b: Rank): number {
+  return (
+    b.shared - a.shared || Number(b.sameOpening) - Number(a.sameOpening) || b.kept.turn.at - a.kept.turn.at
+  );
+}
+
+/** After the first change, a changed history goes on: with later messages of the earlier prompt, or past its end. */
+function isBranch({ kept, shared }: Rank, turn: Turn, isOnly: boolean): boolean {
+  const [before, now] = [kept.turn.prompt, turn.prompt];
+  const old = before.parts[MESSAGES];
+  if (kept.end.section < MESSAGES || shared >= kept.end.parts) return false;
+  const later = new Set(now.parts[MESSAGES].slice(shared));
+  if (old.slice(shared).some((part) => later.has(part))) return false;
+  return (turn.inferred && !isOnly) || countMessages(now) <= countMessages(before);
+}
+
+/** The first message may have changed, or have been removed, or another one may have been put before it. */
+function findOverlapping(kept: readonly Kept[], turn: Turn): Kept | null {
+  if (kept.length === 0) return null;
+  const now = new Set(turn.prompt.parts[MESSAGES]);
+  let best: Kept | null = null;
+  let most = 0;
+  for (const each of kept) {
+    const count = each.turn.prompt.parts[MESSAGES].filter((part) => now.has(part)).length;
+    if (count < most || count === 0) continue;
+    best = each;
+    most = count;
+  }
+  return best;
+}
+
+/** A conversation of one message, which changed. Only a longer prompt continues it; any other begins a new one. */
+function findSingle(kept: readonly Kept[], turn: Turn, isOnly: boolean): Kept | null {
+  const last = kept.at(-1);
+  if (last === undefined || (turn.inferred && !isOnly) || !hasSameOpening(last, turn)) return null;
+  const isLonger = countMessages(turn.prompt) > countMessages(last.turn.prompt);
+  return isLonger && turn.prompt.parts[0].length + turn.prompt.parts[1].length > 0 ? last : null;
+}
+
+/** Requests of one message each, of which only the opening was cached. It is the same, or only its digits changed. */
+function findOpening(kept: readonly Kept[], turn: Turn): Kept | null {
+  const { shapes, parts } = turn.prompt;
+  const isAlike = ({ turn: { prompt: before } }: Kept): boolean =>
+    before.parts[0].length === parts[0].length && Bun.deepEquals(before.shapes, shapes);
+  return kept.findLast((each) => each.end.section < MESSAGES && isAlike(each)) ?? null;
+}

@@ -1,0 +1,69 @@
+// Keeps what requests left in their upstreams' caches, by session. Memory is bounded, and holds hashes and no text.
+
+import type { Prompt } from "../../../dialects/prompt/prompt.ts";
+import { findChange } from "./change.ts";
+import { judgeMiss, type Miss } from "./judge.ts";
+import { findContinuation } from "./match.ts";
+import { type Kept, keepTurn, type Turn } from "./turn.ts";
+
+/** Conversations of one session: its agents, and small requests beside them. */
+const MAX_KEPT_PER_SESSION = 16;
+const MAX_KEPT = 8192;
+/** Parts of prompts of all sessions, at 16 bytes each: 16 MB. */
+const MAX_PARTS = 1_048_576;
+
+export class CacheMemory {
+  /** By session, the least recently used first. In each, the least recently used prompt is first. */
+  readonly #sessions = new Map<string, readonly Kept[]>();
+  #kept = 0;
+  #parts = 0;
+
+  get size(): { readonly sessions: number; readonly kept: number; readonly parts: number } {
+    return { sessions: this.#sessions.size, kept: this.#kept, parts: this.#parts };
+  }
+
+  /** Whether the turn missed its cache, and remembers it for the next one. */
+  learn(session: string, turn: Turn): Miss | null {
+    const known = this.#sessions.get(session) ?? [];
+    const continuation = findContinuation(known, turn);
+    const miss = judgeMiss(turn, continuation);
+    const before = continuation?.kept ?? null;
+    const isLonger = before !== null && isContinued(before, turn);
+    // What was read is still there. What was not read has been written as one piece with what follows it.
+    const hasRead = isLonger && turn.tokens.read >= before.tokens;
+    const kept = keepTurn(turn, before, hasRead ? { tokens: before.tokens, end: before.end } : null);
+    this.#sessions.delete(session);
+    this.#count(known, -1);
+    // A longer prompt of the same conversation takes the place of the earlier one. Any other may be continued too.
+    const isReplaced = isLonger && kept !== null && kept.tokens >= before.tokens;
+    const others = isReplaced ? known.filter((each) => each !== before) : known;
+    const all = [...others, ...(kept === null ? [] : [kept])].slice(-MAX_KEPT_PER_SESSION);
+    if (all.length > 0) this.#sessions.set(session, all);
+    this.#count(all, 1);
+    this.#forget();
+    return miss;
+  }
+
+  #count(kept: readonly Kept[], sign: 1 | -1): void {
+    this.#kept += sign * kept.length;
+    for (const { turn } of kept) this.#parts += sign * countParts(turn.prompt);
+  }
+
+  #forget(): void {
+    for (const [session, kept] of this.#sessions) {
+      if (this.#kept <= MAX_KEPT && this.#parts <= MAX_PARTS) return;
+      this.#sessions.delete(session);
+      this.#count(kept, -1);
+    }
+  }
+}
+
+function countParts({ parts, shapes, settings }: Prompt): number {
+  return parts.reduce((sum, { length }) => sum + length, shapes.length + settings.size);
+}
+
+/** The prompt begins with what was cached, for the same model of the same channel. */
+function isContinued(before: Kept, turn: Turn): boolean {
+  const { model, channel } = before.turn;
+  return model === turn.model && channel === turn.channel && findChange(before, turn) === null;
+}

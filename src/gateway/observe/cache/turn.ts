@@ -1,0 +1,87 @@
+// What is known about one request for the analysis of its cache, and what is kept of it for the next one.
+
+import type { CacheReason } from "../../../billing/usage.ts";
+import type { PromptTokens } from "../../../billing/miss.ts";
+import type { CacheRules, Mark, Place, Prompt } from "../../../dialects/prompt/prompt.ts";
+import { findLastMark, SECTIONS } from "../../../dialects/prompt/prompt.ts";
+
+/** One request that has ended, and whose prompt was counted. */
+export interface Turn {
+  readonly prompt: Prompt;
+  readonly rules: CacheRules;
+  /** The session's agent; null for its main one. */
+  readonly agent: string | null;
+  /** The session was inferred, so that it may mix conversations of several users. */
+  readonly inferred: boolean;
+  readonly model: string;
+  readonly channel: string;
+  /** The tier that served it, as the answer says. */
+  readonly served: string;
+  readonly tokens: PromptTokens;
+  readonly reason: CacheReason | null;
+  /** The tokens are written for twelve hours. */
+  readonly isKeptLong: boolean;
+  /** The upstream leaves Claude Code's line about itself out of the prompt. */
+  readonly dropsAttribution: boolean;
+  /** A hash of the response's id, by which a later request may continue it. */
+  readonly responseId: number | null;
+  /** Milliseconds: when the request came, and when its response began. Its prompt is in the cache from then on. */
+  readonly at: number;
+  readonly readyAt: number;
+}
+
+/** What a request left in its upstream's cache. */
+export interface Kept {
+  readonly turn: Turn;
+  readonly tokens: number;
+  /** How much of the prompt that is. */
+  readonly end: Place;
+  /** The tokens were reported, and not computed from the prompt's size. */
+  readonly exact: boolean;
+  /** It is known that this upstream caches this conversation. */
+  readonly proven: boolean;
+  readonly lifetimeMs: number;
+  /** What the conversation had left one turn before, for requests that go back to it. */
+  readonly earlier: Pick<Kept, "tokens" | "end"> | null;
+}
+
+const HALF_DAY_MS = 12 * 3_600_000;
+
+/** Null if the request left nothing that is known. `before` is what its conversation had left until then, and `earlier` is
+ *  the same if the prompt begins with it. */
+export function keepTurn(turn: Turn, before: Kept | null, earlier: Kept["earlier"]): Kept | null {
+  const { prompt, rules, tokens } = turn;
+  const mark = findLastMark(prompt);
+  // What is not marked is not cached, or not on request.
+  if (rules.marked && mark === null) return null;
+  const reported = tokens.read + tokens.written;
+  const isReported = (rules.marked ? reported : tokens.written) > 0;
+  const proven = reported > 0 || before?.proven === true;
+  const left = countLeft(turn, isReported);
+  if (left === 0 || (!proven && isShort(turn))) return null;
+  const exact = rules.marked && isReported;
+  const end = exact && mark !== null ? mark : endOf(prompt);
+  return { turn, tokens: left, end, exact, proven, lifetimeMs: findLifetime(turn, mark), earlier };
+}
+
+function isShort({ rules, model, tokens }: Turn): boolean {
+  return tokens.total < rules.minimumTokens(model);
+}
+
+function endOf({ parts }: Prompt): Place {
+  return { section: SECTIONS.length - 1, parts: parts[2].length };
+}
+
+function countLeft({ prompt, rules, tokens }: Turn, isReported: boolean): number {
+  if (isReported) return tokens.read + tokens.written;
+  // What is stored under a name is read from there; what follows it may or may not be cached.
+  if (prompt.named) return tokens.read;
+  return Math.max(tokens.read, tokens.total - (tokens.total % rules.blockTokens));
+}
+
+function findLifetime({ prompt, rules, tokens, isKeptLong }: Turn, mark: Mark | null): number {
+  const requested = mark?.lifetimeMs ?? prompt.lifetimeMs;
+  if (requested !== null) return requested;
+  if (isKeptLong) return HALF_DAY_MS;
+  return tokens.written > 0 ? rules.reportedLifetimeMs : rules.lifetimeMs;
+}

@@ -1,0 +1,95 @@
+// Accepts a client's WebSocket: after its handshake and key are checked, and after the upstream has accepted one.
+
+import type { Key } from "../../config/catalog.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { acceptHandshake, findHandshakeFault } from "../../lib/websocket/handshake.ts";
+import { WebSocketPeer } from "../../lib/websocket/peer.ts";
+import { reportRefusal } from "../bill/request-record.ts";
+import type { Gateway } from "../gateway.ts";
+import { authenticate } from "../intake/authenticate.ts";
+import type { ClientCall } from "../intake/call.ts";
+import { findMatch, type Match, requireAccess } from "../intake/match.ts";
+import { refuse, toGatewayError } from "../intake/refuse.ts";
+import { isShortage } from "../upstream/failure-rules.ts";
+import { refuseOwnCall } from "../upstream/self-call.ts";
+import { reportFault } from "../observe/observer.ts";
+import { type Connecting, connect, type OpenConnection } from "./connect.ts";
+import { Session } from "./session.ts";
+
+/** Resolves when the connection has ended and every response on it has its line. */
+export async function serveWebSocket(call: ClientCall, newId: () => string, gateway: Gateway): Promise<void> {
+  let key: Key | null = null;
+  try {
+    refuseOwnCall(call.exchange);
+    key = authenticate(call, gateway.catalog, call.time);
+    requireAccess(key, call.target.endpoint, gateway.catalog, call.time);
+    const fault = findHandshakeFault(call.exchange);
+    if (fault !== null)
+      throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
+    const upstream = await openUpstream(call, findMatch(key, null), gateway);
+    if (call.exchange.gone) return upstream.discard();
+    await run(call, upstream, newId, gateway);
+  } catch (thrown) {
+    const error = toGatewayError(thrown);
+    if (error.code === "internal") reportFault(thrown, gateway.observer);
+    refuse(call.exchange, error, call.target.endpoint.dialect, call.id);
+    reportRefusal(call, key, error, gateway);
+  }
+}
+
+/** The first channel in order that accepts. */
+async function openUpstream(call: ClientCall, match: Match, gateway: Gateway): Promise<OpenConnection> {
+  const { channels, sockets, now } = gateway;
+  const source = { call, body: { plain: null } };
+  for (const candidate of channels.choose(source, match, now()).candidates) {
+    if (!sockets.mayOffer(candidate.channel, now())) continue;
+    const connecting = await connect(call, candidate, gateway);
+    if (connecting.kind === "open") return connecting;
+    if (connecting.kind === "failed") noteFailure(candidate, connecting, gateway);
+    if (call.exchange.gone) throw new GatewayError("client_gone", "The client disconnected.");
+  }
+  throw new GatewayError(
+    "upgrade_required",
+    `No channel of the group "${match.group.name}" offers a WebSocket now. Send the request over HTTP.`,
+  );
+}
+
+function noteFailure(
+  candidate: Match["candidates"][number],
+  { failure }: Extract<Connecting, { kind: "failed" }>,
+  gateway: Gateway,
+): void {
+  if (isShortage(failure)) {
+    if (failure.kind === "fault") gateway.raiseShortage(failure.fault.message);
+  } else {
+    gateway.channels.reportFailure(candidate, failure, gateway.now());
+  }
+}
+
+/** Resolves when the session has ended. */
+function run(
+  call: ClientCall,
+  upstream: OpenConnection,
+  newId: () => string,
+  gateway: Gateway,
+): Promise<void> {
+  const ended = Promise.withResolvers<void>();
+  gateway.sockets.open += 1;
+  const { maxBodyBytes } = gateway.catalog;
+  const fields = [...acceptHandshake(call.exchange), ...upstream.fields, ["x-request-id", call.id] as const];
+  call.exchange.upgrade(fields, (wire) => {
+    const end = (): void => {
+      gateway.sockets.open -= 1;
+      ended.resolve();
+    };
+    const session = new Session({ call, gateway, newId, openUpstream, ended: end }, upstream);
+    const client = new WebSocketPeer(
+      wire,
+      { side: "server", maxMessageBytes: maxBodyBytes },
+      session.clientListener,
+    );
+    session.start(client, upstream);
+    return client;
+  });
+  return ended.promise;
+}

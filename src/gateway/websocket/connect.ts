@@ -1,0 +1,119 @@
+// Opens a WebSocket to the upstream of one channel.
+
+import { type Field, UpstreamFault } from "../../lib/http1/types.ts";
+import type { UpgradeReply } from "../../lib/http1/client/upgrade.ts";
+import { findAcceptFault, startHandshake } from "../../lib/websocket/handshake.ts";
+import { type PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
+import type { Channel } from "../../config/catalog.ts";
+import type { Gateway } from "../gateway.ts";
+import type { ClientCall } from "../intake/call.ts";
+import type { Candidate, Match } from "../intake/match.ts";
+import { blame, type Failure, judgeRefusal } from "../upstream/failure-rules.ts";
+import { overrideFields, requestFields, responseFields } from "../upstream/headers.ts";
+import { addressOf } from "../upstream/origin.ts";
+import { redactFailure, redactFields } from "../upstream/redact.ts";
+import { markHop } from "../upstream/self-call.ts";
+
+/** A WebSocket that the upstream has accepted, and that nobody reads yet. */
+export interface OpenConnection {
+  readonly kind: "open";
+  readonly candidate: Candidate;
+  /** The fields of the upstream's 101, for the client. */
+  readonly fields: readonly Field[];
+  start(listener: PeerListener): WebSocketPeer;
+  discard(): void;
+}
+
+export type OpenUpstream = (call: ClientCall, match: Match, gateway: Gateway) => Promise<OpenConnection>;
+
+export type Connecting =
+  | OpenConnection
+  /** The upstream speaks HTTP only. */
+  | { readonly kind: "unsupported" }
+  | { readonly kind: "failed"; readonly failure: Failure }
+  /** The request is at fault, or the client has left. */
+  | { readonly kind: "refused" };
+
+/** The statuses with which servers say that they offer no WebSocket here. */
+const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 501, 505]);
+
+/** A server's message may contain an image. */
+const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+
+export async function connect(call: ClientCall, candidate: Candidate, gateway: Gateway): Promise<Connecting> {
+  const { channel } = candidate;
+  const { origin, basePath, deadlines } = addressOf(channel);
+  const { key, fields } = startHandshake();
+  const started = gateway.client.upgrade({
+    origin,
+    target: basePath + call.target.path + call.query,
+    fields: [...signedFields(call, channel), ...fields],
+    deadlines,
+  });
+  call.exchange.onGone(() => started.cancel());
+  try {
+    return judge(await started.reply, { candidate, key, gateway, cancel: () => started.cancel() });
+  } catch (fault) {
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    if (fault.kind === "cancelled" || fault.kind === "withdrawn") return { kind: "refused" };
+    return { kind: "failed", failure: { kind: "fault", channel: channel.name, fault } };
+  }
+}
+
+function signedFields(call: ClientCall, channel: Channel): ReturnType<typeof overrideFields> {
+  const { dialect } = call.target.endpoint;
+  const { origin } = addressOf(channel);
+  const fields = requestFields(call.exchange.fields, false);
+  fields.push(dialect.sign(channel.credential), ...markHop(call.exchange, origin));
+  return overrideFields(fields, channel.headers);
+}
+
+interface Handshake {
+  readonly candidate: Candidate;
+  readonly key: string;
+  readonly gateway: Gateway;
+  readonly cancel: () => void;
+}
+
+function judge(reply: UpgradeReply, { candidate, key, gateway, cancel }: Handshake): Connecting {
+  const { channel } = candidate;
+  const { accept, status } = reply;
+  if (accept !== null) {
+    const fault = findAcceptFault(reply, key);
+    if (fault === null) {
+      const fields = redactFields(responseFields(reply.fields), channel, status).filter(isForClient);
+      return {
+        kind: "open",
+        candidate,
+        fields,
+        start: (listener) => start(accept, listener),
+        discard: cancel,
+      };
+    }
+    cancel();
+    return { kind: "failed", failure: blame(channel.name, 502, `an invalid WebSocket handshake: ${fault}`) };
+  }
+  const failure = judgeRefusal(channel.name, status, new TextDecoder().decode(reply.body));
+  if (failure !== null && !UNSUPPORTED.has(status))
+    return { kind: "failed", failure: redactFailure(failure, channel) };
+  if (!UNSUPPORTED.has(status)) return { kind: "refused" };
+  gateway.sockets.noteRefusal(channel, gateway.now());
+  return { kind: "unsupported" };
+}
+
+/** The handshake's own fields belong to this hop. */
+function isForClient([name]: Field): boolean {
+  return !name.startsWith("sec-websocket-");
+}
+
+function start(accept: NonNullable<UpgradeReply["accept"]>, listener: PeerListener): WebSocketPeer {
+  const peers: WebSocketPeer[] = [];
+  accept((wire) => {
+    const peer = new WebSocketPeer(wire, { side: "client", maxMessageBytes: MAX_MESSAGE_BYTES }, listener);
+    peers.push(peer);
+    return peer;
+  });
+  const [peer] = peers;
+  if (peer === undefined) throw new Error("an upgrade without a connection");
+  return peer;
+}

@@ -1,0 +1,333 @@
+// A client's WebSocket and its upstream's: messages in both directions, and the turns that run on them.
+
+import type { Key } from "../../config/catalog.ts";
+import {
+  CREATE,
+  isErrorEvent,
+  readSocketEvent,
+  SOCKET_CODES,
+  type SocketEvent,
+  writeErrorEvent,
+} from "../../dialects/responses-websocket.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { replaceSpan } from "../../lib/json/json-spans.ts";
+import { CLOSE_CODES, type Closing, isSendable, type Message } from "../../lib/websocket/frames.ts";
+import type { PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
+import { openBill } from "../bill/bill.ts";
+import { reportRefusal } from "../bill/request-record.ts";
+import { settleFailure } from "../bill/settle.ts";
+import type { Gateway } from "../gateway.ts";
+import { authenticate } from "../intake/authenticate.ts";
+import { type RequestBody, readNames } from "../intake/body.ts";
+import type { ClientCall } from "../intake/call.ts";
+import { identifyClient } from "../intake/client.ts";
+import { type Candidate, findMatch, type Match, requireAccess } from "../intake/match.ts";
+import { requireOneModel } from "../intake/one-model.ts";
+import { toGatewayError } from "../intake/refuse.ts";
+import { reportFault } from "../observe/observer.ts";
+import { createJob } from "../upstream/job.ts";
+import { redactBody, redactErrorBody, redactText } from "../upstream/redact.ts";
+import type { OpenConnection, OpenUpstream } from "./connect.ts";
+import { describeTurnExchange, Turn } from "./turn.ts";
+
+/** What a session needs of its surroundings. */
+export interface SessionOptions {
+  /** The request for the upgrade. */
+  readonly call: ClientCall;
+  readonly gateway: Gateway;
+  readonly newId: () => string;
+  /** Opens a WebSocket to the first channel of a match that accepts. */
+  readonly openUpstream: OpenUpstream;
+  /** Called once, when both connections have ended and every turn has its line. */
+  readonly ended: () => void;
+}
+
+export class Session {
+  readonly #options: SessionOptions;
+  #client: WebSocketPeer | null = null;
+  #upstream: WebSocketPeer | null = null;
+  #candidate: Candidate;
+  #turns: Turn[] = [];
+  /** Messages of the client that wait for an earlier one, whose bill is being opened. */
+  #queue: Message[] = [];
+  #working = false;
+  /** A response has begun here, so the session stays on its channel. */
+  #bound = false;
+  #clientGone = false;
+  #stopping = false;
+  #drain: Timer | null = null;
+
+  constructor(options: SessionOptions, upstream: OpenConnection) {
+    this.#options = options;
+    this.#candidate = upstream.candidate;
+  }
+
+  readonly clientListener: PeerListener = {
+    message: (message) => this.#receive(message),
+    drained: () => this.#upstream?.resume(),
+    closed: (closing) => this.#leave(closing),
+    stopping: () => this.#stop(),
+  };
+
+  start(client: WebSocketPeer, upstream: OpenConnection): void {
+    this.#client = client;
+    this.#attach(upstream);
+  }
+
+  #attach(connection: OpenConnection): void {
+    this.#candidate = connection.candidate;
+    const peer: WebSocketPeer = connection.start({
+      message: (message) => this.#pass(message),
+      drained: () => this.#client?.resume(),
+      closed: (closing) => {
+        if (this.#upstream === peer || this.#upstream === null) this.#lose(closing);
+      },
+      stopping: () => {},
+    });
+    this.#upstream = peer;
+  }
+
+  // From the client.
+
+  #receive(message: Message): void {
+    this.#queue.push(message);
+    if (!this.#working) void this.#work();
+  }
+
+  /** One message after another: the next one may depend on what the one before leads to. */
+  async #work(): Promise<void> {
+    this.#working = true;
+    this.#client?.pause();
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      if (!this.#clientGone) await this.#handle(next);
+    }
+    this.#working = false;
+    if ((this.#upstream?.unsentBytes ?? 0) === 0) this.#client?.resume();
+    this.#endIfIdle();
+  }
+
+  async #handle(message: Message): Promise<void> {
+    const event = readSocketEvent(message.bytes);
+    if (message.kind === "binary" || event.type === "") {
+      const text = "A message must be a text with one JSON object that has one `type`.";
+      this.#sendError(new GatewayError("bad_request", text, { param: "type" }), event);
+    } else if (event.type === CREATE) {
+      await this.#create(message.bytes, event);
+    } else {
+      this.#upstream?.send(message);
+    }
+  }
+
+  async #create(bytes: Uint8Array, event: SocketEvent): Promise<void> {
+    const { call: connection, gateway, newId } = this.#options;
+    const call: ClientCall = {
+      ...connection,
+      transport: "websocket",
+      id: newId(),
+      exchange: describeTurnExchange(connection.exchange),
+      time: gateway.now(),
+      arrived: performance.now(),
+    };
+    const seen: { key: Key | null } = { key: null };
+    try {
+      await this.#begin(call, bytes, event, seen);
+    } catch (thrown) {
+      const error = toGatewayError(thrown);
+      if (error.code === "internal") reportFault(thrown, gateway.observer);
+      this.#sendError(error, event);
+      reportRefusal(call, seen.key, error, gateway);
+    }
+  }
+
+  async #begin(
+    call: ClientCall,
+    bytes: Uint8Array,
+    event: SocketEvent,
+    seen: { key: Key | null },
+  ): Promise<void> {
+    const { gateway } = this.#options;
+    const { catalog } = gateway;
+    if (this.#stopping) throw askToReconnect("The gateway is stopping.");
+    const key = authenticate(call, catalog, call.time);
+    seen.key = key;
+    requireAccess(key, call.target.endpoint, catalog, call.time);
+    const body: RequestBody = {
+      bytes,
+      plain: bytes,
+      ...readNames(bytes),
+      stream: true,
+      encoded: false,
+    };
+    const match = gateway.lists.markListed(findMatch(key, body.model));
+    requireOneModel(body, match);
+    this.#refuseForeignPrevious(event, match);
+    const candidate = await this.#settleOnChannel(match);
+    const client = identifyClient(call, key, bytes, gateway.inferredSessions);
+    const job = createJob(call, client, body, match.group.platform);
+    const bill = await openBill(job, { ...match, candidates: [candidate] }, catalog.prices, gateway);
+    if (this.#clientGone || this.#upstream?.open !== true) {
+      const error = this.#clientGone
+        ? new GatewayError("client_gone", "The client disconnected.")
+        : askToReconnect(`The connection to the channel "${candidate.channel.name}" has ended.`);
+      settleFailure(bill, error, gateway);
+      this.#sendError(error, event);
+      return;
+    }
+    this.#turns.push(new Turn(bill, candidate, event.streamId, gateway));
+    this.#upstream.send({ kind: "text", bytes: rename(body, candidate) ?? bytes });
+  }
+
+  /** Only the channel that made a response knows it. */
+  #refuseForeignPrevious({ previousId }: SocketEvent, { group }: Match): void {
+    if (previousId === null) return;
+    const { sockets } = this.#options.gateway;
+    const home = sockets.homeOf(previousId);
+    if (home === undefined || home === this.#candidate.channel.name) return;
+    throw new GatewayError(
+      "bad_request",
+      `Previous response with id '${previousId}' not found on this connection's channel of the group "${group.name}".`,
+      { param: "previous_response_id", wireCode: SOCKET_CODES.unknownPrevious },
+    );
+  }
+
+  /** The session's channel, if it serves the model. Before the first response, another channel may take its place. */
+  async #settleOnChannel(match: Match): Promise<Candidate> {
+    const own = match.candidates.find(({ channel }) => channel.name === this.#candidate.channel.name);
+    if (own !== undefined && this.#upstream?.open === true) return own;
+    const { name } = this.#candidate.channel;
+    if (this.#bound || this.#turns.length > 0)
+      throw askToReconnect(
+        own === undefined
+          ? `The channel "${name}" of this connection does not serve the model "${match.model}".`
+          : `The connection to the channel "${name}" has ended.`,
+      );
+    const { call, gateway, openUpstream } = this.#options;
+    const before = this.#upstream;
+    const connection = await openUpstream(call, match, gateway);
+    this.#attach(connection);
+    before?.close({ code: CLOSE_CODES.normal, reason: "" });
+    return connection.candidate;
+  }
+
+  #sendError(error: GatewayError, { streamId }: SocketEvent): void {
+    this.#client?.send({ kind: "text", bytes: writeErrorEvent(error, streamId) });
+    if (error.wireCode === SOCKET_CODES.reconnect && this.#turns.length === 0)
+      this.#client?.close({ code: CLOSE_CODES.goingAway, reason: "Open a new connection" });
+  }
+
+  // From the upstream.
+
+  #pass(message: Message): void {
+    const event = readSocketEvent(message.bytes);
+    const { channel } = this.#candidate;
+    const bytes = isErrorEvent(event)
+      ? redactErrorBody(message.bytes, channel)
+      : redactBody(message.bytes, channel);
+    if (this.#client?.send({ kind: message.kind, bytes }) === false) this.#upstream?.pause();
+    const turn = this.#findTurn(event);
+    if (turn === undefined) {
+      if (event.type === "response.created") this.#refuseUnrequested();
+      return;
+    }
+    turn.see(event, bytes);
+    this.#bound ||= turn.begun;
+    if (event.type === "response.created" && turn.responseId !== null)
+      this.#options.gateway.sockets.keepHome(turn.responseId, channel.name);
+    if (!turn.ended) return;
+    this.#turns = this.#turns.filter((other) => other !== turn);
+    this.#endIfIdle();
+  }
+
+  /** On one stream, responses come one after another. An error belongs to the newest request, if nothing has answered it. */
+  #findTurn({ type, streamId }: SocketEvent): Turn | undefined {
+    if (type !== "error" && !type.startsWith("response.")) return undefined;
+    const own = this.#turns.filter((turn) => turn.streamId === streamId);
+    const waiting = own.find((turn) => !turn.begun);
+    const running = own.find((turn) => turn.begun);
+    return type === "response.created" || type === "error" ? (waiting ?? running) : (running ?? waiting);
+  }
+
+  /** Nobody could bill it. */
+  #refuseUnrequested(): void {
+    const { observer } = this.#options.gateway;
+    const { name } = this.#candidate.channel;
+    observer.notice(
+      "warning",
+      `The channel "${name}" sent a response that nobody requested. Its WebSocket was closed.`,
+    );
+    this.#upstream?.reset();
+  }
+
+  // Ends.
+
+  /** The upstream's connection has ended. */
+  #lose({ code, reason }: Closing): void {
+    this.#upstream = null;
+    const isUnused = !this.#bound && this.#turns.length === 0;
+    this.#breakTurns("upstream_gone");
+    const { channel } = this.#candidate;
+    // An unused connection that breaks is replaced at the next request.
+    if (isUnused && code === CLOSE_CODES.lost) return this.#endIfIdle();
+    this.#client?.close(
+      isSendable(code) || code === CLOSE_CODES.none
+        ? { code, reason: redactText(reason, channel) }
+        : { code: CLOSE_CODES.internal, reason: `The connection to the channel "${channel.name}" broke` },
+    );
+    this.#endIfIdle();
+  }
+
+  /** The client's connection has ended. */
+  #leave(closing: Closing): void {
+    this.#clientGone = true;
+    this.#upstream?.resume();
+    const { gateway } = this.#options;
+    const { drainMs } = gateway.catalog.onDisconnect;
+    const abandon = (): void => this.#abandon(closing);
+    if (this.#turns.length === 0 || drainMs === 0 || gateway.halt.aborted) return abandon();
+    this.#drain = setTimeout(abandon, drainMs);
+    gateway.halt.addEventListener("abort", abandon, { once: true });
+  }
+
+  #abandon(closing: Closing): void {
+    this.#breakTurns("client_left");
+    const upstream = this.#upstream;
+    const code = isSendable(closing.code) ? closing.code : CLOSE_CODES.goingAway;
+    upstream?.close({ code, reason: "" });
+    this.#endIfIdle();
+  }
+
+  #breakTurns(how: "client_left" | "upstream_gone"): void {
+    const turns = this.#turns;
+    this.#turns = [];
+    for (const turn of turns) turn.break(how);
+  }
+
+  #stop(): void {
+    this.#stopping = true;
+    this.#endIfIdle();
+  }
+
+  #endIfIdle(): void {
+    if (this.#turns.length > 0 || this.#working) return;
+    if (this.#stopping)
+      this.#client?.close({ code: CLOSE_CODES.goingAway, reason: "The gateway is stopping" });
+    if (!this.#clientGone) return;
+    if (this.#drain !== null) clearTimeout(this.#drain);
+    this.#upstream?.close({ code: CLOSE_CODES.goingAway, reason: "" });
+    this.#options.ended();
+  }
+}
+
+function askToReconnect(why: string): GatewayError {
+  return new GatewayError("unavailable", `${why} Open a new WebSocket connection to continue.`, {
+    wireCode: SOCKET_CODES.reconnect,
+    retryAfterSeconds: 1,
+  });
+}
+
+/** An alias replaces the bytes of the model's name and nothing else. */
+function rename({ plain, model, modelSpan }: RequestBody, candidate: Candidate): Uint8Array | null {
+  if (plain === null || modelSpan === null || candidate.model === null || candidate.model === model)
+    return null;
+  return replaceSpan(plain, modelSpan, candidate.model);
+}

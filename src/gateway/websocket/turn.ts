@@ -1,0 +1,169 @@
+// One response on a WebSocket, from its `response.create` to its ledger line.
+
+import type { Meter } from "../../billing/usage.ts";
+import {
+  endsResponse,
+  readErrorStatus,
+  type SocketEvent,
+  toStreamEvent,
+} from "../../dialects/responses-websocket.ts";
+import type { Exchange } from "../../lib/http1/types.ts";
+import type { Bill } from "../bill/bill.ts";
+import { describeLeaving, judgeEnding } from "../bill/ending.ts";
+import { settle } from "../bill/settle.ts";
+import { noteFirstByte } from "../delivery/delivery.ts";
+import type { Gateway } from "../gateway.ts";
+import type { Candidate } from "../intake/match.ts";
+import { judgeRefusal } from "../upstream/failure-rules.ts";
+import { redactFailure } from "../upstream/redact.ts";
+import { UpstreamFault } from "../../lib/http1/types.ts";
+
+/** How a turn ends that its response has not ended. */
+export type Break = "client_left" | "upstream_gone";
+
+export class Turn {
+  readonly streamId: string | null;
+  readonly #bill: Bill;
+  readonly #candidate: Candidate;
+  readonly #gateway: Gateway;
+  readonly #meter: Meter;
+  readonly #sentAt = performance.now();
+  #begun = false;
+  #ended = false;
+
+  constructor(bill: Bill, candidate: Candidate, streamId: string | null, gateway: Gateway) {
+    this.#bill = bill;
+    this.#candidate = candidate;
+    this.streamId = streamId;
+    this.#gateway = gateway;
+    this.#meter = bill.call.target.endpoint.dialect.openMeter("text/event-stream");
+    gateway.channels.reportStart(candidate, gateway.now());
+    gateway.observer.streamOpened({
+      id: bill.call.id,
+      key: bill.match.key.name,
+      model: bill.match.model,
+      channel: candidate.channel.name,
+      client: bill.client,
+      since: bill.call.time,
+      tokens: () => this.#meter.read().estimatedOutput,
+    });
+  }
+
+  /** The upstream has responded to it. */
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  get responseId(): string | null {
+    return this.#meter.read().stored?.id ?? null;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Call this after the event has been passed on, so that the client does not wait for the meter. */
+  see(event: SocketEvent, message: Uint8Array): void {
+    if (!this.#begun) this.#begin(event, message);
+    if (this.#ended) return;
+    this.#meter.see(toStreamEvent(message));
+    if (endsResponse(event)) this.#finish(null, null);
+  }
+
+  /** The connection ended before the response did. */
+  break(how: Break): void {
+    if (this.#ended) return;
+    if (!this.#begun) {
+      this.#bill.attempts.push({
+        channel: this.#candidate.channel.name,
+        error: how === "client_left" ? "cancelled" : "reset",
+      });
+      this.#gateway.channels.reportLeft(this.#candidate);
+    }
+    if (how === "client_left") this.#finish(describeLeaving(this.#gateway.halt), null);
+    else
+      this.#finish(
+        null,
+        new UpstreamFault("cut", "the upstream closed the connection during its response", this.#begun),
+      );
+  }
+
+  #begin(event: SocketEvent, message: Uint8Array): void {
+    this.#begun = true;
+    noteFirstByte(this.#bill);
+    if (event.type === "error") this.#refuse(message);
+    else {
+      this.#bill.attempts.push({ channel: this.#candidate.channel.name, status: 200 });
+      this.#gateway.channels.reportAnswer(
+        this.#candidate,
+        performance.now() - this.#sentAt,
+        this.#gateway.now(),
+      );
+    }
+  }
+
+  /** An error as the first event is a refusal, with the status of the same refusal over HTTP. */
+  #refuse(message: Uint8Array): void {
+    const { channel } = this.#candidate;
+    const { channels, now } = this.#gateway;
+    const status = readErrorStatus(message);
+    this.#bill.attempts.push({ channel: channel.name, status });
+    const failure = judgeRefusal(channel.name, status, new TextDecoder().decode(message));
+    if (failure === null) channels.reportAnswer(this.#candidate, performance.now() - this.#sentAt, now());
+    else channels.reportFailure(this.#candidate, redactFailure(failure, channel), now());
+    this.#end();
+    settle(
+      this.#bill,
+      {
+        outcome: "upstream_error",
+        status,
+        upstreamStatus: status,
+        reading: null,
+        problem: failure?.message ?? null,
+      },
+      this.#gateway,
+    );
+  }
+
+  #finish(left: "client_closed" | "interrupted" | null, fault: UpstreamFault | null): void {
+    const reading = this.#meter.read();
+    const outcome = judgeEnding({ status: 200, reading, left, fault, streamed: true });
+    const problem = outcome === "upstream_cut" ? (fault?.message ?? null) : null;
+    this.#end();
+    settle(
+      this.#bill,
+      { outcome, status: 200, upstreamStatus: this.#begun ? 200 : null, reading, problem },
+      this.#gateway,
+    );
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#gateway.observer.streamClosed(this.#bill.call.id);
+  }
+}
+
+/** Stands for the exchange of a request over HTTP: a turn has the connection's fields, and no reply of its own. */
+export function describeTurnExchange(connection: Exchange): Exchange {
+  const refuse = (): never => {
+    throw new Error("a turn on a WebSocket has no HTTP reply");
+  };
+  return {
+    method: "POST",
+    target: connection.target,
+    fields: connection.fields,
+    field: (name) => connection.field(name),
+    readBody: refuse,
+    answer: refuse,
+    begin: refuse,
+    write: refuse,
+    flush: refuse,
+    drained: refuse,
+    end: refuse,
+    reset: refuse,
+    upgrade: refuse,
+    begun: true,
+    gone: false,
+    onGone: () => {},
+  };
+}

@@ -1,0 +1,75 @@
+// The opening handshake of RFC 6455, on both sides. No extension and no subprotocol is negotiated. Pure.
+
+import { createHash } from "node:crypto";
+import { hasToken } from "../http1/head.ts";
+import type { Field } from "../http1/types.ts";
+
+const VERSION = "13";
+const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+interface Head {
+  readonly fields: readonly Field[];
+  field(name: string): string | undefined;
+}
+
+/** What is wrong with a client's handshake; null if nothing is. */
+export function findHandshakeFault(request: Head & { readonly method: string }): string | null {
+  if (request.method !== "GET") return "a WebSocket handshake must be a GET";
+  if (!names(request, "upgrade", "websocket")) return "`Upgrade` does not name websocket";
+  if (!names(request, "connection", "upgrade")) return "`Connection` does not name upgrade";
+  if (request.field("sec-websocket-version") !== VERSION)
+    return `\`Sec-WebSocket-Version\` is not ${VERSION}`;
+  const keys = request.fields.filter(([name]) => name === "sec-websocket-key");
+  const [, key = ""] = keys[0] ?? [];
+  if (keys.length !== 1 || !isKey(key)) return "`Sec-WebSocket-Key` is not 16 bytes in base64";
+  return null;
+}
+
+/** The fields of the response that accepts a valid handshake. HTTP adds `connection`. */
+export function acceptHandshake(request: Head): Field[] {
+  return [
+    ["upgrade", "websocket"],
+    ["sec-websocket-accept", computeAccept(request.field("sec-websocket-key") ?? "")],
+  ];
+}
+
+export interface ClientHandshake {
+  readonly key: string;
+  readonly fields: readonly Field[];
+}
+
+export function startHandshake(): ClientHandshake {
+  const key = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("base64");
+  return {
+    key,
+    fields: [
+      ["upgrade", "websocket"],
+      ["sec-websocket-version", VERSION],
+      ["sec-websocket-key", key],
+    ],
+  };
+}
+
+/** What is wrong with a server's 101; null if nothing is. */
+export function findAcceptFault(response: Head, key: string): string | null {
+  if (!names(response, "upgrade", "websocket")) return "`Upgrade` does not name websocket";
+  if (!names(response, "connection", "upgrade")) return "`Connection` does not name upgrade";
+  if (response.field("sec-websocket-accept")?.trim() !== computeAccept(key))
+    return "`Sec-WebSocket-Accept` does not fit the key";
+  if (response.field("sec-websocket-extensions") !== undefined) return "an extension that nobody offered";
+  if (response.field("sec-websocket-protocol") !== undefined) return "a subprotocol that nobody offered";
+  return null;
+}
+
+function computeAccept(key: string): string {
+  return createHash("sha1").update(`${key.trim()}${ACCEPT_SALT}`).digest("base64");
+}
+
+function isKey(key: string): boolean {
+  return /^[A-Za-z0-9+/]{22}==$/.test(key.trim());
+}
+
+/** True if a field, which may be repeated, contains the token. */
+function names({ fields }: Head, name: string, token: string): boolean {
+  return fields.some(([other, value]) => other === name && hasToken(value, token));
+}

@@ -1,0 +1,250 @@
+// What a request missed in its upstream's cache, in its ledger line: the place, the tokens and the cost, in every dialect,
+// streamed or not.
+
+import { expect, test } from "bun:test";
+import { gzipSync } from "node:zlib";
+
+import type { Finding } from "../../../src/billing/verify/finding.ts";
+import { verifyLedger } from "../../../src/billing/verify/verify.ts";
+import { type CachingDialect, CachingUpstream, type Counted } from "../../harness/caching-upstream.ts";
+import {
+  type Conversation,
+  goOn,
+  openConversation,
+  textOf,
+  writeRequest,
+} from "../../harness/conversation.ts";
+import { answerCounted, type CountedOptions } from "../../harness/counted-answers.ts";
+
+import { CREDENTIAL, keyOf } from "../../harness/gateway.ts";
+import type { RequestLines } from "../../harness/raw.ts";
+import { inWorld, type Line, makeRequest, type World } from "../world.ts";
+
+const MODELS = {
+  messages: "claude-sonnet-4-5",
+  responses: "gpt-5.4",
+  chat: "gpt-5.4",
+  content: "gemini-2.5-pro",
+} as const;
+
+/** USD per million tokens, of a miss and of a read, for the models above. */
+const PRICES = {
+  messages: { paid: 3.75, read: 0.3 },
+  responses: { paid: 2.5, read: 0.25 },
+  chat: { paid: 2.5, read: 0.25 },
+  content: { paid: 1.25, read: 0.125 },
+} as const;
+
+const CLIENT = { "user-agent": "claude-cli/2.1.330 (external, cli)", "x-claude-code-session-id": "s-1" };
+
+interface Asked {
+  readonly line: Line;
+  readonly counted: Counted;
+}
+
+/** One session through the gateway, to an upstream that caches. */
+class Session {
+  readonly #world: World;
+  readonly #dialect: CachingDialect;
+  readonly #stream: boolean;
+  readonly upstream = new CachingUpstream();
+  #now = 0;
+
+  constructor(world: World, dialect: CachingDialect, stream: boolean) {
+    this.#world = world;
+    this.#dialect = dialect;
+    this.#stream = stream;
+  }
+
+  async ask(talk: Conversation, options: Partial<CountedOptions> = {}, fields = {}): Promise<Asked> {
+    const dialect = this.#dialect;
+    const model = MODELS[dialect];
+    const body = writeRequest(dialect, { ...talk, model }, this.#stream);
+    const counted = this.upstream.serve(dialect, body, "account", (this.#now += 1000));
+    const answer = answerCounted(dialect, counted, { model, stream: this.#stream, ...options });
+    this.#world.upstream.next({ answer });
+    const { target, fields: own } = makeRequest(dialect, this.#stream);
+    const request: RequestLines = { target, fields: { ...own, ...CLIENT, ...fields }, body };
+    const { lines } = await this.#world.trace(request);
+    expect(lines).toHaveLength(1);
+    return { line: lines[0]!, counted };
+  }
+
+  /** A conversation of four turns, in which nothing is missed. Returns what the last one left in the cache. */
+  async grow(talk: Conversation): Promise<number> {
+    for (const turn of [1, 2, 3, 4]) {
+      const { line, counted } = await this.ask(talk);
+      expect(line).not.toHaveProperty("cache");
+      goOn(talk, textOf(900, `answer ${turn}`), textOf(1800, `result ${turn}`));
+      if (turn < 4) continue;
+      const { total, read, written } = counted;
+      if (this.#dialect === "messages") return read + written;
+      return this.#dialect === "content" ? total : total - (total % 128);
+    }
+    return 0;
+  }
+}
+
+function costOf(dialect: CachingDialect, tokens: number): string {
+  const { paid, read } = PRICES[dialect];
+  const pico = BigInt(tokens) * (BigInt(paid * 1e6) - BigInt(read * 1e6));
+  const text = pico.toString().padStart(13, "0");
+  return `${text.slice(0, -12)}.${text.slice(-12)}`.replace(/\.?0+$/, "");
+}
+
+function findFaults(path: string): Finding[] {
+  const findings: Finding[] = [];
+  verifyLedger(path, { partial: false, running: false }, (finding) => void findings.push(finding));
+  return findings;
+}
+
+const PLACES: readonly (readonly [string, (talk: Conversation) => void, object])[] = [
+  [
+    "tools",
+    ({ tools }) => void (tools[1] = { ...tools[1], description: "Other." }),
+    { because: "tools_changed", at: 2 },
+  ],
+  ["system", (talk) => void (talk.system[0] = textOf(400, "other")), { because: "system_changed", at: 1 }],
+  ["message", ({ turns }) => void (turns[2]!.text = textOf(1800, "other")), { because: "messages_changed" }],
+];
+
+const MESSAGE_AT = { messages: 3, responses: 3, chat: 5, content: 3 } as const;
+
+for (const dialect of ["messages", "responses", "chat", "content"] as const) {
+  for (const stream of [false, true]) {
+    for (const [place, change, expected] of PLACES) {
+      const how = stream ? "streamed" : "whole";
+      test(`${dialect}, ${how}: a change in its ${place} is named, with its exact cost`, async () => {
+        await inWorld(async (world) => {
+          const session = new Session(world, dialect, stream);
+          const talk = openConversation("a", textOf(2400, "first"));
+          const left = await session.grow(talk);
+          change(talk);
+          const { line, counted } = await session.ask(talk);
+          const missed = left - counted.read;
+          const at = place === "message" ? { at: MESSAGE_AT[dialect] } : {};
+          expect(line["cache"]).toEqual({ missed, usd: costOf(dialect, missed), ...expected, ...at });
+          expect(findFaults(world.gateway.folder.join("ledger.jsonl"))).toEqual([]);
+        });
+      });
+    }
+  }
+}
+
+test("the upstream's own reason counts, with the place if it is the same as ours", async () => {
+  await inWorld(async (world) => {
+    for (const stream of [false, true]) {
+      const session = new Session(world, "messages", stream);
+      const talk = openConversation(`own ${stream}`, textOf(2400, `first ${stream}`));
+      const left = await session.grow(talk);
+      talk.system[0] = textOf(400, "other");
+      const reason = { type: "system_changed", cache_missed_input_tokens: 77 };
+      const { line, counted } = await session.ask(talk, { diagnostics: { cache_miss_reason: reason } });
+      const missed = left - counted.read;
+      expect(line["cache"]).toEqual({
+        missed,
+        usd: costOf("messages", missed),
+        because: "system_changed",
+        at: 1,
+        reported: true,
+      });
+    }
+    const session = new Session(world, "responses", true);
+    const talk = openConversation("own", textOf(6000, "first"));
+    const left = await session.grow(talk);
+    session.upstream.lose();
+    const diagnostics = { type: "cache_miss", reason: "prompt_cache_key_changed", cache_missed_tokens: 5 };
+    const { line } = await session.ask(talk, { diagnostics });
+    expect(line["cache"]).toMatchObject({
+      missed: left,
+      because: "settings_changed",
+      part: "prompt_cache_key",
+      reported: true,
+    });
+  });
+});
+
+test("a first request after a restart has the upstream's reason and count", async () => {
+  await inWorld(async (world) => {
+    const session = new Session(world, "messages", false);
+    const talk = openConversation("a", textOf(2400, "first"));
+    const reason = { type: "tools_changed", cache_missed_input_tokens: 900 };
+    const { line } = await session.ask(talk, { diagnostics: { cache_miss_reason: reason } });
+    const usd = costOf("messages", 900);
+    expect(line["cache"]).toEqual({ missed: 900, usd, because: "tools_changed", reported: true });
+    const pending = await session.ask(talk, { diagnostics: { cache_miss_reason: null } });
+    expect(pending.line).not.toHaveProperty("cache");
+  });
+});
+
+test("failover to another account loses the cache, and the line says from which channel", async () => {
+  await inWorld(
+    async (world) => {
+      const session = new Session(world, "messages", true);
+      const talk = openConversation("a", textOf(2400, "first"));
+      const left = await session.grow(talk);
+      world.upstream.next("status-529");
+      session.upstream.lose();
+      const body = writeRequest("messages", { ...talk, model: MODELS.messages }, true);
+      const counted = session.upstream.serve("messages", body, "other", 9000);
+      world.upstream.next({
+        answer: answerCounted("messages", counted, { model: MODELS.messages, stream: true }),
+      });
+      const { target, fields } = makeRequest("messages", true);
+      const { lines } = await world.trace({ target, fields: { ...fields, ...CLIENT }, body });
+      expect(lines[0]).toMatchObject({
+        attempts: [{ channel: "messages" }, { channel: "second", status: 200 }],
+        cache: { missed: left, because: "channel_changed", from: "messages" },
+      });
+    },
+    (url) => ({
+      channels: {
+        messages: { platform: "messages", base_url: url, credential: CREDENTIAL, priority: 1 },
+        second: { platform: "messages", base_url: url, credential: CREDENTIAL, priority: 2 },
+      },
+      groups: { messages: { platform: "messages", multiplier: 0.5, channels: ["messages", "second"] } },
+      keys: [{ name: "messages", group: "messages", secret: keyOf("messages") }],
+    }),
+  );
+});
+
+test("a compressed body is analysed like any other", async () => {
+  await inWorld(async (world) => {
+    const upstream = new CachingUpstream();
+    const talk = openConversation("a", textOf(6000, "first"));
+    const send = async (): Promise<Line> => {
+      const body = writeRequest("messages", { ...talk, model: MODELS.messages });
+      const counted = upstream.serve("messages", body, "account", 1000);
+      world.upstream.next({
+        answer: answerCounted("messages", counted, { model: MODELS.messages, stream: false }),
+      });
+      const { target, fields } = makeRequest("messages");
+      const packed = gzipSync(JSON.stringify(body));
+      const { lines } = await world.trace({
+        target,
+        fields: { ...fields, ...CLIENT, "content-type": "application/json", "content-encoding": "gzip" },
+        body: packed,
+      });
+      return lines[0]!;
+    };
+    expect(await send()).not.toHaveProperty("cache");
+    talk.tools.pop();
+    goOn(talk, "answer", "next");
+    expect((await send())["cache"]).toMatchObject({ because: "tools_changed", at: 3 });
+  });
+});
+
+test("one word in the config turns it off", async () => {
+  await inWorld(
+    async (world) => {
+      const session = new Session(world, "messages", false);
+      const talk = openConversation("a", textOf(2400, "first"));
+      await session.grow(talk);
+      talk.tools.pop();
+      const { line } = await session.ask(talk);
+      expect(line).not.toHaveProperty("cache");
+      expect(world.gateway.running.gateway.cacheMemory.size).toEqual({ sessions: 0, kept: 0, parts: 0 });
+    },
+    () => ({ cache_analysis: "off" }),
+  );
+});

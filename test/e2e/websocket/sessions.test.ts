@@ -1,0 +1,478 @@
+// The responses API over a WebSocket, through the real gateway: what passes, what is billed, and how each end is recorded.
+
+import { afterEach, describe, expect, test } from "bun:test";
+import {
+  CREDENTIAL,
+  type InsideGateway,
+  keyOf,
+  startGateway as startChild,
+  startGatewayHere,
+} from "../../harness/gateway.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+import { getField } from "../../../src/lib/json/json.ts";
+import { rawRequest } from "../../harness/raw.ts";
+import {
+  openSocket,
+  responseEvents,
+  type SocketClient,
+  type SocketUpstream,
+  startSocketUpstream,
+  type UpstreamScript,
+} from "../../harness/web-socket.ts";
+import { bearer, flushLedger, type Line } from "../world.ts";
+
+type Section = Record<string, unknown>;
+
+let parts: { stop(): unknown }[] = [];
+afterEach(async () => {
+  for (const part of parts.toReversed()) await part.stop();
+  parts = [];
+});
+
+function startUpstream(script?: UpstreamScript): SocketUpstream {
+  const upstream = startSocketUpstream(script);
+  parts.push(upstream);
+  return upstream;
+}
+
+const KEY = keyOf("responses");
+
+function startGateway(
+  upstreams: Readonly<Record<string, SocketUpstream>>,
+  { channel = {}, key = {}, ...more }: { channel?: Section; key?: Section } & Section = {},
+): InsideGateway {
+  const channels = Object.fromEntries(
+    Object.entries(upstreams).map(([name, { url }], index) => [
+      name,
+      { platform: "responses", base_url: url, credential: CREDENTIAL, priority: index + 1, ...channel },
+    ]),
+  );
+  const groups = { responses: { platform: "responses", channels: Object.keys(upstreams) } };
+  const keys = [{ name: "responses", group: "responses", secret: KEY, ...key }];
+  const gateway = startGatewayHere({ config: { channels, groups, keys, ...more } });
+  parts.push(gateway);
+  return gateway;
+}
+
+const create = (more: Section = {}): Section => ({
+  type: "response.create",
+  model: "gpt-5.4",
+  input: "Hello",
+  ...more,
+});
+
+async function linesAfter(gateway: InsideGateway, count: number): Promise<readonly Line[]> {
+  await gateway.recorded(count);
+  await flushLedger();
+  return gateway.ledger();
+}
+
+async function runResponse(client: SocketClient, more: Section = {}): Promise<Section> {
+  const from = client.messages.length;
+  client.send(create(more));
+  return await client.next("response.completed", from);
+}
+
+describe("a session", () => {
+  test("passes every message byte for byte and leaves one exact line for each response", async () => {
+    const sent: string[] = [];
+    const upstream = startUpstream({
+      reply: (event, socket) => {
+        for (const each of responseEvents(event)) {
+          const text = JSON.stringify(each, null, sent.length % 2);
+          sent.push(text);
+          socket.send(text);
+        }
+      },
+    });
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    await runResponse(client);
+    await runResponse(client, { previous_response_id: "resp_1" });
+    expect(client.texts).toEqual(sent);
+    expect(upstream.received).toEqual([create(), create({ previous_response_id: "resp_1" })]);
+    const lines = await linesAfter(gateway, 2);
+    expect(lines).toHaveLength(2);
+    for (const line of lines)
+      expect(line).toMatchObject({
+        key: "responses",
+        channel: "main",
+        endpoint: "/v1/responses",
+        model: "gpt-5.4",
+        stream: true,
+        status: 200,
+        outcome: "complete",
+        basis: "exact",
+        usage: { input: 60, cache_read: 40, output: 2 },
+        attempts: [{ channel: "main", status: 200 }],
+        transport: "websocket",
+      });
+    client.close(1000, "done");
+    expect(await client.closing).toMatchObject({ code: 1000 });
+  });
+
+  test("sends the credential and never the key", async () => {
+    const upstream = startUpstream();
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    await runResponse(client);
+    const [fields] = upstream.handshakes;
+    expect(fields?.get("authorization")).toBe(`Bearer ${CREDENTIAL}`);
+    expect(fields?.get("openai-beta")).toBe("responses_websockets=2026-02-06");
+    expect(fields?.get("sec-websocket-extensions")).toBeNull();
+    expect(JSON.stringify([...(fields ?? [])])).not.toContain(KEY);
+  });
+
+  test("replaces an alias in response.create and nothing else", async () => {
+    const upstream = startUpstream();
+    const gateway = startGateway({ main: upstream }, { channel: { aliases: { fast: "gpt-5.4" } } });
+    const client = await openSocket(gateway.port, KEY);
+    await runResponse(client, { model: "fast", metadata: { model: "fast" } });
+    expect(upstream.received).toEqual([create({ metadata: { model: "fast" } })]);
+    expect((await linesAfter(gateway, 1))[0]).toMatchObject({ model: "fast", upstream_model: "gpt-5.4" });
+  });
+
+  test("passes other messages on without a line", async () => {
+    const upstream = startUpstream();
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    client.send({ type: "response.steer", input: "Faster" });
+    await runResponse(client);
+    expect(upstream.received[0]).toEqual({ type: "response.steer", input: "Faster" });
+    expect(await linesAfter(gateway, 1)).toHaveLength(1);
+  });
+
+  test("runs responses of several streams at once, each with its own line", async () => {
+    const held: { event: Section; send: (text: string) => void }[] = [];
+    const upstream = startUpstream({
+      reply: (event, socket) => {
+        held.push({ event, send: (text) => void socket.send(text) });
+        if (held.length < 3) return;
+        const streams = held.map(({ event: each }, index) =>
+          responseEvents(
+            each,
+            Array.from({ length: index + 1 }, () => "word"),
+          ),
+        );
+        for (let at = 0; at < 5; at += 1)
+          for (const events of streams) if (events[at] !== undefined) socket.send(JSON.stringify(events[at]));
+      },
+    });
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    for (const stream_id of ["a", "b", "c"]) client.send(create({ stream_id }));
+    const lines = await linesAfter(gateway, 3);
+    const outputs = lines.map(({ usage }) => Number(getField(usage, "output")));
+    expect(outputs.toSorted((a, b) => a - b)).toEqual([1, 2, 3]);
+    expect(lines.every(({ outcome, basis }) => outcome === "complete" && basis === "exact")).toBe(true);
+  });
+});
+
+async function isRefused({ port }: InsideGateway): Promise<boolean> {
+  return await openSocket(port, KEY).then(
+    () => false,
+    () => true,
+  );
+}
+
+describe("the handshake", () => {
+  test("without a channel that offers a WebSocket is answered 426, and the channel is not asked again", async () => {
+    const upstream = startUpstream({ refuse: () => new Response("no", { status: 404 }) });
+    const gateway = startGateway({ main: upstream });
+    for (const time of [1, 2, 3]) {
+      expect(await isRefused(gateway)).toBe(true);
+      expect([time, upstream.handshakes.length]).toEqual([time, 1]);
+    }
+  });
+
+  test("is never tried where the config turns it off", async () => {
+    const upstream = startUpstream();
+    const gateway = startGateway({ main: upstream }, { channel: { websocket: false } });
+    expect(await isRefused(gateway)).toBe(true);
+    expect(upstream.handshakes).toHaveLength(0);
+  });
+
+  test("goes to the next channel if the first one fails", async () => {
+    const broken = startUpstream({ refuse: () => new Response("{}", { status: 503 }) });
+    const upstream = startUpstream();
+    const gateway = startGateway({ broken, upstream });
+    const client = await openSocket(gateway.port, KEY);
+    await runResponse(client);
+    expect((await linesAfter(gateway, 1))[0]).toMatchObject({ channel: "upstream" });
+  });
+
+  const UPGRADE = {
+    connection: "keep-alive, Upgrade",
+    upgrade: "WebSocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+  };
+
+  test.each([
+    ["an unknown key", { authorization: "Bearer sk-nobody-knows-this-key" }, 401],
+    ["no key", { authorization: "" }, 401],
+    ["an old version", { "sec-websocket-version": "8" }, 400],
+    ["a key that is not 16 bytes", { "sec-websocket-key": "c2hvcnQ=" }, 400],
+    ["no `Connection: Upgrade`", { connection: "keep-alive" }, 400],
+  ] as const)("with %s is refused in the shape of the dialect", async (_, fields, status) => {
+    const upstream = startUpstream();
+    const gateway = startGateway({ main: upstream });
+    const answer = await rawRequest(gateway.port, {
+      target: "/v1/responses",
+      fields: { ...bearer("responses"), ...UPGRADE, ...fields },
+    });
+    expect(answer.status).toBe(status);
+    expect(JSON.parse(answer.text).error.message).not.toBe("");
+    expect(upstream.handshakes).toHaveLength(0);
+  });
+});
+
+describe("a refused response.create", () => {
+  test("over a limit gets an error event, and the connection stays open", async () => {
+    const upstream = startUpstream();
+    const gateway = startGateway({ main: upstream }, { key: { limits: { requests_per_minute: 1 } } });
+    const client = await openSocket(gateway.port, KEY);
+    await runResponse(client);
+    client.send(create({ stream_id: "s1" }));
+    expect(await client.next("error")).toMatchObject({
+      type: "error",
+      status: 429,
+      stream_id: "s1",
+      error: { code: "rate_limit_exceeded" },
+    });
+    client.send({ type: "response.steer" });
+    await upstream.arrived(2);
+    expect(upstream.received).toHaveLength(2);
+    expect(await linesAfter(gateway, 2)).toHaveLength(1);
+  });
+
+  test.each([
+    ["without a model", { type: "response.create" }, 400],
+    ["with a model that the group does not serve", create({ model: "other" }), 404],
+    ["with two types", '{"type":"response.steer","type":"response.create","model":"gpt-5.4"}', 400],
+    ["that is not JSON", "hello", 400],
+  ] as const)("%s gets an error event, and nothing goes upstream", async (_, message, status) => {
+    const upstream = startUpstream();
+    const gateway = startGateway({ main: upstream }, { channel: { models: ["gpt-*"] } });
+    const client = await openSocket(gateway.port, KEY);
+    client.send(message);
+    expect(await client.next("error")).toMatchObject({ status });
+    expect(upstream.received).toHaveLength(0);
+    await runResponse(client);
+  });
+
+  test("with the id of another channel's response gets the provider's own code", async () => {
+    const [first, second] = [startUpstream(), startUpstream()];
+    const gateway = startGateway({ first, second });
+    const one = await openSocket(gateway.port, KEY);
+    const done = await runResponse(one);
+    const id = getField(done["response"], "id");
+    first.stop();
+    await one.closing;
+    const two = await openSocket(gateway.port, KEY);
+    two.send(create({ previous_response_id: id }));
+    expect(await two.next("error")).toMatchObject({
+      status: 400,
+      error: { code: "previous_response_not_found", param: "previous_response_id" },
+    });
+    expect(second.received).toHaveLength(0);
+  });
+
+  test("by a key that was disabled meanwhile", async () => {
+    const upstream = startUpstream();
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    await runResponse(client);
+    const { catalog } = gateway.running.gateway;
+    const keysBySha256 = new Map(
+      [...catalog.keysBySha256].map(([sha, key]) => [sha, { ...key, disabled: true }]),
+    );
+    gateway.running.gateway.catalog = { ...catalog, keysBySha256 };
+    client.send(create());
+    expect(await client.next("error")).toMatchObject({ status: 401 });
+  });
+});
+
+/** An upstream that stops in the middle of each response. */
+const HALF: UpstreamScript = {
+  reply: (event, socket) => {
+    for (const each of responseEvents(event).slice(0, 2)) socket.send(JSON.stringify(each));
+  },
+};
+
+describe("an end", () => {
+  test("of the client in the middle of a response cancels it upstream and records client_closed", async () => {
+    const closed = Promise.withResolvers<number>();
+    const upstream = startUpstream({ ...HALF, closed: (code) => closed.resolve(code) });
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    client.send(create());
+    await client.next("response.output_text.delta");
+    client.terminate();
+    await closed.promise;
+    expect(await linesAfter(gateway, 1)).toMatchObject([
+      { outcome: "client_closed", basis: "partial", attempts: [{ channel: "main", status: 200 }] },
+    ]);
+  });
+
+  test("of the client right after the terminal event is complete", async () => {
+    const upstream = startUpstream();
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    await runResponse(client);
+    client.terminate();
+    expect(await linesAfter(gateway, 1)).toMatchObject([{ outcome: "complete", basis: "exact" }]);
+  });
+
+  test("of the upstream in the middle of a response never looks finished", async () => {
+    const upstream = startUpstream({
+      reply: async (event, socket) => {
+        await HALF.reply?.(event, socket);
+        socket.terminate();
+      },
+    });
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    client.send(create());
+    expect(await client.closing).toMatchObject({ code: 1011 });
+    expect(client.messages.map(({ type }) => type)).toEqual([
+      "response.created",
+      "response.output_text.delta",
+    ]);
+    expect(await linesAfter(gateway, 1)).toMatchObject([{ outcome: "upstream_cut", basis: "partial" }]);
+  });
+
+  test("of the upstream before its first event is a line without an amount", async () => {
+    const upstream = startUpstream({ reply: (_, socket) => socket.terminate() });
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    client.send(create());
+    await client.closing;
+    expect(await linesAfter(gateway, 1)).toMatchObject([
+      { outcome: "upstream_cut", attempts: [{ channel: "main", error: "reset" }] },
+    ]);
+  });
+
+  test("by the upstream with a code passes the code on", async () => {
+    const limit = {
+      type: "error",
+      status: 400,
+      error: {
+        code: "websocket_connection_limit_reached",
+        message: "60 minutes",
+        type: "invalid_request_error",
+      },
+    };
+    const upstream = startUpstream({
+      reply: (event, socket) => {
+        for (const each of responseEvents(event)) socket.send(JSON.stringify(each));
+        socket.send(JSON.stringify(limit));
+        socket.close(4001, "limit");
+      },
+    });
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    client.send(create());
+    expect(await client.closing).toEqual({ code: 4001, reason: "limit" });
+    expect(client.messages.at(-1)).toEqual(limit);
+    expect(await linesAfter(gateway, 1)).toMatchObject([{ outcome: "complete" }]);
+  });
+
+  test("of a response with an error event as the first one costs nothing", async () => {
+    const error = { type: "error", status: 400, error: { code: "invalid_prompt", message: "No" } };
+    const upstream = startUpstream({ reply: (_, socket) => void socket.send(JSON.stringify(error)) });
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    client.send(create());
+    expect(await client.next("error")).toEqual(error);
+    expect(await linesAfter(gateway, 1)).toMatchObject([
+      {
+        status: 400,
+        outcome: "upstream_error",
+        charge_usd: "0",
+        attempts: [{ channel: "main", status: 400 }],
+      },
+    ]);
+  });
+
+  test("of the gateway lets running responses finish and asks for a new connection at the next one", async () => {
+    const gate = Promise.withResolvers<void>();
+    const upstream = startUpstream({
+      reply: async (event, socket) => {
+        const events = responseEvents(event).map((each) => JSON.stringify(each));
+        socket.send(events[0]!);
+        await gate.promise;
+        for (const each of events.slice(1)) socket.send(each);
+      },
+    });
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    client.send(create());
+    await client.next("response.created");
+    const stopped = gateway.running.stop(60_000);
+    client.send(create({ stream_id: "late" }));
+    expect(await client.next("error")).toMatchObject({
+      status: 503,
+      stream_id: "late",
+      error: { code: "websocket_connection_limit_reached" },
+    });
+    gate.resolve();
+    await client.next("response.completed");
+    expect(await client.closing).toMatchObject({ code: 1001 });
+    await stopped;
+    expect(gateway.ledger()).toMatchObject([{ outcome: "complete", basis: "exact" }]);
+  });
+
+  test("of the gateway at once records interrupted", async () => {
+    const upstream = startUpstream(HALF);
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    client.send(create());
+    await client.next("response.output_text.delta");
+    gateway.running.stopNow();
+    await client.closing;
+    expect(await linesAfter(gateway, 1)).toMatchObject([{ outcome: "interrupted" }]);
+  });
+
+  test("releases every reservation", async () => {
+    const upstream = startUpstream(HALF);
+    const gateway = startGateway({ main: upstream }, { key: { limits: { concurrent_requests: 1 } } });
+    for (const time of [1, 2, 3]) {
+      const client = await openSocket(gateway.port, KEY);
+      client.send(create());
+      await client.next("response.output_text.delta");
+      client.terminate();
+      expect(await linesAfter(gateway, time)).toHaveLength(time);
+    }
+  });
+
+  test("of the gateway by SIGKILL leaves one line for each running response at the next start", async () => {
+    const upstream = startUpstream(HALF);
+    const folder = makeTempFolder();
+    parts.push({ stop: () => folder.remove() });
+    const config = {
+      channels: { main: { platform: "responses", base_url: upstream.url, credential: CREDENTIAL } },
+      groups: { responses: { platform: "responses", channels: ["main"] } },
+      keys: [{ name: "responses", group: "responses", secret: KEY }],
+    };
+    const child = await startChild({ config, folder });
+    const clients = await Promise.all([1, 2, 3].map(() => openSocket(child.port, KEY)));
+    for (const client of clients) {
+      await runHalf(client, { stream_id: "a" });
+      await runHalf(client, { stream_id: "b" });
+    }
+    child.signal("SIGKILL");
+    await Promise.all(clients.map(({ closing }) => closing));
+    const next = await startChild({ config, folder });
+    parts.push(next);
+    expect(next.ledger().map(({ outcome, channel, model }) => [outcome, channel, model])).toEqual(
+      Array.from({ length: 6 }, () => ["interrupted", "main", "gpt-5.4"]),
+    );
+  });
+});
+
+async function runHalf(client: SocketClient, more: Section): Promise<void> {
+  const from = client.messages.length;
+  client.send(create(more));
+  await client.next("response.output_text.delta", from);
+}

@@ -1,0 +1,170 @@
+// Prompts that change in each place, in each dialect: the miss names the place and has the exact number of tokens. And
+// thousands of ordinary turns in which nothing was missed.
+
+import { describe, expect, test } from "bun:test";
+import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
+import type { CachingDialect, Counted } from "../../../harness/caching-upstream.ts";
+import { type Conversation, goOn, openConversation, textOf } from "../../../harness/conversation.ts";
+import { type Change, DIALECTS, SECOND, Session } from "./session.ts";
+
+/** What an unchanged prompt would have read: all that its predecessor left. */
+function leftBy(dialect: CachingDialect, { total, read, written }: Counted): number {
+  if (dialect === "messages") return read + written;
+  return dialect === "content" ? total : total - (total % 128);
+}
+
+/** Four turns in, with every message long enough to count. */
+function growing(session: Session): Conversation {
+  const talk = openConversation("a", textOf(2400, "first question"), "gemini-2.5-pro");
+  expect(session.ask(talk)).toBeNull();
+  for (const turn of [1, 2, 3]) {
+    goOn(talk, textOf(1200, `answer ${turn}`), textOf(2400, `result ${turn}`));
+    expect(session.ask(talk)).toBeNull();
+  }
+  goOn(talk, textOf(1200, "answer 4"), textOf(2400, "result 4"));
+  return talk;
+}
+
+/** How a prompt changes, and what the miss says of it. `system`: the system prompt's parts that a dialect has. */
+interface Mutation {
+  readonly change: (talk: Conversation) => void;
+  readonly expected: (dialect: CachingDialect) => Partial<Miss>;
+}
+
+/** In the chat dialect, messages are counted with the two system messages before them. */
+const message = (at: number) => (dialect: CachingDialect) => ({
+  because: "messages_changed",
+  at: dialect === "chat" ? at + 2 : at,
+});
+/** In the other dialects the system prompt is one text. */
+const system =
+  (at: number, more: object = {}) =>
+  (dialect: CachingDialect) => ({
+    because: "system_changed",
+    at: dialect === "messages" || dialect === "chat" ? at : 1,
+    ...more,
+  });
+
+const MUTATIONS: Readonly<Record<string, Mutation>> = {
+  "a tool's description": {
+    change: ({ tools }) => void (tools[1] = { ...tools[1], description: textOf(1600, "other") }),
+    expected: () => ({ because: "tools_changed", at: 2 }),
+  },
+  "one more tool": {
+    change: ({ tools }) => void tools.push({ name: "Grep", description: "Finds text." }),
+    expected: () => ({ because: "tools_changed", at: 4 }),
+  },
+  "one tool less": {
+    change: ({ tools }) => void tools.pop(),
+    expected: () => ({ because: "tools_changed", at: 3 }),
+  },
+  "tools in another order": {
+    change: (talk) => void (talk.tools = talk.tools.toReversed()),
+    expected: () => ({ because: "tools_changed", at: 1, detail: "order" }),
+  },
+  "the first part of the system prompt": {
+    change: (talk) => void (talk.system[0] = textOf(400, "another")),
+    expected: system(1),
+  },
+  "the second part of the system prompt": {
+    change: (talk) => void (talk.system[1] = textOf(6000, "another")),
+    expected: system(2),
+  },
+  "the first message": {
+    change: ({ turns }) => void (turns[0]!.text = textOf(2400, "other question")),
+    expected: message(1),
+  },
+  "a message in the middle": {
+    change: ({ turns }) => void (turns[3]!.text = `${turns[3]!.text}.`),
+    expected: message(4),
+  },
+  "the last message that was cached": {
+    change: ({ turns }) => void (turns[6]!.text = textOf(2400, "other")),
+    expected: message(7),
+  },
+  "a message that is inserted": {
+    change: ({ turns }) => void turns.splice(2, 0, { role: "user", text: textOf(600, "new") }),
+    expected: message(3),
+  },
+  "a message that is removed": {
+    change: ({ turns }) => void turns.splice(2, 1),
+    expected: message(3),
+  },
+  "the first messages that fall away": {
+    change: ({ turns }) => void turns.splice(0, 2),
+    expected: message(1),
+  },
+};
+
+describe.each(DIALECTS)("a changed prompt in the dialect %s", (dialect) => {
+  test.each(Object.entries(MUTATIONS))("names %s, and how much it cost", (_name, { change, expected }) => {
+    const session = new Session(dialect);
+    const talk = growing(session);
+    const left = leftBy(dialect, session.last);
+    change(talk);
+    const miss = session.ask(talk);
+    const missed = Math.min(left, session.last.total) - session.last.read;
+    expect(missed).toBeGreaterThan(128);
+    expect({ ...miss }).toEqual({ missed, ...expected(dialect) });
+    goOn(talk, textOf(500, "answer 5"), textOf(500, "result 5"));
+    expect(session.ask(talk)).toBeNull();
+  });
+
+  test("a conversation of one message that changes", () => {
+    const session = new Session(dialect);
+    const talk = openConversation("a", textOf(4000, "one"), "gemini-2.5-pro");
+    session.ask(talk);
+    const left = leftBy(dialect, session.last);
+    talk.turns[0]!.text = textOf(4000, "two");
+    goOn(talk, "answer", "next");
+    const miss = session.ask(talk);
+    expect(miss).toMatchObject({ missed: left - session.last.read, ...message(1)(dialect) });
+  });
+
+  test("a time in the system prompt", () => {
+    const session = new Session(dialect);
+    const talk = openConversation("a", textOf(400, "one"), "gemini-2.5-pro");
+    talk.system[0] = `It is 2026-11-20T10:00:01Z. ${talk.system[0]}`;
+    session.ask(talk);
+    talk.system[0] = talk.system[0].replace("00:01", "02:17");
+    goOn(talk, "answer", "next");
+    expect(session.ask(talk)).toMatchObject({ ...system(1, { detail: "digits" })(dialect) });
+  });
+
+  test("the lifetime has passed", () => {
+    const session = new Session(dialect);
+    const talk = growing(session);
+    const left = leftBy(dialect, session.last);
+    session.now += 5 * 60 * SECOND;
+    expect(session.ask(talk)).toEqual({ missed: left, because: "lifetime_passed" });
+  });
+
+  test("the upstream lost it", () => {
+    const session = new Session(dialect);
+    const talk = growing(session);
+    const left = leftBy(dialect, session.last);
+    session.upstream.lose();
+    expect(session.ask(talk)).toEqual({ missed: left, because: "upstream_lost" });
+  });
+
+  test("the model, the channel or the tier changed", () => {
+    const session = new Session(dialect);
+    const talk = growing(session);
+    const again = (change: Change): Miss | null => {
+      const miss = session.ask(talk, change);
+      goOn(talk, textOf(400, "answer"), textOf(400, "next"));
+      return miss;
+    };
+    let left = leftBy(dialect, session.last);
+    expect(again({ channel: "second" })).toEqual({ missed: left, because: "channel_changed", from: "main" });
+    left = leftBy(dialect, session.last);
+    expect(again({ channel: "second", model: "other-2.5" })).toEqual({
+      missed: left,
+      because: "model_changed",
+    });
+    left = leftBy(dialect, session.last);
+    const served = { channel: "second", model: "other-2.5", served: "priority" };
+    expect(again(served)).toEqual({ missed: left, because: "tier_changed" });
+    expect(again(served)).toBeNull();
+  });
+});

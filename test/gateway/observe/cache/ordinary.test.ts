@@ -1,0 +1,110 @@
+// Ordinary turns: nothing that a user or a tool does on purpose is called a miss.
+
+import { describe, expect, test } from "bun:test";
+import { DIALECTS, SECOND, Session } from "./session.ts";
+import { type Conversation, goOn, openConversation, textOf } from "../../../harness/conversation.ts";
+
+/** The same numbers in every run. */
+function createRandom(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+interface Agent {
+  readonly name: string | null;
+  talk: Conversation;
+  at?: number;
+}
+
+/** What a user of an agent does, one step at a time. Every step is one request. */
+class Work {
+  readonly session: Session;
+  readonly #random: (below: number) => number;
+  readonly #id: string;
+  #agents: Agent[] = [];
+  #count = 0;
+
+  constructor(session: Session, id: string, random: (below: number) => number) {
+    this.session = session;
+    this.#id = id;
+    this.#random = random;
+    this.#agents.push({ name: null, talk: this.#begin("main") });
+  }
+
+  #text(most: number): string {
+    this.#count += 1;
+    return textOf(40 + this.#random(most), `${this.#id} ${this.#count}`);
+  }
+
+  #begin(kind: string): Conversation {
+    return openConversation(`${this.#id} ${kind}`, this.#text(3000), "gemini-2.5-pro");
+  }
+
+  step(): void {
+    const agent = this.#agents[this.#random(this.#agents.length)]!;
+    const { talk } = agent;
+    const choice = this.#random(100);
+    this.session.now += this.#random(30) * SECOND;
+    if (choice < 70) goOn(talk, this.#text(2000), this.#text(4000));
+    else if (choice < 76) this.#retry();
+    else if (choice < 82) this.#editLast(talk);
+    else if (choice < 86) this.#compact(agent);
+    else if (choice < 92 && this.#agents.length < 5) this.#startAgent();
+    else if (choice < 97) return this.#askBeside(agent);
+    else if (agent.name !== null) this.#agents = this.#agents.filter((each) => each !== agent);
+    this.#ask(agent);
+  }
+
+  /** An agent that waited too long for the others has lost its cache, and nothing else is ever missed. */
+  #ask(agent: Agent): void {
+    const idle = this.session.now + 20 * SECOND - (agent.at ?? Infinity);
+    const miss = this.session.ask(agent.talk, { agent: agent.name }, this.#id);
+    if (miss === null || idle < 300 * SECOND) expect(miss).toBeNull();
+    else expect(miss.because).toBe("lifetime_passed");
+    agent.at = this.session.now;
+  }
+
+  /** The same request once more. */
+  #retry(): void {}
+
+  /** The user goes back to the last question and asks another one. */
+  #editLast({ turns }: Conversation): void {
+    turns.at(-1)!.text = this.#text(3000);
+  }
+
+  #compact(agent: Agent): void {
+    const { turns } = agent.talk;
+    if (turns.length < 13) return goOn(agent.talk, this.#text(1000), this.#text(1000));
+    agent.talk = { ...agent.talk, turns: [{ role: "user", text: this.#text(300) }, ...turns.slice(-2)] };
+  }
+
+  #startAgent(): void {
+    const name = `agent-${(this.#count += 1)}`;
+    const agent = { name, talk: this.#begin(this.#random(2) === 0 ? "main" : name) };
+    this.#agents.push(agent);
+    this.#ask(agent);
+  }
+
+  /** A title, or what to ask next: another system prompt, no tools, a smaller model. */
+  #askBeside({ name }: Agent): void {
+    const talk: Conversation = {
+      ...openConversation(`${this.#id} beside`, this.#text(600), "flash-2.5"),
+      tools: [],
+    };
+    this.#ask({ name, talk });
+  }
+}
+
+describe.each(DIALECTS)("ordinary turns in the dialect %s", (dialect) => {
+  test("2,600 generated turns of sessions with agents in parallel raise no alarm", () => {
+    const session = new Session(dialect);
+    const random = createRandom(7);
+    for (let project = 0; project < 20; project += 1) {
+      const work = new Work(session, `s${project}`, random);
+      for (let step = 0; step < 130; step += 1) work.step();
+    }
+  });
+});

@@ -1,0 +1,123 @@
+// Recorded requests: sessions with the usage that their provider reported, and each request as the beginning of an
+// ordinary conversation. Nothing in them is called a miss.
+
+import { describe, expect, test } from "bun:test";
+import { countPrompt } from "../../../../src/billing/miss.ts";
+import { sumUsage } from "../../../../src/billing/usage.ts";
+import { chat } from "../../../../src/dialects/chat.ts";
+import { content } from "../../../../src/dialects/content.ts";
+import type { Dialect } from "../../../../src/dialects/dialect.ts";
+import { messages } from "../../../../src/dialects/messages.ts";
+import { PromptReader } from "../../../../src/dialects/prompt/read-prompt.ts";
+import { responses } from "../../../../src/dialects/responses.ts";
+import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
+import {
+  type Fixture,
+  hasFixtures,
+  listFixtures,
+  readFixture,
+  readRequest,
+} from "../../../harness/fixtures.ts";
+import { textOf } from "../../../harness/conversation.ts";
+import { Session } from "./session.ts";
+
+const DIALECT_OF: Readonly<Record<Fixture["family"], Dialect>> = {
+  anthropic: messages,
+  "openai-responses": responses,
+  "openai-chat": chat,
+  gemini: content,
+};
+
+const recorded = listFixtures(({ request_file }) => request_file !== undefined);
+
+/** Recordings of one test of another project are one session: their names end in a number. */
+function groupSessions(): Map<string, Fixture[]> {
+  const sessions = new Map<string, Fixture[]>();
+  for (const fixture of recorded) {
+    const name = fixture.id.replace(/-\d+$/, "");
+    sessions.set(name, [...(sessions.get(name) ?? []), fixture]);
+  }
+  return sessions;
+}
+
+describe.skipIf(!hasFixtures)("recorded requests", () => {
+  test("can all be read as prompts, if they have messages", () => {
+    const reader = new PromptReader();
+    const unread = recorded.filter(
+      (fixture) => reader.read(readRequest(fixture), DIALECT_OF[fixture.family].promptLayout) === null,
+    );
+    const known = /count|compact|embed|conversation|retrieve|cancel|input_items/i;
+    expect(unread.map(({ id }) => id).filter((id) => !known.test(id))).toEqual([
+      "openai-chat/envoy-ai-gateway--chat-no-messages",
+    ]);
+    expect(recorded.length - unread.length).toBeGreaterThan(400);
+  });
+
+  test("sessions with the usage that was reported", () => {
+    const reader = new PromptReader();
+    const memory = new CacheMemory();
+    const misses: unknown[] = [];
+    let now = Date.UTC(2026, 10, 20);
+    for (const [session, fixtures] of groupSessions()) {
+      for (const fixture of fixtures) {
+        const dialect = DIALECT_OF[fixture.family];
+        const meter = dialect.openMeter(
+          fixture.file.endsWith(".sse") ? "text/event-stream" : "application/json",
+        );
+        meter.see(readFixture(fixture));
+        const { parts, stored, loops = false, cacheReason = null } = meter.read();
+        const prompt = reader.read(readRequest(fixture), dialect.promptLayout);
+        now += 10_000;
+        if (prompt === null || parts.length !== 1 || loops) continue;
+        const miss = memory.learn(session, {
+          prompt,
+          rules: dialect.promptLayout.rules,
+          agent: null,
+          inferred: false,
+          model: fixture.model,
+          channel: "main",
+          served: "",
+          tokens: countPrompt(sumUsage(parts)),
+          reason: cacheReason,
+          isKeptLong: false,
+          dropsAttribution: true,
+          responseId: stored === undefined ? null : Number(Bun.hash.wyhash(JSON.stringify(stored.id))),
+          at: now,
+          readyAt: now + 1000,
+        });
+        if (miss !== null) misses.push({ id: fixture.id, miss });
+      }
+    }
+    expect(misses).toEqual([]);
+  });
+
+  test.each(["anthropic", "openai-responses", "openai-chat", "gemini"] as const)(
+    "of %s, each continued for six turns",
+    (family) => {
+      const session = new Session(DIALECT_OF[family].name);
+      for (const fixture of recorded.filter((each) => each.family === family)) {
+        const body: Record<string, unknown> = JSON.parse(readRequest(fixture).toString());
+        const list = family === "gemini" ? "contents" : family === "openai-responses" ? "input" : "messages";
+        const isHeld = body["conversation"] !== undefined || body["previous_response_id"] !== undefined;
+        if (!Array.isArray(body[list]) || body[list].length === 0 || isHeld) continue;
+        const turns: unknown[] = [...body[list]];
+        for (let turn = 0; turn < 6; turn += 1) {
+          const miss = session.send({ ...body, [list]: turns }, { model: "m-2.5" }, fixture.id);
+          expect({ id: fixture.id, turn, miss }).toEqual({ id: fixture.id, turn, miss: null });
+          turns.push(...nextTurn(family, `${fixture.id} ${turn}`));
+        }
+      }
+    },
+  );
+});
+
+function nextTurn(family: Fixture["family"], seed: string): unknown[] {
+  return [1, 2].map((index) => {
+    const text = textOf(3000, `${seed} ${index}`);
+    const role = index === 1 ? (family === "gemini" ? "model" : "assistant") : "user";
+    if (family === "gemini") return { role, parts: [{ text }] };
+    if (family !== "anthropic") return { role, content: text };
+    const mark = { cache_control: { type: "ephemeral" } };
+    return { role, content: [{ type: "text", text, ...(index === 2 && mark) }] };
+  });
+}

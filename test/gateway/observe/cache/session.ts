@@ -1,0 +1,73 @@
+// A session before an upstream that caches, and the analysis of its requests.
+
+import { expect } from "bun:test";
+import { countPrompt } from "../../../../src/billing/miss.ts";
+import {
+  CHAT_LAYOUT,
+  CONTENT_LAYOUT,
+  MESSAGES_LAYOUT,
+  RESPONSES_LAYOUT,
+} from "../../../../src/dialects/prompt/layouts.ts";
+import { PromptReader } from "../../../../src/dialects/prompt/read-prompt.ts";
+import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
+import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
+import type { Turn } from "../../../../src/gateway/observe/cache/turn.ts";
+import { type CachingDialect, CachingUpstream, type Counted } from "../../../harness/caching-upstream.ts";
+import { type Conversation, writeRequest } from "../../../harness/conversation.ts";
+
+const LAYOUTS = {
+  messages: MESSAGES_LAYOUT,
+  responses: RESPONSES_LAYOUT,
+  chat: CHAT_LAYOUT,
+  content: CONTENT_LAYOUT,
+} as const;
+export const DIALECTS = ["messages", "responses", "chat", "content"] as const;
+export const SECOND = 1000;
+
+export type Change = Partial<Omit<Turn, "prompt" | "rules" | "tokens">>;
+
+export class Session {
+  readonly upstream = new CachingUpstream();
+  readonly memory = new CacheMemory();
+  readonly reader = new PromptReader();
+  readonly dialect: CachingDialect;
+  now = Date.UTC(2026, 10, 20);
+  last: Counted = { total: 0, read: 0, written: 0 };
+
+  constructor(dialect: CachingDialect) {
+    this.dialect = dialect;
+  }
+
+  ask(conversation: Conversation, change: Change = {}, session = "s"): Miss | null {
+    const body = writeRequest(this.dialect, conversation);
+    return this.send(body, { model: conversation.model, ...change }, session);
+  }
+
+  send(body: Record<string, unknown>, change: Change = {}, session = "s"): Miss | null {
+    const { rules } = LAYOUTS[this.dialect];
+    const { model = "gemini-2.5-pro", channel = "main" } = change;
+    const at = (this.now += 20 * SECOND);
+    this.last = this.upstream.serve(this.dialect, body, `${model} ${channel} ${change.served}`, at);
+    const { total, read, written } = this.last;
+    const prompt = this.reader.read(Buffer.from(JSON.stringify(body)), LAYOUTS[this.dialect]);
+    expect(prompt).not.toBeNull();
+    const usage = { input: total - read - written, cache_read: read, cache_write_5m: written };
+    return this.memory.learn(session, {
+      prompt: prompt!,
+      rules,
+      agent: null,
+      inferred: false,
+      model,
+      channel,
+      served: "",
+      tokens: countPrompt(usage),
+      reason: null,
+      isKeptLong: false,
+      dropsAttribution: false,
+      responseId: null,
+      at,
+      readyAt: at + SECOND,
+      ...change,
+    });
+  }
+}

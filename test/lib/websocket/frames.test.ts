@@ -1,0 +1,258 @@
+// Frames of RFC 6455, in the style of the Autobahn suite: every kind of frame, every violation, cut anywhere.
+
+import { describe, expect, test } from "bun:test";
+import {
+  type Closing,
+  FrameError,
+  FrameReader,
+  isSendable,
+  type Message,
+  writeClose,
+  writeMessage,
+  writePing,
+  writePong,
+} from "../../../src/lib/websocket/frames.ts";
+
+interface Read {
+  readonly messages: { kind: Message["kind"]; text: string }[];
+  readonly pings: string[];
+  readonly closings: Closing[];
+  readonly error: { code: number; message: string } | null;
+}
+
+const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
+
+/** Reads frames in pieces of a size. */
+function read(
+  frames: Uint8Array,
+  { masked = false, piece = frames.length || 1, maxMessageBytes = 1 << 20 } = {},
+): Read {
+  const result = { messages: [] as Read["messages"], pings: [] as string[], closings: [] as Closing[] };
+  const reader = new FrameReader(
+    { masked, maxMessageBytes },
+    {
+      message: ({ kind, bytes }) => void result.messages.push({ kind, text: decode(bytes) }),
+      ping: (payload) => void result.pings.push(decode(payload)),
+      closing: (closing) => void result.closings.push(closing),
+    },
+  );
+  const copy = Buffer.from(frames);
+  try {
+    for (let at = 0; at < copy.length; at += piece) reader.feed(copy.subarray(at, at + piece));
+    return { ...result, error: null };
+  } catch (error) {
+    if (!(error instanceof FrameError)) throw error;
+    return { ...result, error: { code: error.code, message: error.message } };
+  }
+}
+
+/** A frame byte by byte, so that it can be wrong. */
+function frame(first: number, payload: Uint8Array | string, mask: readonly number[] | null = null): Buffer {
+  const bytes = Buffer.from(payload);
+  const bit = mask === null ? 0 : 0x80;
+  const length =
+    bytes.length < 126
+      ? [bit | bytes.length]
+      : bytes.length < 65_536
+        ? [bit | 126, bytes.length >> 8, bytes.length & 255]
+        : [
+            bit | 127,
+            0,
+            0,
+            0,
+            0,
+            bytes.length >>> 24,
+            (bytes.length >> 16) & 255,
+            (bytes.length >> 8) & 255,
+            bytes.length & 255,
+          ];
+  const hidden = mask === null ? bytes : bytes.map((byte, at) => byte ^ mask[at % 4]!);
+  return Buffer.concat([Buffer.from([first, ...length, ...(mask ?? [])]), hidden]);
+}
+
+const MASK = [0x12, 0x9a, 0x00, 0xff];
+
+describe("a message", () => {
+  test.each([0, 1, 4, 125, 126, 127, 128, 65_535, 65_536, 65_537, 300_000])(
+    "of %d bytes comes through as it was written, masked or not, in pieces of any size",
+    (size) => {
+      const bytes = Buffer.from("y".repeat(size));
+      for (const masked of [false, true]) {
+        const written = writeMessage({ kind: "text", bytes }, masked);
+        for (const piece of [1, 2, 3, 7, 1000, written.length]) {
+          if (piece < 7 && size > 70_000) continue;
+          const { messages, error } = read(written, { masked, piece });
+          expect(error).toBeNull();
+          expect(messages).toEqual([{ kind: "text", text: bytes.toString() }]);
+        }
+      }
+    },
+  );
+
+  test("is not changed by writing it", () => {
+    const bytes = Buffer.from("hello");
+    writeMessage({ kind: "text", bytes }, true);
+    expect(bytes.toString()).toBe("hello");
+  });
+
+  test("in fragments is joined, with pings and pongs in between", () => {
+    for (const mask of [null, MASK]) {
+      const whole = Buffer.concat([
+        frame(0x01, "é€".slice(0, 1), mask),
+        frame(0x89, "one", mask),
+        frame(0x00, "", mask),
+        frame(0x8a, "unasked", mask),
+        frame(0x00, "😀", mask),
+        frame(0x80, "end", mask),
+        frame(0x82, Buffer.from([0, 255]), mask),
+      ]);
+      for (let piece = 1; piece <= whole.length; piece += 1) {
+        const { messages, pings, error } = read(whole, { masked: mask !== null, piece });
+        expect(error).toBeNull();
+        expect(messages.map(({ kind }) => kind)).toEqual(["text", "binary"]);
+        expect(messages[0]?.text).toBe("é😀end");
+        expect(pings).toEqual(["one"]);
+      }
+    }
+  });
+
+  test("whose characters are cut between fragments is valid", () => {
+    const [first = 0, second = 0, third = 0] = Buffer.from("€");
+    const whole = Buffer.concat([
+      frame(0x01, Buffer.from([first])),
+      frame(0x80, Buffer.from([second, third])),
+    ]);
+    expect(read(whole).messages).toEqual([{ kind: "text", text: "€" }]);
+  });
+
+  test("as long as the limit passes, and one byte more does not", () => {
+    const fits = Buffer.concat([frame(0x01, "12345"), frame(0x80, "67890")]);
+    expect(read(fits, { maxMessageBytes: 10 }).error).toBeNull();
+    const tooLong = Buffer.concat([frame(0x01, "12345"), frame(0x80, "678901")]);
+    expect(read(tooLong, { maxMessageBytes: 10 }).error?.code).toBe(1009);
+    // The length alone is enough: nothing is kept of such a frame.
+    expect(read(Buffer.from([0x81, 127, 0, 0, 0, 1, 0, 0, 0, 0])).error?.code).toBe(1009);
+  });
+});
+
+describe("a violation ends the connection with its code", () => {
+  const close = (code: number): Buffer => frame(0x88, Buffer.from([code >> 8, code & 255]));
+  const cases: readonly (readonly [string, Uint8Array, number])[] = [
+    ["the first reserved bit", frame(0xc1, "a"), 1002],
+    ["the second reserved bit", frame(0xa1, "a"), 1002],
+    ["the third reserved bit", frame(0x91, "a"), 1002],
+    ...[3, 4, 5, 6, 7, 11, 12, 13, 14, 15].map(
+      (opcode) => [`opcode ${opcode}`, frame(0x80 | opcode, "a"), 1002] as const,
+    ),
+    ["a continuation of nothing", frame(0x80, "a"), 1002],
+    ["a continuation after a whole message", Buffer.concat([frame(0x81, "a"), frame(0x80, "b")]), 1002],
+    ["a text inside a message", Buffer.concat([frame(0x01, "a"), frame(0x81, "b")]), 1002],
+    ["a binary inside a message", Buffer.concat([frame(0x01, "a"), frame(0x82, "b")]), 1002],
+    ["a ping in fragments", frame(0x09, "a"), 1002],
+    ["a close in fragments", frame(0x08, ""), 1002],
+    ["a ping of 126 bytes", frame(0x89, "a".repeat(126)), 1002],
+    ["a close of 126 bytes", frame(0x88, "a".repeat(126)), 1002],
+    ["a masked frame of a server", frame(0x81, "a", MASK), 1002],
+    [
+      "a length of two bytes that fits in one",
+      Buffer.concat([Buffer.from([0x81, 126, 0, 5]), Buffer.from("hello")]),
+      1002,
+    ],
+    ["a length of eight bytes that fits in two", Buffer.from([0x81, 127, 0, 0, 0, 0, 0, 0, 0, 5]), 1002],
+    ["a length of 63 bits", Buffer.from([0x81, 127, 0x7f, 255, 255, 255, 255, 255, 255, 255]), 1009],
+    ["a length with the highest bit", Buffer.from([0x82, 127, 255, 255, 255, 255, 255, 255, 255, 255]), 1009],
+    ["a text that is not UTF-8", frame(0x81, Buffer.from([0xce, 0xba, 0xe1, 0xbd])), 1007],
+    ["a text with a surrogate", frame(0x81, Buffer.from([0xed, 0xa0, 0x80])), 1007],
+    ["a text with an overlong character", frame(0x81, Buffer.from([0xc0, 0xaf])), 1007],
+    ["a text beyond Unicode", frame(0x81, Buffer.from([0xf4, 0x90, 0x80, 0x80])), 1007],
+    ["a close of one byte", frame(0x88, "a"), 1002],
+    ...[0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535].map(
+      (code) => [`close code ${code}`, close(code), 1002] as const,
+    ),
+    ["a close reason that is not UTF-8", frame(0x88, Buffer.from([3, 232, 0xff])), 1007],
+  ];
+  test.each(cases)("%s", (_, bytes, code) => {
+    for (const piece of [1, 2, bytes.length]) expect(read(bytes, { piece }).error?.code).toBe(code);
+  });
+
+  test("a frame of a client without a mask", () => {
+    expect(read(frame(0x81, "a"), { masked: true }).error?.code).toBe(1002);
+  });
+
+  test("very many fragments, each of which costs memory", () => {
+    const many = Buffer.concat([frame(0x01, ""), ...Array.from({ length: 65_536 }, () => frame(0x00, ""))]);
+    expect(read(many).error?.code).toBe(1009);
+  });
+});
+
+describe("a close frame", () => {
+  test.each([1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999])(
+    "with code %d carries the code and the reason",
+    (code) => {
+      expect(isSendable(code)).toBe(true);
+      for (const masked of [false, true]) {
+        const { closings } = read(writeClose({ code, reason: "because €" }, masked), { masked, piece: 1 });
+        expect(closings).toEqual([{ code, reason: "because €" }]);
+      }
+    },
+  );
+
+  test("without a code is 1005, and codes that may not be sent leave it out", () => {
+    for (const code of [1005, 1006, 1015, 0])
+      expect(read(writeClose({ code, reason: "lost" }, false)).closings).toEqual([
+        { code: 1005, reason: "" },
+      ]);
+  });
+
+  test("cuts a long reason between characters", () => {
+    const [closing] = read(writeClose({ code: 1000, reason: "€".repeat(100) }, false)).closings;
+    expect(closing?.reason).toBe("€".repeat(41));
+  });
+
+  test("ends reading: what follows is ignored, however wrong it is", () => {
+    const whole = Buffer.concat([
+      writeClose({ code: 1000, reason: "" }, false),
+      frame(0x81, "late"),
+      frame(0xff, "x"),
+    ]);
+    for (let piece = 1; piece <= whole.length; piece += 1) {
+      const { closings, messages, error } = read(whole, { piece });
+      expect([closings.length, messages.length, error]).toEqual([1, 0, null]);
+    }
+  });
+});
+
+test("a pong carries the ping's bytes, and a ping carries none", () => {
+  expect([...writePong(Buffer.from("abc"), false)]).toEqual([0x8a, 3, 97, 98, 99]);
+  expect([...writePing(false)]).toEqual([0x89, 0]);
+});
+
+test("random messages in random fragments and pieces come through", () => {
+  let seed = 7;
+  const random = (below: number): number => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return Math.floor((seed / 2_147_483_648) * below);
+  };
+  for (let round = 0; round < 300; round += 1) {
+    const masked = random(2) === 1;
+    const texts = Array.from({ length: 1 + random(4) }, () =>
+      "ä€x😀".repeat(random(200)).slice(0, random(500)),
+    );
+    const sent = texts.map((text) => Buffer.from(text).toString());
+    const frames = sent.flatMap((text) => {
+      const bytes = Buffer.from(text);
+      const count = 1 + random(4);
+      return Array.from({ length: count }, (_, index) => {
+        const piece = bytes.subarray(
+          Math.floor((index * bytes.length) / count),
+          Math.floor(((index + 1) * bytes.length) / count),
+        );
+        const first = (index === count - 1 ? 0x80 : 0) | (index === 0 ? 1 : 0);
+        return frame(first, piece, masked ? [random(256), random(256), random(256), random(256)] : null);
+      });
+    });
+    const { messages, error } = read(Buffer.concat(frames), { masked, piece: 1 + random(700) });
+    expect(error).toBeNull();
+    expect(messages.map(({ text }) => text)).toEqual(sent);
+  }
+});
