@@ -25,6 +25,7 @@ import { schemaCommand } from "./cli/setup/schema.ts";
 import { serveCommand } from "./cli/serve/serve.ts";
 import { topCommand } from "./cli/live/top.ts";
 import { serviceCommand } from "./cli/setup/service.ts";
+import { cacheCommand } from "./cli/money/cache.ts";
 import { usageCommand } from "./cli/money/usage.ts";
 import { VERSION } from "./lib/version.ts";
 
@@ -56,6 +57,7 @@ program.addCommand(
 program.addCommand(pricesCommand());
 program.addCommand(usageCommand());
 program.addCommand(sessionsCommand());
+program.addCommand(cacheCommand());
 program.addCommand(ledgerCommand());
 program.addCommand(envCommand());
 program.addCommand(runCommand());

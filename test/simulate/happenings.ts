@@ -61,6 +61,9 @@ const HANDLERS: Handlers = {
     world.change({ keysOff: new Set([client]) });
     later(world, ms, "keys are on again", () => world.change({ keysOff: new Set() }));
   },
+  "limits changed": (world, { client, limits }) => world.changeLimits(client, limits),
+  command: (world, happening) => world.operator.command(happening),
+  reprice: (world, happening) => world.operator.reprice(happening),
   "upstream down": (world, { channel, how, ms }) => {
     const { lost } = world.network;
     lost.set(`${channel}.test`, how);

@@ -1,8 +1,11 @@
 // What runs inside the simulated world: the real gateway, started as `gateway serve` starts
 // it, and the real commands that read its ledger. Bundled by world/bundle.ts.
 
+import { openLedger } from "../../src/billing/ledger/ledger.ts";
+import { findCorrections } from "../../src/billing/report/reprice.ts";
 import { verifyLedger } from "../../src/billing/verify/verify.ts";
 import { loadConfig } from "../../src/config/file.ts";
+import { readCurrentPrices } from "../../src/cli/money/current-prices.ts";
 import { watchConfig } from "../../src/config/watch.ts";
 import type { Observer } from "../../src/gateway/observe/observer.ts";
 import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";
@@ -38,4 +41,23 @@ export function verify(path: string): string[] {
   const found: string[] = [];
   verifyLedger(path, { partial: false, running: false }, (finding) => found.push(JSON.stringify(finding)));
   return found;
+}
+
+/** As cli/money/reprice.ts does it, without a terminal. Returns how many corrections a second pass would write. */
+export async function reprice(configPath: string): Promise<number> {
+  const loaded = loadConfig(configPath, process.env);
+  const { path } = loaded.catalog.ledger;
+  const query = { since: null, until: null, ...readCurrentPrices(loaded) };
+  const ledger = openLedger({
+    path,
+    sync: "batch",
+    rotate: { bytes: null, monthly: false },
+    report: () => {},
+  });
+  let count = 0;
+  for (const draft of findCorrections(path, query))
+    ledger.correct({ id: `cor_${process.pid}_${count++}`, time: new Date().toISOString(), ...draft });
+  await ledger.close();
+  if (ledger.problem !== null) throw new Error(ledger.problem);
+  return [...findCorrections(path, query)].length;
 }

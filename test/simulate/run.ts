@@ -5,12 +5,14 @@ import { checkBooks } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
 import { checkLimits } from "./checks/limits.ts";
 import { checkReleased } from "./checks/released.ts";
+import { checkCommands, checkProbed } from "./checks/commands.ts";
 import { happen } from "./happenings.ts";
+import { Operator } from "./operator.ts";
 import { Client, type Send } from "./clients/client.ts";
 import { numberOf, secretOf } from "./clients/requests.ts";
-import { type ClientPlan, type Plan, platformOf, type RequestPlan } from "./plan/plan.ts";
+import { type ClientPlan, type LimitPlan, type Plan, platformOf, type RequestPlan } from "./plan/plan.ts";
 import type { Served } from "./program.ts";
-import { type Arrival, GOOD_ANSWER, Upstream } from "./upstreams/upstream.ts";
+import { type Arrival, GOOD_ANSWER, type Stored, Upstream } from "./upstreams/upstream.ts";
 import {
   BROKEN_CONFIG,
   type Changes,
@@ -82,6 +84,8 @@ export class World implements Machine {
   readonly accusations: Accusation[] = [];
   readonly written: Written[] = [];
   readonly deaths: Death[] = [];
+  /** When a gateway began to serve. */
+  readonly boots: number[] = [];
   /** What files of the ledger held when somebody took them away. */
   readonly removed: Array<{ at: number; inode: Inode }> = [];
   readonly notices: string[] = [];
@@ -94,10 +98,14 @@ export class World implements Machine {
   process: SimProcess | null = null;
   served: Served | null = null;
   program: ProgramExports | null = null;
+  readonly operator = new Operator(this);
+  /** Responses that upstreams work on in the background, by their ids. */
+  readonly stored = new Map<string, Stored>();
   readonly #make: Program;
   readonly #trace: Trace;
   readonly upstreams = new Map<string, Upstream>();
   #changes: { -readonly [name in keyof Changes]: Changes[name] } = { ...NO_CHANGES };
+  readonly #limits = new Map<string, LimitPlan[]>();
   #healed = false;
   #ending = false;
   #left = 0;
@@ -127,6 +135,7 @@ export class World implements Machine {
       plan: this.plan,
       arrivals: this.arrivals,
       secrets: this.plan.clients.map(({ key }) => secretOf(key)),
+      stored: this.stored,
       healed: () => this.#healed,
       noteUnasked: () => void (this.unasked = true),
       accuse: (check: string, text: string) => this.accuse(check, text),
@@ -240,6 +249,7 @@ export class World implements Machine {
     try {
       this.program = process.load(this.#make);
       this.served = this.program.serve(CONFIG, this.#observe(process));
+      this.boots.push(this.scheduler.now);
     } catch (error) {
       this.#failedBoot(process, error);
     }
@@ -249,17 +259,20 @@ export class World implements Machine {
     if (error instanceof Killed || process.dead) return;
     const text = error instanceof Error ? error.message : String(error);
     this.scheduler.note(`${process.name} does not start: ${text}`);
-    const { trouble } = this.disk;
-    const troubled = trouble.failingWrites > 0 || trouble.failingSyncs > 0 || trouble.room < 1e9;
     const broken = this.disk.find(CONFIG)?.content.toString() === BROKEN_CONFIG;
     const known = /ENOSPC|EIO|SQLITE_(?:FULL|IOERR)|EMFILE/.test(text);
-    if (!(troubled && known) && !broken)
+    if (!(this.isDiskTroubled() && known) && !broken)
       this.accuse(
         "boot",
         `The gateway does not start: ${error instanceof Error ? (error.stack ?? text) : text}`,
       );
     process.kill("killed");
     this.#restartSoon(1000);
+  }
+
+  isDiskTroubled(): boolean {
+    const { trouble } = this.disk;
+    return trouble.failingWrites > 0 || trouble.failingSyncs > 0 || trouble.room < 1e9;
   }
 
   #observe(process: SimProcess): Parameters<ProgramExports["serve"]>[1] {
@@ -324,7 +337,8 @@ export class World implements Machine {
     });
   }
 
-  stopGateway(graceMs: number, downMs: number): void {
+  /** `meanwhile`: what is done before it is started again. */
+  stopGateway(graceMs: number, downMs: number, meanwhile = async (): Promise<void> => {}): void {
     const { process, served } = this;
     if (process === null || process.dead || served === null || this.#ending) return;
     this.#ending = true;
@@ -335,7 +349,10 @@ export class World implements Machine {
         this.scheduler.note("the gateway has stopped");
         process.onDeath = null;
         process.kill("killed");
-        this.#restartSoon(downMs);
+        meanwhile().then(
+          () => this.#restartSoon(downMs),
+          (error: unknown) => this.reject(error),
+        );
       },
       (error: unknown) => {
         this.#ending = false;
@@ -361,6 +378,20 @@ export class World implements Machine {
     this.writeConfig();
   }
 
+  changeLimits(client: string, limits: LimitPlan): void {
+    this.limitsOf(client).push(limits);
+    this.change({ limits: new Map([...this.#changes.limits, [client, limits]]) });
+  }
+
+  /** All that the key has had. */
+  limitsOf(client: string): LimitPlan[] {
+    const known =
+      this.#limits.get(client) ??
+      this.plan.clients.filter(({ key }) => key === client).map(({ limits }) => limits);
+    this.#limits.set(client, known);
+    return known;
+  }
+
   takeAway(path: string, to: string | null): void {
     const inode = this.disk.find(path);
     if (inode === undefined) return;
@@ -369,9 +400,14 @@ export class World implements Machine {
     else this.disk.rename(path, to);
   }
 
+  /** The modules of another process. */
+  load(process: SimProcess): ProgramExports {
+    return process.load(this.#make);
+  }
+
   /** `gateway ledger verify`, in a process of its own. */
   verifyLedger(): string[] {
-    return new SimProcess(this, "verify", 6000).load(this.#make).verify(LEDGER);
+    return this.load(new SimProcess(this, "verify", 6000)).verify(LEDGER);
   }
 
   /** It must be told who holds the ledger, and change nothing. */
@@ -430,6 +466,7 @@ export class World implements Machine {
     this.#until(() => !this.#ending, 60 * SECOND);
     this.#until(() => this.process !== null && !this.process.dead && this.served !== null, 120 * SECOND);
     this.#pass(3 * SECOND);
+    this.operator.enableAll();
     this.#until(() => this.arrivals.every(({ endedAt }) => endedAt < this.scheduler.now), 60 * SECOND);
     this.#pass(20 * SECOND);
     const isResting = (): boolean => {
@@ -438,7 +475,12 @@ export class World implements Machine {
       return gateway.channels.view(gateway.catalog, gateway.now()).some(({ until }) => until !== null);
     };
     if (isResting()) this.#until(() => !isResting(), 70 * 60 * SECOND);
-    if (this.plan.clients.some(({ limits }) => limits.requestsPerMinute !== undefined))
+    checkProbed(this);
+    if (
+      this.plan.clients.some(({ key }) =>
+        this.limitsOf(key).some((each) => each.requestsPerMinute !== undefined),
+      )
+    )
       this.#pass(62 * SECOND);
   }
 
@@ -446,7 +488,9 @@ export class World implements Machine {
   #finalRequests(): void {
     const from = this.sends.length;
     let number = FINAL_NUMBER;
-    const clients = this.plan.clients.map((client, index): ClientPlan => {
+    // Those that share a key would be in each other's way.
+    const owners = this.plan.clients.filter(({ name, key }) => name === key);
+    const clients = owners.map((client, index): ClientPlan => {
       const name = `c${FINAL + index}`;
       const request: RequestPlan = {
         number: number++,
@@ -484,12 +528,17 @@ export class World implements Machine {
     const status = send.reply?.status ?? 0;
     const text = send.reply?.body.toString() ?? "";
     if (status === 200 && send.end === "reply") return;
-    const spent = status === 429 && /has spent/.test(text) && !/reserved/.test(text);
-    if (spent) return;
+    if (status === 429 && this.#isSpent(text)) return;
     this.accuse(
       status === 429 ? "reservations" : "recovery",
       `Everything works again, and ${send.name} (${send.client.dialect}, key ${send.client.key}) gets ${status || "nothing"}: ${text.slice(0, 300)}`,
     );
+  }
+
+  /** Minutes are those of the wall clock. */
+  #isSpent(text: string): boolean {
+    const isEarly = text.includes("requests_per_minute") && this.timeWasBent;
+    return isEarly || (text.includes("has spent") && !text.includes("reserved"));
   }
 
   /** A channel that works again is used again: the best one, by each platform that was asked. */
@@ -524,6 +573,7 @@ export class World implements Machine {
   #checkAll(): void {
     checkBooks(this);
     checkLimits(this);
+    checkCommands(this);
   }
 }
 

@@ -24,7 +24,7 @@ export interface Recovery {
 }
 
 export function recoverLedger(path: string, journalPath: string): Recovery {
-  const cutBytes = repairEnd(path);
+  const cutBytes = repairEnd(path, journalPath);
   const files = listLedgerFiles(path);
   const last = existsSync(path) ? readLineBefore(path) : null;
   const time = last === null ? undefined : parseLine(last)?.["time"];
@@ -59,7 +59,7 @@ function findUnfinished(files: readonly string[], journalPath: string): Map<stri
 
 /** Makes the file end in a whole line that follows no torn one. Returns how many bytes were cut off. A line that lacks
  *  only its newline is kept. The cut bytes are kept in `<path>.torn`, so that the user can look at them. */
-function repairEnd(path: string): number {
+function repairEnd(path: string, journalPath: string): number {
   if (!existsSync(path)) return 0;
   const fd = openOwn(path, { flags: constants.O_RDWR | constants.O_APPEND, shared: true });
   try {
@@ -68,20 +68,27 @@ function repairEnd(path: string): number {
     if (size === 0 && nlink > 1)
       throw new ForeignFile(`${path} is empty and a hard link: remove it, and a new one is made`);
     const unwritten = findUnwritten(fd, size);
+    if (unwritten === null && keepUnended(fd, size)) return 0;
     const tail = readBackToNewline(fd, size);
-    const unended = tail.length > 0 && unwritten === null ? parseLine(tail) : null;
-    if (unended !== null) {
-      requireLedger(fd, size, unended);
-      writeSync(fd, "\n");
-      return 0;
-    }
     const { end, last } = findWholeEnd(fd, unwritten ?? size - tail.length);
-    if (size > 0) requireLedger(fd, size, last);
+    // The first lines may be what a power cut took. Then the file begins with zeros, and the journal shows whose it is.
+    const isBeginningLost = unwritten === 0 && existsSync(journalPath);
+    if (size > 0 && !isBeginningLost) requireLedger(fd, size, last);
     if (end < size) cut(path, fd, end);
     return size - end;
   } finally {
     closeSync(fd);
   }
+}
+
+/** Adds the newline of a last line that lacks nothing else. False: there is none. */
+function keepUnended(fd: number, size: number): boolean {
+  const tail = readBackToNewline(fd, size);
+  const unended = tail.length > 0 ? parseLine(tail) : null;
+  if (unended === null) return false;
+  requireLedger(fd, size, unended);
+  writeSync(fd, "\n");
+  return true;
 }
 
 type ParsedLine = Readonly<Record<string, unknown>>;

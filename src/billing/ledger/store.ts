@@ -61,7 +61,9 @@ export class LedgerStore {
 
   static open(options: StoreOptions, recovery: Recovery): LedgerStore {
     const { path, journalPath } = options;
-    const files = { lines: AppendFile.open(path, true), journal: AppendFile.open(journalPath, false) };
+    // In this order: a ledger that a power cut left without its first lines has its journal beside it.
+    const journal = AppendFile.open(journalPath, false);
+    const files = { journal, lines: AppendFile.open(path, true) };
     for (const each of [journalPath, `${path}.sums`, `${path}.channels.json`, `${path}.alerts.json`])
       removeDrafts(each);
     return new LedgerStore(options, files, recovery);

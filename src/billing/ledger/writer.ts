@@ -120,6 +120,8 @@ export class LedgerWriter {
       this.append(draftInterrupted(request));
     }
     this.#flush();
+    // A gateway that was killed had no time to sync its last lines. They have waited long enough.
+    this.#syncBatch();
   }
 
   get problem(): string | null {
@@ -342,11 +344,16 @@ export class LedgerWriter {
         this.#syncing = this.#sync();
         return;
       case "batch":
-        this.#syncTimer = setTimeout(() => {
-          this.#syncTimer = null;
-          this.#syncing = this.#sync();
-        }, SYNC_MS);
+        this.#syncTimer = setTimeout(() => this.#syncBatch(), SYNC_MS);
     }
+  }
+
+  /** Syncs now what waits for the timer. */
+  #syncBatch(): void {
+    if (this.#syncTimer === null) return;
+    clearTimeout(this.#syncTimer);
+    this.#syncTimer = null;
+    this.#syncing = this.#sync();
   }
 
   /** In the background: the event loop does not wait. */

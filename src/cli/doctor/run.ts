@@ -3,6 +3,7 @@
 import { z } from "zod";
 import type { Catalog } from "../../config/catalog.ts";
 import { tryGateway } from "../control.ts";
+import { checkCaches } from "./cache.ts";
 import { checkChannels } from "./channels.ts";
 import { checkConfig } from "./config.ts";
 import { checkDisk, checkLedger } from "./ledger.ts";
@@ -40,6 +41,7 @@ async function collectFindings(flags: DoctorFlags): Promise<readonly Finding[]> 
     ...findings,
     await checkPort(catalog, running),
     ...checkLedger(catalog, running),
+    ...checkCaches(catalog, Date.now()),
     checkDisk(catalog.ledger.path),
     ...checkTools(catalog, running, process.env),
     ...(await checkChannels(catalog)),

@@ -113,6 +113,36 @@ const sessions = z.looseObject({
   unreadable: z.int(),
 });
 
+const cause = z.looseObject({
+  because: z.string(),
+  at: z.int().optional(),
+  part: z.string().optional(),
+  detail: z.string().optional(),
+  from: z.string().optional(),
+});
+const misses = z.looseObject({
+  misses: z.int(),
+  missed_tokens: z.int(),
+  usd: decimal,
+  unpriced_tokens: z.int(),
+});
+const causes = z.array(z.intersection(cause, misses));
+const sessionOf = { session: z.string().nullable(), channel: z.string(), model: z.string() };
+
+const cache = z.looseObject({
+  timezone: z.string(),
+  since: z.string().nullable(),
+  until: z.string().nullable(),
+  requests: z.int(),
+  rows: z.array(
+    misses.extend({ ...sessionOf, tool: z.string().nullable(), label: z.string().nullable(), causes }),
+  ),
+  causes,
+  persistent: z.array(cause.extend({ ...sessionOf, help: z.string().nullable() })),
+  total: misses,
+  unreadable: z.int(),
+});
+
 const env = z.looseObject({
   tool: z.string(),
   key: z.string().nullable(),
@@ -145,6 +175,7 @@ const OUTPUTS = {
   models: z.array(model),
   usage,
   sessions,
+  cache,
   env,
   doctor,
 } as const;

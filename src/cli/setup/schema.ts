@@ -14,6 +14,7 @@ const DOCUMENTS = [
   "models",
   "usage",
   "sessions",
+  "cache",
   "env",
   "doctor",
 ] as const satisfies readonly DocumentName[];

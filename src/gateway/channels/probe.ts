@@ -49,7 +49,9 @@ export function startProbes(context: ProbeContext): Probes {
     timers = [];
   };
   const probeUnlessKnown = async (channel: Channel, probeMs: number): Promise<void> => {
-    if (context.now() - context.channels.lastAnswer(channel) < probeMs) return;
+    const age = context.now() - context.channels.lastAnswer(channel);
+    // An answer of a time to come was before the clock was set back.
+    if (age >= 0 && age < probeMs) return;
     try {
       await probeChannel(channel, context);
     } catch (error) {

@@ -15,6 +15,7 @@ import { CLOSE_CODES, type Closing, isSendable, type Message } from "../../lib/w
 import type { PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
 import { openBill } from "../bill/bill.ts";
 import { reportRefusal } from "../bill/request-record.ts";
+import { holdPrompt } from "../bill/miss.ts";
 import { settleFailure } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import { authenticate } from "../intake/authenticate.ts";
@@ -173,6 +174,7 @@ export class Session {
       this.#sendError(error, event);
       return;
     }
+    bill.prompt = holdPrompt(job, 200, gateway);
     this.#turns.push(new Turn(bill, candidate, event.streamId, gateway));
     this.#upstream.send({ kind: "text", bytes: rename(body, candidate) ?? bytes });
   }

@@ -219,6 +219,20 @@ describe("exactly one line", () => {
     }
   });
 
+  test("first lines that a power cut took do not keep the ledger from opening, but another program's zeros do", async () => {
+    const path = newLedgerPath();
+    const ids = Array.from({ length: 20 }, (_, number) => `req_${number}`);
+    await abandon(path, ids, ids);
+    const torn = readFileSync(path).fill(0, 0, 4096);
+    writeFileSync(path, torn);
+    await openLedger(optionsFor(path)).close();
+    expect(readFileSync(`${path}.torn`)).toEqual(torn);
+    expect(readWholeLedger(path).count).toEqual(new Map(ids.map((id) => [id, 1])));
+    const other = newLedgerPath();
+    writeFileSync(other, "\0\0\0 the beginning of a picture");
+    expect(() => openLedger(optionsFor(other))).toThrow("it is not a ledger");
+  });
+
   test.each([["listen: { port: 4141 }\nkeys: []\n"], ['{\n  "name": "package"\n}\n'], ["\uFEFFx"]])(
     "a file that is none, such as %j, is refused and stays as it is",
     (text) => {

@@ -474,3 +474,52 @@ describe("this shell", () => {
     upstream.stop();
   });
 });
+
+test("causes of cache misses that come again and again are named, each with what helps", async () => {
+  using folder = makeTempFolder();
+  const upstream = startDemoUpstream({ credential: CREDENTIAL });
+  const causes = [
+    { because: "system_changed", at: 1, detail: "attribution" },
+    { because: "system_changed", at: 2, detail: "digits" },
+    { because: "tools_changed", at: 1, detail: "order" },
+  ];
+  const misses = causes.flatMap((cause, index) =>
+    [1, 2, 3].map((time) => ({
+      id: `${index}-${time}`,
+      time: new Date(Date.now() - 60_000 * time).toISOString(),
+      channel: "main",
+      client: { tool: "claude-code", session: "s" },
+      cache: { missed: 9000, usd: "0.02", ...cause },
+    })),
+  );
+  const rare = {
+    id: "rare",
+    time: new Date().toISOString(),
+    cache: { missed: 1, usd: "1", because: "model_changed" },
+  };
+  const ledger = writeLedger([...misses, rare]);
+  write(folder, { ...configFor(upstream.url), ledger: { path: ledger } });
+  const report = await examine(folder);
+  upstream.stop();
+  const found = report.checks.filter(({ check }) => check === "cache");
+  expect(found).toEqual([
+    {
+      check: "cache",
+      state: "note",
+      detail: "main: the attribution line changed, 3 times in one session, for $0.060000",
+      mend: "set CLAUDE_CODE_ATTRIBUTION_HEADER=0 for the tool: this upstream caches the line too",
+    },
+    {
+      check: "cache",
+      state: "note",
+      detail: "main: a time or number in system part 2, 3 times in one session, for $0.060000",
+      mend: "move the time or counter out of the system prompt, into the last message",
+    },
+    {
+      check: "cache",
+      state: "note",
+      detail: "main: tools in another order, 3 times in one session, for $0.060000",
+      mend: "send the tools in a fixed order, for example sorted by name",
+    },
+  ]);
+});

@@ -1,6 +1,7 @@
 // The commands of the ledger alone, as the executable has them.
 
 import { Command } from "commander";
+import { cacheCommand } from "../../../src/cli/money/cache.ts";
 import { ledgerCommand } from "../../../src/cli/money/ledger.ts";
 import { runProgram } from "../../../src/cli/program.ts";
 import { usageCommand } from "../../../src/cli/money/usage.ts";
@@ -10,6 +11,7 @@ await runProgram(
   new Command("gateway")
     .enablePositionalOptions()
     .addCommand(usageCommand())
+    .addCommand(cacheCommand())
     .addCommand(sessionsCommand())
     .addCommand(ledgerCommand()),
 );

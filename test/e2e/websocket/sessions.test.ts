@@ -132,6 +132,32 @@ describe("a session", () => {
     expect((await linesAfter(gateway, 1))[0]).toMatchObject({ model: "fast", upstream_model: "gpt-5.4" });
   });
 
+  test("says what a prompt should have read from the cache", async () => {
+    const usage = {
+      input_tokens: 5000,
+      input_tokens_details: { cached_tokens: 0 },
+      output_tokens: 2,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: 5002,
+    };
+    const upstream = startUpstream({
+      reply: (event, socket) => {
+        const events = responseEvents(event);
+        const last = events.at(-1)!;
+        last["response"] = { ...Object(last["response"]), usage };
+        for (const each of events) socket.send(JSON.stringify(each));
+      },
+    });
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    const input = [{ role: "user", content: "Hello ".repeat(4000) }];
+    await runResponse(client, { input, instructions: "Be short", prompt_cache_key: "s1" });
+    await runResponse(client, { input, instructions: "Be long", prompt_cache_key: "s1" });
+    const [first, second] = await linesAfter(gateway, 2);
+    expect(first).not.toHaveProperty("cache");
+    expect(second).toMatchObject({ cache: { because: "system_changed" } });
+  });
+
   test("passes other messages on without a line", async () => {
     const upstream = startUpstream();
     const gateway = startGateway({ main: upstream });

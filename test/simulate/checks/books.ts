@@ -26,6 +26,8 @@ interface Line {
   readonly attempts: ReadonlyArray<{ channel: string; status?: number; error?: string }>;
   readonly prev: string;
   readonly corrects?: string;
+  readonly limit_usd?: string;
+  readonly replaces?: { readonly id: string };
 }
 
 export function checkBooks(world: World): void {
@@ -194,7 +196,9 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   // Those that no file of the ledger can be asked for any more.
   const lost = arrived.filter((own) => own.some((arrival) => mayBeLost(world, arrival)));
   const must = arrived.filter(
-    (own) => own.some((arrival) => arrival.whole && !isRefusal(arrival)) && !lost.includes(own),
+    (own) =>
+      own.some((arrival) => arrival.fetches === null && arrival.whole && !isRefusal(arrival)) &&
+      !lost.includes(own),
   );
   if (lines.length < must.length) {
     const shown = must
@@ -207,8 +211,62 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   }
   if (new Set(lines.map(({ id }) => id)).size > sends.length)
     world.accuse("one line", `${name} was sent ${sends.length} times and has ${lines.length} lines.`);
+  const other = lines.find(({ key }) => key !== first.client.key);
+  if (other !== undefined)
+    world.accuse("one line", `${name} of the key ${first.client.key} has a line of the key ${other.key}.`);
   checkSeen(world, name, { arrived: arrived.flat(), lines, lost: lost.length });
-  for (const send of sends) checkComplete(world, send, lines);
+  for (const send of sends.filter(({ request }) => !request.background)) checkComplete(world, send, lines);
+  if (first.request.background) checkBackground(world, name, sends, lines);
+}
+
+/** A response in the background is unknown at first, and the first who fetches it finished pays for it, once. */
+function checkBackground(world: World, name: string, sends: readonly Send[], lines: readonly Line[]): void {
+  const begun = sends.filter(({ fetches, whole }) => fetches === null && whole?.goesOn === true);
+  for (const { name: send, reply, whole } of begun) {
+    if (whole === null || mayBeLost(world, whole)) continue;
+    const line = lines.find(({ id }) => id === reply?.fields.get("x-request-id"));
+    if (line === undefined || line.basis !== "unknown")
+      world.accuse(
+        "one line",
+        `${send} goes on in the background, and its line says ${line?.basis ?? "nothing"}.`,
+      );
+  }
+  const paid = Map.groupBy(
+    lines.flatMap(({ replaces }) => (replaces === undefined ? [] : [replaces.id])),
+    (id) => id,
+  );
+  for (const [id, own] of paid)
+    if (own.length > 1)
+      world.accuse("one line", `The response that ${id} began was paid ${own.length} times.`);
+  for (const send of sends) checkFetched(world, name, send, { sends, lines });
+}
+
+/** What goes on in the background is known to the gateway that it was begun with, until this one ends. */
+function isOneGateway(world: World, from: number, to: number): boolean {
+  const isForgotten = world.boots.some((at) => at > from && at <= to);
+  return !isForgotten && !world.deaths.some(({ at }) => at > from && at <= to + MAY_TRAVEL_US);
+}
+
+function checkFetched(
+  world: World,
+  name: string,
+  { fetches, whole }: Send,
+  { sends, lines }: { readonly sends: readonly Send[]; readonly lines: readonly Line[] },
+): void {
+  if (fetches === null || whole === null || whole.goesOn || mayBeLost(world, whole)) return;
+  const beginner = sends.find((send) => send.fetches === null && fetches.startsWith(`resp_${send.name}a`));
+  const began = beginner?.whole?.at;
+  if (began === undefined || !isOneGateway(world, began, whole.endedAt)) return;
+  const billed = lines.filter(({ basis, usage }) => basis === "exact" && Object.keys(usage).length > 0);
+  if (billed.length !== 1) {
+    world.accuse(
+      "one line",
+      `${name} finished in the background, was fetched, and was billed ${billed.length} times.`,
+    );
+    return;
+  }
+  const [line] = billed;
+  if (line !== undefined) checkExact(world, name, line, whole.counts);
 }
 
 /** No request is sent twice unseen: what an upstream got is among a line's attempts. */
@@ -218,7 +276,9 @@ function checkSeen(
   { arrived, lines, lost }: { arrived: readonly Arrival[]; lines: readonly Line[]; lost: number },
 ): void {
   if (lost > 0 || lines.some(({ outcome }) => outcome === "interrupted")) return;
-  const worked = arrived.filter((arrival) => arrival.whole && !isRefusal(arrival));
+  const worked = arrived.filter(
+    (arrival) => arrival.fetches === null && arrival.whole && !isRefusal(arrival),
+  );
   const told = lines
     .flatMap(({ attempts }) => attempts)
     .filter(({ status, error }) => status === undefined || status < 300 || error !== undefined);
@@ -298,5 +358,10 @@ function isExcused(world: World, { at, inode }: Written): boolean {
   if (world.plan.sync === "never" || world.timeWasBent) return true;
   // What a failing disk promises is nothing.
   if (world.plan.happenings.some(({ kind }) => kind === "disk fails" || kind === "disk full")) return true;
-  return at > cut.at - BATCH_US - MARGIN_US - cut.syncMargin;
+  const margin = MARGIN_US + cut.syncMargin;
+  // A gateway that is killed in the meantime cannot sync it: the next one does, as soon as it starts.
+  const killed = world.deaths.find((death) => death.at >= at && death.at < cut.at);
+  const isSynced = killed === undefined || at <= killed.at - BATCH_US - margin;
+  const synced = isSynced ? at + BATCH_US : world.boots.find((boot) => boot >= killed.at);
+  return synced === undefined || synced + margin > cut.at;
 }

@@ -6,7 +6,7 @@ import type { Reply } from "../clients/reply.ts";
 import { platformOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import { listMarks } from "../upstreams/answers.ts";
-import type { Arrival } from "../upstreams/upstream.ts";
+import { type Arrival, requestOf } from "../upstreams/upstream.ts";
 
 const PRIVATE = /cred-[a-z]+\d-|org-private|a=b/;
 
@@ -17,7 +17,9 @@ export function checkBytes(world: World, send: Send): void {
   const fields = [...reply.fields].map(([name, value]) => `${name}: ${value}`).join("\n");
   const all = `${fields}\n${text}`;
   checkId(world, send, reply);
-  const foreign = listMarks(all).find((mark) => !mark.startsWith(`${send.name}a`));
+  // A stored response has the mark of the request that began it.
+  const own = send.fetches === null ? `${send.name}a` : `${requestOf(send.name)}s`;
+  const foreign = listMarks(all).find((mark) => !mark.startsWith(own));
   if (isByChance(world, send, text, foreign)) return;
   if (foreign !== undefined && !isRepeatedError(world, send, reply, foreign))
     world.accuse("foreign bytes", `${send.name} got bytes of ${foreign}: ${text.slice(0, 200)}`);

@@ -1,22 +1,40 @@
 // Limits of keys: never exceeded beyond what the documentation says.
 
-import { type ClientPlan, platformOf } from "../plan/plan.ts";
+import type { Send } from "../clients/client.ts";
+import { type ClientPlan, type LimitPlan, platformOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
 export function checkLimits(world: World): void {
   if (world.timeWasBent) return;
+  const keys = new Map(world.sends.map(({ name, client }) => [name, client.key]));
   for (const client of world.plan.clients) {
     if (client.key !== client.name) continue;
-    const own = world.arrivals.filter((arrival) => isOf(world, arrival, client.key));
-    checkRate(world, client, own);
-    checkSpent(world, client, own);
+    const limits = findLoosest(world.limitsOf(client.key));
+    if (Object.keys(limits).length === 0) continue;
+    // To fetch a response costs nothing.
+    const own = world.arrivals.filter(
+      (arrival) => arrival.fetches === null && keys.get(arrival.send) === client.key,
+    );
+    checkRate(world, client.key, limits.requestsPerMinute, own);
+    checkConcurrent(world, client.key, limits.concurrentRequests, own);
+    checkSpent(world, client, limits, own);
   }
 }
 
-function isOf(world: World, arrival: Arrival, key: string): boolean {
-  const send = world.sends.find(({ name }) => name === arrival.send);
-  return send?.client.key === key;
+/** Of each limit the highest that the key ever had; none, if it once had none. */
+function findLoosest(all: readonly LimitPlan[]): LimitPlan {
+  const find = (name: keyof LimitPlan): object => {
+    const values = all.flatMap((limits) => limits[name] ?? []);
+    if (values.length < all.length) return {};
+    return { [name]: values.reduce((a, b) => (Number(a) > Number(b) ? a : b)) };
+  };
+  return {
+    ...find("requestsPerMinute"),
+    ...find("concurrentRequests"),
+    ...find("usdPerDay"),
+    ...find("usdTotal"),
+  };
 }
 
 /** A minute of the gateway's, less what a request may take to go out. */
@@ -27,8 +45,7 @@ function mayForget(world: World): boolean {
   return world.removed.length > 0 || world.deaths.some(({ how }) => how === "without power");
 }
 
-function checkRate(world: World, { key, limits }: ClientPlan, arrivals: readonly Arrival[]): void {
-  const most = limits.requestsPerMinute;
+function checkRate(world: World, key: string, most: number | undefined, arrivals: readonly Arrival[]): void {
   // What came to nothing before a kill has no line, and is not counted after it.
   if (most === undefined || world.deaths.length > 0 || mayForget(world)) return;
   const firsts = new Map<string, number>();
@@ -46,6 +63,47 @@ function checkRate(world: World, { key, limits }: ClientPlan, arrivals: readonly
   }
 }
 
+/** When a request was at its upstream without any doubt: its answer was still being sent, and its client was there. */
+interface Stay {
+  readonly send: string;
+  readonly from: number;
+  readonly until: number;
+}
+
+function checkConcurrent(
+  world: World,
+  key: string,
+  most: number | undefined,
+  arrivals: readonly Arrival[],
+): void {
+  if (most === undefined || world.deaths.length > 0) return;
+  const sends = new Map(world.sends.map((send) => [send.name, send]));
+  const stays = arrivals.flatMap((arrival): Stay[] => {
+    const send = sends.get(arrival.send);
+    return send !== undefined && isPlain(arrival, send)
+      ? [{ send: send.name, from: arrival.at, until: Math.min(arrival.endedAt, send.endedAt) }]
+      : [];
+  });
+  for (const { send, from } of stays) {
+    const others = stays.filter((other) => other.send !== send && other.from <= from && other.until > from);
+    const count = new Set(others.map((other) => other.send)).size;
+    if (count < most) continue;
+    world.accuse(
+      "limits",
+      `The key ${key} may have ${most} requests at once, and ${count} were at upstreams when ${send} came.`,
+    );
+    return;
+  }
+}
+
+/** The gateway has no reason to give it up early. */
+function isPlain({ plan, stream }: Arrival, { request, end }: Send): boolean {
+  const isWhole = plan?.kind === "answer" && plan.cut === null && plan.missing === 0 && plan.coding === null;
+  return (
+    isWhole && end === "reply" && request.slow === null && request.leave === null && stream === request.stream
+  );
+}
+
 /** USD for a million tokens, of the models that clients ask for. */
 const PRICES: Readonly<Record<string, readonly [input: number, multiplier: number]>> = {
   messages: [3, 1],
@@ -60,7 +118,7 @@ interface Spent {
   readonly usd: number;
 }
 
-function checkSpent(world: World, client: ClientPlan, arrivals: readonly Arrival[]): void {
+function checkSpent(world: World, client: ClientPlan, limits: LimitPlan, arrivals: readonly Arrival[]): void {
   const price = PRICES[platformOf(client.dialect)];
   if (price === undefined || mayForget(world)) return;
   const [input, multiplier] = price;
@@ -75,8 +133,8 @@ function checkSpent(world: World, client: ClientPlan, arrivals: readonly Arrival
     const usd = (Math.max(0, tokens) * CAREFUL * input * multiplier) / 1e6;
     return read.length === 0 ? [] : [{ at: own[0]?.at ?? 0, endedAt, usd }];
   });
-  checkWindow(world, client, spent, { limit: client.limits.usdTotal, since: () => 0 });
-  checkWindow(world, client, spent, { limit: client.limits.usdPerDay, since: (at) => dayBegins(world, at) });
+  checkWindow(world, client, spent, { limit: limits.usdTotal, since: () => 0 });
+  checkWindow(world, client, spent, { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) });
 }
 
 /** The gateway estimates a prompt by its own bytes; a bridge may have made them a few more. */

@@ -6,14 +6,11 @@ import type { Arrival } from "../upstreams/upstream.ts";
 import type { End, Network } from "../world/network.ts";
 import { NATURE, type Event, type Scheduler } from "../world/scheduler.ts";
 import { type Reply, ReplyReader } from "./reply.ts";
-import { writeRequest } from "./requests.ts";
+import { type Ask, writeRequest } from "./requests.ts";
 
 /** One request as it was sent once. */
-export interface Send {
-  /** `c3r2s0` */
-  readonly name: string;
+export interface Send extends Ask {
   readonly client: ClientPlan;
-  readonly request: RequestPlan;
   readonly at: number;
   /** What came of the reply, whole or not. */
   reply: Reply | null;
@@ -50,6 +47,9 @@ export class Client {
   /** How often the one before the next was sent again. */
   #again = 0;
   readonly #sendsOf = new Map<number, number>();
+  /** The response that the next send fetches. */
+  #fetching: string | null = null;
+  #polls = 0;
   #finished = false;
 
   constructor(plan: ClientPlan, network: Network, watch: ClientWatch) {
@@ -105,10 +105,10 @@ export class Client {
   #follow(line: Line): void {
     if (!this.plan.pipelined || line !== this.#line) return;
     // What follows a request whose framing is broken would be taken for a part of it.
-    if (line.waiting.some(({ request }) => request.bad !== null)) return;
+    if (line.waiting.some(({ request }) => request.bad !== null || isBackground(request))) return;
     const ahead = this.#at + line.waiting.length;
     const request = this.plan.requests[ahead];
-    if (request === undefined || line.waiting.length > 3 || !line.usable) return;
+    if (request === undefined || isBackground(request) || line.waiting.length > 3 || !line.usable) return;
     line.send(this.#note(request));
   }
 
@@ -120,6 +120,7 @@ export class Client {
       name: `${this.plan.name}r${index}s${number}`,
       client: this.plan,
       request,
+      fetches: this.#fetching,
       at: this.#scheduler.now,
       reply: null,
       end: "open",
@@ -128,7 +129,10 @@ export class Client {
       orphaned: false,
     };
     this.#watch.sends.push(send);
-    this.#scheduler.note(`${send.name} is sent (${this.plan.dialect}${request.stream ? ", stream" : ""})`);
+    const what = this.#fetching === null ? "" : `, fetches ${this.#fetching}`;
+    this.#scheduler.note(
+      `${send.name} is sent (${this.plan.dialect}${request.stream ? ", stream" : ""}${what})`,
+    );
     return send;
   }
 
@@ -147,12 +151,35 @@ export class Client {
       return;
     }
     this.#again = 0;
+    const pollMs = this.#poll(send);
+    if (pollMs !== null) {
+      this.#later(pollMs, () => this.#next());
+      return;
+    }
     this.#at = index + 1;
     // What was pipelined behind it and is still coming needs no new send.
     const pending = this.#line?.waiting.find((other) => other.request === this.plan.requests[this.#at]);
     if (pending !== undefined) return;
     const request = this.plan.requests[this.#at];
     this.#later(request?.gapMs ?? SETTLE_MS, () => this.#next());
+  }
+
+  /** Until what goes on in the background is there, and once more where the plan says so. */
+  #poll(send: Send): number | null {
+    const { background } = send.request;
+    if (!background) return null;
+    const { id, goesOn } = readStored(send);
+    const isFirst = this.#polls++ === 0;
+    const goes = id !== null && (goesOn || isFirst || (background.again && this.#fetching !== null));
+    if (goes && this.#polls < MOST_POLLS) {
+      this.#fetching = id;
+      // The last one.
+      if (!goesOn && !isFirst) this.#polls = MOST_POLLS;
+      return background.pollMs;
+    }
+    this.#fetching = null;
+    this.#polls = 0;
+    return null;
   }
 
   /** As the official SDKs: twice, after half a second and more, or after what they are asked to wait. */
@@ -170,6 +197,20 @@ export class Client {
     this.#line?.close();
     this.#watch.done(this);
   }
+}
+
+function isBackground({ background }: RequestPlan): boolean {
+  return background !== undefined && background !== null;
+}
+
+const MOST_POLLS = 12;
+const NOT_STORED = { id: null, goesOn: false };
+
+function readStored({ reply, end }: Send): { id: string | null; goesOn: boolean } {
+  if (end !== "reply" || reply?.status !== 200) return NOT_STORED;
+  const text = reply.body.toString();
+  const id = /"id":"(resp_[^"]+)"/.exec(text)?.[1] ?? null;
+  return { id, goesOn: /"status":"(?:queued|in_progress)"/.test(text) };
 }
 
 function mayRetry({ status, fields }: Reply): boolean {
@@ -232,7 +273,7 @@ class Line {
 
   send(send: Send): void {
     this.waiting.push(send);
-    const bytes = writeRequest(this.#plan, send.request, send.name);
+    const bytes = writeRequest(this.#plan, send);
     if (this.waiting.length === 1) this.#await(send);
     this.#out.push(bytes);
     this.#flush();

@@ -27,7 +27,17 @@ export function secretOf(client: string): string {
   return `sk-sim-${client}-Zq81mXw0pLr5Tn`;
 }
 
-export function writeRequest(client: ClientPlan, request: RequestPlan, send: string): Buffer {
+/** What one send asks for: an answer, or a stored one. */
+export interface Ask {
+  /** `c3r2s0` */
+  readonly name: string;
+  readonly request: RequestPlan;
+  /** The id of the response that is fetched. */
+  readonly fetches: string | null;
+}
+
+export function writeRequest(client: ClientPlan, { name: send, request, fetches }: Ask): Buffer {
+  if (fetches !== null) return writeFetch(client, send, fetches);
   const { bad } = request;
   const model = modelOf(client.dialect, request.number);
   const prompt = `${send.replace(/s\d+$/, "")} `.padEnd(request.promptBytes, "please tell me more ");
@@ -40,6 +50,17 @@ export function writeRequest(client: ClientPlan, request: RequestPlan, send: str
   const head = Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
   if (bad === "broken chunk") return Buffer.concat([head, Buffer.from("zz\r\n"), bytes]);
   return Buffer.concat([head, bad === "half a body" ? bytes.subarray(0, bytes.length >> 1) : bytes]);
+}
+
+function writeFetch({ dialect, key, keepAlive }: ClientPlan, send: string, id: string): Buffer {
+  const lines = [
+    `GET /v1/responses/${id} HTTP/1.1`,
+    `user-agent: sim/${send}`,
+    "host: 127.0.0.1:4141",
+    writeKey(dialect, secretOf(key)),
+    ...(keepAlive ? [] : ["connection: close"]),
+  ];
+  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
 }
 
 function pathOf(dialect: Dialect, model: string, stream: boolean): string {
@@ -84,18 +105,21 @@ function encode(bytes: Buffer, coding: RequestPlan["coding"]): Buffer {
   return coding === "zstd" ? zstdCompressSync(bytes) : bytes;
 }
 
-function bodyOf(dialect: Dialect, model: string, prompt: string, { stream, maxTokens }: RequestPlan): object {
+function writeResponsesOptions({ maxTokens, background = null }: RequestPlan): object {
+  return {
+    ...(background === null ? {} : { background: true, store: true }),
+    ...(maxTokens === null ? {} : { max_output_tokens: maxTokens }),
+  };
+}
+
+function bodyOf(dialect: Dialect, model: string, prompt: string, request: RequestPlan): object {
+  const { stream, maxTokens } = request;
   switch (dialect) {
     case "messages":
     case "relay-messages":
       return { model, max_tokens: maxTokens ?? 100, stream, messages: [{ role: "user", content: prompt }] };
     case "responses":
-      return {
-        model,
-        input: prompt,
-        stream,
-        ...(maxTokens === null ? {} : { max_output_tokens: maxTokens }),
-      };
+      return { model, input: prompt, stream, ...writeResponsesOptions(request) };
     case "chat":
       return {
         model,

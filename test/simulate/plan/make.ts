@@ -11,6 +11,7 @@ import {
   type Happening,
   type LimitPlan,
   type Plan,
+  type Platform,
   platformOf,
   type RequestPlan,
 } from "./plan.ts";
@@ -35,6 +36,8 @@ interface Swarm {
   readonly bodyCodings: number;
   readonly idleCloses: number;
   readonly limits: number;
+  readonly probes: number;
+  readonly background: number;
 }
 
 const DIALECTS: readonly Dialect[] = [
@@ -77,6 +80,8 @@ export function makePlan(seed: number): Plan {
     bodyCodings: rate(200, 300),
     idleCloses: rate(350, 800),
     limits: rate(300, 600),
+    probes: rate(250, 1000),
+    background: rate(250, 400),
   };
   const channels = makeChannels(random, swarm);
   const dialects = DIALECTS.filter((dialect) =>
@@ -84,16 +89,22 @@ export function makePlan(seed: number): Plan {
   );
   let number = 0;
   const hurry = random.chance(600);
+  const owners = new Map<Platform, string>();
   const clients = Array.from({ length: random.between(3, 14) }, (_, index): ClientPlan => {
     const name = `c${index}`;
     const limits = random.chance(swarm.limits) ? makeLimits(random) : {};
-    const requests = Array.from({ length: random.between(5, 45) }, () =>
-      makeRequest(random, swarm, number++, hurry),
-    );
+    const dialect = random.pick(dialects);
+    // Some share the key of another client.
+    const owner = random.chance(300) ? owners.get(platformOf(dialect)) : undefined;
+    owners.set(platformOf(dialect), owner ?? name);
+    const requests = Array.from({ length: random.between(5, 45) }, () => {
+      const request = makeRequest(random, swarm, number++, hurry);
+      return dialect === "responses" ? maybeInBackground(random, swarm, request) : request;
+    });
     return {
       name,
-      key: name,
-      dialect: random.pick(dialects),
+      key: owner ?? name,
+      dialect,
       startMs: random.skewed(0, 3000),
       keepAlive: random.chance(750),
       pipelined: random.chance(120),
@@ -134,6 +145,7 @@ function makeChannels(random: Random, swarm: Swarm): ChannelPlan[] {
       idleCloseMs: random.chance(swarm.idleCloses) ? random.skewed(1, 3000) : 0,
       idleClose: random.pick(["fin", "rst"]),
       keepAliveSeconds: random.chance(200) ? random.between(1, 5) : 0,
+      ...(random.chance(swarm.probes) ? { probeSeconds: random.between(1, 5) } : {}),
     })),
   );
 }
@@ -168,6 +180,16 @@ function makeRequest(random: Random, swarm: Swarm, number: number, hurry: boolea
     coding: random.chance(swarm.bodyCodings) ? random.pick(["gzip", "zstd"]) : null,
     answers: Array.from({ length: random.between(1, 3) }, () => makeAnswer(random, swarm)),
   };
+}
+
+function maybeInBackground(random: Random, swarm: Swarm, request: RequestPlan): RequestPlan {
+  if (request.bad !== null || !random.chance(swarm.background)) return request;
+  const background = {
+    readyMs: random.skewed(1, 3000),
+    pollMs: random.skewed(1, 1000),
+    again: random.chance(300),
+  };
+  return { ...request, stream: false, background };
 }
 
 function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
@@ -281,6 +303,25 @@ const KINDS: readonly Make[] = [
     atMs: at(random),
     client: random.pick(clients).name,
     ms: random.between(300, 4000),
+  }),
+  (random, _, clients) => ({
+    kind: "limits changed",
+    atMs: at(random),
+    client: random.pick(clients).name,
+    limits: makeLimits(random),
+  }),
+  (random, channels) => ({
+    kind: "command",
+    atMs: at(random),
+    channel: random.pick(channels).name,
+    action: random.pick(["disable", "disable", "enable", "probe"]),
+  }),
+  (random) => ({
+    kind: "reprice",
+    atMs: at(random),
+    graceMs: random.skewed(1, 3000),
+    downMs: random.skewed(1, 1000),
+    afterSteps: random.chance(400) ? random.between(1, 60) : 0,
   }),
   (random, channels) => ({
     kind: "upstream down",

@@ -43,6 +43,8 @@ export interface ChannelPlan {
   readonly idleClose: "fin" | "rst";
   /** Sends `keep-alive: timeout=N`; 0: it does not. */
   readonly keepAliveSeconds: number;
+  /** The gateway probes it this often; absent: never. */
+  readonly probeSeconds?: number;
 }
 
 export interface LimitPlan {
@@ -85,8 +87,19 @@ export interface RequestPlan {
   readonly slow: { readonly everyBytes: number; readonly ms: number } | null;
   readonly bad: BadKind | null;
   readonly coding: "gzip" | "zstd" | null;
+  /** The upstream goes on after its answer, and the client fetches the result; absent: it does not. */
+  readonly background?: BackgroundPlan | null;
   /** For one attempt after another; those that follow are answered rightly. */
   readonly answers: readonly AnswerPlan[];
+}
+
+export interface BackgroundPlan {
+  /** The upstream has finished so long after its answer. */
+  readonly readyMs: number;
+  /** The client asks for it this often. */
+  readonly pollMs: number;
+  /** The result is fetched once more, although it was got. */
+  readonly again: boolean;
 }
 
 export interface LeavePlan {
@@ -161,6 +174,15 @@ export type Happening = { readonly atMs: number } & (
   | { readonly kind: "ledger removed" | "ledger moved" | "sums removed" }
   | { readonly kind: "channel off" | "channel on" | "broken config" | "config touched" }
   | { readonly kind: "key off"; readonly client: string; readonly ms: number }
+  | { readonly kind: "limits changed"; readonly client: string; readonly limits: LimitPlan }
+  | { readonly kind: "command"; readonly channel: string; readonly action: "disable" | "enable" | "probe" }
+  | {
+      readonly kind: "reprice";
+      readonly graceMs: number;
+      readonly downMs: number;
+      /** It is killed at this step; 0: it is not. */
+      readonly afterSteps: number;
+    }
   | {
       readonly kind: "upstream down";
       readonly channel: string;

@@ -60,7 +60,12 @@ function cutClients(plan: Plan): Cut[] {
     clients.slice(0, half),
     clients.slice(half),
     ...clients.map((_, index) => clients.toSpliced(index, 1)),
-  ].map((left) => ({ ...plan, clients: left }));
+  ].map((left) => ({ ...plan, clients: left.map((client) => keepKey(client, left)) }));
+}
+
+/** A key needs its owner in the config. */
+function keepKey(client: ClientPlan, left: readonly ClientPlan[]): ClientPlan {
+  return left.some(({ name }) => name === client.key) ? client : { ...client, key: client.name };
 }
 
 function cutRequests(plan: Plan): Cut[] {

@@ -4,7 +4,7 @@ import type { AnswerPlan, Plan } from "./plan.ts";
 
 /** What of the trace is worth telling: not every byte and timer. */
 const WORTH =
-  / is sent | ends \(| gets (?!GET)| answers |says \(|is killed|does not start|FAILED|without power| sends RST|started again|has stopped|everything works|second gateway|: (?:kill|cut power|stop|clock|standstill|disk|slow disk|ledger|sums|channel|broken config|config touched|key off|upstream down|idle connections)/;
+  / is sent | ends \(| gets (?!GET)| answers |says \(|is killed|does not start|FAILED|without power| sends RST|started again|has stopped|everything works|second gateway|: (?:kill|cut power|stop|clock|standstill|disk|slow disk|ledger|sums|channel|broken config|config touched|key off|limits changed|command|reprice|upstream down|idle connections)/;
 
 /** Null: not worth telling. */
 export function tellLine(line: string): string | null {
@@ -25,9 +25,10 @@ export function tellPlan(plan: Plan): string[] {
     ),
     ...plan.clients.flatMap((client) => [
       `client ${client.name} speaks ${client.dialect}${client.pipelined ? ", pipelined" : ""}${client.keepAlive ? "" : ", a connection for each request"}${Object.keys(client.limits).length > 0 ? `, limits ${JSON.stringify(client.limits)}` : ""}`,
-      ...client.requests.map(({ stream, leave, bad, slow, answers }, index) => {
+      ...client.requests.map(({ stream, leave, bad, slow, background, answers }, index) => {
         const parts = [
           stream ? "a stream" : "an answer",
+          ...(background ? [`in the background, ready after ${background.readyMs} ms`] : []),
           ...(bad === null ? [] : [`sent wrongly: ${bad}`]),
           ...(leave === null
             ? []

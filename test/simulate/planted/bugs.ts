@@ -16,14 +16,28 @@ const APPEND = "src/billing/ledger/append-file.ts";
 const RECOVERY = "src/billing/ledger/recovery.ts";
 const LIMITS = "src/billing/limits/limits.ts";
 const RELAY = "src/gateway/delivery/relay.ts";
+const BACKGROUND = "src/gateway/upstream/background.ts";
+const COOLDOWN = "src/gateway/channels/cooldown.ts";
 const FAILOVER = "src/gateway/attempt/failover.ts";
 
 function plant(name: string, file: string, from: string, to: string): Bug {
   return { name, changes: [{ file, from, to }] };
 }
 
-/** The fixes of the security review, undone. D3 and D10 are as they were when this list was made. */
+/** The fixes of the security review, undone. */
 const UNDONE: readonly Bug[] = [
+  plant(
+    "D3 undone: what is not known counts for nothing against limits",
+    SETTLE,
+    "limitUsd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway),",
+    "limitUsd: null,",
+  ),
+  plant(
+    "D10 undone: write on into a ledger that somebody removed",
+    STORE,
+    "    if (!this.#lines.isInPlace()) {\n",
+    "    if (this.#written < 0) {\n",
+  ),
   {
     name: "D4 undone: a POST is sent again on a new connection",
     changes: [
@@ -144,7 +158,7 @@ const OTHERS: readonly Bug[] = [
   ),
   plant(
     "never end a cooldown",
-    "src/gateway/channels/cooldown.ts",
+    COOLDOWN,
     "  return now < cooldown.until || now < cooldown.trialUntil ? cooldown : null;",
     "  return { ...cooldown, untilIsGiven: true };",
   ),
@@ -153,6 +167,12 @@ const OTHERS: readonly Bug[] = [
     LIMITS,
     "if (recent.length < limit) return;",
     "if (recent.length <= limit) return;",
+  ),
+  plant(
+    "let one request too many in at once",
+    LIMITS,
+    "flight.running < limit) return;",
+    "flight.running <= limit) return;",
   ),
   plant(
     "round a charge down",
@@ -224,4 +244,51 @@ const OTHERS: readonly Bug[] = [
   ),
 ];
 
-export const BUGS: readonly Bug[] = [...NAMED, ...OTHERS, ...UNDONE];
+/** In what the world has besides requests: each shows that its part is really at work. */
+const OPERATED: readonly Bug[] = [
+  plant(
+    "charge a background response each time that it is fetched",
+    BACKGROUND,
+    "    this.#terms.delete(id);\n    return terms;",
+    "    return terms;",
+  ),
+  plant("forget what goes on in the background", BACKGROUND, "    this.#terms.set(id, terms);\n", ""),
+  plant(
+    "use a channel that was disabled by command",
+    COOLDOWN,
+    '  if (memory.disabled) return "closed";\n',
+    "",
+  ),
+  plant(
+    "learn nothing from a probe that works",
+    "src/gateway/channels/channels.ts",
+    "if (memory.cooldown?.untilIsGiven !== true) endCooldowns(memory);",
+    "",
+  ),
+  plant(
+    "correct the first amounts instead of the current ones",
+    "src/billing/report/reprice.ts",
+    "corrected.get(line.id) ?? line",
+    "line",
+  ),
+  plant(
+    "leave what a power cut tore in the middle",
+    RECOVERY,
+    "    if (zero !== -1) return",
+    "    if (zero < -1) return",
+  ),
+  plant(
+    "begin the next file before the old one is on the disk",
+    STORE,
+    "    this.#lines.syncNow();\n    renameSync(path, rotated);",
+    "    renameSync(path, rotated);",
+  ),
+  plant(
+    "give up the last sync when the disk fails",
+    WRITER,
+    "    await this.#syncLast();",
+    '    if (this.#options.sync !== "never") await this.#store.sync();',
+  ),
+];
+
+export const BUGS: readonly Bug[] = [...NAMED, ...OTHERS, ...OPERATED, ...UNDONE];

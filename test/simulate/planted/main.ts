@@ -7,17 +7,23 @@ import { bundleProgram } from "../world/bundle.ts";
 import { compileProgram } from "../world/process.ts";
 import { type Bug, BUGS } from "./bugs.ts";
 
-const LONGEST_MS = 5 * 60_000;
+/** Of one core's work: a busy machine does not count. */
+const LONGEST_SECONDS = 5 * 60;
 const words = process.argv.slice(2);
+
+function countWork(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+}
 
 async function find({ changes }: Bug): Promise<string | null> {
   const make = compileProgram(await bundleProgram(changes));
-  const start = performance.now();
-  for (let seed = 1; performance.now() - start < LONGEST_MS; seed++) {
+  const start = countWork();
+  for (let seed = 1; countWork() - start < LONGEST_SECONDS; seed++) {
     const { accusations } = await runPlan(makePlan(seed), make);
     const [found] = accusations;
     if (found === undefined) continue;
-    const seconds = ((performance.now() - start) / 1000).toFixed(1).padStart(6);
+    const seconds = (countWork() - start).toFixed(1).padStart(6);
     return `${seconds} s  seed ${String(seed).padEnd(5)} ${found.check}: ${found.text.slice(0, 150).replaceAll("\n", " ")}`;
   }
   return null;

@@ -113,18 +113,7 @@ function writeResponses(question: Question): AnswerText {
     output_tokens_details: { reasoning_tokens: 0 },
     total_tokens: counts.input + counts.cacheRead + counts.output,
   };
-  const shell = {
-    id: `resp_${mark}`,
-    object: "response",
-    created_at: 1_760_000_000,
-    model,
-    error: null,
-    incomplete_details: null,
-    parallel_tool_calls: true,
-    tool_choice: "auto",
-    tools: [],
-    service_tier: "default",
-  };
+  const shell = shellOf(mark, model);
   const part = { type: "output_text", annotations: [], logprobs: [], text };
   const item = {
     id: `item_${mark}`,
@@ -168,6 +157,26 @@ function writeResponses(question: Question): AnswerText {
         ]
       : [...begun, ...deltas.slice(0, failsAfter), step("response.failed", { response: failed })];
   return { type: "text/event-stream; charset=utf-8", pieces };
+}
+
+/** A response that the upstream still works on. */
+export function writeUnfinished({ mark, model }: Question, status: "queued" | "in_progress"): AnswerText {
+  return json({ ...shellOf(mark, model), status, background: true, output: [], usage: null });
+}
+
+function shellOf(mark: string, model: string): object {
+  return {
+    id: `resp_${mark}`,
+    object: "response",
+    created_at: 1_760_000_000,
+    model,
+    error: null,
+    incomplete_details: null,
+    parallel_tool_calls: true,
+    tool_choice: "auto",
+    tools: [],
+    service_tier: "default",
+  };
 }
 
 function writeContent(question: Question): AnswerText {

@@ -5,7 +5,15 @@ import { brotliCompressSync, gunzipSync, gzipSync, zstdCompressSync, zstdDecompr
 import type { AnswerPlan, ChannelPlan, Plan, RequestPlan } from "../plan/plan.ts";
 import type { End, Network } from "../world/network.ts";
 import { NATURE, type Scheduler } from "../world/scheduler.ts";
-import { type AnswerText, type Counts, type Wire, writeAnswer, writeError } from "./answers.ts";
+import {
+  type AnswerText,
+  type Counts,
+  type Question,
+  type Wire,
+  writeAnswer,
+  writeError,
+  writeUnfinished,
+} from "./answers.ts";
 
 /** A request as an upstream saw it. */
 export interface Arrival {
@@ -31,6 +39,16 @@ export interface Arrival {
   estimated: number;
   /** It came behind an answer that nobody asked for, on the same connection: who gets which answer is chance. */
   tainted: boolean;
+  /** The id of the response that it fetches; null: it asks for a new one. */
+  readonly fetches: string | null;
+  /** The upstream goes on with it after its answer. */
+  goesOn: boolean;
+}
+
+/** A response that an upstream works on in the background. */
+export interface Stored {
+  readonly question: Question;
+  readonly readyAt: number;
 }
 
 /** What upstreams learn and report. */
@@ -40,6 +58,7 @@ export interface UpstreamWatch {
   readonly arrivals: Arrival[];
   /** Secrets of clients: none of them may be seen here. */
   readonly secrets: readonly string[];
+  readonly stored: Map<string, Stored>;
   readonly healed: () => boolean;
   /** An upstream has sent an answer that nobody asked for. */
   noteUnasked(): void;
@@ -151,7 +170,7 @@ class Line {
 
   #arrive(agent: string, method: string, target: string): Arrival {
     const { watch, plan, scheduler } = this.#upstream;
-    const send = method === "POST" ? (/sim\/(c\d+r\d+s\d+)/.exec(agent)?.[1] ?? "") : "";
+    const send = /sim\/(c\d+r\d+s\d+)/.exec(agent)?.[1] ?? "";
     const attempt = send === "" ? 0 : watch.arrivals.filter((other) => other.send === send).length;
     const arrival: Arrival = {
       send,
@@ -169,6 +188,8 @@ class Line {
       stream: false,
       estimated: 0,
       tainted: this.#tainted,
+      fetches: method === "GET" ? (/^\/v1\/responses\/([^/?]+)/.exec(target)?.[1] ?? null) : null,
+      goesOn: false,
     };
     scheduler.note(`${plan.name} gets ${method} ${target} of ${send || "nobody"}, attempt ${attempt}`);
     watch.arrivals.push(arrival);
@@ -204,7 +225,7 @@ class Line {
   /** The answers of a plan are for all sends of a request, one after another. */
   #choose(arrival: Arrival): AnswerPlan {
     const { watch } = this.#upstream;
-    const id = arrival.send.replace(/s\d+$/, "");
+    const id = requestOf(arrival.send);
     const before = watch.arrivals.filter(
       (other) => other !== arrival && other.send.startsWith(`${id}s`),
     ).length;
@@ -289,11 +310,12 @@ class Line {
     const failed = answer.kind === "error status";
     arrival.status = answer.status;
     const { model, counts, stream } = arrival;
+    const question = { wire, stream, mark, model, counts, failsAfter: failsAfter(arrival, answer) };
     const text = failed
       ? writeError(wire, answer.status, mark, answer.status === 400 ? "nothing" : secret)
       : answer.kind === "bodiless with body"
         ? writeSmuggled(mark)
-        : writeAnswer({ wire, stream, mark, model, counts, failsAfter: failsAfter(arrival, answer) });
+        : this.#writeSuccess(arrival, question);
     const whole = Buffer.from(text.pieces.join(""));
     if (!failed) arrival.body = whole;
     const pieces = frame(
@@ -306,6 +328,27 @@ class Line {
     const cutAt =
       answer.cut === null ? Number.POSITIVE_INFINITY : Math.floor((total * answer.cut.atPerMille) / 1000);
     this.#sendPieces(arrival, answer, pieces, cutAt);
+  }
+
+  #writeSuccess(arrival: Arrival, question: Question): AnswerText {
+    const { watch, scheduler } = this.#upstream;
+    const background = watch.requests.get(requestOf(arrival.send))?.background ?? null;
+    if (background === null) return writeAnswer(question);
+    const { now } = scheduler;
+    if (arrival.fetches === null) {
+      arrival.goesOn = true;
+      const readyAt = now + background.readyMs * 1000;
+      watch.stored.set(`resp_${question.mark}`, { question, readyAt });
+      return writeUnfinished(question, "queued");
+    }
+    const stored = watch.stored.get(arrival.fetches);
+    if (stored === undefined) {
+      watch.accuse("bytes", `${arrival.send} fetches ${arrival.fetches}, which the upstream never made.`);
+      return writeAnswer(question);
+    }
+    arrival.goesOn = stored.readyAt > now;
+    arrival.counts = stored.question.counts;
+    return arrival.goesOn ? writeUnfinished(stored.question, "in_progress") : writeAnswer(stored.question);
   }
 
   #sendPieces(arrival: Arrival, answer: AnswerPlan, pieces: readonly Buffer[], cutAt: number): void {
@@ -426,6 +469,11 @@ class Line {
     this.#gone = true;
     this.#upstream.lines.delete(this);
   }
+}
+
+/** `c3r2` of `c3r2s0` */
+export function requestOf(send: string): string {
+  return send.replace(/s\d+$/, "");
 }
 
 function decode(body: Buffer, coding: string | undefined): Buffer {

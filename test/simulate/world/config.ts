@@ -16,9 +16,19 @@ export interface Changes {
   readonly keysOff: ReadonlySet<string>;
   readonly channelsOff: ReadonlySet<string>;
   readonly comment: string;
+  /** Every model costs twice as much. */
+  readonly dearer: boolean;
+  /** Of keys, in place of those that the plan gives them at the beginning. */
+  readonly limits: ReadonlyMap<string, LimitPlan>;
 }
 
-export const NO_CHANGES: Changes = { keysOff: new Set(), channelsOff: new Set(), comment: "" };
+export const NO_CHANGES: Changes = {
+  keysOff: new Set(),
+  channelsOff: new Set(),
+  comment: "",
+  dearer: false,
+  limits: new Map(),
+};
 
 export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
   const platforms = [...new Set(plan.channels.map(({ platform }) => platform))];
@@ -34,22 +44,29 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
     `failover: { attempts: ${plan.attempts}, total: 30s }`,
     "channels:",
     ...plan.channels.map(
-      ({ name, platform, priority }) =>
-        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, disabled: ${changes.channelsOff.has(name)}, timeouts: { connect: 4s, first_byte: 12s, idle: 15s } }`,
+      ({ name, platform, priority, probeSeconds = 0 }) =>
+        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, disabled: ${changes.channelsOff.has(name)}, timeouts: { connect: 4s, first_byte: 12s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
     ),
     "groups:",
     ...platforms.map((platform) => {
       const names = plan.channels.filter((channel) => channel.platform === platform).map(({ name }) => name);
       return `  ${platform}: { platform: ${platform}, multiplier: ${MULTIPLIERS[platform]}, channels: [${names.join(", ")}] }`;
     }),
+    ...(changes.dearer ? ["prices:", ...DEARER] : []),
     "keys:",
     ...listKeys(plan).map(
       ({ key, dialect, limits }) =>
-        `  - { name: ${key}, group: ${platformOf(dialect)}, secret: ${secretOf(key)}, disabled: ${changes.keysOff.has(key)}, limits: { ${writeLimits(limits)} } }`,
+        `  - { name: ${key}, group: ${platformOf(dialect)}, secret: ${secretOf(key)}, disabled: ${changes.keysOff.has(key)}, limits: { ${writeLimits(changes.limits.get(key) ?? limits)} } }`,
     ),
     "",
   ].join("\n");
 }
+
+const DEARER = [
+  '  claude-sonnet-4-5: { input: "6", output: "30", cache_read: "0.6", cache_write_5m: "7.5", cache_write_1h: "12" }',
+  '  gpt-5: { input: "2.5", output: "20", cache_read: "0.25" }',
+  '  gemini-2.5-flash: { input: "0.6", output: "5", cache_read: "0.06" }',
+];
 
 const MULTIPLIERS: Readonly<Record<Platform, string>> = {
   messages: "1",

@@ -35,9 +35,16 @@ export interface Machine {
 export interface ProgramExports {
   serve(configPath: string, observer: Observer): Served;
   verify(path: string): string[];
+  reprice(configPath: string): Promise<number>;
 }
 
 const MOST_LOOKS = 200_000;
+
+/** Of the runtime's own server, which only the control path uses. */
+interface ServeOptions {
+  readonly unix: string;
+  readonly fetch: (request: Request, server: object) => Promise<Response>;
+}
 
 export interface Edges {
   readonly require: (name: string) => unknown;
@@ -103,6 +110,9 @@ export class SimProcess implements FileHost, SocketHost {
   killHow: "killed" | "without power" = "killed";
   onDeath: (() => void) | null = null;
   maxFiles = 1024;
+  /** A request over the control path; null while it is closed. */
+  control: ((method: string, path: string) => Promise<Response>) | null = null;
+  diedAt = Number.POSITIVE_INFINITY;
   #looks = 0;
   #looksIn = 0;
   readonly #taken = new Set<number>();
@@ -157,6 +167,7 @@ export class SimProcess implements FileHost, SocketHost {
   kill(how: "killed" | "without power"): void {
     if (this.dead) return;
     this.dead = true;
+    this.diedAt = this.scheduler.now;
     this.timers.clear();
     this.files.clear();
     for (const socket of this.sockets) socket.abandon(how);
@@ -284,12 +295,15 @@ export class SimProcess implements FileHost, SocketHost {
       {
         listen: makeListen(this),
         connect: makeConnect(this),
-        serve: ({ unix }: { unix: string }) => {
+        serve: ({ unix, fetch }: ServeOptions) => {
           const inode = this.disk.create(unix, "socket", 0o600, this.wall());
           const stop = (): void => {
+            this.control = null;
             if (this.disk.find(unix) === inode) this.disk.remove(unix);
           };
-          return { stop };
+          const server = { stop, timeout: () => {} };
+          this.control = (method, path) => fetch(new Request(`http://gateway${path}`, { method }), server);
+          return server;
         },
         sleep: (ms: number) =>
           new Promise<void>((resolve) => void this.#startTimer(() => resolve(), ms, false, [])),

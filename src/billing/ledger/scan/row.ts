@@ -6,7 +6,7 @@ import { statSync } from "node:fs";
 import { getField, isObject, parseJson } from "../../../lib/json/json.ts";
 import type { Decimal, Usd } from "../../../lib/money.ts";
 import { decimalOfPico, parseDecimal, parseUsd, usdOfPico } from "../../../lib/money.ts";
-import type { ClientIdentity } from "../line.ts";
+import { type CacheMiss, cacheSchema, type ClientIdentity } from "../line.ts";
 import type { Bytes } from "./bytes.ts";
 import { eachLine, readFile } from "../reader.ts";
 import { holdLedgerFiles } from "../rotation.ts";
@@ -32,6 +32,8 @@ export interface Row extends Amounts {
   readonly basis: string;
   /** Who sent the request; null: the line does not say. To be called before the next line is scanned. */
   readonly client: () => ClientIdentity | null;
+  /** What its prompt missed in the upstream's cache; null: nothing. */
+  readonly cache: CacheMiss | null;
   /** The amounts that this correction replaces; null in the request's own line. */
   readonly was: Amounts | null;
   /** What limits count instead of the charge; null: the charge. */
@@ -104,6 +106,8 @@ function readScanned(line: ScannedLine): Row {
     counts,
     basis: form.basis,
     client: readOnce(() => readClient(parseJson(clientOf(line) ?? ""))),
+    // Lines with a miss have no form either.
+    cache: null,
     official: official === null ? null : decimalOfPico(official),
     charge: charge === null ? null : usdOfPico(charge),
     was: null,
@@ -126,7 +130,19 @@ function readNames(line: unknown): Omit<Row, keyof Amounts | "was" | "limit" | "
   const kinds = counted.map(({ kind }) => kind);
   const counts = counted.map(({ count }) => count);
   const client = readOnce(() => readClient(line["client"]));
-  return { time, key, group, channel, model, kinds, counts, basis: isText(basis) ? basis : "", client };
+  const cache = cacheSchema.safeParse(line["cache"]).data ?? null;
+  return {
+    time,
+    key,
+    group,
+    channel,
+    model,
+    kinds,
+    counts,
+    basis: isText(basis) ? basis : "",
+    client,
+    cache,
+  };
 }
 
 /** Reports look at several parts of it. */

@@ -1,0 +1,163 @@
+// Sums what prompts missed in their caches, by session and model, and by cause. It only reads.
+
+import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import type { CacheMiss, ClientIdentity } from "../ledger/line.ts";
+import type { Row } from "../ledger/scan/row.ts";
+import { type ReportQuery, sumRows } from "./report.ts";
+
+/** Only requests of these senders. */
+export type SenderFilter = Readonly<Partial<Record<"tool" | "session" | "label", string>>>;
+
+export type Cause = Pick<CacheMiss, "because" | "at" | "part" | "detail" | "from">;
+
+export interface MissTotals {
+  misses: number;
+  tokens: number;
+  cost: Usd;
+  /** Tokens whose cost is not known. */
+  unpriced: number;
+}
+
+export interface CauseRow {
+  readonly cause: Cause;
+  readonly totals: MissTotals;
+}
+
+/** The misses of one model in one session. */
+export interface MissRow {
+  /** Null: the lines name no session. */
+  readonly session: string | null;
+  readonly tool: string | null;
+  readonly label: string | null;
+  readonly model: string;
+  readonly channel: string;
+  readonly totals: MissTotals;
+  /** The most expensive first. */
+  readonly causes: readonly CauseRow[];
+}
+
+export interface MissReport {
+  /** The most expensive first. */
+  readonly rows: readonly MissRow[];
+  readonly causes: readonly CauseRow[];
+  readonly total: MissTotals;
+  /** Requests in the period, with or without a miss. */
+  readonly requests: number;
+  readonly unreadable: number;
+}
+
+/** So often in one session, a cause is no accident. */
+const PERSISTENT_MISSES = 3;
+
+/** Causes that come again and again in a session. */
+export function listPersistent({ rows }: MissReport): { readonly row: MissRow; readonly cause: CauseRow }[] {
+  return rows.flatMap((row) =>
+    row.causes.filter(({ totals }) => totals.misses >= PERSISTENT_MISSES).map((cause) => ({ row, cause })),
+  );
+}
+
+type Group = Omit<MissRow, "totals" | "causes"> & { readonly causes: Map<string, CauseRow> };
+
+interface Sums {
+  charge: Usd;
+  requests: number;
+  readonly groups: Map<string, Group>;
+}
+
+export function reportMisses(path: string, query: Omit<ReportQuery, "by">, sender: SenderFilter): MissReport {
+  const summing = {
+    open: (): Sums => ({ charge: ZERO_USD, requests: 0, groups: new Map() }),
+    addRow: (sums: Sums, row: Row) => addRow(sums, row, sender),
+    addTotals: (sum: Sums, { requests, groups }: Sums) => {
+      sum.requests += requests;
+      for (const [name, group] of groups) sum.groups.set(name, group);
+    },
+  };
+  const { total, unreadable } = sumRows(path, { ...query, by: ["model"] }, summing);
+  const groups = [...total.groups.values()];
+  const rows = groups.map(({ causes, ...group }) => {
+    const sorted = [...causes.values()].toSorted(byCost);
+    return { ...group, causes: sorted, totals: sumTotals(sorted) };
+  });
+  const causes = mergeCauses(rows.flatMap((row) => row.causes));
+  const { requests } = total;
+  return { rows: rows.toSorted(byCost), causes, total: sumTotals(causes), requests, unreadable };
+}
+
+function addRow(sums: Sums, row: Row, sender: SenderFilter): void {
+  if (row.was !== null) return;
+  const isFiltered = Object.values(sender).some((name) => name !== undefined);
+  if (row.cache === null && !isFiltered) {
+    sums.requests += 1;
+    return;
+  }
+  const client = row.client() ?? {};
+  if (isFiltered && !fits(client, sender)) return;
+  sums.requests += 1;
+  if (row.cache === null) return;
+  const { tool = null, session = null, label = null } = client;
+  const { model, channel, cache } = row;
+  const name = JSON.stringify([session, label, tool, channel, model]);
+  const group = sums.groups.get(name) ?? { session, tool, label, model, channel, causes: new Map() };
+  sums.groups.set(name, group);
+  addCause(group.causes, nameCause(cache), readTotals(cache));
+}
+
+function fits(client: ClientIdentity, sender: SenderFilter): boolean {
+  return (["tool", "session", "label"] as const).every(
+    (name) => sender[name] === undefined || sender[name] === client[name],
+  );
+}
+
+function nameCause({ because, at, part, detail, from }: CacheMiss): Cause {
+  // Each message is another one, and so is where it changed.
+  const place = because === "messages_changed" ? {} : { ...(at !== undefined && { at }) };
+  return {
+    because,
+    ...place,
+    ...(part !== undefined && { part }),
+    ...(detail !== undefined && { detail }),
+    ...(from !== undefined && { from }),
+  };
+}
+
+function readTotals({ missed, usd }: CacheMiss): MissTotals {
+  const cost = usd === null ? ZERO_USD : parseUsd(usd);
+  return { misses: 1, tokens: missed, cost, unpriced: usd === null ? missed : 0 };
+}
+
+function addCause(causes: Map<string, CauseRow>, cause: Cause, more: MissTotals): void {
+  const name = JSON.stringify(cause);
+  const known = causes.get(name);
+  causes.set(name, { cause, totals: known === undefined ? more : addTotals(known.totals, more) });
+}
+
+function addTotals(a: MissTotals, b: MissTotals): MissTotals {
+  return {
+    misses: a.misses + b.misses,
+    tokens: a.tokens + b.tokens,
+    cost: addUsd(a.cost, b.cost),
+    unpriced: a.unpriced + b.unpriced,
+  };
+}
+
+function sumTotals(rows: readonly Pick<CauseRow, "totals">[]): MissTotals {
+  const none: MissTotals = { misses: 0, tokens: 0, cost: ZERO_USD, unpriced: 0 };
+  return rows.reduce((sum, { totals }) => addTotals(sum, totals), none);
+}
+
+function mergeCauses(rows: readonly CauseRow[]): CauseRow[] {
+  const causes = new Map<string, CauseRow>();
+  for (const { cause, totals } of rows) addCause(causes, cause, totals);
+  return [...causes.values()].toSorted(byCost);
+}
+
+function byCost({ totals: a }: Pick<CauseRow, "totals">, { totals: b }: Pick<CauseRow, "totals">): number {
+  if (a.cost !== b.cost) return a.cost > b.cost ? -1 : 1;
+  return b.tokens - a.tokens;
+}
+
+/** For scripts: counts as numbers, amounts as exact decimals. */
+export function describeMisses({ misses, tokens, cost, unpriced }: MissTotals): Record<string, unknown> {
+  return { misses, missed_tokens: tokens, usd: formatUsd(cost), unpriced_tokens: unpriced };
+}

@@ -1,0 +1,91 @@
+// What an operator does by command: over the control path of the running gateway, or while it is stopped.
+
+import type { Happening } from "./plan/plan.ts";
+import type { World } from "./run.ts";
+import { CONFIG } from "./world/config.ts";
+import { Killed, SimProcess } from "./world/process.ts";
+
+/** A channel that was disabled by command. */
+export interface Pause {
+  readonly channel: string;
+  readonly from: number;
+  /** It was enabled again; infinite: it was not. */
+  until: number;
+  /** What it was said to. A kill may lose the command. */
+  readonly process: SimProcess;
+}
+
+type Command = Extract<Happening, { kind: "command" }>;
+type Reprice = Extract<Happening, { kind: "reprice" }>;
+
+export class Operator {
+  readonly pauses: Pause[] = [];
+  readonly #world: World;
+  #repricings = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  command({ channel, action }: Pick<Command, "channel" | "action">): void {
+    const { process, scheduler } = this.#world;
+    if (process === null || process.control === null || process.dead) return;
+    if (process.frozenUntil > scheduler.now) return;
+    process.control("POST", `/channels/${channel}/${action}`).then(
+      ({ status }) => this.#note(process, channel, action, status),
+      (error: unknown) => {
+        if (!process.dead) this.#world.accuse("control", `The command ${action} fails: ${String(error)}`);
+      },
+    );
+  }
+
+  #note(process: SimProcess, channel: string, action: Command["action"], status: number): void {
+    if (process.dead) return;
+    const { scheduler } = this.#world;
+    scheduler.note(`command: ${action} ${channel} is answered with ${status}`);
+    // 409: it is disabled in the config.
+    if (status !== 200 && status !== 409)
+      this.#world.accuse("control", `The command ${action} ${channel} is answered with ${status}.`);
+    if (status !== 200) return;
+    if (action === "disable")
+      this.pauses.push({ channel, from: scheduler.now, until: Number.POSITIVE_INFINITY, process });
+    if (action === "enable")
+      for (const pause of this.pauses)
+        if (pause.channel === channel) pause.until = Math.min(pause.until, scheduler.now);
+  }
+
+  /** What was disabled by command is enabled again. */
+  enableAll(): void {
+    const { gateway } = this.#world.served?.running ?? {};
+    if (gateway === undefined) return;
+    for (const { name, state } of gateway.channels.view(gateway.catalog, gateway.now()))
+      if (state === "disabled") this.command({ channel: name, action: "enable" });
+  }
+
+  /** Prices have changed. The gateway is stopped, earlier amounts are corrected, and it is started again. */
+  reprice({ graceMs, downMs, afterSteps }: Omit<Reprice, "atMs" | "kind">): void {
+    const number = this.#repricings++;
+    this.#world.stopGateway(graceMs, downMs, async () => {
+      const world = this.#world;
+      world.change({ dearer: true });
+      const process = new SimProcess(world, `reprice${number}`, 7000 + number);
+      if (afterSteps > 0) process.killAtStep = afterSteps;
+      const death = new Promise<null>((resolve) => {
+        process.onDeath = () => resolve(null);
+      });
+      try {
+        const left = await Promise.race([world.load(process).reprice(CONFIG), death]);
+        if (left === null) return;
+        world.scheduler.note(`reprice: ${left} amounts are still to be corrected`);
+        if (left > 0)
+          world.accuse("reprice", `After a repricing, another one would correct ${left} amounts again.`);
+      } catch (error) {
+        const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+        world.scheduler.note(`reprice: ${text}`);
+        const expected = error instanceof Killed || process.dead || world.isDiskTroubled();
+        if (!expected) world.accuse("reprice", `A repricing fails: ${text}`);
+      }
+      process.kill("killed");
+    });
+  }
+}
