@@ -42,14 +42,16 @@ if (typeof process.execve === "function" && process.platform !== "win32") {
   }
 }
 
-const child = spawn(path, args, { stdio: "inherit" });
+let child;
+// Before the child starts: a signal that comes in between would end this process alone.
+// At Ctrl-C, the terminal sends the signal to both. To send it on would make it the second one.
+process.on("SIGINT", () => process.stdin.isTTY || child.kill("SIGINT"));
+for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+child = spawn(path, args, { stdio: "inherit" });
 child.once("error", (error) => {
   console.error(`gateway: ${path} cannot be started: ${error.message}`);
   process.exit(1);
 });
-// At Ctrl-C, the terminal sends the signal to both. To send it on would make it the second one.
-process.on("SIGINT", () => process.stdin.isTTY || child.kill("SIGINT"));
-for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
 child.once("exit", (status, signal) => {
   if (signal === null) process.exit(status);
   process.removeAllListeners(signal);

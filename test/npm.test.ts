@@ -18,7 +18,7 @@ const OWNER = { npm: "@somebody/gateway", repository: "somebody/gateway" };
 
 const PROGRAM = `#!/bin/sh
 case "$1" in
-  wait) trap 'echo terminated; exit 7' TERM; echo "ready $GATEWAY_LAUNCHER"; while :; do sleep 0.05; done ;;
+  wait) trap 'echo terminated; exit 7' TERM; echo "ready $GATEWAY_LAUNCHER"; for i in $(seq 1200); do sleep 0.05; done ;;
   fail) exit 3 ;;
   killed) kill -9 $$ ;;
   *) printf '%s|' "$@"; cat ;;
