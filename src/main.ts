@@ -17,6 +17,7 @@ import { keysCommand } from "./cli/keys/keys.ts";
 import { ledgerCommand } from "./cli/money/ledger.ts";
 import { modelsCommand } from "./cli/catalog/models.ts";
 import { plansCommand } from "./cli/catalog/plans.ts";
+import { openCommand } from "./cli/console/open.ts";
 import { pricesCommand } from "./cli/money/prices.ts";
 import { runProgram } from "./cli/program.ts";
 import { runCommand } from "./cli/tools/run.ts";
@@ -43,6 +44,7 @@ const program = new Command("gateway")
 program.addCommand(initCommand());
 program.addCommand(serveCommand());
 program.addCommand(topCommand());
+program.addCommand(openCommand());
 program.addCommand(consoleCommand());
 program.addCommand(keysCommand());
 program.addCommand(groupsCommand());

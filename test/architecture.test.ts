@@ -1,4 +1,4 @@
-// Who may import whom: lib → config → billing → dialects → bridges → gateway → cli.
+// Who may import whom: lib → config → billing → dialects → bridges → gateway → web → cli.
 
 import { expect, test } from "bun:test";
 import { Glob } from "bun";
@@ -7,7 +7,7 @@ import { dirname, join, normalize } from "node:path";
 import { VERSION } from "../src/lib/version.ts";
 
 const SRC = join(import.meta.dir, "../src");
-const ORDER = ["lib", "config", "billing", "dialects", "bridges", "gateway", "cli"];
+const ORDER = ["lib", "config", "billing", "dialects", "bridges", "gateway", "web", "cli"];
 
 /** The folders of src that a folder may import from. */
 function allowedFor(folder: string): Set<string> {
@@ -19,11 +19,11 @@ function allowedFor(folder: string): Set<string> {
 
 function importsOf(file: string): string[] {
   const text = readFileSync(join(SRC, file), "utf8");
-  const found = text.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+\.ts)"/g);
+  const found = text.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+\.tsx?)"/g);
   return [...found].map(([, path]) => normalize(join(dirname(file), path ?? "")));
 }
 
-const files = [...new Glob("**/*.ts").scanSync(SRC)].map((file) => file.replaceAll("\\", "/"));
+const files = [...new Glob("**/*.{ts,tsx}").scanSync(SRC)].map((file) => file.replaceAll("\\", "/"));
 const folderOf = (file: string): string => file.split("/")[0] ?? "";
 
 test("a folder imports itself and what is left of it", () => {
@@ -56,6 +56,18 @@ test.each(Object.entries(INNER_ORDER))("inside %s, imports follow the order: %s"
   const strays = inside.flatMap((file) =>
     importsOf(file)
       .filter((imported) => folderOf(imported) === folder && rankOf(imported) > rankOf(file))
+      .map((imported) => `${file} imports ${imported}`),
+  );
+  expect(strays).toEqual([]);
+});
+
+test("the browser's side imports only itself, the types of its requests, and what of lib runs in a browser", () => {
+  const page = files.filter((file) => file.startsWith("web/page/"));
+  expect(page.length).toBeGreaterThan(0);
+  const allowed = /^(web\/page\/.*|web\/api\.ts|lib\/(money|traffic)\.ts|lib\/sse\/sse-parser\.ts)$/;
+  const strays = page.flatMap((file) =>
+    importsOf(file)
+      .filter((imported) => !allowed.test(imported))
       .map((imported) => `${file} imports ${imported}`),
   );
   expect(strays).toEqual([]);

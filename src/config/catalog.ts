@@ -103,6 +103,8 @@ export interface Catalog {
   /** Days and months of reports and limits are those of this zone. */
   readonly timezone: string;
   readonly vendor: string;
+  /** On which listeners the console's page is served. */
+  readonly console: "loopback" | "always" | "never";
   readonly maxBodyBytes: number;
   /** Origins that browsers may call from; empty: none. */
   readonly corsOrigins: readonly string[];
@@ -179,6 +181,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       return config.timezone === "system" ? nameSystemZone() : config.timezone;
     },
     vendor: config.vendor,
+    console: config.console,
     maxBodyBytes: config.max_body,
     corsOrigins: config.cors_origins,
     allowedHosts: config.allowed_hosts,

@@ -211,6 +211,7 @@ export const configSchema = z.strictObject({
   vendor: scalar(readVendor).default("goog"),
   max_body: size.prefault("64MiB"),
   cors_origins: z.array(scalar(readOrigin)).default([]),
+  console: z.enum(["loopback", "always", "never"]).default("loopback"),
   allowed_hosts: z.array(scalar(readHostName)).default([]),
   cache_analysis: z.enum(["on", "off"]).default("on"),
   on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),

@@ -11,7 +11,7 @@ import { PLATFORM_ROWS, readPathPrefix } from "./platforms.ts";
 import { relay } from "./relay.ts";
 import { responses } from "./responses.ts";
 
-export type OwnPage = "root" | "hello" | "healthz" | "metrics";
+export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 
 /** Whose client calls a path that several platforms share. Its headers say so. */
 export type ClientKind = Exclude<DialectName, "chat">;

@@ -44,6 +44,7 @@ export type Recognition = { readonly dialect: Dialect } & (
 
 type Request = Pick<Exchange, "method" | "target" | "field">;
 
+export const CONSOLE_PATH = "/console";
 const STORED_PATH = "/v1/responses/";
 /** An error repeats this much of an unknown path. */
 const MAX_SHOWN_CHARACTERS = 200;
@@ -78,8 +79,14 @@ export function recognise(request: Request, naming: Naming): Recognition {
   const lookup: Lookup = { request, method: request.method, table: getTable(naming), query };
   const found = find(path, lookup);
   if (found !== null) return found;
+  if (isConsolePath(path)) return { kind: "own", page: "console", dialect: responses };
   const corrected = correctPath(path, lookup.table.relayPath);
   return (corrected === path ? null : find(corrected, lookup)) ?? refusePath(corrected, lookup);
+}
+
+/** The console's page and the requests it makes, by any method. */
+function isConsolePath(path: string): boolean {
+  return path === CONSOLE_PATH || path.startsWith(`${CONSOLE_PATH}/`);
 }
 
 function getTable(naming: Naming): EndpointTable {

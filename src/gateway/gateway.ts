@@ -12,7 +12,7 @@ import type { BackgroundResponses } from "./upstream/background.ts";
 import type { PromptReader } from "../dialects/prompt/read-prompt.ts";
 import type { CacheMemory } from "./observe/cache/memory.ts";
 import type { KnownLists } from "./channels/model-list.ts";
-import type { Observer, ShortageAlarm } from "./observe/observer.ts";
+import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
 import type { SocketSupport } from "./channels/socket-support.ts";
 
 export interface Gateway {
@@ -44,5 +44,5 @@ export interface Gateway {
   /** Wall clock, in milliseconds. */
   readonly now: () => number;
   /** The text of GET /metrics, in the Prometheus format. */
-  readonly metrics: () => string;
+  readonly metrics: (detail: MetricsDetail) => string;
 }

@@ -13,11 +13,12 @@ import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intak
 import type { Gateway } from "./gateway.ts";
 import { isOwnHost } from "./intake/own-host.ts";
 import { reportFault } from "./observe/observer.ts";
+import type { Console } from "./control/console.ts";
 import { answerOwnPage } from "./control/own-pages.ts";
 import { handle } from "./pipeline.ts";
 import { serveWebSocket } from "./websocket/accept.ts";
 import { reportStray } from "./bill/request-record.ts";
-import { refuse, toRefusalError } from "./intake/refuse.ts";
+import { refuse, toGatewayError, toRefusalError } from "./intake/refuse.ts";
 
 export interface RunningServer {
   readonly port: number;
@@ -32,7 +33,11 @@ interface Address {
   readonly port: number;
 }
 
-export function startServer(gateway: Gateway, address: Address): RunningServer {
+export function startServer(
+  gateway: Gateway,
+  address: Address,
+  console: Console | null = null,
+): RunningServer {
   const newId = createIdSource(gateway.now);
   const running = new RunningCalls();
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
@@ -41,7 +46,7 @@ export function startServer(gateway: Gateway, address: Address): RunningServer {
     return { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
   };
   const onExchange = (exchange: Exchange): void => {
-    const call = receive(admit(exchange), { gateway, boundHost: address.host, newId });
+    const call = receive(admit(exchange), { gateway, boundHost: address.host, newId, console });
     if (call === null) return;
     running.add(call, onError);
   };
@@ -108,10 +113,14 @@ interface Surroundings {
   /** The address on which the gateway listens. */
   readonly boundHost: string;
   readonly newId: () => string;
+  readonly console: Console | null;
 }
 
 /** Returns null if the request was answered at once. */
-function receive(call: UnroutedCall, { gateway, boundHost, newId }: Surroundings): Promise<void> | null {
+function receive(
+  call: UnroutedCall,
+  { gateway, boundHost, newId, console }: Surroundings,
+): Promise<void> | null {
   const { exchange } = call;
   const { catalog } = gateway;
   const recognised = recognise(exchange, catalog);
@@ -127,8 +136,11 @@ function receive(call: UnroutedCall, { gateway, boundHost, newId }: Surroundings
   }
   switch (recognised.kind) {
     case "own":
-      answerOwnPage(recognised.page, call, gateway);
-      return null;
+      return answerOwnPage(recognised.page, call, gateway, console).catch((thrown: unknown) => {
+        const error = toGatewayError(thrown);
+        if (error.code === "internal") reportFault(thrown, gateway.observer);
+        answerError(call, error, dialect, gateway);
+      });
     case "upgrade":
       return recognised.over === null
         ? answerError(call, recognised.error, dialect, gateway)

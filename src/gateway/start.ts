@@ -9,6 +9,7 @@ import { createZone } from "../lib/text/zone.ts";
 import { createClient } from "../lib/http1/client/client.ts";
 import { createActivity } from "./observe/activity.ts";
 import { createChannels } from "./channels/channels.ts";
+import type { Console, OpenConsole } from "./control/console.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import { keepChannelsWarm } from "./channels/warm.ts";
@@ -26,6 +27,7 @@ import { type RunningServer, startServer } from "./server.ts";
 
 export interface RunningGateway {
   readonly gateway: Gateway;
+  readonly console: Console | null;
   readonly port: number;
   /** Applies a changed config, or throws its first problem. Running requests keep the config that they started with.
    *  The address and the ledger do not change. Returns the names of the settings that need a restart. */
@@ -38,18 +40,25 @@ export interface RunningGateway {
   stopNow(): void;
 }
 
-/** `configPath` is shown on the control path. It is null if there is no file (a demo). */
+export interface StartOptions {
+  /** Shown on the control path. Null if there is no file (a demo). */
+  readonly configPath?: string | null;
+  /** Without it, there is no page. */
+  readonly openConsole?: OpenConsole;
+}
+
 export function startGateway(
   catalog: Catalog,
   observers: readonly Observer[],
-  configPath: string | null = null,
+  { configPath = null, openConsole }: StartOptions = {},
 ): RunningGateway {
   refuseSelfChannels(catalog, catalog.listen.port);
   const prices = loadPriceBook(configPath);
   refuseUnknownProviders(catalog.channels.values(), prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
-  const observer = joinObservers([metrics.observer, activity.observer, ...observers]);
+  const listeners: Observer[] = [metrics.observer, activity.observer, ...observers];
+  const observer = joinObservers(listeners);
   const client = createClient();
   const ledger = openLedger({
     path: catalog.ledger.path,
@@ -82,18 +91,18 @@ export function startGateway(
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
     now: Date.now,
-    metrics: () => {
+    metrics: (detail) => {
       const channels = gateway.channels.view(gateway.catalog, gateway.now());
-      return metrics.render({
-        channels,
-        ledgerFails: ledger.problem !== null,
-        websockets: gateway.sockets.open,
-      });
+      const gauges = { channels, ledgerFails: ledger.problem !== null, websockets: gateway.sockets.open };
+      return metrics.render(gauges, detail);
     },
   };
-  const server = startServer(gateway, catalog.listen);
-  const control = openControl(gateway, activity, { port: server.port, config: configPath });
-  return run(gateway, halt, { server, control, configPath });
+  const console = openConsole?.({ gateway, activity, port: () => server.port, configPath }) ?? null;
+  if (console !== null) listeners.push(console.observer);
+  const server: RunningServer = startServer(gateway, catalog.listen, console);
+  const address = { port: server.port, config: configPath };
+  const control = openControl({ gateway, activity, address, console });
+  return run(gateway, halt, { server, control, console, configPath });
 }
 
 /** A changed config may have a lower limit, and the last gateway may have ended before it could warn. */
@@ -104,13 +113,14 @@ function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
 interface Surroundings {
   readonly server: RunningServer;
   readonly control: Control;
+  readonly console: Console | null;
   readonly configPath: string | null;
 }
 
 function run(
   gateway: Gateway,
   halt: AbortController,
-  { server, control, configPath }: Surroundings,
+  { server, control, console, configPath }: Surroundings,
 ): RunningGateway {
   const stopNow = (): void => {
     halt.abort();
@@ -131,6 +141,7 @@ function run(
   };
   return {
     gateway,
+    console,
     port: server.port,
     reload: (catalog) => {
       const { listen, ledger } = gateway.catalog;
@@ -152,6 +163,7 @@ function run(
       return prices.label;
     },
     stop: async (graceMs) => {
+      console?.close();
       const timer = setTimeout(stopNow, graceMs);
       await server.drain();
       clearTimeout(timer);

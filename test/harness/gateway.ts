@@ -6,6 +6,9 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../../src/config/file.ts";
 import { type Platform, PLATFORMS } from "../../src/config/schema.ts";
+import type { Console, ConsoleParts } from "../../src/gateway/control/console.ts";
+import type { Gateway } from "../../src/gateway/gateway.ts";
+import { createConsole } from "../../src/web/console.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import { startGateway as startInside, type RunningGateway } from "../../src/gateway/start.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "./temp.ts";
@@ -157,7 +160,14 @@ export interface InsideGateway extends Prepared {
 }
 
 /** Runs the gateway in this process. */
-export function startGatewayHere(options: GatewayOptions): InsideGateway {
+export function startGatewayHere(
+  options: GatewayOptions & {
+    /** Serve the console's page, and let it change the config file, which the gateway does not watch. */
+    readonly console?: true;
+    /** The console's clock. */
+    readonly now?: () => number;
+  },
+): InsideGateway {
   const prepared = prepare(options);
   const { catalog } = loadConfig(prepared.configPath, { ...process.env, ...options.env });
   const records: RequestRecord[] = [];
@@ -177,7 +187,13 @@ export function startGatewayHere(options: GatewayOptions): InsideGateway {
     notice: () => {},
     limitNear: () => {},
   };
-  const running = startInside(catalog, [observer]);
+  const openConsole = (parts: ConsoleParts): Console => {
+    const now = options.now ?? parts.gateway.now;
+    const gateway: Gateway = Object.create(parts.gateway, { now: { value: now } });
+    return createConsole({ ...parts, gateway }, "gateway");
+  };
+  const page = { configPath: prepared.configPath, openConsole };
+  const running = startInside(catalog, [observer], options.console === true ? page : {});
   return {
     ...prepared,
     port: running.port,

@@ -19,7 +19,7 @@ export interface Served {
 /** As cli/serve-run.ts does it, without a terminal. */
 export function serve(configPath: string, observer: Observer): Served {
   const loaded = loadConfig(configPath, process.env);
-  const running = startGateway(loaded.catalog, [observer], loaded.path);
+  const running = startGateway(loaded.catalog, [observer], { configPath: loaded.path });
   const stopWatching = watchConfig(loaded, process.env, {
     onChange: ({ catalog }) => {
       running.reload(catalog);

@@ -6,7 +6,7 @@ import { isObject, parseJson } from "../../lib/json/json.ts";
 import { deriveAmounts, multiplyExactly } from "../charge.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { type Correction, correctionSchema, hashLine, type Line, lineSchema } from "../ledger/line.ts";
-import { readLines } from "../ledger/reader.ts";
+import { eachLine, readFile } from "../ledger/reader.ts";
 import { FACTOR, PER_1K } from "../tariff.ts";
 
 interface FoundLine<T> {
@@ -30,14 +30,20 @@ export function findRequest(path: string, id: string): FoundRequest | null {
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
     let number = 0;
-    for (const { text } of readLines(source)) {
-      number += 1;
-      const value = text.includes(mark) ? parseJson(text) : undefined;
-      if (!isObject(value)) continue;
-      const place = { file: nameOf(source, path), number, text };
-      if (value["corrects"] === id)
-        corrections.push({ ...place, line: read(correctionSchema, value, place) });
-      else if (value["id"] === id && own === null) own = { ...place, line: read(lineSchema, value, place) };
+    for (const { bytes } of readFile(source)) {
+      const { buffer } = bytes;
+      // Looking for the id in all of the bytes at once is many times faster than line by line.
+      const isHere = buffer.includes(mark);
+      eachLine(bytes, (from, to) => {
+        number += 1;
+        const text = isHere ? buffer.toString("utf8", from, to) : "";
+        const value = text.includes(mark) ? parseJson(text) : undefined;
+        if (!isObject(value)) return;
+        const place = { file: nameOf(source, path), number, text };
+        if (value["corrects"] === id)
+          corrections.push({ ...place, line: read(correctionSchema, value, place) });
+        else if (value["id"] === id) own ??= { ...place, line: read(lineSchema, value, place) };
+      });
     }
   }
   return own === null ? null : { own, corrections };

@@ -1,7 +1,8 @@
 // The action of `gateway groups list`.
 
 import { type Group, isGroupOpen } from "../../config/catalog.ts";
-import { explainNoGroups, listSelectableGroups } from "../keys/group-choice.ts";
+import { listSelectableGroups } from "../../config/changes/keys.ts";
+import { explainNoGroups } from "../keys/group-choice.ts";
 import { type ConfigFlags, listLimits, openConfig } from "../config-access.ts";
 import { printTable } from "../terminal/table.ts";
 import { printJson, printNote } from "../terminal/terminal.ts";

@@ -14,7 +14,8 @@ import {
   type ServedModel,
 } from "../../gateway/channels/model-list.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
-import { explainNoGroups, listSelectableGroups, requireSelectable } from "../keys/group-choice.ts";
+import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
+import { explainNoGroups } from "../keys/group-choice.ts";
 import { type ConfigFlags, describe, findKey } from "../config-access.ts";
 import { printTable } from "../terminal/table.ts";
 import { fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";

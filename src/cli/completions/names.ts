@@ -6,7 +6,7 @@ import type { Catalog } from "../../config/catalog.ts";
 import type { Loaded } from "../../config/file.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 import type { NameKind, Suggestion } from "./complete.ts";
-import { listSelectableGroups } from "../keys/group-choice.ts";
+import { listSelectableGroups } from "../../config/changes/keys.ts";
 import { describeGroup, openConfig } from "../config-access.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 

@@ -2,7 +2,7 @@
 
 import type { Limits } from "../../config/catalog.ts";
 import { listLimits, readFuture } from "../config-access.ts";
-import { LIMIT_NAMES } from "../keys/limits.ts";
+import { LIMIT_NAMES } from "../../config/changes/limits.ts";
 import type { Settings } from "../settings.ts";
 import { askOne, askText } from "../terminal/terminal.ts";
 

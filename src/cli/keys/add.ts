@@ -2,10 +2,10 @@
 
 import { resolve } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
+import { createKeys } from "../../config/changes/keys.ts";
 import { findConfig } from "../../config/find.ts";
-import { editConfig } from "../../config/replace.ts";
-import { newSecret, sha256Hex } from "../../lib/secret.ts";
-import { chooseGroup, requireSelectable } from "./group-choice.ts";
+import { newSecret } from "../../lib/secret.ts";
+import { chooseGroup } from "./group-choice.ts";
 import {
   checkKeyName,
   type ConfigFlags,
@@ -15,9 +15,9 @@ import {
   readExpiry,
 } from "../config-access.ts";
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
-import { readNewLimits } from "./limits.ts";
+import { readNewLimits } from "../../config/changes/limits.ts";
 import { printSecrets } from "./print-secrets.ts";
-import { askText, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { askText, canPrompt, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface AddFlags extends ConfigFlags, GivenSecretFlags {
   readonly name?: string;
@@ -41,21 +41,8 @@ export async function addKeys(flags: AddFlags): Promise<void> {
     flags.count === undefined ? [name] : Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
   const own = await readGivenSecret(flags);
   const secrets = names.map(() => own ?? newSecret());
-  const created = formatMoment(now);
-  const { groups } = await editConfig(path, process.env, (current) => {
-    requireUnusedNames(names, current);
-    requireSelectable(current, groupName, now);
-    const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
-    const values = names.map((each, index) => ({
-      name: each,
-      group: groupName,
-      secret_sha256: requireUnusedSecret(secrets[index] ?? "", current),
-      ...dates,
-      ...(Object.keys(limits).length > 0 && { limits }),
-    }));
-    return [{ kind: "append", path: ["keys"], values }];
-  });
-  const group = groups.get(groupName) ?? fail(`The group "${groupName}" is gone.`);
+  const wanted = { names, group: groupName, secrets, expires, limits, now };
+  const { created, group } = await createKeys(path, wanted);
   const added = names.map((each, index) => ({
     name: each,
     group: groupName,
@@ -103,20 +90,4 @@ async function chooseName(flag: string | undefined, catalog: Catalog): Promise<s
   if (flag !== undefined) return flag;
   if (!canPrompt()) return refuseUsage("--name is missing.");
   return askText({ message: "Name of the key", check: (answer) => checkKeyName(answer, catalog) });
-}
-
-function requireUnusedNames(names: readonly string[], catalog: Catalog): void {
-  for (const name of names) {
-    const complaint = checkKeyName(name, catalog);
-    if (complaint === undefined) continue;
-    if (catalog.keys.has(name)) fail(complaint);
-    refuseUsage(complaint);
-  }
-}
-
-/** Returns the secret's hash. */
-export function requireUnusedSecret(secret: string, catalog: Catalog): string {
-  const digest = sha256Hex(secret);
-  const other = catalog.keysBySha256.get(digest);
-  return other === undefined ? digest : fail(`The key "${other.name}" already has that secret.`);
 }

@@ -1,10 +1,14 @@
 // `gateway keys remove`, `disable`, `enable`, `rotate` and `move`.
 
-import type { Edit } from "../../config/yaml/edit.ts";
-import { editConfig } from "../../config/replace.ts";
+import {
+  bindKey,
+  removeKeys as removeFromFile,
+  replaceSecret,
+  requireSelectable,
+  switchKeys,
+} from "../../config/changes/keys.ts";
 import { newSecret } from "../../lib/secret.ts";
-import { chooseGroup, requireSelectable } from "./group-choice.ts";
-import { requireUnusedSecret } from "./add.ts";
+import { chooseGroup } from "./group-choice.ts";
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import {
   type ConfigFlags,
@@ -15,7 +19,6 @@ import {
   readExpiry,
 } from "../config-access.ts";
 import { printSecrets } from "./print-secrets.ts";
-import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
 import { askYes, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export type ChangeFlags = ConfigFlags;
@@ -42,15 +45,7 @@ export async function removeKeys(names: readonly string[], flags: RemoveFlags): 
     if (!canPrompt()) refuseUsage(`--yes is missing: removing ${what} cannot be undone.`);
     if (!(await askYes(`Remove ${what} for good?`))) fail("Nothing was removed.");
   }
-  await editConfig(path, process.env, (current) => {
-    const edits = unique
-      .map((name) => findKey(current, name).index)
-      // From the end, so that the indexes still to come stay valid.
-      .sort((a, b) => b - a)
-      .map((index): Edit => ({ kind: "remove", path: ["keys", index] }));
-    removeToolSecrets(unique, path);
-    return edits;
-  });
+  await removeFromFile(path, unique);
   printNote(`Removed ${what}.`);
 }
 
@@ -60,14 +55,7 @@ export async function setKeysDisabled(
   flags: ChangeFlags,
 ): Promise<void> {
   const { path } = openConfig(flags);
-  await editConfig(path, process.env, (current) =>
-    [...new Set(names)].flatMap((name): Edit[] => {
-      const { key, index } = findKey(current, name);
-      if (key.disabled === disabled) return [];
-      const setting = ["keys", index, "disabled"];
-      return [disabled ? { kind: "set", path: setting, value: "true" } : { kind: "remove", path: setting }];
-    }),
-  );
+  await switchKeys(path, names, disabled);
   printNote(`${disabled ? "Disabled" : "Enabled"} ${listNames(names)}.`);
 }
 
@@ -81,18 +69,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   }
   const own = await readGivenSecret(flags);
   const secret = own ?? newSecret();
-  await editConfig(path, process.env, (current) => {
-    const { index } = findKey(current, name);
-    const at = (setting: string) => ["keys", index, setting];
-    const edits: Edit[] = [
-      { kind: "set", path: at("secret_sha256"), value: requireUnusedSecret(secret, current) },
-      { kind: "remove", path: at("secret") },
-    ];
-    if (expires !== null) edits.push({ kind: "set", path: at("expires"), value: formatMoment(expires) });
-    else if (flags.expires === "never") edits.push({ kind: "remove", path: at("expires") });
-    replaceToolSecret(name, secret, path);
-    return edits;
-  });
+  await replaceSecret(path, name, secret, flags.expires === undefined ? undefined : expires);
   const { group } = key;
   const { platform, multiplier } = group;
   const dates = { rotated: formatMoment(now), ...(expires !== null && { expires: formatMoment(expires) }) };
@@ -110,11 +87,7 @@ export async function moveKey(name: string, flags: MoveFlags): Promise<void> {
   const { catalog, path } = openConfig(flags);
   findKey(catalog, name);
   const group = await chooseGroup(flags.group, catalog, now);
-  await editConfig(path, process.env, (current) => {
-    requireSelectable(current, group, now);
-    const { key, index } = findKey(current, name);
-    return key.group.name === group ? [] : [{ kind: "set", path: ["keys", index, "group"], value: group }];
-  });
+  await bindKey(path, name, group, now);
   printNote(
     `The key "${name}" is bound to ${group} (${describeGroup(requireSelectable(catalog, group, now))}).`,
   );

@@ -1,14 +1,9 @@
 // Which groups a key can be bound to now, and the dropdown that offers them.
 
-import { adviseActivation } from "../../config/advice.ts";
-import { type Catalog, type Group, isGroupOpen } from "../../config/catalog.ts";
-import { findGroup } from "../config-access.ts";
+import type { Catalog } from "../../config/catalog.ts";
+import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { formatTable } from "../terminal/table.ts";
 import { askOne, canPrompt, fail, refuseUsage } from "../terminal/terminal.ts";
-
-export function listSelectableGroups(catalog: Catalog, now: Date): Group[] {
-  return [...catalog.groups.values()].filter((group) => isGroupOpen(group, now));
-}
 
 /** Why the list of selectable groups is empty. */
 export function explainNoGroups({ groups }: Catalog): string {
@@ -44,13 +39,4 @@ export async function chooseGroup(flag: string | undefined, catalog: Catalog, no
     "Group of the key",
     groups.map((group, index) => ({ value: group.name, label: labels[index] ?? group.name })),
   );
-}
-
-export function requireSelectable(catalog: Catalog, name: string, now: Date): Group {
-  const group = findGroup(catalog, name);
-  if (isGroupOpen(group, now)) return group;
-  const [plan] = group.plans;
-  const advice =
-    plan === undefined ? "No plan includes it" : `\`${adviseActivation(plan, now)}\` activates the plan`;
-  return fail(`The group "${name}" is exclusive to a plan that is not active. ${advice}.`);
 }

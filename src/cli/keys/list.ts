@@ -1,7 +1,7 @@
 // `gateway keys list` and `show`. They never show a secret.
 
 import { isGroupOpen, type Key } from "../../config/catalog.ts";
-import { type KeySpending, type LimitUse, readSpending } from "./spending.ts";
+import { type KeySpending, type LimitUse, readSpending } from "../../billing/limits/spending.ts";
 import { type ConfigFlags, findKey, formatMoment, listLimits, openConfig } from "../config-access.ts";
 import { formatRounded, parseDecimal } from "../../lib/money.ts";
 import { type Column, printTable } from "../terminal/table.ts";

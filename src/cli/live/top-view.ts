@@ -9,7 +9,8 @@ import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";
 import { paint } from "../terminal/terminal.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { cutText, formatAmount, formatCount, measure, shortenId, shortenSession } from "../terminal/text.ts";
-import { createTraffic, describeStatus } from "./traffic.ts";
+import { createTraffic } from "../../lib/traffic.ts";
+import { describeStatus } from "./traffic.ts";
 
 export interface TopView {
   /** Takes the state of the gateway at `now`, in milliseconds. */

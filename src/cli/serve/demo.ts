@@ -65,16 +65,18 @@ export interface DemoFacts {
   readonly ledgerPath: string;
   /** How the user starts this program. */
   readonly command: string;
+  /** Signs a browser in to the page, once and soon; null: there is no page. */
+  readonly link: string | null;
 }
 
 /** What a newcomer needs, on a screen of 80 × 24: the address, one key, and one command to paste. */
-export function introduceDemo({ base, secrets, ledgerPath, command }: DemoFacts): string[] {
+export function introduceDemo({ base, secrets, ledgerPath, command, link }: DemoFacts): string[] {
   const dim = (text: string): string => paint("dim", text);
   return [
     `${paint("bold", "The demo is ready.")} Its models are simulated. Ctrl-C stops it.`,
-    "",
     `  ${dim("address")}  ${paint("cyan", base)}`,
     `  ${dim("key")}      ${paint("cyan", secrets.messages)}`,
+    ...(link === null ? [] : [`  ${dim("page")}     ${paint("cyan", link)} ${dim("(for 60 s)")}`]),
     "",
     dim("Paste this into another terminal:"),
     ...writeFirstRequest(base, secrets.messages),

@@ -9,13 +9,14 @@ import { type Loaded, loadConfig } from "../../config/file.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { watchConfig } from "../../config/watch.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
-import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
+import { describeBaseUrl, isLoopbackHost } from "../../gateway/intake/own-host.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
 import { type RunningGateway, startGateway } from "../../gateway/start.ts";
+import { createConsole } from "../../web/console.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type AlertCommand, createAlertCommand } from "./alert-command.ts";
-import { type Demo, introduceDemo, startDemo, writeCurlLines } from "./demo.ts";
+import { type Demo, type DemoFacts, introduceDemo, startDemo, writeCurlLines } from "./demo.ts";
 import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
@@ -87,7 +88,10 @@ async function start(
   configPath: string | null,
 ): Promise<RunningGateway> {
   try {
-    return startGateway(catalog, observers, configPath);
+    return startGateway(catalog, observers, {
+      configPath,
+      openConsole: (parts) => createConsole(parts, nameOwnCommand()),
+    });
   } catch (error) {
     return explainStartFailure(error, catalog.ledger.path);
   }
@@ -136,33 +140,39 @@ function override(catalog: Catalog, flags: ServeFlags): Catalog {
 function announce(running: RunningGateway, source: Source, flags: ServeFlags, screen: ServeScreen): void {
   const { catalog } = running.gateway;
   const { host } = catalog.listen;
-  const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host;
-  const base = `http://${shown}:${running.port}`;
+  const base = describeBaseUrl(host, running.port);
   if (!isLoopbackHost(host))
     screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
+  const link = createLink(running);
   const say = flags.log === "json" ? screen.warn : screen.print;
-  if (source.kind === "demo") announceDemo(source.demo, base, flags, say);
+  if (source.kind === "demo") announceDemo(source.demo, { base, link }, flags, say);
   else {
     say(`gateway is ready on ${base}`);
     say(`config: ${source.loaded.path}   ledger: ${catalog.ledger.path}`);
     describeEndpoints(catalog).forEach(say);
+    if (link !== null) say(`page: ${link} (within 60 s)`);
   }
   if (catalog.keys.size === 0)
     screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
   screen.head();
 }
 
+/** A link is for a person: in a log it would only be a secret. */
+function createLink({ console }: RunningGateway): string | null {
+  return process.stdout.isTTY && console?.isServed === true ? console.createLink() : null;
+}
+
 /** A script, or a person with --curl, gets everything. */
 function announceDemo(
   { catalog, secrets }: Demo,
-  base: string,
+  { base, link }: Pick<DemoFacts, "base" | "link">,
   flags: ServeFlags,
   say: (line: string) => void,
 ): void {
   const { path } = catalog.ledger;
   const command = nameOwnCommand();
   if (process.stdout.isTTY && flags.curl !== true && flags.log !== "json") {
-    introduceDemo({ base, secrets, ledgerPath: path, command }).forEach(say);
+    introduceDemo({ base, secrets, ledgerPath: path, command, link }).forEach(say);
     return;
   }
   say(`gateway is ready on ${base}`);
@@ -172,6 +182,7 @@ function announceDemo(
   writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
   say(`connect a tool: GATEWAY_KEY=${secrets.messages} ${command} run claude --url ${base}`);
   say(`watch it live: ${command} top --ledger ${quoteWord(path)}`);
+  if (link !== null) say(`page: ${link} (within 60 s)`);
 }
 
 function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {

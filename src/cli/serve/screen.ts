@@ -5,7 +5,8 @@ import type { Catalog } from "../../config/catalog.ts";
 import type { Observer, OpenStream } from "../../gateway/observe/observer.ts";
 import { type LogScreen, openLogScreen } from "../live/log-screen.ts";
 import { createRequestLog, type LogForm } from "../live/request-log.ts";
-import { createTraffic, describeStatus } from "../live/traffic.ts";
+import { createTraffic } from "../../lib/traffic.ts";
+import { describeStatus } from "../live/traffic.ts";
 
 export interface ServeScreen extends LogScreen {
   readonly observer: Observer;

@@ -3,27 +3,10 @@
 // it loads them only when there is something to ask.
 
 import type * as Prompts from "@clack/prompts";
+import { Refusal } from "../../lib/refusal.ts";
 import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
 
-/** Ends the command with one sentence on stderr and this exit status. */
-class CommandError extends Error {
-  override readonly name = "CommandError";
-  readonly exitStatus: number;
-  constructor(message: string, exitStatus: number) {
-    super(message);
-    this.exitStatus = exitStatus;
-  }
-}
-
-/** For a valid command that failed. */
-export function fail(message: string): never {
-  throw new CommandError(message, 1);
-}
-
-/** For wrong usage. */
-export function refuseUsage(message: string): never {
-  throw new CommandError(message, 2);
-}
+export { fail, refuseUsage } from "../../lib/refusal.ts";
 
 /** Prints a line of the result. */
 export function print(line: string): void {
@@ -119,7 +102,7 @@ export function askSome(
 }
 
 /** The user has cancelled a prompt, before anything was changed. */
-export class Cancelled extends CommandError {
+export class Cancelled extends Refusal {
   /** True for Ctrl-C, which ends the program. False for Escape, which goes back one question. */
   readonly interrupted: boolean;
   constructor(interrupted: boolean) {

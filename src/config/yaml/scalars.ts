@@ -193,6 +193,7 @@ export function readVendor(text: string): string {
 }
 
 const OWN_PATHS = new Set([
+  "console",
   "api",
   "healthz",
   "metrics",

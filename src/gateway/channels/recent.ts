@@ -1,8 +1,10 @@
-// Counts of the last hour of one channel, one bucket per minute, and the times to first byte of its last responses.
-// Memory is bounded, and adding is cheap.
+// Counts of the last hour and the last day of one channel, and the times to first byte of its last responses. Memory is
+// bounded, and adding is cheap.
 
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
+const HOUR_MS = 60 * MINUTE_MS;
+const HOURS = 24;
 const MAX_SAMPLES = 256;
 
 export interface Counts {
@@ -10,13 +12,21 @@ export interface Counts {
   readonly errors: number;
 }
 
-export class ChannelWindow {
-  readonly #requests = new Uint32Array(MINUTES);
-  readonly #errors = new Uint32Array(MINUTES);
-  readonly #firstByteMs = new Float64Array(MAX_SAMPLES);
-  #samples = 0;
-  /** Minutes since 1970 of the newest bucket. */
-  #minute = 0;
+/** Counts of the last `length` units of time, one bucket for each. */
+class Buckets {
+  readonly #length: number;
+  readonly #unitMs: number;
+  readonly #requests: Uint32Array;
+  readonly #errors: Uint32Array;
+  /** Units since 1970 of the newest bucket. */
+  #newest = 0;
+
+  constructor(length: number, unitMs: number) {
+    this.#length = length;
+    this.#unitMs = unitMs;
+    this.#requests = new Uint32Array(length);
+    this.#errors = new Uint32Array(length);
+  }
 
   addRequest(now: number): void {
     const bucket = this.#moveTo(now);
@@ -28,38 +38,85 @@ export class ChannelWindow {
     this.#errors[bucket] = (this.#errors[bucket] ?? 0) + 1;
   }
 
-  addFirstByte(ms: number): void {
-    this.#firstByteMs[this.#samples % MAX_SAMPLES] = ms;
-    this.#samples += 1;
+  /** Counts of the last units, with the current one. */
+  count(units: number, now: number): Counts {
+    this.#moveTo(now);
+    return this.#sum(this.#newest - units + 1, units);
   }
 
-  /** Counts of the last minutes, with the current one. */
-  count(minutes: number, now: number): Counts {
+  /** All in steps of so many units, oldest first. */
+  steps(units: number, now: number): Counts[] {
     this.#moveTo(now);
+    const steps: Counts[] = [];
+    for (let start = this.#newest - this.#length + 1; start <= this.#newest; start += units)
+      steps.push(this.#sum(start, units));
+    return steps;
+  }
+
+  /** For `load`: the newest unit, then requests and errors of each. */
+  save(now: number): number[] {
+    const steps = this.steps(1, now);
+    return [this.#newest, ...steps.flatMap(({ requests, errors }) => [requests, errors])];
+  }
+
+  load(saved: readonly number[], now: number): void {
+    const [newest = 0, ...counts] = saved;
+    const last = Math.floor(now / this.#unitMs);
+    if (saved.length !== 1 + 2 * this.#length || newest > last) return;
+    this.#newest = newest;
+    for (let index = 0; index < this.#length; index += 1) {
+      const bucket = (newest - this.#length + 1 + index) % this.#length;
+      this.#requests[bucket] = counts[2 * index] ?? 0;
+      this.#errors[bucket] = counts[2 * index + 1] ?? 0;
+    }
+  }
+
+  #sum(start: number, units: number): Counts {
     let requests = 0;
     let errors = 0;
-    for (let back = 0; back < minutes; back += 1) {
-      const bucket = (this.#minute - back + MINUTES) % MINUTES;
-      requests += this.#requests[bucket] ?? 0;
-      errors += this.#errors[bucket] ?? 0;
+    for (let unit = start; unit < start + units; unit += 1) {
+      requests += this.#requests[unit % this.#length] ?? 0;
+      errors += this.#errors[unit % this.#length] ?? 0;
     }
     return { requests, errors };
   }
 
-  /** The hour in steps of `minutes`, oldest first. */
-  steps(minutes: number, now: number): Counts[] {
-    this.#moveTo(now);
-    const steps: Counts[] = [];
-    for (let start = this.#minute - MINUTES + 1; start <= this.#minute; start += minutes) {
-      let requests = 0;
-      let errors = 0;
-      for (let minute = start; minute < start + minutes; minute += 1) {
-        requests += this.#requests[minute % MINUTES] ?? 0;
-        errors += this.#errors[minute % MINUTES] ?? 0;
+  /** Empties the buckets of the units since the newest one. Returns the bucket of the current unit. */
+  #moveTo(now: number): number {
+    const unit = Math.floor(now / this.#unitMs);
+    // If the clock was set back by more than all of it, everything before is dropped.
+    const isFarAhead = this.#newest - unit >= this.#length;
+    if (unit > this.#newest || isFarAhead) {
+      const passed = isFarAhead ? this.#length : Math.min(unit - this.#newest, this.#length);
+      for (let back = 0; back < passed; back += 1) {
+        this.#requests[(unit - back) % this.#length] = 0;
+        this.#errors[(unit - back) % this.#length] = 0;
       }
-      steps.push({ requests, errors });
+      this.#newest = unit;
     }
-    return steps;
+    return this.#newest % this.#length;
+  }
+}
+
+export class ChannelWindow {
+  readonly hour = new Buckets(MINUTES, MINUTE_MS);
+  readonly day = new Buckets(HOURS, HOUR_MS);
+  readonly #firstByteMs = new Float64Array(MAX_SAMPLES);
+  #samples = 0;
+
+  addRequest(now: number): void {
+    this.hour.addRequest(now);
+    this.day.addRequest(now);
+  }
+
+  addError(now: number): void {
+    this.hour.addError(now);
+    this.day.addError(now);
+  }
+
+  addFirstByte(ms: number): void {
+    this.#firstByteMs[this.#samples % MAX_SAMPLES] = ms;
+    this.#samples += 1;
   }
 
   /** The time to first byte within which this share of the last responses began; null if there are none. */
@@ -68,39 +125,5 @@ export class ChannelWindow {
     const sorted = this.#firstByteMs.slice(0, count).sort();
     const found = sorted[Math.min(count - 1, Math.floor(share * count))];
     return found === undefined ? null : Math.round(found);
-  }
-
-  /** For `load`: the minute of the newest bucket, then requests and errors of each minute. */
-  save(now: number): number[] {
-    const steps = this.steps(1, now);
-    return [this.#minute, ...steps.flatMap(({ requests, errors }) => [requests, errors])];
-  }
-
-  load(saved: readonly number[], now: number): void {
-    const [newest = 0, ...counts] = saved;
-    const last = Math.floor(now / MINUTE_MS);
-    if (saved.length !== 1 + 2 * MINUTES || newest > last) return;
-    this.#minute = newest;
-    for (let index = 0; index < MINUTES; index += 1) {
-      const bucket = (newest - MINUTES + 1 + index) % MINUTES;
-      this.#requests[bucket] = counts[2 * index] ?? 0;
-      this.#errors[bucket] = counts[2 * index + 1] ?? 0;
-    }
-  }
-
-  /** Empties the buckets of the minutes since the newest one. Returns the bucket of the current minute. */
-  #moveTo(now: number): number {
-    const minute = Math.floor(now / MINUTE_MS);
-    // If the clock was set back by more than an hour, everything before is dropped.
-    const isFarAhead = this.#minute - minute >= MINUTES;
-    if (minute > this.#minute || isFarAhead) {
-      const passed = isFarAhead ? MINUTES : Math.min(minute - this.#minute, MINUTES);
-      for (let back = 0; back < passed; back += 1) {
-        this.#requests[(minute - back) % MINUTES] = 0;
-        this.#errors[(minute - back) % MINUTES] = 0;
-      }
-      this.#minute = minute;
-    }
-    return this.#minute % MINUTES;
   }
 }

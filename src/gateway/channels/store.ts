@@ -25,6 +25,7 @@ const memorySchema = z.object({
   rest: cooldownSchema.nullable(),
   models: z.array(z.tuple([z.string(), cooldownSchema])),
   window: z.array(z.number()),
+  day: z.array(z.number()).default([]),
   last_answer: z.number(),
   last_failure: z.object({ at: z.number(), reason: z.string() }).nullable(),
   shown: z.object({ state: z.string(), since: z.number() }).nullable(),
@@ -86,7 +87,8 @@ function encode(memory: ChannelMemory, now: number): Saved {
     strikes,
     rest: cooldown === null ? null : saveCooldown(cooldown),
     models: [...memory.models].map(([model, own]) => [model, saveCooldown(own)]),
-    window: memory.window.save(now),
+    window: memory.window.hour.save(now),
+    day: memory.window.day.save(now),
     last_answer: memory.lastAnswer,
     last_failure: memory.lastFailure,
     shown,
@@ -102,7 +104,8 @@ function read(path: string, now: number): Map<string, ChannelMemory> {
     memory.strikes = saved.strikes;
     memory.cooldown = saved.rest === null ? null : restoreCooldown(saved.rest);
     for (const [model, own] of saved.models) memory.models.set(model, restoreCooldown(own));
-    memory.window.load(saved.window, now);
+    memory.window.hour.load(saved.window, now);
+    memory.window.day.load(saved.day, now);
     memory.lastAnswer = saved.last_answer;
     memory.lastFailure = saved.last_failure;
     memory.shown = saved.shown;

@@ -39,6 +39,8 @@ export const channelViewSchema = z.object({
   connections: z.object({ open: count, idle: count }),
   /** The last hour in steps of five minutes, oldest first. */
   hour: z.array(z.object({ requests: count, errors: count })),
+  /** The last day in steps of an hour, oldest first. */
+  day: z.array(z.object({ requests: count, errors: count })),
 });
 export type ChannelView = z.infer<typeof channelViewSchema>;
 export type ChannelState = ChannelView["state"];
@@ -65,8 +67,8 @@ export function describeWithoutGateway({ channels }: Catalog, now: number): Chan
 export function describeChannel(channel: Channel, memory: ChannelMemory, now: number): ChannelView {
   const { state, since, reason, until } = updateCondition(channel, memory, now);
   const { window } = memory;
-  const recent = window.count(RATE_MINUTES, now);
-  const hour = window.steps(STEP_MINUTES, now);
+  const recent = window.hour.count(RATE_MINUTES, now);
+  const hour = window.hour.steps(STEP_MINUTES, now);
   return {
     name: channel.name,
     platform: channel.platform,
@@ -84,6 +86,7 @@ export function describeChannel(channel: Channel, memory: ChannelMemory, now: nu
     connections: { open: 0, idle: 0 },
     charge_today_usd: memory.charge.day === dayOf(now) ? formatUsd(memory.charge.usd) : "0",
     hour,
+    day: window.day.steps(1, now),
   };
 }
 
@@ -130,7 +133,7 @@ function judgeModels(memory: ChannelMemory, now: number): Condition | null {
 }
 
 function judgeRecord(memory: ChannelMemory, now: number): Condition {
-  const { requests, errors } = memory.window.count(RATE_MINUTES, now);
+  const { requests, errors } = memory.window.hour.count(RATE_MINUTES, now);
   const last = memory.lastFailure;
   const isUnreliable =
     errors / requests >= MIN_DEGRADED_SHARE &&

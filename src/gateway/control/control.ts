@@ -3,16 +3,16 @@
 //   GET  /state                          everything, as one document
 //   POST /channels/NAME/disable|enable|probe
 //   POST /corrections                    amounts that `gateway ledger reprice` has found, for the ledger
+//   POST /console/link                   a link that signs a browser in to the page
 
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { z } from "zod";
 import { listLimitUses } from "../../billing/limits/alerts.ts";
 import { repricingSchema } from "../../billing/ledger/line.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { suggestNearest } from "../../config/nearest.ts";
 import type { Activity } from "../observe/activity.ts";
-import { countConnections } from "../channels/warm.ts";
-import { probeChannel } from "../channels/probe.ts";
+import { ActionRefused, actOnChannel } from "./channel-actions.ts";
+import type { Console } from "./console.ts";
 import { locateControl, makeControlFolder } from "./socket.ts";
 import { buildState, type GatewayAddress } from "./state.ts";
 import type { Gateway } from "../gateway.ts";
@@ -27,10 +27,16 @@ const NONE: Control = { close: () => {} };
 /** The end of a login session, or a cleanup of temporary folders, can remove the socket of a running gateway. */
 const SOCKET_CHECK_MS = 1000;
 
-export function openControl(gateway: Gateway, activity: Activity, address: GatewayAddress): Control {
+export interface ControlParts {
+  readonly gateway: Gateway;
+  readonly activity: Activity;
+  readonly address: GatewayAddress;
+  readonly console: Console | null;
+}
+
+export function openControl(parts: ControlParts): Control {
   if (WINDOWS) return NONE;
-  const open = (): ControlServer | null =>
-    openSocket(gateway, (request) => answer(request, gateway, activity, address));
+  const open = (): ControlServer | null => openSocket(parts.gateway, (request) => answer(request, parts));
   let server = open();
   // Requests that came over the removed socket are still answered.
   const former: ControlServer[] = [];
@@ -91,16 +97,15 @@ function serveOn(unix: string, answer: Answer): { stop(now: boolean): void } {
 
 async function answer(
   request: Request,
-  gateway: Gateway,
-  activity: Activity,
-  address: GatewayAddress,
+  { gateway, activity, address, console }: ControlParts,
 ): Promise<Response> {
   const parts = new URL(request.url).pathname.split("/").slice(1);
   const route = `${request.method} ${parts[0] ?? ""}`;
   if (route === "GET state") return Response.json(buildState(gateway, activity, address));
   if (route === "POST channels" && parts.length === 3)
-    return actOnChannel(decodeURIComponent(parts[1] ?? ""), parts[2] ?? "", gateway);
+    return answerAction(decodeURIComponent(parts[1] ?? ""), parts[2] ?? "", gateway);
   if (route === "POST corrections" && parts.length === 1) return correct(await request.text(), gateway);
+  if (route === "POST console" && parts[1] === "link") return answerLink(console);
   return refuse(404, "The control path has no such address.");
 }
 
@@ -108,19 +113,22 @@ function refuse(status: number, message: string): Response {
   return Response.json({ error: message }, { status });
 }
 
-async function actOnChannel(name: string, action: string, gateway: Gateway): Promise<Response> {
-  const { catalog, channels } = gateway;
-  const channel = catalog.channels.get(name);
-  if (channel === undefined)
-    return refuse(404, `There is no channel "${name}"${suggestNearest(name, catalog.channels.keys())}.`);
-  if (action === "probe") await probeChannel(channel, gateway);
-  else if (action === "disable" || action === "enable") {
-    if (channel.disabled === true)
-      return refuse(409, `The channel "${name}" is disabled in the config file: change it there.`);
-    channels.setDisabled(channel, action === "disable", gateway.now());
-  } else return refuse(404, "A channel can be disabled, enabled and probed.");
-  const view = channels.view(catalog, gateway.now()).filter((each) => each.name === name);
-  return Response.json(countConnections(view, gateway)[0] ?? null);
+function answerLink(console: Console | null): Response {
+  if (console === null) return refuse(404, "This gateway has no console.");
+  try {
+    return Response.json({ url: console.createLink() });
+  } catch (error) {
+    return refuse(409, error instanceof Error ? error.message : String(error));
+  }
+}
+
+async function answerAction(name: string, action: string, gateway: Gateway): Promise<Response> {
+  try {
+    return Response.json(await actOnChannel(name, action, gateway));
+  } catch (error) {
+    if (error instanceof ActionRefused) return refuse(error.status, error.message);
+    throw error;
+  }
 }
 
 /** The gateway writes its ledger alone, so corrections come to it. */

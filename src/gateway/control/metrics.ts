@@ -4,11 +4,11 @@ import { CALL_KINDS, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
-import type { Observer, RequestRecord } from "../observe/observer.ts";
+import type { MetricsDetail, Observer, RequestRecord } from "../observe/observer.ts";
 
 export interface Metrics {
   readonly observer: Observer;
-  readonly render: (now: Gauges) => string;
+  readonly render: (now: Gauges, detail: MetricsDetail) => string;
 }
 
 /** Gauges. */
@@ -22,12 +22,15 @@ const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const;
 
 /** The requests of one key, channel, endpoint, status and outcome. */
 interface Series {
+  /** The label with the key's name. */
+  readonly owner: string;
   readonly labels: string;
   requests: number;
 }
 
 /** The usage and charge of one key, channel and model. */
 interface Spending {
+  readonly owner: string;
   readonly labels: string;
   readonly used: Map<string, number>;
   charge: Usd;
@@ -72,12 +75,12 @@ export function createMetrics(): Metrics {
       notice: () => {},
       limitNear: () => {},
     },
-    render: (now) => {
+    render: (now, detail) => {
       countAll();
       return [
         ...head("gateway_requests_total", "counter", "Requests that have ended."),
-        ...[...series.values()].map((each) => `gateway_requests_total{${each.labels}} ${each.requests}`),
-        ...renderSpendings([...spendings.values()]),
+        ...renderRequests([...series.values()], detail),
+        ...renderSpendings([...spendings.values()], detail),
         ...renderLatencies([...latencies.values()]),
         ...renderChannels(now.channels),
         ...head("gateway_open_streams", "gauge", "Streams that are being forwarded."),
@@ -97,17 +100,19 @@ function countRequest(series: Map<string, Series>, record: RequestRecord): void 
   const id = `${key ?? ""}\n${channel ?? ""}\n${endpoint}\n${status}\n${outcome}`;
   let found = series.get(id);
   if (found === undefined) {
-    found = {
-      labels: writeLabels({ ...ownerOf(record), endpoint, status: String(status), outcome }),
-      requests: 0,
-    };
+    const labels = writeLabels({ ...placeOf(record), endpoint, status: String(status), outcome });
+    found = { owner: writeOwner(record), labels, requests: 0 };
     series.set(id, found);
   }
   found.requests += 1;
 }
 
-function ownerOf({ key, group, channel }: RequestRecord): Record<string, string> {
-  return { key: key ?? "", group: group ?? "", channel: channel ?? "" };
+function placeOf({ group, channel }: RequestRecord): Record<string, string> {
+  return { group: group ?? "", channel: channel ?? "" };
+}
+
+function writeOwner({ key }: RequestRecord): string {
+  return writeLabels({ key: key ?? "" });
 }
 
 function countSpending(spendings: Map<string, Spending>, record: RequestRecord): void {
@@ -115,7 +120,8 @@ function countSpending(spendings: Map<string, Spending>, record: RequestRecord):
   const id = `${record.key}\n${record.channel}\n${model}`;
   let found = spendings.get(id);
   if (found === undefined) {
-    found = { labels: writeLabels({ ...ownerOf(record), model }), used: new Map(), charge: ZERO_USD };
+    const labels = writeLabels({ ...placeOf(record), model });
+    found = { owner: writeOwner(record), labels, used: new Map(), charge: ZERO_USD };
     spendings.set(id, found);
   }
   if (record.usage !== null) addUsage(found.used, record.usage);
@@ -140,21 +146,56 @@ function countLatency(latencies: Map<string, Latency>, channel: string, seconds:
   }
 }
 
-function renderSpendings(spendings: readonly Spending[]): string[] {
+interface Counted {
+  readonly owner: string;
+  readonly labels: string;
+  readonly count: number;
+}
+
+/** In public, the series of all keys with the same other labels are one. */
+function renderCounts(
+  name: string,
+  more: string,
+  counted: readonly Counted[],
+  detail: MetricsDetail,
+): string[] {
+  if (detail === "all")
+    return counted.map(({ owner, labels, count }) => `${name}{${owner},${labels}${more}} ${count}`);
+  const sums = new Map<string, number>();
+  for (const { labels, count } of counted) sums.set(labels, (sums.get(labels) ?? 0) + count);
+  return [...sums].map(([labels, sum]) => `${name}{${labels}${more}} ${sum}`);
+}
+
+function renderRequests(series: readonly Series[], detail: MetricsDetail): string[] {
+  const counted = series.map(({ owner, labels, requests }) => ({ owner, labels, count: requests }));
+  return renderCounts("gateway_requests_total", "", counted, detail);
+}
+
+function renderSpendings(spendings: readonly Spending[], detail: MetricsDetail): string[] {
+  const renderUsage = (name: string, kinds: readonly string[]): string[] =>
+    kinds.flatMap((kind) => {
+      const counted = spendings.flatMap(({ owner, labels, used }) => {
+        const count = used.get(kind);
+        return count === undefined ? [] : [{ owner, labels, count }];
+      });
+      return renderCounts(name, `,kind="${kind}"`, counted, detail);
+    });
   return [
     ...head("gateway_tokens_total", "counter", "Tokens by kind; reasoning is a part of output."),
-    ...renderUsage("gateway_tokens_total", USAGE_KINDS, spendings),
+    ...renderUsage("gateway_tokens_total", USAGE_KINDS),
     ...head("gateway_tool_calls_total", "counter", "Tool calls that are priced per call, by kind."),
-    ...renderUsage("gateway_tool_calls_total", CALL_KINDS, spendings),
-    ...head("gateway_charge_usd_total", "counter", "Charges since the start. The ledger is exact."),
-    ...spendings.map(({ labels, charge }) => `gateway_charge_usd_total{${labels}} ${formatUsd(charge)}`),
+    ...renderUsage("gateway_tool_calls_total", CALL_KINDS),
+    ...(detail === "all" ? renderCharges(spendings) : []),
   ];
 }
 
-function renderUsage(name: string, kinds: readonly string[], spendings: readonly Spending[]): string[] {
-  return spendings.flatMap(({ labels, used }) =>
-    kinds.flatMap((kind) => (used.has(kind) ? `${name}{${labels},kind="${kind}"} ${used.get(kind)}` : [])),
-  );
+function renderCharges(spendings: readonly Spending[]): string[] {
+  return [
+    ...head("gateway_charge_usd_total", "counter", "Charges since the start. The ledger is exact."),
+    ...spendings.map(
+      ({ owner, labels, charge }) => `gateway_charge_usd_total{${owner},${labels}} ${formatUsd(charge)}`,
+    ),
+  ];
 }
 
 const FIRST_BYTE = "gateway_first_byte_seconds";

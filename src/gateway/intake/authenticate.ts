@@ -7,29 +7,40 @@ import type { KeySource } from "../../dialects/dialect.ts";
 import { readKeyParameter } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
+import type { Exchange } from "../../lib/http1/types.ts";
 import type { ClientCall } from "./call.ts";
 import { isCrossSite } from "./cors.ts";
 
 export function authenticate(call: ClientCall, catalog: Catalog, now: number): Key {
   const sources = call.target.endpoint.keySources;
+  const key = findKey(call.exchange, sources, catalog, now);
+  if (key !== null) return key;
+  throw new GatewayError(
+    "key_missing",
+    `The request has no key. Send it as ${describeSources(sources, catalog.vendor)}.`,
+  );
+}
+
+/** Null if the request has no key. Throws if it has one that cannot be used. */
+export function findKey(
+  exchange: Exchange,
+  sources: readonly KeySource[],
+  catalog: Catalog,
+  now: number,
+): Key | null {
   let found = 0;
   for (const source of sources) {
-    const secret = readSecret(call, source, catalog.vendor);
+    const secret = readSecret(exchange, source, catalog.vendor);
     if (secret === null) continue;
-    if (source === "query" && isCrossSite(call.exchange, catalog)) throw refuseQueryKey();
+    if (source === "query" && isCrossSite(exchange, catalog)) throw refuseQueryKey();
     found += 1;
     const key = catalog.keysBySha256.get(sha256Hex(secret));
     if (key !== undefined) return requireUsable(key, now);
   }
-  if (found > 0) {
-    throw new GatewayError(
-      "key_unknown",
-      "This gateway does not know this key. `gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.",
-    );
-  }
+  if (found === 0) return null;
   throw new GatewayError(
-    "key_missing",
-    `The request has no key. Send it as ${describeSources(sources, catalog.vendor)}.`,
+    "key_unknown",
+    "This gateway does not know this key. `gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.",
   );
 }
 
@@ -57,8 +68,7 @@ function requireUsable(key: Key, now: number): Key {
   return key;
 }
 
-function readSecret(call: ClientCall, source: KeySource, vendor: string): string | null {
-  const { exchange } = call;
+function readSecret(exchange: Exchange, source: KeySource, vendor: string): string | null {
   switch (source) {
     case "bearer":
       return readBearer(exchange.field("authorization"));

@@ -9,9 +9,28 @@ export function isLoopbackHost(host: string): boolean {
   return isLoopback(host === "::1" ? "[::1]" : host.toLowerCase());
 }
 
+const IP_LITERAL = /^(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:.]+\])$/;
+
+/** The names for the console's page, also where the gateway listens on other addresses: no web page can make its own
+ *  name an address in digits. */
+export function isConsoleHost(hostField: string | undefined, catalog: Catalog): boolean {
+  const name = readHostName(hostField ?? "");
+  return isLoopbackHost(name) || catalog.allowedHosts.includes(name) || IP_LITERAL.test(name);
+}
+
+function readHostName(hostField: string): string {
+  return hostField.toLowerCase().replace(/:\d+$/, "");
+}
+
+/** How a browser on this machine reaches a listener. */
+export function describeBaseUrl(host: string, port: number): string {
+  const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host;
+  return `http://${shown}:${port}`;
+}
+
 /** A gateway on loopback accepts only loopback names and those in `allowed_hosts`. */
 export function isOwnHost(hostField: string | undefined, catalog: Catalog, boundHost: string): boolean {
   if (hostField === undefined || !isLoopbackHost(boundHost)) return true;
-  const name = hostField.toLowerCase().replace(/:\d+$/, "");
+  const name = readHostName(hostField);
   return isLoopbackHost(name) || catalog.allowedHosts.includes(name);
 }

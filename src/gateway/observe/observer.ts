@@ -46,6 +46,9 @@ export interface Observer {
   notice(level: "note" | "warning" | "error", text: string): void;
 }
 
+/** `public`: without the names of keys and without amounts. */
+export type MetricsDetail = "all" | "public";
+
 /** Combines several observers into one. */
 export function joinObservers(observers: readonly Observer[]): Observer {
   return {

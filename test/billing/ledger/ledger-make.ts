@@ -199,7 +199,7 @@ function pickClient({ platform }: Group, time: number): ClientIdentity {
     : { tool: "claude-code", session, agent: `${agent}-${pick(3)}`, parent: agent, label };
 }
 
-function draft(id: string, time: number): LineDraft {
+function draft(id: string, time: number, keys: readonly string[]): LineDraft {
   const group = pickFrom(GROUPS);
   const [asked, answers] = pickFrom(group.models);
   const channel = pickFrom(group.channels);
@@ -209,7 +209,7 @@ function draft(id: string, time: number): LineDraft {
   return {
     id,
     time: new Date(time).toISOString(),
-    key: `key-${pick(20)}`,
+    key: pickFrom(keys),
     group: group.name,
     platform: group.platform,
     channel,
@@ -233,15 +233,28 @@ function draft(id: string, time: number): LineDraft {
   };
 }
 
-export function makeLedger(path: string, lines: number): void {
+export interface LedgerShape {
+  /** When the first request came, and how far requests are apart. */
+  readonly start?: number;
+  readonly stepMs?: number;
+  readonly keys?: readonly string[];
+}
+
+const KEYS = Array.from({ length: 20 }, (_, index) => `key-${index}`);
+
+export function makeLedger(
+  path: string,
+  lines: number,
+  { start = START, stepMs = STEP_MS, keys = KEYS }: LedgerShape = {},
+): void {
   const fd = openSync(path, "w", 0o600);
-  let time = START;
+  let time = start;
   const newId = createIdSource(() => time);
   let prev = GENESIS;
   let texts: string[] = [];
   for (let number = 1; number <= lines; number += 1) {
-    time += pick(2 * STEP_MS);
-    const text = encodeLine(draft(newId(), time), prev);
+    time += pick(2 * stepMs);
+    const text = encodeLine(draft(newId(), time, keys), prev);
     prev = hashLine(text);
     texts.push(text);
     if (texts.length === 1000 || number === lines) {

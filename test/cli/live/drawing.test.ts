@@ -5,7 +5,8 @@ import * as fc from "fast-check";
 import { appendBars, drawBar } from "../../../src/cli/money/bars.ts";
 import { fitFrame, type Frame } from "../../../src/cli/live/sections.ts";
 import { alignText, cutText, measure } from "../../../src/cli/terminal/text.ts";
-import { createTraffic, describeStatus } from "../../../src/cli/live/traffic.ts";
+import { createTraffic } from "../../../src/lib/traffic.ts";
+import { describeStatus } from "../../../src/cli/live/traffic.ts";
 
 const anyText = fc.string({ unit: "grapheme", maxLength: 40 });
 

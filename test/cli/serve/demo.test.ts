@@ -39,6 +39,7 @@ test("the first screen of the demo fits 80 × 24, in colour, and its hints work 
     expect(demo.screen.hasColour).toBe(true);
     const text = rows.join("\n");
     const [, base = ""] = /address +(http:\S+)$/m.exec(text) ?? [];
+    expect(text).toMatch(/page +http:\/\/127\.0\.0\.1:\d+\/console#code=[\w-]{22} \(for 60 s\)$/m);
     const [, request = ""] = /terminal:\n(curl [^]*?)\n\n/.exec(text) ?? [];
     const answer = Bun.spawnSync(["sh", "-c", request]).stdout.toString();
     expect(answer).toContain("event: message_stop");

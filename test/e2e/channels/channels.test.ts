@@ -397,7 +397,8 @@ test("metrics count requests and contain no secret", async () => {
   await ask(makeRequest("messages"));
   await ask(askAnew());
   await rawRequest(gateway.port, { target: "/v1/messages", method: "POST", body: "{}" });
-  const page = await rawRequest(gateway.port, { target: "/metrics" });
+  const fields = { authorization: `Bearer ${keyOf("messages")}` };
+  const page = await rawRequest(gateway.port, { target: "/metrics", fields });
   const { text } = page;
   expect(page.status).toBe(200);
   expect(page.field("content-type")).toContain("text/plain; version=0.0.4");

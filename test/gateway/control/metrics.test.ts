@@ -20,7 +20,7 @@ test("a model's name cannot break a line of the metrics, nor write to a terminal
     chargeUsd: "0.1",
     problem: null,
   });
-  const page = render({ channels: [], ledgerFails: false, websockets: 0 });
+  const page = render({ channels: [], ledgerFails: false, websockets: 0 }, "all");
   expect(page).toContain(String.raw`model="a\"\\b\\u000a\\u001b[2J\\u202e"} 0.1`);
   expect(page.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\u202E]/u);
 });

@@ -12,7 +12,7 @@ import { newSecret, sha256Hex } from "../../../lib/secret.ts";
 import { quoteWord } from "../../../lib/text/shell-word.ts";
 import { type ConfigFlags, describe, formatMoment } from "../../config-access.ts";
 import { printSecrets } from "../../keys/print-secrets.ts";
-import { storeToolSecret } from "../../keys/tool-secrets.ts";
+import { storeToolSecret } from "../../../config/changes/tool-secrets.ts";
 import { askOne, askSecret, askSome, askText, canPrompt, fail, printNote } from "../../terminal/terminal.ts";
 import { checkCredential, type CheckResult, describeCheck } from "../credential-check.ts";
 import { addVariables } from "../env-file.ts";

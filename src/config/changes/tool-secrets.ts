@@ -4,7 +4,7 @@
 import { realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
-import type { Catalog, Key } from "../../config/catalog.ts";
+import type { Catalog, Key } from "../catalog.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";

@@ -1,8 +1,8 @@
 // What the ledger knows about a key: when it was last used, and what it has spent.
 
-import { readSums, type Window } from "../../billing/ledger/sums.ts";
-import { listUsdLimits } from "../../billing/limits/alerts.ts";
-import { findReset } from "../../billing/limits/limits.ts";
+import { readSums, type Window } from "../ledger/sums.ts";
+import { listUsdLimits } from "./alerts.ts";
+import { findReset } from "./limits.ts";
 import type { Catalog, Limits } from "../../config/catalog.ts";
 import { formatUsd, type Usd } from "../../lib/money.ts";
 import { createZone } from "../../lib/text/zone.ts";

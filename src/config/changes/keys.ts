@@ -1,0 +1,129 @@
+// Creates and changes keys in the config file, for the commands and for the console's page. A running gateway applies
+// the changed file by itself. Secrets are made by the caller, who shows them once; the file gets their hashes.
+
+import { sha256Hex } from "../../lib/secret.ts";
+import { fail, refuseUsage } from "../../lib/refusal.ts";
+import { adviseActivation } from "../advice.ts";
+import { type Catalog, type Group, isGroupOpen } from "../catalog.ts";
+import { editConfig } from "../replace.ts";
+import type { Edit } from "../yaml/edit.ts";
+import { checkKeyName, findGroup, findKey, formatMoment } from "./names.ts";
+import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
+
+export function listSelectableGroups(catalog: Catalog, now: Date): Group[] {
+  return [...catalog.groups.values()].filter((group) => isGroupOpen(group, now));
+}
+
+export function requireSelectable(catalog: Catalog, name: string, now: Date): Group {
+  const group = findGroup(catalog, name);
+  if (isGroupOpen(group, now)) return group;
+  const [plan] = group.plans;
+  const advice =
+    plan === undefined ? "No plan includes it" : `\`${adviseActivation(plan, now)}\` activates the plan`;
+  return fail(`The group "${name}" is exclusive to a plan that is not active. ${advice}.`);
+}
+
+export interface CreatedKeys {
+  readonly created: string;
+  readonly group: Group;
+}
+
+export interface NewKeys {
+  readonly names: readonly string[];
+  readonly group: string;
+  /** One for each name. */
+  readonly secrets: readonly string[];
+  /** Null: never. */
+  readonly expires: Date | null;
+  readonly limits: Readonly<Record<string, string>>;
+  readonly now: Date;
+}
+
+/** All or none. Returns their group, and when they were created, as the file says it. */
+export async function createKeys(path: string, keys: NewKeys): Promise<CreatedKeys> {
+  const { names, group, secrets, expires, limits, now } = keys;
+  const created = formatMoment(now);
+  const { groups } = await editConfig(path, process.env, (current) => {
+    requireUnusedNames(names, current);
+    requireSelectable(current, group, now);
+    const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
+    const values = names.map((name, index) => ({
+      name,
+      group,
+      secret_sha256: requireUnusedSecret(secrets[index] ?? "", current),
+      ...dates,
+      ...(Object.keys(limits).length > 0 && { limits }),
+    }));
+    return [{ kind: "append", path: ["keys"], values }];
+  });
+  return { created, group: groups.get(group) ?? fail(`The group "${group}" is gone.`) };
+}
+
+function requireUnusedNames(names: readonly string[], catalog: Catalog): void {
+  for (const name of names) {
+    const complaint = checkKeyName(name, catalog);
+    if (complaint === undefined) continue;
+    if (catalog.keys.has(name)) fail(complaint);
+    refuseUsage(complaint);
+  }
+}
+
+/** Returns the secret's hash. */
+function requireUnusedSecret(secret: string, catalog: Catalog): string {
+  const digest = sha256Hex(secret);
+  const other = catalog.keysBySha256.get(digest);
+  return other === undefined ? digest : fail(`The key "${other.name}" already has that secret.`);
+}
+
+export async function removeKeys(path: string, names: readonly string[]): Promise<void> {
+  await editConfig(path, process.env, (current) => {
+    const edits = names
+      .map((name) => findKey(current, name).index)
+      // From the end, so that the indexes still to come stay valid.
+      .sort((a, b) => b - a)
+      .map((index): Edit => ({ kind: "remove", path: ["keys", index] }));
+    removeToolSecrets(names, path);
+    return edits;
+  });
+}
+
+export async function switchKeys(path: string, names: readonly string[], disabled: boolean): Promise<void> {
+  await editConfig(path, process.env, (current) =>
+    [...new Set(names)].flatMap((name): Edit[] => {
+      const { key, index } = findKey(current, name);
+      if (key.disabled === disabled) return [];
+      const setting = ["keys", index, "disabled"];
+      return [disabled ? { kind: "set", path: setting, value: "true" } : { kind: "remove", path: setting }];
+    }),
+  );
+}
+
+/** `expires`: null for never, undefined to keep what it is. */
+export async function replaceSecret(
+  path: string,
+  name: string,
+  secret: string,
+  expires: Date | null | undefined,
+): Promise<void> {
+  await editConfig(path, process.env, (current) => {
+    const { index } = findKey(current, name);
+    const at = (setting: string) => ["keys", index, setting];
+    const edits: Edit[] = [
+      { kind: "set", path: at("secret_sha256"), value: requireUnusedSecret(secret, current) },
+      { kind: "remove", path: at("secret") },
+    ];
+    if (expires === null) edits.push({ kind: "remove", path: at("expires") });
+    else if (expires !== undefined)
+      edits.push({ kind: "set", path: at("expires"), value: formatMoment(expires) });
+    replaceToolSecret(name, secret, path);
+    return edits;
+  });
+}
+
+export async function bindKey(path: string, name: string, group: string, now: Date): Promise<void> {
+  await editConfig(path, process.env, (current) => {
+    requireSelectable(current, group, now);
+    const { key, index } = findKey(current, name);
+    return key.group.name === group ? [] : [{ kind: "set", path: ["keys", index, "group"], value: group }];
+  });
+}

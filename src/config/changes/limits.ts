@@ -1,0 +1,78 @@
+// Reads and changes the limits of keys and groups in the config file, for the commands and for the console's page.
+
+import { refuseUsage } from "../../lib/refusal.ts";
+import type { Catalog } from "../catalog.ts";
+import { suggestNearest } from "../nearest.ts";
+import { editConfig } from "../replace.ts";
+import type { Edit } from "../yaml/edit.ts";
+import { findGroup, findKey, listLimits } from "./names.ts";
+
+const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
+const COUNT_LIMITS = [
+  "requests_per_minute",
+  "requests_per_minute_per_session",
+  "concurrent_requests",
+] as const;
+export const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
+
+/** By name; null removes the limit. */
+export type LimitChanges = Readonly<Record<string, string | null>>;
+
+/** `usd_per_day=5`, or `usd_per_day=none`. */
+export function readLimits(words: readonly string[]): LimitChanges {
+  return Object.fromEntries(words.map(readLimit));
+}
+
+function readLimit(word: string): [name: string, value: string | null] {
+  const mark = word.indexOf("=");
+  const [name, value] =
+    mark < 0 ? [word, ""] : [word.slice(0, mark), word.slice(mark + 1).replace(/^\$/, "")];
+  if (!LIMIT_NAMES.includes(name))
+    return refuseUsage(
+      `There is no limit "${name}"${suggestNearest(name, LIMIT_NAMES)}. Limits: ${LIMIT_NAMES.join(", ")}.`,
+    );
+  if (value === "none") return [name, null];
+  const isUsd = USD_LIMITS.some((each) => each === name);
+  if (isUsd ? !/^\d+(\.\d+)?$/.test(value) : !/^[1-9]\d*$/.test(value))
+    return refuseUsage(
+      `${name}: expected ${isUsd ? "an amount in USD, such as 5 or 0.50" : "a number from 1"}, or none.`,
+    );
+  return [name, value];
+}
+
+/** For a new key, which has no limits to remove. */
+export function readNewLimits(words: readonly string[] | undefined): Readonly<Record<string, string>> {
+  const set = Object.entries(readLimits(words ?? [])).flatMap(([name, value]) =>
+    value === null ? [] : [[name, value] as const],
+  );
+  return Object.fromEntries(set);
+}
+
+/** Whose limits. */
+export interface LimitHolder {
+  readonly kind: "key" | "group";
+  readonly name: string;
+}
+
+interface Section {
+  readonly path: ReadonlyArray<string | number>;
+  readonly limits: Readonly<Record<string, string | number | boolean>>;
+}
+
+export function findLimits(catalog: Catalog, { kind, name }: LimitHolder): Section {
+  if (kind === "group")
+    return { path: ["groups", name], limits: listLimits(findGroup(catalog, name).limits) };
+  const { key, index } = findKey(catalog, name);
+  return { path: ["keys", index], limits: listLimits(key.limits) };
+}
+
+export async function changeLimits(path: string, holder: LimitHolder, changes: LimitChanges): Promise<void> {
+  await editConfig(path, process.env, (current) => planEdits(findLimits(current, holder), changes));
+}
+
+function planEdits({ path }: Section, changes: LimitChanges): Edit[] {
+  return Object.entries(changes).map(([name, value]): Edit => {
+    const place = [...path, "limits", name];
+    return value === null ? { kind: "remove", path: place } : { kind: "set", path: place, value };
+  });
+}

@@ -1,0 +1,103 @@
+// What a change of the config names: keys and groups that exist, names that are free, dates. Errors are sentences.
+
+import { fail, refuseUsage } from "../../lib/refusal.ts";
+import type { Catalog, Group, Key, Limits } from "../catalog.ts";
+import { suggestNearest } from "../nearest.ts";
+import { readDuration, readMoment, readName } from "../yaml/scalars.ts";
+
+export function findGroup(catalog: Catalog, name: string): Group {
+  return catalog.groups.get(name) ?? refuseUnknown("group", name, catalog.groups);
+}
+
+export interface KeyPosition {
+  readonly key: Key;
+  /** Position in the file's list of keys. */
+  readonly index: number;
+}
+
+export function findKey(catalog: Catalog, name: string): KeyPosition {
+  const key = catalog.keys.get(name) ?? refuseUnknown("key", name, catalog.keys);
+  return { key, index: [...catalog.keys.keys()].indexOf(name) };
+}
+
+const MAX_NAMES_SHOWN = 12;
+
+function listKnown(what: string, known: ReadonlyMap<string, unknown>): string {
+  if (known.size === 0) return `There are no ${what}s yet.`;
+  const more = known.size > MAX_NAMES_SHOWN ? ` and ${known.size - MAX_NAMES_SHOWN} more` : "";
+  return `Known ${what}s: ${[...known.keys()].slice(0, MAX_NAMES_SHOWN).join(", ")}${more}.`;
+}
+
+export function refuseUnknown(what: string, name: string, known: ReadonlyMap<string, unknown>): never {
+  return fail(
+    `There is no ${what} "${name}"${suggestNearest(name, known.keys())}. ${listKnown(what, known)}`,
+  );
+}
+
+/** For a new group or plan. */
+export function requireNewName(what: string, name: string, known: ReadonlyMap<string, unknown>): void {
+  if (known.has(name)) fail(`There is already a ${what} "${name}".`);
+  try {
+    readName(name);
+  } catch (error) {
+    refuseUsage(`"${name}" cannot be a name: ${describe(error)}.`);
+  }
+}
+
+/** Returns what is wrong with the name of a new key, or undefined. */
+export function checkKeyName(name: string, catalog: Catalog): string | undefined {
+  if (catalog.keys.has(name)) return `There is already a key "${name}".`;
+  try {
+    readName(name);
+    return undefined;
+  } catch (error) {
+    return `"${name}" cannot be a name: ${describe(error)}.`;
+  }
+}
+
+/** `30d`, a date, or `never`, which is null. */
+export function readExpiry(text: string | undefined, now: Date): Date | null {
+  if (text === undefined || text === "never") return null;
+  const moment = readFuture(text, now);
+  if (moment === null)
+    return refuseUsage(`--expires: expected a duration or a date, such as 30d or 2027-01-31.`);
+  if (moment <= now) return refuseUsage(`--expires: ${text} has passed.`);
+  return moment;
+}
+
+/** Returns null for a moment beyond the year 9999 too: dates in the file have years of four digits. */
+export function readFuture(text: string, now: Date): Date | null {
+  try {
+    if (!/^\d+(\.\d+)?[a-z]+$/.test(text)) return readMoment(text);
+    return readMoment(new Date(now.getTime() + readDuration(text)).toISOString());
+  } catch {
+    return null;
+  }
+}
+
+export function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** ISO 8601 without a fraction of a second. */
+export function formatMoment(moment: Date): string {
+  return moment.toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+/** The limits that are set, under their names in the config file. */
+export function listLimits(limits: Limits): Record<string, string | number | boolean> {
+  const all = {
+    usd_per_day: limits.usdPerDay,
+    usd_per_month: limits.usdPerMonth,
+    usd_total: limits.usdTotal,
+    usd_per_session: limits.usdPerSession,
+    requests_per_minute: limits.requestsPerMinute,
+    requests_per_minute_per_session: limits.requestsPerMinutePerSession,
+    concurrent_requests: limits.concurrentRequests,
+    strict: limits.strict ? true : null,
+    unpriced: limits.allowUnpriced ? "allow" : null,
+  };
+  const set: Record<string, string | number | boolean> = {};
+  for (const [name, limit] of Object.entries(all)) if (limit !== null) set[name] = limit;
+  return set;
+}

@@ -1,0 +1,235 @@
+// What the page's requests get, for both sides. Amounts are exact decimals in USD, times are ISO or milliseconds.
+// All text comes from clients, upstreams or the config: the page shows it as text and never as markup.
+
+/** The header that every request of the page carries, beside the cookie. */
+export const TOKEN_HEADER = "x-gateway-console";
+
+export interface SignedIn {
+  readonly token: string;
+}
+
+export interface ErrorReply {
+  /** A sentence. */
+  readonly error: string;
+}
+
+// ── Live ────────────────────────────────────────────────────────────────────
+
+export interface StreamRow {
+  readonly id: string;
+  readonly key: string;
+  readonly model: string | null;
+  readonly channel: string;
+  /** Milliseconds. */
+  readonly since: number;
+  readonly tokens: number;
+}
+
+export interface RequestRow {
+  readonly id: string;
+  readonly time: number;
+  readonly key: string | null;
+  readonly group: string | null;
+  readonly model: string | null;
+  readonly channel: string | null;
+  /** Who sent it, as far as the request shows it. */
+  readonly client: { readonly tool?: string | undefined; readonly label?: string | undefined } | null;
+  readonly endpoint: string;
+  readonly status: number;
+  readonly outcome: string;
+  readonly firstByteMs: number | null;
+  readonly durationMs: number;
+  readonly usage: Readonly<Partial<Record<string, number>>> | null;
+  readonly chargeUsd: string | null;
+  readonly problem: string | null;
+}
+
+export interface Counts {
+  readonly requests: number;
+  readonly errors: number;
+}
+
+export type ChannelState = "available" | "degraded" | "resting" | "unavailable" | "disabled" | "unknown";
+
+export interface ChannelRow {
+  readonly name: string;
+  readonly platform: string;
+  readonly groups: readonly string[];
+  readonly state: ChannelState;
+  readonly since: string | null;
+  readonly reason: string | null;
+  readonly until: string | null;
+  readonly latency_ms: number | null;
+  readonly latency_p95_ms: number | null;
+  readonly requests_hour: number;
+  readonly errors_hour: number;
+  readonly charge_today_usd: string;
+  /** In steps of five minutes, oldest first. */
+  readonly hour: readonly Counts[];
+  /** In steps of an hour, oldest first. */
+  readonly day: readonly Counts[];
+}
+
+/** About this run of the gateway. */
+export interface About {
+  readonly version: string;
+  /** ISO. */
+  readonly since: string;
+  readonly address: string;
+  /** Null for a demo, which has no file that could be changed. */
+  readonly config: string | null;
+  readonly ledger: string;
+  readonly timezone: string;
+}
+
+/** One event of the live feed. The first has everything; later ones only what has changed. */
+export interface LiveEvent {
+  readonly about?: About;
+  readonly streams?: readonly StreamRow[];
+  /** Oldest first. In the first event the last ones, later the new ones. */
+  readonly requests?: readonly RequestRow[];
+  readonly channels?: readonly ChannelRow[];
+  readonly spend?: Spend;
+  readonly notices?: readonly Notice[];
+  /** Why lines cannot be written; null: they can. */
+  readonly ledgerProblem?: string | null;
+}
+
+export interface Spend {
+  readonly today_usd: string;
+  readonly month_usd: string;
+}
+
+export interface Notice {
+  readonly time: number;
+  readonly level: "note" | "warning" | "error";
+  readonly text: string;
+}
+
+// ── Overview ────────────────────────────────────────────────────────────────
+
+export const PERIODS = ["today", "7d", "30d"] as const;
+export type PeriodName = (typeof PERIODS)[number];
+
+export const STACKS = ["model", "tool", "key", "group", "channel", "label"] as const;
+export type Stack = (typeof STACKS)[number];
+
+export interface Totals {
+  readonly requests: number;
+  readonly usage: Readonly<Record<string, number>>;
+  readonly official_usd: string;
+  readonly charge_usd: string;
+  readonly cache_hit_rate: number | null;
+  readonly unpriced: number;
+  readonly unknown: number;
+  readonly partial: number;
+}
+
+export interface Series {
+  readonly name: string;
+  readonly charge_usd: string;
+  readonly requests: number;
+  /** For each span. */
+  readonly charges: readonly string[];
+}
+
+export interface Overview {
+  readonly period: PeriodName;
+  readonly by: Stack;
+  /** Local hours (`2026-11-20 14:00`) or days (`2026-11-20`). */
+  readonly spans: readonly string[];
+  /** The largest first. What is too small for a series of its own is in the last, `others`. */
+  readonly series: readonly Series[];
+  readonly total: Totals;
+  /** The charges of each period. */
+  readonly spent: Readonly<Record<PeriodName, string>>;
+  /** Models without a price, and how many of their requests no amount includes. */
+  readonly unpriced: readonly { readonly name: string; readonly requests: number }[];
+  readonly unreadable: number;
+  /** The share of the ledger that is read, from 0 to 1. What is newer than that part is complete. */
+  readonly read: number;
+}
+
+export interface OverviewReply extends Overview {
+  readonly limits: readonly LimitRow[];
+}
+
+export interface LimitRow {
+  readonly holder: { readonly kind: "key" | "group" | "session"; readonly name: string };
+  /** As the config names it. */
+  readonly limit: string;
+  readonly usd: string;
+  readonly spent_usd: string;
+  readonly left_usd: string;
+  /** ISO; null: never. */
+  readonly resets: string | null;
+  /** The highest percentage of `alerts.at` that is reached; null: none. */
+  readonly warning: number | null;
+}
+
+// ── Keys ────────────────────────────────────────────────────────────────────
+
+export interface GroupChoice {
+  readonly name: string;
+  readonly platform: string;
+  readonly multiplier: string;
+  readonly description: string;
+}
+
+export interface KeyRow {
+  readonly name: string;
+  readonly group: string;
+  readonly platform: string;
+  readonly multiplier: string;
+  readonly state: "active" | "disabled" | "expired" | "plan inactive";
+  readonly created: string | null;
+  readonly expires: string | null;
+  readonly last_used: string | null;
+  readonly spent_today_usd: string;
+  readonly spent_total_usd: string;
+  /** As the config names them. */
+  readonly limits: Readonly<Record<string, string>>;
+  readonly limits_used: readonly LimitRow[];
+}
+
+export interface KeysReply {
+  readonly keys: readonly KeyRow[];
+  readonly groups: readonly GroupChoice[];
+  /** Why keys cannot be changed here; null: they can. */
+  readonly fixed: string | null;
+}
+
+export interface NewKey {
+  readonly name: string;
+  readonly group: string;
+  /** `30d`, a date, or `never`. */
+  readonly expires: string;
+  readonly limits: Readonly<Record<string, string>>;
+}
+
+export interface KeyChange {
+  readonly name: string;
+  readonly action: "disable" | "enable" | "rotate" | "move" | "limit";
+  /** For `move`. */
+  readonly group?: string;
+  /** For `limit`: null removes one. */
+  readonly limits?: Readonly<Record<string, string | null>>;
+}
+
+export interface KeysChanged extends KeysReply {
+  /** The only reply that ever has a secret. */
+  readonly secret?: { readonly name: string; readonly text: string; readonly connect: readonly Connect[] };
+}
+
+/** A line that connects a tool. */
+export interface Connect {
+  readonly tool: string;
+  readonly line: string;
+}
+
+// ── One request ─────────────────────────────────────────────────────────────
+
+export interface Derivation {
+  /** What `gateway ledger show` prints; null: no line has this id (yet). */
+  readonly lines: readonly string[] | null;
+}

@@ -1,0 +1,220 @@
+// The server side of the console's page: who may come in, and what is at which address.
+//
+// A request passes the guard (guard.ts), which turns other web pages away. The shell and its assets have no data and
+// need no sign-in. Everything else needs the cookie and the token of a signed-in page (session.ts).
+
+import { z } from "zod";
+import { listLimitUses } from "../billing/limits/alerts.ts";
+import type { Console, ConsoleParts } from "../gateway/control/console.ts";
+import { ActionRefused, actOnChannel } from "../gateway/control/channel-actions.ts";
+import type { UnroutedCall } from "../gateway/intake/call.ts";
+import { describeBaseUrl, isLoopbackHost } from "../gateway/intake/own-host.ts";
+import { reportFault } from "../gateway/observe/observer.ts";
+import { ClientGone, type Exchange, type Field } from "../lib/http1/types.ts";
+import { parseJson } from "../lib/json/json.ts";
+import { Refusal } from "../lib/refusal.ts";
+import { type OverviewReply, PERIODS, STACKS, TOKEN_HEADER } from "./api.ts";
+import { NOT_CACHED, readCookie, refuseForeign, SAFE_FIELDS } from "./guard.ts";
+import { createKeyPages, describeLimit, type Keys } from "./keys.ts";
+import { createLive, type Live } from "./live.ts";
+import { createReports, type Reports } from "./reports/reports.ts";
+import { type CodeFault, createSessions, type Sessions } from "./session.ts";
+
+const API = "/console/api/";
+const MAX_BODY_BYTES = 64 * 1024;
+
+interface Inside extends ConsoleParts {
+  readonly sessions: Sessions;
+  readonly live: Live;
+  readonly reports: Reports;
+  readonly keys: Keys;
+  /** Cookies belong to a host, not to a port: two gateways must not share one. */
+  readonly cookie: () => string;
+}
+
+/** `command`: how the user starts this program, for lines to copy. */
+export function createConsole(parts: ConsoleParts, command: string): Console {
+  const { gateway, port } = parts;
+  const { console: where, listen } = gateway.catalog;
+  const inside: Inside = {
+    ...parts,
+    sessions: createSessions(gateway.now),
+    live: createLive(parts),
+    reports: createReports(() => ({
+      ledgerPath: gateway.catalog.ledger.path,
+      timezone: gateway.catalog.timezone,
+    })),
+    keys: createKeyPages(parts, command),
+    cookie: () => `gateway_console_${port()}`,
+  };
+  const isServed = where === "always" || (where === "loopback" && isLoopbackHost(listen.host));
+  return {
+    observer: inside.live.observer,
+    isServed,
+    isSignedIn: (exchange) => isSignedIn(exchange, inside),
+    answer: async (call) => {
+      if (isServed) await answer(call, inside);
+      else refuse(call.exchange, 404, NOT_SERVED);
+    },
+    createLink: () => {
+      if (!isServed) throw new Refusal(NOT_SERVED, 1);
+      // Behind the #: a browser sends that part to nobody, and the page removes it at once.
+      return `${describeBaseUrl(listen.host, port())}/console#code=${inside.sessions.createCode()}`;
+    },
+    close: () => {
+      inside.live.close();
+      inside.reports.close();
+    },
+  };
+}
+
+const NOT_SERVED =
+  "The console's page is not served here: the gateway does not listen on a loopback address, or the config says `console: never`. `console: always` serves it on any address.";
+
+async function answer(call: UnroutedCall, inside: Inside): Promise<void> {
+  const { exchange } = call;
+  const [path = ""] = exchange.target.split("?", 1);
+  const isApi = path.startsWith(API);
+  const isAsset = path.startsWith("/console/assets/");
+  const foreign = refuseForeign(exchange, inside.gateway.catalog, !isApi && !isAsset);
+  if (foreign !== null) refuse(exchange, 403, foreign);
+  else if (isApi) await answerApi(exchange, path.slice(API.length), inside);
+  else if (exchange.method !== "GET" && exchange.method !== "HEAD")
+    refuse(exchange, 405, "The page accepts GET only.");
+  else {
+    // The bundle is large: a gateway whose page nobody opens does not load it.
+    const { answerAsset, answerShell } = await import("./assets.ts");
+    if (!isAsset) answerShell(exchange);
+    else if (!answerAsset(exchange, path)) refuse(exchange, 404, "The page has no such file.");
+  }
+}
+
+/** The method and the name of a route. */
+type Handler = (exchange: Exchange, inside: Inside) => Promise<void> | void;
+
+const ROUTES: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ["POST sign-in", signIn],
+  ["POST sign-out", signOut],
+  ["GET live", (exchange, { live }) => live.open(exchange)],
+  ["GET overview", answerOverview],
+  ["GET request", answerRequest],
+  ["GET keys", (exchange, { keys }) => reply(exchange, 200, keys.list())],
+  [
+    "POST keys/new",
+    async (exchange, { keys }) => reply(exchange, 200, await keys.create(await readBody(exchange))),
+  ],
+  [
+    "POST keys/change",
+    async (exchange, { keys }) => reply(exchange, 200, await keys.change(await readBody(exchange))),
+  ],
+  ["POST channels", actOnOne],
+]);
+
+async function answerApi(exchange: Exchange, name: string, inside: Inside): Promise<void> {
+  const route = `${exchange.method} ${name}`;
+  const handler = ROUTES.get(route);
+  try {
+    if (route !== "POST sign-in" && !isSignedIn(exchange, inside))
+      refuse(exchange, 401, "You are not signed in. `gateway open` opens a page that is.");
+    else if (handler === undefined) refuse(exchange, 404, "The console has no such address.");
+    else await handler(exchange, inside);
+  } catch (error) {
+    if (error instanceof ClientGone) return;
+    const status = statusOf(error);
+    if (status === 500) reportFault(error, inside.gateway.observer);
+    if (!exchange.begun) refuse(exchange, status, error instanceof Error ? error.message : String(error));
+  }
+}
+
+function statusOf(error: unknown): number {
+  if (error instanceof ActionRefused) return error.status;
+  if (error instanceof Refusal) return error.exitStatus === 2 ? 400 : 409;
+  return 500;
+}
+
+function isSignedIn(exchange: Exchange, { sessions, cookie }: Inside): boolean {
+  return sessions.has(readCookie(exchange, cookie()), exchange.field(TOKEN_HEADER));
+}
+
+const FAULTS: Readonly<Record<CodeFault, string>> = {
+  unknown: "This link is not valid. `gateway open` makes a new one.",
+  expired: "This link was valid for a minute only. `gateway open` makes a new one.",
+  used: "This link has been used already, and whoever used it is signed out now. `gateway open` makes a new one.",
+};
+
+const signInSchema = z.strictObject({ code: z.string().max(200) });
+
+async function signIn(exchange: Exchange, { sessions, cookie, gateway }: Inside): Promise<void> {
+  const body = signInSchema.safeParse(await readBody(exchange));
+  const result = body.success ? sessions.signIn(body.data.code) : "unknown";
+  if (typeof result === "string") {
+    if (result === "used")
+      gateway.observer.notice(
+        "warning",
+        "the sign-in link of the console was used twice: both are signed out",
+      );
+    refuse(exchange, 403, FAULTS[result]);
+    return;
+  }
+  const attributes = "Path=/; HttpOnly; SameSite=Strict";
+  const field: Field = ["set-cookie", `${cookie()}=${result.cookie}; ${attributes}`];
+  reply(exchange, 200, { token: result.token }, [field]);
+}
+
+function signOut(exchange: Exchange, { sessions, cookie }: Inside): void {
+  sessions.signOut(readCookie(exchange, cookie()));
+  const field: Field = ["set-cookie", `${cookie()}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0`];
+  reply(exchange, 200, {}, [field]);
+}
+
+const overviewSchema = z.object({ period: z.enum(PERIODS), by: z.enum(STACKS) });
+
+async function answerOverview(exchange: Exchange, { reports, gateway }: Inside): Promise<void> {
+  const query = overviewSchema.safeParse(Object.fromEntries(readQuery(exchange)));
+  if (!query.success) {
+    refuse(exchange, 400, "There is no such overview.");
+    return;
+  }
+  const { catalog, ledger, now } = gateway;
+  const uses = listLimitUses(catalog.keys.values(), ledger, now());
+  const limits = uses.map((use) => describeLimit(use, catalog.alerts.at));
+  reply(exchange, 200, { ...(await reports.overview(query.data)), limits } satisfies OverviewReply);
+}
+
+async function answerRequest(exchange: Exchange, { reports }: Inside): Promise<void> {
+  const id = readQuery(exchange).get("id") ?? "";
+  reply(exchange, 200, { lines: await reports.explain(id) });
+}
+
+const actionSchema = z.strictObject({ name: z.string(), action: z.enum(["disable", "enable", "probe"]) });
+
+async function actOnOne(exchange: Exchange, { gateway }: Inside): Promise<void> {
+  const body = actionSchema.safeParse(await readBody(exchange));
+  if (!body.success) {
+    refuse(exchange, 400, "A channel can be disabled, enabled and probed.");
+    return;
+  }
+  reply(exchange, 200, await actOnChannel(body.data.name, body.data.action, gateway));
+}
+
+function readQuery({ target }: Exchange): URLSearchParams {
+  const mark = target.indexOf("?");
+  return new URLSearchParams(mark < 0 ? "" : target.slice(mark));
+}
+
+/** A form of another site cannot send this type without a preflight, which gets no permission. */
+async function readBody(exchange: Exchange): Promise<unknown> {
+  if (exchange.field("content-type") !== "application/json")
+    throw new Refusal("The page sends JSON only.", 2);
+  return parseJson(Buffer.from(await exchange.readBody(MAX_BODY_BYTES)).toString());
+}
+
+const JSON_TYPE: Field = ["content-type", "application/json"];
+
+function reply(exchange: Exchange, status: number, body: unknown, more: readonly Field[] = []): void {
+  exchange.answer(status, [JSON_TYPE, NOT_CACHED, ...SAFE_FIELDS, ...more], JSON.stringify(body));
+}
+
+function refuse(exchange: Exchange, status: number, error: string): void {
+  reply(exchange, status, { error });
+}

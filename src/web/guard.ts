@@ -1,0 +1,61 @@
+// Which requests may reach the console at all, before anybody is known. Other web pages can make a browser send
+// requests here. The browser then says where they come from.
+
+import type { Catalog } from "../config/catalog.ts";
+import { isConsoleHost } from "../gateway/intake/own-host.ts";
+import type { Exchange, Field } from "../lib/http1/types.ts";
+
+/** Null if the request may come in; otherwise why not. */
+export function refuseForeign(exchange: Exchange, catalog: Catalog, isShell: boolean): string | null {
+  const host = exchange.field("host");
+  if (!isConsoleHost(host, catalog)) return "The Host of this request is not a name of this gateway.";
+  const origin = exchange.field("origin");
+  const isOwn = origin === `http://${host}` || origin === `https://${host}`;
+  if (origin !== undefined && !isOwn) return "Pages of another origin may not use the console.";
+  // Every browser sends it with a POST.
+  if (exchange.method !== "GET" && origin === undefined) return "The request does not say its Origin.";
+  return refuseSite(exchange, isShell);
+}
+
+/** The shell has no data: a link on another page may lead to it. A frame may not show it. */
+function refuseSite(exchange: Exchange, isShell: boolean): string | null {
+  const site = exchange.field("sec-fetch-site") ?? "same-origin";
+  const into = exchange.field("sec-fetch-dest") ?? "document";
+  if (isShell) return into === "document" || into === "empty" ? null : "The console is not shown in frames.";
+  return site === "same-origin" || site === "none" ? null : "Pages of another site may not use the console.";
+}
+
+/** No script or style but the page's own, no other host, no frame. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join("; ");
+
+export const SAFE_FIELDS: readonly Field[] = [
+  ["content-security-policy", POLICY],
+  ["x-frame-options", "DENY"],
+  ["x-content-type-options", "nosniff"],
+  ["referrer-policy", "no-referrer"],
+  ["cross-origin-opener-policy", "same-origin"],
+  ["cross-origin-resource-policy", "same-origin"],
+];
+
+export const NOT_CACHED: Field = ["cache-control", "no-store"];
+
+/** The value of a cookie; null if the request has none of that name. */
+export function readCookie(exchange: Exchange, name: string): string | null {
+  for (const [field, value] of exchange.fields) {
+    if (field !== "cookie") continue;
+    const found = value.split(/; */).find((pair) => pair.startsWith(`${name}=`));
+    if (found !== undefined) return found.slice(name.length + 1);
+  }
+  return null;
+}

@@ -1,0 +1,200 @@
+// The keys on the page: the list, and changes of the config file by the same code as `gateway keys …`.
+
+import { z } from "zod";
+import { findWarning, listLimitUses, type LimitUse } from "../billing/limits/alerts.ts";
+import { type Catalog, isGroupOpen, type Key } from "../config/catalog.ts";
+import {
+  bindKey,
+  createKeys,
+  listSelectableGroups,
+  replaceSecret,
+  switchKeys,
+} from "../config/changes/keys.ts";
+import { changeLimits, readLimits } from "../config/changes/limits.ts";
+import { findKey, formatMoment, listLimits, readExpiry } from "../config/changes/names.ts";
+import { loadConfig } from "../config/file.ts";
+import { PLATFORM_ROWS } from "../dialects/platforms.ts";
+import type { ConsoleParts } from "../gateway/control/console.ts";
+import { describeBaseUrl } from "../gateway/intake/own-host.ts";
+import { formatUsd, subtractUsd, ZERO_USD } from "../lib/money.ts";
+import { fail, refuseUsage } from "../lib/refusal.ts";
+import { newSecret } from "../lib/secret.ts";
+import { quoteWord } from "../lib/text/shell-word.ts";
+import type { Connect, KeyRow, KeysChanged, KeysReply, LimitRow } from "./api.ts";
+
+const limits = z.record(z.string(), z.string());
+const newKeySchema = z.strictObject({
+  name: z.string(),
+  group: z.string(),
+  expires: z.string(),
+  limits,
+});
+const changeSchema = z.strictObject({
+  name: z.string(),
+  action: z.enum(["disable", "enable", "rotate", "move", "limit"]),
+  group: z.string().optional(),
+  limits: z.record(z.string(), z.string().nullable()).optional(),
+});
+type Change = z.infer<typeof changeSchema>;
+
+export interface Keys {
+  list(): KeysReply;
+  create(body: unknown): Promise<KeysChanged>;
+  change(body: unknown): Promise<KeysChanged>;
+}
+
+/** `command`: how the user starts this program. */
+export function createKeyPages(parts: ConsoleParts, command: string): Keys {
+  const list = (): KeysReply => listKeys(parts);
+  const show = (name: string, group: string, secret: string): KeysChanged => ({
+    ...list(),
+    secret: { name, text: secret, connect: writeConnections(parts, command, { group, secret }) },
+  });
+  return {
+    list,
+    create: async (body) => {
+      const wish = read(newKeySchema, body);
+      const now = new Date();
+      const secret = newSecret();
+      const { name, group } = wish;
+      await createKeys(requireFile(parts), {
+        names: [name],
+        group,
+        secrets: [secret],
+        expires: readExpiry(wish.expires, now),
+        limits: dropNulls(readLimits(writeWords(wish.limits))),
+        now,
+      });
+      return show(name, group, secret);
+    },
+    change: async (body) => {
+      const change = read(changeSchema, body);
+      const path = requireFile(parts);
+      if (change.action !== "rotate") {
+        await applyChange(path, change);
+        return list();
+      }
+      const secret = newSecret();
+      const { key } = findKey(readCatalog(parts), change.name);
+      await replaceSecret(path, change.name, secret, undefined);
+      return show(change.name, key.group.name, secret);
+    },
+  };
+}
+
+async function applyChange(path: string, { name, action, group, limits: changes }: Change): Promise<void> {
+  if (action === "move") await bindKey(path, name, group ?? refuseUsage("The group is missing."), new Date());
+  else if (action === "limit")
+    await changeLimits(path, { kind: "key", name }, readLimits(writeWords(changes ?? {})));
+  else await switchKeys(path, [name], action === "disable");
+}
+
+function read<T>(schema: z.ZodType<T>, body: unknown): T {
+  const parsed = schema.safeParse(body);
+  return parsed.success
+    ? parsed.data
+    : refuseUsage("The page sent something that this gateway does not expect.");
+}
+
+const NO_FILE = "A demo has no config file, so its keys cannot be changed.";
+
+function requireFile({ configPath }: ConsoleParts): string {
+  return configPath ?? fail(NO_FILE);
+}
+
+/** As the file is now: the gateway applies a change within a second, the page shows it at once. */
+function readCatalog({ gateway, configPath }: ConsoleParts): Catalog {
+  if (configPath === null) return gateway.catalog;
+  return loadConfig(configPath, process.env, { missing: "keep" }).catalog;
+}
+
+function writeWords(changes: Readonly<Record<string, string | null>>): string[] {
+  return Object.entries(changes).map(([name, value]) => `${name}=${value ?? "none"}`);
+}
+
+function dropNulls(changes: Readonly<Record<string, string | null>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(changes).flatMap(([name, value]) => (value === null ? [] : [[name, value]])),
+  );
+}
+
+function listKeys(parts: ConsoleParts): KeysReply {
+  const catalog = readCatalog(parts);
+  const now = new Date(parts.gateway.now());
+  return {
+    keys: [...catalog.keys.values()].map((key) => describeKey(key, parts, now)),
+    groups: listSelectableGroups(catalog, now).map(({ name, platform, multiplier, description }) => ({
+      name,
+      platform,
+      multiplier,
+      description,
+    })),
+    fixed: parts.configPath === null ? NO_FILE : null,
+  };
+}
+
+function describeKey(key: Key, { gateway }: ConsoleParts, now: Date): KeyRow {
+  const { ledger, catalog } = gateway;
+  const { name, group } = key;
+  const holder = { kind: "key", name } as const;
+  const uses = listLimitUses([key], ledger, now.getTime()).filter((use) => use.holder.kind === "key");
+  const limitTexts = Object.entries(listLimits(key.limits)).map(([limit, value]) => [limit, String(value)]);
+  return {
+    name,
+    group: group.name,
+    platform: group.platform,
+    multiplier: group.multiplier,
+    state: judgeState(key, now),
+    created: formatOptional(key.created),
+    expires: formatOptional(key.expires),
+    last_used: ledger.lastUsed(name),
+    spent_today_usd: formatUsd(ledger.spentOf(holder, "day")),
+    spent_total_usd: formatUsd(ledger.spentOf(holder, "total")),
+    limits: Object.fromEntries(limitTexts),
+    limits_used: uses.map((use) => describeLimit(use, catalog.alerts.at)),
+  };
+}
+
+function judgeState(key: Key, now: Date): KeyRow["state"] {
+  if (key.disabled) return "disabled";
+  if (key.expires !== null && now >= key.expires) return "expired";
+  return isGroupOpen(key.group, now) ? "active" : "plan inactive";
+}
+
+function formatOptional(moment: Date | null): string | null {
+  return moment === null ? null : formatMoment(moment);
+}
+
+export function describeLimit(use: LimitUse, percentages: readonly number[]): LimitRow {
+  const { holder, limit, usd, spent, resets } = use;
+  const left = spent < usd ? subtractUsd(usd, spent) : ZERO_USD;
+  return {
+    holder: { kind: holder.kind, name: holder.name },
+    limit,
+    usd: formatUsd(usd),
+    spent_usd: formatUsd(spent),
+    left_usd: formatUsd(left),
+    resets: resets === null ? null : new Date(resets).toISOString(),
+    warning: findWarning(use, percentages)?.percent ?? null,
+  };
+}
+
+/** One line for each tool that can use a key of this group, to paste into a terminal. */
+function writeConnections(
+  { gateway, port }: ConsoleParts,
+  command: string,
+  { group, secret }: { readonly group: string; readonly secret: string },
+): Connect[] {
+  const platform = gateway.catalog.groups.get(group)?.platform;
+  if (platform === undefined) return [];
+  const url = quoteWord(describeBaseUrl(gateway.catalog.listen.host, port()));
+  return PLATFORM_ROWS[platform].tools.filter(isProgram).map((tool) => ({
+    tool,
+    line: `GATEWAY_KEY=${secret} ${command} run ${tool} --url ${url}`,
+  }));
+}
+
+/** The others are SDKs, for which `gateway env` prints the settings. */
+function isProgram(tool: string): boolean {
+  return !["anthropic", "openai", "google"].includes(tool);
+}

@@ -1,0 +1,154 @@
+// The live feed: one event stream for each open page. Everything is collected twice a second and sent if it has
+// changed, so that an open page costs next to nothing, however busy the gateway is.
+
+import { describeWarning } from "../billing/limits/alerts.ts";
+import type { ConsoleParts } from "../gateway/control/console.ts";
+import { describeBaseUrl } from "../gateway/intake/own-host.ts";
+import type { Observer, RequestRecord } from "../gateway/observe/observer.ts";
+import type { Exchange } from "../lib/http1/types.ts";
+import { formatUsd } from "../lib/money.ts";
+import { VERSION } from "../lib/version.ts";
+import type { About, LiveEvent, Notice } from "./api.ts";
+import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
+
+const TICK_MS = 500;
+/** The channels' view sorts samples: once in so many ticks is often enough. */
+const CHANNEL_TICKS = 4;
+/** A browser that is gone is noticed at the next write. */
+const QUIET_TICKS = 30;
+const MAX_NOTICES = 50;
+const MAX_PAGES = 32;
+
+export interface Live {
+  readonly observer: Observer;
+  open(exchange: Exchange): void;
+  /** Ends all streams. */
+  close(): void;
+}
+
+interface Page {
+  readonly exchange: Exchange;
+  /** The last text of each section. */
+  readonly sent: Map<keyof LiveEvent, string>;
+  /** New requests and notices since its last event. */
+  requests: RequestRecord[];
+  notices: Notice[];
+  isSlow: boolean;
+  quiet: number;
+}
+
+export function createLive(parts: ConsoleParts): Live {
+  const { gateway, activity } = parts;
+  const pages = new Set<Page>();
+  const notices: Notice[] = [];
+  let timer: Timer | null = null;
+  let ticks = 0;
+  const tick = (): void => {
+    ticks += 1;
+    const sections = collect(parts, ticks % CHANNEL_TICKS === 0);
+    for (const page of pages) send(page, sections);
+  };
+  const note = (level: Notice["level"], text: string): void => {
+    const notice = { time: gateway.now(), level, text };
+    notices.push(notice);
+    if (notices.length > MAX_NOTICES) notices.shift();
+    for (const page of pages) page.notices.push(notice);
+  };
+  const leave = (page: Page): void => {
+    pages.delete(page);
+    if (pages.size > 0 || timer === null) return;
+    clearInterval(timer);
+    timer = null;
+  };
+  return {
+    observer: {
+      requestDone: (record) => {
+        for (const page of pages) page.requests.push(record);
+      },
+      streamOpened: () => {},
+      streamClosed: () => {},
+      limitNear: (warning) => note("warning", describeWarning(warning)),
+      notice: note,
+    },
+    open: (exchange) => {
+      const [oldest] = pages;
+      if (pages.size >= MAX_PAGES && oldest !== undefined) oldest.exchange.end();
+      exchange.begin(200, [["content-type", "text/event-stream"], NOT_CACHED, ...SAFE_FIELDS]);
+      const page: Page = {
+        exchange,
+        sent: new Map(),
+        requests: [...activity.recent()],
+        notices: [...notices],
+        isSlow: false,
+        quiet: 0,
+      };
+      pages.add(page);
+      exchange.onGone(() => leave(page));
+      const about = describeRun(parts);
+      send(page, [...collect(parts, true), ["about", JSON.stringify(about)]]);
+      timer ??= setInterval(tick, TICK_MS).unref();
+    },
+    close: () => {
+      for (const page of pages) {
+        page.exchange.end();
+        leave(page);
+      }
+    },
+  };
+}
+
+type Section = readonly [name: keyof LiveEvent, text: string];
+
+function collect({ gateway, activity }: ConsoleParts, withChannels: boolean): Section[] {
+  const { catalog, channels, ledger } = gateway;
+  const streams = activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() }));
+  const spend = {
+    today_usd: formatUsd(ledger.spentTogether("day")),
+    month_usd: formatUsd(ledger.spentTogether("month")),
+  };
+  const sections: Section[] = [
+    ["streams", JSON.stringify(streams)],
+    ["spend", JSON.stringify(spend)],
+    ["ledgerProblem", JSON.stringify(ledger.problem)],
+  ];
+  if (withChannels) sections.push(["channels", JSON.stringify(channels.view(catalog, gateway.now()))]);
+  return sections;
+}
+
+function describeRun({ gateway, activity, port, configPath }: ConsoleParts): About {
+  const { catalog } = gateway;
+  return {
+    version: VERSION,
+    since: new Date(activity.since).toISOString(),
+    address: describeBaseUrl(catalog.listen.host, port()),
+    config: configPath,
+    ledger: catalog.ledger.path,
+    timezone: catalog.timezone,
+  };
+}
+
+/** A page that reads slowly gets the newest state when it has read the last one. */
+function send(page: Page, sections: readonly Section[]): void {
+  if (page.isSlow || page.exchange.gone) return;
+  const changed = sections.filter(([name, text]) => page.sent.get(name) !== text);
+  const fields = changed.map(([name, text]) => `"${name}":${text}`);
+  if (page.requests.length > 0 || !page.sent.has("requests"))
+    fields.push(`"requests":${JSON.stringify(page.requests)}`);
+  if (page.notices.length > 0) fields.push(`"notices":${JSON.stringify(page.notices)}`);
+  if (fields.length === 0 && page.quiet < QUIET_TICKS) {
+    page.quiet += 1;
+    return;
+  }
+  for (const [name, text] of changed) page.sent.set(name, text);
+  page.sent.set("requests", "");
+  page.requests = [];
+  page.notices = [];
+  page.quiet = 0;
+  // Within JSON there is no line break: one line is one event.
+  const event = fields.length === 0 ? ":\n\n" : `data: {${fields.join(",")}}\n\n`;
+  if (page.exchange.write(Buffer.from(event))) return;
+  page.isSlow = true;
+  void page.exchange.drained().then(() => {
+    page.isSlow = false;
+  });
+}

@@ -1,0 +1,185 @@
+// The frame of the page: navigation, the view of the address, and what is wrong at the moment.
+
+import { useContext, useEffect, useState } from "preact/hooks";
+import { Failure } from "./parts/basic.tsx";
+import { formatUsd } from "./parts/format.ts";
+import { describeError, hasToken, signIn, signOut } from "./state/request.ts";
+import { followLinks, hrefOf, type Route, useRoute } from "./state/route.ts";
+import { FeedContext, useLive } from "./state/use.ts";
+import { ChannelsView } from "./views/channels.tsx";
+import { KeysView } from "./views/keys.tsx";
+import { LiveView } from "./views/live.tsx";
+import { OverviewView } from "./views/overview.tsx";
+
+const VIEWS = [
+  { name: "", title: "Overview" },
+  { name: "live", title: "Live" },
+  { name: "keys", title: "Keys" },
+  { name: "channels", title: "Channels" },
+] as const;
+
+/** `code`: of a sign-in link. */
+export function App({ code }: { readonly code: string | null }) {
+  const feed = useContext(FeedContext);
+  const [phase, setPhase] = useState<"signing in" | "in" | "out">(
+    code !== null ? "signing in" : hasToken() ? "in" : "out",
+  );
+  const [error, setError] = useState<string | null>(null);
+  const { connection } = useLive();
+  useEffect(() => {
+    if (code === null) return;
+    signIn(code).then(
+      () => setPhase("in"),
+      (failure: unknown) => {
+        setError(describeError(failure));
+        setPhase("out");
+      },
+    );
+  }, [code]);
+  useEffect(() => {
+    if (phase === "in") feed.start();
+  }, [phase, feed]);
+  if (phase === "signing in") return <p class="loading">Signing in …</p>;
+  if (phase === "out" || connection === "signed out") return <SignedOut error={error} />;
+  return <Frame />;
+}
+
+function SignedOut({ error }: { readonly error: string | null }) {
+  return (
+    <main class="signed-out">
+      <h1>Gateway</h1>
+      {error !== null && <Failure text={error} />}
+      <p>You are not signed in. In a terminal of this machine, run</p>
+      <pre>
+        <code>gateway open</code>
+      </pre>
+      <p class="quiet">
+        It opens this page, signed in. A sign-in ends when the gateway is stopped or started again.
+      </p>
+    </main>
+  );
+}
+
+function Frame() {
+  const route = useRoute();
+  const [view = ""] = route.path;
+  const title = VIEWS.find(({ name }) => name === view)?.title ?? "Gateway";
+  useEffect(() => {
+    document.title = `${title} · Gateway`;
+  }, [title]);
+  return (
+    <div class="frame" onClick={followLinks}>
+      <a class="skip" href="#main">
+        Skip to the content
+      </a>
+      <header class="bar">
+        <p class="brand">
+          <span class="mark" aria-hidden="true" />
+          Gateway
+        </p>
+        <nav aria-label="Views">
+          <ul>
+            {VIEWS.map(({ name, title: text }) => (
+              <li key={name}>
+                <a href={hrefOf(name === "" ? [] : [name])} aria-current={name === view ? "page" : undefined}>
+                  {text}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <State />
+      </header>
+      <main id="main" tabIndex={-1}>
+        <Problems />
+        <View route={route} />
+      </main>
+      <Footer />
+    </div>
+  );
+}
+
+function View({ route }: { readonly route: Route }) {
+  switch (route.path[0] ?? "") {
+    case "":
+      return <OverviewView route={route} />;
+    case "live":
+      return <LiveView route={route} />;
+    case "keys":
+      return <KeysView route={route} />;
+    case "channels":
+      return <ChannelsView />;
+    default:
+      return (
+        <div class="empty">
+          <h1 class="empty-title">There is no such view.</h1>
+          <p>
+            <a href={hrefOf([])}>Back to the overview</a>
+          </p>
+        </div>
+      );
+  }
+}
+
+const CONNECTION_WORDS = {
+  connecting: "connecting",
+  open: "live",
+  lost: "no connection",
+  "signed out": "signed out",
+} as const;
+
+function State() {
+  const { connection, spend, streams } = useLive();
+  return (
+    <p class="state">
+      {spend !== null && (
+        <span title="Charged today">
+          <b class="number">{formatUsd(spend.today_usd)}</b> <span class="quiet">today</span>
+        </span>
+      )}
+      <span class={`connection ${connection.replace(" ", "-")}`} role="status">
+        <span class="dot" aria-hidden="true" />
+        {connection === "open" && streams.length > 0
+          ? `${streams.length} open ${streams.length === 1 ? "stream" : "streams"}`
+          : CONNECTION_WORDS[connection]}
+      </span>
+    </p>
+  );
+}
+
+function Problems() {
+  const { connection, ledgerProblem } = useLive();
+  return (
+    <>
+      {connection === "lost" && (
+        <div class="failure" role="alert">
+          <p>The gateway does not answer. This page connects again by itself as soon as it does.</p>
+        </div>
+      )}
+      {ledgerProblem !== null && (
+        <Failure text={`The ledger cannot be written, so requests are refused: ${ledgerProblem}`} />
+      )}
+    </>
+  );
+}
+
+function Footer() {
+  const { about } = useLive();
+  return (
+    <footer class="foot">
+      {about !== null && (
+        <p class="quiet">
+          gateway {about.version} on {about.address} · days are those of {about.timezone} ·{" "}
+          {about.config ?? "demo"}
+        </p>
+      )}
+      <button
+        type="button"
+        class="plain"
+        onClick={() => void signOut().finally(() => location.assign(hrefOf([])))}
+      >
+        Sign out
+      </button>
+    </footer>
+  );
+}

@@ -1,0 +1,105 @@
+// Amounts, counts, durations and times for people. Amounts are rounded from the exact decimal, never from a float.
+
+import { formatRounded, parseDecimal } from "../../../lib/money.ts";
+
+const group = new Intl.NumberFormat("en-US");
+const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+
+/** `$12.34`; below a dollar `$0.0123`. With a decimal point in the same place, for columns. */
+export function formatUsd(amount: string, places?: number): string {
+  const isSmall = !amount.startsWith("-") && amount.startsWith("0");
+  const [whole = "", fraction = ""] = formatRounded(parseDecimal(amount), places ?? (isSmall ? 4 : 2)).split(
+    ".",
+  );
+  return `$${group.format(BigInt(whole))}.${fraction}`;
+}
+
+export function formatCount(count: number): string {
+  return group.format(count);
+}
+
+/** `1.2M` */
+export function formatShort(count: number): string {
+  return compact.format(count);
+}
+
+export function formatMs(ms: number | null): string {
+  if (ms === null) return "–";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const seconds = ms / 1000;
+  return seconds < 60 ? `${seconds.toFixed(1)} s` : formatSpan(ms);
+}
+
+/** `45 s`, `12 min`, `3 h 5 min`, `2 d`. */
+export function formatSpan(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d`;
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** In the browser's zone, as all times on the page. */
+export function formatClock(ms: number): string {
+  return clock.format(ms);
+}
+
+export function formatDay(iso: string): string {
+  return day.format(new Date(iso));
+}
+
+export function formatFull(ms: number): string {
+  return full.format(ms);
+}
+
+const shortDay = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
+const weekday = new Intl.DateTimeFormat(undefined, {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  timeZone: "UTC",
+});
+
+/** The name of a span: `2026-11-20 14:00` or `2026-11-20`. */
+export function formatSpanName(name: string, how: "short" | "long"): string {
+  if (name.includes(" ")) return name.slice(11);
+  return (how === "short" ? shortDay : weekday).format(new Date(name));
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  input: "Input",
+  cache_read: "Read from cache",
+  cache_write: "Written to cache",
+  cache_write_5m: "Written to cache, 5 min",
+  cache_write_1h: "Written to cache, 1 h",
+  output: "Output",
+  reasoning: "of the output: reasoning",
+};
+
+export function nameKind(kind: string): string {
+  return KINDS[kind] ?? kind.replaceAll("_", " ");
+}
+
+const LIMITS: Readonly<Record<string, string>> = {
+  usd_per_day: "per day",
+  usd_per_month: "per month",
+  usd_total: "in total",
+  usd_per_session: "per session",
+  requests_per_minute: "requests per minute",
+  concurrent_requests: "requests at once",
+};
+
+export function nameLimit(limit: string): string {
+  return LIMITS[limit] ?? limit.replaceAll("_", " ");
+}
+
+/** An empty name means that the requests did not say. */
+export function nameOf(name: string): string {
+  return name === "" ? "not stated" : name;
+}

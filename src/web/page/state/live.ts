@@ -1,0 +1,157 @@
+// The live feed: one event stream from the gateway, which begins again by itself when it ends. While nobody sees the page
+// it is closed, so that a forgotten tab costs nothing.
+
+import { openSseParser } from "../../../lib/sse/sse-parser.ts";
+import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
+import type { About, ChannelRow, LiveEvent, Notice, RequestRow, Spend, StreamRow } from "../../api.ts";
+import { forgetToken, openStream, Refused } from "./request.ts";
+
+export type Connection = "connecting" | "open" | "lost" | "signed out";
+
+export interface StreamState extends StreamRow {
+  readonly tokensPerSecond: number;
+}
+
+export interface LiveState {
+  readonly connection: Connection;
+  readonly about: About | null;
+  readonly streams: readonly StreamState[];
+  /** Newest first. */
+  readonly requests: readonly RequestRow[];
+  readonly channels: readonly ChannelRow[];
+  readonly spend: Spend | null;
+  /** Newest first. */
+  readonly notices: readonly Notice[];
+  readonly ledgerProblem: string | null;
+}
+
+const START: LiveState = {
+  connection: "connecting",
+  about: null,
+  streams: [],
+  requests: [],
+  channels: [],
+  spend: null,
+  notices: [],
+  ledgerProblem: null,
+};
+
+const MAX_REQUESTS = 200;
+const FIRST_WAIT_MS = 300;
+const MAX_WAIT_MS = 5000;
+
+export interface Feed {
+  readonly state: () => LiveState;
+  /** Calls `see` after each change. Returns what ends that. */
+  follow(see: () => void): () => void;
+  /** Connects now, after a sign-in. */
+  start(): void;
+  /** Shows what a change of a channel has returned, without waiting for the next event. */
+  replaceChannel(channel: ChannelRow): void;
+}
+
+export function createFeed(): Feed {
+  let state = START;
+  const followers = new Set<() => void>();
+  const rates = new Map<string, Traffic>();
+  let running: AbortController | null = null;
+  const change = (part: Partial<LiveState>): void => {
+    state = { ...state, ...part };
+    for (const see of followers) see();
+  };
+  const take = (event: LiveEvent): void => change(merge(state, event, rates));
+  const run = async (ended: AbortController): Promise<void> => {
+    let waitMs = FIRST_WAIT_MS;
+    while (!ended.signal.aborted) {
+      try {
+        await readEvents(ended.signal, (event) => {
+          waitMs = FIRST_WAIT_MS;
+          // The first event of a connection has everything.
+          if (event.about !== undefined) state = { ...START, about: event.about };
+          take(event);
+          if (state.connection !== "open") change({ connection: "open" });
+        });
+      } catch (error) {
+        if (error instanceof Refused && error.status === 401) {
+          forgetToken();
+          change({ ...START, connection: "signed out" });
+          return;
+        }
+      }
+      if (ended.signal.aborted) return;
+      change({ connection: "lost", streams: [] });
+      await pause(waitMs, ended.signal);
+      waitMs = Math.min(MAX_WAIT_MS, waitMs * 2);
+    }
+  };
+  const start = (): void => {
+    running?.abort();
+    running = new AbortController();
+    if (state.connection === "signed out") change({ connection: "connecting" });
+    void run(running);
+  };
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) running?.abort();
+    else if (state.connection !== "signed out" && running?.signal.aborted === true) start();
+  });
+  return {
+    state: () => state,
+    follow: (see) => {
+      followers.add(see);
+      return () => void followers.delete(see);
+    },
+    start,
+    replaceChannel: (channel) => {
+      const channels = state.channels.map((each) => (each.name === channel.name ? channel : each));
+      change({ channels });
+    },
+  };
+}
+
+async function readEvents(signal: AbortSignal, see: (event: LiveEvent) => void): Promise<void> {
+  const { body } = await openStream("live", signal);
+  if (body === null) return;
+  const parser = openSseParser();
+  const reader = body.getReader();
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    for (const { data } of parser.push(value)) see(JSON.parse(data));
+  }
+}
+
+function merge(state: LiveState, event: LiveEvent, rates: Map<string, Traffic>): Partial<LiveState> {
+  const { requests, notices, streams, about: _, ...others } = event;
+  return {
+    ...others,
+    ...(streams !== undefined && { streams: addRates(streams, rates) }),
+    ...(requests !== undefined && {
+      requests: [...requests.toReversed(), ...state.requests].slice(0, MAX_REQUESTS),
+    }),
+    ...(notices !== undefined && {
+      notices: [...notices.toReversed(), ...state.notices].slice(0, MAX_REQUESTS),
+    }),
+  };
+}
+
+function addRates(streams: readonly StreamRow[], rates: Map<string, Traffic>): StreamState[] {
+  const now = performance.now();
+  const open = new Set(streams.map(({ id }) => id));
+  for (const id of rates.keys()) if (!open.has(id)) rates.delete(id);
+  return streams.map((stream) => {
+    const traffic = rates.get(stream.id) ?? createTraffic();
+    rates.set(stream.id, traffic);
+    traffic.see([stream], now);
+    return { ...stream, tokensPerSecond: traffic.tokensPerSecond() };
+  });
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

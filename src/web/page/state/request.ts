@@ -1,0 +1,77 @@
+// Requests to the gateway that serves this page. Each carries the token; the browser adds the cookie.
+
+import { type ErrorReply, type SignedIn, TOKEN_HEADER } from "../../api.ts";
+
+const TOKEN_NAME = "gateway-console";
+const API = "/console/api/";
+
+/** The answer was an error, in words for the user. */
+export class Refused extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Only pages of this very origin can read it: a server on another port gets the cookie, but not this. */
+function readToken(): string | null {
+  return localStorage.getItem(TOKEN_NAME);
+}
+
+export function hasToken(): boolean {
+  return readToken() !== null;
+}
+
+export function forgetToken(): void {
+  localStorage.removeItem(TOKEN_NAME);
+}
+
+export async function signIn(code: string): Promise<void> {
+  const { token } = await post<SignedIn>("sign-in", { code });
+  localStorage.setItem(TOKEN_NAME, token);
+}
+
+export async function signOut(): Promise<void> {
+  await post("sign-out", {}).finally(forgetToken);
+}
+
+export function openStream(name: string, signal: AbortSignal): Promise<Response> {
+  return send(name, { signal });
+}
+
+export async function get<T>(name: string, signal?: AbortSignal): Promise<T> {
+  return readJson<T>(await send(name, signal === undefined ? {} : { signal }));
+}
+
+export async function post<T>(name: string, body: unknown): Promise<T> {
+  const headers = { "content-type": "application/json" };
+  return readJson<T>(await send(name, { method: "POST", headers, body: JSON.stringify(body) }));
+}
+
+async function send(name: string, init: RequestInit): Promise<Response> {
+  const headers = new Headers(init.headers);
+  const token = readToken();
+  if (token !== null) headers.set(TOKEN_HEADER, token);
+  const response = await fetch(API + name, { ...init, headers, cache: "no-store" }).catch(
+    (error: unknown) => {
+      if (init.signal?.aborted === true) throw error;
+      throw new Refused(
+        0,
+        "The gateway does not answer. It may have been stopped: `gateway serve` starts it.",
+      );
+    },
+  );
+  if (response.ok) return response;
+  const { error } = await readJson<ErrorReply>(response);
+  throw new Refused(response.status, error);
+}
+
+/** Both sides are of one build and share their types: what arrives is what the gateway has written. */
+async function readJson<T>(response: Response): Promise<T> {
+  return response.json();
+}
+
+export function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

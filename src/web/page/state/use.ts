@@ -1,0 +1,70 @@
+// Hooks: the live feed, data that is loaded again now and then, and the time.
+
+import { createContext } from "preact";
+import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
+import { createFeed, type Feed, type LiveState } from "./live.ts";
+import { describeError, get } from "./request.ts";
+
+export const FeedContext = createContext<Feed>(createFeed());
+
+export function useLive(): LiveState {
+  const feed = useContext(FeedContext);
+  const [state, setState] = useState(feed.state);
+  useEffect(() => feed.follow(() => setState(feed.state())), [feed]);
+  return state;
+}
+
+/** Asks for the current time again every `everyMs`. */
+export function useNow(everyMs: number): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return now;
+}
+
+export interface Loaded<T> {
+  /** The last answer, also while the next one is on its way. */
+  readonly data: T | null;
+  readonly error: string | null;
+  readonly load: () => void;
+  readonly set: (data: T) => void;
+}
+
+/** Loads when the name changes, and again when `load` is called. */
+export function useData<T>(name: string): Loaded<T> {
+  const [data, setData] = useState<T | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const ended = new AbortController();
+    get<T>(name, ended.signal).then(
+      (answer) => {
+        setData(answer);
+        setError(null);
+      },
+      (failure: unknown) => {
+        if (!ended.signal.aborted) setError(describeError(failure));
+      },
+    );
+    return () => ended.abort();
+  }, [name, round]);
+  return { data, error, load: useCallback(() => setRound((before) => before + 1), []), set: setData };
+}
+
+/** Calls `act` after `value` has changed, at most every `everyMs`. */
+export function useAfterChange(value: unknown, everyMs: number, act: () => void): void {
+  const acted = useRef({ value, at: Date.now() });
+  useEffect(() => {
+    if (value === acted.current.value) return undefined;
+    const timer = setTimeout(
+      () => {
+        acted.current = { value, at: Date.now() };
+        act();
+      },
+      Math.max(0, acted.current.at + everyMs - Date.now()),
+    );
+    return () => clearTimeout(timer);
+  }, [value, everyMs, act]);
+}

@@ -1,0 +1,113 @@
+// The state of every channel, and what can be done about it.
+
+import { useContext, useState } from "preact/hooks";
+import type { ChannelRow, ChannelState } from "../../api.ts";
+import { Empty, Failure, Pill } from "../parts/basic.tsx";
+import { formatCount, formatFull, formatMs, formatSpan, formatUsd } from "../parts/format.ts";
+import { Strip } from "../parts/strip.tsx";
+import { describeError, post } from "../state/request.ts";
+import { FeedContext, useLive, useNow } from "../state/use.ts";
+
+export function ChannelsView() {
+  const { channels, connection } = useLive();
+  return (
+    <>
+      <h1 class="hidden">Channels</h1>
+      {channels.length === 0 ? (
+        connection === "open" && (
+          <Empty title="There is no channel yet.">
+            <p>
+              <code>gateway channels add</code> adds one: an upstream, its credential and its models.
+            </p>
+          </Empty>
+        )
+      ) : (
+        <ul class="channels">
+          {channels.map((channel) => (
+            <li key={channel.name}>
+              <Channel channel={channel} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+const TONES: Readonly<Record<ChannelState, "good" | "warn" | "bad" | "calm">> = {
+  available: "good",
+  degraded: "warn",
+  resting: "warn",
+  unavailable: "bad",
+  disabled: "calm",
+  unknown: "calm",
+};
+
+type Action = "disable" | "enable" | "probe";
+
+function Channel({ channel }: { readonly channel: ChannelRow }) {
+  const { name, platform, groups, state, since, reason, until } = channel;
+  const feed = useContext(FeedContext);
+  const now = useNow(10_000);
+  const [busy, setBusy] = useState<Action | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const act = async (action: Action): Promise<void> => {
+    setBusy(action);
+    try {
+      feed.replaceChannel(await post<ChannelRow>("channels", { name, action }));
+      setError(null);
+    } catch (failure) {
+      setError(describeError(failure));
+    }
+    setBusy(null);
+  };
+  const switching = state === "disabled" ? "enable" : "disable";
+  return (
+    <section class="card channel" aria-label={`Channel ${name}`}>
+      <header>
+        <h2>{name}</h2>
+        <Pill tone={TONES[state]}>{state}</Pill>
+        <span class="quiet" title={since === null ? undefined : formatFull(Date.parse(since))}>
+          {since !== null && `for ${formatSpan(now - Date.parse(since))}`}
+          {until !== null && `, ${formatSpan(Date.parse(until) - now)} left`}
+        </span>
+      </header>
+      {reason !== null && <p class="reason">{reason}</p>}
+      <dl class="facts-row">
+        <Fact title="Platform" text={platform} />
+        <Fact title="Groups" text={groups.join(", ") || "none"} />
+        <Fact title="First byte" text={formatMs(channel.latency_ms)} />
+        <Fact title="95th percentile" text={formatMs(channel.latency_p95_ms)} />
+        <Fact
+          title="Failed, last hour"
+          text={`${formatCount(channel.errors_hour)} of ${formatCount(channel.requests_hour)}`}
+        />
+        <Fact title="Charged today" text={formatUsd(channel.charge_today_usd)} />
+      </dl>
+      <div class="strips">
+        <Strip counts={channel.hour} label="Last hour" />
+        <Strip counts={channel.day} label="Last day" />
+      </div>
+      {error !== null && <Failure text={error} />}
+      <p class="actions">
+        <button type="button" disabled={busy !== null} onClick={() => void act(switching)}>
+          {switching === "enable" ? "Enable" : "Disable"}
+          <span class="hidden"> {name}</span>
+        </button>
+        <button type="button" disabled={busy !== null} onClick={() => void act("probe")}>
+          {busy === "probe" ? "Checking …" : "Check now"}
+          <span class="hidden"> {name}</span>
+        </button>
+      </p>
+    </section>
+  );
+}
+
+function Fact({ title, text }: { readonly title: string; readonly text: string }) {
+  return (
+    <div>
+      <dt>{title}</dt>
+      <dd>{text}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,235 @@
+// The dialogs that create and change a key.
+
+import type { ComponentChildren, TargetedSubmitEvent } from "preact";
+import { useState } from "preact/hooks";
+import type { GroupChoice, KeyChange, KeyRow, KeysChanged, NewKey } from "../../api.ts";
+import { Dialog, Failure, Snippet } from "../parts/basic.tsx";
+import { nameLimit } from "../parts/format.ts";
+import { describeError, post } from "../state/request.ts";
+
+interface Closing {
+  readonly onDone: (changed: KeysChanged) => void;
+  readonly onClose: () => void;
+}
+
+/** A form in a dialog: it sends once at a time, and shows why the gateway has refused. */
+function FormDialog({
+  title,
+  action,
+  send,
+  children,
+  onDone,
+  onClose,
+}: Closing & {
+  readonly title: string;
+  readonly action: string;
+  readonly send: (values: FormData) => Promise<KeysChanged>;
+  readonly children: ComponentChildren;
+}) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      onDone(await send(new FormData(event.currentTarget)));
+    } catch (failure) {
+      setError(describeError(failure));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={(event) => void submit(event)}>
+        {children}
+        {error !== null && <Failure text={error} />}
+        <p class="actions">
+          <button type="submit" class="main" disabled={busy}>
+            {action}
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </p>
+      </form>
+    </Dialog>
+  );
+}
+
+function readText(values: FormData, name: string): string {
+  const value = values.get(name);
+  return typeof value === "string" ? value.trim() : "";
+}
+
+/** The group of a key, with what each costs: the interface's dropdown. */
+function GroupField({ groups, value }: { readonly groups: readonly GroupChoice[]; readonly value?: string }) {
+  return (
+    <label class="field">
+      <span>Group</span>
+      <select name="group" required>
+        {groups.map(({ name, platform, multiplier, description }) => (
+          <option key={name} value={name} selected={name === value}>
+            {name} — {platform}, ×{multiplier}
+            {description === "" ? "" : ` — ${description}`}
+          </option>
+        ))}
+      </select>
+      <small>
+        The group decides the platform and what a request costs: the official price × its multiplier.
+      </small>
+    </label>
+  );
+}
+
+const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total"] as const;
+const COUNT_LIMITS = ["requests_per_minute", "concurrent_requests"] as const;
+
+function LimitFields({
+  names,
+  values,
+}: {
+  readonly names: readonly string[];
+  readonly values: Readonly<Record<string, string>>;
+}) {
+  return (
+    <div class="fields">
+      {names.map((name) => {
+        const isUsd = name.startsWith("usd_");
+        return (
+          <label class="field" key={name}>
+            <span>
+              {isUsd ? "USD " : ""}
+              {nameLimit(name)}
+            </span>
+            <input
+              name={name}
+              inputMode={isUsd ? "decimal" : "numeric"}
+              pattern={isUsd ? String.raw`\d+(\.\d+)?` : "[1-9][0-9]*"}
+              title={isUsd ? "An amount such as 5 or 0.50" : "A number from 1"}
+              placeholder="no limit"
+              autocomplete="off"
+              defaultValue={values[name] ?? ""}
+            />
+          </label>
+        );
+      })}
+    </div>
+  );
+}
+
+const EXPIRIES = [
+  ["never", "never"],
+  ["7d", "in 7 days"],
+  ["30d", "in 30 days"],
+  ["90d", "in 90 days"],
+  ["365d", "in a year"],
+] as const;
+
+export function CreateKey({ groups, ...closing }: Closing & { readonly groups: readonly GroupChoice[] }) {
+  const send = (values: FormData): Promise<KeysChanged> => {
+    const limits = USD_LIMITS.flatMap((name) => {
+      const value = readText(values, name);
+      return value === "" ? [] : [[name, value] as const];
+    });
+    const key: NewKey = {
+      name: readText(values, "name"),
+      group: readText(values, "group"),
+      expires: readText(values, "expires"),
+      limits: Object.fromEntries(limits),
+    };
+    return post("keys/new", key);
+  };
+  return (
+    <FormDialog title="Create a key" action="Create" send={send} {...closing}>
+      <label class="field">
+        <span>Name</span>
+        <input name="name" required autocomplete="off" placeholder="laptop" />
+      </label>
+      <GroupField groups={groups} />
+      <label class="field">
+        <span>Expires</span>
+        <select name="expires">
+          {EXPIRIES.map(([value, title]) => (
+            <option key={value} value={value}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
+      <LimitFields names={USD_LIMITS} values={{}} />
+    </FormDialog>
+  );
+}
+
+export function MoveKey({
+  row,
+  groups,
+  ...closing
+}: Closing & { readonly row: KeyRow; readonly groups: readonly GroupChoice[] }) {
+  const send = (values: FormData): Promise<KeysChanged> =>
+    change({ name: row.name, action: "move", group: readText(values, "group") });
+  return (
+    <FormDialog title={`Move ${row.name}`} action="Move" send={send} {...closing}>
+      <p>The secret stays. From the next request on, the other group's channels and multiplier apply.</p>
+      <GroupField groups={groups} value={row.group} />
+    </FormDialog>
+  );
+}
+
+export function RotateKey({ row, ...closing }: Closing & { readonly row: KeyRow }) {
+  const send = (): Promise<KeysChanged> => change({ name: row.name, action: "rotate" });
+  return (
+    <FormDialog title={`New secret for ${row.name}`} action="Make a new secret" send={send} {...closing}>
+      <p>The old secret stops working at once. Every tool that uses it needs the new one.</p>
+    </FormDialog>
+  );
+}
+
+export function EditLimits({ row, ...closing }: Closing & { readonly row: KeyRow }) {
+  const names = [...USD_LIMITS, ...COUNT_LIMITS];
+  const send = (values: FormData): Promise<KeysChanged> => {
+    const changed = names.flatMap((name) => {
+      const value = readText(values, name);
+      const before = row.limits[name] ?? "";
+      return value === before ? [] : [[name, value === "" ? null : value] as const];
+    });
+    return change({ name: row.name, action: "limit", limits: Object.fromEntries(changed) });
+  };
+  return (
+    <FormDialog title={`Limits of ${row.name}`} action="Save" send={send} {...closing}>
+      <p class="quiet">An empty field means no limit.</p>
+      <LimitFields names={names} values={row.limits} />
+    </FormDialog>
+  );
+}
+
+function change(wish: KeyChange): Promise<KeysChanged> {
+  return post("keys/change", wish);
+}
+
+export function NewSecret({
+  secret,
+  onClose,
+}: {
+  readonly secret: NonNullable<KeysChanged["secret"]>;
+  readonly onClose: () => void;
+}) {
+  return (
+    <Dialog title={`The secret of ${secret.name}`} onClose={onClose}>
+      <p>It is shown only now. Only its hash is kept.</p>
+      <Snippet text={secret.text} label="the secret" />
+      {secret.connect.length > 0 && <h3>Connect a tool: paste one line into a terminal</h3>}
+      {secret.connect.map(({ tool, line }) => (
+        <div key={tool}>
+          <p class="quiet">{tool}</p>
+          <Snippet text={line} label={`the line that connects ${tool}`} />
+        </div>
+      ))}
+      <p class="actions">
+        <button type="button" class="main" onClick={onClose}>
+          Done
+        </button>
+      </p>
+    </Dialog>
+  );
+}

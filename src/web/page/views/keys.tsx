@@ -1,0 +1,191 @@
+// The keys: what each may spend and has spent, and every change that `gateway keys` makes.
+
+import { useState } from "preact/hooks";
+import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../api.ts";
+import { Empty, Failure, Pill } from "../parts/basic.tsx";
+import { formatDay, formatSpan, formatUsd, nameLimit } from "../parts/format.ts";
+import { describeError, post } from "../state/request.ts";
+import { go, hrefOf, type Route } from "../state/route.ts";
+import { useAfterChange, useData, useLive, useNow } from "../state/use.ts";
+import { CreateKey, EditLimits, MoveKey, NewSecret, RotateKey } from "./key-dialogs.tsx";
+import { Limit } from "./overview.tsx";
+
+const REFRESH_MS = 3000;
+
+export function KeysView({ route }: { readonly route: Route }) {
+  const { data, error, load, set } = useData<KeysReply>("keys");
+  const [secret, setSecret] = useState<NonNullable<KeysChanged["secret"]> | null>(null);
+  const { requests } = useLive();
+  useAfterChange(requests[0]?.id, REFRESH_MS, load);
+  const close = (): void => go(hrefOf(["keys"]), "replace");
+  const finish = (changed: KeysChanged): void => {
+    const { secret: made, ...keys } = changed;
+    set(keys);
+    setSecret(made ?? null);
+    close();
+  };
+  if (data === null)
+    return error === null ? <p class="loading">Loading the keys …</p> : <Failure text={error} retry={load} />;
+  return (
+    <>
+      <h1 class="hidden">Keys</h1>
+      {error !== null && <Failure text={error} retry={load} />}
+      <div class="toolbar">
+        <p class="quiet">{data.fixed ?? "A key is what a tool sends. Each is bound to one group."}</p>
+        {data.fixed === null && (
+          <a class="button main" href={hrefOf(["keys", "new"])}>
+            Create a key
+          </a>
+        )}
+      </div>
+      {data.keys.length === 0 ? (
+        <Empty title="There is no key yet.">
+          <p>Create one, and paste its line into a terminal: the tool then uses this gateway.</p>
+        </Empty>
+      ) : (
+        <ul class="keys">
+          {data.keys.map((each) => (
+            <li key={each.name}>
+              <KeyCard row={each} isFixed={data.fixed !== null} onChange={finish} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {secret !== null && <NewSecret secret={secret} onClose={() => setSecret(null)} />}
+      <KeyDialog route={route} data={data} onDone={finish} onClose={close} />
+    </>
+  );
+}
+
+/** The dialog that the address names. */
+function KeyDialog({
+  route,
+  data,
+  ...closing
+}: {
+  readonly route: Route;
+  readonly data: KeysReply;
+  readonly onDone: (changed: KeysChanged) => void;
+  readonly onClose: () => void;
+}) {
+  const [, name, action] = route.path;
+  if (name === "new" && action === undefined) return <CreateKey groups={data.groups} {...closing} />;
+  const row = data.keys.find((each) => each.name === name);
+  if (row === undefined) return null;
+  if (action === "rotate") return <RotateKey row={row} {...closing} />;
+  if (action === "move") return <MoveKey row={row} groups={data.groups} {...closing} />;
+  return action === "limits" ? <EditLimits row={row} {...closing} /> : null;
+}
+
+const TONES: Readonly<Record<KeyRow["state"], "good" | "warn" | "calm">> = {
+  active: "good",
+  disabled: "calm",
+  expired: "warn",
+  "plan inactive": "warn",
+};
+
+function KeyCard({
+  row,
+  isFixed,
+  onChange,
+}: {
+  readonly row: KeyRow;
+  readonly isFixed: boolean;
+  readonly onChange: (changed: KeysChanged) => void;
+}) {
+  const now = useNow(30_000);
+  const { name, group, platform, multiplier, state, created, expires, last_used: used } = row;
+  const counts = Object.entries(row.limits).filter(
+    ([limit]) => !row.limits_used.some((use) => use.limit === limit),
+  );
+  return (
+    <section class="card key" aria-label={`Key ${name}`}>
+      <header>
+        <h2>{name}</h2>
+        <Pill tone={TONES[state]}>{state}</Pill>
+        <span class="quiet">
+          {group} · {platform} · ×{multiplier}
+        </span>
+      </header>
+      <dl class="facts-row">
+        <Fact title="Today" text={formatUsd(row.spent_today_usd)} exact={row.spent_today_usd} />
+        <Fact title="In total" text={formatUsd(row.spent_total_usd)} exact={row.spent_total_usd} />
+        <Fact
+          title="Last used"
+          text={used === null ? "never" : `${formatSpan(now - Date.parse(used))} ago`}
+        />
+        <Fact title="Created" text={created === null ? "–" : formatDay(created)} />
+        <Fact title="Expires" text={expires === null ? "never" : formatDay(expires)} />
+      </dl>
+      {row.limits_used.length > 0 && (
+        <ul class="limits">
+          {row.limits_used.map((use) => (
+            <li key={use.limit}>
+              <Limit row={use} now={now} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {counts.length > 0 && (
+        <p class="quiet">{counts.map(([limit, value]) => `${value} ${nameLimit(limit)}`).join(", ")}</p>
+      )}
+      {!isFixed && <KeyActions row={row} onChange={onChange} />}
+    </section>
+  );
+}
+
+function Fact({
+  title,
+  text,
+  exact,
+}: {
+  readonly title: string;
+  readonly text: string;
+  readonly exact?: string;
+}) {
+  return (
+    <div title={exact === undefined ? undefined : `$${exact}`}>
+      <dt>{title}</dt>
+      <dd>{text}</dd>
+    </div>
+  );
+}
+
+function KeyActions({
+  row: { name, state },
+  onChange,
+}: {
+  readonly row: KeyRow;
+  readonly onChange: (changed: KeysChanged) => void;
+}) {
+  const [error, setError] = useState<string | null>(null);
+  const action = state === "disabled" ? "enable" : "disable";
+  const change = (): void => {
+    post<KeysChanged>("keys/change", { name, action } satisfies KeyChange).then(
+      onChange,
+      (failure: unknown) => setError(describeError(failure)),
+    );
+  };
+  const links = [
+    ["limits", "Limits"],
+    ["move", "Move"],
+    ["rotate", "New secret"],
+  ] as const;
+  return (
+    <>
+      {error !== null && <Failure text={error} />}
+      <p class="actions">
+        <button type="button" onClick={change}>
+          {action === "enable" ? "Enable" : "Disable"}
+          <span class="hidden"> {name}</span>
+        </button>
+        {links.map(([part, title]) => (
+          <a class="button" key={part} href={hrefOf(["keys", name, part])}>
+            {title}
+            <span class="hidden"> of {name}</span>
+          </a>
+        ))}
+      </p>
+    </>
+  );
+}

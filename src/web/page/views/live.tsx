@@ -1,0 +1,196 @@
+// What happens now: open streams, and requests as they end.
+
+import type { RequestRow } from "../../api.ts";
+import { Card, Empty, Pill } from "../parts/basic.tsx";
+import {
+  formatClock,
+  formatCount,
+  formatFull,
+  formatMs,
+  formatShort,
+  formatSpan,
+  formatUsd,
+} from "../parts/format.ts";
+import type { StreamState } from "../state/live.ts";
+import { hrefOf, type Route } from "../state/route.ts";
+import { useLive, useNow } from "../state/use.ts";
+import { RequestPanel } from "./request.tsx";
+
+export function LiveView({ route }: { readonly route: Route }) {
+  const { streams, requests, notices } = useLive();
+  const [, id] = route.path;
+  return (
+    <>
+      <h1 class="hidden">Live</h1>
+      <div class="column">
+        <Card title="Open streams" note={`${formatRate(streams)} tokens/s`}>
+          <Streams streams={streams} />
+        </Card>
+        <Card title="Latest requests" note="Newest first">
+          <Requests requests={requests} />
+        </Card>
+        {notices.length > 0 && (
+          <Card title="Messages">
+            <ul class="notices">
+              {notices.map(({ time, level, text }) => (
+                <li key={`${time} ${text}`}>
+                  <time title={formatFull(time)}>{formatClock(time)}</time>
+                  <Pill tone={level === "error" ? "bad" : level === "warning" ? "warn" : "calm"}>
+                    {level}
+                  </Pill>
+                  <span class="text">{text}</span>
+                </li>
+              ))}
+            </ul>
+          </Card>
+        )}
+      </div>
+      {id !== undefined && <RequestPanel id={id} request={requests.find((each) => each.id === id) ?? null} />}
+    </>
+  );
+}
+
+function formatRate(streams: readonly StreamState[]): string {
+  return formatCount(streams.reduce((sum, { tokensPerSecond }) => sum + tokensPerSecond, 0));
+}
+
+function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
+  const now = useNow(1000);
+  if (streams.length === 0) return <Empty title="No stream is open now." />;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Open streams">
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">Model</th>
+            <th scope="col">Key</th>
+            <th scope="col">Channel</th>
+            <th scope="col" class="number">
+              Running
+            </th>
+            <th scope="col" class="number">
+              Tokens
+            </th>
+            <th scope="col" class="number">
+              Tokens/s
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {streams.map(({ id, model, key, channel, since, tokens, tokensPerSecond }) => (
+            <tr key={id}>
+              <td>
+                <span class="dot" aria-hidden="true" />
+                {model ?? "–"}
+              </td>
+              <td>{key}</td>
+              <td>{channel}</td>
+              <td class="number">{formatSpan(now - since)}</td>
+              <td class="number">{formatCount(tokens)}</td>
+              <td class="number">{formatCount(tokensPerSecond)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Requests({ requests }: { readonly requests: readonly RequestRow[] }) {
+  if (requests.length === 0)
+    return (
+      <Empty title="No request has come since the gateway was started.">
+        <p>
+          Connect a tool with <code>gateway run claude</code>. What it sends appears here.
+        </p>
+      </Empty>
+    );
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Latest requests">
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            <th scope="col">Model</th>
+            <th scope="col">Key</th>
+            <th scope="col" class="some">
+              Tool
+            </th>
+            <th scope="col" class="some">
+              Channel
+            </th>
+            <th scope="col">Status</th>
+            <th scope="col" class="number some">
+              First byte
+            </th>
+            <th scope="col" class="number some">
+              Duration
+            </th>
+            <th scope="col" class="number some">
+              In
+            </th>
+            <th scope="col" class="number some">
+              Out
+            </th>
+            <th scope="col" class="number">
+              Charge
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {requests.map((request) => (
+            <RequestLine key={request.id} request={request} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function RequestLine({ request }: { readonly request: RequestRow }) {
+  const { id, time, model, key, client, channel, firstByteMs, durationMs, usage, chargeUsd, problem } =
+    request;
+  return (
+    <tr title={problem ?? undefined}>
+      <td>
+        <a
+          href={hrefOf(["live", id])}
+          aria-label={`Request of ${formatClock(time)}: how its charge was computed`}
+        >
+          <time>{formatClock(time)}</time>
+        </a>
+      </td>
+      <td>{model ?? "–"}</td>
+      <td>{key ?? "–"}</td>
+      <td class="some">{client?.tool ?? "–"}</td>
+      <td class="some">{channel ?? "–"}</td>
+      <td>
+        <Status request={request} />
+      </td>
+      <td class="number some">{formatMs(firstByteMs)}</td>
+      <td class="number some">{formatMs(durationMs)}</td>
+      <td class="number some">{usage === null ? "–" : formatShort(sumInput(usage))}</td>
+      <td class="number some">{usage === null ? "–" : formatShort(usage["output"] ?? 0)}</td>
+      <td class="number">{chargeUsd === null ? "–" : formatUsd(chargeUsd, 4)}</td>
+    </tr>
+  );
+}
+
+function Status({ request: { status, outcome } }: { readonly request: RequestRow }) {
+  if (outcome === "complete" && status < 400) return <Pill tone="good">{status}</Pill>;
+  const tone = outcome === "client_closed" ? "calm" : outcome === "refused" || status < 500 ? "warn" : "bad";
+  return (
+    <Pill tone={tone}>
+      {status} {outcome.replaceAll("_", " ")}
+    </Pill>
+  );
+}
+
+const INPUTS = /^(input|cache_read|cache_write|tool_prompt)/;
+
+function sumInput(usage: NonNullable<RequestRow["usage"]>): number {
+  return Object.entries(usage).reduce(
+    (sum, [kind, count]) => sum + (INPUTS.test(kind) ? (count ?? 0) : 0),
+    0,
+  );
+}

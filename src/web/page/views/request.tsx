@@ -1,0 +1,84 @@
+// How the charge of one request was computed: what `gateway ledger show` prints.
+
+import { useEffect } from "preact/hooks";
+import type { Derivation, RequestRow } from "../../api.ts";
+import { Copy, Dialog, Failure } from "../parts/basic.tsx";
+import { go, hrefOf } from "../state/route.ts";
+import { useData } from "../state/use.ts";
+
+/** A line is in the ledger a moment after its request has ended. */
+const RETRY_MS = 400;
+const AWAITED_MS = 10_000;
+const BILLED = new Set(["complete", "client_closed", "upstream_cut", "upstream_error", "interrupted"]);
+
+export function RequestPanel({ id, request }: { readonly id: string; readonly request: RequestRow | null }) {
+  const { data, error, load } = useData<Derivation>(`request?id=${encodeURIComponent(id)}`);
+  const lines = data?.lines ?? null;
+  const isAwaited = data !== null && lines === null && mayCome(request);
+  useEffect(() => {
+    if (!isAwaited) return undefined;
+    const timer = setTimeout(load, RETRY_MS);
+    return () => clearTimeout(timer);
+  }, [data, isAwaited, load]);
+  return (
+    <Dialog title="How this charge was computed" side onClose={() => go(hrefOf(["live"]), "replace")}>
+      {typeof request?.problem === "string" && <p class="problem">{request.problem}</p>}
+      {error !== null && <Failure text={error} retry={load} />}
+      {lines === null ? (
+        error === null && <p class="quiet">{explainNone(data, isAwaited)}</p>
+      ) : (
+        <Lines lines={lines} />
+      )}
+      <p class="actions">
+        <Copy text={id} label="the id of the request" />
+        <code>{id}</code>
+      </p>
+    </Dialog>
+  );
+}
+
+function explainNone(data: Derivation | null, isAwaited: boolean): string {
+  if (data === null) return "Reading the ledger …";
+  if (isAwaited) return "Its line is being written …";
+  return "The ledger has no line for this request: it reached no channel, so it cost nothing.";
+}
+
+/** Whether a line may still be written. */
+function mayCome(request: RequestRow | null): boolean {
+  if (request === null) return false;
+  const isBilled = BILLED.has(request.outcome) && request.channel !== null;
+  return isBilled && Date.now() - readTime(request) < AWAITED_MS;
+}
+
+function readTime({ time, durationMs }: RequestRow): number {
+  return time + durationMs;
+}
+
+/** A line without an indent begins a section. */
+function Lines({ lines }: { readonly lines: readonly string[] }) {
+  return (
+    <div class="derivation" tabIndex={0} role="region" aria-label="Derivation">
+      {splitSections(lines).map(({ title, text }) => (
+        <section key={title}>
+          <h3>{title}</h3>
+          <pre>{text.join("\n")}</pre>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+interface Section {
+  readonly title: string;
+  readonly text: string[];
+}
+
+function splitSections(lines: readonly string[]): Section[] {
+  const sections: Section[] = [];
+  for (const line of lines) {
+    if (line === "") continue;
+    if (line.startsWith(" ")) sections.at(-1)?.text.push(line.slice(2));
+    else sections.push({ title: line, text: [] });
+  }
+  return sections;
+}

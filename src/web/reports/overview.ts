@@ -1,0 +1,144 @@
+// The overview: sums of a cube for one period, stacked over time. Runs in the worker.
+
+import type { Hour, LedgerCube, Share } from "../../billing/report/cube.ts";
+import {
+  addTotals,
+  computeHitRate,
+  countGaps,
+  openTotals,
+  type Totals,
+} from "../../billing/report/report.ts";
+import { formatDecimal, formatUsd, type Usd, addUsd, ZERO_USD } from "../../lib/money.ts";
+import { nameSpan, startOfNextSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
+import { type Overview, type PeriodName, PERIODS, type Stack, type Totals as SentTotals } from "../api.ts";
+
+const DAYS: Readonly<Record<PeriodName, number>> = { today: 1, "7d": 7, "30d": 30 };
+const DAY_MS = 86_400_000;
+/** More colours are hard to tell apart. */
+const MAX_SERIES = 7;
+const OTHERS = "others";
+
+export interface OverviewQuery {
+  readonly period: PeriodName;
+  readonly by: Stack;
+}
+
+interface Clock {
+  readonly zone: Zone;
+  readonly now: number;
+}
+
+export function sumOverview(cube: LedgerCube, { period, by }: OverviewQuery, clock: Clock): Overview {
+  const spans = listSpans(period, clock);
+  const places = new Map(spans.map((name, index) => [name, index]));
+  const isByHour = period === "today";
+  const total = openTotals();
+  const unpriced = new Map<string, number>();
+  const rows = new Map<string, Row>();
+  for (const hour of cube.hours(startOf(period, clock))) {
+    addTotals(total, hour.totals);
+    noteUnpriced(unpriced, hour);
+    const place = places.get(isByHour ? hour.name : hour.name.slice(0, 10));
+    if (place === undefined) continue;
+    for (const [name, share] of hour.by[by]) addToRow(rows, name, { share, place, length: spans.length });
+  }
+  return {
+    period,
+    by,
+    spans,
+    series: mergeSmall([...rows.values()].sort(byCharge), spans.length).map(describeRow),
+    total: describeTotals(total),
+    spent: readSpent(cube, clock),
+    unpriced: [...unpriced].flatMap(([name, requests]) => (requests > 0 ? [{ name, requests }] : [])),
+    unreadable: cube.unreadable,
+    read: cube.read,
+  };
+}
+
+/** The name of the local hour at which a period begins. */
+function startOf(period: PeriodName, { zone, now }: Clock): string {
+  const today = startOfSpan("day", zone.toLocal(now));
+  return nameSpan("hour", today - (DAYS[period] - 1) * DAY_MS);
+}
+
+function listSpans(period: PeriodName, { zone, now }: Clock): string[] {
+  const span = period === "today" ? "hour" : "day";
+  const today = startOfSpan("day", zone.toLocal(now));
+  const end = startOfNextSpan("day", today);
+  const names: string[] = [];
+  for (let at = today - (DAYS[period] - 1) * DAY_MS; at < end; at = startOfNextSpan(span, at))
+    names.push(nameSpan(span, at));
+  return names;
+}
+
+interface Row {
+  readonly name: string;
+  charge: Usd;
+  requests: number;
+  readonly charges: Usd[];
+}
+
+function openRow(name: string, length: number): Row {
+  return { name, charge: ZERO_USD, requests: 0, charges: Array.from({ length }, () => ZERO_USD) };
+}
+
+function addToRow(
+  rows: Map<string, Row>,
+  name: string,
+  { share, place, length }: { share: Share; place: number; length: number },
+): void {
+  const row = rows.get(name) ?? openRow(name, length);
+  rows.set(name, row);
+  const { charge, requests } = share;
+  row.charge = addUsd(row.charge, charge);
+  row.requests += requests;
+  row.charges[place] = addUsd(row.charges[place] ?? ZERO_USD, charge);
+}
+
+function byCharge(a: Row, b: Row): number {
+  if (a.charge !== b.charge) return a.charge > b.charge ? -1 : 1;
+  if (a.requests !== b.requests) return b.requests - a.requests;
+  return a.name < b.name ? -1 : 1;
+}
+
+function mergeSmall(rows: readonly Row[], length: number): readonly Row[] {
+  if (rows.length <= MAX_SERIES) return rows;
+  const others = openRow(OTHERS, length);
+  for (const row of rows.slice(MAX_SERIES - 1)) {
+    others.charge = addUsd(others.charge, row.charge);
+    others.requests += row.requests;
+    row.charges.forEach((charge, index) => {
+      others.charges[index] = addUsd(others.charges[index] ?? ZERO_USD, charge);
+    });
+  }
+  return [...rows.slice(0, MAX_SERIES - 1), others];
+}
+
+function describeRow({ name, charge, requests, charges }: Row): Overview["series"][number] {
+  return { name, charge_usd: formatUsd(charge), requests, charges: charges.map(formatUsd) };
+}
+
+function noteUnpriced(unpriced: Map<string, number>, hour: Hour): void {
+  for (const [model, requests] of hour.unpriced) unpriced.set(model, (unpriced.get(model) ?? 0) + requests);
+}
+
+function readSpent(cube: LedgerCube, clock: Clock): Record<PeriodName, string> {
+  const spent = { today: ZERO_USD, "7d": ZERO_USD, "30d": ZERO_USD };
+  const starts = PERIODS.map((period) => [period, startOf(period, clock)] as const);
+  for (const { name, totals } of cube.hours(startOf("30d", clock))) {
+    for (const [period, start] of starts)
+      if (name >= start) spent[period] = addUsd(spent[period], totals.charge);
+  }
+  return { today: formatUsd(spent.today), "7d": formatUsd(spent["7d"]), "30d": formatUsd(spent["30d"]) };
+}
+
+function describeTotals(totals: Totals): SentTotals {
+  return {
+    requests: totals.requests,
+    usage: Object.fromEntries(totals.usage),
+    official_usd: formatDecimal(totals.official),
+    charge_usd: formatUsd(totals.charge),
+    cache_hit_rate: computeHitRate(totals),
+    ...countGaps(totals),
+  };
+}

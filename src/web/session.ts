@@ -1,0 +1,74 @@
+// Who is signed in to the console's page. A code signs one browser in, once and within a minute. It then has a cookie
+// and a token. Both are needed: every server on this machine gets the cookies of this host, whatever its port, but only
+// pages of this very origin can read the token. Both end with this run of the gateway.
+
+import { sha256Hex } from "../lib/secret.ts";
+
+const CODE_MS = 60_000;
+const MAX_CODES = 16;
+const MAX_SESSIONS = 32;
+const SECRET_BYTES = 32;
+/** A link should fit in a line of a terminal. */
+const CODE_BYTES = 16;
+
+export interface SignIn {
+  readonly cookie: string;
+  readonly token: string;
+}
+
+/** `used`: somebody has used the code before. Whoever that was is signed out. */
+export type CodeFault = "unknown" | "expired" | "used";
+
+interface Code {
+  readonly until: number;
+  /** The session that it has started. */
+  session: string | null;
+}
+
+export interface Sessions {
+  createCode(): string;
+  signIn(code: string): SignIn | CodeFault;
+  has(cookie: string | null, token: string | undefined): boolean;
+  signOut(cookie: string | null): void;
+}
+
+export function createSessions(now: () => number): Sessions {
+  /** By the hashes of codes and cookies: comparing a secret byte by byte would show how much of it is right. */
+  const codes = new Map<string, Code>();
+  const tokens = new Map<string, string>();
+  return {
+    createCode: () => {
+      const code = newSecret(CODE_BYTES);
+      codes.set(sha256Hex(code), { until: now() + CODE_MS, session: null });
+      dropOldest(codes, MAX_CODES);
+      return code;
+    },
+    signIn: (text) => {
+      const code = codes.get(sha256Hex(text));
+      if (code === undefined) return "unknown";
+      if (code.session !== null) {
+        tokens.delete(code.session);
+        return "used";
+      }
+      if (now() >= code.until) return "expired";
+      const cookie = newSecret(SECRET_BYTES);
+      const token = newSecret(SECRET_BYTES);
+      code.session = sha256Hex(cookie);
+      tokens.set(code.session, sha256Hex(token));
+      dropOldest(tokens, MAX_SESSIONS);
+      return { cookie, token };
+    },
+    has: (cookie, token) =>
+      cookie !== null && token !== undefined && tokens.get(sha256Hex(cookie)) === sha256Hex(token),
+    signOut: (cookie) => void (cookie !== null && tokens.delete(sha256Hex(cookie))),
+  };
+}
+
+function newSecret(bytes: number): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("base64url");
+}
+
+function dropOldest(entries: Map<string, unknown>, most: number): void {
+  const [oldest] = entries.keys();
+  if (entries.size > most && oldest !== undefined) entries.delete(oldest);
+}

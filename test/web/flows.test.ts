@@ -1,0 +1,395 @@
+// The page in a real browser, on the real gateway as users run it. Skipped where there is no Chromium.
+
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
+import {
+  type ChildGateway,
+  CREDENTIAL,
+  keyOf,
+  makeConfig,
+  startGateway,
+  type TestConfig,
+} from "../harness/gateway.ts";
+import { rawRequest } from "../harness/raw.ts";
+import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+import { hasBrowser, openBrowser } from "./browser.ts";
+
+setDefaultTimeout(120_000);
+const PATIENCE_MS = 60_000;
+const MAIN = join(import.meta.dir, "../../src/main.ts");
+const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
+
+let browser: Browser;
+let upstream: DemoUpstream;
+let folder: TempFolder;
+let gateway: ChildGateway;
+
+const channel = (priority: number) => ({
+  platform: "messages",
+  base_url: upstream.url,
+  credential: CREDENTIAL,
+  priority,
+});
+
+function writeConfig(port = 0): TestConfig {
+  return {
+    ...makeConfig(upstream),
+    listen: { port },
+    channels: { ...makeConfig(upstream).channels, messages: channel(1), spare: channel(2) },
+    groups: {
+      ...makeConfig(upstream).groups,
+      messages: {
+        platform: "messages",
+        multiplier: "1",
+        channels: ["messages", "spare"],
+        description: "At cost",
+      },
+    },
+  };
+}
+
+beforeAll(async () => {
+  if (!hasBrowser) return;
+  browser = await openBrowser();
+  upstream = startDemoUpstream({ credential: CREDENTIAL });
+  folder = makeTempFolder();
+  gateway = await startGateway({ config: { ...writeConfig() }, folder });
+});
+afterAll(async () => {
+  if (!hasBrowser) return;
+  await browser.close();
+  await gateway.stop();
+  upstream.stop();
+  folder.remove();
+});
+
+async function makeLink(at: ChildGateway = gateway): Promise<string> {
+  const child = Bun.spawn([process.execPath, MAIN, "open", "--print", "--config", at.configPath], {
+    stdout: "pipe",
+    env: { ...process.env, GATEWAY_CONFIG: undefined },
+  });
+  return (await child.stdout.text()).trim();
+}
+
+interface Visit {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Every address that the page has requested. */
+  readonly requested: string[];
+  readonly problems: string[];
+}
+
+async function signIn(options: Parameters<Browser["newContext"]>[0] = {}, at = gateway): Promise<Visit> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+  context.setDefaultTimeout(PATIENCE_MS);
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const page = await context.newPage();
+  const requested: string[] = [];
+  const problems: string[] = [];
+  page.on("request", (request) => requested.push(request.url()));
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("console", (message) => {
+    if (message.type() === "error") problems.push(message.text());
+  });
+  await page.goto(await makeLink(at));
+  await page.getByRole("navigation").waitFor();
+  return { page, context, requested, problems };
+}
+
+async function openView(page: Page, name: string): Promise<void> {
+  await page.getByRole("navigation").getByRole("link", { name }).click();
+}
+
+const QUESTION = { max_tokens: 50, messages: [{ role: "user", content: "Hello" }] };
+
+function ask(secret: string, model = "claude-haiku-4-5", at = gateway) {
+  return rawRequest(at.port, {
+    target: "/v1/messages",
+    fields: { "x-api-key": secret },
+    body: { model, ...QUESTION },
+  });
+}
+
+/** A key is known as soon as the gateway has applied the changed file. */
+async function askWhenKnown(secret: string) {
+  for (;;) {
+    const answer = await ask(secret);
+    if (answer.status !== 401) return answer;
+    await Bun.sleep(50);
+  }
+}
+
+async function listSerious(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  return page.evaluate(async () => {
+    const { violations } = await Reflect.get(globalThis, "axe").run();
+    return violations
+      .filter(({ impact }: { impact: string }) => impact === "serious" || impact === "critical")
+      .map(
+        ({ id, nodes }: { id: string; nodes: { html: string }[] }) =>
+          `${id}: ${nodes.map(({ html }) => html).join(" ")}`,
+      );
+  });
+}
+
+test.skipIf(!hasBrowser)(
+  "a link signs in, is gone from the address, and a reload stays signed in",
+  async () => {
+    const { page, context, problems, requested } = await signIn();
+    expect(page.url()).toBe(`${gateway.url}/console`);
+    await page.reload();
+    await page.getByText("Last 7 days").first().waitFor();
+    const own = requested.filter((url) => url.startsWith(`${gateway.url}/console`));
+    expect(own).toHaveLength(requested.length);
+    expect(requested.filter((url) => url.includes("code="))).toEqual([]);
+    const again = await context.newPage();
+    await again.goto(`${gateway.url}/console/channels`);
+    await again.getByRole("heading", { name: "spare" }).waitFor();
+    expect(problems).toEqual([]);
+    await context.close();
+  },
+);
+
+test.skipIf(!hasBrowser)("a link that was used says so, and shows how to get another one", async () => {
+  const link = await makeLink();
+  const context = await browser.newContext();
+  const first = await context.newPage();
+  await first.goto(link);
+  await first.getByRole("navigation").waitFor();
+  const second = await (await browser.newContext()).newPage();
+  await second.goto(link);
+  await second.getByText("used already").waitFor();
+  await second.getByText("gateway open", { exact: true }).waitFor();
+  await first.reload();
+  await first.getByText("You are not signed in").waitFor();
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("a key is created, used, seen live, and its charge is explained", async () => {
+  const { page, context, problems } = await signIn();
+  await openView(page, "Keys");
+  await page.getByRole("link", { name: "Create a key" }).click();
+  expect(page.url()).toBe(`${gateway.url}/console/keys/new`);
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("from-page");
+  const choices = await dialog.getByLabel("Group").locator("option").allTextContents();
+  expect(choices).toContain("messages — messages, ×1 — At cost");
+  await dialog.getByLabel("Group").selectOption("messages");
+  await dialog.getByLabel("USD per day").fill("5");
+  await dialog.getByRole("button", { name: "Create", exact: true }).click();
+  const secret = (await page.getByText(/^sk-\w{43}$/).textContent()) ?? "";
+  await page.getByRole("button", { name: "Copy the secret" }).click();
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  expect(await page.evaluate<string>("navigator.clipboard.readText()")).toBe(secret);
+  const line = page.getByText(`GATEWAY_KEY=${secret}`).first();
+  expect(await line.textContent()).toEndWith(`run claude --url ${gateway.url}`);
+  await page.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("region", { name: "Key from-page" }).getByText("of $5.00").waitFor();
+  expect(await page.content()).not.toContain(secret);
+
+  await openView(page, "Live");
+  const answer = await askWhenKnown(secret);
+  expect(answer.status).toBe(200);
+  const row = page.getByRole("row").filter({ hasText: "from-page" }).filter({ hasText: "200" });
+  await row.getByText("claude-haiku-4-5").waitFor();
+  await row.getByRole("link").click();
+  const id = answer.field("x-request-id") ?? "";
+  expect(page.url()).toBe(`${gateway.url}/console/live/${id}`);
+  await page.getByText(`Request ${id}`).waitFor();
+  const shown = (await page.getByRole("region", { name: "Derivation" }).textContent()) ?? "";
+  const command = Bun.spawn([process.execPath, MAIN, "ledger", "show", id, "--config", gateway.configPath], {
+    stdout: "pipe",
+  });
+  for (const text of (await command.stdout.text()).split("\n")) expect(shown).toContain(text.trim());
+  await page.reload();
+  await page.getByText(`Request ${id}`).waitFor();
+  expect(problems).toEqual([]);
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("a disabled channel is left out, and the request goes to the next one", async () => {
+  const { page, context } = await signIn();
+  await openView(page, "Channels");
+  const first = page.getByRole("region", { name: "Channel messages" });
+  await first.getByRole("button", { name: "Disable" }).click();
+  await first.getByText("disabled", { exact: true }).waitFor();
+  const answer = await ask(keyOf("messages"));
+  expect(answer.status).toBe(200);
+  await openView(page, "Live");
+  const row = page.getByRole("row").filter({ hasText: "spare" });
+  await row.first().waitFor();
+  await openView(page, "Channels");
+  await first.getByRole("button", { name: "Enable" }).click();
+  await first.getByText("disabled", { exact: true }).waitFor({ state: "detached" });
+  await first.getByRole("button", { name: "Check now" }).click();
+  await first.getByText("available", { exact: true }).waitFor();
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("a limit that is reached is on the page, with the refused request", async () => {
+  const { page, context } = await signIn();
+  await page.goto(`${gateway.url}/console/keys/relay/limits`);
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("USD per day").fill("0.00001");
+  await dialog.getByRole("button", { name: "Save" }).click();
+  const card = page.getByRole("region", { name: "Key relay" });
+  await card.getByText("per day").waitFor();
+  const target = "/relay/v1/messages";
+  const fields = { "x-api-key": keyOf("relay") };
+  const send = () =>
+    rawRequest(gateway.port, { target, fields, body: { model: "claude-haiku-4-5", ...QUESTION } });
+  while ((await send()).status !== 429) await Bun.sleep(50);
+  await openView(page, "Live");
+  const refused = page.getByRole("row").filter({ hasText: "relay" }).filter({ hasText: "429 refused" });
+  await refused.first().getByRole("link").click();
+  await page.getByText(/limit/).first().waitFor();
+  await page.getByRole("button", { name: "Close" }).click();
+  await openView(page, "Overview");
+  await page.getByText("Nothing is left: requests are refused").waitFor();
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("keys are disabled, moved and get a new secret, as by the commands", async () => {
+  const { page, context } = await signIn();
+  await openView(page, "Keys");
+  const card = page.getByRole("region", { name: "Key content" });
+  await card.getByRole("button", { name: "Disable" }).click();
+  await card.getByText("disabled", { exact: true }).waitFor();
+  expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",? ?"?disabled"?: true/);
+  await card.getByRole("button", { name: "Enable" }).click();
+  await card.getByText("active", { exact: true }).waitFor();
+  await card.getByRole("link", { name: "Move" }).click();
+  await page.getByRole("dialog").getByLabel("Group").selectOption("responses");
+  await page.getByRole("dialog").getByRole("button", { name: "Move" }).click();
+  await card.getByText("responses · responses · ×1").waitFor();
+  await card.getByRole("link", { name: "New secret" }).click();
+  await page.getByRole("button", { name: "Make a new secret" }).click();
+  await page.getByText(/^sk-\w{43}$/).waitFor();
+  expect(readFileSync(gateway.configPath, "utf8")).not.toContain(keyOf("content"));
+  await page.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("link", { name: "Create a key" }).click();
+  await page.getByLabel("Name").fill("messages");
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.getByText('There is already a key "messages".').waitFor();
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("script in a model's name, a key's name or an error is only text", async () => {
+  const evil = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
+  await ask(keyOf("messages"), evil);
+  const { page, context } = await signIn();
+  await page.goto(`${gateway.url}/console/live`);
+  await page.getByText("<img src=x").first().waitFor();
+  await page.goto(`${gateway.url}/console?period=today&by=model`);
+  await page.getByRole("heading", { name: "Limits" }).waitFor();
+  await page.goto(`${gateway.url}/console/keys/${encodeURIComponent(evil)}/rotate`);
+  await page.goto(`${gateway.url}/console/${encodeURIComponent(evil)}`);
+  await page.getByText("There is no such view").waitFor();
+  expect(await page.title()).not.toBe("owned");
+  expect(await page.locator("img, main script").count()).toBe(0);
+  // Even if some text became markup, the policy stops it.
+  const attempt =
+    "const each = document.createElement('script'); each.textContent = 'document.title = 1'; document.body.append(each)";
+  await page.evaluate(attempt).catch(() => {});
+  expect(await page.title()).not.toBe("1");
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)(
+  "after a restart of the gateway the page says how to sign in again, and a new link works",
+  async () => {
+    const own = makeTempFolder();
+    const first = await startGateway({ config: writeConfig(), folder: own });
+    const { page, context } = await signIn({}, first);
+    await page.getByText("live", { exact: true }).waitFor();
+    await first.stop();
+    await page.getByText("The gateway does not answer").waitFor();
+    const second = await startGateway({ config: writeConfig(first.port), folder: own });
+    await page.getByText("You are not signed in").waitFor();
+    await page.goto(await makeLink(second));
+    await page.getByRole("navigation").waitFor();
+    await context.close();
+    await second.stop();
+    own.remove();
+  },
+);
+
+describe("for everybody", () => {
+  const VIEWS = ["", "/live", "/keys", "/channels", "/keys/new", "/nowhere"];
+
+  test.skipIf(!hasBrowser).each(["light", "dark"] as const)(
+    "axe finds nothing serious, %s",
+    async (colorScheme) => {
+      const { page, context } = await signIn({ colorScheme });
+      for (const view of VIEWS) {
+        await page.goto(`${gateway.url}/console${view}`);
+        await page.getByText("live", { exact: true }).waitFor();
+        await page.getByText("Reading the ledger").waitFor({ state: "detached" });
+        expect([view, await listSerious(page)]).toEqual([view, []]);
+      }
+      await context.close();
+    },
+  );
+
+  test.skipIf(!hasBrowser)("axe finds nothing serious where nobody is signed in", async () => {
+    const page = await (await browser.newContext()).newPage();
+    await page.goto(`${gateway.url}/console`);
+    await page.getByText("You are not signed in").waitFor();
+    expect(await listSerious(page)).toEqual([]);
+    await page.context().close();
+  });
+
+  test.skipIf(!hasBrowser)("nothing is cut or scrolls sideways from 360 to 2,560 pixels", async () => {
+    const { page, context } = await signIn();
+    for (const width of [360, 820, 1280, 2560]) {
+      await page.setViewportSize({ width, height: 800 });
+      for (const view of VIEWS) {
+        await page.goto(`${gateway.url}/console${view}`);
+        await page.getByRole("navigation").waitFor();
+        await page.getByText("Reading the ledger").waitFor({ state: "detached" });
+        const wide = await page.evaluate<number>("document.documentElement.scrollWidth");
+        expect([view, width, wide]).toEqual([view, width, width]);
+      }
+    }
+    await context.close();
+  });
+
+  test.skipIf(!hasBrowser)("the keyboard alone is enough", async () => {
+    const { page, context } = await signIn();
+    await page.getByText("live", { exact: true }).waitFor();
+    const press = async (key: string, until: string): Promise<void> => {
+      for (let count = 0; count < 40; count += 1) {
+        await page.keyboard.press(key);
+        const focused = await page.evaluate<string>("document.activeElement?.textContent ?? ''");
+        if (focused.includes(until)) return;
+      }
+      throw new Error(`${key} never reached ${until}`);
+    };
+    await press("Tab", "Skip to the content");
+    await press("Tab", "Keys");
+    await page.keyboard.press("Enter");
+    await page.getByRole("region", { name: "Key messages" }).waitFor();
+    await press("Tab", "Create a key");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.goto(`${gateway.url}/console`);
+    const plot = page.getByRole("img", { name: /Spending by model/ });
+    await plot.focus();
+    await page.getByText("All together").waitFor();
+    await page.keyboard.press("ArrowLeft");
+    await page.getByText("All together").waitFor({ state: "detached" });
+    await page.getByText("As a table").focus();
+    await page.keyboard.press("Enter");
+    await page
+      .getByRole("region", { name: /as a table/ })
+      .getByRole("row")
+      .first()
+      .waitFor();
+    await context.close();
+  });
+});

@@ -1,0 +1,325 @@
+// Nobody but the signed-in page gets in: other web pages, other users of this machine, and stolen links.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
+import { TOKEN_HEADER } from "../../src/web/api.ts";
+import { CREDENTIAL, type InsideGateway, keyOf, makeConfig, startGatewayHere } from "../harness/gateway.ts";
+import { rawRequest } from "../harness/raw.ts";
+import { knownFields, ownFields, signIn, trySignIn, visit, type Visitor } from "./visitor.ts";
+
+let upstream: DemoUpstream;
+let gateway: InsideGateway;
+let visitor: Visitor;
+let now = Date.now();
+
+beforeAll(async () => {
+  upstream = startDemoUpstream({ credential: CREDENTIAL });
+  gateway = startGatewayHere({ config: makeConfig(upstream), console: true, now: () => now });
+  visitor = await signIn(gateway);
+});
+afterAll(async () => {
+  await gateway.stop();
+  upstream.stop();
+});
+
+const DATA = ["overview?period=today&by=model", "keys", "live", "request?id=req_1"].map(
+  (name) => `/console/api/${name}`,
+);
+const CHANGES: readonly (readonly [string, object])[] = [
+  ["/console/api/keys/new", { name: "evil", group: "messages", expires: "never", limits: {} }],
+  ["/console/api/keys/change", { name: "messages", action: "rotate" }],
+  ["/console/api/channels", { name: "messages", action: "disable" }],
+  ["/console/api/sign-out", {}],
+];
+
+/** The status and text of every request for data and for changes, with these fields. */
+async function tryAll(fields: Readonly<Record<string, string>>): Promise<(readonly [number, string])[]> {
+  const answers = [];
+  for (const target of DATA) answers.push(await visit(gateway, target, { fields }));
+  for (const [target, body] of CHANGES) answers.push(await visit(gateway, target, { body, fields }));
+  return answers.map(({ status, text }) => [status, text] as const);
+}
+
+function expectNothing(answers: readonly (readonly [number, string])[], status: number): void {
+  expect(answers.map(([each]) => each)).toEqual(answers.map(() => status));
+  for (const [, text] of answers) {
+    expect(Object.keys(JSON.parse(text))).toEqual(["error"]);
+    expect(text).not.toContain("messages");
+  }
+}
+
+const OWN = () => knownFields(gateway, visitor);
+
+describe("without a sign-in", () => {
+  test("there is neither data nor a change", async () => {
+    expectNothing(await tryAll(ownFields(gateway)), 401);
+  });
+
+  test("the page has no data", async () => {
+    const page = await visit(gateway, "/console/keys");
+    expect(page.status).toBe(200);
+    expect(page.text).not.toContain("relay");
+    expect(page.field("set-cookie")).toBeUndefined();
+  });
+
+  test("a cookie alone is not enough: every server on this machine gets it", async () => {
+    expectNothing(await tryAll({ ...ownFields(gateway), cookie: visitor.cookie }), 401);
+  });
+
+  test("a token alone is not enough", async () => {
+    expectNothing(await tryAll({ ...ownFields(gateway), [TOKEN_HEADER]: visitor.token }), 401);
+  });
+
+  test("a cookie with the token of another sign-in is not enough", async () => {
+    const other = await signIn(gateway);
+    expectNothing(await tryAll({ ...OWN(), [TOKEN_HEADER]: other.token }), 401);
+  });
+});
+
+describe("another web page", () => {
+  test("with a forged origin gets nothing, even with cookie and token", async () => {
+    expectNothing(await tryAll({ ...OWN(), origin: "https://evil.example" }), 403);
+  });
+
+  test("on another port of this machine gets nothing", async () => {
+    expectNothing(
+      await tryAll({ ...OWN(), origin: "http://127.0.0.1:1", "sec-fetch-site": "same-site" }),
+      403,
+    );
+    expectNothing(await tryAll({ ...OWN(), "sec-fetch-site": "same-site" }), 403);
+  });
+
+  test("whose name was bound to this address gets nothing", async () => {
+    const host = `evil.example:${gateway.port}`;
+    const fields = { ...OWN(), host, origin: `http://${host}` };
+    for (const target of [...DATA, "/console", "/console/assets/icon.svg"]) {
+      const answer = await visit(gateway, target, { fields });
+      expect([target, answer.status]).toEqual([target, 403]);
+    }
+  });
+
+  test("cannot send a form", async () => {
+    const body = JSON.stringify({ name: "messages", action: "disable" });
+    for (const type of [
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "multipart/form-data; boundary=x",
+    ]) {
+      const fields = { ...OWN(), "content-type": type };
+      const answer = await rawRequest(gateway.port, {
+        method: "POST",
+        target: "/console/api/channels",
+        fields,
+        body,
+      });
+      expect(answer.status).toBe(400);
+      const crossSite = { ...fields, origin: "https://evil.example", "sec-fetch-site": "cross-site" };
+      const foreign = await rawRequest(gateway.port, {
+        method: "POST",
+        target: "/console/api/channels",
+        fields: crossSite,
+        body,
+      });
+      expect(foreign.status).toBe(403);
+    }
+    const { channels, catalog } = gateway.running.gateway;
+    expect(channels.view(catalog, now).find(({ name }) => name === "messages")?.state).not.toBe("disabled");
+  });
+
+  test("gets no permission for the header that a change needs", async () => {
+    const answer = await visit(gateway, "/console/api/channels", {
+      method: "OPTIONS",
+      fields: {
+        origin: "https://evil.example",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": TOKEN_HEADER,
+      },
+    });
+    expect(answer.status).toBe(403);
+    expect(answer.field("access-control-allow-origin")).toBeUndefined();
+  });
+
+  test("cannot send a change that hides where it comes from", async () => {
+    const { origin: _, ...fields } = OWN();
+    const answer = await visit(gateway, "/console/api/channels", {
+      body: { name: "messages", action: "disable" },
+      fields,
+    });
+    expect(answer.status).toBe(403);
+  });
+
+  test("cannot show the page in a frame", async () => {
+    const answer = await visit(gateway, "/console", {
+      fields: { "sec-fetch-dest": "iframe", "sec-fetch-site": "cross-site" },
+    });
+    expect(answer.status).toBe(403);
+    for (const target of ["/console", "/console/api/keys"]) {
+      const shown = await visit(gateway, target, { fields: OWN() });
+      expect(shown.field("x-frame-options")).toBe("DENY");
+      expect(shown.field("content-security-policy")).toContain("frame-ancestors 'none'");
+    }
+  });
+});
+
+describe("a sign-in link", () => {
+  test("works once; a second use also ends the session of the first", async () => {
+    const link = gateway.running.console?.createLink() ?? "";
+    const thief = await trySignIn(gateway, link);
+    const token = JSON.parse(thief.text).token;
+    const [cookie = ""] = (thief.field("set-cookie") ?? "").split(";");
+    const stolen = knownFields(gateway, { cookie, token });
+    expect((await visit(gateway, "/console/api/keys", { fields: stolen })).status).toBe(200);
+    const owner = await trySignIn(gateway, link);
+    expect([owner.status, JSON.parse(owner.text).error]).toEqual([
+      403,
+      expect.stringContaining("used already"),
+    ]);
+    expect((await visit(gateway, "/console/api/keys", { fields: stolen })).status).toBe(401);
+  });
+
+  test("works for sixty seconds", async () => {
+    const early = gateway.running.console?.createLink() ?? "";
+    now += 59_999;
+    expect((await trySignIn(gateway, early)).status).toBe(200);
+    const late = gateway.running.console?.createLink() ?? "";
+    now += 60_000;
+    const answer = await trySignIn(gateway, late);
+    expect([answer.status, JSON.parse(answer.text).error]).toEqual([
+      403,
+      expect.stringContaining("a minute"),
+    ]);
+  });
+
+  test("cannot be guessed, and has its secret where no server and no log sees it", async () => {
+    const link = gateway.running.console?.createLink() ?? "";
+    expect(link).toMatch(new RegExp(`^http://127\\.0\\.0\\.1:${gateway.port}/console#code=[\\w-]{22}$`));
+    const answer = await trySignIn(gateway, `${link.slice(0, -1)}${link.endsWith("A") ? "B" : "A"}`);
+    expect(answer.status).toBe(403);
+  });
+
+  test("gives a cookie that no script reads and no other site sends", async () => {
+    const answer = await trySignIn(gateway, gateway.running.console?.createLink() ?? "");
+    expect(answer.field("set-cookie")).toMatch(
+      /^gateway_console_\d+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/,
+    );
+  });
+
+  test("does not work from another origin", async () => {
+    const code = (gateway.running.console?.createLink() ?? "").split("=")[1];
+    const fields = { ...ownFields(gateway), origin: "https://evil.example" };
+    expect((await visit(gateway, "/console/api/sign-in", { body: { code }, fields })).status).toBe(403);
+  });
+});
+
+test("a sign-out ends the session", async () => {
+  const own = await signIn(gateway);
+  const fields = knownFields(gateway, own);
+  expect((await visit(gateway, "/console/api/keys", { fields })).status).toBe(200);
+  expect((await visit(gateway, "/console/api/sign-out", { body: {}, fields })).status).toBe(200);
+  expect((await visit(gateway, "/console/api/keys", { fields })).status).toBe(401);
+});
+
+test("data is never cached, and script comes from the page's own files only", async () => {
+  for (const target of ["/console", "/console/api/keys", "/console/api/overview?period=today&by=model"]) {
+    const answer = await visit(gateway, target, { fields: OWN() });
+    expect([target, answer.field("cache-control")]).toEqual([target, "no-store"]);
+    const policy = answer.field("content-security-policy") ?? "";
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("script-src 'self'");
+    expect(policy).not.toContain("unsafe");
+    expect(answer.field("x-content-type-options")).toBe("nosniff");
+    expect(answer.field("referrer-policy")).toBe("no-referrer");
+  }
+  const { text } = await visit(gateway, "/console");
+  expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|style=/);
+});
+
+test("no answer has a secret, except the one at creation", async () => {
+  const secrets = [...Object.values({ a: keyOf("messages"), b: keyOf("relay") }), CREDENTIAL, visitor.token];
+  for (const target of DATA.filter((each) => !each.endsWith("live"))) {
+    const { text } = await visit(gateway, target, { fields: OWN() });
+    for (const secret of secrets) expect(text).not.toContain(secret);
+  }
+  const body = { name: "fresh", group: "messages", expires: "never", limits: {} };
+  const made = JSON.parse((await visit(gateway, "/console/api/keys/new", { body, fields: OWN() })).text);
+  expect(made.secret.text).toMatch(/^sk-\w{43}$/);
+  const { text } = await visit(gateway, "/console/api/keys", { fields: OWN() });
+  expect(text).toContain("fresh");
+  expect(text).not.toContain(made.secret.text);
+});
+
+describe("metrics", () => {
+  const ask = (fields: Readonly<Record<string, string>>) => visit(gateway, "/metrics", { fields });
+
+  beforeAll(async () => {
+    const body = { model: "claude-haiku-4-5", max_tokens: 5, messages: [{ role: "user", content: "Hello" }] };
+    const fields = { "x-api-key": keyOf("messages") };
+    expect((await rawRequest(gateway.port, { target: "/v1/messages", fields, body })).status).toBe(200);
+  });
+
+  test("without a key or a sign-in name no key and no amount, and count the same", async () => {
+    const { text } = await ask({});
+    expect(text).toContain("gateway_requests_total{");
+    expect(text).toContain('kind="output"');
+    expect(text).not.toContain("key=");
+    expect(text).not.toContain("usd");
+    const sum = (page: string) =>
+      [...page.matchAll(/^gateway_requests_total\{.*\} (\d+)$/gm)].reduce(
+        (total, [, count]) => total + Number(count),
+        0,
+      );
+    expect(sum(text)).toBe(sum((await ask(OWN())).text));
+  });
+
+  test("with a key or a sign-in have both", async () => {
+    for (const fields of [{ authorization: `Bearer ${keyOf("relay")}` }, OWN()]) {
+      const { text } = await ask(fields);
+      expect(text).toContain('key="messages"');
+      expect(text).toMatch(/gateway_charge_usd_total\{key="messages",.*\} 0\.\d+/);
+    }
+  });
+
+  test("with a key that nobody knows are refused", async () => {
+    expect((await ask({ authorization: "Bearer sk-unknown" })).status).toBe(401);
+  });
+});
+
+describe("where the page is served", () => {
+  test("a browser that opens / gets there, any other client reads what this is", async () => {
+    const browser = await visit(gateway, "/", { fields: { accept: "text/html,*/*;q=0.8" } });
+    expect([browser.status, browser.field("location")]).toEqual([302, "/console"]);
+    const client = await visit(gateway, "/", { fields: { accept: "*/*" } });
+    expect(JSON.parse(client.text).name).toBe("gateway");
+  });
+
+  const start = (config: object) =>
+    startGatewayHere({ config: { ...makeConfig(upstream), ...config }, console: true });
+
+  test.each([
+    ["on other addresses, it is not", { listen: { port: 0, host: "0.0.0.0" } }, 404],
+    ["unless the config says always", { listen: { port: 0, host: "0.0.0.0" }, console: "always" }, 200],
+    ["with console: never it is not", { console: "never" }, 404],
+  ])("%s", async (_, config, status) => {
+    const other = start(config);
+    for (const target of ["/console", "/console/"]) expect((await visit(other, target)).status).toBe(status);
+    const root = await visit(other, "/", { fields: { accept: "text/html" } });
+    expect(root.status).toBe(status === 200 ? 302 : 200);
+    const link = () => other.running.console?.createLink();
+    if (status === 200) expect(link()).toContain(`http://localhost:${other.port}/console#code=`);
+    else expect(link).toThrow("not served");
+    await other.stop();
+  });
+
+  test("on any address, a name that was bound to it gets nothing", async () => {
+    const other = start({
+      listen: { port: 0, host: "0.0.0.0" },
+      console: "always",
+      allowed_hosts: ["gateway.lan"],
+    });
+    const ask = (host: string) => visit(other, "/console", { fields: { host: `${host}:${other.port}` } });
+    expect((await ask("evil.example")).status).toBe(403);
+    for (const host of ["192.168.1.5", "gateway.lan", "localhost"])
+      expect((await ask(host)).status).toBe(200);
+    await other.stop();
+  });
+});

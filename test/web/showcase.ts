@@ -1,0 +1,161 @@
+// A gateway with a month of requests, limits and some traffic, to look at its page by hand and for the pictures in docs:
+//   bun test/web/showcase.ts           serves until Ctrl-C and prints a sign-in link
+//   bun test/web/showcase.ts FOLDER    writes the pictures of the page into the folder
+
+import { join } from "node:path";
+import { startDemoUpstream } from "../../src/demo/upstream.ts";
+import { makeLedger } from "../billing/ledger/ledger-make.ts";
+import { CREDENTIAL, startGatewayHere } from "../harness/gateway.ts";
+import { makeTempFolder } from "../harness/temp.ts";
+import { openBrowser } from "./browser.ts";
+
+const DAYS_MS = 30 * 86_400_000;
+const LINES = 24_000;
+
+const upstream = startDemoUpstream({ credential: CREDENTIAL, paceMs: 60 });
+const folder = makeTempFolder();
+const now = Date.now();
+makeLedger(folder.join("ledger.jsonl"), LINES, {
+  start: now - DAYS_MS,
+  stepMs: DAYS_MS / LINES,
+  keys: ["laptop", "laptop", "laptop", "workstation", "workstation", "ci"],
+});
+
+const channel = (platform: string, more: object = {}) => ({
+  platform,
+  base_url: upstream.url,
+  credential: CREDENTIAL,
+  ...more,
+});
+const gateway = startGatewayHere({
+  console: true,
+  folder,
+  config: {
+    channels: {
+      "anthropic-main": channel("messages"),
+      "anthropic-spare": channel("messages", { priority: 2 }),
+      "openai-main": channel("responses"),
+      "google-main": channel("content", { base_url: "http://127.0.0.1:9", timeouts: { connect: "1s" } }),
+    },
+    groups: {
+      claude: {
+        platform: "messages",
+        multiplier: "1",
+        channels: ["anthropic-main", "anthropic-spare"],
+        description: "Anthropic at cost",
+      },
+      codex: {
+        platform: "responses",
+        multiplier: "0.8",
+        channels: ["openai-main"],
+        description: "OpenAI, the team's contract",
+      },
+      gemini: { platform: "content", multiplier: "1.25", channels: ["google-main"], description: "Google" },
+    },
+    keys: [
+      {
+        name: "laptop",
+        group: "claude",
+        secret: "sk-showcase-laptop",
+        created: "2026-10-02",
+        limits: { usd_per_day: "200", usd_per_month: "4000" },
+      },
+      {
+        name: "workstation",
+        group: "claude",
+        secret: "sk-showcase-workstation",
+        created: "2026-10-02",
+        limits: { usd_per_day: "45" },
+      },
+      {
+        name: "ci",
+        group: "codex",
+        secret: "sk-showcase-ci",
+        created: "2026-11-01",
+        expires: "2027-06-30",
+        limits: { usd_per_month: "1500", requests_per_minute: "60" },
+      },
+      {
+        name: "guest",
+        group: "gemini",
+        secret: "sk-showcase-guest",
+        created: "2026-11-12",
+        disabled: "true",
+      },
+    ],
+  },
+});
+
+const REQUESTS = [
+  [
+    "/v1/messages",
+    "sk-showcase-laptop",
+    {
+      model: "claude-sonnet-4-5",
+      max_tokens: 900,
+      stream: true,
+      messages: [
+        { role: "user", content: "Explain the tide in a few sentences, with the moon and the sun, please." },
+      ],
+    },
+  ],
+  [
+    "/v1/messages",
+    "sk-showcase-workstation",
+    { model: "claude-haiku-4-5", max_tokens: 300, messages: [{ role: "user", content: "Hello" }] },
+  ],
+  ["/v1/responses", "sk-showcase-ci", { model: "gpt-5", stream: true, input: "Why does the build fail?" }],
+  [
+    "/v1beta/models/gemini-2.5-pro:generateContent",
+    "sk-showcase-guest",
+    { contents: [{ role: "user", parts: [{ text: "Hello" }] }] },
+  ],
+] as const;
+
+async function send([target, key, body]: (typeof REQUESTS)[number]): Promise<void> {
+  const headers = {
+    authorization: `Bearer ${key}`,
+    "content-type": "application/json",
+    "user-agent": "claude-cli/2.0.14 (external, cli)",
+  };
+  const request = { method: "POST", headers, body: JSON.stringify(body) };
+  // At the end, the gateway breaks what is still open.
+  await fetch(gateway.url + target, request)
+    .then((response) => response.text())
+    .catch(() => {});
+}
+
+async function takePictures(to: string): Promise<void> {
+  const browser = await openBrowser();
+  for (const [name, path, scheme] of [
+    ["console-overview", "?period=30d&by=model", "light"],
+    ["console-live", "/live", "dark"],
+  ] as const) {
+    const page = await browser.newPage({ colorScheme: scheme, viewport: { width: 1280, height: 860 } });
+    await page.goto(gateway.running.console?.createLink() ?? "");
+    await page.getByRole("navigation").waitFor();
+    await page.goto(`${gateway.url}/console${path}`);
+    await page.getByRole("heading", { level: 2 }).first().waitFor();
+    await page.waitForTimeout(1500);
+    await page.screenshot({ path: join(to, `${name}.png`) });
+  }
+  await browser.close();
+}
+
+const traffic = setInterval(() => {
+  const request = REQUESTS[Math.floor(Math.random() * REQUESTS.length)];
+  if (request !== undefined) void send(request);
+}, 400);
+const [, , to] = process.argv;
+if (to === undefined) {
+  console.log(`${gateway.running.console?.createLink()}`);
+  process.on("SIGINT", () => process.exit());
+} else {
+  await Bun.sleep(6000);
+  await takePictures(to);
+  clearInterval(traffic);
+  await gateway.stop();
+  upstream.stop();
+  folder.remove();
+  process.exit();
+}
