@@ -37,7 +37,9 @@ async function compile(outfile: string, target?: (typeof TARGETS)[number]): Prom
 }
 
 async function hashFile(path: string): Promise<string> {
-  return createHash("sha256").update(await readFile(path)).digest("hex");
+  return createHash("sha256")
+    .update(await readFile(path))
+    .digest("hex");
 }
 
 async function buildAll(): Promise<void> {

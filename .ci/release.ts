@@ -1,7 +1,8 @@
 // `bun .ci/release.ts VERSION [--dry-run]`: checks, sets the version, builds the executables with their checksums, writes
-// dist/RELEASE.md, commits and tags. Nothing is changed before every check has passed. It pushes nothing.
+// dist/RELEASE.md, the npm packages, the Homebrew formula and the Scoop manifest, commits and tags. Nothing is changed before every check has passed. It pushes nothing.
 
 import { readFile, writeFile } from "node:fs/promises";
+import { makePackages, readOwner, requireOwner, writeManifests } from "./packages.ts";
 
 const VERSION_FORM = /^\d+\.\d+\.\d+$/;
 const VERSION_FILES = ["package.json", "package-lock.json", "src/lib/version.ts"] as const;
@@ -63,6 +64,9 @@ async function build(version: string, section: string): Promise<void> {
   await runCommand(process.execPath, ".ci/build.ts", "--all");
   const checksums = await readFile("dist/SHA256SUMS", "utf8");
   await writeFile("dist/RELEASE.md", writeReleaseNotes(version, section, checksums));
+  const owner = await readOwner();
+  await writeManifests(owner, version, checksums);
+  await makePackages(owner, version, "dist", "dist/npm");
 }
 
 async function release(version: string, isDryRun: boolean): Promise<void> {
@@ -70,6 +74,7 @@ async function release(version: string, isDryRun: boolean): Promise<void> {
     throw new Error("The working tree has changes: commit or stash them first.");
   const { version: current }: { version: string } = JSON.parse(await readFile("package.json", "utf8"));
   checkVersion(version, current, (await runCommand("git", "tag", "--list")).split("\n"));
+  requireOwner(await readOwner());
   const section = findSection(await readFile("CHANGELOG.md", "utf8"), version);
   if (isDryRun) return console.log(`${version} can be released:\n\n${section}`);
   try {

@@ -66,16 +66,28 @@ const contents = { contents: [{ role: "user", parts: [{ text: "Hello" }] }] };
 const calls = [
   ["/v1/messages", { "x-api-key": key("messages") }, message],
   ["/v1/responses", { authorization: `Bearer ${key("responses")}` }, { model: "gpt-5.4", input: "Hello" }],
-  ["/v1/chat/completions", { authorization: `Bearer ${key("responses")}` }, { model: "gpt-5.4", messages: hello }],
+  [
+    "/v1/chat/completions",
+    { authorization: `Bearer ${key("responses")}` },
+    { model: "gpt-5.4", messages: hello },
+  ],
   ["/v1beta/models/gemini-2.5-pro:generateContent", { "x-goog-api-key": key("content") }, contents],
   ["/relay/v1/messages", { "x-api-key": key("relay") }, message],
 ];
 for (const [path, headers, body] of calls) {
   const { status, charge, text } = await post(demo.base, path, headers, body);
-  check(`${path} answers with its charge`, status === 200 && Number(charge) > 0, `${status} ${charge} ${text}`);
+  check(
+    `${path} answers with its charge`,
+    status === 200 && Number(charge) > 0,
+    `${status} ${charge} ${text}`,
+  );
 }
 const refused = await post(demo.base, "/v1/messages", { "x-api-key": "sk-wrong" }, message);
-check("a wrong key is refused", refused.status === 401 && refused.text.includes("authentication_error"), refused.text);
+check(
+  "a wrong key is refused",
+  refused.status === 401 && refused.text.includes("authentication_error"),
+  refused.text,
+);
 const ledger = /ledger: (\S+)/.exec(demo.output)?.[1] ?? "";
 check("the demo stops cleanly", (await demo.stop()) === 0, "exit status");
 check("five ledger lines", readFileSync(ledger, "utf8").trim().split("\n").length === 5, ledger);
@@ -88,14 +100,29 @@ writeFileSync(join(cloned, "gateway.yaml"), "vendor: stranger\n", { mode: 0o600 
 writeFileSync(join(cloned, ".env"), "GATEWAY_CONFIG=gateway.yaml\n");
 writeFileSync(join(cloned, "bunfig.toml"), 'preload = ["./preload.ts"]\n');
 writeFileSync(join(cloned, "preload.ts"), 'require("node:fs").writeFileSync("was-run", "");\n');
-const { status: refusedStatus, stderr } = spawnSync(gateway, ["keys", "list"], { cwd: cloned, env, encoding: "utf8" });
-check("a stranger's gateway.yaml is not read", refusedStatus === 2 && stderr.includes("--adopt gateway.yaml"), stderr);
+const { status: refusedStatus, stderr } = spawnSync(gateway, ["keys", "list"], {
+  cwd: cloned,
+  env,
+  encoding: "utf8",
+});
+check(
+  "a stranger's gateway.yaml is not read",
+  refusedStatus === 2 && stderr.includes("--adopt gateway.yaml"),
+  stderr,
+);
 check("a stranger's bunfig.toml runs nothing", !existsSync(join(cloned, "was-run")), "was-run");
 
 run("init", "--yes");
 const written = join(folder, ".config", "gateway", "gateway.yaml");
 check("init writes the user's config", existsSync(written), written);
-const secret = run("keys", "add", "--name", "smoke", "--group", JSON.parse(run("groups", "list", "--json"))[0].name).trim();
+const secret = run(
+  "keys",
+  "add",
+  "--name",
+  "smoke",
+  "--group",
+  JSON.parse(run("groups", "list", "--json"))[0].name,
+).trim();
 check("keys add prints the secret alone", /^sk-\S+$/.test(secret), secret);
 const own = await start();
 check("serve runs on what init wrote", (await fetch(`${own.base}/healthz`)).status === 200, own.output);

@@ -39,6 +39,7 @@ export type ToolName =
   | "copilot"
   | "pi"
   | "continue"
+  | "cline"
   | "openai"
   | "anthropic"
   | "google";
@@ -69,7 +70,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listPath: "/v1/models",
     answerPaths: ["/v1/messages"],
     makers: [ANTHROPIC],
-    tools: ["claude", "opencode", "qwen", "copilot", "pi", "continue", "anthropic"],
+    tools: ["claude", "opencode", "qwen", "copilot", "pi", "continue", "cline", "anthropic"],
     demo: {
       keyHeader: "x-api-key: #",
       listKeyHeader: BEARER,
@@ -83,7 +84,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listPath: "/v1/models",
     answerPaths: ["/v1/responses", "/v1/chat/completions"],
     makers: [OPENAI],
-    tools: ["codex", "opencode", "qwen", "copilot", "pi", "continue", "openai"],
+    tools: ["codex", "opencode", "qwen", "copilot", "pi", "continue", "cline", "openai"],
     demo: {
       keyHeader: BEARER,
       listKeyHeader: BEARER,
@@ -114,7 +115,18 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listPath: "/models",
     answerPaths: ["/v1/messages", "/v1beta/models/{model}:streamGenerateContent"],
     makers: [ANTHROPIC, GOOGLE],
-    tools: ["claude", "gemini", "opencode", "qwen", "copilot", "pi", "continue", "anthropic", "google"],
+    tools: [
+      "claude",
+      "gemini",
+      "opencode",
+      "qwen",
+      "copilot",
+      "pi",
+      "continue",
+      "cline",
+      "anthropic",
+      "google",
+    ],
     demo: {
       keyHeader: "x-api-key: #",
       listKeyHeader: BEARER,

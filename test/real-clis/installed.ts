@@ -22,6 +22,7 @@ const PACKAGES = [
   "@github/copilot",
   "@mariozechner/pi-coding-agent",
   "@continuedev/cli",
+  "cline",
 ];
 /** These scripts fetch the program for this machine; npm does not run them by itself. */
 const SCRIPTS = ["@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs"];

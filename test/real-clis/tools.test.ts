@@ -66,10 +66,13 @@ describe.skipIf(WANTED === "")("real tools", () => {
     ["continue", "messages", ["-p", "hello"]],
     ["continue", "responses", ["-p", "hello"]],
     ["continue", "relay", ["-p", "hello"]],
+    ["cline", "messages", ["--json", "hello"]],
+    ["cline", "responses", ["--json", "hello"]],
+    ["cline", "relay", ["--json", "hello"]],
   ];
 
   /** `gateway env` alone is not enough for these: they need the file that it describes. */
-  const needsFile = (tool: string): boolean => tool === "pi" || tool === "continue";
+  const needsFile = (tool: string): boolean => ["pi", "continue", "cline"].includes(tool);
 
   for (const [tool, platform, args] of prompts) {
     test.skipIf(!hasTool(tool))(

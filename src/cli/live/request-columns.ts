@@ -92,7 +92,7 @@ export function createRequestTable(
 const USUAL_CELLS = {
   TIME: "12:00:00",
   ID: "0mi9x2k3a",
-  SESSION: "0mi9x2k3",
+  SESSION: "~0mi9x2k3",
   MODEL: "claude-sonnet-4-5",
   FIRST: "999ms",
   TOOK: "999ms",

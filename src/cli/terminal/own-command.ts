@@ -18,17 +18,22 @@ const EMBEDDED = /^(\/\$bunfs\/|[A-Z]:[/\\]~BUN[/\\])/;
 
 export function nameOwnCommand(start: Start = describeStart()): string {
   const { main, program, folder, env } = start;
-  const isExecutable = EMBEDDED.test(main);
-  const file = isExecutable ? program : resolve(main);
   const path = readUserPath(env);
-  const name = isExecutable ? basename(program) : "gateway";
-  if (isSameFile(Bun.which(name, { PATH: path }), file)) return name;
-  if (isExecutable) return shorten(file, folder);
+  if (EMBEDDED.test(main)) return nameExecutable(start, path);
+  const file = resolve(main);
+  if (isSameFile(Bun.which("gateway", { PATH: path }), file)) return "gateway";
   const root = dirname(dirname(file));
   if (env["npm_package_json"] === join(root, "package.json") && folder === root)
     return "npm run -s gateway --";
   const bun = Bun.which("bun", { PATH: path }) === null ? shorten(program, folder) : "bun";
   return `${bun} ${shorten(file, folder)}`;
+}
+
+/** If the command of the npm package has started it, the name of that command. */
+function nameExecutable({ program, folder, env }: Start, path: string): string {
+  const launcher = env["GATEWAY_LAUNCHER"] ?? "";
+  const [name, file] = launcher === "" ? [basename(program), program] : ["gateway", launcher];
+  return isSameFile(Bun.which(name, { PATH: path }), file) ? name : shorten(file, folder);
 }
 
 function describeStart(): Start {

@@ -59,7 +59,7 @@ describe("gateway serve on a terminal", () => {
     const rows = program.screen.rows().filter((row) => row !== "");
     const [head = "", first = "", second = "", status = ""] = rows.slice(-4);
     expect(head).toMatch(
-      /^TIME +ID +KEY +MODEL +CHANNEL +STATUS +FIRST +TOOK +IN +CACHED +OUT +CHARGE +TODAY$/,
+      /^TIME +ID +KEY +MODEL +CHANNEL +(?:LABEL +)?(?:SESSION +)?STATUS +FIRST +TOOK +IN +CACHED +OUT +CHARGE +TODAY$/,
     );
     expect(first).toMatch(/^\d\d:\d\d:\d\d +\w{9} +messages +claude-haiku-4-5 +messages +200 /);
     expect(status).toMatch(/^\d open streams? · \d+ tokens\/s · \$[\d.]+ today$/);

@@ -35,6 +35,16 @@ describe("the command in hints", () => {
     expect(nameOwnCommand({ ...fromSource(), env: { PATH: folder.join("bin") } })).toBe("gateway");
   });
 
+  test("is the command of the npm package if that has started the executable", () => {
+    symlinkSync(folder.join("src/main.ts"), folder.join("bin/gateway"));
+    symlinkSync(folder.join("src/main.ts"), folder.join("node_modules/.bin/gateway"));
+    const GATEWAY_LAUNCHER = folder.join("node_modules/.bin/gateway");
+    const found = { GATEWAY_LAUNCHER, PATH: folder.join("bin") };
+    expect(nameOwnCommand({ ...asExecutable(), env: found })).toBe("gateway");
+    const absent = { GATEWAY_LAUNCHER, PATH: folder.join("elsewhere") };
+    expect(nameOwnCommand({ ...asExecutable(), env: absent })).toBe("node_modules/.bin/gateway");
+  });
+
   test("is not gateway if that is another program, or only npm's scripts see it", () => {
     writeProgram("bin/gateway");
     symlinkSync(folder.join("src/main.ts"), folder.join("node_modules/.bin/gateway"));

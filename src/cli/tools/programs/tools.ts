@@ -2,6 +2,7 @@
 // finds the key and the address; env and run pass the settings to the tool.
 
 import { claudeOverlay } from "./claude.ts";
+import { cline } from "./cline.ts";
 import { continueCli } from "./continue.ts";
 import { copilot } from "./copilot.ts";
 import { geminiOverlay } from "./gemini.ts";
@@ -119,8 +120,7 @@ const google: Tool = {
 };
 
 export const TOOLS: ReadonlyMap<string, Tool> = new Map<string, Tool>(
-  [claude, codex, gemini, opencode, qwen, copilot, pi, continueCli, openai, anthropic, google].map((tool) => [
-    tool.name,
-    tool,
-  ]),
+  [claude, codex, gemini, opencode, qwen, copilot, pi, continueCli, cline, openai, anthropic, google].map(
+    (tool) => [tool.name, tool],
+  ),
 );
