@@ -2,8 +2,8 @@
 // document, and cli/control.ts is its client.
 //   GET  /state                          everything, as one document
 //   POST /channels/NAME/disable|enable|probe
-//   POST /console/link                   a link that signs a browser in to the page
 //   POST /corrections                    amounts that `gateway ledger reprice` has found, for the ledger
+//   POST /console/link                   a link that signs a browser in to the page
 
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { z } from "zod";
@@ -104,8 +104,8 @@ async function answer(
   if (route === "GET state") return Response.json(buildState(gateway, activity, address));
   if (route === "POST channels" && parts.length === 3)
     return answerAction(decodeURIComponent(parts[1] ?? ""), parts[2] ?? "", gateway);
-  if (route === "POST console" && parts[1] === "link") return answerLink(console);
   if (route === "POST corrections" && parts.length === 1) return correct(await request.text(), gateway);
+  if (route === "POST console" && parts[1] === "link") return answerLink(console);
   return refuse(404, "The control path has no such address.");
 }
 
