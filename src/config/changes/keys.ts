@@ -34,11 +34,11 @@ export interface NewKeys {
   readonly now: Date;
 }
 
-/** All or none. `created` is when, as the file says it. */
-export async function createKeys(path: string, keys: NewKeys): Promise<{ created: string; group: Group }> {
+/** All or none. Returns their group, and when they were created, as the file says it. */
+export async function createKeys(path: string, keys: NewKeys): Promise<CreatedKeys> {
   const { names, group, secrets, expires, limits, now } = keys;
   const created = formatMoment(now);
-  const catalog = await editConfig(path, process.env, (current) => {
+  const { groups } = await editConfig(path, process.env, (current) => {
     requireUnusedNames(names, current);
     requireSelectable(current, group, now);
     const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
@@ -51,7 +51,7 @@ export async function createKeys(path: string, keys: NewKeys): Promise<{ created
     }));
     return [{ kind: "append", path: ["keys"], values }];
   });
-  return { created, group: findGroup(catalog, group) };
+  return { created, group: groups.get(group) ?? fail(`The group "${group}" is gone.`) };
 }
 
 function requireUnusedNames(names: readonly string[], catalog: Catalog): void {
