@@ -188,8 +188,8 @@ function addShares(hour: Hour, row: Row): void {
     share.charge = addUsd(share.charge, more);
     share.requests += requests;
   }
-  const requests = countUnpriced(row);
-  if (requests !== 0) addCount(hour.unpriced, row.model, requests);
+  const pending = countUnpriced(row);
+  if (pending !== 0) addCount(hour.unpriced, row.model, pending);
 }
 
 function readCubeNames(row: Row): Readonly<Record<CubeName, string>> {

@@ -23,6 +23,11 @@ export function requireSelectable(catalog: Catalog, name: string, now: Date): Gr
   return fail(`The group "${name}" is exclusive to a plan that is not active. ${advice}.`);
 }
 
+interface CreatedKeys {
+  readonly created: string;
+  readonly group: Group;
+}
+
 export interface NewKeys {
   readonly names: readonly string[];
   readonly group: string;
