@@ -135,10 +135,14 @@ function addCause(causes: Map<string, CauseRow>, cause: Cause, more: MissTotals)
 function addTotals(a: MissTotals, b: MissTotals): MissTotals {
   return {
     misses: a.misses + b.misses,
-    tokens: a.tokens + b.tokens,
+    tokens: add(a.tokens, b.tokens),
     cost: addUsd(a.cost, b.cost),
-    unpricedTokens: a.unpricedTokens + b.unpricedTokens,
+    unpricedTokens: add(a.unpricedTokens, b.unpricedTokens),
   };
+}
+
+function add(count: number, other: number): number {
+  return count + other;
 }
 
 function sumTotals(rows: readonly Pick<CauseRow, "totals">[]): MissTotals {
@@ -158,6 +162,11 @@ function byCost({ totals: a }: Pick<CauseRow, "totals">, { totals: b }: Pick<Cau
 }
 
 /** For scripts: counts as numbers, amounts as exact decimals. */
-export function describeMisses({ misses, tokens, cost, unpricedTokens }: MissTotals): Record<string, unknown> {
+export function describeMisses({
+  misses,
+  tokens,
+  cost,
+  unpricedTokens,
+}: MissTotals): Record<string, unknown> {
   return { misses, missed_tokens: tokens, usd: formatUsd(cost), unpriced_tokens: unpricedTokens };
 }
