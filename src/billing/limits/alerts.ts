@@ -86,7 +86,11 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions): 
   const note = (warning: LimitWarning): void => {
     const { holder, limit, resets, percent } = warning;
     const id = `${holder.kind} ${limit} ${holder.name}`;
-    const entry = { usd: "count" in warning ? String(warning.count) : formatUsd(warning.usd), resets, percent };
+    const entry = {
+      usd: "count" in warning ? String(warning.count) : formatUsd(warning.usd),
+      resets,
+      percent,
+    };
     const known = reported.get(id);
     if (known !== undefined && isSamePeriod(known, entry) && known.percent >= entry.percent) return;
     reported.delete(id);
@@ -172,7 +176,8 @@ export function describeWarning(warning: LimitWarning): string {
 }
 
 function describeStop({ holder, limit, count }: CountWarning): string {
-  const what = limit === "agents" ? "has reached its limit of open agents" : "was stopped in a loop of equal tool calls";
+  const what =
+    limit === "agents" ? "has reached its limit of open agents" : "was stopped in a loop of equal tool calls";
   return `The ${holder.kind} "${holder.name}" ${what} (${limit}: ${count})`;
 }
 

@@ -119,8 +119,7 @@ function start(command: readonly string[], warning: LimitWarning, options: Alert
 /** Documented in docs/money.md. */
 function describeInVariables(warning: LimitWarning): Record<string, string> {
   const { holder, limit, resets, percent } = warning;
-  const [usd, spent] =
-    "count" in warning ? ["", ""] : [formatUsd(warning.usd), formatUsd(warning.spent)];
+  const [usd, spent] = "count" in warning ? ["", ""] : [formatUsd(warning.usd), formatUsd(warning.spent)];
   return {
     GATEWAY_ALERT_MESSAGE: describeWarning(warning),
     GATEWAY_ALERT_PERCENT: String(percent),

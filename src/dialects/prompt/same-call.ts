@@ -39,12 +39,13 @@ class CallReader {
   }
 
   read(roles: Layout["members"]): number {
-    walkMembers(this.#bytes, findStart(this.#bytes), (keyStart, keyEnd, value) =>
-      roles.get(this.#readKey(keyStart, keyEnd)) === "messages"
-        ? walkElements(this.#bytes, value, (message) => this.#readMessage(message))
-        : skipValue(this.#bytes, value),
-    );
-    return this.#count;
+    const end = walkMembers(this.#bytes, findStart(this.#bytes), (keyStart, keyEnd, value) => {
+      if (roles.get(this.#readKey(keyStart, keyEnd)) !== "messages") return skipValue(this.#bytes, value);
+      // Of two lists, most parsers take the last.
+      this.#break();
+      return walkElements(this.#bytes, value, (message) => this.#readMessage(message));
+    });
+    return end < 0 ? 0 : this.#count;
   }
 
   #readMessage(start: number): number {

@@ -101,12 +101,16 @@ function createBill(job: Job, match: Match, overrides: Overrides, gateway: Gatew
   };
 }
 
-function admit({ call, client, body }: Job, { key }: Match, cost: Cost | null, gateway: Gateway): Admission {
+function admit(
+  { call, client, prompt }: Job,
+  { key }: Match,
+  cost: Cost | null,
+  gateway: Gateway,
+): Admission {
   const now = gateway.now();
   const { dialect, purpose } = call.target.endpoint;
-  const { plain } = body;
   const sameCalls = (): number =>
-    plain === null || purpose !== "generate" ? 0 : countSameCalls(plain, dialect.promptLayout);
+    prompt === null || purpose !== "generate" ? 0 : countSameCalls(prompt, dialect.promptLayout);
   const leave = gateway.guard.enter(key, { client, sameCalls }, now);
   try {
     const admission = gateway.gate.admit(key, now, cost, client.session);
