@@ -33,7 +33,7 @@ function keyWith(limits: Partial<Limits>, ofGroup: Partial<Limits> = {}): Key {
       channels: [],
       description: "",
       exclusive: false,
-      listed: true,
+      listed: [],
       plans: [],
       limits: { ...NONE, ...ofGroup },
     },

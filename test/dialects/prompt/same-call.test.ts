@@ -22,8 +22,8 @@ type Value = Record<string, unknown>;
 interface Words {
   readonly dialect: Dialect;
   readonly list: string;
-  user(text: string): Value;
-  call(step: Step, id: string): Value[];
+  readonly user: (text: string) => Value;
+  readonly call: (step: Step, id: string) => Value[];
 }
 
 const MARK = { cache_control: { type: "ephemeral" } };

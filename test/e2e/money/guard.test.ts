@@ -12,7 +12,7 @@ interface Talk {
   readonly platform: Platform;
   readonly target: string;
   readonly field: string;
-  write(times: number): Value;
+  readonly write: (times: number) => Value;
 }
 
 function repeat(times: number, make: (id: string) => Value[]): Value[] {
