@@ -31,6 +31,8 @@ interface Redaction {
   readonly secrets: readonly Secret[];
   readonly whole: Patterns;
   readonly pieces: Patterns;
+  /** For the names of header fields, which are read in lower case. */
+  readonly names: Patterns;
 }
 
 const redactions = new WeakMap<SecretHolder, Redaction>();
@@ -44,6 +46,7 @@ function redactionOf(channel: SecretHolder): Redaction {
     secrets,
     whole: compileSecrets(distinct, null),
     pieces: compileSecrets(secrets, MIN_PIECE_LENGTH),
+    names: compileSecrets(distinct.map(toLowerCase), null),
   };
   redactions.set(channel, redaction);
   return redaction;
@@ -55,6 +58,10 @@ function listSecrets({ credential, headers }: SecretHolder): Secret[] {
   return [...new Set(texts)]
     .filter((text) => text.length >= MIN_LENGTH)
     .map((text) => ({ text, publicLength: PUBLIC_PREFIX.exec(text)?.[0].length ?? 0 }));
+}
+
+function toLowerCase({ text, publicLength }: Secret): Secret {
+  return { text: text.toLowerCase(), publicLength };
 }
 
 function isUnmistakable(text: string): boolean {
@@ -167,9 +174,11 @@ export function holdsSecret(text: string, channel: SecretHolder): boolean {
 
 /** Removes the header fields that hold a secret. */
 export function redactFields(fields: Field[], channel: SecretHolder, status: number): Field[] {
-  const { whole, pieces } = redactionOf(channel);
+  const { whole, pieces, names } = redactionOf(channel);
   const patterns = status < 400 ? whole : pieces;
-  const isClean = ([, value]: Field): boolean => scan(Buffer.from(value), patterns).found.length === 0;
+  const isClean = ([name, value]: Field): boolean =>
+    scan(Buffer.from(value), patterns).found.length === 0 &&
+    scan(Buffer.from(name), names).found.length === 0;
   return fields.every(isClean) ? fields : fields.filter(isClean);
 }
 

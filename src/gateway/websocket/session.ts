@@ -10,6 +10,7 @@ import {
   writeErrorEvent,
 } from "../../dialects/responses-websocket.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { findDifferences } from "../../lib/json/json-differences.ts";
 import { replaceSpan } from "../../lib/json/json-spans.ts";
 import { CLOSE_CODES, type Closing, isSendable, type Message } from "../../lib/websocket/frames.ts";
 import type { PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
@@ -43,6 +44,12 @@ export interface SessionOptions {
   readonly ended: () => void;
 }
 
+/** While the client leaves more than this unread, its next message waits. */
+const MAX_UNREAD_BYTES = 64 * 1024;
+
+/** Each running response keeps its request in memory. */
+const MAX_TURNS = 256;
+
 export class Session {
   readonly #options: SessionOptions;
   #client: WebSocketPeer | null = null;
@@ -57,6 +64,10 @@ export class Session {
   #clientGone = false;
   #stopping = false;
   #drain: Timer | null = null;
+  #ended = false;
+  /** Resolves when both sides have read enough for the next message. */
+  #room: PromiseWithResolvers<void> | null = null;
+  readonly #onHalt = (): void => this.#abandon({ code: CLOSE_CODES.goingAway, reason: "" });
 
   constructor(options: SessionOptions, upstream: OpenConnection) {
     this.#options = options;
@@ -65,7 +76,10 @@ export class Session {
 
   readonly clientListener: PeerListener = {
     message: (message) => this.#receive(message),
-    drained: () => this.#upstream?.resume(),
+    drained: () => {
+      this.#upstream?.resume();
+      this.#makeRoom();
+    },
     closed: (closing) => this.#leave(closing),
     stopping: () => this.#stop(),
   };
@@ -77,15 +91,21 @@ export class Session {
 
   #attach(connection: OpenConnection): void {
     this.#candidate = connection.candidate;
-    const peer: WebSocketPeer = connection.start({
-      message: (message) => this.#pass(message),
-      drained: () => this.#client?.resume(),
-      closed: (closing) => {
-        if (this.#upstream === peer || this.#upstream === null) this.#lose(closing);
-      },
+    // The upstream may have sent messages, or its end, together with its 101: they come before `start` returns.
+    const early: (() => void)[] = [];
+    let peer: WebSocketPeer | null = null;
+    const onlyNow = (handle: () => void): void => {
+      if (peer === null) early.push(handle);
+      else if (this.#upstream === peer) handle();
+    };
+    peer = connection.start({
+      message: (message) => onlyNow(() => this.#pass(message)),
+      drained: () => onlyNow(() => this.#makeRoom()),
+      closed: (closing) => onlyNow(() => this.#lose(closing)),
       stopping: () => {},
     });
     this.#upstream = peer;
+    for (const handle of early) if (this.#upstream === peer) handle();
   }
 
   // From the client.
@@ -101,10 +121,23 @@ export class Session {
     this.#client?.pause();
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
       if (!this.#clientGone) await this.#handle(next);
+      if (!this.#hasRoom()) await (this.#room ??= Promise.withResolvers()).promise;
     }
     this.#working = false;
-    if ((this.#upstream?.unsentBytes ?? 0) === 0) this.#client?.resume();
+    this.#client?.resume();
     this.#endIfIdle();
+  }
+
+  /** A client whose messages lead to more than it or the upstream reads must wait. */
+  #hasRoom(): boolean {
+    if (this.#clientGone) return true;
+    return (this.#upstream?.unsentBytes ?? 0) === 0 && (this.#client?.unsentBytes ?? 0) <= MAX_UNREAD_BYTES;
+  }
+
+  #makeRoom(): void {
+    if (!this.#hasRoom()) return;
+    this.#room?.resolve();
+    this.#room = null;
   }
 
   async #handle(message: Message): Promise<void> {
@@ -114,8 +147,12 @@ export class Session {
       this.#sendError(new GatewayError("bad_request", text, { param: "type" }), event);
     } else if (event.type === CREATE) {
       await this.#create(message.bytes, event);
-    } else {
+    } else if (hasOneType(message.bytes)) {
       this.#upstream?.send(message);
+    } else {
+      const text =
+        "The message names its `type` more than once, in different spellings, or is not strict JSON.";
+      this.#sendError(new GatewayError("bad_request", text, { param: "type" }), event);
     }
   }
 
@@ -149,6 +186,11 @@ export class Session {
     const { gateway } = this.#options;
     const { catalog } = gateway;
     if (this.#stopping) throw askToReconnect("The gateway is stopping.");
+    if (this.#turns.length >= MAX_TURNS)
+      throw new GatewayError(
+        "rate_limited",
+        `This connection has ${MAX_TURNS} responses that have not ended. Wait for one of them, or open another connection.`,
+      );
     const key = authenticate(call, catalog, call.time);
     seen.key = key;
     requireAccess(key, call.target.endpoint, catalog, call.time);
@@ -265,6 +307,7 @@ export class Session {
   /** The upstream's connection has ended. */
   #lose({ code, reason }: Closing): void {
     this.#upstream = null;
+    this.#makeRoom();
     const isUnused = !this.#bound && this.#turns.length === 0;
     this.#breakTurns("upstream_gone");
     const { channel } = this.#candidate;
@@ -281,13 +324,14 @@ export class Session {
   /** The client's connection has ended. */
   #leave(closing: Closing): void {
     this.#clientGone = true;
+    this.#makeRoom();
     this.#upstream?.resume();
     const { gateway } = this.#options;
     const { drainMs } = gateway.catalog.onDisconnect;
     const abandon = (): void => this.#abandon(closing);
     if (this.#turns.length === 0 || drainMs === 0 || gateway.halt.aborted) return abandon();
     this.#drain = setTimeout(abandon, drainMs);
-    gateway.halt.addEventListener("abort", abandon, { once: true });
+    gateway.halt.addEventListener("abort", this.#onHalt, { once: true });
   }
 
   #abandon(closing: Closing): void {
@@ -313,11 +357,19 @@ export class Session {
     if (this.#turns.length > 0 || this.#working) return;
     if (this.#stopping)
       this.#client?.close({ code: CLOSE_CODES.goingAway, reason: "The gateway is stopping" });
-    if (!this.#clientGone) return;
+    if (!this.#clientGone || this.#ended) return;
+    this.#ended = true;
     if (this.#drain !== null) clearTimeout(this.#drain);
+    this.#options.gateway.halt.removeEventListener("abort", this.#onHalt);
     this.#upstream?.close({ code: CLOSE_CODES.goingAway, reason: "" });
     this.#options.ended();
   }
+}
+
+/** Another parser must not find a `response.create` in what passes without a bill. */
+function hasOneType(bytes: Uint8Array): boolean {
+  const { isForeign, members } = findDifferences(bytes, "type");
+  return !isForeign && members === 1;
 }
 
 function askToReconnect(why: string): GatewayError {

@@ -79,3 +79,40 @@ export function writeUnsent(sink: ByteSink, rest: Buffer): Buffer | null {
   const taken = Math.max(0, sink.write(rest, 0, rest.length));
   return taken === rest.length ? null : rest.subarray(taken);
 }
+
+/** What a socket has not taken yet. Adding a piece costs only that piece, however many bytes wait already. */
+export class Outbox {
+  #unsent: Buffer | null = null;
+  /** Follows the unsent bytes. */
+  readonly #later = new ByteCollector();
+
+  get size(): number {
+    return (this.#unsent?.length ?? 0) + this.#later.size;
+  }
+
+  /** Head and tail are latin-1. Returns true if the socket has taken everything. */
+  send(sink: ByteSink, head: string, payload: Uint8Array, tail: string): boolean {
+    if (this.#unsent === null) {
+      this.#unsent = writePacket(sink, head, payload, tail);
+    } else {
+      this.#later.add(Buffer.concat([Buffer.from(head, "latin1"), payload, Buffer.from(tail, "latin1")]));
+    }
+    return this.#unsent === null;
+  }
+
+  /** Continues when the socket is writable again. Returns true if it has taken everything. */
+  flush(sink: ByteSink): boolean {
+    while (this.#unsent !== null) {
+      this.#unsent = writeUnsent(sink, this.#unsent);
+      if (this.#unsent !== null) return false;
+      if (this.#later.size > 0) this.#unsent = this.#later.view();
+      this.#later.clear();
+    }
+    return true;
+  }
+
+  clear(): void {
+    this.#unsent = null;
+    this.#later.clear();
+  }
+}

@@ -244,6 +244,7 @@ test("a header field that contains a secret, in any form, is removed", () => {
   const forms = [SECRET, encodeURIComponent(SECRET), encodeWithin(SECRET, "user:", "base64")];
   for (const form of forms)
     expect(redactFields([clean, ["openai-echo", `Bearer ${form}`]], CHANNEL, 200)).toEqual([clean]);
+  expect(redactFields([[`x-${CHANNEL.credential.toLowerCase()}`, "1"]], CHANNEL, 200)).toEqual([]);
   expect(redactFields([["x-model", HIDDEN.slice(3, 20)]], CHANNEL, 400)).toEqual([]);
   expect(redactFields([["x-model", "none"]], channelOf("none"), 200)).toEqual([["x-model", "none"]]);
 });

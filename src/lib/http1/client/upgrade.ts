@@ -4,7 +4,7 @@ import type { Socket } from "bun";
 import { Deadline } from "../../deadline.ts";
 import { openDecoder, readBodyLength, type BodyDecoder } from "../framing.ts";
 import { findField, HeadSearch, MAX_HEAD_BYTES, parseResponse, type ResponseHead } from "../head.ts";
-import { ByteCollector, writePacket, writeUnsent } from "../packets.ts";
+import { ByteCollector, Outbox } from "../packets.ts";
 import {
   type Deadlines,
   type FaultKind,
@@ -72,7 +72,7 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
   #body: Uint8Array[] = [];
   #bodyBytes = 0;
   #listener: WireListener | null = null;
-  #unsent: Buffer | null = null;
+  readonly #outbox = new Outbox();
   #paused = false;
   #interimResponses = 0;
 
@@ -102,14 +102,12 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
   // Called by the listener.
 
   get unsentBytes(): number {
-    return this.#unsent?.length ?? 0;
+    return this.#outbox.size;
   }
 
   write(bytes: Uint8Array): boolean {
     if (this.#phase !== "open" || this.#socket === null) return true;
-    this.#unsent =
-      this.#unsent === null ? writePacket(this.#socket, "", bytes, "") : Buffer.concat([this.#unsent, bytes]);
-    return this.#unsent === null;
+    return this.#outbox.send(this.#socket, "", bytes, "");
   }
 
   pause(): void {
@@ -129,7 +127,7 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
     this.#phase = "ending";
     this.resume();
     this.#deadline.arm(CLOSE_WAIT_MS);
-    if (this.#unsent === null) this.#socket?.shutdown();
+    if (this.#outbox.size === 0) this.#socket?.shutdown();
   }
 
   reset(): void {
@@ -157,9 +155,8 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
   }
 
   drain(): void {
-    if (this.#unsent === null || this.#socket === null) return;
-    this.#unsent = writeUnsent(this.#socket, this.#unsent);
-    if (this.#unsent !== null) return;
+    if (this.#outbox.size === 0 || this.#socket === null) return;
+    if (!this.#outbox.flush(this.#socket)) return;
     if (this.#phase === "ending") this.#socket.shutdown();
     else if (this.#phase === "open") this.#listener?.drain();
   }
@@ -170,7 +167,7 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
     this.#fail("reset", "the upstream closed the connection before its response", error ?? undefined);
     this.#phase = "closed";
     this.#deadline.disarm();
-    this.#unsent = null;
+    this.#outbox.clear();
     this.#listener?.closed();
   }
 
@@ -178,7 +175,7 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
 
   #start(socket: Socket<SocketListener>): SocketListener {
     this.#socket = socket;
-    this.#unsent = writePacket(socket, this.#head, new Uint8Array(0), "");
+    this.#outbox.send(socket, this.#head, new Uint8Array(0), "");
     this.#deadline.arm(this.#deadlines.firstByteMs);
     return this;
   }

@@ -4,7 +4,7 @@
 import { Malformed, type Wire, type WireListener } from "../types.ts";
 import type { Socket } from "bun";
 import { Deadline } from "../../deadline.ts";
-import { ByteCollector, writePacket, writeUnsent } from "../packets.ts";
+import { ByteCollector, Outbox } from "../packets.ts";
 import { ServerExchange, type ReplyConnection } from "./exchange.ts";
 import { readBodyLength, staysOpen } from "../framing.ts";
 import { HeadSearch, parseRequest, requireRequestStart, skipEmptyLines, type RequestHead } from "../head.ts";
@@ -51,7 +51,7 @@ export class ClientConnection implements ReplyConnection {
   #exchange: ServerExchange | null = null;
   /** Gets the bytes after an upgrade. */
   #listener: WireListener | null = null;
-  #unsent: Buffer | null = null;
+  readonly #outbox = new Outbox();
   #draining: PromiseWithResolvers<void> | null = null;
   #staysOpen = true;
   #paused = false;
@@ -82,9 +82,8 @@ export class ClientConnection implements ReplyConnection {
   }
 
   drain(): void {
-    if (this.#unsent !== null) {
-      this.#unsent = writeUnsent(this.#socket, this.#unsent);
-      if (this.#unsent !== null) {
+    if (this.#outbox.size > 0) {
+      if (!this.#outbox.flush(this.#socket)) {
         this.#awaitReader();
         return;
       }
@@ -101,7 +100,7 @@ export class ClientConnection implements ReplyConnection {
     if (this.#phase === "closed") return;
     this.#phase = "closed";
     this.#deadline.disarm();
-    this.#unsent = null;
+    this.#outbox.clear();
     this.#waiting.clear();
     this.#server.forget(this);
     this.#exchange?.leave();
@@ -132,23 +131,14 @@ export class ClientConnection implements ReplyConnection {
   }
 
   send(head: string, payload: Uint8Array, tail: string): boolean {
-    if (this.#unsent === null) {
-      this.#unsent = writePacket(this.#socket, head, payload, tail);
-      if (this.#unsent === null) return true;
-      this.#awaitReader();
-      return false;
-    }
-    this.#unsent = Buffer.concat([
-      this.#unsent,
-      Buffer.from(head, "latin1"),
-      payload,
-      Buffer.from(tail, "latin1"),
-    ]);
+    const wasEmpty = this.#outbox.size === 0;
+    if (this.#outbox.send(this.#socket, head, payload, tail)) return true;
+    if (wasEmpty) this.#awaitReader();
     return false;
   }
 
   drained(): Promise<void> {
-    if (this.#unsent === null) return Promise.resolve();
+    if (this.#outbox.size === 0) return Promise.resolve();
     this.#draining ??= Promise.withResolvers<void>();
     return this.#draining.promise;
   }
@@ -161,7 +151,7 @@ export class ClientConnection implements ReplyConnection {
   endReply(stayOpen: boolean): void {
     this.#staysOpen &&= stayOpen;
     this.#phase = "ending";
-    if (this.#unsent === null) this.#afterReply();
+    if (this.#outbox.size === 0) this.#afterReply();
     else this.#deadline.arm(this.#server.idleMs);
   }
 
@@ -170,7 +160,7 @@ export class ClientConnection implements ReplyConnection {
     this.#phase = "resetting";
     this.#resume();
     if (this.#socket.bytesWritten === 0) this.terminate();
-    else this.#deadline.arm(this.#unsent === null ? RESET_GRACE_MS : RESET_WAIT_MS);
+    else this.#deadline.arm(this.#outbox.size === 0 ? RESET_GRACE_MS : RESET_WAIT_MS);
   }
 
   upgrade(listen: (wire: Wire) => WireListener): void {
@@ -193,7 +183,7 @@ export class ClientConnection implements ReplyConnection {
   }
 
   get unsentBytes(): number {
-    return this.#unsent?.length ?? 0;
+    return this.#outbox.size;
   }
 
   pauseUpgraded(): void {

@@ -1,0 +1,204 @@
+// WebSockets of a client or an upstream that means harm: nothing leaks, nothing hangs, and memory stays bounded.
+
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
+import { WebSocketPeer } from "../../../src/lib/websocket/peer.ts";
+import { writeMessage } from "../../../src/lib/websocket/frames.ts";
+import { type InsideGateway, keyOf, startGatewayHere } from "../../harness/gateway.ts";
+import { closeFrame, startRawSocketUpstream, textFrame } from "../../harness/raw-socket-upstream.ts";
+import { openRaw } from "../../harness/raw.ts";
+import { openSocket, responseEvents, startSocketUpstream } from "../../harness/web-socket.ts";
+
+type Section = Record<string, unknown>;
+
+let parts: { stop(): unknown }[] = [];
+afterEach(async () => {
+  for (const part of parts.toReversed()) await part.stop();
+  parts = [];
+});
+
+function keep<T extends { stop(): unknown }>(part: T): T {
+  parts.push(part);
+  return part;
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await Bun.sleep(1);
+}
+
+const KEY = keyOf("responses");
+const credentialOf = (name: string): string => `secret-4f81c0de77-${name}-9b2e6a55d1`;
+
+function startGateway(
+  upstreams: Readonly<Record<string, { url: string }>>,
+  channel: (name: string) => Section = () => ({}),
+): InsideGateway {
+  const channels = Object.fromEntries(
+    Object.entries(upstreams).map(([name, { url }], index) => [
+      name,
+      {
+        platform: "responses",
+        base_url: url,
+        credential: credentialOf(name),
+        priority: index + 1,
+        ...channel(name),
+      },
+    ]),
+  );
+  const groups = { responses: { platform: "responses", channels: Object.keys(upstreams) } };
+  const keys = [{ name: "responses", group: "responses", secret: KEY }];
+  return keep(startGatewayHere({ config: { channels, groups, keys } }));
+}
+
+const create = (more: Section = {}): Section => ({
+  type: "response.create",
+  model: "gpt-5.4",
+  input: "Hello",
+  ...more,
+});
+
+describe("an upstream that speaks together with its 101", () => {
+  test("and closes at once closes the client's WebSocket with its code", async () => {
+    const upstream = keep(startRawSocketUpstream({ early: closeFrame(4002, "full") }));
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    expect(await client.closing).toEqual({ code: 4002, reason: "full" });
+  });
+
+  test("and responds before anybody has requested anything loses the connection", async () => {
+    const [created] = responseEvents(create());
+    const upstream = keep(startRawSocketUpstream({ early: textFrame(created) }));
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    client.send(create());
+    await client.closing;
+    await gateway.running.stop(5_000);
+    expect(gateway.ledger().filter(({ outcome }) => outcome === "complete")).toEqual([]);
+  });
+});
+
+test("a channel that was left says nothing to the client any more", async () => {
+  let heard = 0;
+  const old = keep(
+    startRawSocketUpstream({
+      // The first bytes that arrive are the gateway's close frame.
+      receive: (socket) => {
+        heard += socket.write(textFrame({ type: "note", text: credentialOf("old") }));
+      },
+    }),
+  );
+  const upstream = keep(startSocketUpstream());
+  const gateway = startGateway({ old, upstream }, (name) => ({ models: [name === "old" ? "a" : "b"] }));
+  const client = await openSocket(gateway.port, KEY);
+  client.send(create({ model: "b" }));
+  await client.next("response.completed");
+  // The old upstream's end arrives after its message.
+  await until(() => heard > 0);
+  for (const socket of old.sockets) socket.end();
+  const from = client.messages.length;
+  client.send(create({ model: "b" }));
+  await client.next("response.completed", from);
+  expect(client.texts.join("\n")).not.toContain("note");
+  expect(client.texts.join("\n")).not.toContain(credentialOf("old").slice(0, 14));
+});
+
+test("a client is served again after an upstream that read nothing has gone", async () => {
+  const upstream = keep(startRawSocketUpstream({ opened: (socket) => socket.pause() }));
+  const gateway = startGateway({ main: upstream });
+  const spy = spyOn(WebSocketPeer.prototype, "pause");
+  const client = await openSocket(gateway.port, KEY);
+  client.send({ type: "response.steer", input: "x".repeat(16 * 1024 * 1024) });
+  await until(() => spy.mock.calls.length > 0);
+  spy.mockRestore();
+  for (const socket of upstream.sockets) socket.terminate();
+  client.send({ type: 7 });
+  expect(await client.next("error")).toMatchObject({ status: 400 });
+});
+
+/** Counts the messages that the gateway sends, and the bytes that wait. */
+function watchSends(): { count(): number; most(): number; stop(): void } {
+  let most = 0;
+  const { send } = Object.getOwnPropertyDescriptors(WebSocketPeer.prototype);
+  const spy = spyOn(WebSocketPeer.prototype, "send").mockImplementation(function (
+    this: WebSocketPeer,
+    message,
+  ) {
+    const isRead = send.value?.call(this, message) ?? false;
+    most = Math.max(most, this.unsentBytes);
+    return isRead;
+  });
+  return { count: () => spy.mock.calls.length, most: () => most, stop: () => spy.mockRestore() };
+}
+
+const UPGRADE = `GET /v1/responses HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${KEY}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
+
+test("a client that reads nothing must wait before its next message is read", async () => {
+  const upstream = keep(startSocketUpstream());
+  const gateway = startGateway({ main: upstream });
+  const client = await openRaw(gateway.port);
+  client.send(UPGRADE);
+  await client.until("\r\n\r\n");
+  client.pause();
+  const COUNT = 100_000;
+  const watched = watchSends();
+  const wrong = writeMessage({ kind: "text", bytes: Buffer.from("x") }, true);
+  client.send(Buffer.concat(Array.from({ length: COUNT }, () => wrong)));
+  await until(() => watched.most() > 0);
+  client.resume();
+  await until(() => watched.count() >= COUNT);
+  watched.stop();
+  expect(watched.most()).toBeLessThan(1024 * 1024);
+});
+
+test.each([
+  ["in another spelling", '{"type":"response.steer","Type":"response.create","model":"gpt-5.4"}'],
+  ["in a comment", '{"type":"response.steer","a":{/*"*/},"type":"response.create","b":{/*"*/}}'],
+])("a second type %s does not reach the upstream", async (_, message) => {
+  const upstream = keep(startSocketUpstream());
+  const gateway = startGateway({ main: upstream });
+  const client = await openSocket(gateway.port, KEY);
+  client.send(message);
+  expect(await client.next("error")).toMatchObject({ status: 400 });
+  expect(upstream.received).toHaveLength(0);
+});
+
+test("a connection has a bounded number of responses at once", async () => {
+  const upstream = keep(startSocketUpstream({ reply: () => {} }));
+  const gateway = startGateway({ main: upstream });
+  const client = await openSocket(gateway.port, KEY);
+  for (let index = 0; index < 300; index += 1) client.send(create({ stream_id: String(index) }));
+  expect(await client.next("error")).toMatchObject({ status: 429, stream_id: "256" });
+  expect(upstream.received).toHaveLength(256);
+});
+
+test("open WebSockets are counted exactly", async () => {
+  const upstream = keep(startSocketUpstream());
+  const gateway = startGateway({ main: upstream });
+  const { sockets } = gateway.running.gateway;
+  for (let time = 0; time < 3; time += 1) {
+    const client = await openSocket(gateway.port, KEY);
+    expect(sockets.open).toBe(1);
+    client.close(1000, "");
+    await client.closing;
+    await until(() => upstream.open.size === 0);
+    const other = await openSocket(gateway.port, KEY);
+    other.close(1000, "");
+    await other.closing;
+    await until(() => upstream.open.size === 0);
+    expect(sockets.open).toBe(0);
+  }
+});
+
+test("a credential in the 101's fields does not reach the client", async () => {
+  const upstream = keep(
+    startRawSocketUpstream({
+      fields: `x-echo: ${credentialOf("main")}\r\n${credentialOf("main")}: yes\r\nx-fine: 1\r\n`,
+    }),
+  );
+  const gateway = startGateway({ main: upstream });
+  const client = await openRaw(gateway.port);
+  client.send(UPGRADE);
+  const head = (await client.until("\r\n\r\n")).toString();
+  expect(head).toContain("x-fine: 1");
+  expect(head).not.toContain("4f81c0de77");
+  client.close();
+});
