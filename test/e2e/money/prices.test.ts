@@ -91,6 +91,20 @@ test("a kind without a price is told with its count, and the least that all else
   });
 });
 
+test("a kind without a price does not hide all others from a limit in USD", async () => {
+  const shell = { id: "sh_1", type: "shell_call", environment: { type: "container_auto" } };
+  await inWorld(
+    async (world) => {
+      world.upstream.next({ answer: answer("gpt-5", { output: [shell] }) });
+      const { lines } = await world.trace(ask("gpt-5"));
+      expect(lines[0]).toMatchObject({ charge_usd: null, at_least_usd: "1.25", limit_usd: "1.25" });
+      const refused = await world.trace(ask("gpt-5"));
+      expect(refused.lines).toEqual([]);
+    },
+    (url) => ({ keys: makeConfig({ url }).keys.map((key) => ({ ...key, limits: { usd_per_day: "1" } })) }),
+  );
+});
+
 test("a running gateway takes a newer book, names it in its lines, and the ledger needs neither to be right", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
