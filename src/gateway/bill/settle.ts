@@ -302,7 +302,7 @@ interface KnownUsage {
   readonly reading: Reading | null;
 }
 
-/** What limits count while the cost of a request is not known: its prompt and the output seen, or what is known of it. */
+/** What limits count while the cost of a request is not known: its prompt and the output seen. */
 function estimateForLimits(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
   const { basis, charge, reading } = known;
   const { admission, estimatedInput } = bill;
@@ -310,10 +310,17 @@ function estimateForLimits(bill: Bill, known: KnownUsage, gateway: Gateway): str
   // The response continues, or a strict limit needs the most that it can cost.
   const isOpen = admission.strict || reading?.stored?.goesOn === true;
   if (isOpen && admission.reservedUsd !== null) return admission.reservedUsd;
-  const seen = { input: estimatedInput, output: reading?.estimatedOutput ?? 0 };
-  if (basis !== "unpriced") return quoteLast(bill, seen, gateway);
-  // A kind without a price, such as a hosted shell, must not hide the cost of all other kinds.
-  return quoteLast(bill, charge.usage, gateway) ?? charge.atLeast ?? admission.reservedUsd;
+  if (basis === "unpriced") return estimateUnpriced(bill, charge, gateway);
+  return quoteLast(bill, { input: estimatedInput, output: reading?.estimatedOutput ?? 0 }, gateway);
+}
+
+/** A kind without a price, such as a hosted shell, must not hide the cost of all other kinds. */
+function estimateUnpriced(
+  bill: Bill,
+  { usage, atLeast }: Pick<Charge, "usage" | "atLeast">,
+  gateway: Gateway,
+): string | null {
+  return quoteLast(bill, usage, gateway) ?? atLeast ?? bill.admission.reservedUsd;
 }
 
 /** What a usage costs at the channel that was tried last. */

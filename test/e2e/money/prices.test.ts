@@ -75,12 +75,14 @@ test("an answer under a name without a price pays for the model that was asked f
   });
 });
 
+/** It runs at the provider, and no answer says for how long. */
+const shell = {
+  id: "sh_1",
+  type: "shell_call",
+  environment: { type: "container_reference", container_id: "cntr_1" },
+};
+
 test("a kind without a price is told with its count, and the least that all else comes to", async () => {
-  const shell = {
-    id: "sh_1",
-    type: "shell_call",
-    environment: { type: "container_reference", container_id: "cntr_1" },
-  };
   expect(await billOf({}, "gpt-5", answer("gpt-5", { output: [shell] }))).toMatchObject({
     basis: "unpriced",
     official_usd: null,
@@ -92,7 +94,6 @@ test("a kind without a price is told with its count, and the least that all else
 });
 
 test("a kind without a price does not hide all others from a limit in USD", async () => {
-  const shell = { id: "sh_1", type: "shell_call", environment: { type: "container_auto" } };
   await inWorld(
     async (world) => {
       world.upstream.next({ answer: answer("gpt-5", { output: [shell] }) });
