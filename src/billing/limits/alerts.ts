@@ -32,7 +32,7 @@ export interface UsdWarning extends LimitUse {
 /** A limit on what an agent does is reached. Nothing warns before: an agent in a loop goes through it in a minute. */
 export interface CountWarning {
   readonly holder: Holder;
-  readonly limit: "same_call" | "agents";
+  readonly limit: keyof typeof STOPS;
   readonly count: number;
   readonly percent: 100;
   readonly resets: null;
@@ -175,10 +175,14 @@ export function describeWarning(warning: LimitWarning): string {
   return `The ${holder.kind} "${holder.name}" has reached ${share}: $${formatUsd(spent)} of $${formatUsd(usd)} (${limit})${end}`;
 }
 
+const STOPS = {
+  same_call: "was stopped in a loop of equal tool calls",
+  agents: "has reached its limit of open agents",
+  requests_per_minute_per_session: "has reached its limit of requests per minute",
+} as const;
+
 function describeStop({ holder, limit, count }: CountWarning): string {
-  const what =
-    limit === "agents" ? "has reached its limit of open agents" : "was stopped in a loop of equal tool calls";
-  return `The ${holder.kind} "${holder.name}" ${what} (${limit}: ${count})`;
+  return `The ${holder.kind} "${holder.name}" ${STOPS[limit]} (${limit}: ${count})`;
 }
 
 export function formatMoment(ms: number): string {
