@@ -14,7 +14,7 @@ import { addUsd, formatUsd, parseUsd, subtractUsd, type Usd, ZERO_USD } from "..
 import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder, Window } from "../ledger/sums.ts";
-import type { CountWarning } from "./alerts.ts";
+import type { CountWarning } from "./stops.ts";
 import type { Unbounded } from "./reserve.ts";
 
 export interface Admission {
