@@ -78,7 +78,7 @@ export function startGateway(
     client,
     memory: new MemoryBudget(LARGE_BODIES_BYTES),
     ledger,
-    gate: createGate(ledger),
+    gate: createGate(ledger, (warning) => gateway.alerts.reached(warning)),
     guard: createGuard({ report: (warning) => gateway.alerts.reached(warning), now: Date.now }),
     alerts: createAlerts({
       path: `${catalog.ledger.path}.alerts.json`,

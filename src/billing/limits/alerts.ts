@@ -11,6 +11,7 @@ import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder } from "../ledger/sums.ts";
 import { findReset } from "./limits.ts";
+import { type CountWarning, describeStop } from "./stops.ts";
 
 /** How much of one USD limit is spent. */
 export interface LimitUse {
@@ -27,15 +28,6 @@ export interface LimitUse {
 export interface UsdWarning extends LimitUse {
   /** The highest of the percentages that are reached. */
   readonly percent: number;
-}
-
-/** A limit on what an agent does is reached. Nothing warns before: an agent in a loop goes through it in a minute. */
-export interface CountWarning {
-  readonly holder: Holder;
-  readonly limit: "same_call" | "agents";
-  readonly count: number;
-  readonly percent: 100;
-  readonly resets: null;
 }
 
 export type LimitWarning = UsdWarning | CountWarning;
@@ -173,12 +165,6 @@ export function describeWarning(warning: LimitWarning): string {
   const share = spent < usd ? `${percent} % of its limit` : "its limit";
   const end = resets === null ? "" : `. It resets at ${formatMoment(resets)}`;
   return `The ${holder.kind} "${holder.name}" has reached ${share}: $${formatUsd(spent)} of $${formatUsd(usd)} (${limit})${end}`;
-}
-
-function describeStop({ holder, limit, count }: CountWarning): string {
-  const what =
-    limit === "agents" ? "has reached its limit of open agents" : "was stopped in a loop of equal tool calls";
-  return `The ${holder.kind} "${holder.name}" ${what} (${limit}: ${count})`;
 }
 
 export function formatMoment(ms: number): string {

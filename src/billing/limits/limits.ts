@@ -14,6 +14,7 @@ import { addUsd, formatUsd, parseUsd, subtractUsd, type Usd, ZERO_USD } from "..
 import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder, Window } from "../ledger/sums.ts";
+import type { CountWarning } from "./stops.ts";
 import type { Unbounded } from "./reserve.ts";
 
 export interface Admission {
@@ -70,7 +71,10 @@ interface Side {
 
 type Sums = Pick<Ledger, "spentOf" | "estimatedOf" | "recentOf" | "zone">;
 
-export function createGate(ledger: Sums): Gate {
+/** Called for each refusal because of a limit on the number of a session's requests. */
+export type ReportStop = (warning: CountWarning) => void;
+
+export function createGate(ledger: Sums, report: ReportStop = () => undefined): Gate {
   const flights = new Map<string, Flight>();
   const openFlight = (id: string, holder: Holder, now: number): Flight => {
     const flight = flights.get(id) ?? {
@@ -100,7 +104,7 @@ export function createGate(ledger: Sums): Gate {
         ...listSides({ kind: "group", name: group.name }, group.limits, now, session),
       ];
       if (sides.length === 0) return FREE;
-      for (const side of sides) checkRates(side, now);
+      for (const side of sides) checkRates(side, now, report);
       const demand = cost === null ? NOTHING : findDemand(sides, cost);
       if (cost !== null) for (const side of sides) checkMoney(side, demand, ledger, now);
       forgetIdle(flights, now);
@@ -215,9 +219,9 @@ function enter(sides: readonly Side[], now: number, { expected, worst, unpriced 
   };
 }
 
-function checkRates(side: Side, now: number): void {
+function checkRates(side: Side, now: number, report: ReportStop): void {
   checkConcurrency(side, side.limits.concurrentRequests);
-  checkRate(side, side.limits.requestsPerMinute, now);
+  checkRate(side, side.limits.requestsPerMinute, now, report);
 }
 
 function checkMoney(side: Side, { worst }: Demand, ledger: Sums, now: number): void {
@@ -237,7 +241,7 @@ function checkConcurrency({ holder, flight }: Side, limit: number | null): void 
   );
 }
 
-function checkRate({ holder, flight }: Side, limit: number | null, now: number): void {
+function checkRate({ holder, flight }: Side, limit: number | null, now: number, report: ReportStop): void {
   if (limit === null) return;
   const { recent } = flight;
   // Those of a time to come were let in before the clock was set back.
@@ -245,7 +249,10 @@ function checkRate({ holder, flight }: Side, limit: number | null, now: number):
   if (recent.length < limit) return;
   const free = (recent[recent.length - limit] ?? now) + MINUTE_MS;
   const seconds = Math.max(1, Math.ceil((free - now) / 1000));
-  const setting = holder.kind === "session" ? "requests_per_minute_per_session" : "requests_per_minute";
+  const isSession = holder.kind === "session";
+  const setting = isSession ? "requests_per_minute_per_session" : "requests_per_minute";
+  if (isSession)
+    report({ holder, limit: "requests_per_minute_per_session", count: limit, percent: 100, resets: null });
   throw new GatewayError(
     "rate_limited",
     `${describeHolder(holder)} may make ${countRequests(limit)} a minute (${setting}), and has made ${recent.length} in the last one: try again in ${seconds} s.`,

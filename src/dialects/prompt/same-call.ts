@@ -10,7 +10,11 @@ import type { Layout } from "./layouts.ts";
 /** Names and ids are shorter. */
 const MAX_TEXT_BYTES = 512;
 const MAX_NAME_BYTES = 40;
+const QUOTE = 0x22;
 const OPEN_BRACE = 0x7b;
+
+/** The members of a message that have its parts. */
+const LISTS: ReadonlySet<string> = new Set(["content", "parts", "tool_calls"]);
 
 /** What a tool was called with, and what it returned, in the words of each dialect. */
 const INPUTS = ["input", "arguments", "args", "action"] as const;
@@ -53,32 +57,18 @@ class CallReader {
       this.#break();
       return skipValue(this.#bytes, start);
     }
-    const { members, end } = this.#readMembers(start);
+    const parts: Members[] = [];
+    const { members, end } = this.#readMembers(start, parts);
     if (end < 0) return -1;
     const role = this.#text(members, "role");
     this.#hasResult = false;
     if (role === "tool") this.#noteResult(members, this.#text(members, "tool_call_id"));
     else if (role === "") this.#readItem(members);
-    this.#readParts(members, role);
+    if (role !== "tool") for (const part of parts) this.#readPart(part);
     const isUser = role === "user" || (role === "" && members.has("parts"));
     // The text beside a result is the tool's own reminder. Text alone is the user's.
     if (isUser && !this.#hasResult) this.#break();
     return end;
-  }
-
-  /** The parts of a message: blocks, parts, or the calls of the chat dialect. */
-  #readParts(members: Members, role: string): void {
-    const names = role === "tool" ? [] : ["content", "parts", "tool_calls"];
-    for (const name of names) {
-      const list = members.get(name);
-      if (list === undefined) continue;
-      walkElements(this.#bytes, list.start, (part) => {
-        if (this.#bytes[part] !== OPEN_BRACE) return skipValue(this.#bytes, part);
-        const { members: own, end } = this.#readMembers(part);
-        this.#readPart(own);
-        return end;
-      });
-    }
   }
 
   #readPart(part: Members): void {
@@ -140,6 +130,8 @@ class CallReader {
   #hashAny(members: Members, names: readonly string[]): string {
     const span = names.map((name) => members.get(name)).find((each) => each !== undefined);
     if (span === undefined) return "";
+    if (this.#bytes[span.start] === QUOTE)
+      return String(Bun.hash.wyhash(this.#bytes.subarray(span.start, span.end)));
     let hash = "";
     walkElements(this.#bytes, span.start, (element) => {
       const end = this.#item.read(element);
@@ -149,14 +141,29 @@ class CallReader {
     return hash;
   }
 
-  #readMembers(start: number): { readonly members: Members; readonly end: number } {
+  /** `parts` gets the members of each part of a message: of blocks, parts, or the calls of the chat dialect. */
+  #readMembers(
+    start: number,
+    parts: Members[] | null = null,
+  ): { readonly members: Members; readonly end: number } {
     const members = new Map<string, Span>();
     const end = walkMembers(this.#bytes, start, (keyStart, keyEnd, value) => {
-      const valueEnd = skipValue(this.#bytes, value);
-      if (valueEnd >= 0) members.set(this.#readKey(keyStart, keyEnd), { start: value, end: valueEnd });
+      const name = this.#readKey(keyStart, keyEnd);
+      const valueEnd =
+        parts !== null && LISTS.has(name) ? this.#readList(value, parts) : skipValue(this.#bytes, value);
+      if (valueEnd >= 0) members.set(name, { start: value, end: valueEnd });
       return valueEnd;
     });
     return { members, end };
+  }
+
+  #readList(start: number, parts: Members[]): number {
+    return walkElements(this.#bytes, start, (part) => {
+      if (this.#bytes[part] !== OPEN_BRACE) return skipValue(this.#bytes, part);
+      const { members, end } = this.#readMembers(part);
+      parts.push(members);
+      return end;
+    });
   }
 
   #readKey(keyStart: number, keyEnd: number): string {

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import type { AgentIds } from "../../../src/billing/limits/agents.ts";
-import type { CountWarning } from "../../../src/billing/limits/alerts.ts";
+import type { CountWarning } from "../../../src/billing/limits/stops.ts";
 import { createGuard } from "../../../src/billing/limits/guard.ts";
 import type { Key, Limits } from "../../../src/config/catalog.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";

@@ -493,12 +493,16 @@ describe("the limits of a session", () => {
     await spendIn(first, "req_1", "0", inSession("a"));
     await first.close();
     const again = openLedger(optionsFor(path, { now: () => NOON }));
-    const gate = createGate(again);
+    const reported: unknown[] = [];
+    const gate = createGate(again, (warning) => reported.push(warning));
     const key = keyWith({ requestsPerMinutePerSession: 2 });
     gate.admit(key, NOON + 1000, null, "a").release();
     const refusal = refusalOf(() => gate.admit(key, NOON + 1000, null, "a"));
     expect(refusal).toMatchObject({ code: "rate_limited", retryAfterSeconds: 59 });
     expect(refusal.message).toContain("(requests_per_minute_per_session)");
+    const holder = { kind: "session", name: "a" };
+    const limit = "requests_per_minute_per_session";
+    expect(reported).toEqual([{ holder, limit, count: 2, percent: 100, resets: null }]);
     gate.admit(key, NOON + 1000, null, "b").release();
     gate.admit(key, NOON + 1000, null, "b").release();
     gate.admit(key, NOON + 60_000, null, "a").release();

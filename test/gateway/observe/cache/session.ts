@@ -9,6 +9,7 @@ import {
   RESPONSES_LAYOUT,
 } from "../../../../src/dialects/prompt/layouts.ts";
 import { PromptReader } from "../../../../src/dialects/prompt/read-prompt.ts";
+import { countSameCalls } from "../../../../src/dialects/prompt/same-call.ts";
 import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
 import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
 import type { Turn } from "../../../../src/gateway/observe/cache/turn.ts";
@@ -49,7 +50,10 @@ export class Session {
     const at = (this.now += 20 * SECOND);
     this.last = this.upstream.serve(this.dialect, body, `${model} ${channel} ${change.served}`, at);
     const { total, read, written } = this.last;
-    const prompt = this.reader.read(Buffer.from(JSON.stringify(body)), LAYOUTS[this.dialect]);
+    const bytes = Buffer.from(JSON.stringify(body));
+    const prompt = this.reader.read(bytes, LAYOUTS[this.dialect]);
+    // Nor is an ordinary turn a loop.
+    expect(countSameCalls(bytes, LAYOUTS[this.dialect])).toBeLessThanOrEqual(1);
     expect(prompt).not.toBeNull();
     const usage = { input: total - read - written, cache_read: read, cache_write_5m: written };
     return this.memory.learn(session, {
