@@ -13,6 +13,7 @@ import { type AttemptRecord, type Bill, describeIntent, quoteAt } from "./bill.t
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
+import { cleanReading } from "../upstream/clean-reading.ts";
 import { reportFault } from "../observe/observer.ts";
 import { describeLeaving } from "./ending.ts";
 import { addMiss } from "./miss.ts";
@@ -45,10 +46,19 @@ export function settle(bill: Bill, ending: Ending, gateway: Gateway): void {
 }
 
 /** Computes the charge. The caller must call `recordBill` afterwards, whatever happens in between. */
-export function closeBill(bill: Bill, ending: Ending, gateway: Gateway): ClosedBill {
+export function closeBill(bill: Bill, metered: Ending, gateway: Gateway): ClosedBill {
   bill.settled = true;
+  const ending = cleanEnding(bill, metered);
   const hasLine = bill.open && bill.attempts.some(mayHaveArrived);
   return { bill, ending, draft: hasLine ? draftLine(bill, ending, gateway) : null };
+}
+
+function cleanEnding(bill: Bill, ending: Ending): Ending {
+  const { reading } = ending;
+  const candidate = reading === null ? undefined : findLastTried(bill);
+  if (reading === null || candidate === undefined) return ending;
+  const clean = cleanReading(reading, candidate.channel);
+  return clean === reading ? ending : { ...ending, reading: clean };
 }
 
 export function recordBill(closed: ClosedBill, gateway: Gateway): void {

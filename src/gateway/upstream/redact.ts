@@ -33,6 +33,10 @@ interface Redaction {
   readonly pieces: Patterns;
   /** For the names of header fields, which are read in lower case. */
   readonly names: Patterns;
+  /** For names that the ledger keeps: pieces of those secrets that are no words. */
+  readonly namePieces: Patterns;
+  /** Names that hold no piece, so that they are searched once. */
+  readonly plain: Set<string>;
 }
 
 const redactions = new WeakMap<SecretHolder, Redaction>();
@@ -47,6 +51,8 @@ function redactionOf(channel: SecretHolder): Redaction {
     whole: compileSecrets(distinct, null),
     pieces: compileSecrets(secrets, MIN_PIECE_LENGTH),
     names: compileSecrets(distinct.map(toLowerCase), null),
+    namePieces: compileSecrets(distinct, MIN_PIECE_LENGTH),
+    plain: new Set<string>(),
   };
   redactions.set(channel, redaction);
   return redaction;
@@ -170,6 +176,19 @@ function mask(bytes: Uint8Array, found: readonly ByteRange[]): Uint8Array {
 /** Whether a text holds a secret, whole or a piece of it. */
 export function holdsSecret(text: string, channel: SecretHolder): boolean {
   return scan(Buffer.from(text), redactionOf(channel).pieces).found.length > 0;
+}
+
+const MAX_PLAIN_NAMES = 1000;
+const MAX_PLAIN_LENGTH = 64;
+
+/** True for a name, such as a model's, that holds no piece of a secret. Names come again and again. */
+export function isPlainName(name: string, channel: SecretHolder): boolean {
+  if (name.length < MIN_PIECE_LENGTH) return true; // a whole secret of this length was removed from the body
+  const { plain, namePieces } = redactionOf(channel);
+  if (plain.has(name)) return true;
+  if (scan(Buffer.from(name), namePieces).found.length > 0) return false;
+  if (plain.size < MAX_PLAIN_NAMES && name.length <= MAX_PLAIN_LENGTH) plain.add(name);
+  return true;
 }
 
 /** Removes the header fields that hold a secret. */

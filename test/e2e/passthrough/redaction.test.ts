@@ -134,6 +134,25 @@ describe("a client never gets it", () => {
     });
   });
 
+  test.each(DIALECTS)(
+    "nor does the ledger get a piece of it from a successful answer: %s",
+    async (dialect) => {
+      const piece = HIDDEN.slice(0, 20);
+      const usages = /("usage(?:Metadata)?":\{)/;
+      const named = WHOLE[dialect]("x").replace(/"model":"[^"]*"(?=,"(?:content|output))|^\{/, (found) =>
+        found === "{" ? `{"modelVersion":"${piece}",` : `"model":"${piece}","service_tier":"${piece}"`,
+      );
+      const body = named
+        .replace(/"model":"gpt-5.4"/, `"model":"${piece}"`)
+        .replace(usages, `$1"${piece}":1,"note":"${piece}",`);
+      world.upstream.next({ answer: answerWith(200, "application/json", body, false) });
+      const { record, lines } = await world.trace(makeRequest(dialect));
+      expect(lines).toHaveLength(1);
+      expect(JSON.stringify(lines)).toContain("[credential removed]");
+      expectSafe(JSON.stringify([record, lines]), HIDDEN);
+    },
+  );
+
   test.each(DIALECTS)("in an error that is decoded, with one more layer of encoding: %s", async (dialect) => {
     const layers = every((character) => `\\u00252525${ESCAPES["URL"]!(character).slice(1)}`);
     for (const status of [401, 500]) {
