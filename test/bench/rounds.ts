@@ -3,6 +3,7 @@
 import { type Bench, describeRequest } from "./bench.ts";
 import { measureAllocations } from "./allocations.ts";
 import { measureFar } from "./far/far.ts";
+import { measureLoop } from "./far/loop.ts";
 import { measureTls } from "./far/full-load.ts";
 import { planLayers } from "./layers.ts";
 import { measureColdStart, measureFlatness, measureMemory, measureVersion } from "./lifecycle.ts";
@@ -40,6 +41,7 @@ export const EXTRAS = [
   "start",
   "reports",
   "far",
+  "loop",
   "tls",
   "stalls",
   "allocations",
@@ -70,6 +72,7 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
 async function measureSpecial(plan: Plan, bench: Bench, results: Results): Promise<void> {
   const { commands, only } = plan;
   if (only.has("far")) await measureFar({ ...plan, rounds: bench.rounds }, bench.cores, results);
+  if (only.has("loop")) await measureLoop({ ...plan, rounds: bench.rounds }, bench.cores, results);
   if (only.has("tls")) await measureTls({ ...plan, rounds: bench.rounds }, bench, results);
   if (only.has("stalls")) await measureStalls(bench.cores, results, plan.tell);
   for (const [name, command] of only.has("allocations") ? Object.entries(commands) : []) {

@@ -15,7 +15,7 @@ export interface MissTotals {
   tokens: number;
   cost: Usd;
   /** Tokens whose cost is not known. */
-  unpriced: number;
+  unpricedTokens: number;
 }
 
 export interface CauseRow {
@@ -123,7 +123,7 @@ function nameCause({ because, at, part, detail, from }: CacheMiss): Cause {
 
 function readTotals({ missed, usd }: CacheMiss): MissTotals {
   const cost = usd === null ? ZERO_USD : parseUsd(usd);
-  return { misses: 1, tokens: missed, cost, unpriced: usd === null ? missed : 0 };
+  return { misses: 1, tokens: missed, cost, unpricedTokens: usd === null ? missed : 0 };
 }
 
 function addCause(causes: Map<string, CauseRow>, cause: Cause, more: MissTotals): void {
@@ -135,14 +135,18 @@ function addCause(causes: Map<string, CauseRow>, cause: Cause, more: MissTotals)
 function addTotals(a: MissTotals, b: MissTotals): MissTotals {
   return {
     misses: a.misses + b.misses,
-    tokens: a.tokens + b.tokens,
+    tokens: add(a.tokens, b.tokens),
     cost: addUsd(a.cost, b.cost),
-    unpriced: a.unpriced + b.unpriced,
+    unpricedTokens: add(a.unpricedTokens, b.unpricedTokens),
   };
 }
 
+function add(count: number, other: number): number {
+  return count + other;
+}
+
 function sumTotals(rows: readonly Pick<CauseRow, "totals">[]): MissTotals {
-  const none: MissTotals = { misses: 0, tokens: 0, cost: ZERO_USD, unpriced: 0 };
+  const none: MissTotals = { misses: 0, tokens: 0, cost: ZERO_USD, unpricedTokens: 0 };
   return rows.reduce((sum, { totals }) => addTotals(sum, totals), none);
 }
 
@@ -158,6 +162,11 @@ function byCost({ totals: a }: Pick<CauseRow, "totals">, { totals: b }: Pick<Cau
 }
 
 /** For scripts: counts as numbers, amounts as exact decimals. */
-export function describeMisses({ misses, tokens, cost, unpriced }: MissTotals): Record<string, unknown> {
-  return { misses, missed_tokens: tokens, usd: formatUsd(cost), unpriced_tokens: unpriced };
+export function describeMisses({
+  misses,
+  tokens,
+  cost,
+  unpricedTokens,
+}: MissTotals): Record<string, unknown> {
+  return { misses, missed_tokens: tokens, usd: formatUsd(cost), unpriced_tokens: unpricedTokens };
 }

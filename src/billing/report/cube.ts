@@ -188,8 +188,8 @@ function addShares(hour: Hour, row: Row): void {
     share.charge = addUsd(share.charge, more);
     share.requests += requests;
   }
-  const unpriced = countUnpriced(row);
-  if (unpriced !== 0) hour.unpriced.set(row.model, (hour.unpriced.get(row.model) ?? 0) + unpriced);
+  const pending = countUnpriced(row);
+  if (pending !== 0) addCount(hour.unpriced, row.model, pending);
 }
 
 function readCubeNames(row: Row): Readonly<Record<CubeName, string>> {
@@ -236,4 +236,8 @@ function findLastLineEnd(fd: number): number {
     if (length === size) break;
   }
   return 0;
+}
+
+function addCount(counts: Map<string, number>, name: string, more: number): void {
+  counts.set(name, (counts.get(name) ?? 0) + more);
 }

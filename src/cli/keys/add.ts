@@ -41,14 +41,8 @@ export async function addKeys(flags: AddFlags): Promise<void> {
     flags.count === undefined ? [name] : Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
   const own = await readGivenSecret(flags);
   const secrets = names.map(() => own ?? newSecret());
-  const { created, group } = await createKeys(path, {
-    names,
-    group: groupName,
-    secrets,
-    expires,
-    limits,
-    now,
-  });
+  const wanted = { names, group: groupName, secrets, expires, limits, now };
+  const { created, group } = await createKeys(path, wanted);
   const added = names.map((each, index) => ({
     name: each,
     group: groupName,

@@ -97,9 +97,9 @@ function printReport(report: MissReport): void {
   print("");
   const causes = report.causes.map(({ cause, totals }) => [describeCause(cause), ...formatNumbers(totals)]);
   for (const line of formatTable([{ title: "CAUSE", name: true }, ...NUMBERS], causes)) print(line);
-  if (report.total.unpriced > 0)
+  if (report.total.unpricedTokens > 0)
     printNote(
-      `${formatCount(report.total.unpriced, "missed token")} ${report.total.unpriced === 1 ? "has" : "have"} no price.`,
+      `${formatCount(report.total.unpricedTokens, "missed token")} ${report.total.unpricedTokens === 1 ? "has" : "have"} no price.`,
     );
   printPersistent(report);
 }

@@ -23,6 +23,11 @@ export function requireSelectable(catalog: Catalog, name: string, now: Date): Gr
   return fail(`The group "${name}" is exclusive to a plan that is not active. ${advice}.`);
 }
 
+interface CreatedKeys {
+  readonly created: string;
+  readonly group: Group;
+}
+
 export interface NewKeys {
   readonly names: readonly string[];
   readonly group: string;
@@ -34,11 +39,11 @@ export interface NewKeys {
   readonly now: Date;
 }
 
-/** All or none. `created` is when, as the file says it. */
-export async function createKeys(path: string, keys: NewKeys): Promise<{ created: string; group: Group }> {
+/** All or none. Returns their group, and when they were created, as the file says it. */
+export async function createKeys(path: string, keys: NewKeys): Promise<CreatedKeys> {
   const { names, group, secrets, expires, limits, now } = keys;
   const created = formatMoment(now);
-  const catalog = await editConfig(path, process.env, (current) => {
+  const { groups } = await editConfig(path, process.env, (current) => {
     requireUnusedNames(names, current);
     requireSelectable(current, group, now);
     const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
@@ -51,7 +56,7 @@ export async function createKeys(path: string, keys: NewKeys): Promise<{ created
     }));
     return [{ kind: "append", path: ["keys"], values }];
   });
-  return { created, group: findGroup(catalog, group) };
+  return { created, group: groups.get(group) ?? fail(`The group "${group}" is gone.`) };
 }
 
 function requireUnusedNames(names: readonly string[], catalog: Catalog): void {

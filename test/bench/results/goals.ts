@@ -2,6 +2,7 @@
 // machine affects both sides; the median of the ratios counts.
 
 import { ROUND_TRIP } from "../far/far.ts";
+import { LOOP_ROWS } from "../far/loop.ts";
 import { type Results, readSpread, writeNumber } from "./measures.ts";
 
 export interface Verdict {
@@ -86,6 +87,13 @@ const GOALS: readonly Goal[] = [
     metric: `far: first byte ms, ${row}`,
     rival: null,
     over: ROUND_TRIP,
+    atMost: 3,
+  })),
+  ...LOOP_ROWS.map((metric) => ({
+    text: `added ${metric.replace("loop: ms a turn, ", "ms a turn of an agent's loop, ")}`,
+    metric,
+    rival: null,
+    added: true,
     atMost: 3,
   })),
   ...Object.entries(MOST_ALLOCATED).map(([what, atMost]) => ({

@@ -71,7 +71,10 @@ describe("what is offered", () => {
     [["keys", "add", "--name", ""], []],
     [["keys", "add", "--gr"], ["--group"]],
     [["plans", "activate", ""], ["max"]],
-    [["env", "cl"], ["claude"]],
+    [
+      ["env", "cl"],
+      ["claude", "cline"],
+    ],
     [
       ["env", "claude", "l"],
       ["laptop", "lab"],

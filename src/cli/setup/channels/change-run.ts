@@ -27,6 +27,7 @@ export const CHANNEL_SETTINGS: Settings = {
   "timeouts.idle": { form: "text" },
   probe: { form: "text" },
   warm: { form: "text" },
+  websocket: { form: "text" },
   price_provider: { form: "text" },
   free: { form: "text" },
   disabled: { form: "text" },

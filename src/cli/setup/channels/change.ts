@@ -11,7 +11,7 @@ export function setChannelCommand(): Command {
     .argument(
       "[settings...]",
       "NAME=VALUE or NAME=none; names: base_url, credential, priority, weight, models, aliases.NAME, headers.NAME, " +
-        "proxy, ca, timeouts.first_byte, timeouts.idle, timeouts.connect, probe, warm, price_provider, free, disabled",
+        "proxy, ca, timeouts.first_byte, timeouts.idle, timeouts.connect, probe, warm, websocket, price_provider, free, disabled",
     )
     .option("--credential <->", "read the credential from stdin")
     .option("--no-check", "do not check the credential")
