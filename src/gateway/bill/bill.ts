@@ -100,7 +100,7 @@ function createBill({ call, client, body }: Job, match: Match, overrides: Overri
 }
 
 /** What the ledger's journal records before anything goes upstream. */
-export function describeIntent(bill: Bill): Intent {
+function describeIntent(bill: Bill): Intent {
   const { call, match, client, time, requested, stream, admission } = bill;
   const { key, group, model, candidates } = match;
   return {
