@@ -26,6 +26,8 @@ export interface Ledger {
   attempt(id: string, channel: string): void;
   /** Writes the one line of an open request. */
   append(draft: LineDraft): void;
+  /** Writes a line for a response that was delivered without an open request. */
+  appendUnopened(draft: LineDraft): void;
   /** For an open request that reached no upstream: it gets no line. */
   discard(id: string): void;
   /** Writes new amounts for a request that has its line. */

@@ -155,8 +155,20 @@ export class LedgerWriter {
     }
     if (!this.#open.has(draft.id))
       throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
-    this.#chain.addLine(draft);
+    this.#addLine(draft);
     this.#open.delete(draft.id);
+  }
+
+  appendUnopened(draft: LineDraft): void {
+    if (this.#closing)
+      this.#options.report(
+        `request ${draft.id} ended after the ledger was closed: its charge is not recorded`,
+      );
+    else this.#addLine(draft);
+  }
+
+  #addLine(draft: LineDraft): void {
+    this.#chain.addLine(draft);
     if (draft.basis === "exact" && draft.usage["output"] !== undefined)
       this.#outputs.add(draft.model, draft.usage["output"]);
     this.#schedule();

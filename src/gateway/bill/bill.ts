@@ -131,7 +131,7 @@ function releaseBoth(admission: Admission, leave: () => void): Admission {
 }
 
 /** What the ledger's journal records before anything goes upstream. */
-export function describeIntent(bill: Bill): Intent {
+function describeIntent(bill: Bill): Intent {
   const { call, match, client, time, requested, stream, admission } = bill;
   const { key, group, model, candidates } = match;
   return {

@@ -9,7 +9,7 @@ import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import { type AttemptRecord, type Bill, describeIntent, quoteAt } from "./bill.ts";
+import { type AttemptRecord, type Bill, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
@@ -67,8 +67,10 @@ export function recordBill(closed: ClosedBill, gateway: Gateway): void {
   const draft = analyseCache(closed, gateway);
   let line = draft;
   try {
-    if (draft !== null) appendLine(draft, bill, gateway);
-    else if (bill.open) gateway.ledger.discard(bill.call.id);
+    if (draft !== null) {
+      gateway.ledger.append(draft);
+      warnOfLimits(draft, bill, gateway);
+    } else if (bill.open) gateway.ledger.discard(bill.call.id);
     if (ending.reading?.stored !== undefined) line = billBackground(bill, ending, draft, gateway);
   } finally {
     bill.admission.release();
@@ -89,8 +91,7 @@ function analyseCache({ bill, ending: { reading }, draft }: ClosedBill, gateway:
 }
 
 /** The owner is warned if a limit is near now. */
-function appendLine(line: LineDraft, { match: { key } }: Bill, { ledger, alerts, now }: Gateway): void {
-  ledger.append(line);
+function warnOfLimits(line: LineDraft, { match: { key } }: Bill, { ledger, alerts, now }: Gateway): void {
   if (!hasUsdLimit(key.limits) && !hasUsdLimit(key.group.limits)) return;
   const session = line.client?.session;
   alerts.check(listLimitUses([key], ledger, now()));
@@ -119,8 +120,9 @@ function billBackground(
   const billed: Bill = { ...bill, ...terms, open: true };
   const line = { ...draftLine(billed, ending, gateway), replaces: terms.replaces };
   if (line.basis === "unknown") return null;
-  const keepAgain = (): void => background.keep(id, terms);
-  ledger.open(describeIntent(billed)).then(() => appendLine(line, billed, gateway), keepAgain);
+  // The client has the response: while the ledger cannot be written, the line waits as all others do.
+  ledger.appendUnopened(line);
+  warnOfLimits(line, billed, gateway);
   return line;
 }
 

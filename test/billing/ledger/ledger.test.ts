@@ -433,6 +433,19 @@ describe("a ledger that another program", () => {
     expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2", "req_3"]);
   });
 
+  test("moves away keeps the charge of a response that was delivered meanwhile", async () => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path));
+    await bill(ledger, "req_1");
+    renameSync(path, `${path}.moved`);
+    await until(() => ledger.problem !== null);
+    ledger.appendUnopened(draftOf("req_2"));
+    renameSync(`${path}.moved`, path);
+    await until(() => ledger.problem === null);
+    await ledger.close();
+    expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2"]);
+  });
+
   test("removes while no request comes is noticed too", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
