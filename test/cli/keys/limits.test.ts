@@ -106,14 +106,7 @@ test("keys list and show say what limits count for requests without a known cost
   await ledger.open(intentOf("req_1", entry));
   ledger.append(draftOf("req_1", { ...entry, charge_usd: null, official_usd: null, limit_usd: "1.5" }));
   await ledger.close();
-  await gateway(
-    "keys",
-    "limit",
-    "ci",
-    "usd_per_session=2",
-    "requests_per_minute_per_session=9",
-    "strict=true",
-  );
+  await gateway("keys", "limit", "ci", "usd_per_session=2", "requests_per_minute_per_session=9");
   expect((await gateway("keys", "show", "ci")).stdout).toContain("$0 + $1.5 estimated of $100, never resets");
   const { stdout } = await gateway("keys", "list");
   expect(stdout).toContain("$0.00 + $1.50 estimated of $100 total");
