@@ -1,10 +1,10 @@
 // What the ledger knows about a key: when it was last used, and what it has spent.
 
-import { readSums, type Window } from "../ledger/sums.ts";
+import { type Holder, readSums } from "../ledger/sums.ts";
 import { listUsdLimits } from "./alerts.ts";
 import { findReset } from "./limits.ts";
 import type { Catalog, Limits } from "../../config/catalog.ts";
-import { formatUsd, type Usd } from "../../lib/money.ts";
+import { formatUsd } from "../../lib/money.ts";
 import { createZone } from "../../lib/text/zone.ts";
 
 export interface KeySpending {
@@ -21,6 +21,8 @@ export interface LimitUse {
   readonly limit: string;
   readonly usd: string;
   readonly spent: string;
+  /** What the limit counts in addition, for requests whose cost is not known. */
+  readonly estimated: string;
   /** Null: never. */
   readonly resets: Date | null;
 }
@@ -31,11 +33,12 @@ export function readSpending(
   now: number,
 ): (name: string) => KeySpending {
   const sums = readSums(ledger.path, createZone(timezone));
-  const listUses = (limits: Limits | undefined, spentIn: (window: Window) => Usd): LimitUse[] =>
+  const listUses = (limits: Limits | undefined, holder: Holder): LimitUse[] =>
     (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
       const reset = findReset(window, sums.zone, now);
       const resets = reset === null ? null : new Date(reset);
-      return { limit, usd, spent: formatUsd(spentIn(window)), resets };
+      const spent = formatUsd(sums.spentOf(holder, window, now));
+      return { limit, usd, spent, estimated: formatUsd(sums.estimatedOf(holder, window, now)), resets };
     });
   const read = (name: string): KeySpending => {
     const time = sums.lastUsed(name);
@@ -44,7 +47,7 @@ export function readSpending(
       lastUsed: time === null ? null : new Date(time),
       spentToday: formatUsd(sums.spentOf(holder, "day", now)),
       spentTotal: formatUsd(sums.spentOf(holder, "total", now)),
-      limits: listUses(keys.get(name)?.limits, (window) => sums.spentOf(holder, window, now)),
+      limits: listUses(keys.get(name)?.limits, holder),
     };
   };
   const uses = new Map([...keys.keys()].map((name) => [name, read(name)]));

@@ -85,19 +85,31 @@ export async function showKey(name: string, flags: ListFlags): Promise<void> {
 
 /** `$0.02 of $5 per day, resets in 3 h`: in cents, because it is a column. */
 function describeLimits(key: Key, use: KeySpending, now: Date): string {
-  const counts = Object.entries(listLimits(key.limits)).filter(([name]) => !name.startsWith("usd_"));
+  const used = new Set(use.limits.map(({ limit }) => limit));
+  const others = Object.entries(listLimits(key.limits)).filter(([name]) => !used.has(name));
   return [
     ...use.limits.map(
-      ({ limit, usd, spent, resets }) =>
-        `$${formatRounded(parseDecimal(spent), 2)} of $${usd} ${limit.replace("usd_", "").replace("_", " ")}` +
+      ({ limit, usd, spent, estimated, resets }) =>
+        `$${formatRounded(parseDecimal(spent), 2)}${describeEstimate(formatRounded(parseDecimal(estimated), 2))} of $${usd} ${limit.replace("usd_", "").replace("_", " ")}` +
         (resets === null ? "" : `, resets ${formatAgo(resets, now)}`),
     ),
-    ...counts.map(([name, value]) => `${value} ${name.replace("_", " ").replace("_", " ")}`),
+    ...others.map(([name, value]) => describeSetting(name, String(value))),
   ].join("; ");
 }
 
-function describeUse({ usd, spent, resets }: LimitUse, now: Date): string {
-  return `$${spent} of $${usd}, ${resets === null ? "never resets" : `resets ${formatAgo(resets, now)}`}`;
+function describeSetting(name: string, value: string): string {
+  const words = name.replaceAll("_", " ");
+  if (words.startsWith("usd ")) return `$${value} ${words.slice("usd ".length)}`;
+  return value === "true" ? words : `${value} ${words}`;
+}
+
+function describeUse({ usd, spent, estimated, resets }: LimitUse, now: Date): string {
+  return `$${spent}${describeEstimate(estimated)} of $${usd}, ${resets === null ? "never resets" : `resets ${formatAgo(resets, now)}`}`;
+}
+
+/** Limits count an estimate for requests whose cost is not known. */
+function describeEstimate(usd: string): string {
+  return /[1-9]/.test(usd) ? ` + $${usd} estimated` : "";
 }
 
 /** `2 min ago (2026-11-20 21:15)`. */
@@ -121,10 +133,11 @@ function describeKey(key: Key, use: KeySpending): Record<string, unknown> {
     spent_today_usd: use.spentToday,
     spent_total_usd: use.spentTotal,
     limits: listLimits(key.limits),
-    limits_used: use.limits.map(({ limit, usd, spent, resets }) => ({
+    limits_used: use.limits.map(({ limit, usd, spent, estimated, resets }) => ({
       limit,
       usd,
       spent_usd: spent,
+      ...(estimated !== "0" && { estimated_usd: estimated }),
       resets: formatOptional(resets),
     })),
   };

@@ -37,7 +37,13 @@ const key = z.looseObject({
   spent_total_usd: decimal,
   limits,
   limits_used: z.array(
-    z.looseObject({ limit: z.string(), usd: decimal, spent_usd: decimal, resets: moment.nullable() }),
+    z.looseObject({
+      limit: z.string(),
+      usd: decimal,
+      spent_usd: decimal,
+      estimated_usd: decimal.optional(),
+      resets: moment.nullable(),
+    }),
   ),
 });
 

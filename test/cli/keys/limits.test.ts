@@ -100,6 +100,21 @@ describe("keys limit and groups limit", () => {
   });
 });
 
+test("keys list and show say what limits count for requests without a known cost, and list all limits", async () => {
+  const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
+  const entry = { key: "ci", group: "claude", time: new Date().toISOString() };
+  await ledger.open(intentOf("req_1", entry));
+  ledger.append(draftOf("req_1", { ...entry, charge_usd: null, official_usd: null, limit_usd: "1.5" }));
+  await ledger.close();
+  await gateway("keys", "limit", "ci", "usd_per_session=2", "requests_per_minute_per_session=9");
+  expect((await gateway("keys", "show", "ci")).stdout).toContain("$0 + $1.5 estimated of $100, never resets");
+  const { stdout } = await gateway("keys", "list");
+  expect(stdout).toContain("$0.00 + $1.50 estimated of $100 total");
+  expect(stdout).toContain("$2 per session; 9 requests per minute per session");
+  const [, ci] = JSON.parse((await gateway("keys", "list", "--json")).stdout);
+  expect(ci.limits_used[1]).toMatchObject({ limit: "usd_total", spent_usd: "0", estimated_usd: "1.5" });
+});
+
 test("keys list and show say how much of each limit is spent, and when it resets", async () => {
   await passMidnight();
   const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
