@@ -76,10 +76,12 @@ async function findRunning(catalog: Catalog): Promise<GatewayFacts | null> {
 const MARKS = { ok: ["green", "✓"], note: ["yellow", "–"], wrong: ["red", "✗"] } as const;
 
 function printFindings(findings: readonly Finding[], wrong: number): void {
-  const width = Math.max(...findings.map(({ check }) => Bun.stringWidth(check)));
+  const names = findings.map(({ check }) => escapeUnprintable(check));
+  const width = Math.max(...names.map((name) => Bun.stringWidth(name)));
   const indent = " ".repeat(width + 4);
-  for (const { check, state, detail, fix } of findings) {
+  for (const [index, { state, detail, fix }] of findings.entries()) {
     const [style, mark] = MARKS[state];
+    const check = names[index] ?? "";
     const blank = " ".repeat(width - Bun.stringWidth(check));
     print(`${paint(style, mark)} ${check}${blank}  ${escapeLines(detail).replaceAll("\n", `\n${indent}`)}`);
     if (fix !== null) print(`${indent}→ ${paint("bold", escapeUnprintable(fix))}`);

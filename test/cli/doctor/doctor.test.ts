@@ -391,6 +391,18 @@ describe("port and ledger", () => {
     expect(checks.filter(({ check }) => check.startsWith("model "))).toHaveLength(1);
   });
 
+  test("the name of a model cannot steer the terminal", async () => {
+    using folder = makeTempFolder();
+    write(folder, configFor("http://127.0.0.1:1"));
+    const model = "\u001b]0;title\u0007\u009b2J\u202e\r\nok";
+    const unpriced = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
+    const ledger = writeLedger([{ id: "1", model, ...unpriced }]);
+    writeFileSync(folder.join("ledger.jsonl"), readFileSync(ledger), { mode: 0o600 });
+    const { stdout } = await run({ folder: folder.path }, "doctor");
+    expect(stdout).toContain("has no price");
+    expect(stdout.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+  });
+
   test("requests count as unfinished only until they have a line", async () => {
     using folder = makeTempFolder();
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
