@@ -55,6 +55,18 @@ describe("links", () => {
   });
 });
 
+test.each(documents)("tables of %s are whole, and stand apart from the text", (file) => {
+  const lines = read(file)
+    .replace(/^```[\s\S]*?^```/gm, "")
+    .split("\n");
+  const isRow = (line = ""): boolean => line.startsWith("|");
+  const torn = lines.filter((line, index) => {
+    if (!isRow(line) || isRow(lines[index - 1])) return false;
+    return lines[index - 1] !== "" || !/^\|[-:| ]+\|$/.test(lines[index + 1] ?? "");
+  });
+  expect(torn).toEqual([]);
+});
+
 describe("files", () => {
   test.each(present)("that %s names exist", (file) => {
     const named = listCode(read(file)).flatMap((code) =>

@@ -16,6 +16,10 @@ export interface Limits {
   readonly requestsPerMinute: number | null;
   readonly requestsPerMinutePerSession: number | null;
   readonly concurrentRequests: number | null;
+  /** A conversation that ends with so many equal tool calls and results is refused. */
+  readonly sameCall: number | null;
+  /** How many agents of a session may be open at once. */
+  readonly agents: number | null;
   /** A request reserves the most that it can cost, and has to fit. */
   readonly strict: boolean;
   /** Requests to models without a price are let in, in spite of a limit in USD. */
@@ -282,6 +286,8 @@ function buildLimits(limits: Config["keys"][number]["limits"]): Limits {
     requestsPerMinute: limits.requests_per_minute ?? null,
     requestsPerMinutePerSession: limits.requests_per_minute_per_session ?? null,
     concurrentRequests: limits.concurrent_requests ?? null,
+    sameCall: limits.same_call ?? null,
+    agents: limits.agents ?? null,
     strict: limits.strict,
     allowUnpriced: limits.unpriced === "allow",
   };

@@ -108,6 +108,8 @@ const size = scalar(readSize).meta(SHAPES.size);
 const moment = scalar(readMoment).meta(SHAPES.moment);
 const rank = scalar(readFrom(0, 1_000_000)).meta(SHAPES.count);
 const positive = scalar(readFrom(1, 1_000_000)).meta(SHAPES.count);
+/** One call is no repetition. */
+const repetitions = scalar(readFrom(2, 1_000_000)).meta(SHAPES.count);
 const platform = z.enum(PLATFORMS);
 const names = z.array(name).min(1, "is empty: name at least one");
 
@@ -119,6 +121,8 @@ const limits = z.strictObject({
   requests_per_minute: positive.optional(),
   requests_per_minute_per_session: positive.optional(),
   concurrent_requests: positive.optional(),
+  same_call: repetitions.optional(),
+  agents: positive.optional(),
   strict: flag.default(false),
   unpriced: z.enum(["refuse", "allow"]).default("refuse"),
 });

@@ -79,6 +79,10 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
  *  hours, if `x-should-retry` did not say so. Claude Code shows the error at once from 90 seconds on. */
 const MAX_RETRY_SECONDS = 60;
 
+/** opencode does not read `x-should-retry`. It sleeps for all of `retry-after` and tries five times, so that it would wait
+ *  for days without a word. This header comes first for it: it tries again at once, and then shows the error. */
+const GIVE_UP_NOW: Field = ["retry-after-ms", "1"];
+
 /** The headers of an error in every dialect. */
 export function errorFields(error: GatewayError): Field[] {
   const { status, retryAfterSeconds } = error;
@@ -91,5 +95,6 @@ export function errorFields(error: GatewayError): Field[] {
   // Without this header, Claude Code retries a 401 for most of a minute. A limit that frees up soon is worth a retry.
   const isWorthRetry = status === 429 && retryAfterSeconds !== null && retryAfterSeconds <= MAX_RETRY_SECONDS;
   if (status >= 400 && status < 500 && !isWorthRetry) fields.push(["x-should-retry", "false"]);
+  if (status === 429 && retryAfterSeconds !== null && !isWorthRetry) fields.push(GIVE_UP_NOW);
   return fields;
 }

@@ -2,6 +2,7 @@
 
 import { openLedger } from "../billing/ledger/ledger.ts";
 import { createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
+import { createGuard } from "../billing/limits/guard.ts";
 import { createGate } from "../billing/limits/limits.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
@@ -78,6 +79,7 @@ export function startGateway(
     memory: new MemoryBudget(LARGE_BODIES_BYTES),
     ledger,
     gate: createGate(ledger),
+    guard: createGuard({ report: (warning) => gateway.alerts.reached(warning), now: Date.now }),
     alerts: createAlerts({
       path: `${catalog.ledger.path}.alerts.json`,
       percentages: () => gateway.catalog.alerts.at,

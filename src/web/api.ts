@@ -89,6 +89,8 @@ export interface LiveEvent {
   /** Oldest first. In the first event the last ones, later the new ones. */
   readonly requests?: readonly RequestRow[];
   readonly channels?: readonly ChannelRow[];
+  /** WebSockets of clients that are open now. */
+  readonly websockets?: number;
   readonly spend?: Spend;
   readonly notices?: readonly Notice[];
   /** Why lines cannot be written; null: they can. */

@@ -108,6 +108,7 @@ function collect({ gateway, activity }: ConsoleParts, withChannels: boolean): Se
   };
   const sections: Section[] = [
     ["streams", JSON.stringify(streams)],
+    ["websockets", JSON.stringify(gateway.sockets.open)],
     ["spend", JSON.stringify(spend)],
     ["ledgerProblem", JSON.stringify(ledger.problem)],
   ];

@@ -391,6 +391,8 @@ keys:
       requestsPerMinutePerSession: null,
       requestsPerMinute: 60,
       concurrentRequests: null,
+      sameCall: null,
+      agents: null,
       strict: false,
       allowUnpriced: false,
     });

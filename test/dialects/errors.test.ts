@@ -115,6 +115,7 @@ describe("the headers of an error", () => {
     expect(fields("limit_spent", 58_282)).toEqual({
       ...json,
       "retry-after": "58282",
+      "retry-after-ms": "1",
       "x-should-retry": "false",
     });
     expect(fields("unavailable", 0.5)).toEqual({ ...json, "retry-after": "1" });

@@ -4,6 +4,7 @@
 
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { LimitWarning } from "../../src/billing/limits/alerts.ts";
 import { loadConfig } from "../../src/config/file.ts";
 import { type Platform, PLATFORMS } from "../../src/config/schema.ts";
 import type { Console, ConsoleParts } from "../../src/gateway/control/console.ts";
@@ -156,6 +157,8 @@ export interface InsideGateway extends Prepared {
   readonly records: readonly RequestRecord[];
   /** Resolves as soon as that many requests have ended. */
   recorded(count: number): Promise<readonly RequestRecord[]>;
+  /** Resolves as soon as there are that many warnings about limits. */
+  warned(count: number): Promise<readonly LimitWarning[]>;
   stop(): Promise<void>;
 }
 
@@ -171,6 +174,7 @@ export function startGatewayHere(
   const prepared = prepare(options);
   const { catalog } = loadConfig(prepared.configPath, { ...process.env, ...options.env });
   const records: RequestRecord[] = [];
+  const warnings: LimitWarning[] = [];
   let waiting: (() => void)[] = [];
   const wake = (): void => {
     const woken = waiting;
@@ -185,7 +189,10 @@ export function startGatewayHere(
     streamOpened: () => {},
     streamClosed: () => {},
     notice: () => {},
-    limitNear: () => {},
+    limitNear: (warning: LimitWarning) => {
+      warnings.push(warning);
+      wake();
+    },
   };
   const openConsole = (parts: ConsoleParts): Console => {
     const now = options.now ?? parts.gateway.now;
@@ -203,6 +210,10 @@ export function startGatewayHere(
     recorded: async (count) => {
       while (records.length < count) await new Promise<void>((resolve) => waiting.push(resolve));
       return records;
+    },
+    warned: async (count) => {
+      while (warnings.length < count) await new Promise<void>((resolve) => waiting.push(resolve));
+      return warnings;
     },
     stop: async () => {
       await running.stop(0);

@@ -4,7 +4,7 @@
 import { checkBooks } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
 import { checkLimits } from "./checks/limits.ts";
-import { checkReleased } from "./checks/released.ts";
+import { checkReleased, isBetweenProbes } from "./checks/released.ts";
 import { checkCommands, checkProbed } from "./checks/commands.ts";
 import { happen } from "./happenings.ts";
 import { Operator } from "./operator.ts";
@@ -151,6 +151,7 @@ export class World implements Machine {
     if (this.#until(() => this.#left === 0 && this.scheduler.now >= last)) {
       this.#heal();
       this.#finalRequests();
+      this.#until(() => isBetweenProbes(this), 10 * SECOND);
       checkReleased(this);
       this.#stop();
     }

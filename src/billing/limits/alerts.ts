@@ -24,15 +24,28 @@ export interface LimitUse {
   readonly resets: number | null;
 }
 
-export interface LimitWarning extends LimitUse {
+export interface UsdWarning extends LimitUse {
   /** The highest of the percentages that are reached. */
   readonly percent: number;
 }
+
+/** A limit on what an agent does is reached. Nothing warns before: an agent in a loop goes through it in a minute. */
+export interface CountWarning {
+  readonly holder: Holder;
+  readonly limit: "same_call" | "agents";
+  readonly count: number;
+  readonly percent: 100;
+  readonly resets: null;
+}
+
+export type LimitWarning = UsdWarning | CountWarning;
 
 export interface Alerts {
   /** Reports what has reached a percentage for the first time in its period. Call it after an amount has changed. It
    *  only compares amounts: the report follows a moment later. */
   check(uses: Iterable<LimitUse>): void;
+  /** Reports a limit on what an agent does, once for each holder. */
+  reached(warning: CountWarning): void;
   /** Reports what is still to be reported. */
   close(): void;
 }
@@ -70,11 +83,14 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions): 
     saveReported(path, reported);
     warnings.forEach(report);
   };
-  const check = (use: LimitUse): void => {
-    const warning = findWarning(use, percentages());
-    if (warning === null) return;
-    const id = `${use.holder.kind} ${use.limit} ${use.holder.name}`;
-    const entry = { usd: formatUsd(use.usd), resets: use.resets, percent: warning.percent };
+  const note = (warning: LimitWarning): void => {
+    const { holder, limit, resets, percent } = warning;
+    const id = `${holder.kind} ${limit} ${holder.name}`;
+    const entry = {
+      usd: "count" in warning ? String(warning.count) : formatUsd(warning.usd),
+      resets,
+      percent,
+    };
     const known = reported.get(id);
     if (known !== undefined && isSamePeriod(known, entry) && known.percent >= entry.percent) return;
     reported.delete(id);
@@ -84,14 +100,18 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions): 
   };
   return {
     check: (uses) => {
-      for (const use of uses) check(use);
+      for (const use of uses) {
+        const warning = findWarning(use, percentages());
+        if (warning !== null) note(warning);
+      }
     },
+    reached: note,
     close: flush,
   };
 }
 
 /** Null: no percentage is reached. */
-export function findWarning(use: LimitUse, percentages: readonly number[]): LimitWarning | null {
+export function findWarning(use: LimitUse, percentages: readonly number[]): UsdWarning | null {
   const percent = percentages.findLast((each) => isShareReached(use.spent, use.usd, each));
   return percent === undefined ? null : { ...use, percent };
 }
@@ -147,10 +167,18 @@ export function listSessionUses({ limits, group }: Key, session: string, ledger:
 }
 
 /** `The key "laptop" has reached 80 % of its limit: …` */
-export function describeWarning({ holder, limit, usd, spent, resets, percent }: LimitWarning): string {
+export function describeWarning(warning: LimitWarning): string {
+  if ("count" in warning) return describeStop(warning);
+  const { holder, limit, usd, spent, resets, percent } = warning;
   const share = spent < usd ? `${percent} % of its limit` : "its limit";
   const end = resets === null ? "" : `. It resets at ${formatMoment(resets)}`;
   return `The ${holder.kind} "${holder.name}" has reached ${share}: $${formatUsd(spent)} of $${formatUsd(usd)} (${limit})${end}`;
+}
+
+function describeStop({ holder, limit, count }: CountWarning): string {
+  const what =
+    limit === "agents" ? "has reached its limit of open agents" : "was stopped in a loop of equal tool calls";
+  return `The ${holder.kind} "${holder.name}" ${what} (${limit}: ${count})`;
 }
 
 export function formatMoment(ms: number): string {

@@ -48,7 +48,8 @@ export interface Gate {
 const MINUTE_MS = 60_000;
 /** What is reserved comes free as requests end. */
 const IN_FLIGHT_RETRY_SECONDS = 2;
-const NEVER_RESETS_RETRY_SECONDS = 86_400;
+/** Clients are not to wait for a limit that does not reset. */
+export const NEVER_RESETS_RETRY_SECONDS = 86_400;
 
 /** What is in flight for one key or group, and when its last requests were let in. */
 interface Flight {

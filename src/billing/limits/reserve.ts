@@ -54,6 +54,7 @@ const INPUT_KINDS: readonly UsageKind[] = [
   "cache_write_5m",
   "cache_write_1h",
   "cache_write",
+  "cache_write_12h",
   "input_audio",
 ];
 const OUTPUT_KINDS: readonly UsageKind[] = ["output", "output_audio", "output_image", "output_video"];

@@ -50,7 +50,10 @@ export function createRequestLog(options: LogOptions): RequestLog {
   };
 }
 
-function describeInJson({ holder, limit, usd, spent, resets, percent }: LimitWarning): object {
+function describeInJson(warning: LimitWarning): object {
+  const { holder, limit, percent, resets } = warning;
+  if ("count" in warning) return { ...holder, limit, percent, count: warning.count, resets };
+  const { usd, spent } = warning;
   const ends = resets === null ? null : formatMoment(resets);
   return { ...holder, limit, percent, usd: formatUsd(usd), spent_usd: formatUsd(spent), resets: ends };
 }

@@ -15,7 +15,7 @@ export interface Preset {
   readonly description: string;
   /** The environment variable with the credential. */
   readonly variable: string;
-  /** For a server on this machine: it needs no credential, but the config does. */
+  /** For a server on this machine: it costs nothing (`free: true`). It needs no credential, but the config does. */
   readonly local?: { readonly credential: string };
   /** The upstream reads the credential from `Authorization`, which its platform's own clients do not send. */
   readonly bearer?: true;

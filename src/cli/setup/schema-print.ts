@@ -19,6 +19,8 @@ const limits = z.looseObject({
   requests_per_minute: z.int().optional(),
   requests_per_minute_per_session: z.int().optional(),
   concurrent_requests: z.int().optional(),
+  same_call: z.int().optional(),
+  agents: z.int().optional(),
   strict: z.boolean().optional(),
   unpriced: z.literal("allow").optional(),
 });

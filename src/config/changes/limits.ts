@@ -12,6 +12,8 @@ const COUNT_LIMITS = [
   "requests_per_minute",
   "requests_per_minute_per_session",
   "concurrent_requests",
+  "same_call",
+  "agents",
 ] as const;
 export const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
 

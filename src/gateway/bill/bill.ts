@@ -7,6 +7,7 @@ import { computeCharge } from "../../billing/charge.ts";
 import { type Admission, type Cost, FREE } from "../../billing/limits/limits.ts";
 import { type Overrides, sellerOf } from "../../billing/prices.ts";
 import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/limits/reserve.ts";
+import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
@@ -72,7 +73,8 @@ export async function openBill(
 
 /** Checks the limits and reserves the amount. This is not part of the async function above, because `release` would keep
  *  that function's variables alive, and with them the request's body. */
-function createBill({ call, client, body }: Job, match: Match, overrides: Overrides, gateway: Gateway): Bill {
+function createBill(job: Job, match: Match, overrides: Overrides, gateway: Gateway): Bill {
+  const { call, client, body } = job;
   const { purpose } = call.target.endpoint;
   const open = BILLED.has(purpose);
   const { plain, stream } = body;
@@ -95,8 +97,37 @@ function createBill({ call, client, body }: Job, match: Match, overrides: Overri
     settled: false,
     firstByteMs: null,
     prompt: null,
-    admission: isCounted ? gateway.gate.admit(match.key, gateway.now(), cost, client.session) : FREE,
+    admission: isCounted ? admit(job, match, cost, gateway) : FREE,
   };
+}
+
+function admit(
+  { call, client, prompt }: Job,
+  { key }: Match,
+  cost: Cost | null,
+  gateway: Gateway,
+): Admission {
+  const now = gateway.now();
+  const { dialect, purpose } = call.target.endpoint;
+  const sameCalls = (): number =>
+    prompt === null || purpose !== "generate" ? 0 : countSameCalls(prompt, dialect.promptLayout);
+  const leave = gateway.guard.enter(key, { client, sameCalls }, now);
+  try {
+    const admission = gateway.gate.admit(key, now, cost, client.session);
+    return leave === null ? admission : releaseBoth(admission, leave);
+  } catch (error) {
+    leave?.();
+    throw error;
+  }
+}
+
+/** Not part of the function above, so that it does not keep the body alive. */
+function releaseBoth(admission: Admission, leave: () => void): Admission {
+  const release = (): void => {
+    admission.release();
+    leave();
+  };
+  return { ...admission, release };
 }
 
 /** What the ledger's journal records before anything goes upstream. */

@@ -252,7 +252,7 @@ function computeKnownAmounts(
     basis,
     charge,
     suspect: explainSuspicion(bill, assessment),
-    limitUsd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway),
+    limitUsd: estimateForLimits(bill, { basis, charge, reading }, gateway),
     extra: describeExtra(bill, assessment, charge, reading),
   };
 }
@@ -308,20 +308,29 @@ const UNPRICED_ALLOWED = "the model has no price, so no limit counts this reques
 
 interface KnownUsage {
   readonly basis: Basis;
-  readonly usage: Usage;
+  readonly charge: Pick<Charge, "usage" | "atLeast">;
   readonly reading: Reading | null;
 }
 
 /** What limits count while the cost of a request is not known: its prompt and the output seen. */
 function estimateForLimits(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
-  const { basis, usage, reading } = known;
+  const { basis, charge, reading } = known;
   const { admission, estimatedInput } = bill;
   if (basis === "exact" || (basis === "partial" && !admission.strict)) return null;
   // The response continues, or a strict limit needs the most that it can cost.
   const isOpen = admission.strict || reading?.stored?.goesOn === true;
   if (isOpen && admission.reservedUsd !== null) return admission.reservedUsd;
-  const seen = { input: estimatedInput, output: reading?.estimatedOutput ?? 0 };
-  return quoteLast(bill, basis === "unpriced" ? usage : seen, gateway);
+  if (basis === "unpriced") return estimateUnpriced(bill, charge, gateway);
+  return quoteLast(bill, { input: estimatedInput, output: reading?.estimatedOutput ?? 0 }, gateway);
+}
+
+/** A kind without a price, such as a hosted shell, must not hide the cost of all other kinds. */
+function estimateUnpriced(
+  bill: Bill,
+  { usage, atLeast }: Pick<Charge, "usage" | "atLeast">,
+  gateway: Gateway,
+): string | null {
+  return quoteLast(bill, usage, gateway) ?? atLeast ?? bill.admission.reservedUsd;
 }
 
 /** What a usage costs at the channel that was tried last. */

@@ -6,6 +6,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import { addUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
 import { sha256Hex } from "../../lib/secret.ts";
+import { createNamer, createZone, UTC } from "../../lib/text/zone.ts";
 import {
   type Admittance,
   admittanceOf,
@@ -24,7 +25,7 @@ import {
 } from "./cooldown.ts";
 import { hasTie, orderCandidates } from "./order.ts";
 import { type ChannelStore, openChannelStore } from "./store.ts";
-import { type ChannelView, dayOf, describeChannel, updateCondition } from "./view.ts";
+import { type ChannelView, describeChannel, updateCondition } from "./view.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import type { Observer } from "../observe/observer.ts";
 import type { RequestBody } from "../intake/body.ts";
@@ -99,6 +100,7 @@ class ChannelBook implements Channels {
   readonly #sessions = new Conversations();
   readonly #store: ChannelStore;
   #memories = new Map<string, ChannelMemory>();
+  #dayNamer = createNamer("day", UTC);
 
   constructor(options: ChannelsOptions) {
     const { catalog, now } = options;
@@ -209,7 +211,7 @@ class ChannelBook implements Channels {
       this.#notify(channel, memory, now);
     }
     if (chargeUsd === null) return;
-    const day = dayOf(now);
+    const day = this.#nameDay(now);
     const before = memory.charge.day === day ? memory.charge.usd : ZERO_USD;
     memory.charge = { day, usd: addUsd(before, parseUsd(chargeUsd)) };
   }
@@ -244,10 +246,12 @@ class ChannelBook implements Channels {
   }
 
   view({ channels }: Catalog, now: number): ChannelView[] {
-    return [...channels.values()].map((channel) => describeChannel(channel, this.#recall(channel), now));
+    const clock = { now, today: this.#nameDay(now) };
+    return [...channels.values()].map((channel) => describeChannel(channel, this.#recall(channel), clock));
   }
 
-  retain({ channels }: Catalog): void {
+  retain({ channels, timezone }: Catalog): void {
+    this.#dayNamer = createNamer("day", createZone(timezone));
     const retained = new Map<string, ChannelMemory>();
     for (const channel of channels.values()) {
       const identity = identify(channel);
@@ -259,6 +263,10 @@ class ChannelBook implements Channels {
 
   close(): void {
     this.#store.flush();
+  }
+
+  #nameDay(now: number): string {
+    return this.#dayNamer(new Date(now).toISOString());
   }
 
   #recall(channel: Channel): ChannelMemory {

@@ -45,8 +45,8 @@ export interface ChannelMemory {
   lastFailure: { readonly at: number; readonly reason: string } | null;
   /** The state that the view showed last, and since when. */
   shown: { state: string; since: number } | null;
-  /** The charge of one UTC day, counted since 1970. */
-  charge: { day: number; usd: Usd };
+  /** The charge of one local day, such as `2026-11-20`. */
+  charge: { day: string; usd: Usd };
 }
 
 export function createMemory(name: string, identity: string): ChannelMemory {
@@ -62,7 +62,7 @@ export function createMemory(name: string, identity: string): ChannelMemory {
     lastAnswer: 0,
     lastFailure: null,
     shown: null,
-    charge: { day: 0, usd: ZERO_USD },
+    charge: { day: "", usd: ZERO_USD },
   };
 }
 

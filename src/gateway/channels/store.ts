@@ -17,6 +17,13 @@ const cooldownSchema = z.object({
   strikes: z.number(),
 });
 
+/** Version 0.1 counted days since 1970. */
+const oldDay = z
+  .int()
+  .nonnegative()
+  .max(100_000)
+  .transform((day) => new Date(day * 86_400_000).toISOString().slice(0, 10));
+
 const memorySchema = z.object({
   name: z.string(),
   identity: z.string(),
@@ -29,7 +36,7 @@ const memorySchema = z.object({
   last_answer: z.number(),
   last_failure: z.object({ at: z.number(), reason: z.string() }).nullable(),
   shown: z.object({ state: z.string(), since: z.number() }).nullable(),
-  charge: z.object({ day: z.number(), usd: z.string().regex(/^\d{1,30}(\.\d{1,12})?$/) }),
+  charge: z.object({ day: z.union([z.string(), oldDay]), usd: z.string().regex(/^\d{1,30}(\.\d{1,12})?$/) }),
 });
 
 const fileSchema = z.object({ v: z.literal(1), channels: z.array(memorySchema) });

@@ -34,6 +34,7 @@ export const channelViewSchema = z.object({
   latency_p95_ms: z.number().nullable(),
   requests_hour: count,
   errors_hour: count,
+  /** Days are those of `timezone`, as for limits. */
   charge_today_usd: z.string(),
   /** To its upstream, shared with channels at the same address. `idle` of them wait for a request. */
   connections: z.object({ open: count, idle: count }),
@@ -60,11 +61,15 @@ interface Condition {
 /** The view if no gateway is running. */
 export function describeWithoutGateway({ channels }: Catalog, now: number): ChannelView[] {
   return [...channels.values()].map((channel) =>
-    describeChannel(channel, createMemory(channel.name, ""), now),
+    describeChannel(channel, createMemory(channel.name, ""), { now, today: "" }),
   );
 }
 
-export function describeChannel(channel: Channel, memory: ChannelMemory, now: number): ChannelView {
+export function describeChannel(
+  channel: Channel,
+  memory: ChannelMemory,
+  { now, today }: { readonly now: number; readonly today: string },
+): ChannelView {
   const { state, since, reason, until } = updateCondition(channel, memory, now);
   const { window } = memory;
   const recent = window.hour.count(RATE_MINUTES, now);
@@ -84,7 +89,7 @@ export function describeChannel(channel: Channel, memory: ChannelMemory, now: nu
     requests_hour: hour.reduce((sum, { requests }) => sum + requests, 0),
     errors_hour: hour.reduce((sum, { errors }) => sum + errors, 0),
     connections: { open: 0, idle: 0 },
-    charge_today_usd: memory.charge.day === dayOf(now) ? formatUsd(memory.charge.usd) : "0",
+    charge_today_usd: memory.charge.day === today ? formatUsd(memory.charge.usd) : "0",
     hour,
     day: window.day.steps(1, now),
   };
@@ -101,11 +106,6 @@ export function updateCondition(
     memory.shown?.state === condition.state ? memory.shown : { state: condition.state, since: now };
   memory.shown = shown;
   return { ...condition, since: shown.since };
-}
-
-/** UTC days since 1970. */
-export function dayOf(now: number): number {
-  return Math.floor(now / 86_400_000);
 }
 
 function judgeCondition(channel: Channel, memory: ChannelMemory, now: number): Condition {

@@ -311,8 +311,8 @@ export class Session {
     const isUnused = !this.#bound && this.#turns.length === 0;
     this.#breakTurns("upstream_gone");
     const { channel } = this.#candidate;
-    // An unused connection that breaks is replaced at the next request.
-    if (isUnused && code === CLOSE_CODES.lost) return this.#endIfIdle();
+    // An unused connection that ends is replaced at the next request.
+    if (isUnused) return this.#endIfIdle();
     this.#client?.close(
       isSendable(code) || code === CLOSE_CODES.none
         ? { code, reason: redactText(reason, channel) }

@@ -9,6 +9,8 @@ import { readReadyPort, SECRET } from "../targets/targets.ts";
 import type { FarPlan } from "./far.ts";
 
 const TURNS = 20;
+/** A just-in-time compiler is slow in its first seconds, but users' gateways run for days. */
+const WARM_UP_LOOPS = 25;
 /** A file that a tool has read. */
 const TOOL_RESULT = "x".repeat(8000);
 const HTTP = "loop: ms a turn, HTTP";
@@ -30,7 +32,9 @@ export async function measureLoop(plan: FarPlan, cores: Cores | null, results: R
       writeFileSync(file, JSON.stringify(makeConfig(port)), { mode: 0o600 });
       const serve = [...command, "serve", "--config", file, "--log", "off"];
       const gateway = start(serve, { core: cores?.proxy ?? null });
-      results.add(name, await measureBoth(await readReadyPort(gateway)));
+      const near = await readReadyPort(gateway);
+      await Promise.all(Array.from({ length: WARM_UP_LOOPS }, () => measureBoth(near)));
+      results.add(name, await measureBoth(near));
       await gateway.stop();
       folder.remove();
     }

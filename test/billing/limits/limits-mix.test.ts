@@ -21,6 +21,8 @@ function keyWith(strict: boolean): Key {
     usdPerSession: null,
     requestsPerMinutePerSession: null,
     concurrentRequests: null,
+    sameCall: null,
+    agents: null,
     strict,
     allowUnpriced: false,
   };

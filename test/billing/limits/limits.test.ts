@@ -19,6 +19,8 @@ const NONE: Limits = {
   requestsPerMinute: null,
   requestsPerMinutePerSession: null,
   concurrentRequests: null,
+  sameCall: null,
+  agents: null,
   strict: false,
   allowUnpriced: false,
 };

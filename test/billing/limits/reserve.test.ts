@@ -95,6 +95,13 @@ describe("the most that a request can cost", () => {
     expect(boundCost(request(body, { quotes: [quote] }))).toBe(String(2 * body.length + 50));
   });
 
+  test("counts the prompt as a cache write for 12 hours, where that is the dearest", () => {
+    const body = '{"max_tokens":1}';
+    const quote: Quote = ({ input = 0, cache_write: write = 0, cache_write_12h: long = 0 }) =>
+      String(input + write + 2 * long);
+    expect(boundCost(request(body, { quotes: [quote] }))).toBe(String(2 * body.length));
+  });
+
   test("allows for a picture that is small in bytes", () => {
     const body = '{"max_tokens":1,"media":{"media_type":"image/png","data":"x"}}';
     expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + 20_000));

@@ -72,6 +72,8 @@ describe("gateway init", () => {
     writeFileSync(path(), filledIn);
     const { catalog } = loadConfig(path(), {}, { missing: "keep" });
     expect([...catalog.groups.keys()].sort()).toEqual(PRESETS.map(({ group }) => group).sort());
+    const free = [...catalog.channels.values()].filter((channel) => channel.free === true);
+    expect(free.map(({ name }) => name).sort()).toEqual(["lmstudio", "ollama"]);
   });
 
   test.each(PRESETS.filter(({ local, id }) => local === undefined && id !== "relay"))(

@@ -75,12 +75,14 @@ test("an answer under a name without a price pays for the model that was asked f
   });
 });
 
+/** It runs at the provider, and no answer says for how long. */
+const shell = {
+  id: "sh_1",
+  type: "shell_call",
+  environment: { type: "container_reference", container_id: "cntr_1" },
+};
+
 test("a kind without a price is told with its count, and the least that all else comes to", async () => {
-  const shell = {
-    id: "sh_1",
-    type: "shell_call",
-    environment: { type: "container_reference", container_id: "cntr_1" },
-  };
   expect(await billOf({}, "gpt-5", answer("gpt-5", { output: [shell] }))).toMatchObject({
     basis: "unpriced",
     official_usd: null,
@@ -89,6 +91,19 @@ test("a kind without a price is told with its count, and the least that all else
     unpriced_usage: { hosted_shell: 1 },
     at_least_usd: "1.25",
   });
+});
+
+test("a kind without a price does not hide all others from a limit in USD", async () => {
+  await inWorld(
+    async (world) => {
+      world.upstream.next({ answer: answer("gpt-5", { output: [shell] }) });
+      const { lines } = await world.trace(ask("gpt-5"));
+      expect(lines[0]).toMatchObject({ charge_usd: null, at_least_usd: "1.25", limit_usd: "1.25" });
+      const refused = await world.trace(ask("gpt-5"));
+      expect(refused.lines).toEqual([]);
+    },
+    (url) => ({ keys: makeConfig({ url }).keys.map((key) => ({ ...key, limits: { usd_per_day: "1" } })) }),
+  );
 });
 
 test("a running gateway takes a newer book, names it in its lines, and the ledger needs neither to be right", async () => {

@@ -10,7 +10,8 @@ import {
 } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { getField } from "../../../src/lib/json/json.ts";
-import { rawRequest } from "../../harness/raw.ts";
+import { writeMessage } from "../../../src/lib/websocket/frames.ts";
+import { rawRequest, writeRequest } from "../../harness/raw.ts";
 import {
   openSocket,
   responseEvents,
@@ -37,14 +38,37 @@ function startUpstream(script?: UpstreamScript): SocketUpstream {
 
 const KEY = keyOf("responses");
 
+const UPGRADE = {
+  connection: "keep-alive, Upgrade",
+  upgrade: "WebSocket",
+  "sec-websocket-version": "13",
+  "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+};
+
 function startGateway(
   upstreams: Readonly<Record<string, SocketUpstream>>,
-  { channel = {}, key = {}, ...more }: { channel?: Section; key?: Section } & Section = {},
+  {
+    channel = {},
+    key = {},
+    models = {},
+    ...more
+  }: {
+    channel?: Section;
+    key?: Section;
+    models?: Readonly<Record<string, readonly string[]>>;
+  } & Section = {},
 ): InsideGateway {
   const channels = Object.fromEntries(
     Object.entries(upstreams).map(([name, { url }], index) => [
       name,
-      { platform: "responses", base_url: url, credential: CREDENTIAL, priority: index + 1, ...channel },
+      {
+        platform: "responses",
+        base_url: url,
+        credential: CREDENTIAL,
+        priority: index + 1,
+        ...channel,
+        ...(models[name] === undefined ? {} : { models: models[name] }),
+      },
     ]),
   );
   const groups = { responses: { platform: "responses", channels: Object.keys(upstreams) } };
@@ -227,13 +251,6 @@ describe("the handshake", () => {
     expect((await linesAfter(gateway, 1))[0]).toMatchObject({ channel: "upstream" });
   });
 
-  const UPGRADE = {
-    connection: "keep-alive, Upgrade",
-    upgrade: "WebSocket",
-    "sec-websocket-version": "13",
-    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
-  };
-
   test.each([
     ["an unknown key", { authorization: "Bearer sk-nobody-knows-this-key" }, 401],
     ["no key", { authorization: "" }, 401],
@@ -252,6 +269,111 @@ describe("the handshake", () => {
     expect(upstream.handshakes).toHaveLength(0);
   });
 });
+
+describe("before the first response", () => {
+  test("a channel whose connection broke is replaced by the next one", async () => {
+    const [first, second] = [startUpstream(), startUpstream()];
+    const gateway = startGateway({ first, second });
+    const client = await openSocket(gateway.port, KEY);
+    const broken = [...first.open];
+    expect(broken).toHaveLength(1);
+    first.stop();
+    for (const socket of broken) socket.terminate();
+    await runResponse(client);
+    expect((await linesAfter(gateway, 1))[0]).toMatchObject({ channel: "second", outcome: "complete" });
+  });
+
+  test("a channel that does not serve the model gives its place to one that does", async () => {
+    const [first, second] = [startUpstream(), startUpstream()];
+    const gateway = startGateway({ first, second }, { models: { first: ["gpt-6*"], second: ["gpt-5*"] } });
+    const client = await openSocket(gateway.port, KEY);
+    await runResponse(client);
+    expect([first.handshakes.length, second.received.length]).toEqual([1, 1]);
+    // Now it stays there.
+    client.send(create({ model: "gpt-6.2-sol" }));
+    expect(await client.next("error")).toMatchObject({
+      error: { code: "websocket_connection_limit_reached" },
+    });
+    expect(await client.closing).toMatchObject({ code: 1001 });
+  });
+});
+
+describe("the slower side", () => {
+  const PIECE = "x".repeat(1024 * 1024);
+  const COUNT = 60;
+
+  test("of a response makes the upstream wait", async () => {
+    let sent = 0;
+    const upstream = startUpstream({
+      reply: async (event, socket) => {
+        const [created, , completed] = responseEvents(event, [PIECE]);
+        socket.send(JSON.stringify(created));
+        for (; sent < COUNT; sent += 1) {
+          while (socket.getBufferedAmount() > 0) await Bun.sleep(1);
+          socket.send(JSON.stringify({ type: "response.output_text.delta", delta: PIECE }));
+        }
+        socket.send(JSON.stringify(completed));
+      },
+    });
+    const gateway = startGateway({ main: upstream });
+    const client = await openCounter(gateway.port);
+    client.send(
+      writeRequest({
+        method: "GET",
+        target: "/v1/responses",
+        fields: { ...bearer("responses"), ...UPGRADE },
+      }),
+    );
+    await client.until(100);
+    client.pause();
+    client.send(writeMessage({ kind: "text", bytes: Buffer.from(JSON.stringify(create())) }, true));
+    await upstream.arrived(1);
+    await waitUntilStill(() => sent);
+    expect(sent).toBeLessThan(COUNT / 2);
+    client.resume();
+    await client.until(COUNT * PIECE.length);
+    expect(await linesAfter(gateway, 1)).toMatchObject([{ outcome: "complete", basis: "exact" }]);
+    client.close();
+  });
+});
+
+/** A client that counts bytes and does not keep them. */
+async function openCounter(port: number) {
+  let count = 0;
+  let wanted = Number.POSITIVE_INFINITY;
+  let wake = (): void => {};
+  const socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      data(_, bytes) {
+        count += bytes.length;
+        if (count >= wanted) wake();
+      },
+      close: () => wake(),
+    },
+  });
+  return {
+    send: (bytes: Uint8Array) => void socket.write(bytes),
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
+    until: (bytes: number) =>
+      new Promise<void>((resolve) => {
+        wanted = bytes;
+        wake = resolve;
+        if (count >= bytes) resolve();
+      }),
+    close: () => void socket.end(),
+  };
+}
+
+/** Resolves when the number has not changed for a time in which a fast sender would have sent everything. */
+async function waitUntilStill(read: () => number): Promise<void> {
+  for (let last = -1, now = read(); last !== now; now = read()) {
+    last = now;
+    await Bun.sleep(500);
+  }
+}
 
 describe("a refused response.create", () => {
   test("over a limit gets an error event, and the connection stays open", async () => {

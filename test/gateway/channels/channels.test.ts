@@ -42,8 +42,10 @@ interface Asked {
   readonly session?: string;
 }
 
-function makeCatalog(sections: Readonly<Record<string, Section>>): Catalog {
+function makeCatalog(sections: Readonly<Record<string, Section>>, more: Section = {}): Catalog {
   const config = {
+    timezone: "UTC",
+    ...more,
     channels: Object.fromEntries(
       Object.entries(sections).map(([name, more]) => [
         name,
@@ -494,6 +496,21 @@ describe("the channel view", () => {
       requests_hour: 0,
       charge_today_usd: "0",
     });
+  });
+
+  test("counts the day's charge by the days of `timezone`, as limits do", () => {
+    const { channels, end } = open(TWO);
+    const tokyo = makeCatalog(TWO, { timezone: "Asia/Tokyo" });
+    channels.retain(tokyo);
+    const today = () => channels.view(tokyo, now)[0]!.charge_today_usd;
+    now = Date.parse("2026-11-20T14:59:00Z");
+    end("a", "whole", "0.1");
+    expect(today()).toBe("0.1");
+    now += 2 * MINUTE;
+    expect(today()).toBe("0");
+    end("a", "whole", "0.2");
+    now = Date.parse("2026-11-21T00:01:00Z");
+    expect(today()).toBe("0.2");
   });
 
   test("counts a broken response as one request and one error", () => {

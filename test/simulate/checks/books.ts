@@ -324,10 +324,16 @@ function checkExact(world: World, name: string, line: Line, { input, cacheRead, 
 
 /** What the documentation of `sync` lets a power cut take, and what somebody took away himself. */
 function mayBeLost(world: World, arrival: Arrival): boolean {
-  if (world.removed.some(({ at }) => arrival.at <= at + NOTICED_US)) return true;
+  const sentAt = latestSending(arrival);
+  if (world.removed.some(({ at }) => sentAt <= at + NOTICED_US)) return true;
   // Lines that had been written for long enough are looked for by checkDurable.
   if (world.plan.sync === "always") return false;
-  return world.deaths.some(({ at, how }) => how === "without power" && arrival.at <= at + MAY_TRAVEL_US);
+  return world.deaths.some(({ at, how }) => how === "without power" && sentAt <= at);
+}
+
+/** An upstream may read what came from a gateway that has died since. */
+function latestSending({ at, sender }: Arrival): number {
+  return Math.min(at, sender.diedAt);
 }
 
 /** So long the gateway may write into a file that has been taken away: checkDurable tells of those lines. */

@@ -1,7 +1,7 @@
 // Limits of keys: never exceeded beyond what the documentation says.
 
 import type { Send } from "../clients/client.ts";
-import { type ClientPlan, type LimitPlan, platformOf } from "../plan/plan.ts";
+import type { ClientPlan, Dialect, LimitPlan } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
@@ -18,7 +18,7 @@ export function checkLimits(world: World): void {
     );
     checkRate(world, client.key, limits.requestsPerMinute, own);
     checkConcurrent(world, client.key, limits.concurrentRequests, own);
-    checkSpent(world, client, limits, own);
+    checkSpent(world, { client, limits }, own);
   }
 }
 
@@ -104,44 +104,69 @@ function isPlain({ plan, stream }: Arrival, { request, end }: Send): boolean {
   );
 }
 
-/** USD for a million tokens, of the models that clients ask for. */
-const PRICES: Readonly<Record<string, readonly [input: number, multiplier: number]>> = {
-  messages: [3, 1],
-  responses: [1.25, 0.3333333333333],
-  content: [0.3, 1.25],
+interface Price {
+  /** USD for a million tokens. */
+  readonly input: number;
+  readonly output: number;
+  readonly multiplier: number;
+}
+
+/** Of the models that clients ask for, at the lowest prices that they ever have. */
+const PRICES: Readonly<Record<Dialect, Price>> = {
+  messages: { input: 3, output: 15, multiplier: 1 },
+  responses: { input: 1.25, output: 10, multiplier: 0.3333333333333 },
+  chat: { input: 1.25, output: 10, multiplier: 0.3333333333333 },
+  content: { input: 0.3, output: 2.5, multiplier: 1.25 },
+  "relay-messages": { input: 3, output: 15, multiplier: 0.5 },
+  "relay-content": { input: 0.3, output: 2.5, multiplier: 0.5 },
 };
 
-/** What one request cost at least: its prompt, which an upstream read. */
+/** What one request cost at least. */
 interface Spent {
-  readonly at: number;
-  readonly endedAt: number;
+  /** The gateway let it in between these two moments. */
+  readonly sentAt: number;
+  readonly arrivedAt: number;
   readonly usd: number;
 }
 
-function checkSpent(world: World, client: ClientPlan, limits: LimitPlan, arrivals: readonly Arrival[]): void {
-  const price = PRICES[platformOf(client.dialect)];
-  if (price === undefined || mayForget(world)) return;
-  const [input, multiplier] = price;
-  // A request that was sent twice is counted once: see `suspect` in the docs.
-  const bySend = Map.groupBy(arrivals, ({ send }) => send);
-  const spent = [...bySend.values()].flatMap((own): Spent[] => {
-    const read = own.filter(
-      ({ whole, status, plan }) => whole && status < 300 && plan?.kind !== "error status",
-    );
-    const tokens = Math.min(...read.map((arrival) => arrival.estimated - (arrival.plan?.cacheRead ?? 0)));
-    const endedAt = Math.max(...own.map((arrival) => Math.min(arrival.endedAt, arrival.at + GIVEN_UP_US)));
-    const usd = (Math.max(0, tokens) * CAREFUL * input * multiplier) / 1e6;
-    return read.length === 0 ? [] : [{ at: own[0]?.at ?? 0, endedAt, usd }];
+function checkSpent(
+  world: World,
+  { client, limits }: { readonly client: ClientPlan; readonly limits: LimitPlan },
+  arrivals: readonly Arrival[],
+): void {
+  if (mayForget(world)) return;
+  const own = Map.groupBy(arrivals, ({ send }) => send);
+  const spent = world.sends.flatMap((send): Spent[] => {
+    const [first, ...others] = own.get(send.name) ?? [];
+    if (first === undefined) return [];
+    return [{ sentAt: send.at, arrivedAt: first.at, usd: costOf(send, [first, ...others]) }];
   });
   checkWindow(world, client, spent, { limit: limits.usdTotal, since: () => 0 });
   checkWindow(world, client, spent, { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) });
 }
 
+/** All of what its client got whole; of another, the prompt that an upstream read. A request that was sent twice is
+ *  counted once: see `suspect` in the docs. */
+function costOf({ client, whole }: Send, own: readonly Arrival[]): number {
+  const price = PRICES[client.dialect];
+  const read = own.filter(isPaid);
+  if (read.length === 0) return 0;
+  if (read.length === own.length && whole?.plan?.kind === "answer" && !whole.goesOn) {
+    const { input, output } = whole.counts;
+    return ((input * price.input + output * price.output) * price.multiplier) / 1e6;
+  }
+  const tokens = Math.min(...read.map((arrival) => arrival.estimated - (arrival.plan?.cacheRead ?? 0)));
+  return (Math.max(0, tokens) * CAREFUL * price.input * price.multiplier) / 1e6;
+}
+
+/** An error costs nothing, as a status or in a stream. Who got which answer behind one that nobody asked for is chance. */
+function isPaid({ whole, status, plan, stream, tainted }: Arrival): boolean {
+  const isError = plan?.kind === "error status" || (plan?.kind === "error event" && stream);
+  return whole && status < 300 && !isError && !tainted;
+}
+
 /** The gateway estimates a prompt by its own bytes; a bridge may have made them a few more. */
 const CAREFUL = 0.8;
-/** The longest that the gateway waits for an answer, and some time for its line. */
-const GIVEN_UP_US = 45_000_000;
-const SETTLED_US = 5_000_000;
 const DAY_MS = 86_400_000;
 
 /** In virtual time. */
@@ -149,7 +174,10 @@ function dayBegins({ plan }: World, at: number): number {
   return at - ((plan.wall + at / 1000) % DAY_MS) * 1000;
 }
 
-/** A request is let in as long as less than the limit is spent. So what earlier ones cost is below it. */
+/**
+ * A request is let in as long as less than the limit is spent or reserved. So what had arrived before its client sent it
+ * cost less: in flight it is reserved, and later it is in the ledger.
+ */
 function checkWindow(
   world: World,
   { key }: ClientPlan,
@@ -157,14 +185,14 @@ function checkWindow(
   { limit, since }: { readonly limit: string | undefined; readonly since: (at: number) => number },
 ): void {
   if (limit === undefined) return;
-  for (const { at } of spent) {
-    const from = since(at);
-    const earlier = spent.filter((other) => other.at >= from && other.endedAt < at - SETTLED_US);
+  for (const { sentAt, arrivedAt } of spent) {
+    const from = since(arrivedAt);
+    const earlier = spent.filter((other) => other.sentAt >= from && other.arrivedAt < sentAt);
     const sum = earlier.reduce((total, { usd }) => total + usd, 0);
     if (sum <= Number(limit)) continue;
     world.accuse(
       "limits",
-      `The key ${key} may spend $${limit}; prompts of more than $${sum.toFixed(5)} had been read when another request was let in.`,
+      `The key ${key} may spend $${limit}; more than $${sum.toFixed(5)} was spent when another request was let in.`,
     );
     return;
   }

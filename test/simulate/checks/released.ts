@@ -2,6 +2,12 @@
 
 import type { World } from "../run.ts";
 
+/** Probes are sent at all times: between them no connection to an upstream is in use. */
+export function isBetweenProbes({ served }: World): boolean {
+  const stats = served?.running.gateway.client.stats();
+  return stats === undefined || stats.open === stats.idle;
+}
+
 export function checkReleased(world: World): void {
   const { process, served } = world;
   if (process === null || process.dead || served === null) return;

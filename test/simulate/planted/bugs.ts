@@ -32,12 +32,22 @@ const UNDONE: readonly Bug[] = [
     "limitUsd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway),",
     "limitUsd: null,",
   ),
-  plant(
-    "D10 undone: write on into a ledger that somebody removed",
-    STORE,
-    "    if (!this.#lines.isInPlace()) {\n",
-    "    if (this.#written < 0) {\n",
-  ),
+  {
+    // As it was: looked at once a second, and not when something is written.
+    name: "D10 undone: write on into a ledger that somebody removed",
+    changes: [
+      {
+        file: STORE,
+        from: "    if (!this.#lines.isInPlace()) {\n",
+        to: "    if (this.#written < 0) {\n",
+      },
+      {
+        file: WRITER,
+        from: "      this.#store.requireInPlace();\n      if (records",
+        to: "      if (records",
+      },
+    ],
+  },
   {
     name: "D4 undone: a POST is sent again on a new connection",
     changes: [

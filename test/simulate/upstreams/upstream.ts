@@ -4,7 +4,7 @@
 import { brotliCompressSync, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import type { AnswerPlan, ChannelPlan, Plan, RequestPlan } from "../plan/plan.ts";
 import type { End, Network } from "../world/network.ts";
-import { NATURE, type Scheduler } from "../world/scheduler.ts";
+import { NATURE, type Owner, type Scheduler } from "../world/scheduler.ts";
 import {
   type AnswerText,
   type Counts,
@@ -22,6 +22,8 @@ export interface Arrival {
   readonly attempt: number;
   readonly channel: string;
   readonly at: number;
+  /** It may have died long before: an upstream may read late. */
+  readonly sender: Owner;
   /** Virtual time at which its last byte was sent, or its connection was lost. */
   endedAt: number;
   /** The whole request has come. */
@@ -177,6 +179,7 @@ class Line {
       attempt,
       channel: plan.name,
       at: scheduler.now,
+      sender: this.#end.peer.owner,
       endedAt: Number.POSITIVE_INFINITY,
       whole: false,
       plan: null,

@@ -8,6 +8,8 @@ import type { Random } from "./random.ts";
 export interface Owner {
   readonly name: string;
   readonly dead: boolean;
+  /** Infinite while it lives. */
+  readonly diedAt: number;
   /** Until this moment (µs) none of its events run. */
   readonly frozenUntil: number;
 }
@@ -21,7 +23,12 @@ export interface Event {
 }
 
 /** Where nothing dies. */
-export const NATURE: Owner = { name: "world", dead: false, frozenUntil: 0 };
+export const NATURE: Owner = {
+  name: "world",
+  dead: false,
+  diedAt: Number.POSITIVE_INFINITY,
+  frozenUntil: 0,
+};
 
 export class Scheduler {
   /** Virtual time in microseconds, since the beginning of the world. */

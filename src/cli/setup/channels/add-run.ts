@@ -182,12 +182,13 @@ function requireFree(preset: Preset, catalog: Catalog, groupName: string | undef
 }
 
 function planEdits({ preset, baseUrl, credential }: Provider, group: string | undefined): Edit[] {
-  const { channel, platform, description, bearer } = preset;
+  const { channel, platform, description, bearer, local } = preset;
   const settings = {
     platform,
     base_url: baseUrl,
     credential,
     ...(bearer === true && { headers: { authorization: `Bearer ${credential}` } }),
+    ...(local !== undefined && { free: "true" }),
   };
   const addition: Edit = { kind: "set", path: ["channels", channel], value: settings };
   if (group !== undefined)

@@ -10,6 +10,8 @@ export interface Start {
   /** A reference such as `${NAME}`, or the secret itself. */
   readonly credential: string;
   readonly bearer?: true;
+  /** A server on this machine: its models cost nothing. */
+  readonly local?: object;
   readonly group: string;
   readonly description: string;
   readonly key: { readonly name: string; readonly sha256: string; readonly created: string };
@@ -52,13 +54,14 @@ function writeSection(
   ];
 }
 
-function writeChannel({ channel, platform, baseUrl, credential, bearer }: Start): string[] {
+function writeChannel({ channel, platform, baseUrl, credential, bearer, local }: Start): string[] {
   return [
     `${channel}:`,
     `  platform: ${platform}`,
     `  base_url: ${quote(baseUrl)}`,
     `  credential: ${quote(credential)}`,
     ...(bearer === true ? [`  headers: { authorization: ${quote(`Bearer ${credential}`)} }`] : []),
+    ...(local === undefined ? [] : ["  free: true"]),
   ];
 }
 

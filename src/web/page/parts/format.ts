@@ -99,6 +99,8 @@ const LIMITS: Readonly<Record<string, string>> = {
   requests_per_minute: "requests per minute",
   requests_per_minute_per_session: "requests per minute and session",
   concurrent_requests: "requests at once",
+  same_call: "equal tool calls in a row",
+  agents: "agents at once in a session",
 };
 
 export function nameLimit(limit: string): string {

@@ -19,6 +19,7 @@ export interface LiveState {
   /** Newest first. */
   readonly requests: readonly RequestRow[];
   readonly channels: readonly ChannelRow[];
+  readonly websockets: number;
   readonly spend: Spend | null;
   /** Newest first. */
   readonly notices: readonly Notice[];
@@ -31,6 +32,7 @@ const START: LiveState = {
   streams: [],
   requests: [],
   channels: [],
+  websockets: 0,
   spend: null,
   notices: [],
   ledgerProblem: null,

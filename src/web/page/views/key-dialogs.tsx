@@ -86,6 +86,8 @@ const COUNT_LIMITS = [
   "requests_per_minute",
   "requests_per_minute_per_session",
   "concurrent_requests",
+  "same_call",
+  "agents",
 ] as const;
 
 function LimitFields({

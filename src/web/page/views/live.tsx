@@ -17,13 +17,13 @@ import { useLive, useNow } from "../state/use.ts";
 import { RequestPanel } from "./request.tsx";
 
 export function LiveView({ route }: { readonly route: Route }) {
-  const { streams, requests, notices } = useLive();
+  const { streams, requests, notices, websockets } = useLive();
   const [, id] = route.path;
   return (
     <>
       <h1 class="hidden">Live</h1>
       <div class="column">
-        <Card title="Open streams" note={`${formatRate(streams)} tokens/s`}>
+        <Card title="Open streams" note={describeTraffic(streams, websockets)}>
           <Streams streams={streams} />
         </Card>
         <Card title="Latest requests" note="Newest first">
@@ -48,6 +48,11 @@ export function LiveView({ route }: { readonly route: Route }) {
       {id !== undefined && <RequestPanel id={id} request={requests.find((each) => each.id === id) ?? null} />}
     </>
   );
+}
+
+function describeTraffic(streams: readonly StreamState[], websockets: number): string {
+  const rate = `${formatRate(streams)} tokens/s`;
+  return websockets === 0 ? rate : `${rate}, ${websockets} open WebSocket${websockets === 1 ? "" : "s"}`;
 }
 
 function formatRate(streams: readonly StreamState[]): string {

@@ -48,6 +48,12 @@ function expectKept(): void {
 }
 
 describe("gateway channels add", () => {
+  test.each(["ollama", "lmstudio"])("adds the local server %s as one that costs nothing", async (preset) => {
+    expect((await add("", preset, "--no-check")).status).toBe(0);
+    expect(catalog().channels.get(preset)?.free).toBe(true);
+    expectKept();
+  });
+
   test("adds a URL with a new group, and keeps the credential beside the config", async () => {
     const flags = ["--platform", "messages", "--name", "demo", "--credential", "-", "--json"];
     const { status, stdout, stderr } = await add("secret-12345\n", upstream.url, ...flags);

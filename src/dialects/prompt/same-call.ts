@@ -1,0 +1,174 @@
+// How often the conversation of a request ends with the same tool call and the same result: an agent in a loop. Read from
+// the request's bytes in one pass. A client's retry has the same conversation, so that it does not count.
+
+import { asBuffer } from "../../lib/bytes.ts";
+import type { Span } from "../../lib/json/json-spans.ts";
+import { findStart, skipValue, walkElements, walkMembers } from "../../lib/json/json-walk.ts";
+import { ItemReader } from "./item.ts";
+import type { Layout } from "./layouts.ts";
+
+/** Names and ids are shorter. */
+const MAX_TEXT_BYTES = 512;
+const MAX_NAME_BYTES = 40;
+const OPEN_BRACE = 0x7b;
+
+/** What a tool was called with, and what it returned, in the words of each dialect. */
+const INPUTS = ["input", "arguments", "args", "action"] as const;
+const OUTPUTS = ["content", "output", "response"] as const;
+
+/** How many equal pairs of call and result end the conversation. 0: it does not end with a result. */
+export function countSameCalls(body: Uint8Array, { members, mark }: Layout): number {
+  return new CallReader(body, mark).read(members);
+}
+
+type Members = ReadonlyMap<string, Span>;
+
+class CallReader {
+  readonly #bytes: Uint8Array;
+  readonly #item: ItemReader;
+  /** The calls without a result: hashes by id, or by name where calls have no id. */
+  readonly #open = new Map<string, string[]>();
+  #last = "";
+  #count = 0;
+  /** The message that is being read has a result. */
+  #hasResult = false;
+
+  constructor(bytes: Uint8Array, mark: string) {
+    this.#bytes = bytes;
+    this.#item = new ItemReader(bytes, mark);
+  }
+
+  read(roles: Layout["members"]): number {
+    const end = walkMembers(this.#bytes, findStart(this.#bytes), (keyStart, keyEnd, value) => {
+      if (roles.get(this.#readKey(keyStart, keyEnd)) !== "messages") return skipValue(this.#bytes, value);
+      // Of two lists, most parsers take the last.
+      this.#break();
+      return walkElements(this.#bytes, value, (message) => this.#readMessage(message));
+    });
+    return end < 0 ? 0 : this.#count;
+  }
+
+  #readMessage(start: number): number {
+    if (this.#bytes[start] !== OPEN_BRACE) {
+      this.#break();
+      return skipValue(this.#bytes, start);
+    }
+    const { members, end } = this.#readMembers(start);
+    if (end < 0) return -1;
+    const role = this.#text(members, "role");
+    this.#hasResult = false;
+    if (role === "tool") this.#noteResult(members, this.#text(members, "tool_call_id"));
+    else if (role === "") this.#readItem(members);
+    this.#readParts(members, role);
+    const isUser = role === "user" || (role === "" && members.has("parts"));
+    // The text beside a result is the tool's own reminder. Text alone is the user's.
+    if (isUser && !this.#hasResult) this.#break();
+    return end;
+  }
+
+  /** The parts of a message: blocks, parts, or the calls of the chat dialect. */
+  #readParts(members: Members, role: string): void {
+    const names = role === "tool" ? [] : ["content", "parts", "tool_calls"];
+    for (const name of names) {
+      const list = members.get(name);
+      if (list === undefined) continue;
+      walkElements(this.#bytes, list.start, (part) => {
+        if (this.#bytes[part] !== OPEN_BRACE) return skipValue(this.#bytes, part);
+        const { members: own, end } = this.#readMembers(part);
+        this.#readPart(own);
+        return end;
+      });
+    }
+  }
+
+  #readPart(part: Members): void {
+    const id = this.#text(part, "id");
+    const type = this.#text(part, "type");
+    if (type === "tool_use") this.#noteCall(part, id);
+    else if (type === "tool_result") this.#noteResult(part, this.#text(part, "tool_use_id"));
+    else this.#readNested(part, id);
+  }
+
+  /** Two dialects have the call in an object of its own. */
+  #readNested(part: Members, id: string): void {
+    const nested = (...names: string[]): Members | null => {
+      const span = names.map((name) => part.get(name)).find((each) => each !== undefined);
+      return span === undefined ? null : this.#readMembers(span.start).members;
+    };
+    const call = nested("function", "custom", "functionCall", "function_call");
+    if (call !== null) this.#noteCall(call, id === "" ? this.#idOf(call) : id);
+    const result = nested("functionResponse", "function_response");
+    if (result !== null) this.#noteResult(result, this.#idOf(result));
+  }
+
+  #idOf(members: Members): string {
+    const id = this.#text(members, "id");
+    return id === "" ? this.#text(members, "name") : id;
+  }
+
+  /** An item of the responses dialect. */
+  #readItem(item: Members): void {
+    const type = this.#text(item, "type");
+    const id = this.#text(item, "call_id");
+    if (id === "") return;
+    if (type.endsWith("_call")) this.#noteCall(item, id);
+    else if (type.endsWith("_call_output")) this.#noteResult(item, id);
+  }
+
+  #noteCall(call: Members, id: string): void {
+    const known = this.#open.get(id) ?? [];
+    known.push(`${this.#text(call, "name")} ${this.#hashAny(call, INPUTS)}`);
+    this.#open.set(id, known);
+  }
+
+  #noteResult(result: Members, id: string): void {
+    this.#hasResult = true;
+    const call = this.#open.get(id)?.shift();
+    // The call is not in this request: nothing shows what it was.
+    if (call === undefined) return this.#break();
+    const pair = `${call} ${this.#hashAny(result, OUTPUTS)} ${this.#text(result, "is_error")}`;
+    this.#count = pair === this.#last ? this.#count + 1 : 1;
+    this.#last = pair;
+  }
+
+  #break(): void {
+    this.#count = 0;
+    this.#last = "";
+  }
+
+  /** The hash of the first of these members, without marks for the cache. */
+  #hashAny(members: Members, names: readonly string[]): string {
+    const span = names.map((name) => members.get(name)).find((each) => each !== undefined);
+    if (span === undefined) return "";
+    let hash = "";
+    walkElements(this.#bytes, span.start, (element) => {
+      const end = this.#item.read(element);
+      hash = String(Bun.hash.wyhash(`${hash} ${this.#item.hash}`));
+      return end;
+    });
+    return hash;
+  }
+
+  #readMembers(start: number): { readonly members: Members; readonly end: number } {
+    const members = new Map<string, Span>();
+    const end = walkMembers(this.#bytes, start, (keyStart, keyEnd, value) => {
+      const valueEnd = skipValue(this.#bytes, value);
+      if (valueEnd >= 0) members.set(this.#readKey(keyStart, keyEnd), { start: value, end: valueEnd });
+      return valueEnd;
+    });
+    return { members, end };
+  }
+
+  #readKey(keyStart: number, keyEnd: number): string {
+    if (keyEnd - keyStart > MAX_NAME_BYTES) return "";
+    return asBuffer(this.#bytes).toString("latin1", keyStart + 1, keyEnd - 1);
+  }
+
+  /** A string without its quotes, or a literal as it is. Empty: there is none. */
+  #text(members: Members, name: string): string {
+    const span = members.get(name);
+    if (span === undefined || span.end - span.start > MAX_TEXT_BYTES) return "";
+    const text = asBuffer(this.#bytes).toString("latin1", span.start, span.end);
+    return text.startsWith('"') ? text.slice(1, -1) : text;
+  }
+}

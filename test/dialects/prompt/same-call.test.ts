@@ -1,0 +1,197 @@
+// An agent in a loop is found by how its conversation ends: N equal pairs of tool call and result.
+
+import { describe, expect, test } from "bun:test";
+import { chat } from "../../../src/dialects/chat.ts";
+import { content } from "../../../src/dialects/content.ts";
+import type { Dialect } from "../../../src/dialects/dialect.ts";
+import { messages } from "../../../src/dialects/messages.ts";
+import { countSameCalls } from "../../../src/dialects/prompt/same-call.ts";
+import { responses } from "../../../src/dialects/responses.ts";
+import { type Fixture, hasFixtures, listFixtures, readRequest } from "../../harness/fixtures.ts";
+
+interface Step {
+  /** What the model says before the call. */
+  readonly text?: string;
+  readonly input: string;
+  readonly output: string;
+}
+
+type Value = Record<string, unknown>;
+
+/** One dialect's words for a user's text and for a call with its result. */
+interface Words {
+  readonly dialect: Dialect;
+  readonly list: string;
+  readonly user: (text: string) => Value;
+  readonly call: (step: Step, id: string) => Value[];
+}
+
+const MARK = { cache_control: { type: "ephemeral" } };
+
+const WORDS: readonly Words[] = [
+  {
+    dialect: messages,
+    list: "messages",
+    user: (text) => ({ role: "user", content: [{ type: "text", text }] }),
+    call: ({ text = "", input, output }, id) => [
+      {
+        role: "assistant",
+        content: [
+          { type: "text", text },
+          { type: "tool_use", id, name: "Bash", input: { command: input } },
+        ],
+      },
+      {
+        role: "user",
+        content: [{ tool_use_id: id, type: "tool_result", content: output, is_error: false }],
+      },
+    ],
+  },
+  {
+    dialect: responses,
+    list: "input",
+    user: (text) => ({ type: "message", role: "user", content: [{ type: "input_text", text }] }),
+    call: ({ text = "", input, output }, id) => [
+      { type: "message", role: "assistant", content: [{ type: "output_text", text }] },
+      { type: "reasoning", id: `rs_${id}`, summary: [], encrypted_content: `x${id}` },
+      { type: "function_call", call_id: id, name: "shell", arguments: JSON.stringify({ input }) },
+      { type: "function_call_output", call_id: id, output },
+    ],
+  },
+  {
+    dialect: responses,
+    list: "input",
+    user: (text) => ({ role: "user", content: text }),
+    call: ({ input, output }, id) => [
+      { type: "custom_tool_call", call_id: id, name: "apply_patch", input },
+      { type: "custom_tool_call_output", call_id: id, output: [{ type: "input_text", text: output }] },
+    ],
+  },
+  {
+    dialect: chat,
+    list: "messages",
+    user: (text) => ({ role: "user", content: text }),
+    call: ({ text = "", input, output }, id) => [
+      {
+        content: text,
+        role: "assistant",
+        tool_calls: [{ id, type: "function", function: { name: "shell", arguments: input } }],
+      },
+      { content: output, role: "tool", tool_call_id: id },
+    ],
+  },
+  {
+    dialect: content,
+    list: "contents",
+    user: (text) => ({ role: "user", parts: [{ text }] }),
+    call: ({ text = "", input, output }, id) => [
+      {
+        role: "model",
+        parts: [
+          { text },
+          { functionCall: { name: "shell", args: { input } }, thoughtSignature: `sign ${id}` },
+        ],
+      },
+      { role: "user", parts: [{ functionResponse: { name: "shell", response: { output } } }] },
+    ],
+  },
+];
+
+function write({ list }: Words, turns: readonly Value[]): Uint8Array {
+  return Buffer.from(JSON.stringify({ model: "m", [list]: turns, stream: true }));
+}
+
+const LOOP: Step = { input: "make", output: 'error: "no rule"' };
+
+for (const [index, words] of WORDS.entries()) {
+  const { dialect, user, call } = words;
+  const count = (turns: readonly Value[]): number =>
+    countSameCalls(write(words, turns), dialect.promptLayout);
+  const loop = (times: number, change: (step: Step, at: number) => Step = (step) => step): Value[] =>
+    Array.from({ length: times }, (_, at) => call(change(LOOP, at), `call_${at}`)).flat();
+
+  describe(`${dialect.name} (${index})`, () => {
+    test("counts each repetition, whatever the model says in between", () => {
+      for (let times = 0; times < 8; times += 1) {
+        const said = loop(times, (step, at) => ({ ...step, text: `Attempt ${at}.` }));
+        expect(count([user("Build it."), ...said])).toBe(times);
+      }
+    });
+
+    test("another input, another result and new text of the user begin anew", () => {
+      expect(count([user("a"), ...loop(3), ...call({ ...LOOP, input: "ls" }, "x")])).toBe(1);
+      expect(count([user("a"), ...loop(3), ...call({ ...LOOP, output: "done" }, "x")])).toBe(1);
+      expect(count([user("a"), ...loop(3), user("Go on."), ...loop(2)])).toBe(2);
+      expect(count([user("a"), ...loop(3), user("Go on.")])).toBe(0);
+      expect(count([user("a"), ...loop(2), ...call({ ...LOOP, input: "ls" }, "x"), ...loop(2)])).toBe(2);
+    });
+
+    test("a retry is the same conversation", () => {
+      const turns = [user("a"), ...loop(3)];
+      expect([count(turns), count(turns)]).toEqual([3, 3]);
+    });
+
+    test("a result without its call is no repetition", () => {
+      const results = [0, 1, 2].map((at) => call(LOOP, `call_${at}`).at(-1) ?? {});
+      expect(count([user("a"), ...results])).toBe(0);
+    });
+
+    test("a broken body has no repetitions, and does not throw", () => {
+      const body = write(words, [user("a"), ...loop(3)]);
+      for (let end = 0; end < body.length; end += 7)
+        expect(countSameCalls(body.subarray(0, end), dialect.promptLayout)).toBe(0);
+      for (const list of [null, 1, "text", {}, [null], [[]], ["text"], [{ role: 1, content: 2, parts: 3 }]])
+        expect(
+          countSameCalls(Buffer.from(JSON.stringify({ [words.list]: list })), dialect.promptLayout),
+        ).toBe(0);
+    });
+  });
+}
+
+test("the mark for the cache moves from result to result", () => {
+  const pair = (id: string, mark: object) => [
+    { role: "assistant", content: [{ type: "tool_use", id, name: "Bash", input: {} }] },
+    {
+      role: "user",
+      content: [
+        { type: "tool_result", tool_use_id: id, content: [{ type: "text", text: "no", ...mark }] },
+        { type: "text", text: `<reminder ${id}>` },
+      ],
+    },
+  ];
+  const turns = [{ role: "user", content: "go" }, ...pair("a", {}), ...pair("b", {}), ...pair("c", MARK)];
+  expect(countSameCalls(Buffer.from(JSON.stringify({ messages: turns })), messages.promptLayout)).toBe(3);
+});
+
+test("calls in parallel belong to their own results", () => {
+  const ids = ["a", "b", "c"];
+  const turns = [
+    { role: "user", content: "go" },
+    {
+      role: "assistant",
+      content: ids.map((id) => ({ type: "tool_use", id, name: "Read", input: { path: id } })),
+    },
+    { role: "user", content: ids.map((id) => ({ type: "tool_result", tool_use_id: id, content: "gone" })) },
+  ];
+  expect(countSameCalls(Buffer.from(JSON.stringify({ messages: turns })), messages.promptLayout)).toBe(1);
+});
+
+const DIALECT_OF: Readonly<Record<Fixture["family"], Dialect>> = {
+  anthropic: messages,
+  "openai-responses": responses,
+  "openai-chat": chat,
+  gemini: content,
+};
+
+describe.skipIf(!hasFixtures)("recorded sessions", () => {
+  test("none is a loop", () => {
+    const recorded = listFixtures(({ request_file }) => request_file !== undefined);
+    const counts = recorded.map((fixture) => ({
+      id: fixture.id,
+      count: countSameCalls(readRequest(fixture), DIALECT_OF[fixture.family].promptLayout),
+    }));
+    expect(counts.filter(({ count }) => count > 1)).toEqual([]);
+    // They are read: many end with the result of a tool.
+    expect(counts.filter(({ count }) => count === 1).length).toBeGreaterThan(20);
+  });
+});
