@@ -57,11 +57,14 @@ const create = (more: Section = {}): Section => ({
 });
 
 describe("an upstream that speaks together with its 101", () => {
-  test("and closes at once closes the client's WebSocket with its code", async () => {
-    const upstream = keep(startRawSocketUpstream({ early: closeFrame(4002, "full") }));
-    const gateway = startGateway({ main: upstream });
+  test("and closes at once is replaced at the next request", async () => {
+    const full = keep(startRawSocketUpstream({ early: closeFrame(4002, "full") }));
+    const upstream = keep(startSocketUpstream());
+    const gateway = startGateway({ full, upstream }, (name) => ({ models: [name === "full" ? "a" : "b"] }));
     const client = await openSocket(gateway.port, KEY);
-    expect(await client.closing).toEqual({ code: 4002, reason: "full" });
+    client.send(create({ model: "b" }));
+    await client.next("response.completed");
+    expect(client.texts).toHaveLength(4);
   });
 
   test("and responds before anybody has requested anything loses the connection", async () => {
