@@ -348,7 +348,9 @@ function checkDurable(world: World, lines: readonly Line[]): void {
   const there = new Set(lines.map(({ id }) => id));
   for (const written of world.written) {
     const { id, at, number, inode } = written;
-    if (there.has(id) || isExcused(world, written)) continue;
+    // What a failed write has left is taken back. A repricing says that it failed, and the next one corrects anew.
+    const isTakenBack = id.startsWith("cor_") && hasBadDisk(world);
+    if (there.has(id) || isTakenBack || isExcused(world, written)) continue;
     const removed = world.removed.some((each) => each.inode === inode);
     const why = removed ? " It was written into the file that had been taken away." : "";
     world.accuse(
