@@ -148,11 +148,26 @@ export class Session {
     } else if (event.type === CREATE) {
       await this.#create(message.bytes, event);
     } else if (hasOneType(message.bytes)) {
-      this.#upstream?.send(message);
+      const refusal = this.#refuseKey();
+      if (refusal === null) this.#upstream?.send(message);
+      else this.#sendError(refusal, event);
     } else {
       const text =
         "The message names its `type` more than once, in different spellings, or is not strict JSON.";
       this.#sendError(new GatewayError("bad_request", text, { param: "type" }), event);
+    }
+  }
+
+  /** A key can be disabled, or its plan can end, while its connection lives. */
+  #refuseKey(): GatewayError | null {
+    const { call, gateway } = this.#options;
+    try {
+      const key = authenticate(call, gateway.catalog, gateway.now());
+      requireAccess(key, call.target.endpoint, gateway.catalog, gateway.now());
+      return null;
+    } catch (error) {
+      if (error instanceof GatewayError) return error;
+      throw error;
     }
   }
 

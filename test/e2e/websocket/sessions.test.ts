@@ -438,6 +438,10 @@ describe("a refused response.create", () => {
     gateway.running.gateway.catalog = { ...catalog, keysBySha256 };
     client.send(create());
     expect(await client.next("error")).toMatchObject({ status: 401 });
+    const from = client.messages.length;
+    client.send({ type: "response.steer", input: "Faster" });
+    expect(await client.next("error", from)).toMatchObject({ status: 401 });
+    expect(upstream.received).toHaveLength(1);
   });
 });
 
