@@ -29,7 +29,7 @@ const UNDONE: readonly Bug[] = [
   plant(
     "D3 undone: what is not known counts for nothing against limits",
     SETTLE,
-    "limitUsd: estimateForLimits(bill, { basis, usage: charge.usage, reading }, gateway),",
+    "limitUsd: estimateForLimits(bill, { basis, charge, reading }, gateway),",
     "limitUsd: null,",
   ),
   {
@@ -249,8 +249,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "stop in the middle of an answer that is read slowly",
     CLIENT_CONNECTION,
-    "    if (this.#unsent === null) this.#afterReply();\n    else this.#deadline.arm(this.#server.idleMs);",
-    "    this.#unsent = null;\n    this.#afterReply();",
+    "    if (this.#outbox.size === 0) this.#afterReply();\n    else this.#deadline.arm(this.#server.idleMs);",
+    "    this.#outbox.clear();\n    this.#afterReply();",
   ),
 ];
 
