@@ -16,7 +16,7 @@ export interface Limits {
   readonly requestsPerMinute: number | null;
   readonly requestsPerMinutePerSession: number | null;
   readonly concurrentRequests: number | null;
-  /** A conversation that ends with so many equal tool calls and results is refused. */
+  /** A conversation that ends with this number of equal tool calls and results is refused. */
   readonly sameCall: number | null;
   /** How many agents of a session may be open at once. */
   readonly agents: number | null;

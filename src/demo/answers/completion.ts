@@ -22,7 +22,7 @@ interface CachedPrefix {
   readonly tokens: number;
 }
 
-/** An upstream looks so many parts back from a mark for what it has cached. */
+/** From a mark, an upstream looks back this many parts for what it has cached. */
 const LOOKBACK_PARTS = 20;
 
 export interface ModelRequest {

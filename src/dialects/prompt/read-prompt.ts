@@ -8,7 +8,7 @@ import type { Layout, Part, Role } from "./layouts.ts";
 import type { Mark, Prompt } from "./prompt.ts";
 import { ShapeMemory } from "./shape.ts";
 
-/** A prompt with more parts is not read. No model has room for so many. */
+/** A prompt with more parts is not read. No model has room for as many. */
 const MAX_PARTS = 16_384;
 /** The names of the members that count are shorter. */
 const MAX_NAME_BYTES = 40;

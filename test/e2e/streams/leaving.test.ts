@@ -5,6 +5,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { makeGate, type Gate } from "../../../src/demo/script.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { openCounter } from "../../harness/counter.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openRaw, parseAnswer, type RawConnection, writeRequest } from "../../harness/raw.ts";
 import { DIALECTS, inWorld, makeRequest, type Running } from "../world.ts";
@@ -195,44 +196,6 @@ async function serve() {
       await gateway.stop();
       upstream.stop();
     },
-  };
-}
-
-/** A client that counts bytes and does not keep them. */
-async function openCounter(port: number): Promise<{
-  send(bytes: Uint8Array): void;
-  pause(): void;
-  resume(): void;
-  came(): number;
-  until(bytes: number): Promise<void>;
-  close(): void;
-}> {
-  let came = 0;
-  let wanted = Number.POSITIVE_INFINITY;
-  let wake = (): void => {};
-  const socket = await Bun.connect({
-    hostname: "127.0.0.1",
-    port,
-    socket: {
-      data(_, bytes) {
-        came += bytes.length;
-        if (came >= wanted) wake();
-      },
-      close: () => wake(),
-    },
-  });
-  return {
-    send: (bytes) => void socket.write(bytes),
-    pause: () => socket.pause(),
-    resume: () => socket.resume(),
-    came: () => came,
-    until: (bytes) =>
-      new Promise((resolve) => {
-        wanted = bytes;
-        wake = resolve;
-        if (came >= bytes) resolve();
-      }),
-    close: () => void socket.end(),
   };
 }
 

@@ -1,6 +1,7 @@
 // The responses API over a WebSocket, through the real gateway: what passes, what is billed, and how each end is recorded.
 
 import { afterEach, describe, expect, test } from "bun:test";
+import { openCounter } from "../../harness/counter.ts";
 import {
   CREDENTIAL,
   type InsideGateway,
@@ -336,36 +337,6 @@ describe("the slower side", () => {
     client.close();
   });
 });
-
-/** A client that counts bytes and does not keep them. */
-async function openCounter(port: number) {
-  let count = 0;
-  let wanted = Number.POSITIVE_INFINITY;
-  let wake = (): void => {};
-  const socket = await Bun.connect({
-    hostname: "127.0.0.1",
-    port,
-    socket: {
-      data(_, bytes) {
-        count += bytes.length;
-        if (count >= wanted) wake();
-      },
-      close: () => wake(),
-    },
-  });
-  return {
-    send: (bytes: Uint8Array) => void socket.write(bytes),
-    pause: () => socket.pause(),
-    resume: () => socket.resume(),
-    until: (bytes: number) =>
-      new Promise<void>((resolve) => {
-        wanted = bytes;
-        wake = resolve;
-        if (count >= bytes) resolve();
-      }),
-    close: () => void socket.end(),
-  };
-}
 
 /** Resolves when the number has not changed for a time in which a fast sender would have sent everything. */
 async function waitUntilStill(read: () => number): Promise<void> {

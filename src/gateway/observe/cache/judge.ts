@@ -29,7 +29,7 @@ const LEAST_UNEXPLAINED = 1024;
 const TOLERATED_SHARE = 5;
 /** A prompt that has shrunk to less than half, in messages or in tokens, has been compacted. */
 const COMPACTED_SHARE = 2;
-/** An upstream looks so many blocks back from a mark for what it has cached. */
+/** From a mark, an upstream looks back this many blocks for what it has cached. */
 const LOOKBACK_PARTS = 20;
 
 /** Null if nothing was missed. */

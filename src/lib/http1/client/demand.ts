@@ -16,14 +16,14 @@ export class Demand {
   #peakBefore = 0;
   #peakSince = -Infinity;
 
-  /** A request was made, and with it so many run at the same time. */
+  /** A request was made, and with it this many run at the same time. */
   note(running: number, now: number): void {
     this.#turn(now);
     this.#lastUse = now;
     if (running > this.#peak) this.#peak = running;
   }
 
-  /** The spare connections that should be open while so many requests run. */
+  /** The spare connections that should be open while this many requests run. */
   countSpares(running: number, now: number): number {
     if (now - this.#lastUse > USED_MS) return 0;
     this.#turn(now);
