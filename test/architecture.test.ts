@@ -41,7 +41,7 @@ test("a folder imports itself and what is left of it", () => {
 const INNER_ORDER: Readonly<Record<string, string>> = {
   gateway:
     "observe intake upstream channels gateway.ts bill attempt delivery control websocket pipeline.ts server.ts start.ts",
-  cli: "terminal (base) keys tools catalog money live channels setup doctor serve console completions",
+  cli: "terminal access (base) keys tools catalog money live channels setup doctor serve console completions",
 };
 
 test.each(Object.entries(INNER_ORDER))("inside %s, imports follow the order: %s", (folder, order) => {

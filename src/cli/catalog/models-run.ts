@@ -16,7 +16,7 @@ import {
 import { createClient } from "../../lib/http1/client/client.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
-import { type ConfigFlags, describe, findKey } from "../config-access.ts";
+import { type ConfigFlags, describe, findKey } from "../access/config.ts";
 import { printTable } from "../terminal/table.ts";
 import { fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 

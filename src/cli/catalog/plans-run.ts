@@ -12,7 +12,7 @@ import {
   findGroup,
   refuseUnknown,
   requireNewName,
-} from "../config-access.ts";
+} from "../access/config.ts";
 import { printTable } from "../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 

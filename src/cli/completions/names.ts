@@ -7,7 +7,7 @@ import type { Loaded } from "../../config/file.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 import type { NameKind, Suggestion } from "./complete.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
-import { describeGroup, openConfig } from "../config-access.ts";
+import { describeGroup, openConfig } from "../access/config.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 
 export function readNames(what: NameKind, config: string | undefined): Suggestion[] {

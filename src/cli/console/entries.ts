@@ -4,7 +4,7 @@ import type { Dimension } from "../../billing/report/report.ts";
 import type { Key } from "../../config/catalog.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
 import { showModels } from "../catalog/models-run.ts";
-import { type ConfigFlags, describeGroup, findKey, openConfig } from "../config-access.ts";
+import { type ConfigFlags, describeGroup, findKey, openConfig } from "../access/config.ts";
 import { addKeys } from "../keys/add.ts";
 import { moveKey, removeKeys, rotateKey, setKeysDisabled } from "../keys/change.ts";
 import { limitKeys } from "../keys/limits.ts";

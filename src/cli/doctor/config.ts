@@ -12,7 +12,7 @@ import { ConfigError } from "../../config/yaml/problems.ts";
 import { ForeignFile, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
-import { type ConfigFlags, describe } from "../config-access.ts";
+import { type ConfigFlags, describe } from "../access/config.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export interface ConfigCheck {

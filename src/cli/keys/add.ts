@@ -13,7 +13,7 @@ import {
   formatMoment,
   openConfig,
   readExpiry,
-} from "../config-access.ts";
+} from "../access/config.ts";
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import { readNewLimits } from "../../config/changes/limits.ts";
 import { printSecrets } from "./print-secrets.ts";

@@ -15,7 +15,7 @@ import {
   findGroup,
   formatMoment,
   openConfig,
-} from "../config-access.ts";
+} from "../access/config.ts";
 import { checkSecret } from "./given-secret.ts";
 import { fail, readAll, refuseUsage, printNote } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";

@@ -22,7 +22,7 @@ import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { findOrCreateConfig } from "../setup/init/ask-init.ts";
-import { describe } from "../config-access.ts";
+import { describe } from "../access/config.ts";
 import { openServeScreen, type ServeScreen } from "./screen.ts";
 import { explainStartFailure } from "./second-gateway.ts";
 import { surveyStart } from "./survey.ts";

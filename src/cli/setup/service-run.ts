@@ -8,7 +8,7 @@ import { readConfigText } from "../../config/file.ts";
 import { configHome } from "../../config/find.ts";
 import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { type ConfigFlags, describe, openConfig } from "../config-access.ts";
+import { type ConfigFlags, describe, openConfig } from "../access/config.ts";
 import { findOwnCommand } from "../tools/background.ts";
 import { LABEL, MARK, UNIT_NAME, type ServiceSpec, writeAgent, writeUnit } from "./service-unit.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";

@@ -12,7 +12,7 @@ import { getField } from "../../lib/json/json.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
-import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../config-access.ts";
+import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../access/config.ts";
 import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 import type { Tool } from "./programs/tool.ts";
 

@@ -1,5 +1,5 @@
 // The control path of a running gateway: HTTP and JSON on a unix socket that only this user can use. state.ts is its
-// document, and cli/control.ts is its client.
+// document, and cli/access/control.ts is its client.
 //   GET  /state                          everything, as one document
 //   GET  /status?session=ID&key=NAME     what a status line shows
 //   POST /channels/NAME/disable|enable|probe

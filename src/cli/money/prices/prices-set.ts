@@ -2,8 +2,8 @@
 
 import { editConfig } from "../../../config/replace.ts";
 import { PRICE_KINDS } from "../../../config/schema.ts";
-import { type ConfigFlags, openConfig } from "../../config-access.ts";
-import { planChanges, readChanges, type Settings } from "../../settings.ts";
+import { type ConfigFlags, openConfig } from "../../access/config.ts";
+import { planChanges, readChanges, type Settings } from "../../access/settings.ts";
 import { printNote } from "../../terminal/terminal.ts";
 
 export type SetPriceFlags = ConfigFlags;

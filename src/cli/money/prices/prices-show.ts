@@ -12,7 +12,7 @@ import { suggestNearest } from "../../../config/nearest.ts";
 import { ConfigError } from "../../../config/yaml/problems.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger } from "../ledger-place.ts";
-import { type ConfigFlags, openConfig } from "../../config-access.ts";
+import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import { printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
 

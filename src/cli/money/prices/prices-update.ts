@@ -17,7 +17,7 @@ import { resolveModel } from "../../../gateway/intake/match.ts";
 import { getErrorCode } from "../../../lib/errors.ts";
 import { parseJson } from "../../../lib/json/json.ts";
 import { type LedgerFlags, locateLedger } from "../ledger-place.ts";
-import { describe, openConfig } from "../../config-access.ts";
+import { describe, openConfig } from "../../access/config.ts";
 import { printTable } from "../../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../../terminal/terminal.ts";
 

@@ -4,7 +4,7 @@ import { type Status, statusSchema } from "../../../gateway/control/status.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
-import { tryGateway } from "../../control.ts";
+import { tryGateway } from "../../access/control.ts";
 import { print } from "../../terminal/terminal.ts";
 
 export interface StatuslineFlags {
@@ -29,7 +29,7 @@ export async function printStatusline(flags: StatuslineFlags): Promise<void> {
 
 /** Reading the config takes half of this command's time, so that it is loaded only if it is needed. */
 async function readLedgerPath({ config }: StatuslineFlags): Promise<string> {
-  const { openConfig } = await import("../../config-access.ts");
+  const { openConfig } = await import("../../access/config.ts");
   return openConfig(config === undefined ? {} : { config }).catalog.ledger.path;
 }
 

@@ -29,7 +29,7 @@ import {
   startOfNextSpan,
   startOfSpan,
 } from "../../../lib/text/zone.ts";
-import { openConfig } from "../../config-access.ts";
+import { openConfig } from "../../access/config.ts";
 import { findSession } from "../find-session.ts";
 import { appendBars } from "./bars.ts";
 import { findLedgerOrEmpty, type LedgerFlags } from "../ledger-place.ts";

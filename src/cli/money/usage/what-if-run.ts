@@ -14,7 +14,7 @@ import {
 import type { Loaded } from "../../../config/file.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { formatUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
-import { openConfig } from "../../config-access.ts";
+import { openConfig } from "../../access/config.ts";
 import { type Column, printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../../terminal/text.ts";

@@ -9,7 +9,7 @@ import { readBaseUrl, readName, readSecretText } from "../../../config/yaml/scal
 import { suggestValue } from "../../../config/yaml/problems.ts";
 import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
-import { type ConfigFlags, describe, findGroup, openConfig } from "../../config-access.ts";
+import { type ConfigFlags, describe, findGroup, openConfig } from "../../access/config.ts";
 import {
   askOne,
   canPrompt,

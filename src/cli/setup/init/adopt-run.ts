@@ -13,7 +13,7 @@ import { type Path, parseSource } from "../../../config/yaml/source.ts";
 import { isLoopbackHost } from "../../../gateway/intake/own-host.ts";
 import { isObject } from "../../../lib/json/json.ts";
 import { refuseOverwrite, writeNew } from "./init-run.ts";
-import type { ConfigFlags } from "../../config-access.ts";
+import type { ConfigFlags } from "../../access/config.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
 import { formatTable } from "../../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../../terminal/terminal.ts";

@@ -1,10 +1,10 @@
 // What commands need that read or change the config. This module loads zod and yaml,
 // which costs start-up time: do not import it from the files that declare flags.
 
-import type { Group } from "../config/catalog.ts";
-import { formatMoment } from "../config/changes/names.ts";
-import { type Loaded, loadConfig } from "../config/file.ts";
-import { findConfig } from "../config/find.ts";
+import type { Group } from "../../config/catalog.ts";
+import { formatMoment } from "../../config/changes/names.ts";
+import { type Loaded, loadConfig } from "../../config/file.ts";
+import { findConfig } from "../../config/find.ts";
 
 export {
   checkKeyName,
@@ -17,7 +17,7 @@ export {
   readFuture,
   refuseUnknown,
   requireNewName,
-} from "../config/changes/names.ts";
+} from "../../config/changes/names.ts";
 
 export interface ConfigFlags {
   readonly config?: string;

@@ -1,7 +1,7 @@
 // An upstream that caches prompts as its platform says it does, written from the platforms' documentation and not from
 // the gateway's code: it works on the request's values, with four characters to a token.
 
-import { getField, isObject } from "../../src/lib/json/json.ts";
+import { getField, isObject } from "../../../src/lib/json/json.ts";
 
 export type CachingDialect = "messages" | "responses" | "chat" | "content";
 

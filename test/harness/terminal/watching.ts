@@ -1,9 +1,9 @@
 // Runs the executable on a terminal of which the screen is read, as a person reads it.
 
 import { join } from "node:path";
-import { createScreen, type Screen } from "../harness/screen.ts";
+import { createScreen, type Screen } from "./screen.ts";
 
-const MAIN = join(import.meta.dir, "../../src/main.ts");
+const MAIN = join(import.meta.dir, "../../../src/main.ts");
 
 export interface Watched {
   readonly screen: Screen;

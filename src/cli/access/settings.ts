@@ -1,10 +1,10 @@
 // `NAME=VALUE` words that change one entry of the config without an editor: `channels set`, `groups set`, `prices set`.
 // What a value may be is the config's schema, which is checked before the file is written.
 
-import type { Edit } from "../config/yaml/edit.ts";
-import type { Path } from "../config/yaml/source.ts";
-import { suggestNearest } from "../config/nearest.ts";
-import { refuseUsage } from "./terminal/terminal.ts";
+import type { Edit } from "../../config/yaml/edit.ts";
+import type { Path } from "../../config/yaml/source.ts";
+import { suggestNearest } from "../../config/nearest.ts";
+import { refuseUsage } from "../terminal/terminal.ts";
 
 /** `list`: words with commas between them. `map`: `aliases.NAME=VALUE`. `required`: it cannot be removed. */
 interface Setting {

@@ -2,9 +2,9 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../src/config/file.ts";
-import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
-import { OFFLINE, ENTRY, type Outcome, run } from "./driving.ts";
+import { loadConfig } from "../../../src/config/file.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { OFFLINE, ENTRY, type Outcome, run } from "../driving.ts";
 
 const CONFIG = `channels:
   a: { platform: messages, base_url: https://a.example, credential: \${UNSET_HERE} }

@@ -2,11 +2,11 @@
 
 import { existsSync } from "node:fs";
 import { z } from "zod";
-import { isPrivate, locateControl } from "../gateway/control/socket.ts";
-import { getErrorCode } from "../lib/errors.ts";
-import { parseJson } from "../lib/json/json.ts";
-import { VERSION } from "../lib/version.ts";
-import { fail } from "./terminal/terminal.ts";
+import { isPrivate, locateControl } from "../../gateway/control/socket.ts";
+import { getErrorCode } from "../../lib/errors.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { VERSION } from "../../lib/version.ts";
+import { fail } from "../terminal/terminal.ts";
 
 const Refusal = z.object({ error: z.string() });
 
