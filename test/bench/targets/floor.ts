@@ -10,7 +10,7 @@ import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import type { Intent } from "../../../src/billing/ledger/journal.ts";
 import { loadPriceBook } from "../../../src/billing/prices.ts";
 import { recognise } from "../../../src/dialects/index.ts";
-import { messages } from "../../../src/dialects/messages.ts";
+import { messages } from "../../../src/dialects/formats/messages.ts";
 import { createIdSource } from "../../../src/gateway/intake/call.ts";
 import { requestFields, responseFields } from "../../../src/gateway/upstream/headers.ts";
 import { readNames } from "../../../src/gateway/intake/body.ts";

@@ -1,11 +1,11 @@
 // The messages dialect.
 
-import type { GatewayError } from "../lib/errors.ts";
-import type { Dialect, ModelEntry } from "./dialect.ts";
-import { ERROR_NAMES } from "./errors.ts";
-import { fillRecord, readModelList, readPageSize, takeAfter, takeBefore } from "./listing.ts";
-import { openMessagesMeter } from "./meters/messages.ts";
-import { MESSAGES_LAYOUT } from "./prompt/layouts.ts";
+import type { GatewayError } from "../../lib/errors.ts";
+import type { Dialect, ModelEntry } from "../dialect.ts";
+import { ERROR_NAMES } from "../errors.ts";
+import { fillRecord, readModelList, readPageSize, takeAfter, takeBefore } from "../listing.ts";
+import { openMessagesMeter } from "../meters/messages.ts";
+import { MESSAGES_LAYOUT } from "../prompt/layouts.ts";
 
 export const messages: Dialect = {
   name: "messages",

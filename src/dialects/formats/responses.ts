@@ -1,9 +1,9 @@
 // The responses dialect.
 
-import type { StreamBreak, Dialect } from "./dialect.ts";
-import { openResponsesMeter } from "./meters/responses.ts";
+import type { StreamBreak, Dialect } from "../dialect.ts";
+import { openResponsesMeter } from "../meters/responses.ts";
 import { OPENAI_PARTS, type WireError, formWireError } from "./openai.ts";
-import { RESPONSES_LAYOUT } from "./prompt/layouts.ts";
+import { RESPONSES_LAYOUT } from "../prompt/layouts.ts";
 
 export const responses: Dialect = {
   ...OPENAI_PARTS,

@@ -1,10 +1,10 @@
 // What the responses and chat dialects share: the credential's header, errors, model lists.
 
-import type { GatewayError } from "../lib/errors.ts";
-import { isObject } from "../lib/json/json.ts";
-import type { Dialect, ModelEntry } from "./dialect.ts";
-import { ERROR_NAMES } from "./errors.ts";
-import { fillRecord, readModelList } from "./listing.ts";
+import type { GatewayError } from "../../lib/errors.ts";
+import { isObject } from "../../lib/json/json.ts";
+import type { Dialect, ModelEntry } from "../dialect.ts";
+import { ERROR_NAMES } from "../errors.ts";
+import { fillRecord, readModelList } from "../listing.ts";
 
 export interface WireError {
   readonly message: string;

@@ -1,11 +1,11 @@
 // The content dialect.
 
-import type { GatewayError } from "../lib/errors.ts";
-import type { Dialect, ModelEntry } from "./dialect.ts";
-import { ERROR_NAMES } from "./errors.ts";
-import { fillRecord, readModelList, readPageSize, takeAfter } from "./listing.ts";
-import { openContentMeter } from "./meters/content.ts";
-import { CONTENT_LAYOUT } from "./prompt/layouts.ts";
+import type { GatewayError } from "../../lib/errors.ts";
+import type { Dialect, ModelEntry } from "../dialect.ts";
+import { ERROR_NAMES } from "../errors.ts";
+import { fillRecord, readModelList, readPageSize, takeAfter } from "../listing.ts";
+import { openContentMeter } from "../meters/content.ts";
+import { CONTENT_LAYOUT } from "../prompt/layouts.ts";
 
 export const content: Dialect = {
   name: "content",

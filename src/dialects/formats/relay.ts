@@ -1,10 +1,10 @@
 // The relay platform: the messages dialect, with a model list that clients of both of its dialects understand. The list
 // is one page.
 
-import type { Dialect, ModelEntry } from "./dialect.ts";
+import type { Dialect, ModelEntry } from "../dialect.ts";
 import { content, formContentRecord } from "./content.ts";
 import { messages } from "./messages.ts";
-import { fillRecord } from "./listing.ts";
+import { fillRecord } from "../listing.ts";
 
 export const relay: Dialect = {
   ...messages,

@@ -1,9 +1,9 @@
 // The messages of the responses API over a WebSocket. A client sends the body of a request as a `response.create` event;
 // the server sends the events of the stream. `stream_id` separates responses that run at the same time.
 
-import type { GatewayError } from "../lib/errors.ts";
-import { readString, scanTopLevel } from "../lib/json/json-spans.ts";
-import { getField, parseJson } from "../lib/json/json.ts";
+import type { GatewayError } from "../../lib/errors.ts";
+import { readString, scanTopLevel } from "../../lib/json/json-spans.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
 import { formWireError } from "./openai.ts";
 
 /** The fields of a message that decide where it belongs. */

@@ -1,9 +1,9 @@
 // The chat dialect. Clients of the responses platform may use it. No channel uses it today.
 
-import type { Dialect } from "./dialect.ts";
-import { openChatMeter } from "./meters/chat.ts";
+import type { Dialect } from "../dialect.ts";
+import { openChatMeter } from "../meters/chat.ts";
 import { OPENAI_PARTS, formWireError } from "./openai.ts";
-import { CHAT_LAYOUT } from "./prompt/layouts.ts";
+import { CHAT_LAYOUT } from "../prompt/layouts.ts";
 
 export const chat: Dialect = {
   ...OPENAI_PARTS,
