@@ -3,7 +3,7 @@
 // caller decides what to do with the new Catalog.
 
 import { statSync } from "node:fs";
-import { everySecond } from "../lib/heartbeat.ts";
+import { everySecond } from "../lib/time/heartbeat.ts";
 import { sha256Hex } from "../lib/secret.ts";
 import type { Environment } from "./yaml/expand.ts";
 import { checkConfigText, type Loaded, readConfigText } from "./file.ts";

@@ -13,7 +13,7 @@ import { describeBaseUrl, isLoopbackHost } from "../../gateway/intake/own-host.t
 import type { Observer } from "../../gateway/observe/observer.ts";
 import { type RunningGateway, startGateway } from "../../gateway/start.ts";
 import { createConsole } from "../../web/console.ts";
-import { everySecond } from "../../lib/heartbeat.ts";
+import { everySecond } from "../../lib/time/heartbeat.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type AlertCommand, createAlertCommand } from "./alert-command.ts";

@@ -11,7 +11,7 @@ import { z } from "zod";
 import { listLimitUses } from "../../billing/limits/alerts.ts";
 import { repricingSchema } from "../../billing/ledger/line.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { everySecond } from "../../lib/heartbeat.ts";
+import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Activity } from "../observe/activity.ts";
 import { ActionRefused, actOnChannel } from "./channel-actions.ts";
 import type { Console } from "./console.ts";

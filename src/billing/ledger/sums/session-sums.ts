@@ -3,8 +3,8 @@
 
 import { z } from "zod";
 
-import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { CACHE_READ_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
+import { CACHE_READ_KINDS, PROMPT_KINDS } from "../../usage.ts";
 
 const PROMPT: ReadonlySet<string> = new Set(PROMPT_KINDS);
 const CACHE_READ: ReadonlySet<string> = new Set(CACHE_READ_KINDS);

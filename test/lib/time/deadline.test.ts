@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { Deadline } from "../../src/lib/deadline.ts";
+import { Deadline } from "../../../src/lib/time/deadline.ts";
 
 /** How late a deadline may be, by its own account. */
 const LATE = 25;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { MemoryBudget, type Reservation } from "../../src/lib/memory-budget.ts";
+import { MemoryBudget, type Reservation } from "../../../src/lib/memory/memory-budget.ts";
 
 /** What has been granted, in order. */
 function watch(budget: MemoryBudget) {

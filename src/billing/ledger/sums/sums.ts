@@ -6,18 +6,18 @@
 
 import { z } from "zod";
 
-import { createNamer, UTC, type Zone } from "../../lib/text/zone.ts";
-import { parseJson } from "../../lib/json/json.ts";
-import type { Usd } from "../../lib/money.ts";
-import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
-import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
-import type { Position } from "./rotation.ts";
-import { holdLedgerFiles, locate, readChunksFrom } from "./rotation.ts";
-import { type ClientIdentity, hashLine } from "./line.ts";
-import { eachLine, type Source } from "./reader.ts";
-import { type Bytes, viewBytes } from "./scan/bytes.ts";
-import { readRow, type Row } from "./scan/row.ts";
-import { LineScanner } from "./scan/scan.ts";
+import { createNamer, UTC, type Zone } from "../../../lib/text/zone.ts";
+import { parseJson } from "../../../lib/json/json.ts";
+import type { Usd } from "../../../lib/money.ts";
+import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
+import { readOwn, replaceFile } from "../../../lib/files/own-file.ts";
+import type { Position } from "../rotation.ts";
+import { holdLedgerFiles, locate, readChunksFrom } from "../rotation.ts";
+import { type ClientIdentity, hashLine } from "../line.ts";
+import { eachLine, type Source } from "../reader.ts";
+import { type Bytes, viewBytes } from "../scan/bytes.ts";
+import { readRow, type Row } from "../scan/row.ts";
+import { LineScanner } from "../scan/scan.ts";
 import { type SessionSum, sessionSchema, SessionSums } from "./session-sums.ts";
 
 export type Window = "day" | "month" | "total";
