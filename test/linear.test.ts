@@ -2,7 +2,7 @@
 // CPU time at one size and at twice the size: linear work takes twice as long, quadratic work four times.
 
 import { describe, expect, test } from "bun:test";
-import { checkConfigText } from "../src/config/file.ts";
+import { checkConfigText } from "../src/config/file/load.ts";
 import { recognise } from "../src/dialects/index.ts";
 import { dropKey } from "../src/dialects/path.ts";
 import { MESSAGES_LAYOUT } from "../src/dialects/prompt/layouts.ts";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkConfigText } from "../src/config/file.ts";
+import { checkConfigText } from "../src/config/file/load.ts";
 import { PLATFORMS } from "../src/config/schema.ts";
 import { buildTable, type Choice, STORED_RESPONSE } from "../src/dialects/endpoints.ts";
 import type { Endpoint } from "../src/dialects/dialect.ts";

@@ -4,9 +4,9 @@
 import { openLedger } from "../../src/billing/ledger/ledger.ts";
 import { findCorrections } from "../../src/billing/report/reprice.ts";
 import { verifyLedger } from "../../src/billing/verify/verify.ts";
-import { loadConfig } from "../../src/config/file.ts";
+import { loadConfig } from "../../src/config/file/load.ts";
 import { readCurrentPrices } from "../../src/cli/money/prices/current-prices.ts";
-import { watchConfig } from "../../src/config/watch.ts";
+import { watchConfig } from "../../src/config/file/watch.ts";
 import type { Observer } from "../../src/gateway/observe/observer.ts";
 import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";
 

@@ -3,8 +3,8 @@
 
 import type { Group } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";
-import { type Loaded, loadConfig } from "../../config/file.ts";
-import { findConfig } from "../../config/find.ts";
+import { type Loaded, loadConfig } from "../../config/file/load.ts";
+import { findConfig } from "../../config/file/find.ts";
 
 export {
   checkKeyName,

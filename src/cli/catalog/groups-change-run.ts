@@ -1,7 +1,7 @@
 // The actions of `gateway groups add`, `set` and `remove`. The file keeps its comments and order.
 
 import type { Catalog, Group } from "../../config/catalog.ts";
-import { editConfig } from "../../config/replace.ts";
+import { editConfig } from "../../config/file/replace.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
 import { type ConfigFlags, findGroup, openConfig, refuseUnknown, requireNewName } from "../access/config.ts";
 import { planChanges, readChanges, type Settings } from "../access/settings.ts";

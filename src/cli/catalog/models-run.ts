@@ -4,8 +4,8 @@
 import { findPrice, loadPriceBook, type Price, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
-import { loadConfig } from "../../config/file.ts";
-import { findConfig } from "../../config/find.ts";
+import { loadConfig } from "../../config/file/load.ts";
+import { findConfig } from "../../config/file/find.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import {
   createModelLists,

@@ -3,7 +3,7 @@
 
 import { listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import type { Loaded } from "../../config/file.ts";
+import type { Loaded } from "../../config/file/load.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 import type { NameKind, Suggestion } from "./complete.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";

@@ -2,8 +2,8 @@
 
 import { z } from "zod";
 import type { Catalog } from "../../config/catalog.ts";
-import { type Loaded, loadConfig } from "../../config/file.ts";
-import { findConfig } from "../../config/find.ts";
+import { type Loaded, loadConfig } from "../../config/file/load.ts";
+import { findConfig } from "../../config/file/find.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { readHttpUrl } from "../../config/yaml/scalars.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";

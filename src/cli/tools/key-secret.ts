@@ -4,8 +4,8 @@
 import { adviseRotation } from "../../config/advice.ts";
 import { type Catalog, type Group, type Key, isGroupOpen } from "../../config/catalog.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
-import { readConfigText } from "../../config/file.ts";
-import { editConfig } from "../../config/replace.ts";
+import { readConfigText } from "../../config/file/load.ts";
+import { editConfig } from "../../config/file/replace.ts";
 import { expandTree } from "../../config/yaml/expand.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { getField } from "../../lib/json/json.ts";

@@ -2,7 +2,7 @@
 
 import { loadPriceBook, sellerOf } from "../../../billing/prices.ts";
 import type { CurrentPrices } from "../../../billing/report/line-charge.ts";
-import type { Loaded } from "../../../config/file.ts";
+import type { Loaded } from "../../../config/file/load.ts";
 import { readCalls } from "../../../dialects/meters/messages.ts";
 
 /** Without a config: those of the built-in book. */

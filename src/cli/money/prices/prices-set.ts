@@ -1,6 +1,6 @@
 // The action of `gateway prices set`. The file keeps its comments and order.
 
-import { editConfig } from "../../../config/replace.ts";
+import { editConfig } from "../../../config/file/replace.ts";
 import { PRICE_KINDS } from "../../../config/schema.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import { planChanges, readChanges, type Settings } from "../../access/settings.ts";

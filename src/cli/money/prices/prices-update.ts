@@ -12,7 +12,7 @@ import { ANY_SELLER } from "../../../billing/prices/sellers.ts";
 import { placeOfBook, sealBook, writeBook } from "../../../billing/prices/stored-book.ts";
 import { listSeenModels } from "../../../billing/report/seen-models.ts";
 import type { Catalog } from "../../../config/catalog.ts";
-import type { Loaded } from "../../../config/file.ts";
+import type { Loaded } from "../../../config/file/load.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
 import { getErrorCode } from "../../../lib/errors.ts";
 import { parseJson } from "../../../lib/json/json.ts";

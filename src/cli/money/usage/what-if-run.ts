@@ -11,7 +11,7 @@ import {
   openComparison,
   type WhatIfReport,
 } from "../../../billing/report/what-if.ts";
-import type { Loaded } from "../../../config/file.ts";
+import type { Loaded } from "../../../config/file/load.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { formatUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
 import { openConfig } from "../../access/config.ts";

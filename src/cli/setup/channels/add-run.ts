@@ -3,7 +3,7 @@
 
 import type { Catalog } from "../../../config/catalog.ts";
 import type { Edit } from "../../../config/yaml/edit.ts";
-import { editConfig } from "../../../config/replace.ts";
+import { editConfig } from "../../../config/file/replace.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { readBaseUrl, readName, readSecretText } from "../../../config/yaml/scalars.ts";
 import { suggestValue } from "../../../config/yaml/problems.ts";

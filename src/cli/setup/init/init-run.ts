@@ -3,8 +3,8 @@
 
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { checkConfigText } from "../../../config/file.ts";
-import { hasLocalConfig, placeConfig } from "../../../config/find.ts";
+import { checkConfigText } from "../../../config/file/load.ts";
+import { hasLocalConfig, placeConfig } from "../../../config/file/find.ts";
 import { readBaseUrl, readSecretText } from "../../../config/yaml/scalars.ts";
 import { getErrorCode } from "../../../lib/errors.ts";
 import { createFile } from "../../../lib/files/own-file.ts";

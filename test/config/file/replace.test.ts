@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { editConfig, nameLock, waitForLock } from "../../src/config/replace.ts";
-import { LockHeld, takeLock } from "../../src/lib/files/file-lock.ts";
-import { makeTempFolder } from "../harness/temp.ts";
+import { editConfig, nameLock, waitForLock } from "../../../src/config/file/replace.ts";
+import { LockHeld, takeLock } from "../../../src/lib/files/file-lock.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 
 const CONFIG = `channels:
   a: { platform: messages, base_url: "https://a.example", credential: sk-upstream }

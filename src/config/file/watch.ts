@@ -3,11 +3,11 @@
 // caller decides what to do with the new Catalog.
 
 import { statSync } from "node:fs";
-import { everySecond } from "../lib/time/heartbeat.ts";
-import { sha256Hex } from "../lib/secret.ts";
-import type { Environment } from "./yaml/expand.ts";
-import { checkConfigText, type Loaded, readConfigText } from "./file.ts";
-import { ConfigError } from "./yaml/problems.ts";
+import { everySecond } from "../../lib/time/heartbeat.ts";
+import { sha256Hex } from "../../lib/secret.ts";
+import type { Environment } from "../yaml/expand.ts";
+import { checkConfigText, type Loaded, readConfigText } from "./load.ts";
+import { ConfigError } from "../yaml/problems.ts";
 
 export interface ConfigListener {
   /** If it throws, the error is passed to `onProblem`. */

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Loaded, loadConfig } from "../../src/config/file.ts";
-import { watchConfig } from "../../src/config/watch.ts";
-import { makeSweptFolder } from "../harness/temp.ts";
+import { type Loaded, loadConfig } from "../../../src/config/file/load.ts";
+import { watchConfig } from "../../../src/config/file/watch.ts";
+import { makeSweptFolder } from "../../harness/temp.ts";
 
 const write = (port: number | string) => `listen: { port: ${port} }\n`;
 
@@ -136,8 +136,8 @@ describe("a bad file", () => {
 
 test("a watch does not keep a process alive", async () => {
   const { folder, path } = setUp();
-  const source = join(import.meta.dir, "../../src/config");
-  const code = `import { loadConfig } from "${source}/file.ts"; import { watchConfig } from "${source}/watch.ts";
+  const source = join(import.meta.dir, "../../../src/config/file");
+  const code = `import { loadConfig } from "${source}/load.ts"; import { watchConfig } from "${source}/watch.ts";
     watchConfig(loadConfig(process.argv[2], {}), {}, { onChange() {}, onProblem() {} });`;
   const script = join(folder, "script.ts");
   writeFileSync(script, code);
@@ -152,9 +152,9 @@ test.skipIf(Bun.which("mkfifo") === null)(
     const path = join(folder, "pipe.yaml");
     Bun.spawnSync(["mkfifo", path]);
     const source = (file: string): string =>
-      JSON.stringify(new URL(`../../src/config/${file}`, import.meta.url));
+      JSON.stringify(new URL(`../../../src/config/file/${file}`, import.meta.url));
     const script = `
-    import { loadConfig } from ${source("file.ts")};
+    import { loadConfig } from ${source("load.ts")};
     import { watchConfig } from ${source("watch.ts")};
     const told = () => process.exit(1);
     watchConfig(loadConfig(${JSON.stringify(path)}, {}), {}, { onChange: told, onProblem: told });

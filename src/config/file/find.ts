@@ -4,10 +4,10 @@
 import { lstatSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
-import { getErrorCode } from "../lib/errors.ts";
-import { quoteWord } from "../lib/text/shell-word.ts";
-import type { Environment } from "./yaml/expand.ts";
-import { ConfigError } from "./yaml/problems.ts";
+import { getErrorCode } from "../../lib/errors.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
+import type { Environment } from "../yaml/expand.ts";
+import { ConfigError } from "../yaml/problems.ts";
 
 const FILE_NAME = "gateway.yaml";
 

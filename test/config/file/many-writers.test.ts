@@ -8,10 +8,10 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { loadConfig } from "../../src/config/file.ts";
-import { sha256Hex } from "../../src/lib/secret.ts";
-import { run } from "../cli/driving.ts";
-import { makeTempFolder } from "../harness/temp.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
+import { run } from "../../cli/driving.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 
 const BEFORE = `# the team's gateway  (do not reformat!)
 channels:
@@ -80,7 +80,7 @@ test("a link to the file stays a link, and the file keeps its mode", async () =>
 test("a process that died with the lock in hand holds nobody up", async () => {
   using folder = makeTempFolder();
   writeFileSync(folder.join("gateway.yaml"), BEFORE, { mode: 0o600 });
-  const lock = Bun.fileURLToPath(new URL("../../src/lib/files/file-lock.ts", import.meta.url));
+  const lock = Bun.fileURLToPath(new URL("../../../src/lib/files/file-lock.ts", import.meta.url));
   const code = `const { takeLock } = await import(${JSON.stringify(lock)});
     takeLock(${JSON.stringify(folder.join(".gateway.yaml.lock"))}); process.kill(process.pid, "SIGKILL");`;
   const child = Bun.spawn([process.execPath, "-e", code], { stdout: "ignore", stderr: "ignore" });

@@ -3,14 +3,14 @@
 
 import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { getErrorCode } from "../lib/errors.ts";
-import { type FileLock, LockHeld, takeLock } from "../lib/files/file-lock.ts";
-import { removeDrafts, replaceFile, requireOwn } from "../lib/files/own-file.ts";
-import type { Catalog } from "./catalog.ts";
-import { applyEdits, type Edit } from "./yaml/edit.ts";
-import type { Environment } from "./yaml/expand.ts";
-import { checkConfigText, readConfigText } from "./file.ts";
-import { ConfigError } from "./yaml/problems.ts";
+import { getErrorCode } from "../../lib/errors.ts";
+import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
+import { removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import type { Catalog } from "../catalog.ts";
+import { applyEdits, type Edit } from "../yaml/edit.ts";
+import type { Environment } from "../yaml/expand.ts";
+import { checkConfigText, readConfigText } from "./load.ts";
+import { ConfigError } from "../yaml/problems.ts";
 
 const LOCK_WAIT_MS = 30_000;
 /** How often an edit starts again because a program without the lock, such as an editor, wrote in between. */

@@ -1,9 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { listVariables } from "../../src/config/yaml/expand.ts";
-import { loadConfig } from "../../src/config/file.ts";
-import { configHome, findConfig, listOwnIds, requireTrust, warnOfMode } from "../../src/config/find.ts";
-import { makeTempFolder } from "../harness/temp.ts";
+import { listVariables } from "../../../src/config/yaml/expand.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
+import {
+  configHome,
+  findConfig,
+  listOwnIds,
+  requireTrust,
+  warnOfMode,
+} from "../../../src/config/file/find.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 
 describe("the config file", () => {
   test("is found by flag, variable and home, in this order, and never in the current folder", () => {

@@ -14,19 +14,19 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { getErrorCode } from "../lib/errors.ts";
-import { followLinks } from "../lib/files/links.ts";
-import { openPlain } from "../lib/files/own-file.ts";
-import { sha256Hex } from "../lib/secret.ts";
-import { quoteWord } from "../lib/text/shell-word.ts";
-import { buildCatalog, type Catalog } from "./catalog.ts";
+import { getErrorCode } from "../../lib/errors.ts";
+import { followLinks } from "../../lib/files/links.ts";
+import { openPlain } from "../../lib/files/own-file.ts";
+import { sha256Hex } from "../../lib/secret.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
+import { buildCatalog, type Catalog } from "../catalog.ts";
 import { readEnvFile } from "./env-file.ts";
-import { type Environment, expandTree } from "./yaml/expand.ts";
+import { type Environment, expandTree } from "../yaml/expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
-import { ConfigError, explainIssues, refuseProblems } from "./yaml/problems.ts";
-import { findDangling, findWarnings } from "./references.ts";
-import { type Config, configSchema } from "./schema.ts";
-import { type Path, parseSource, type Problem } from "./yaml/source.ts";
+import { ConfigError, explainIssues, refuseProblems } from "../yaml/problems.ts";
+import { findDangling, findWarnings } from "../references.ts";
+import { type Config, configSchema } from "../schema.ts";
+import { type Path, parseSource, type Problem } from "../yaml/source.ts";
 
 export interface Loaded {
   readonly catalog: Catalog;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { checkConfigText, loadConfig } from "../../src/config/file.ts";
-import { ConfigError } from "../../src/config/yaml/problems.ts";
-import { sha256Hex } from "../../src/lib/secret.ts";
-import { makeTempFolder } from "../harness/temp.ts";
+import { checkConfigText, loadConfig } from "../../../src/config/file/load.ts";
+import { ConfigError } from "../../../src/config/yaml/problems.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 
 const check = (text: string, env: Record<string, string> = {}) => checkConfigText(text, "/etc/g.yaml", env);
 

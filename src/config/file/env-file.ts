@@ -3,11 +3,11 @@
 
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { getErrorCode } from "../lib/errors.ts";
-import { ForeignFile, openPlain } from "../lib/files/own-file.ts";
-import type { Environment } from "./yaml/expand.ts";
+import { getErrorCode } from "../../lib/errors.ts";
+import { ForeignFile, openPlain } from "../../lib/files/own-file.ts";
+import type { Environment } from "../yaml/expand.ts";
 import { requireTrust } from "./find.ts";
-import { ConfigError } from "./yaml/problems.ts";
+import { ConfigError } from "../yaml/problems.ts";
 
 export interface Assignment {
   readonly name: string;
