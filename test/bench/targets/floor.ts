@@ -18,7 +18,7 @@ import { createClient } from "../../../src/lib/http1/client/client.ts";
 import { listen } from "../../../src/lib/http1/server/server.ts";
 import type { Exchange, Field, UpstreamResponse } from "../../../src/lib/http1/types.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
-import { LAYERS } from "../layers.ts";
+import { LAYERS } from "./layers.ts";
 import { SECRET } from "./targets.ts";
 
 const [, , layer = "", upstreamPort = "", folder = ""] = process.argv;

@@ -11,8 +11,8 @@ import {
   makePackages,
   readTarget,
   requireOwner,
-} from "../.ci/packages.ts";
-import { makeTempFolder, type TempFolder } from "./harness/temp.ts";
+} from "../../.ci/packages.ts";
+import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 
 const OWNER = { npm: "@somebody/gateway", repository: "somebody/gateway" };
 
@@ -74,7 +74,7 @@ describe("the installed command", () => {
     writeFileSync(folder.join("alone/package.json"), JSON.stringify({ name: OWNER.npm }));
     writeFileSync(
       folder.join("alone/bin/gateway.cjs"),
-      readFileSync(join(import.meta.dir, "../packaging/launch.cjs")),
+      readFileSync(join(import.meta.dir, "../../packaging/launch.cjs")),
     );
     const done = Bun.spawnSync(["node", folder.join("alone/bin/gateway.cjs")]);
     expect(done.exitCode).toBe(1);
@@ -131,7 +131,7 @@ describe("the Homebrew formula and the Scoop manifest", () => {
     ["repository", "somebody/gateway"],
     ...files.map((file, index) => [`sha256 gateway-${file}`, String(index).repeat(64)] as const),
   ]);
-  const read = (name: string): string => readFileSync(join(import.meta.dir, "../packaging", name), "utf8");
+  const read = (name: string): string => readFileSync(join(import.meta.dir, "../../packaging", name), "utf8");
 
   test("are filled in with version, addresses and checksums", () => {
     const formula = fillIn(read("gateway.rb"), values);

@@ -2,8 +2,8 @@
 // task adds. The layers are targets like the others; the last one is still not a whole gateway.
 
 import { join } from "node:path";
-import { type Cores, makeFolder, start } from "./machine.ts";
-import { hold, PLAIN, type Recipe, SECRET } from "./targets/targets.ts";
+import { type Cores, makeFolder, start } from "../machine.ts";
+import { hold, PLAIN, type Recipe, SECRET } from "./targets.ts";
 
 export const LAYERS = [
   { name: "copied", tells: "bytes copied between two sockets" },

@@ -1,12 +1,12 @@
 // One round of measurements of a target.
 
-import { type Bench, describeRequest, KB, type Sample } from "./bench.ts";
+import { type Bench, describeRequest, KB, type Sample } from "../bench.ts";
 import { measureBridge } from "./bridge.ts";
-import type { Load } from "./wire/ends.ts";
-import type { Outcome, Times } from "./wire/crowd.ts";
-import type { Job } from "./wire/load.ts";
-import { readCpu } from "./machine.ts";
-import type { Target } from "./targets/targets.ts";
+import type { Load } from "../wire/ends.ts";
+import type { Outcome, Times } from "../wire/crowd.ts";
+import type { Job } from "../wire/load.ts";
+import { readCpu } from "../machine.ts";
+import type { Target } from "../targets/targets.ts";
 
 export interface Scenario {
   readonly name: string;

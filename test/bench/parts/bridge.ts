@@ -1,11 +1,11 @@
 // What it costs to turn one API's stream into another's: CPU of the gateway for each event of an upstream's
 // Responses stream, passed on as it is and converted to chat chunks, beside one JSON.parse of the event.
 
-import { startLoad } from "./wire/ends.ts";
-import { readCpu } from "./machine.ts";
-import { EVENTS } from "./wire/requests.ts";
-import { type Bench, describeRequest, type Sample } from "./bench.ts";
-import type { Target } from "./targets/targets.ts";
+import { startLoad } from "../wire/ends.ts";
+import { readCpu } from "../machine.ts";
+import { EVENTS } from "../wire/requests.ts";
+import { type Bench, describeRequest, type Sample } from "../bench.ts";
+import type { Target } from "../targets/targets.ts";
 
 const PATHS = { passthrough: "/v1/responses", bridge: "/v1/chat/completions" } as const;
 type Way = keyof typeof PATHS;

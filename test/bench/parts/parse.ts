@@ -1,7 +1,7 @@
 // The least that reading a stream's events costs: decoding and parsing each of them.
 
-import { writeEvents } from "./wire/answers.ts";
-import { type Outcome, Tally } from "./wire/crowd.ts";
+import { writeEvents } from "../wire/answers.ts";
+import { type Outcome, Tally } from "../wire/crowd.ts";
 
 /** `requests` counts events, and `seconds` is the CPU time of all threads, as for a gateway. */
 export function measureParse(ms: number): Outcome {

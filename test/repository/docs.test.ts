@@ -5,9 +5,9 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
-import { checkConfigText } from "../src/config/file/load.ts";
+import { checkConfigText } from "../../src/config/file/load.ts";
 
-const ROOT = join(import.meta.dir, "..");
+const ROOT = join(import.meta.dir, "../..");
 const MAIN = join(ROOT, "src/main.ts");
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
 

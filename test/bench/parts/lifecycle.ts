@@ -1,10 +1,10 @@
 // Measurements apart from requests: the start and the memory.
 
-import type { Load } from "./wire/ends.ts";
-import { findFreePort, makeFolder, readMemory, start } from "./machine.ts";
-import { type Bench, describeRequest, type Sample } from "./bench.ts";
-import { readMicros, sleep } from "./wire/sockets.ts";
-import { hold, type Recipe, type Target, writeGatewayConfig } from "./targets/targets.ts";
+import type { Load } from "../wire/ends.ts";
+import { findFreePort, makeFolder, readMemory, start } from "../machine.ts";
+import { type Bench, describeRequest, type Sample } from "../bench.ts";
+import { readMicros, sleep } from "../wire/sockets.ts";
+import { hold, type Recipe, type Target, writeGatewayConfig } from "../targets/targets.ts";
 
 const OPEN_STREAMS = 1000;
 

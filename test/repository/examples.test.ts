@@ -4,13 +4,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkConfigText } from "../src/config/file/load.ts";
-import { type DemoUpstream, startDemoUpstream } from "../src/demo/upstream.ts";
-import { type ChildGateway, startGateway } from "./harness/gateway.ts";
-import { makeTempFolder, type TempFolder } from "./harness/temp.ts";
+import { checkConfigText } from "../../src/config/file/load.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
+import { type ChildGateway, startGateway } from "../harness/gateway.ts";
+import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 
-const FOLDER = join(import.meta.dir, "../examples");
-const MAIN = join(import.meta.dir, "../src/main.ts");
+const FOLDER = join(import.meta.dir, "../../examples");
+const MAIN = join(import.meta.dir, "../../src/main.ts");
 const files = readdirSync(FOLDER);
 const configs = files.filter((file) => file.endsWith(".yaml"));
 const scripts = files.filter((file) => file.endsWith(".sh"));

@@ -4,9 +4,9 @@ import { expect, test } from "bun:test";
 import { Glob } from "bun";
 import { readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
-import { VERSION } from "../src/lib/version.ts";
+import { VERSION } from "../../src/lib/version.ts";
 
-const SRC = join(import.meta.dir, "../src");
+const SRC = join(import.meta.dir, "../../src");
 const ORDER = ["lib", "config", "billing", "dialects", "bridges", "gateway", "web", "cli"];
 
 /** The folders of src that a folder may import from. */

@@ -4,15 +4,15 @@
 
 import { readdirSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import type { FaultName } from "../src/demo/faults.ts";
-import { type DemoUpstream, type ReceivedRequest, startDemoUpstream } from "../src/demo/upstream.ts";
-import { readUpTo } from "../src/gateway/upstream/answer.ts";
-import { type Client, createClient } from "../src/lib/http1/client/client.ts";
-import type { Field, Origin } from "../src/lib/http1/types.ts";
-import { getField } from "../src/lib/json/json.ts";
-import { keyOf, type Platform, startGateway } from "./harness/gateway.ts";
-import { makeTempFolder, readLedger } from "./harness/temp.ts";
-import { run } from "./cli/driving.ts";
+import type { FaultName } from "../../src/demo/faults.ts";
+import { type DemoUpstream, type ReceivedRequest, startDemoUpstream } from "../../src/demo/upstream.ts";
+import { readUpTo } from "../../src/gateway/upstream/answer.ts";
+import { type Client, createClient } from "../../src/lib/http1/client/client.ts";
+import type { Field, Origin } from "../../src/lib/http1/types.ts";
+import { getField } from "../../src/lib/json/json.ts";
+import { keyOf, type Platform, startGateway } from "../harness/gateway.ts";
+import { makeTempFolder, readLedger } from "../harness/temp.ts";
+import { run } from "../cli/driving.ts";
 
 const { values } = parseArgs({
   options: { seconds: { type: "string", default: "300" }, clients: { type: "string", default: "200" } },

@@ -2,9 +2,9 @@
 
 import { spawnSync } from "bun";
 import { join } from "node:path";
-import { makeLedger } from "../billing/ledger/ledger-make.ts";
-import type { Sample } from "./bench.ts";
-import { type Cores, type Folder, makeFolder, pin } from "./machine.ts";
+import { makeLedger } from "../../billing/ledger/ledger-make.ts";
+import type { Sample } from "../bench.ts";
+import { type Cores, type Folder, makeFolder, pin } from "../machine.ts";
 
 export interface Book {
   readonly path: string;

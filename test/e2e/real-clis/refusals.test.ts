@@ -1,14 +1,14 @@
 // What a user of a real tool waits and sees when the only channel of the group fails, beside the same tool without a
-// gateway. `REAL_CLIS=FOLDER bun test test/real-clis/refusals.test.ts` prints the table of docs/failures.md. It takes
+// gateway. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/refusals.test.ts` prints the table of docs/failures.md. It takes
 // half an hour, most of which the tools wait. REFUSALS="codex 503" runs only the cases whose title matches.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Answer } from "../../src/demo/answers/answer.ts";
-import { startDemoUpstream } from "../../src/demo/upstream.ts";
-import { keyOf, makeConfig, type Platform, startGateway } from "../harness/gateway.ts";
-import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+import type { Answer } from "../../../src/demo/answers/answer.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { findTools, GATEWAY, hasTool, startProgram, WANTED } from "./installed.ts";
 import { type Maker, type Refusal, REFUSALS } from "./refusals.ts";
 

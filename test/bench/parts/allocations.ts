@@ -4,10 +4,10 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, describeRequest, type Sample } from "./bench.ts";
-import { makeFolder } from "./machine.ts";
-import { EVENTS } from "./wire/requests.ts";
-import { planGateway, type Target } from "./targets/targets.ts";
+import { type Bench, describeRequest, type Sample } from "../bench.ts";
+import { makeFolder } from "../machine.ts";
+import { EVENTS } from "../wire/requests.ts";
+import { planGateway, type Target } from "../targets/targets.ts";
 
 const CROWD = 64;
 /** Until the compiler has optimised what runs, it allocates more. */

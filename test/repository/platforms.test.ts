@@ -5,15 +5,15 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkConfigText } from "../src/config/file/load.ts";
-import { PLATFORMS } from "../src/config/schema.ts";
-import { buildTable, type Choice, STORED_RESPONSE } from "../src/dialects/endpoints.ts";
-import type { Endpoint } from "../src/dialects/dialect.ts";
-import { PLATFORM_ROWS, readPathPrefix } from "../src/dialects/platforms.ts";
-import { findCrossing } from "../src/gateway/upstream/crossing.ts";
-import { makeTempFolder, type TempFolder } from "./harness/temp.ts";
+import { checkConfigText } from "../../src/config/file/load.ts";
+import { PLATFORMS } from "../../src/config/schema.ts";
+import { buildTable, type Choice, STORED_RESPONSE } from "../../src/dialects/endpoints.ts";
+import type { Endpoint } from "../../src/dialects/dialect.ts";
+import { PLATFORM_ROWS, readPathPrefix } from "../../src/dialects/platforms.ts";
+import { findCrossing } from "../../src/gateway/upstream/crossing.ts";
+import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 
-const ROOT = join(import.meta.dir, "..");
+const ROOT = join(import.meta.dir, "../..");
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
 
 /** The files that a section of CONTRIBUTING.md says the compiler names. */

@@ -2,27 +2,27 @@
 // CPU time at one size and at twice the size: linear work takes twice as long, quadratic work four times.
 
 import { describe, expect, test } from "bun:test";
-import { checkConfigText } from "../src/config/file/load.ts";
-import { recognise } from "../src/dialects/index.ts";
-import { dropKey } from "../src/dialects/path.ts";
-import { MESSAGES_LAYOUT } from "../src/dialects/prompt/layouts.ts";
-import { PromptReader } from "../src/dialects/prompt/read-prompt.ts";
-import { readConversation } from "../src/gateway/intake/conversation.ts";
-import { readNames } from "../src/gateway/intake/body.ts";
-import { requestFields, responseFields } from "../src/gateway/upstream/headers.ts";
-import { redactBody, redactError, redactFields, StreamRedactor } from "../src/gateway/upstream/redact.ts";
-import { readFirstEvent } from "../src/gateway/upstream/stream-head.ts";
-import { matchesGlob } from "../src/lib/text/glob.ts";
-import { openDecoder } from "../src/lib/http1/framing.ts";
-import { HeadSearch, parseRequest, parseResponse, skipEmptyLines } from "../src/lib/http1/head.ts";
-import { guessRequest } from "../src/lib/http1/server/refusal.ts";
-import type { Field } from "../src/lib/http1/types.ts";
-import { parseExactJson } from "../src/lib/json/exact-json.ts";
-import { parseJson } from "../src/lib/json/json.ts";
-import { JsonPicker } from "../src/lib/json/json-pick-stream.ts";
-import { scanTopLevel } from "../src/lib/json/json-spans.ts";
-import { SseScanner } from "../src/lib/sse/sse-needles.ts";
-import { openSseParser } from "../src/lib/sse/sse-parser.ts";
+import { checkConfigText } from "../../src/config/file/load.ts";
+import { recognise } from "../../src/dialects/index.ts";
+import { dropKey } from "../../src/dialects/path.ts";
+import { MESSAGES_LAYOUT } from "../../src/dialects/prompt/layouts.ts";
+import { PromptReader } from "../../src/dialects/prompt/read-prompt.ts";
+import { readConversation } from "../../src/gateway/intake/conversation.ts";
+import { readNames } from "../../src/gateway/intake/body.ts";
+import { requestFields, responseFields } from "../../src/gateway/upstream/headers.ts";
+import { redactBody, redactError, redactFields, StreamRedactor } from "../../src/gateway/upstream/redact.ts";
+import { readFirstEvent } from "../../src/gateway/upstream/stream-head.ts";
+import { matchesGlob } from "../../src/lib/text/glob.ts";
+import { openDecoder } from "../../src/lib/http1/framing.ts";
+import { HeadSearch, parseRequest, parseResponse, skipEmptyLines } from "../../src/lib/http1/head.ts";
+import { guessRequest } from "../../src/lib/http1/server/refusal.ts";
+import type { Field } from "../../src/lib/http1/types.ts";
+import { parseExactJson } from "../../src/lib/json/exact-json.ts";
+import { parseJson } from "../../src/lib/json/json.ts";
+import { JsonPicker } from "../../src/lib/json/json-pick-stream.ts";
+import { scanTopLevel } from "../../src/lib/json/json-spans.ts";
+import { SseScanner } from "../../src/lib/sse/sse-needles.ts";
+import { openSseParser } from "../../src/lib/sse/sse-parser.ts";
 
 /** Prepares the input of a size, and returns the work on it. */
 type Case = readonly [name: string, size: number, prepare: (size: number) => () => unknown];

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkVersion, findSection, setVersion, writeReleaseNotes } from "../.ci/release.ts";
-import { VERSION } from "../src/lib/version.ts";
+import { checkVersion, findSection, setVersion, writeReleaseNotes } from "../../.ci/release.ts";
+import { VERSION } from "../../src/lib/version.ts";
 
-const ROOT = join(import.meta.dir, "..");
+const ROOT = join(import.meta.dir, "../..");
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
 
 const CHANGELOG = `# Changelog

@@ -1,15 +1,15 @@
 // The released command-line tools against the gateway and the simulated upstream, started by `gateway run` and by what
-// `gateway env` prints. They are downloaded and slow: `REAL_CLIS=1 bun test test/real-clis`. REAL_CLIS may also name a
+// `gateway env` prints. They are downloaded and slow: `REAL_CLIS=1 bun test test/e2e/real-clis`. REAL_CLIS may also name a
 // folder in which they are installed, or will be.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { MISLEADING } from "../../src/cli/tools/environment/misleading.ts";
-import { TOOLS } from "../../src/cli/tools/programs/tools.ts";
-import { startDemoUpstream } from "../../src/demo/upstream.ts";
-import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../harness/gateway.ts";
-import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+import { MISLEADING } from "../../../src/cli/tools/environment/misleading.ts";
+import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { findTools, type Finished, GATEWAY, hasTool, startProgram, WANTED } from "./installed.ts";
 
 const PATIENCE_MS = 120_000;
