@@ -92,6 +92,24 @@ function findCycles(): string[] {
   return cycles;
 }
 
+/** Without a README. Beyond this, a folder is a list and no longer a topic. */
+const MAX_ENTRIES = 14;
+
+test.each(["src", "test"])("no folder of %s has more than fourteen entries beside its README", (root) => {
+  const entries = new Map<string, Set<string>>();
+  for (const file of new Glob("**/*").scanSync({ cwd: join(SRC, "..", root), dot: true })) {
+    const path = [root, ...file.replaceAll("\\", "/").split("/")];
+    if (path.at(-1) === "README.md") path.pop();
+    for (let depth = path.length - 1; depth > 0; depth -= 1) {
+      const folder = path.slice(0, depth).join("/");
+      entries.set(folder, (entries.get(folder) ?? new Set()).add(path[depth] ?? ""));
+    }
+  }
+  const crowded = [...entries].filter(([, inside]) => inside.size > MAX_ENTRIES);
+  expect(entries.size).toBeGreaterThan(10);
+  expect(crowded.map(([folder, inside]) => `${folder}: ${inside.size}`)).toEqual([]);
+});
+
 test("only terminal.ts imports the prompts, and only main.ts imports the command tree", () => {
   const importers = files.filter((file) =>
     readFileSync(join(SRC, file), "utf8").includes('"@clack/prompts"'),
