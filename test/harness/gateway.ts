@@ -5,7 +5,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LimitWarning } from "../../src/billing/limits/alerts.ts";
-import { loadConfig } from "../../src/config/file.ts";
+import { loadConfig } from "../../src/config/file/load.ts";
 import { type Platform, PLATFORMS } from "../../src/config/schema.ts";
 import type { Console, ConsoleParts } from "../../src/gateway/control/console.ts";
 import type { Gateway } from "../../src/gateway/gateway.ts";

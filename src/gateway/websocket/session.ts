@@ -8,7 +8,7 @@ import {
   SOCKET_CODES,
   type SocketEvent,
   writeErrorEvent,
-} from "../../dialects/responses-websocket.ts";
+} from "../../dialects/formats/responses-websocket.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { findDifferences } from "../../lib/json/json-differences.ts";
 import { replaceSpan } from "../../lib/json/json-spans.ts";

@@ -4,7 +4,11 @@ import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { WebSocketPeer } from "../../../src/lib/websocket/peer.ts";
 import { writeMessage } from "../../../src/lib/websocket/frames.ts";
 import { type InsideGateway, keyOf, startGatewayHere } from "../../harness/gateway.ts";
-import { closeFrame, startRawSocketUpstream, textFrame } from "../../harness/raw-socket-upstream.ts";
+import {
+  closeFrame,
+  startRawSocketUpstream,
+  textFrame,
+} from "../../harness/upstreams/raw-socket-upstream.ts";
 import { openRaw } from "../../harness/raw.ts";
 import { openSocket, responseEvents, startSocketUpstream } from "../../harness/web-socket.ts";
 
