@@ -84,10 +84,7 @@ function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: G
   call.exchange.upgrade(fields, (wire) => {
     const end = (responses: number): void => {
       sockets.open -= 1;
-      observer.notice(
-        "note",
-        `${name} closed after ${responses} ${responses === 1 ? "response" : "responses"}`,
-      );
+      observer.notice("note", `${name} closed, responses on it: ${responses}`);
       ended.resolve();
     };
     const session = new Session({ call, gateway, newId, openUpstream, ended: end }, upstream);

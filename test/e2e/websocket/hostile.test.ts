@@ -224,7 +224,7 @@ test("the log shows when a WebSocket opens and closes", async () => {
   expect(gateway.notices).toEqual(['WebSocket of the key "responses" opened on the channel "main"']);
   client.close(1000, "");
   await until(() => gateway.notices.length > 1);
-  expect(gateway.notices[1]).toBe('WebSocket of the key "responses" closed after 1 response');
+  expect(gateway.notices[1]).toBe('WebSocket of the key "responses" closed, responses on it: 1');
 });
 
 test("a credential in the 101's fields does not reach the client", async () => {
