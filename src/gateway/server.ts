@@ -137,19 +137,17 @@ function receive(
   switch (recognised.kind) {
     case "own":
       return answerOwnPage(recognised.page, call, gateway, console).catch((thrown: unknown) => {
-        const error = toGatewayError(thrown);
-        if (error.code === "internal") reportFault(thrown, gateway.observer);
-        answerError(call, error, dialect, gateway);
+        answerError(call, toGatewayError(thrown, gateway.observer), dialect, gateway);
       });
     case "upgrade":
       return recognised.over === null
         ? answerError(call, recognised.error, dialect, gateway)
-        : serveWebSocket({ ...call, ...recognised.over }, newId, gateway);
+        : serveWebSocket({ ...call, ...recognised.over, key: null }, newId, gateway);
     case "unknown":
       return answerError(call, recognised.error, dialect, gateway);
     case "target": {
       const { target, query } = recognised;
-      return handle({ ...call, target, query }, gateway);
+      return handle({ ...call, target, query, key: null }, gateway);
     }
   }
 }
