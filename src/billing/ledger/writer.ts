@@ -3,7 +3,7 @@
 // event loop is written together. The event loop never waits for the disk,
 // except when a file is rotated.
 
-import { GatewayError } from "../../lib/errors.ts";
+import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
@@ -325,7 +325,7 @@ export class LedgerWriter {
   }
 
   #fail(error: unknown): void {
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = getErrorMessage(error);
     if (problem !== this.#problem) {
       this.#options.report(
         `the ledger cannot be written, billable requests are refused until it can: ${problem}`,

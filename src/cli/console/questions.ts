@@ -1,7 +1,7 @@
 // Questions that several menus ask.
 
 import type { Limits } from "../../config/catalog.ts";
-import { listLimits, readFuture } from "../access/config.ts";
+import { listLimits, readFuture } from "../../config/changes/names.ts";
 import { LIMIT_NAMES } from "../../config/changes/limits.ts";
 import type { Settings } from "../access/settings.ts";
 import { askOne, askText } from "../terminal/terminal.ts";
