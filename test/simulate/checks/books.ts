@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { modelOf, numberOf } from "../clients/requests.ts";
-import type { Send } from "../clients/client.ts";
+import type { Send } from "../clients/line.ts";
 import type { World, Written } from "../run.ts";
 import type { Counts } from "../upstreams/answers.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
@@ -297,6 +297,10 @@ function checkSeen(
 function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
   const { reply, whole: source } = send;
   if (reply === null || source?.plan?.kind !== "answer" || mayBeLost(world, source)) return;
+  if (send.events !== null) {
+    checkCompleteEvents(world, send, source, lines);
+    return;
+  }
   const id = reply.fields.get("x-request-id");
   const line = lines.find((each) => each.id === id);
   if (line === undefined) {
@@ -304,6 +308,29 @@ function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
     return;
   }
   if (line.outcome !== "interrupted") checkExact(world, send.name, line, source.counts);
+}
+
+/** Responses on a WebSocket show no id: those that came whole have as many exact lines. */
+function checkCompleteEvents(
+  world: World,
+  { name }: Send,
+  { counts: { input, cacheRead, output } }: Arrival,
+  lines: readonly Line[],
+): void {
+  const fits = lines.some(
+    ({ usage, basis, outcome }) =>
+      outcome === "complete" &&
+      basis === "exact" &&
+      (usage["input"] ?? 0) === input &&
+      (usage["cache_read"] ?? 0) === cacheRead &&
+      (usage["output"] ?? 0) === output,
+  );
+  if (fits || lines.some(({ outcome }) => outcome === "interrupted")) return;
+  const told = lines.map(({ outcome, basis, usage }) => `${outcome}, ${basis}, ${JSON.stringify(usage)}`);
+  world.accuse(
+    "amounts",
+    `${name} got a whole answer of ${input} + ${cacheRead} + ${output} tokens over a WebSocket, but its lines say ${told.join("; ") || "nothing"}.`,
+  );
 }
 
 function checkExact(world: World, name: string, line: Line, { input, cacheRead, output }: Counts): void {
