@@ -6,8 +6,8 @@ import {
   readErrorStatus,
   type SocketEvent,
   toStreamEvent,
-} from "../../dialects/responses-websocket.ts";
-import { Deadline } from "../../lib/deadline.ts";
+} from "../../dialects/formats/responses-websocket.ts";
+import { Deadline } from "../../lib/time/deadline.ts";
 import { type Exchange, type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
 import type { Bill } from "../bill/bill.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";

@@ -3,8 +3,8 @@
 
 import { createHash } from "node:crypto";
 
-export const TEXT = 1;
-export const CLOSE = 8;
+const TEXT = 1;
+const CLOSE = 8;
 export const PING = 9;
 const CONTINUATION = 0;
 const PONG = 10;
