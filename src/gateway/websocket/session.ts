@@ -38,8 +38,8 @@ export interface SessionOptions {
   readonly newId: () => string;
   /** Opens a WebSocket to the first channel of a match that accepts. */
   readonly openUpstream: OpenUpstream;
-  /** Called once, when both connections have ended and every turn has its line. */
-  readonly ended: () => void;
+  /** Called once, with the number of responses, when both connections have ended and every turn has its line. */
+  readonly ended: (responses: number) => void;
 }
 
 /** While the client leaves more than this unread, its next message waits. */
@@ -54,6 +54,7 @@ export class Session {
   #upstream: WebSocketPeer | null = null;
   #candidate: Candidate;
   #turns: Turn[] = [];
+  #responses = 0;
   /** Messages of the client that wait for an earlier one, whose bill is being opened. */
   #queue: Message[] = [];
   #working = false;
@@ -221,6 +222,7 @@ export class Session {
       return;
     }
     bill.prompt = holdPrompt(job, 200, gateway);
+    this.#responses += 1;
     this.#turns.push(new Turn(bill, candidate, event.streamId, gateway));
     this.#upstream.send({ kind: "text", bytes: renameModel(job, candidate) ?? bytes });
   }
@@ -366,7 +368,7 @@ export class Session {
     if (this.#drain !== null) clearTimeout(this.#drain);
     this.#options.gateway.halt.removeEventListener("abort", this.#onHalt);
     this.#upstream?.close({ code: CLOSE_CODES.goingAway, reason: "" });
-    this.#options.ended();
+    this.#options.ended(this.#responses);
   }
 }
 

@@ -92,6 +92,35 @@ describe.skipIf(WANTED === "")("real tools", () => {
     );
   }
 
+  const codexOver: ReadonlyArray<readonly [provider: string, args: () => readonly string[]]> = [
+    ["its own provider", () => ["codex", "exec", "-c", `openai_base_url=${gateway.url}/v1`]],
+    [
+      "a provider of its config",
+      () => {
+        const words = runWords("codex", "responses", ["exec"]);
+        return [...GATEWAY, ...words, "-c", "model_providers.gateway.supports_websockets=true"];
+      },
+    ],
+  ];
+
+  test.skipIf(!hasTool("codex")).each(codexOver)(
+    "Codex with %s sends its requests over a WebSocket",
+    async (_, words) => {
+      const before = gateway.ledger().length;
+      const command = [...words(), "--skip-git-repo-check", "hello"];
+      const { stdout, status } = await start(command, { CODEX_API_KEY: keyOf("responses") });
+      expect(stdout).toContain("a simulated model, and I have counted every word");
+      expect(status).toBe(0);
+      const lines = gateway.ledger().slice(before);
+      const expected = { transport: "websocket", outcome: "complete", basis: "exact" };
+      expect(lines.length).toBeGreaterThan(0);
+      expect(lines.filter(({ transport }) => transport === "websocket")).toEqual(
+        lines.map(() => expect.objectContaining(expected)),
+      );
+    },
+    PATIENCE_MS,
+  );
+
   test(
     "settings files with another address are overridden",
     async () => {
