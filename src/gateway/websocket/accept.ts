@@ -1,5 +1,6 @@
 // Accepts a client's WebSocket: after its handshake and key are checked, and after the upstream has accepted one.
 
+import type { Key } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { acceptHandshake, findHandshakeFault } from "../../lib/websocket/handshake.ts";
 import { WebSocketPeer } from "../../lib/websocket/peer.ts";
