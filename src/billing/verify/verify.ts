@@ -4,7 +4,8 @@
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { type Bytes, viewBytes } from "../ledger/scan/bytes.ts";
 import { readJournal } from "../ledger/journal.ts";
-import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
+import { judgeEnd, type NotedEnd } from "../ledger/noted-end.ts";
+import { holdLedgerFiles, nameOf, type Position } from "../ledger/rotation.ts";
 import { GENESIS, hashLine, parseLine } from "../ledger/line.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
 import { readCheckpoint } from "../ledger/sums.ts";
@@ -14,10 +15,15 @@ import {
   describeBreak,
   describeFault,
   END_MISSING,
+  END_NOT_NOTED,
+  END_REMOVED,
   type Finding,
+  JOURNAL_CUT,
+  NO_JOURNAL,
   NO_LINE,
   OLDER_MISSING,
   type Problem,
+  SUMS_MISSING,
   TORN_END,
   TORN_IN_MIDDLE,
   TWICE,
@@ -30,6 +36,8 @@ export interface Verdict {
   readonly lines: number;
   readonly corrections: number;
   readonly findings: number;
+  /** What could not be checked, in words for people. */
+  readonly notes: readonly string[];
 }
 
 export interface VerifyOptions {
@@ -47,9 +55,12 @@ export function verifyLedger(
   report: (finding: Finding) => void,
 ): Verdict {
   const verifier = new Verifier(options, report);
-  // The gateway notes its last line in two files, so that the deletion of one of them hides nothing.
-  for (const position of [readCheckpoint(`${path}.sums`)?.from, readJournal(`${path}.open`).from])
-    if (position !== undefined && position !== null) verifier.expect(position.prev);
+  // The gateway notes its last line in two files, so that the deletion of one of them hides nothing. They are read first:
+  // a gateway that runs writes a line before it notes it.
+  const checkpoint = readCheckpoint(`${path}.sums`);
+  const journal = readJournal(`${path}.open`);
+  for (const noted of [checkpoint?.noted, journal.noted]) if (noted) verifier.expect(noted);
+  if (journal.noted !== null && !options.running) verifier.expectNamed(journal.noted.end, journal.named);
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
     verifier.begin(nameOf(source, path));
@@ -60,7 +71,20 @@ export function verifyLedger(
     }
   }
   verifier.end();
-  return { files: held.sources.length, ...verifier.verdict };
+  if (journal.noted === null && checkpoint?.hasJournal === true && !options.running)
+    verifier.reportNoJournal();
+  const { verdict } = verifier;
+  const notes =
+    verdict.lines === 0
+      ? []
+      : listNotes({ hasSums: checkpoint !== null, hasJournal: journal.noted !== null });
+  return { files: held.sources.length, ...verdict, notes };
+}
+
+/** What could not be checked. */
+function listNotes({ hasSums, hasJournal }: { hasSums: boolean; hasJournal: boolean }): string[] {
+  if (!hasSums && !hasJournal) return [END_NOT_NOTED];
+  return hasSums ? [] : [SUMS_MISSING];
 }
 
 class Verifier {
@@ -70,8 +94,12 @@ class Verifier {
   readonly #charges = new Map<string, string | null>();
   /** The hash of the last line: the next line's `prev` must be the same. */
   #prev = GENESIS;
+  readonly #noted: NotedEnd[] = [];
   /** The hashes of lines that must be there and were not found yet. */
   readonly #expected = new Set<string>();
+  /** The lines after the one of this hash are of requests that the journal names. */
+  #named: { readonly after: string; readonly ids: ReadonlySet<string> } | null = null;
+  #isAfterNoted = false;
   #isAnchored: boolean;
   #file = "";
   #line = 0;
@@ -88,7 +116,7 @@ class Verifier {
     this.#meetExpected();
   }
 
-  get verdict(): Omit<Verdict, "files"> {
+  get verdict(): Omit<Verdict, "files" | "notes"> {
     return { lines: this.#lines, corrections: this.#corrections, findings: this.#findings };
   }
 
@@ -98,14 +126,23 @@ class Verifier {
     this.#line = 0;
   }
 
-  /** A line of this hash must be there: the gateway noted that it had written it. */
-  expect(hash: string): void {
-    this.#expected.add(hash);
+  /** The lines that the gateway noted as written must be there. */
+  expect(noted: NotedEnd): void {
+    this.#noted.push(noted);
+    this.#expected.add(noted.end.prev);
+    if (noted.synced !== null) this.#expected.add(noted.synced.prev);
+    this.#meetExpected();
+  }
+
+  /** The journal has the end of the ledger, and names every request that got its line later. */
+  expectNamed(end: Position, ids: ReadonlySet<string>): void {
+    this.#named = { after: end.prev, ids };
     this.#meetExpected();
   }
 
   #meetExpected(): void {
     this.#expected.delete(this.#prev);
+    if (this.#named?.after === this.#prev) this.#isAfterNoted = true;
     const { anchor, partial } = this.#options;
     // Without the oldest files, nobody knows the number of a line.
     if (anchor?.hash === this.#prev && (partial || anchor.lines === this.#lines)) this.#isAnchored = true;
@@ -126,8 +163,10 @@ class Verifier {
     }
     const id = typeof line["id"] === "string" ? line["id"] : null;
     const charge = readCharge(line);
-    const isFirst = this.#options.partial && this.#lines === 1;
-    if (!isFirst && line["prev"] !== this.#prev) this.#find(id, this.#nameBreak());
+    if (this.#options.partial && this.#lines === 1) this.#expected.delete(String(line["prev"]));
+    else if (line["prev"] !== this.#prev) this.#find(id, this.#nameBreak());
+    const isUnnamed = this.#isAfterNoted && id !== null && this.#named?.ids.has(id) === false;
+    if (isUnnamed && line["corrects"] === undefined) this.#find(id, JOURNAL_CUT);
     if (id !== null && this.#charges.has(id)) this.#find(id, TWICE);
     else if (id !== null) this.#charges.set(id, charge);
     const fault = findFault(line);
@@ -148,8 +187,15 @@ class Verifier {
   }
 
   end(): void {
-    if (this.#expected.size > 0) this.#find(null, END_MISSING);
+    const isThere = ({ prev }: Position): boolean => !this.#expected.has(prev);
+    const states = this.#noted.map((noted) => judgeEnd(noted, isThere));
+    if (states.includes("unexplained")) this.#find(null, END_REMOVED);
+    else if (states.includes("taken by a power cut")) this.#find(null, END_MISSING);
     if (!this.#isAnchored) this.#find(null, ANCHOR_MISSED);
+  }
+
+  reportNoJournal(): void {
+    this.#find(null, NO_JOURNAL);
   }
 
   #nameBreak(): Problem {
