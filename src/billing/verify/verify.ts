@@ -3,33 +3,25 @@
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { type Bytes, viewBytes } from "../ledger/scan/bytes.ts";
-import { readJournal } from "../ledger/journal.ts";
-import { judgeEnd, type NotedEnd } from "../ledger/noted-end.ts";
-import { holdLedgerFiles, nameOf, type Position } from "../ledger/rotation.ts";
+import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { GENESIS, hashLine, parseLine } from "../ledger/line.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
-import { readCheckpoint } from "../ledger/sums.ts";
 import type { Anchor } from "./anchor.ts";
 import {
   ANCHOR_MISSED,
   describeBreak,
   describeFault,
-  END_MISSING,
-  END_NOT_NOTED,
-  END_REMOVED,
   type Finding,
-  JOURNAL_CUT,
-  NO_JOURNAL,
   NO_LINE,
   OLDER_MISSING,
   type Problem,
-  SUMS_MISSING,
   TORN_END,
   TORN_IN_MIDDLE,
   TWICE,
   UNENDED,
 } from "./finding.ts";
 import { findFault } from "./line.ts";
+import { NotedEnds } from "./noted-ends.ts";
 
 export interface Verdict {
   readonly files: number;
@@ -54,13 +46,8 @@ export function verifyLedger(
   options: VerifyOptions,
   report: (finding: Finding) => void,
 ): Verdict {
-  const verifier = new Verifier(options, report);
-  // The gateway notes its last line in two files, so that the deletion of one of them hides nothing. They are read first:
-  // a gateway that runs writes a line before it notes it.
-  const checkpoint = readCheckpoint(`${path}.sums`);
-  const journal = readJournal(`${path}.open`);
-  for (const noted of [checkpoint?.noted, journal.noted]) if (noted) verifier.expect(noted);
-  if (journal.noted !== null && !options.running) verifier.expectNamed(journal.noted.end, journal.named);
+  const ends = new NotedEnds(path, options.running);
+  const verifier = new Verifier(options, ends, report);
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
     verifier.begin(nameOf(source, path));
@@ -71,35 +58,18 @@ export function verifyLedger(
     }
   }
   verifier.end();
-  if (journal.noted === null && checkpoint?.hasJournal === true && !options.running)
-    verifier.reportNoJournal();
   const { verdict } = verifier;
-  const notes =
-    verdict.lines === 0
-      ? []
-      : listNotes({ hasSums: checkpoint !== null, hasJournal: journal.noted !== null });
-  return { files: held.sources.length, ...verdict, notes };
-}
-
-/** What could not be checked. */
-function listNotes({ hasSums, hasJournal }: { hasSums: boolean; hasJournal: boolean }): string[] {
-  if (!hasSums && !hasJournal) return [END_NOT_NOTED];
-  return hasSums ? [] : [SUMS_MISSING];
+  return { files: held.sources.length, ...verdict, notes: verdict.lines === 0 ? [] : ends.listNotes() };
 }
 
 class Verifier {
   readonly #options: VerifyOptions;
+  readonly #ends: NotedEnds;
   readonly #report: (finding: Finding) => void;
   /** The current charge of every line read so far, by the line's id. */
   readonly #charges = new Map<string, string | null>();
   /** The hash of the last line: the next line's `prev` must be the same. */
   #prev = GENESIS;
-  readonly #noted: NotedEnd[] = [];
-  /** The hashes of lines that must be there and were not found yet. */
-  readonly #expected = new Set<string>();
-  /** The lines after the one of this hash are of requests that the journal names. */
-  #named: { readonly after: string; readonly ids: ReadonlySet<string> } | null = null;
-  #isAfterNoted = false;
   #isAnchored: boolean;
   #file = "";
   #line = 0;
@@ -109,11 +79,12 @@ class Verifier {
   #corrections = 0;
   #findings = 0;
 
-  constructor(options: VerifyOptions, report: (finding: Finding) => void) {
+  constructor(options: VerifyOptions, ends: NotedEnds, report: (finding: Finding) => void) {
     this.#options = options;
+    this.#ends = ends;
     this.#report = report;
     this.#isAnchored = options.anchor === undefined || options.anchor === null;
-    this.#meetExpected();
+    this.#meetLine();
   }
 
   get verdict(): Omit<Verdict, "files" | "notes"> {
@@ -126,23 +97,8 @@ class Verifier {
     this.#line = 0;
   }
 
-  /** The lines that the gateway noted as written must be there. */
-  expect(noted: NotedEnd): void {
-    this.#noted.push(noted);
-    this.#expected.add(noted.end.prev);
-    if (noted.synced !== null) this.#expected.add(noted.synced.prev);
-    this.#meetExpected();
-  }
-
-  /** The journal has the end of the ledger, and names every request that got its line later. */
-  expectNamed(end: Position, ids: ReadonlySet<string>): void {
-    this.#named = { after: end.prev, ids };
-    this.#meetExpected();
-  }
-
-  #meetExpected(): void {
-    this.#expected.delete(this.#prev);
-    if (this.#named?.after === this.#prev) this.#isAfterNoted = true;
+  #meetLine(): void {
+    this.#ends.meet(this.#prev);
     const { anchor, partial } = this.#options;
     // Without the oldest files, nobody knows the number of a line.
     if (anchor?.hash === this.#prev && (partial || anchor.lines === this.#lines)) this.#isAnchored = true;
@@ -153,7 +109,7 @@ class Verifier {
     this.#lines += 1;
     this.#checkLine(parseJson(bytes.buffer.toString("utf8", from, to)));
     this.#prev = hashLine(bytes.buffer.subarray(from, to));
-    this.#meetExpected();
+    this.#meetLine();
   }
 
   #checkLine(line: unknown): void {
@@ -163,15 +119,20 @@ class Verifier {
     }
     const id = typeof line["id"] === "string" ? line["id"] : null;
     const charge = readCharge(line);
-    if (this.#options.partial && this.#lines === 1) this.#expected.delete(String(line["prev"]));
-    else if (line["prev"] !== this.#prev) this.#find(id, this.#nameBreak());
-    const isUnnamed = this.#isAfterNoted && id !== null && this.#named?.ids.has(id) === false;
-    if (isUnnamed && line["corrects"] === undefined) this.#find(id, JOURNAL_CUT);
+    const isCorrection = line["corrects"] !== undefined;
+    this.#checkPlace(line["prev"], this.#ends.findUnnamed(id, isCorrection), id);
     if (id !== null && this.#charges.has(id)) this.#find(id, TWICE);
     else if (id !== null) this.#charges.set(id, charge);
     const fault = findFault(line);
     if (fault !== null) this.#find(id, describeFault(fault));
-    if (id !== null && line["corrects"] !== undefined) this.#checkCorrection(line, id, charge);
+    if (id !== null && isCorrection) this.#checkCorrection(line, id, charge);
+  }
+
+  #checkPlace(prev: unknown, unnamed: Problem | null, id: string | null): void {
+    // The first line of a part follows a line that is kept elsewhere.
+    if (this.#options.partial && this.#lines === 1) this.#ends.meet(String(prev));
+    else if (prev !== this.#prev) this.#find(id, this.#nameBreak());
+    if (unnamed !== null) this.#find(id, unnamed);
   }
 
   reportTorn(torn: Problem): void {
@@ -187,15 +148,8 @@ class Verifier {
   }
 
   end(): void {
-    const isThere = ({ prev }: Position): boolean => !this.#expected.has(prev);
-    const states = this.#noted.map((noted) => judgeEnd(noted, isThere));
-    if (states.includes("unexplained")) this.#find(null, END_REMOVED);
-    else if (states.includes("taken by a power cut")) this.#find(null, END_MISSING);
+    for (const problem of this.#ends.listProblems()) this.#find(null, problem);
     if (!this.#isAnchored) this.#find(null, ANCHOR_MISSED);
-  }
-
-  reportNoJournal(): void {
-    this.#find(null, NO_JOURNAL);
   }
 
   #nameBreak(): Problem {
