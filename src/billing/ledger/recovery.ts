@@ -10,7 +10,7 @@ import { readJournal, type OpenRequest } from "./journal.ts";
 import { parseLine } from "./line.ts";
 import { type EndState, judgeEnd, type NotedEnd } from "./noted-end.ts";
 import { readBackToNewline, readFile, readLineBefore } from "./reader.ts";
-import { readCheckpoint } from "./sums.ts";
+import { readCheckpoint } from "./sums/sums.ts";
 
 export interface Recovery {
   /** The `prev` of the next line. */

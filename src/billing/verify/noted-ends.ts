@@ -3,7 +3,7 @@
 
 import { type JournalReading, readJournal } from "../ledger/journal.ts";
 import { judgeEnd, type NotedEnd } from "../ledger/noted-end.ts";
-import { readCheckpoint } from "../ledger/sums.ts";
+import { readCheckpoint } from "../ledger/sums/sums.ts";
 import {
   END_MISSING,
   END_NOT_NOTED,

@@ -13,7 +13,7 @@ import {
 } from "../../../src/billing/ledger/line.ts";
 import type { NotedEnd } from "../../../src/billing/ledger/noted-end.ts";
 import { encodeStart } from "../../../src/billing/ledger/journal.ts";
-import { Sums } from "../../../src/billing/ledger/sums.ts";
+import { Sums } from "../../../src/billing/ledger/sums/sums.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { formatAnchor, parseAnchor, takeAnchor } from "../../../src/billing/verify/anchor.ts";

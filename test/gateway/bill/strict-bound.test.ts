@@ -7,7 +7,7 @@ import { computeCharge } from "../../../src/billing/charge.ts";
 import { boundCost } from "../../../src/billing/limits/reserve.ts";
 import { addRegion, listBookedModels, loadPriceBook, sellerOf } from "../../../src/billing/prices.ts";
 import type { Tariff, Usage } from "../../../src/billing/usage.ts";
-import { checkConfigText } from "../../../src/config/file.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 import { listWays, quoteAt } from "../../../src/gateway/bill/bill.ts";
 import { findMatch } from "../../../src/gateway/intake/match.ts";
 import { parseUsd } from "../../../src/lib/money.ts";
