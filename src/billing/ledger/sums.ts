@@ -7,13 +7,12 @@
 import { z } from "zod";
 
 import { createNamer, UTC, type Zone } from "../../lib/text/zone.ts";
-import { parseJson } from "../../lib/json/json.ts";
 import type { Usd } from "../../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
-import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
+import { amountSchema, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import type { Position } from "./rotation.ts";
 import { holdLedgerFiles, locate, readChunksFrom } from "./rotation.ts";
-import { type ClientIdentity, hashLine } from "./line.ts";
+import type { ClientIdentity } from "./line.ts";
 import { eachLine, type Source } from "./reader.ts";
 import { type Bytes, viewBytes } from "./scan/bytes.ts";
 import { readRow, type Row } from "./scan/row.ts";
@@ -58,8 +57,8 @@ interface RequestOwner {
   readonly client?: ClientIdentity | null | undefined;
 }
 
-const amounts = z.record(z.string(), z.string());
-const tallySchema = z.object({ total: z.string(), months: amounts, days: amounts });
+const amounts = z.record(z.string(), amountSchema);
+const tallySchema = z.object({ total: amountSchema, months: amounts, days: amounts });
 const sumSchema = tallySchema.extend({
   last_used: z.string().nullable(),
   estimated: tallySchema.optional(),
@@ -149,7 +148,7 @@ export class Sums {
 
   /** Loads the checkpoint, if one is given, then the lines after it. False: the line at which it was made is gone. */
   load(files: readonly Source[], checkpointPath: string | null): boolean {
-    const checkpoint = checkpointPath === null ? null : readCheckpoint(checkpointPath);
+    const checkpoint = checkpointPath === null ? null : readSaved(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
     // Days of another time zone cannot be divided: all lines are read again.
     const from = checkpoint?.zone === this.zone.name && checkpoint.sessions !== undefined ? place : null;
@@ -180,19 +179,13 @@ export class Sums {
 
   /** Writes a checkpoint and returns its size. If that fails, only the next start is slower. */
   save(path: string, from: Position): number {
-    const body = JSON.stringify({
+    return writeCheckpoint(path, {
       zone: this.zone.name,
       from,
       key: encodeSums(this.#sums.key),
       group: encodeSums(this.#sums.group),
       sessions: this.#sessions.encode(),
     });
-    try {
-      replaceFile(path, `${hashLine(body)}\n${body}\n`);
-    } catch {
-      // Only the next start is slower.
-    }
-    return body.length;
   }
 
   #addRow(row: Row): void {
@@ -286,13 +279,11 @@ function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd>
   return new Map(Object.entries(sums).map(([name, amount]) => [name, parseUsd(amount)]));
 }
 
-/** Null if there is none, or if it is not what `save` wrote. */
-export function readCheckpoint(path: string): Checkpoint | null {
-  try {
-    const [check, body] = (readOwn(path) ?? "").split("\n");
-    if (body === undefined || hashLine(body) !== check) return null;
-    return checkpointSchema.parse(parseJson(body));
-  } catch {
-    return null;
-  }
+/** The line up to which `save` has written sums; null: there are none. */
+export function readSavedPosition(path: string): Position | null {
+  return readSaved(path)?.from ?? null;
+}
+
+function readSaved(path: string): Checkpoint | null {
+  return checkpointSchema.safeParse(readCheckpoint(path)).data ?? null;
 }

@@ -7,7 +7,7 @@ import { readJournal } from "../ledger/journal.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { GENESIS, hashLine, parseLine } from "../ledger/line.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
-import { readCheckpoint } from "../ledger/sums.ts";
+import { readSavedPosition } from "../ledger/sums.ts";
 import type { Anchor } from "./anchor.ts";
 import {
   ANCHOR_MISSED,
@@ -48,7 +48,7 @@ export function verifyLedger(
 ): Verdict {
   const verifier = new Verifier(options, report);
   // The gateway notes its last line in two files, so that the deletion of one of them hides nothing.
-  for (const position of [readCheckpoint(`${path}.sums`)?.from, readJournal(`${path}.open`).from])
+  for (const position of [readSavedPosition(`${path}.sums`), readJournal(`${path}.open`).from])
     if (position !== undefined && position !== null) verifier.expect(position.prev);
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
