@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Bench } from "./bench.ts";
+import { measureConsole } from "./console.ts";
 import { measureColdStart, measureFlatness, measureMemory } from "./lifecycle.ts";
 import { makeBook, measureReports, SHORT_LEDGER } from "./reports.ts";
 import type { EXTRAS } from "./rounds.ts";
@@ -26,6 +27,7 @@ const LIFE: Record<
     measureReports(command, book, cores);
     book.folder.remove();
   },
+  console: (command, bench) => measureConsole(command, bench, SHORT_LEDGER),
 };
 
 function findPart(name: string): Part | undefined {

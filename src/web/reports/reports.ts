@@ -5,6 +5,7 @@
 import { statSync } from "node:fs";
 import { SAVE_BYTES } from "../../billing/report/cube.ts";
 import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
+import { Refusal } from "../../lib/refusal.ts";
 import type { Overview, PeriodName, SessionReply, SessionsReply } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
 import type { Answer, Question, WorkerSettings } from "./question.ts";
@@ -53,8 +54,8 @@ export function createReports(readSettings: () => WorkerSettings): Reports {
       requireKind(await lookups.ask({ kind: "session", session }), "session").session,
     close: () => {
       if (timer !== null) clearInterval(timer);
-      sums.end("the gateway stops");
-      lookups.end("the gateway stops");
+      sums.end(new Refusal("The gateway stops.", 1));
+      lookups.end(new Refusal("The gateway stops.", 1));
     },
   };
 }
@@ -121,15 +122,15 @@ class ReportThread {
     const reply = this.ask(wish);
     const own = this.#last;
     const result = await reply;
-    if (isNew && own === this.#last) this.end("it has answered");
+    if (isNew && own === this.#last) this.end(new Refusal("It has answered.", 1));
     return result;
   }
 
-  end(reason: string): void {
+  end(reason: Error): void {
     if (this.#idle !== null) clearTimeout(this.#idle);
     this.#worker?.terminate();
     this.#worker = null;
-    for (const each of this.#waiting.values()) each.reject(new Error(reason));
+    for (const each of this.#waiting.values()) each.reject(reason);
     this.#waiting.clear();
   }
 
@@ -137,7 +138,7 @@ class ReportThread {
   #stay(): void {
     if (this.#idle !== null) clearTimeout(this.#idle);
     this.#idle = setTimeout(() => {
-      if (this.#waiting.size === 0) this.end("the console was closed");
+      if (this.#waiting.size === 0) this.end(new Refusal("Nobody has asked for a while.", 1));
     }, IDLE_MS).unref();
   }
 
@@ -150,7 +151,9 @@ class ReportThread {
       this.#waiting.delete(data.id);
       this.#stay();
     });
-    worker.addEventListener("error", ({ message }) => this.end(`the ledger could not be read: ${message}`));
+    worker.addEventListener("error", ({ message }) =>
+      this.end(new Error(`the ledger could not be read: ${message}`)),
+    );
     return worker;
   }
 }
