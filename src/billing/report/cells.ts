@@ -14,7 +14,7 @@ import {
   ZERO_USD,
 } from "../../lib/money.ts";
 import { createNamer, nameSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
-import { amountSchema } from "../ledger/checkpoint.ts";
+import { amountSchema } from "../ledger/sums/checkpoint.ts";
 import type { Row } from "../ledger/scan/row.ts";
 import { addRow, addTotals, openTotals, type Totals } from "./report.ts";
 

@@ -9,7 +9,7 @@ import { z } from "zod";
 
 import { openPlain } from "../../lib/files/own-file.ts";
 import type { Zone } from "../../lib/text/zone.ts";
-import { readCheckpoint, writeCheckpoint } from "../ledger/checkpoint.ts";
+import { readCheckpoint, writeCheckpoint } from "../ledger/sums/checkpoint.ts";
 import { GENESIS, hashLine } from "../ledger/line.ts";
 import { eachLine, readFile, readLineBefore, type Source } from "../ledger/reader.ts";
 import { type HeldFiles, holdLedgerFiles, type Position } from "../ledger/rotation.ts";

@@ -1,6 +1,7 @@
 // A thread that reads the ledger for the page, so that no stream of the gateway waits for a report. reports.ts starts it
 // and sends it questions.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { setPriority } from "node:os";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
 import { LedgerCube } from "../../billing/report/cube.ts";
@@ -48,7 +49,7 @@ function readOn(): void {
       readPart();
     } catch (error) {
       dropCube();
-      for (const id of waiting.splice(0)) reply(id, { kind: "failed", error: describe(error) });
+      for (const id of waiting.splice(0)) reply(id, { kind: "failed", error: getErrorMessage(error) });
     }
   });
 }
@@ -95,16 +96,12 @@ function reply(id: number, result: Answer["result"]): void {
   globalThis.postMessage({ id, result } satisfies Answer);
 }
 
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 globalThis.addEventListener("message", ({ data }: MessageEvent<Question>) => {
   try {
     const result = answer(data);
     if (result !== null) reply(data.id, result);
   } catch (error) {
     if (data.kind === "overview" || data.kind === "update") dropCube();
-    reply(data.id, { kind: "failed", error: describe(error) });
+    reply(data.id, { kind: "failed", error: getErrorMessage(error) });
   }
 });

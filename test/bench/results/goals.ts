@@ -3,7 +3,7 @@
 
 import { ROUND_TRIP } from "../far/far.ts";
 import { LOOP_ROWS } from "../far/loop.ts";
-import { LONG_LEDGER, SHORT_LEDGER } from "../reports.ts";
+import { LONG_LEDGER, SHORT_LEDGER } from "../parts/reports.ts";
 import { type Results, readSpread, writeNumber } from "./measures.ts";
 
 export interface Verdict {
