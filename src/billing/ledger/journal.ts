@@ -5,7 +5,7 @@
 import { z } from "zod";
 
 import { parseJson } from "../../lib/json/json.ts";
-import { readOwn } from "../../lib/files/own-file.ts";
+import { ForeignFile, readOwn } from "../../lib/files/own-file.ts";
 import { describePaidTwice } from "../assess.ts";
 import type { Position } from "./rotation.ts";
 import { clientSchema, type LineDraft } from "./line.ts";
@@ -69,6 +69,20 @@ export interface JournalReading {
   /** Where to look for lines; null: search the whole ledger. */
   readonly from: Position | null;
   readonly open: Map<string, OpenRequest>;
+}
+
+const RECORD_BEGINS = ['{"from":', '{"open":', '{"id":', '{"discard":'];
+
+/** The file is emptied and written to, so it must be a journal: a file of the user may have its name. A power cut may
+ *  leave zeros, or a part of a record. */
+export function requireJournal(path: string): void {
+  const text = readOwn(path) ?? "";
+  const isJournal = text.startsWith("\0") || RECORD_BEGINS.some((begin) => isSameBegin(text, begin));
+  if (!isJournal) throw new ForeignFile(`${path} is not the journal of a ledger: move it away`);
+}
+
+function isSameBegin(one: string, other: string): boolean {
+  return one.startsWith(other) || other.startsWith(one);
 }
 
 /** A torn record is ignored: its request waited for the record and was never sent. */
