@@ -1,6 +1,7 @@
 // The only definition of the config file (zod, strict); the types come from it.
 // scalars.ts reads the scalars, references.ts checks that names refer to something.
 
+import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
 import { SHAPES } from "./shapes.ts";
 import {
@@ -80,7 +81,7 @@ function scalar<T>(read: (text: string) => T) {
     try {
       return read(text);
     } catch (error) {
-      context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
+      context.addIssue({ code: "custom", message: getErrorMessage(error) });
       return z.NEVER;
     }
   });

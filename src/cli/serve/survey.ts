@@ -12,7 +12,7 @@ import type { Environment } from "../../config/yaml/expand.ts";
 import { listMisleading } from "../doctor/tools.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { formatCount } from "../terminal/text.ts";
-import { hasPrice, listNamedModels } from "../money/models-in-use.ts";
+import { hasPrice, listNamedModels } from "../money/prices/models-in-use.ts";
 
 export interface Survey {
   readonly catalog: Catalog;

@@ -1,9 +1,9 @@
 // Adds credentials to `gateway.env` next to the config, a file that only the user can read.
 
-import { parseEnvFile, placeEnvFile } from "../../config/env-file.ts";
-import { lockConfig } from "../../config/replace.ts";
+import { parseEnvFile, placeEnvFile } from "../../config/file/env-file.ts";
+import { lockConfig } from "../../config/file/replace.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
 import { type Owner, readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
-import { describe } from "../config-access.ts";
 import { fail } from "../terminal/terminal.ts";
 
 /** Keeps the other lines as they are, and what other commands add at the same time. */
@@ -42,7 +42,7 @@ export function requireWritable(configPath: string, variables: Readonly<Record<s
     requireOwn(placeEnvFile(configPath));
   } catch (error) {
     fail(
-      `The credential was not stored and nothing was changed: ${describe(error)}. Or add ${lines.join(" and ")} to that file yourself.`,
+      `The credential was not stored and nothing was changed: ${getErrorMessage(error)}. Or add ${lines.join(" and ")} to that file yourself.`,
     );
   }
 }

@@ -3,14 +3,15 @@
 
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { checkConfigText } from "../../../config/file.ts";
-import { hasLocalConfig, placeConfig } from "../../../config/find.ts";
+import { checkConfigText } from "../../../config/file/load.ts";
+import { hasLocalConfig, placeConfig } from "../../../config/file/find.ts";
 import { readBaseUrl, readSecretText } from "../../../config/yaml/scalars.ts";
-import { getErrorCode } from "../../../lib/errors.ts";
+import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { newSecret, sha256Hex } from "../../../lib/secret.ts";
 import { quoteWord } from "../../../lib/text/shell-word.ts";
-import { type ConfigFlags, describe, formatMoment } from "../../config-access.ts";
+import { formatMoment } from "../../../config/changes/names.ts";
+import { type ConfigFlags } from "../../access/config.ts";
 import { printSecrets } from "../../keys/print-secrets.ts";
 import { storeToolSecret } from "../../../config/changes/tool-secrets.ts";
 import { askOne, askSecret, askSome, askText, canPrompt, fail, printNote } from "../../terminal/terminal.ts";
@@ -183,7 +184,7 @@ export function complain(read: (text: string) => unknown): (text: string) => str
       read(text);
       return undefined;
     } catch (error) {
-      return describe(error);
+      return getErrorMessage(error);
     }
   };
 }
@@ -223,7 +224,7 @@ export function writeNew(path: string, text: string): void {
     createFile(path, text);
   } catch (error) {
     if (getErrorCode(error) === "EEXIST") refuseOverwrite(path);
-    fail(`${path} cannot be written: ${describe(error)}.`);
+    fail(`${path} cannot be written: ${getErrorMessage(error)}.`);
   }
 }
 
