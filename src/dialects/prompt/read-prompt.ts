@@ -16,6 +16,7 @@ const MAX_NAME_BYTES = 40;
 /** `context_management` has a few short rules. */
 const MAX_EDITS_BYTES = 4096;
 
+const TOOLS = 0;
 const SYSTEM = 1;
 const MESSAGES = 2;
 const HOUR_MS = 3_600_000;
@@ -201,26 +202,28 @@ class Reading {
     const before = this.#parts[MESSAGES].length;
     const end = this.#readPart(start, MESSAGES);
     if (end < 0) return -1;
-    this.#isOpening &&= this.#isSystem(start);
-    if (this.#isOpening) this.#moveToSystem(before, start, end);
+    const section = this.#isOpening ? this.#findSection(start) : MESSAGES;
+    this.#isOpening = section !== MESSAGES;
+    if (section !== MESSAGES) this.#moveTo(section, before);
+    if (section === SYSTEM) this.#addShape(start, end);
     return end;
   }
 
-  #isSystem(start: number): boolean {
-    let found = false;
+  /** A system message at the beginning is the system prompt. Codex sends its tools before it, as an item of the input. */
+  #findSection(start: number): 0 | 1 | 2 {
+    let found: 0 | 1 | 2 = MESSAGES;
     walkMembers(this.#bytes, start, (keyStart, _keyEnd, value) => {
-      if (!equalsAt(this.#bytes, keyStart, '"role"')) return skipValue(this.#bytes, value);
-      found = SYSTEM_ROLES.some((role) => equalsAt(this.#bytes, value, role));
+      if (equalsAt(this.#bytes, value, '"additional_tools"')) found = TOOLS;
+      else if (!equalsAt(this.#bytes, keyStart, '"role"')) return skipValue(this.#bytes, value);
+      else if (SYSTEM_ROLES.some((role) => equalsAt(this.#bytes, value, role))) found = SYSTEM;
       return -1;
     });
     return found;
   }
 
-  /** A system message at the beginning is the system prompt. */
-  #moveToSystem(index: number, start: number, end: number): void {
-    this.#parts[SYSTEM].push(...this.#parts[MESSAGES].splice(index));
+  #moveTo(section: 0 | 1, index: number): void {
+    this.#parts[section].push(...this.#parts[MESSAGES].splice(index));
     this.#numbers.splice(index);
-    this.#addShape(start, end);
   }
 
   #readBlocks(start: number): number {
