@@ -17,7 +17,7 @@ import { LISTS, findMatch, requireAccess } from "./intake/match.ts";
 import { answerModels } from "./delivery/answer-models.ts";
 import { createDelivery } from "./delivery/delivery.ts";
 import { reportFault } from "./observe/observer.ts";
-import { reportOwnAnswer, reportRefusal } from "./bill/request-record.ts";
+import { reportOwnAnswer, reportRefusal, type Sender } from "./bill/request-record.ts";
 import { requireOneModel } from "./intake/one-model.ts";
 import { refuse, toGatewayError } from "./intake/refuse.ts";
 import { relay } from "./delivery/relay.ts";
@@ -25,30 +25,37 @@ import { readRequestBody, reserveBody } from "./intake/body.ts";
 import { settleFailure } from "./bill/settle.ts";
 
 export async function handle(call: ClientCall, gateway: Gateway): Promise<void> {
-  let key: Key | null = null;
+  const sender: Sender = { key: null, client: null };
   try {
     refuseOwnCall(call.exchange);
-    key = authenticate(call, gateway.catalog, call.time);
+    const key = authenticate(call, gateway.catalog, call.time);
+    sender.key = key;
     requireAccess(key, call.target.endpoint, gateway.catalog, call.time);
-    if (!LISTS.has(call.target.endpoint.purpose)) return await serve(call, key, gateway);
+    if (!LISTS.has(call.target.endpoint.purpose)) return await serve(call, { key, sender }, gateway);
     await answerModels(call, key, gateway);
-    reportOwnAnswer(call, key, gateway);
+    reportOwnAnswer(call, sender, gateway);
   } catch (thrown) {
-    reportRefusal(call, key, answerError(call, thrown, gateway), gateway);
+    reportRefusal(call, sender, answerError(call, thrown, gateway), gateway);
   }
 }
 
+interface Caller {
+  readonly key: Key;
+  /** Gets what the body shows of it. */
+  readonly sender: Sender;
+}
+
 /** A large body waits for memory first. */
-function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
+function serve(call: ClientCall, caller: Caller, gateway: Gateway): Promise<void> {
   const waiting = reserveBody(call, gateway.catalog, gateway.memory);
-  if (waiting === null) return serveWithin(null, call, key, gateway);
-  return waiting.then((memory) => serveWithin(memory, call, key, gateway).finally(memory.free));
+  if (waiting === null) return serveWithin(null, call, caller, gateway);
+  return waiting.then((memory) => serveWithin(memory, call, caller, gateway).finally(memory.free));
 }
 
 async function serveWithin(
   memory: Reservation | null,
   call: ClientCall,
-  key: Key,
+  { key, sender }: Caller,
   gateway: Gateway,
 ): Promise<void> {
   // Key and prices come from one config, even if a reload happens while the body arrives.
@@ -57,6 +64,7 @@ async function serveWithin(
   const match = gateway.lists.markListed(findMatch(key, body.model));
   requireOneModel(body, match);
   const client = identifyClient(call, key, body.plain, gateway.inferredSessions);
+  sender.client = client;
   const job = createJob(call, client, body, match.group.platform);
   const bill = await openBill(job, match, prices, gateway);
   const stopWatching = watchClient(job, bill, gateway);

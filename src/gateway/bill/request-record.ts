@@ -2,9 +2,11 @@
 
 import type { Usage } from "../../billing/usage.ts";
 import type { Key } from "../../config/catalog.ts";
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Bill } from "./bill.ts";
 import type { UnroutedCall, ClientCall } from "../intake/call.ts";
+import { readSender } from "../intake/client.ts";
 import type { RequestEnd } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RequestRecord } from "../observe/observer.ts";
@@ -14,7 +16,6 @@ const NOTHING = {
   group: null,
   model: null,
   channel: null,
-  client: null,
   outcome: "refused",
   firstByteMs: null,
   usage: null,
@@ -22,25 +23,32 @@ const NOTHING = {
   problem: null,
 } satisfies Partial<RequestRecord>;
 
+/** What is known of a request's sender, from one step to the next. */
+export interface Sender {
+  key: Key | null;
+  /** Null until the body has been read: the header fields may show less. */
+  client: ClientIdentity | null;
+}
+
 /** Reports a request that was refused before it had a bill. */
-export function reportRefusal(
-  call: ClientCall,
-  key: Key | null,
-  error: GatewayError,
-  gateway: Gateway,
-): void {
+export function reportRefusal(call: ClientCall, sender: Sender, error: GatewayError, gateway: Gateway): void {
   const outcome = error.code === "client_gone" ? "client_closed" : "refused";
-  reportUnbilled(call, key, { status: error.status, outcome, problem: error.message }, gateway);
+  reportUnbilled(call, sender, { status: error.status, outcome, problem: error.message }, gateway);
 }
 
 /** Reports a request that the gateway answered itself: a model list, or one model. */
-export function reportOwnAnswer(call: ClientCall, key: Key, gateway: Gateway): void {
-  reportUnbilled(call, key, { status: 200, outcome: "complete", problem: null }, gateway);
+export function reportOwnAnswer(call: ClientCall, sender: Sender, gateway: Gateway): void {
+  reportUnbilled(call, sender, { status: 200, outcome: "complete", problem: null }, gateway);
 }
 
 type UnbilledResult = Pick<RequestRecord, "status" | "outcome" | "problem">;
 
-function reportUnbilled(call: ClientCall, key: Key | null, result: UnbilledResult, gateway: Gateway): void {
+function reportUnbilled(
+  call: ClientCall,
+  { key, client }: Sender,
+  result: UnbilledResult,
+  gateway: Gateway,
+): void {
   const { id, time, target } = call;
   gateway.observer.requestDone({
     ...NOTHING,
@@ -49,6 +57,7 @@ function reportUnbilled(call: ClientCall, key: Key | null, result: UnbilledResul
     key: key?.name ?? null,
     group: key?.group.name ?? null,
     model: target.model?.id ?? null,
+    client: client ?? readSender(call),
     endpoint: target.endpoint.label,
     durationMs: durationOf(call),
     ...result,
@@ -60,7 +69,8 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
   const { id, time } = call;
   const { status, message: problem } = error;
   const durationMs = durationOf(call);
-  gateway.observer.requestDone({ ...NOTHING, id, time, endpoint: "-", status, durationMs, problem });
+  const client = readSender(call);
+  gateway.observer.requestDone({ ...NOTHING, id, time, client, endpoint: "-", status, durationMs, problem });
 }
 
 export interface RequestResult {

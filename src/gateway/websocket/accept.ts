@@ -33,7 +33,7 @@ export async function serveWebSocket(call: ClientCall, newId: () => string, gate
     const error = toGatewayError(thrown);
     if (error.code === "internal") reportFault(thrown, gateway.observer);
     refuse(call.exchange, error, call.target.endpoint.dialect, call.id);
-    reportRefusal(call, key, error, gateway);
+    reportRefusal(call, { key, client: null }, error, gateway);
   }
 }
 

@@ -1,6 +1,5 @@
 // A client's WebSocket and its upstream's: messages in both directions, and the turns that run on them.
 
-import type { Key } from "../../config/catalog.ts";
 import {
   CREATE,
   isErrorEvent,
@@ -15,7 +14,7 @@ import { replaceSpan } from "../../lib/json/json-spans.ts";
 import { CLOSE_CODES, type Closing, isSendable, type Message } from "../../lib/websocket/frames.ts";
 import type { PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
 import { openBill } from "../bill/bill.ts";
-import { reportRefusal } from "../bill/request-record.ts";
+import { reportRefusal, type Sender } from "../bill/request-record.ts";
 import { holdPrompt } from "../bill/miss.ts";
 import { settleFailure } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
@@ -181,23 +180,18 @@ export class Session {
       time: gateway.now(),
       arrived: performance.now(),
     };
-    const seen: { key: Key | null } = { key: null };
+    const sender: Sender = { key: null, client: null };
     try {
-      await this.#begin(call, bytes, event, seen);
+      await this.#begin(call, bytes, event, sender);
     } catch (thrown) {
       const error = toGatewayError(thrown);
       if (error.code === "internal") reportFault(thrown, gateway.observer);
       this.#sendError(error, event);
-      reportRefusal(call, seen.key, error, gateway);
+      reportRefusal(call, sender, error, gateway);
     }
   }
 
-  async #begin(
-    call: ClientCall,
-    bytes: Uint8Array,
-    event: SocketEvent,
-    seen: { key: Key | null },
-  ): Promise<void> {
+  async #begin(call: ClientCall, bytes: Uint8Array, event: SocketEvent, sender: Sender): Promise<void> {
     const { gateway } = this.#options;
     const { catalog } = gateway;
     if (this.#stopping) throw askToReconnect("The gateway is stopping.");
@@ -207,7 +201,7 @@ export class Session {
         `This connection has ${MAX_TURNS} responses that have not ended. Wait for one of them, or open another connection.`,
       );
     const key = authenticate(call, catalog, call.time);
-    seen.key = key;
+    sender.key = key;
     requireAccess(key, call.target.endpoint, catalog, call.time);
     const body: RequestBody = {
       bytes,
@@ -221,6 +215,7 @@ export class Session {
     this.#refuseForeignPrevious(event, match);
     const candidate = await this.#settleOnChannel(match);
     const client = identifyClient(call, key, bytes, gateway.inferredSessions);
+    sender.client = client;
     const job = createJob(call, client, body, match.group.platform);
     const bill = await openBill(job, { ...match, candidates: [candidate] }, catalog.prices, gateway);
     if (this.#clientGone || this.#upstream?.open !== true) {
