@@ -44,6 +44,12 @@ export class ItemReader {
     return end;
   }
 
+  /** The bytes of an item that ends at `end`, without its marks. Items may be cut in any order. */
+  cut(start: number, end: number): Uint8Array {
+    const place = this.#places[findFirst(this.#places, start)] ?? end;
+    return place < end ? this.#dropMarks(start, end) : this.#bytes.subarray(start, end);
+  }
+
   #mayHaveMark(start: number, end: number): boolean {
     while ((this.#places[this.#nextPlace] ?? end) < start) this.#nextPlace += 1;
     return (this.#places[this.#nextPlace] ?? end) < end;
@@ -96,6 +102,17 @@ function findAll(bytes: Uint8Array, text: string): number[] {
   const body = asBuffer(bytes);
   for (let at = body.indexOf(name); at >= 0; at = body.indexOf(name, at + name.length)) found.push(at);
   return found;
+}
+
+/** The index of the first place from `start` on. */
+function findFirst(places: readonly number[], start: number): number {
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((places[middle] ?? start) < start) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function hashItem(bytes: Uint8Array, start: number, end: number): number {
