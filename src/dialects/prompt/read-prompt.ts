@@ -2,7 +2,14 @@
 
 import { asBuffer } from "../../lib/bytes.ts";
 import { equalsAt, findStringEnd, type Span } from "../../lib/json/json-spans.ts";
-import { findStart, skipValue, walkElements, walkMembers } from "../../lib/json/json-walk.ts";
+import {
+  findStart,
+  skipValue,
+  type VisitElement,
+  type VisitMember,
+  walkElements,
+  walkMembers,
+} from "../../lib/json/json-walk.ts";
 import { ItemReader } from "./item.ts";
 import type { Layout, Part, Role } from "./layouts.ts";
 import type { Mark, Prompt } from "./prompt.ts";
@@ -58,6 +65,23 @@ class Reading {
   #hasThinking = false;
   /** The last message is new text of the user, and not the result of a tool. */
   #endsWithText = false;
+
+  /** Of the message that is read now. */
+  #isUser = false;
+  #firstBlock = -1;
+  // A prompt may have thousands of messages, so that these are no new functions for each.
+  readonly #readBlocksMember: VisitMember = (keyStart, _keyEnd, value) => {
+    if (equalsAt(this.#bytes, keyStart, '"role"')) {
+      this.#isUser = equalsAt(this.#bytes, value, '"user"');
+      return findStringEnd(this.#bytes, value);
+    }
+    if (!equalsAt(this.#bytes, keyStart, '"content"')) return skipValue(this.#bytes, value);
+    return walkElements(this.#bytes, value, this.#readBlock);
+  };
+  readonly #readBlock: VisitElement = (block) => {
+    if (this.#firstBlock < 0) this.#firstBlock = block;
+    return this.#readPart(block, MESSAGES);
+  };
 
   constructor(bytes: Uint8Array, layout: Layout, shapes: ShapeMemory) {
     this.#bytes = bytes;
@@ -228,19 +252,10 @@ class Reading {
 
   #readBlocks(start: number): number {
     if (this.#bytes[start] === QUOTE) return this.#readPart(start, MESSAGES);
-    let isUser = false;
-    let first = -1;
-    const end = walkMembers(this.#bytes, start, (keyStart, _keyEnd, value) => {
-      if (equalsAt(this.#bytes, keyStart, '"role"')) {
-        isUser = equalsAt(this.#bytes, value, '"user"');
-        return findStringEnd(this.#bytes, value);
-      }
-      if (!equalsAt(this.#bytes, keyStart, '"content"')) return skipValue(this.#bytes, value);
-      return walkElements(this.#bytes, value, (block) => {
-        if (first < 0) first = block;
-        return this.#readPart(block, MESSAGES);
-      });
-    });
+    this.#isUser = false;
+    this.#firstBlock = -1;
+    const end = walkMembers(this.#bytes, start, this.#readBlocksMember);
+    const [isUser, first] = [this.#isUser, this.#firstBlock];
     // Results and thoughts come first in their messages.
     this.#endsWithText = isUser && (first < 0 || !isResult(this.#bytes, first));
     this.#hasThinking ||= !isUser && first >= 0 && isThought(this.#bytes, first);
