@@ -18,8 +18,8 @@ const FAMILIES: ReadonlyArray<readonly [path: RegExp, family: Family]> = [
   [/\/models\/(.+):(?:g|streamG)enerateContent$/, content],
 ];
 
-/** More than any model's window. */
-const FULL_TOKENS = 9_000_000;
+/** Most of a large window, and more than a small one. */
+const FULL_TOKENS = 800_000;
 
 type Input = Readonly<Record<string, string>>;
 
@@ -97,9 +97,9 @@ function write(family: Family, ask: ModelRequest, completion: Completion): Answe
 }
 
 function follow(ask: ModelRequest, body: unknown, plain: Completion): Completion {
-  const called = callCommand(ask, body, plain) ?? callSubagent(ask, body, plain);
-  if (called !== null || !readScript(ask, body).includes("[full]")) return called ?? plain;
-  return { ...plain, counts: { ...plain.counts, input: FULL_TOKENS } };
+  const next = callCommand(ask, body, plain) ?? callSubagent(ask, body, plain) ?? plain;
+  const isFull = ask.tools.length > 0 && readScript(ask, body).includes("[full]");
+  return isFull ? { ...next, counts: { ...next.counts, input: FULL_TOKENS } } : next;
 }
 
 function callCommand(ask: ModelRequest, body: unknown, plain: Completion): Completion | null {

@@ -23,6 +23,8 @@ interface Talk {
   /** The arguments of each call. The second one fills the window, so that the third one begins with a summary. */
   readonly calls: ReadonlyArray<readonly string[]>;
   readonly inferred?: true;
+  /** What makes it compact its last call. */
+  readonly env?: Readonly<Record<string, string>>;
   /** How its subagents show in the ledger. */
   readonly subagents: "agents" | "sessions" | "hidden";
 }
@@ -69,8 +71,7 @@ const TALKS: readonly Talk[] = [
     platform: "content",
     name: "gemini-cli",
     calls: [
-      ["-y", "-p", "[spawn 1]"],
-      ["-y", "--resume", "latest", "-p", "Go on. [full]"],
+      ["-y", "-p", "[spawn 1] [full]"],
       ["-y", "--resume", "latest", "-p", "Go on."],
     ],
     inferred: true,
@@ -82,10 +83,12 @@ const TALKS: readonly Talk[] = [
     name: "copilot",
     calls: [
       ["--allow-all-tools", "-p", "[spawn 1]"],
-      ["--allow-all-tools", "--continue", "-p", "Go on. [full]"],
+      ["--allow-all-tools", "--continue", "-p", "Go on."],
       ["--allow-all-tools", "--continue", "-p", "Go on."],
     ],
     inferred: true,
+    // It counts by itself.
+    env: { COPILOT_PROVIDER_MAX_PROMPT_TOKENS: "14000" },
     subagents: "hidden",
   })),
 ];
@@ -128,7 +131,11 @@ describe.skipIf(WANTED === "")("real tools", () => {
     console.log(rows.join("\n"));
   });
 
-  function runTool(tool: string, platform: Platform, args: readonly string[]): Promise<Finished> {
+  function runTool(
+    [tool, platform]: readonly [tool: string, platform: Platform],
+    args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<Finished> {
     const words = [
       "run",
       "--yes",
@@ -139,7 +146,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       tool,
       ...args,
     ];
-    return startProgram([...GATEWAY, ...words], { tools, folder: folder.path, mostMs: PATIENCE_MS / 4 });
+    return startProgram([...GATEWAY, ...words], { tools, folder: folder.path, env, mostMs: PATIENCE_MS / 4 });
   }
 
   test.each(TALKS.map((talk) => [`${talk.tool} (${talk.platform})`, talk] as const))(
@@ -147,8 +154,9 @@ describe.skipIf(WANTED === "")("real tools", () => {
     async (title, talk) => {
       if (!hasTool(talk.tool)) return;
       const [line, request] = [gateway.ledger().length, model.requests.length];
-      for (const call of talk.calls) {
-        const { status, stdout, stderr } = await runTool(talk.tool, talk.platform, call);
+      for (const [index, call] of talk.calls.entries()) {
+        const env = index === talk.calls.length - 1 ? talk.env : {};
+        const { status, stdout, stderr } = await runTool([talk.tool, talk.platform], call, env);
         expect({ call, status, text: status === 0 ? "" : stdout + stderr }).toEqual({
           call,
           status: 0,
@@ -156,6 +164,9 @@ describe.skipIf(WANTED === "")("real tools", () => {
         });
       }
       const lines = gateway.ledger().slice(line);
+      if (process.env["DBG"])
+        for (const r of model.requests.slice(request))
+          console.log(JSON.stringify(readPrompt(r)).slice(0, 300), r.body.length, r.target);
       // The session was compacted.
       const prompts = model.requests.slice(request).map(readPrompt);
       expect(prompts.filter((text) => COMPACTION.test(text)).length).toBeGreaterThan(0);
@@ -176,7 +187,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     async (tool, platform, args) => {
       if (!hasTool(tool)) return;
       const [request, record] = [model.requests.length, gateway.records().length];
-      const { wasEnded } = await runTool(tool, platform, args);
+      const { wasEnded } = await runTool([tool, platform], args);
       const refused = gateway
         .records()
         .slice(record)
