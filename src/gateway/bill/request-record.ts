@@ -1,8 +1,11 @@
 // Reports each request that has ended, as one plain record for the log, the metrics and the live view.
 
 import type { Usage } from "../../billing/usage.ts";
+<<<<<<< HEAD
 import type { Key } from "../../config/catalog.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
+=======
+>>>>>>> main
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Bill } from "./bill.ts";
 import type { UnroutedCall, ClientCall } from "../intake/call.ts";
@@ -31,6 +34,7 @@ export interface Sender {
 }
 
 /** Reports a request that was refused before it had a bill. */
+<<<<<<< HEAD
 export function reportRefusal(call: ClientCall, sender: Sender, error: GatewayError, gateway: Gateway): void {
   const outcome = error.code === "client_gone" ? "client_closed" : "refused";
   reportUnbilled(call, sender, { status: error.status, outcome, problem: error.message }, gateway);
@@ -39,10 +43,21 @@ export function reportRefusal(call: ClientCall, sender: Sender, error: GatewayEr
 /** Reports a request that the gateway answered itself: a model list, or one model. */
 export function reportOwnAnswer(call: ClientCall, sender: Sender, gateway: Gateway): void {
   reportUnbilled(call, sender, { status: 200, outcome: "complete", problem: null }, gateway);
+=======
+export function reportRefusal(call: ClientCall, error: GatewayError, gateway: Gateway): void {
+  const outcome = error.code === "client_gone" ? "client_closed" : "refused";
+  reportUnbilled(call, { status: error.status, outcome, problem: error.message }, gateway);
+}
+
+/** Reports a request that the gateway answered itself: a model list, or one model. */
+export function reportOwnAnswer(call: ClientCall, gateway: Gateway): void {
+  reportUnbilled(call, { status: 200, outcome: "complete", problem: null }, gateway);
+>>>>>>> main
 }
 
 type UnbilledResult = Pick<RequestRecord, "status" | "outcome" | "problem">;
 
+<<<<<<< HEAD
 function reportUnbilled(
   call: ClientCall,
   { key, client }: Sender,
@@ -50,6 +65,10 @@ function reportUnbilled(
   gateway: Gateway,
 ): void {
   const { id, time, target } = call;
+=======
+function reportUnbilled(call: ClientCall, result: UnbilledResult, gateway: Gateway): void {
+  const { id, time, target, key } = call;
+>>>>>>> main
   gateway.observer.requestDone({
     ...NOTHING,
     id,
