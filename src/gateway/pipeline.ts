@@ -15,12 +15,7 @@ import { refuseOwnCall } from "./upstream/self-call.ts";
 import { LISTS, findMatch } from "./intake/match.ts";
 import { answerModels } from "./delivery/answer-models.ts";
 import { createDelivery } from "./delivery/delivery.ts";
-<<<<<<< HEAD
-import { reportFault } from "./observe/observer.ts";
-import { reportOwnAnswer, reportRefusal, type Sender } from "./bill/request-record.ts";
-=======
 import { reportOwnAnswer, reportRefusal } from "./bill/request-record.ts";
->>>>>>> main
 import { requireOneModel } from "./intake/one-model.ts";
 import { refuseCall } from "./intake/refuse.ts";
 import { relay } from "./delivery/relay.ts";
@@ -28,19 +23,6 @@ import { readRequestBody, reserveBody } from "./intake/body.ts";
 import { settleFailure } from "./bill/settle.ts";
 
 export async function handle(call: ClientCall, gateway: Gateway): Promise<void> {
-<<<<<<< HEAD
-  const sender: Sender = { key: null, client: null };
-  try {
-    refuseOwnCall(call.exchange);
-    const key = authenticate(call, gateway.catalog, call.time);
-    sender.key = key;
-    requireAccess(key, call.target.endpoint, gateway.catalog, call.time);
-    if (!LISTS.has(call.target.endpoint.purpose)) return await serve(call, { key, sender }, gateway);
-    await answerModels(call, key, gateway);
-    reportOwnAnswer(call, sender, gateway);
-  } catch (thrown) {
-    reportRefusal(call, sender, answerError(call, thrown, gateway), gateway);
-=======
   try {
     refuseOwnCall(call.exchange);
     const key = admit(call, gateway.catalog);
@@ -49,27 +31,20 @@ export async function handle(call: ClientCall, gateway: Gateway): Promise<void> 
     reportOwnAnswer(call, gateway);
   } catch (thrown) {
     reportRefusal(call, refuseCall(call, thrown, gateway.observer), gateway);
->>>>>>> main
   }
 }
 
-interface Caller {
-  readonly key: Key;
-  /** Gets what the body shows of it. */
-  readonly sender: Sender;
-}
-
 /** A large body waits for memory first. */
-function serve(call: ClientCall, caller: Caller, gateway: Gateway): Promise<void> {
+function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
   const waiting = reserveBody(call, gateway.catalog, gateway.memory);
-  if (waiting === null) return serveWithin(null, call, caller, gateway);
-  return waiting.then((memory) => serveWithin(memory, call, caller, gateway).finally(memory.free));
+  if (waiting === null) return serveWithin(null, call, key, gateway);
+  return waiting.then((memory) => serveWithin(memory, call, key, gateway).finally(memory.free));
 }
 
 async function serveWithin(
   memory: Reservation | null,
   call: ClientCall,
-  { key, sender }: Caller,
+  key: Key,
   gateway: Gateway,
 ): Promise<void> {
   // Key and prices come from one config, even if a reload happens while the body arrives.
@@ -78,7 +53,6 @@ async function serveWithin(
   const match = gateway.lists.markListed(findMatch(key, body.model));
   requireOneModel(body, match);
   const client = identifyClient(call, key, body.plain, gateway.inferredSessions);
-  sender.client = client;
   const job = createJob(call, client, body, match.group.platform);
   const bill = await openBill(job, match, prices, gateway);
   const stopWatching = watchClient(job, bill, gateway);

@@ -1,17 +1,10 @@
 // The responses format, as an upstream sends it: the object, its items, and their events.
 
 import { pick, pickList, pickNumber, pickText, readText, type Json } from "../json.ts";
-<<<<<<< HEAD
 import { readOpenAiChoice, readOpenAiPrompt, readOpenAiTool, writesToCache } from "./openai.ts";
-import { writeItemEvents } from "./responses-events.ts";
-import { writeNamedEvent } from "./family.ts";
-import type { ModelRequest, Call, Completion } from "./completion.ts";
-=======
-import { readOpenAiChoice, readOpenAiTool, writesToCache } from "./openai.ts";
 import { cutText, type Family, writeNamedEvent } from "./family.ts";
 import { isObject } from "../../lib/json/json.ts";
-import { countTokens, markPrefixes, type ModelRequest, type Call, type Completion } from "./completion.ts";
->>>>>>> main
+import type { ModelRequest, Call, Completion } from "./completion.ts";
 
 export const responses: Family = { name: "responses", readRequest: readAsk, writeReply, writeEvents };
 

@@ -1,11 +1,6 @@
 // Reports each request that has ended, as one plain record for the log, the metrics and the live view.
 
 import type { Usage } from "../../billing/usage.ts";
-<<<<<<< HEAD
-import type { Key } from "../../config/catalog.ts";
-import type { ClientIdentity } from "../../billing/ledger/line.ts";
-=======
->>>>>>> main
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Bill } from "./bill.ts";
 import type { UnroutedCall, ClientCall } from "../intake/call.ts";
@@ -26,24 +21,7 @@ const NOTHING = {
   problem: null,
 } satisfies Partial<RequestRecord>;
 
-/** What is known of a request's sender, from one step to the next. */
-export interface Sender {
-  key: Key | null;
-  /** Null until the body has been read: the header fields may show less. */
-  client: ClientIdentity | null;
-}
-
 /** Reports a request that was refused before it had a bill. */
-<<<<<<< HEAD
-export function reportRefusal(call: ClientCall, sender: Sender, error: GatewayError, gateway: Gateway): void {
-  const outcome = error.code === "client_gone" ? "client_closed" : "refused";
-  reportUnbilled(call, sender, { status: error.status, outcome, problem: error.message }, gateway);
-}
-
-/** Reports a request that the gateway answered itself: a model list, or one model. */
-export function reportOwnAnswer(call: ClientCall, sender: Sender, gateway: Gateway): void {
-  reportUnbilled(call, sender, { status: 200, outcome: "complete", problem: null }, gateway);
-=======
 export function reportRefusal(call: ClientCall, error: GatewayError, gateway: Gateway): void {
   const outcome = error.code === "client_gone" ? "client_closed" : "refused";
   reportUnbilled(call, { status: error.status, outcome, problem: error.message }, gateway);
@@ -52,23 +30,12 @@ export function reportRefusal(call: ClientCall, error: GatewayError, gateway: Ga
 /** Reports a request that the gateway answered itself: a model list, or one model. */
 export function reportOwnAnswer(call: ClientCall, gateway: Gateway): void {
   reportUnbilled(call, { status: 200, outcome: "complete", problem: null }, gateway);
->>>>>>> main
 }
 
 type UnbilledResult = Pick<RequestRecord, "status" | "outcome" | "problem">;
 
-<<<<<<< HEAD
-function reportUnbilled(
-  call: ClientCall,
-  { key, client }: Sender,
-  result: UnbilledResult,
-  gateway: Gateway,
-): void {
-  const { id, time, target } = call;
-=======
 function reportUnbilled(call: ClientCall, result: UnbilledResult, gateway: Gateway): void {
   const { id, time, target, key } = call;
->>>>>>> main
   gateway.observer.requestDone({
     ...NOTHING,
     id,
@@ -76,7 +43,7 @@ function reportUnbilled(call: ClientCall, result: UnbilledResult, gateway: Gatew
     key: key?.name ?? null,
     group: key?.group.name ?? null,
     model: target.model?.id ?? null,
-    client: client ?? readSender(call),
+    client: call.client ?? readSender(call),
     endpoint: target.endpoint.label,
     durationMs: durationOf(call),
     ...result,

@@ -7,7 +7,7 @@ import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { scanTopLevel } from "../../lib/json/json-spans.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { UnroutedCall } from "./call.ts";
+import type { ClientCall, UnroutedCall } from "./call.ts";
 
 /** Where a row reads from. */
 export interface ClientSource {
@@ -79,16 +79,17 @@ export function readSender({ exchange }: UnroutedCall): ClientIdentity {
 
 /** Who sent a call with this body. */
 export function identifyClient(
-  { exchange, time }: UnroutedCall,
+  call: ClientCall,
   key: Key,
   body: Uint8Array | null,
   inferred: InferredSessions,
 ): ClientIdentity {
   const source: ClientSource = {
-    field: (name) => exchange.field(name),
+    field: (name) => call.exchange.field(name),
     member: (name) => readMember(body, name),
   };
-  return inferred.complete(readClient(source), key.name, time);
+  call.client = inferred.complete(readClient(source), key.name, call.time);
+  return call.client;
 }
 
 /** Ids are short. A longer member holds something else. */

@@ -27,14 +27,7 @@ export async function serveWebSocket(call: ClientCall, newId: () => string, gate
     if (call.exchange.gone) return upstream.discard();
     await run({ call, key, newId }, upstream, gateway);
   } catch (thrown) {
-<<<<<<< HEAD
-    const error = toGatewayError(thrown);
-    if (error.code === "internal") reportFault(thrown, gateway.observer);
-    refuse(call.exchange, error, call.target.endpoint.dialect, call.id);
-    reportRefusal(call, { key, client: null }, error, gateway);
-=======
     reportRefusal(call, refuseCall(call, thrown, gateway.observer), gateway);
->>>>>>> main
   }
 }
 

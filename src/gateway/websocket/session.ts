@@ -14,7 +14,7 @@ import { CLOSE_CODES, type Closing, isSendable, type Message } from "../../lib/w
 import type { PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
 import { renameModel } from "../attempt/forward.ts";
 import { openBill } from "../bill/bill.ts";
-import { reportRefusal, type Sender } from "../bill/request-record.ts";
+import { reportRefusal } from "../bill/request-record.ts";
 import { holdPrompt } from "../bill/miss.ts";
 import { settleFailure } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
@@ -180,30 +180,16 @@ export class Session {
       time: gateway.now(),
       arrived: performance.now(),
     };
-<<<<<<< HEAD
-    const sender: Sender = { key: null, client: null };
-    try {
-      await this.#begin(call, bytes, event, sender);
-=======
     try {
       await this.#begin(call, bytes, event);
->>>>>>> main
     } catch (thrown) {
       const error = toGatewayError(thrown, gateway.observer);
       this.#sendError(error, event);
-<<<<<<< HEAD
-      reportRefusal(call, sender, error, gateway);
-    }
-  }
-
-  async #begin(call: ClientCall, bytes: Uint8Array, event: SocketEvent, sender: Sender): Promise<void> {
-=======
       reportRefusal(call, error, gateway);
     }
   }
 
   async #begin(call: ClientCall, bytes: Uint8Array, event: SocketEvent): Promise<void> {
->>>>>>> main
     const { gateway } = this.#options;
     const { catalog } = gateway;
     if (this.#stopping) throw askToReconnect("The gateway is stopping.");
@@ -212,13 +198,7 @@ export class Session {
         "rate_limited",
         `This connection has ${MAX_TURNS} responses that have not ended. Wait for one of them, or open another connection.`,
       );
-<<<<<<< HEAD
-    const key = authenticate(call, catalog, call.time);
-    sender.key = key;
-    requireAccess(key, call.target.endpoint, catalog, call.time);
-=======
     const key = admit(call, catalog);
->>>>>>> main
     const body: RequestBody = {
       bytes,
       plain: bytes,
@@ -231,7 +211,6 @@ export class Session {
     this.#refuseForeignPrevious(event, match);
     const candidate = await this.#settleOnChannel(match);
     const client = identifyClient(call, key, bytes, gateway.inferredSessions);
-    sender.client = client;
     const job = createJob(call, client, body, match.group.platform);
     const bill = await openBill(job, { ...match, candidates: [candidate] }, catalog.prices, gateway);
     if (this.#clientGone || this.#upstream?.open !== true) {
