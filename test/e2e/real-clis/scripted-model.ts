@@ -22,8 +22,8 @@ const FAMILIES: ReadonlyArray<readonly [path: RegExp, family: Family]> = [
   [/\/models\/(.+):(?:g|streamG)enerateContent$/, content],
 ];
 
-/** Most of a large window, and more than a small one. */
-const FULL_TOKENS = 800_000;
+/** More than any window. */
+const FULL_TOKENS = 9_000_000;
 
 type Input = Readonly<Record<string, string>>;
 
