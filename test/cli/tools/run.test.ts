@@ -123,6 +123,13 @@ describe("the tool", () => {
     expect(headers).toStartWith("x-own: 1\nx-gateway-label: ");
   });
 
+  test("Gemini CLI's sessions outlast the temporary home of its first run", async () => {
+    using folder = makeTempFolder();
+    const env = standIn(folder, "gemini", 'echo kept > "$GEMINI_CLI_HOME/.gemini/tmp/session"');
+    await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
+    expect(readFileSync(folder.join(".gemini/tmp/session"), "utf8")).toBe("kept\n");
+  });
+
   test("can be any program that uses an SDK", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "app", 'echo "$OPENAI_BASE_URL $1"');

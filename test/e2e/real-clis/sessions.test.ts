@@ -118,6 +118,9 @@ describe.skipIf(WANTED === "")("real tools", () => {
   beforeAll(async () => {
     folder = makeTempFolder();
     tools = await findTools(folder.join("tools"));
+    // Without this file, each run has a temporary home, whose path Gemini CLI writes into its system prompt.
+    const gemini = { security: { auth: { selectedType: "gemini-api-key" } } };
+    await Bun.write(folder.join("home/.gemini/settings.json"), JSON.stringify(gemini));
     model = startScriptedModel();
     const config = makeConfig(model);
     const keys = config.keys.map((key) => ({ ...key, limits: { same_call: 4 } }));
