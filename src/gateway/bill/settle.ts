@@ -4,11 +4,11 @@
 import { redactReading } from "../upstream/redact.ts";
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
-import { type Seller, sellerOf } from "../../billing/prices.ts";
+import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
-import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
+import type { Reading, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { type AttemptRecord, type Bill, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
@@ -273,7 +273,7 @@ function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, 
   const seller = findSeller(bill);
   const charge = computeCharge({
     parts: assessment.parts,
-    tariff: tariffOf(reading, seller),
+    tariff: addRegion(reading?.tariff ?? {}, seller),
     model: reading?.model ?? null,
     requested: bill.requested,
     book: gateway.prices,
@@ -296,14 +296,6 @@ function findSeller(bill: Bill): Seller | undefined {
 function findLastTried({ attempts, match }: Bill): Candidate | undefined {
   const name = attempts.at(-1)?.channel;
   return match.candidates.find(({ channel }) => channel.name === name);
-}
-
-/** How the response was served, as far as the response and the address show it. */
-function tariffOf(reading: Reading | null, seller: Seller | undefined): Tariff {
-  const tariff = reading?.tariff ?? {};
-  return seller?.region === undefined || seller.region === null
-    ? tariff
-    : { ...tariff, region: seller.region };
 }
 
 const UNPRICED_ALLOWED = "the model has no price, so no limit counts this request";
@@ -372,6 +364,6 @@ function describeExtra(
     unpriced_because: unpricedBecause,
     // If nothing has a price, the usage in the line says everything.
     ...(atLeast === null ? {} : { unpriced_usage: unpricedUsage, at_least_usd: atLeast }),
-    tariff: tariffOf(reading, findSeller(bill)),
+    tariff: addRegion(reading?.tariff ?? {}, findSeller(bill)),
   };
 }
