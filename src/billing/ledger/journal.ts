@@ -92,7 +92,9 @@ export interface JournalReading {
   readonly noted: NotedEnd | null;
 }
 
-const RECORD_BEGINS = ["from", "end", "open", "id", "discard", "unopened"].map((name) => `{"${name}":`);
+type JournalRecord = z.infer<typeof recordSchema>;
+
+const RECORD_BEGINS = ['{"from":', '{"end":', '{"open":', '{"id":', '{"discard":', '{"unopened":'];
 
 /** The file is emptied and written to, so it must be a journal: a file of the user may have its name. A power cut may
  *  leave zeros, or a part of a record. */
@@ -105,8 +107,6 @@ export function requireJournal(path: string): void {
 function isSameBegin(one: string, other: string): boolean {
   return one.startsWith(other) || other.startsWith(one);
 }
-
-type JournalRecord = z.infer<typeof recordSchema>;
 
 /** A torn record is ignored: its request waited for the record and was never sent. */
 export function readJournal(path: string): JournalReading {
