@@ -50,12 +50,17 @@ export const SAFE_FIELDS: readonly Field[] = [
 
 export const NOT_CACHED: Field = ["cache-control", "no-store"];
 
-/** The value of a cookie; null if the request has none of that name. */
-export function readCookie(exchange: Exchange, name: string): string | null {
-  for (const [field, value] of exchange.fields) {
+/** The value of a cookie; null if the request has none of that name. Whoever has no key sends as many as fit a head, so
+ *  they are not taken apart. */
+export function readCookie({ fields }: Pick<Exchange, "fields">, name: string): string | null {
+  const begin = `${name}=`;
+  for (const [field, value] of fields) {
     if (field !== "cookie") continue;
-    const found = value.split(/; */).find((pair) => pair.startsWith(`${name}=`));
-    if (found !== undefined) return found.slice(name.length + 1);
+    for (let at = value.indexOf(begin); at !== -1; at = value.indexOf(begin, at + begin.length)) {
+      if (at > 0 && value[at - 1] !== ";" && value[at - 1] !== " ") continue;
+      const end = value.indexOf(";", at);
+      return value.slice(at + begin.length, end === -1 ? value.length : end);
+    }
   }
   return null;
 }

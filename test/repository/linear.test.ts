@@ -2,11 +2,16 @@
 // CPU time at one size and at twice the size: linear work takes twice as long, quadratic work four times.
 
 import { describe, expect, test } from "bun:test";
+import { ANY_SELLER } from "../../src/billing/prices/sellers.ts";
+import { findModel } from "../../src/billing/prices.ts";
+import { loadBuiltInBook } from "../../src/billing/prices/book.ts";
+import { quote } from "../../src/cli/money/usage/usage-run.ts";
 import { checkConfigText } from "../../src/config/file/load.ts";
 import { recognise } from "../../src/dialects/index.ts";
 import { dropKey } from "../../src/dialects/path.ts";
 import { MESSAGES_LAYOUT } from "../../src/dialects/prompt/layouts.ts";
 import { PromptReader } from "../../src/dialects/prompt/read-prompt.ts";
+import { readClient } from "../../src/gateway/intake/client.ts";
 import { readConversation } from "../../src/gateway/intake/conversation.ts";
 import { readNames } from "../../src/gateway/intake/body.ts";
 import { requestFields, responseFields } from "../../src/gateway/upstream/headers.ts";
@@ -23,6 +28,9 @@ import { JsonPicker } from "../../src/lib/json/json-pick-stream.ts";
 import { scanTopLevel } from "../../src/lib/json/json-spans.ts";
 import { SseScanner } from "../../src/lib/sse/sse-needles.ts";
 import { openSseParser } from "../../src/lib/sse/sse-parser.ts";
+
+import { findHandshakeFault } from "../../src/lib/websocket/handshake.ts";
+import { readCookie } from "../../src/web/guard.ts";
 
 /** Prepares the input of a size, and returns the work on it. */
 type Case = readonly [name: string, size: number, prepare: (size: number) => () => unknown];
@@ -394,7 +402,53 @@ const NAMES: readonly Case[] = [
       return () => matchesGlob(glob, text);
     },
   ],
+  ...["a-", "/", ":", "[1m]", "-20250101", "@", ".anthropic.", "%"].map((part): Case => [
+    `a model of which nobody knows the price, of ${part}`,
+    2000,
+    (size) => {
+      const book = loadBuiltInBook();
+      const model = part.repeat(size);
+      return () => findModel(book, ANY_SELLER, model);
+    },
+  ]),
+  ["a label of escapes", 10_000, (size) => identify({ "x-gateway-label": "%41".repeat(size) })],
+  ["a label of broken escapes", 10_000, (size) => identify({ "x-gateway-label": "%4".repeat(size) })],
+  [
+    "a session of a user",
+    5000,
+    (size) => identify({ metadata: `{"user_id":"${"_session_a".repeat(size)}"}` }),
+  ],
+  ["a tool", 10_000, (size) => identify({ "user-agent": "a ".repeat(size) })],
+  ...["; ", ";", "session=a ", "a_session=b; "].map((part): Case => [
+    `a cookie of ${part}`,
+    10_000,
+    (size) => {
+      const fields: Field[] = [["cookie", part.repeat(size)]];
+      return () => readCookie({ fields }, "session=");
+    },
+  ]),
+  ...["a, ", ",", " ", "websocket2,"].map((part): Case => [
+    `an upgrade to ${part}`,
+    10_000,
+    (size) => {
+      const fields: Field[] = [["upgrade", part.repeat(size)]];
+      const field = (name: string): string | undefined => fields.find(([each]) => each === name)?.[1];
+      return () => findHandshakeFault({ method: "GET", fields, field });
+    },
+  ]),
+  ["a cell of CSV of semicolons and spaces", 10_000, (size) => writeCell("; ".repeat(size))],
+  ["a cell of CSV of spaces", 20_000, (size) => writeCell(" ".repeat(size))],
 ];
+
+function identify(source: Readonly<Record<string, string>>): () => unknown {
+  const all: Readonly<Record<string, string>> = { "user-agent": "claude-cli/2.1.0", ...source };
+  const read = (name: string): string | undefined => all[name];
+  return () => readClient({ field: read, member: read });
+}
+
+function writeCell(text: string): () => unknown {
+  return () => quote(text);
+}
 
 const many = (size: number, write: (index: number) => string): string =>
   Array.from({ length: size }, (_, index) => write(index)).join("");

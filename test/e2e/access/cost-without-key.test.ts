@@ -47,6 +47,17 @@ const CASES: readonly (readonly [string, string, number])[] = [
   ["a long wrong key", get("/v1/models", `${HOST}authorization: Bearer ${fill("x")}\r\n`), 401],
   ["many connection fields", get("/v1/models", HOST + fill("connection: a\r\n")), 401],
   ["many fields", get("/v1/models", HOST + fill("a:b\r\n")), 401],
+  ["a cookie of semicolons", get("/console/api/x", `${HOST}cookie: ${fill(";")}\r\n`), 401],
+  ["a cookie of many pairs", get("/console/api/x", `${HOST}cookie: ${fill("gateway_console=a; ")}\r\n`), 401],
+  ["a label of escapes", get("/v1/models", `${HOST}x-gateway-label: ${fill("%41")}\r\n`), 401],
+  [
+    "a handshake of many extensions",
+    get(
+      "/v1/responses",
+      `host: 127.0.0.1\r\nconnection: close, upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-extensions: ${fill("a; b=c, ")}\r\n`,
+    ),
+    401,
+  ],
   ["a long unknown path", get(`/${fill("a/")}`), 404],
   ["a path of escapes", get(`/v1beta/models/${fill("%25")}`), 404],
   ["repeated slashes", get(fill("/")), 200],

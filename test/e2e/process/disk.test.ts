@@ -3,7 +3,17 @@
 // the disk is back, it goes on, and no line is lost.
 
 import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { makeGate } from "../../../src/demo/script.ts";
@@ -242,6 +252,27 @@ test("while another file has replaced the ledger, requests are refused", async (
   expect(notices(gateway).join("\n")).toContain("was moved, removed or changed by another program");
   rmdirSync(path);
   renameSync(aside, path);
+  await askUntil(gateway, 200, (id) => billed.push(id));
+  await gateway.stop();
+  expect(readLedger(path).map(({ id }) => String(id))).toEqual(billed);
+  expect(findFaults(path)).toEqual([]);
+});
+
+test.each<[string, (path: string) => void]>([
+  ["empties the ledger", (path) => truncateSync(path)],
+  ["shortens the ledger", (path) => truncateSync(path, statSync(path).size - 10)],
+  ["adds to the ledger", (path) => appendFileSync(path, '{"v":1}\n')],
+])("while another program %s, requests are refused, until its content is back", async (_, change) => {
+  using folder = makeTempFolder();
+  const path = folder.join("ledger.jsonl");
+  const gateway = await startGateway({ config: makeConfig(openUpstream()), folder });
+  const billed: string[] = [(await rawRequest(gateway.port, makeRequest("messages"))).field("x-request-id")!];
+  while (!readFileSync(path, "utf8").includes(billed[0]!)) await Bun.sleep(1);
+  const content = readFileSync(path);
+  change(path);
+  await askUntil(gateway, 503, (id) => billed.push(id));
+  expect(notices(gateway).join("\n")).toContain("was moved, removed or changed by another program");
+  writeFileSync(path, content);
   await askUntil(gateway, 200, (id) => billed.push(id));
   await gateway.stop();
   expect(readLedger(path).map(({ id }) => String(id))).toEqual(billed);

@@ -297,6 +297,26 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     }
   });
 
+  // RFC 6066: an address is no host name, and some servers refuse one.
+  test("the name of the upstream is sent in the handshake, an address is not", async () => {
+    for (const [host, isSent] of [
+      ["localhost", true],
+      ["127.0.0.1", false],
+    ] as const) {
+      const hello = Promise.withResolvers<Buffer>();
+      const server = createServer((socket) => {
+        socket.on("error", () => {});
+        socket.once("data", (bytes: Buffer) => {
+          hello.resolve(bytes);
+          socket.destroy();
+        });
+      });
+      await listenOn(server);
+      await faultAt({ tls: true, host, port: portOf(server), ca });
+      expect((await hello.promise).includes(host)).toBe(isSent);
+    }
+  });
+
   test("a handshake that never ends runs out of time", async () => {
     const server = createServer((socket) => socket.on("error", () => {}));
     await listenOn(server);
