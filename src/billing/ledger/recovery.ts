@@ -10,7 +10,7 @@ import { readJournal, type OpenRequest } from "./journal.ts";
 import { parseLine } from "./line.ts";
 import { type EndState, judgeEnd, type NotedEnd } from "./noted-end.ts";
 import { readBackToNewline, readFile, readLineBefore } from "./reader.ts";
-import { readCheckpoint } from "./sums/sums.ts";
+import { readSavedSums } from "./sums/sums.ts";
 
 export interface Recovery {
   /** The `prev` of the next line. */
@@ -52,7 +52,7 @@ export function countUnfinished(path: string): number {
 
 /** The sums are written rarely: they count only where the journal is missing. */
 function readNotedEnd(path: string, journalPath: string): NotedEnd | null {
-  return readJournal(journalPath).noted ?? readCheckpoint(`${path}.sums`)?.noted ?? null;
+  return readJournal(journalPath).noted ?? readSavedSums(`${path}.sums`)?.noted ?? null;
 }
 
 function findUnfinished(files: readonly string[], journalPath: string): Map<string, OpenRequest> {

@@ -1,6 +1,7 @@
 // Closes a bill exactly once, however the request ended, and writes its line to the ledger. billing/assess.ts decides
 // what was used, billing/charge.ts computes what it costs.
 
+import { redactReading } from "../upstream/redact.ts";
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
 import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
@@ -13,7 +14,6 @@ import { type AttemptRecord, type Bill, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
-import { cleanReading } from "../upstream/clean-reading.ts";
 import { reportFault } from "../observe/observer.ts";
 import { describeLeaving } from "./ending.ts";
 import { addMiss } from "./miss.ts";
@@ -57,7 +57,7 @@ function cleanEnding(bill: Bill, ending: Ending): Ending {
   const { reading } = ending;
   const candidate = reading === null ? undefined : findLastTried(bill);
   if (reading === null || candidate === undefined) return ending;
-  const clean = cleanReading(reading, candidate.channel);
+  const clean = redactReading(reading, candidate.channel);
   return clean === reading ? ending : { ...ending, reading: clean };
 }
 

@@ -224,6 +224,7 @@ export class Session {
     bill.prompt = holdPrompt(job, 200, gateway);
     this.#responses += 1;
     this.#turns.push(new Turn(bill, candidate, event.streamId, gateway));
+    this.#watchSilence(event.streamId);
     this.#upstream.send({ kind: "text", bytes: renameModel(job, candidate) ?? bytes });
   }
 
@@ -285,7 +286,22 @@ export class Session {
       this.#options.gateway.sockets.keepHome(turn.responseId, channel.name);
     if (!turn.ended) return;
     this.#turns = this.#turns.filter((other) => other !== turn);
+    this.#watchSilence(turn.streamId);
     this.#endIfIdle();
+  }
+
+  /** On one stream the upstream is at work on the first response that has not ended. */
+  #watchSilence(streamId: string | null): void {
+    const turn = this.#turns.find((other) => other.streamId === streamId);
+    turn?.watchSilence(() => this.#endSilence(turn));
+  }
+
+  /** What the upstream still sent could be taken for a later response, so the connection ends with it. */
+  #endSilence(turn: Turn): void {
+    // The upstream may be waiting for the client to read.
+    if ((this.#client?.unsentBytes ?? 0) > 0) return turn.awaitEvent();
+    turn.break("upstream_silent");
+    this.#upstream?.reset();
   }
 
   /** On one stream, responses come one after another. An error belongs to the newest request, if nothing has answered it. */
