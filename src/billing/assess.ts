@@ -72,10 +72,12 @@ function countsAny(parts: readonly Part[], kinds: readonly UsageKind[]): boolean
   return parts.some(({ usage }) => kinds.some((kind) => (usage[kind] ?? 0) > 0));
 }
 
-/** Gemini leaves out zeros. Of a body that is not streamed, nobody knows how much of it is text. */
-function findMissingOutput({ parts, estimatedOutput }: Reading): string | null {
-  const isMissing = estimatedOutput > 0 && !countsAny(parts, OUTPUT_KINDS);
-  return isMissing ? "the upstream reported no output tokens for the output that was seen" : null;
+/** Gemini leaves out zeros. Elsewhere, nobody knows how much of a body that is not streamed is text. */
+function findMissingOutput({ parts, estimatedOutput, hasText }: Reading, streamed: boolean): string | null {
+  const isSeen = hasText ?? (streamed && estimatedOutput > 0);
+  return isSeen && !countsAny(parts, OUTPUT_KINDS)
+    ? "the upstream reported no output tokens for the output that was seen"
+    : null;
 }
 
 /** No report, or one of nothing, is believed only where nothing was said either. */
@@ -85,7 +87,7 @@ function assessFinal(reading: Reading, streamed: boolean): Assessment {
     return { ...NOTHING, parts, unbilled: UNBILLED_REFUSAL };
   if (refusal !== undefined) return { ...NOTHING, parts, suspect: MAYBE_UNBILLED };
   if (countsAny(parts, USAGE_KINDS))
-    return { ...NOTHING, parts, suspect: streamed ? findMissingOutput(reading) : null };
+    return { ...NOTHING, parts, suspect: findMissingOutput(reading, streamed) };
   const reported = parts.some(({ usage }) => USAGE_KINDS.some((kind) => usage[kind] === 0));
   if (reported && streamed && estimatedOutput === 0) return { ...NOTHING, parts };
   if (stored?.goesOn === true) return UNKNOWN;

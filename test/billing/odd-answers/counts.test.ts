@@ -140,6 +140,18 @@ content(
   UNKNOWN,
 );
 content(
+  "g output left out of a body",
+  "gemini-2.5-flash",
+  writeContent("gemini-2.5-flash", '{"promptTokenCount":1000,"totalTokenCount":1000}'),
+  { terms: [[1000, "0.3"]], suspect: true },
+);
+content(
+  "g no output, and none reported",
+  "gemini-2.5-flash",
+  writeContent("gemini-2.5-flash", '{"promptTokenCount":1000,"totalTokenCount":1000}').replace('"hi"', '""'),
+  { terms: [[1000, "0.3"]] },
+);
+content(
   "g output left out of a stream",
   "gemini-2.5-flash",
   `data: ${writeContent("gemini-2.5-flash", '{"promptTokenCount":1000,"totalTokenCount":1000}')}\n\n`,
