@@ -2,7 +2,7 @@
 // parts to price, and how sure they are. Pure; the price of it is charge.ts.
 
 import type { Basis, Outcome } from "./ledger/line.ts";
-import { type Part, type Reading, PROMPT_KINDS, type Usage, USAGE_KINDS } from "./usage.ts";
+import { type Part, type Reading, PROMPT_KINDS, type Usage, USAGE_KINDS, type UsageKind } from "./usage.ts";
 
 export interface Assessment {
   readonly basis: Exclude<Basis, "unpriced">;
@@ -66,14 +66,28 @@ function assessEnd({ outcome, status, reading, streamed, estimatedInput }: Ended
   return assessBroken(reading, estimatedInput);
 }
 
+const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output"));
+
+function countsAny(parts: readonly Part[], kinds: readonly UsageKind[]): boolean {
+  return parts.some(({ usage }) => kinds.some((kind) => (usage[kind] ?? 0) > 0));
+}
+
+/** Gemini leaves out zeros. Elsewhere, nobody knows how much of a body that is not streamed is text. */
+function findMissingOutput({ parts, estimatedOutput, hasText }: Reading, streamed: boolean): string | null {
+  const isSeen = hasText ?? (streamed && estimatedOutput > 0);
+  return isSeen && !countsAny(parts, OUTPUT_KINDS)
+    ? "the upstream reported no output tokens for the output that was seen"
+    : null;
+}
+
 /** No report, or one of nothing, is believed only where nothing was said either. */
 function assessFinal(reading: Reading, streamed: boolean): Assessment {
   const { parts, estimatedOutput, stored, refusal } = reading;
   if (refusal !== undefined && UNBILLED_REFUSALS.has(refusal.category))
     return { ...NOTHING, parts, unbilled: UNBILLED_REFUSAL };
   if (refusal !== undefined) return { ...NOTHING, parts, suspect: MAYBE_UNBILLED };
-  if (parts.some(({ usage }) => USAGE_KINDS.some((kind) => (usage[kind] ?? 0) > 0)))
-    return { ...NOTHING, parts };
+  if (countsAny(parts, USAGE_KINDS))
+    return { ...NOTHING, parts, suspect: findMissingOutput(reading, streamed) };
   const reported = parts.some(({ usage }) => USAGE_KINDS.some((kind) => usage[kind] === 0));
   if (reported && streamed && estimatedOutput === 0) return { ...NOTHING, parts };
   if (stored?.goesOn === true) return UNKNOWN;

@@ -1,6 +1,6 @@
 // Finds the ledger that a command reads: the one of --ledger, or the config's.
 
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 
 import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
@@ -40,6 +40,8 @@ function hasFiles(path: string): boolean {
 }
 
 function describeMissing(path: string, flags: LedgerFlags): string {
+  if (existsSync(`${path}.open`))
+    return `There is no ledger at ${path}, but its journal is there: the ledger was removed. Restore it from a backup.`;
   const why = flags.ledger === undefined ? " yet. The first request creates it" : "";
   return `There is no ledger at ${path}${why}.`;
 }

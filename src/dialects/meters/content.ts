@@ -40,9 +40,11 @@ class ContentReader implements UsageReader {
   #finished = false;
   #failed = false;
   #mapped = false;
+  #hasText = false;
   readonly #queries = new Set<string>();
 
   learn(chunk: unknown): void {
+    this.#hasText ||= this.measureText(chunk) > 0;
     this.#model = getName(getField(chunk, "modelVersion")) ?? this.#model;
     const usage = getField(chunk, "usageMetadata");
     if (isObject(usage)) this.#raw = usage;
@@ -79,6 +81,7 @@ class ContentReader implements UsageReader {
       faults: counts.faults,
       raw: this.#raw,
       tariff: readTariff(this.#raw),
+      hasText: this.#hasText,
       end: this.#failed ? "error" : this.#finished ? "complete" : "open",
       final: this.#finished,
     };

@@ -2,7 +2,9 @@
 // the upstream really worked is counted here, and no limit is exceeded by more than docs/contract.md allows.
 
 import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 
+import { lineSchema } from "../../../src/billing/ledger/line.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { type ChildGateway, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openRaw, writeRequest } from "../../harness/raw.ts";
@@ -152,46 +154,69 @@ async function ask(port: number, { owner, path, body, leaves }: Kind, upstream: 
   client.close();
 }
 
-async function runRound(
-  gateway: ChildGateway,
-  upstream: Upstream,
-  roll: Dice,
-  killed: boolean,
-): Promise<void> {
+type End = "is killed" | "is stopped" | "goes on";
+
+async function runRound(gateway: ChildGateway, upstream: Upstream, roll: Dice, end: End): Promise<void> {
   const kinds = Array.from({ length: PARALLEL }, () => KINDS[Math.floor(roll() * KINDS.length)]!);
   const before = upstream.worked;
   const all = kinds.map((kind) => ask(gateway.port, kind, upstream).catch(() => undefined));
-  if (!killed) {
+  if (end === "goes on") {
     await Promise.all(all);
     await gateway.recorded(PARALLEL);
     return;
   }
   await Promise.race([upstream.reached(before + 1 + Math.floor(roll() * 20)), Promise.all(all)]);
-  gateway.signal("SIGKILL");
+  gateway.signal(end === "is killed" ? "SIGKILL" : "SIGTERM");
   await gateway.exited;
   await Promise.all(all);
 }
 
-test.each([
-  [false, 1],
-  [false, 2],
-  [true, 3],
-  [true, 4],
-])("no limit is passed, strict: %p (seed %d)", async (strict, seed) => {
+/** What limits count, by owner: the charge of each line, or its estimate. */
+function sumCounted(path: string): { readonly counted: Record<Owner, number>; readonly lines: number } {
+  const counted = { messages: 0, responses: 0 };
+  const texts = readFileSync(path, "utf8").trim().split("\n");
+  for (const text of texts) {
+    const line = lineSchema.parse(JSON.parse(text));
+    const owner = line.key === "messages" ? "messages" : "responses";
+    counted[owner] += Number(line.limit_usd ?? line.charge_usd);
+  }
+  return { counted, lines: texts.length };
+}
+
+/** The executable instead of the source: `dist/gateway`. */
+const EXECUTABLE = process.env["GATEWAY_TEST_EXECUTABLE"];
+const SEEDS = process.env["LONG_TESTS"] === "1" ? 25 : 1;
+const CASES = Array.from({ length: SEEDS }, (_, seed): [strict: boolean, seed: number][] => [
+  [false, 4 * seed + 1],
+  [false, 4 * seed + 2],
+  [true, 4 * seed + 3],
+  [true, 4 * seed + 4],
+]).flat();
+
+test.each(CASES)("no limit is passed, strict: %p (seed %d)", async (strict, seed) => {
   using folder = makeTempFolder();
   const roll = openDice(seed);
   const upstream = new Upstream();
   const limits = { usd_total: String(LIMIT), strict };
   const base = makeConfig(upstream);
   const config = { ...base, prices: PRICES, keys: base.keys.map((key) => ({ ...key, limits })) };
-  for (let round = 0; round < 4; round += 1) {
-    const gateway = await startGateway({ config, folder });
-    await runRound(gateway, upstream, roll, round < 3);
-    if (round === 3) await gateway.stop();
+  const command = EXECUTABLE === undefined ? {} : { command: [EXECUTABLE] };
+  for (const last of [false, false, false, true]) {
+    const gateway = await startGateway({ config, folder, ...command });
+    await runRound(gateway, upstream, roll, last ? "goes on" : roll() < 0.7 ? "is killed" : "is stopped");
+    if (last) await gateway.stop();
   }
   upstream.stop();
+  const { counted, lines } = sumCounted(folder.join("ledger.jsonl"));
   const beyond = strict ? 0 : upstream.most;
-  for (const truth of Object.values(upstream.truth)) expect(truth).toBeLessThanOrEqual(LIMIT + beyond);
+  for (const owner of ["messages", "responses"] as const) {
+    const truth = upstream.truth[owner];
+    expect(truth).toBeLessThanOrEqual(LIMIT + beyond);
+    // No cost goes uncounted, whoever left and whatever was killed. The sums here are floats.
+    expect(counted[owner]).toBeGreaterThanOrEqual(truth - 1e-9);
+  }
+  // A request that was about to be sent when the gateway was killed has a line, too.
+  expect(lines).toBeGreaterThanOrEqual(upstream.worked);
   expect(upstream.unpriced).toBe(0);
   expect(upstream.worked).toBeGreaterThan(0);
   const findings: unknown[] = [];

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { encodeLine, hashLine } from "../../../../src/billing/ledger/line.ts";
@@ -35,6 +35,14 @@ test("verify accepts a valid ledger", async () => {
     notes: [expect.stringContaining("The journal and the sums are not beside this ledger")],
     problems: [],
   });
+});
+
+test("verify says that a ledger was removed if its journal is still there", async () => {
+  const path = writeLedger([{ id: "req_1" }]);
+  renameSync(path, `${path}.open`);
+  const { status, stderr } = await run("ledger", "verify", "--ledger", path);
+  expect(status).toBe(1);
+  expect(stderr).toContain("the ledger was removed");
 });
 
 test("anchor prints the lines so far and the last hash, and verify --anchor finds that they are gone", async () => {
