@@ -54,6 +54,37 @@ export function Failure({ text, retry }: { readonly text: string; readonly retry
   );
 }
 
+/** The title of a column, and its class: numbers are aligned, some columns need more room than a phone has. */
+export type Column = readonly [title: string, how?: "number" | "some" | "number some" | "more"];
+
+/** `children` are its rows. It scrolls sideways by itself, also with the keyboard. */
+export function Table({
+  label,
+  columns,
+  children,
+}: {
+  readonly label: string;
+  readonly columns: readonly Column[];
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <table class="rows">
+        <thead>
+          <tr>
+            {columns.map(([title, how]) => (
+              <th scope="col" class={how} key={title}>
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
 const COPIED_MS = 2000;
 
 export function Copy({ text, label }: { readonly text: string; readonly label: string }) {
@@ -98,6 +129,8 @@ export function Dialog({
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     dialog.current?.showModal();
+    // Otherwise the focus is on the button that closes it.
+    dialog.current?.querySelector<HTMLElement>("input, select")?.focus();
   }, []);
   return (
     <dialog ref={dialog} class={side === true ? "side" : ""} aria-label={title} onClose={onClose}>

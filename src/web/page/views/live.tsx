@@ -1,7 +1,7 @@
 // What happens now: open streams, and requests as they end.
 
 import type { RequestRow } from "../../api.ts";
-import { Card, Empty, Pill } from "../parts/basic.tsx";
+import { Card, type Column, Empty, Pill, Table } from "../parts/basic.tsx";
 import {
   formatClock,
   formatCount,
@@ -15,6 +15,29 @@ import type { StreamState } from "../state/live.ts";
 import { hrefOf, type Route } from "../state/route.ts";
 import { useLive, useNow } from "../state/use.ts";
 import { RequestPanel } from "./request.tsx";
+
+const STREAM_COLUMNS: readonly Column[] = [
+  ["Model"],
+  ["Key"],
+  ["Channel"],
+  ["Running", "number"],
+  ["Tokens", "number"],
+  ["Tokens/s", "number"],
+];
+
+const REQUEST_COLUMNS: readonly Column[] = [
+  ["Time"],
+  ["Model"],
+  ["Key", "more"],
+  ["Tool", "some"],
+  ["Channel", "some"],
+  ["Status"],
+  ["First byte", "number some"],
+  ["Duration", "number some"],
+  ["In", "number some"],
+  ["Out", "number some"],
+  ["Charge", "number"],
+];
 
 export function LiveView({ route }: { readonly route: Route }) {
   const { streams, requests, notices, websockets } = useLive();
@@ -63,41 +86,21 @@ function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
   const now = useNow(1000);
   if (streams.length === 0) return <Empty title="No stream is open now." />;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Open streams">
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">Model</th>
-            <th scope="col">Key</th>
-            <th scope="col">Channel</th>
-            <th scope="col" class="number">
-              Running
-            </th>
-            <th scope="col" class="number">
-              Tokens
-            </th>
-            <th scope="col" class="number">
-              Tokens/s
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {streams.map(({ id, model, key, channel, since, tokens, tokensPerSecond }) => (
-            <tr key={id}>
-              <td>
-                <span class="dot" aria-hidden="true" />
-                {model ?? "–"}
-              </td>
-              <td>{key}</td>
-              <td>{channel}</td>
-              <td class="number">{formatSpan(now - since)}</td>
-              <td class="number">{formatCount(tokens)}</td>
-              <td class="number">{formatCount(tokensPerSecond)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table label="Open streams" columns={STREAM_COLUMNS}>
+      {streams.map(({ id, model, key, channel, since, tokens, tokensPerSecond }) => (
+        <tr key={id}>
+          <td>
+            <span class="dot" aria-hidden="true" />
+            {model ?? "–"}
+          </td>
+          <td>{key}</td>
+          <td>{channel}</td>
+          <td class="number">{formatSpan(now - since)}</td>
+          <td class="number">{formatCount(tokens)}</td>
+          <td class="number">{formatCount(tokensPerSecond)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -111,44 +114,11 @@ function Requests({ requests }: { readonly requests: readonly RequestRow[] }) {
       </Empty>
     );
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Latest requests">
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            <th scope="col">Model</th>
-            <th scope="col">Key</th>
-            <th scope="col" class="some">
-              Tool
-            </th>
-            <th scope="col" class="some">
-              Channel
-            </th>
-            <th scope="col">Status</th>
-            <th scope="col" class="number some">
-              First byte
-            </th>
-            <th scope="col" class="number some">
-              Duration
-            </th>
-            <th scope="col" class="number some">
-              In
-            </th>
-            <th scope="col" class="number some">
-              Out
-            </th>
-            <th scope="col" class="number">
-              Charge
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {requests.map((request) => (
-            <RequestLine key={request.id} request={request} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table label="Latest requests" columns={REQUEST_COLUMNS}>
+      {requests.map((request) => (
+        <RequestLine key={request.id} request={request} />
+      ))}
+    </Table>
   );
 }
 
@@ -166,7 +136,7 @@ function RequestLine({ request }: { readonly request: RequestRow }) {
         </a>
       </td>
       <td>{model ?? "–"}</td>
-      <td>{key ?? "–"}</td>
+      <td class="more">{key ?? "–"}</td>
       <td class="some">{client?.tool ?? "–"}</td>
       <td class="some">{channel ?? "–"}</td>
       <td>

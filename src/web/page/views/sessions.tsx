@@ -2,10 +2,33 @@
 
 import type { AgentRow, CacheMiss, PeriodName, SessionReply, SessionRow, SessionsReply } from "../../api.ts";
 import { PERIODS } from "../../api.ts";
-import { Dialog, Empty, Failure } from "../parts/basic.tsx";
+import { type Column, Copy, Dialog, Empty, Failure, Table } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatRate, formatShort, formatSpan, formatUsd } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { spaceOut, useAfterChange, useData, useLive } from "../state/use.ts";
+
+const SESSION_COLUMNS: readonly Column[] = [
+  ["Last request"],
+  ["Tool"],
+  ["Label", "some"],
+  ["Key", "some"],
+  ["Lasted", "number some"],
+  ["Requests", "number"],
+  ["Agents", "number some"],
+  ["From cache", "number some"],
+  ["Missed", "number some"],
+  ["Charge", "number"],
+];
+
+const AGENT_COLUMNS: readonly Column[] = [
+  ["Agent"],
+  ["Model"],
+  ["Requests", "number"],
+  ["From cache", "number"],
+  ["Charge", "number"],
+];
+
+const MISS_COLUMNS: readonly Column[] = [["Time"], ["Cause"], ["Tokens", "number"], ["Cost", "number"]];
 
 const TITLES: Readonly<Record<PeriodName, string>> = {
   today: "today",
@@ -64,45 +87,11 @@ function Sessions({ data: { sessions, more, period } }: { readonly data: Session
     );
   return (
     <>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Sessions">
-        <table class="rows">
-          <thead>
-            <tr>
-              <th scope="col">Last request</th>
-              <th scope="col">Tool</th>
-              <th scope="col" class="some">
-                Label
-              </th>
-              <th scope="col" class="some">
-                Key
-              </th>
-              <th scope="col" class="number some">
-                Lasted
-              </th>
-              <th scope="col" class="number">
-                Requests
-              </th>
-              <th scope="col" class="number some">
-                Agents
-              </th>
-              <th scope="col" class="number some">
-                From cache
-              </th>
-              <th scope="col" class="number some">
-                Missed
-              </th>
-              <th scope="col" class="number">
-                Charge
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {sessions.map((row) => (
-              <SessionLine key={row.session} row={row} period={period} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="Sessions" columns={SESSION_COLUMNS}>
+        {sessions.map((row) => (
+          <SessionLine key={row.session} row={row} period={period} />
+        ))}
+      </Table>
       {more > 0 && <p class="quiet">{formatCount(more)} more: `gateway sessions --all` shows every one.</p>}
     </>
   );
@@ -143,6 +132,7 @@ function SessionPanel({ id, period }: { readonly id: string; readonly period: Pe
         <SessionBody data={data} />
       )}
       <p class="actions">
+        <Copy text={id} label="the id of the session" />
         <code>{id}</code>
       </p>
     </Dialog>
@@ -168,39 +158,20 @@ function SessionBody({ data: { session, agents } }: { readonly data: SessionRepl
 
 function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Agents">
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">Agent</th>
-            <th scope="col">Model</th>
-            <th scope="col" class="number">
-              Requests
-            </th>
-            <th scope="col" class="number">
-              From cache
-            </th>
-            <th scope="col" class="number">
-              Charge
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {agents.map(({ name, depth, model, requests, cache_hit_rate: rate, charge_usd: charge }) => (
-            <tr key={name}>
-              <th scope="row" class={`agent d${Math.min(depth, MAX_INDENT)}`}>
-                {name === "" ? "main agent" : name}
-                <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
-              </th>
-              <td>{model === "" ? "–" : model}</td>
-              <td class="number">{formatCount(requests)}</td>
-              <td class="number">{formatRate(rate)}</td>
-              <td class="number">{formatUsd(charge, 4)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table label="Agents" columns={AGENT_COLUMNS}>
+      {agents.map(({ name, depth, model, requests, cache_hit_rate: rate, charge_usd: charge }) => (
+        <tr key={name}>
+          <th scope="row" class={`agent d${Math.min(depth, MAX_INDENT)}`}>
+            {name === "" ? "main agent" : name}
+            <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
+          </th>
+          <td>{model === "" ? "–" : model}</td>
+          <td class="number">{formatCount(requests)}</td>
+          <td class="number">{formatRate(rate)}</td>
+          <td class="number">{formatUsd(charge, 4)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -208,36 +179,22 @@ const MAX_INDENT = 6;
 
 function Misses({ misses }: { readonly misses: readonly CacheMiss[] }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Cache misses">
+    <div>
       <h3>Prompts that should have been read from the cache, and were not</h3>
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            <th scope="col">Cause</th>
-            <th scope="col" class="number">
-              Tokens
-            </th>
-            <th scope="col" class="number">
-              Cost
-            </th>
+      <Table label="Cache misses" columns={MISS_COLUMNS}>
+        {misses.map(({ time, id, because, tokens, usd }) => (
+          <tr key={id}>
+            <td>
+              <a href={hrefOf(["live", id])}>
+                <time>{formatFull(Date.parse(time))}</time>
+              </a>
+            </td>
+            <td>{because.replaceAll("_", " ")}</td>
+            <td class="number">{formatCount(tokens)}</td>
+            <td class="number">{usd === null ? "–" : formatUsd(usd, 4)}</td>
           </tr>
-        </thead>
-        <tbody>
-          {misses.map(({ time, id, because, tokens, usd }) => (
-            <tr key={id}>
-              <td>
-                <a href={hrefOf(["live", id])}>
-                  <time>{formatFull(Date.parse(time))}</time>
-                </a>
-              </td>
-              <td>{because.replaceAll("_", " ")}</td>
-              <td class="number">{formatCount(tokens)}</td>
-              <td class="number">{usd === null ? "–" : formatUsd(usd, 4)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </div>
   );
 }
