@@ -22,7 +22,7 @@ const SESSION_COLUMNS: readonly Column[] = [
 
 const AGENT_COLUMNS: readonly Column[] = [
   ["Agent"],
-  ["Model"],
+  ["Model", "more"],
   ["Requests", "number"],
   ["From cache", "number"],
   ["Charge", "number"],
@@ -165,7 +165,7 @@ function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
             {name === "" ? "main agent" : name}
             <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
           </th>
-          <td>{model === "" ? "–" : model}</td>
+          <td class="more">{model === "" ? "–" : model}</td>
           <td class="number">{formatCount(requests)}</td>
           <td class="number">{formatRate(rate)}</td>
           <td class="number">{formatUsd(charge, 4)}</td>
