@@ -9,8 +9,8 @@ import { z } from "zod";
 import { createNamer, UTC, type Zone } from "../../../lib/text/zone.ts";
 import type { Usd } from "../../../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
+import { type NotedEnd, positionSchema } from "../noted-end.ts";
 import { amountSchema, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
-import type { Position } from "../rotation.ts";
 import { holdLedgerFiles, locate, readChunksFrom } from "../rotation.ts";
 import type { ClientIdentity } from "../line.ts";
 import { eachLine, type Source } from "../reader.ts";
@@ -66,14 +66,23 @@ const sumSchema = tallySchema.extend({
 const checkpointSchema = z.object({
   /** Whose days and months they are. */
   zone: z.string().default("UTC"),
-  from: z.object({ offset: z.int().nonnegative(), prev: z.string() }),
+  from: positionSchema,
+  /** Version 0.1 noted neither. */
+  synced: positionSchema.nullable().optional(),
+  boot: z.string().nullable().optional(),
   key: z.record(z.string(), sumSchema),
   group: z.record(z.string(), sumSchema),
   /** Version 0.1 knew no sessions. */
   sessions: z.array(sessionSchema).optional(),
 });
 
-type Checkpoint = z.infer<typeof checkpointSchema>;
+type StoredSums = z.infer<typeof checkpointSchema>;
+
+interface SavedSums extends StoredSums {
+  readonly noted: NotedEnd;
+  /** A gateway wrote it that notes the end of the ledger in its journal, too. */
+  readonly hasJournal: boolean;
+}
 
 export class Sums {
   readonly zone: Zone;
@@ -148,7 +157,7 @@ export class Sums {
 
   /** Loads the checkpoint, if one is given, then the lines after it. False: the line at which it was made is gone. */
   load(files: readonly Source[], checkpointPath: string | null): boolean {
-    const checkpoint = checkpointPath === null ? null : readSaved(checkpointPath);
+    const checkpoint = checkpointPath === null ? null : readSavedSums(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
     // Days of another time zone cannot be divided: all lines are read again.
     const from = checkpoint?.zone === this.zone.name && checkpoint.sessions !== undefined ? place : null;
@@ -158,7 +167,7 @@ export class Sums {
     return checkpoint === null || place !== null;
   }
 
-  #take(checkpoint: Checkpoint): void {
+  #take(checkpoint: SavedSums): void {
     this.#sessions.decode(checkpoint.sessions ?? []);
     for (const kind of ["key", "group"] as const) {
       for (const [name, sum] of Object.entries(checkpoint[kind])) this.#sums[kind].set(name, decodeSum(sum));
@@ -178,10 +187,12 @@ export class Sums {
   }
 
   /** Writes a checkpoint and returns its size. If that fails, only the next start is slower. */
-  save(path: string, from: Position): number {
+  save(path: string, { end, synced, boot }: NotedEnd): number {
     return writeCheckpoint(path, {
       zone: this.zone.name,
-      from,
+      from: end,
+      synced,
+      boot,
       key: encodeSums(this.#sums.key),
       group: encodeSums(this.#sums.group),
       sessions: this.#sessions.encode(),
@@ -279,11 +290,10 @@ function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd>
   return new Map(Object.entries(sums).map(([name, amount]) => [name, parseUsd(amount)]));
 }
 
-/** The line up to which `save` has written sums; null: there are none. */
-export function readSavedPosition(path: string): Position | null {
-  return readSaved(path)?.from ?? null;
-}
-
-function readSaved(path: string): Checkpoint | null {
-  return checkpointSchema.safeParse(readCheckpoint(path)).data ?? null;
+/** Null if there is none, or if it is not what `save` wrote. */
+export function readSavedSums(path: string): SavedSums | null {
+  const stored = checkpointSchema.safeParse(readCheckpoint(path)).data;
+  if (stored === undefined) return null;
+  const { from: end, synced = null, boot = null } = stored;
+  return { ...stored, noted: { end, synced, boot }, hasJournal: stored.synced !== undefined };
 }

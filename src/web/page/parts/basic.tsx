@@ -41,6 +41,37 @@ export function Empty({
   );
 }
 
+/** `number`: digits, which are right-aligned. `some`: a column that a narrow screen leaves out; `more`: only a phone. */
+type ColumnClass = "number" | "some" | "number some" | "more";
+
+/** A table that can be scrolled sideways. Its rows are the children. */
+export function Table({
+  name,
+  columns,
+  children,
+}: {
+  readonly name: string;
+  readonly columns: readonly (readonly [title: string, className?: ColumnClass])[];
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={name}>
+      <table class="rows">
+        <thead>
+          <tr>
+            {columns.map(([title, className]) => (
+              <th key={title} scope="col" class={className}>
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
 export function Failure({ text, retry }: { readonly text: string; readonly retry?: () => void }) {
   return (
     <div class="failure" role="alert">
@@ -50,37 +81,6 @@ export function Failure({ text, retry }: { readonly text: string; readonly retry
           Try again
         </button>
       )}
-    </div>
-  );
-}
-
-/** The title of a column, and its class: numbers are aligned, some columns need more room than a phone has. */
-export type Column = readonly [title: string, how?: "number" | "some" | "number some" | "more"];
-
-/** `children` are its rows. It scrolls sideways by itself, also with the keyboard. */
-export function Table({
-  label,
-  columns,
-  children,
-}: {
-  readonly label: string;
-  readonly columns: readonly Column[];
-  readonly children: ComponentChildren;
-}) {
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
-      <table class="rows">
-        <thead>
-          <tr>
-            {columns.map(([title, how]) => (
-              <th scope="col" class={how} key={title}>
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>{children}</tbody>
-      </table>
     </div>
   );
 }

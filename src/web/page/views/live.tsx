@@ -1,7 +1,7 @@
 // What happens now: open streams, and requests as they end.
 
 import type { RequestRow } from "../../api.ts";
-import { Card, type Column, Empty, Pill, Table } from "../parts/basic.tsx";
+import { Card, Empty, Pill, Table } from "../parts/basic.tsx";
 import {
   formatClock,
   formatCount,
@@ -15,29 +15,6 @@ import type { StreamState } from "../state/live.ts";
 import { hrefOf, type Route } from "../state/route.ts";
 import { useLive, useNow } from "../state/use.ts";
 import { RequestPanel } from "./request.tsx";
-
-const STREAM_COLUMNS: readonly Column[] = [
-  ["Model"],
-  ["Key"],
-  ["Channel"],
-  ["Running", "number"],
-  ["Tokens", "number"],
-  ["Tokens/s", "number"],
-];
-
-const REQUEST_COLUMNS: readonly Column[] = [
-  ["Time"],
-  ["Model"],
-  ["Key", "more"],
-  ["Tool", "some"],
-  ["Channel", "some"],
-  ["Status"],
-  ["First byte", "number some"],
-  ["Duration", "number some"],
-  ["In", "number some"],
-  ["Out", "number some"],
-  ["Charge", "number"],
-];
 
 export function LiveView({ route }: { readonly route: Route }) {
   const { streams, requests, notices, websockets } = useLive();
@@ -86,7 +63,17 @@ function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
   const now = useNow(1000);
   if (streams.length === 0) return <Empty title="No stream is open now." />;
   return (
-    <Table label="Open streams" columns={STREAM_COLUMNS}>
+    <Table
+      name="Open streams"
+      columns={[
+        ["Model"],
+        ["Key"],
+        ["Channel"],
+        ["Running", "number"],
+        ["Tokens", "number"],
+        ["Tokens/s", "number"],
+      ]}
+    >
       {streams.map(({ id, model, key, channel, since, tokens, tokensPerSecond }) => (
         <tr key={id}>
           <td>
@@ -114,7 +101,22 @@ function Requests({ requests }: { readonly requests: readonly RequestRow[] }) {
       </Empty>
     );
   return (
-    <Table label="Latest requests" columns={REQUEST_COLUMNS}>
+    <Table
+      name="Latest requests"
+      columns={[
+        ["Time"],
+        ["Model"],
+        ["Key", "more"],
+        ["Tool", "some"],
+        ["Channel", "some"],
+        ["Status"],
+        ["First byte", "number some"],
+        ["Duration", "number some"],
+        ["In", "number some"],
+        ["Out", "number some"],
+        ["Charge", "number"],
+      ]}
+    >
       {requests.map((request) => (
         <RequestLine key={request.id} request={request} />
       ))}

@@ -2,33 +2,10 @@
 
 import type { AgentRow, CacheMiss, PeriodName, SessionReply, SessionRow, SessionsReply } from "../../api.ts";
 import { PERIODS } from "../../api.ts";
-import { type Column, Copy, Dialog, Empty, Failure, Table } from "../parts/basic.tsx";
+import { Copy, Dialog, Empty, Failure, Table } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatRate, formatShort, formatSpan, formatUsd } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { spaceOut, useAfterChange, useData, useLive } from "../state/use.ts";
-
-const SESSION_COLUMNS: readonly Column[] = [
-  ["Last request"],
-  ["Tool"],
-  ["Label", "some"],
-  ["Key", "some"],
-  ["Lasted", "number some"],
-  ["Requests", "number"],
-  ["Agents", "number some"],
-  ["From cache", "number some"],
-  ["Missed", "number some"],
-  ["Charge", "number"],
-];
-
-const AGENT_COLUMNS: readonly Column[] = [
-  ["Agent"],
-  ["Model", "more"],
-  ["Requests", "number"],
-  ["From cache", "number"],
-  ["Charge", "number"],
-];
-
-const MISS_COLUMNS: readonly Column[] = [["Time"], ["Cause"], ["Tokens", "number"], ["Cost", "number"]];
 
 const TITLES: Readonly<Record<PeriodName, string>> = {
   today: "today",
@@ -87,7 +64,21 @@ function Sessions({ data: { sessions, more, period } }: { readonly data: Session
     );
   return (
     <>
-      <Table label="Sessions" columns={SESSION_COLUMNS}>
+      <Table
+        name="Sessions"
+        columns={[
+          ["Last request"],
+          ["Tool"],
+          ["Label", "some"],
+          ["Key", "some"],
+          ["Lasted", "number some"],
+          ["Requests", "number"],
+          ["Agents", "number some"],
+          ["From cache", "number some"],
+          ["Missed", "number some"],
+          ["Charge", "number"],
+        ]}
+      >
         {sessions.map((row) => (
           <SessionLine key={row.session} row={row} period={period} />
         ))}
@@ -158,7 +149,16 @@ function SessionBody({ data: { session, agents } }: { readonly data: SessionRepl
 
 function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
   return (
-    <Table label="Agents" columns={AGENT_COLUMNS}>
+    <Table
+      name="Agents"
+      columns={[
+        ["Agent"],
+        ["Model", "more"],
+        ["Requests", "number"],
+        ["From cache", "number"],
+        ["Charge", "number"],
+      ]}
+    >
       {agents.map(({ name, depth, model, requests, cache_hit_rate: rate, charge_usd: charge }) => (
         <tr key={name}>
           <th scope="row" class={`agent d${Math.min(depth, MAX_INDENT)}`}>
@@ -181,7 +181,7 @@ function Misses({ misses }: { readonly misses: readonly CacheMiss[] }) {
   return (
     <div>
       <h3>Prompts that should have been read from the cache, and were not</h3>
-      <Table label="Cache misses" columns={MISS_COLUMNS}>
+      <Table name="Cache misses" columns={[["Time"], ["Cause"], ["Tokens", "number"], ["Cost", "number"]]}>
         {misses.map(({ time, id, because, tokens, usd }) => (
           <tr key={id}>
             <td>
