@@ -404,6 +404,12 @@ test.skipIf(!hasBrowser)(
   },
 );
 
+/** What has an animation or takes time for a change. */
+const MOVING = `[...document.querySelectorAll("*")].filter((each) => {
+  const { animationName, transitionDuration } = getComputedStyle(each);
+  return animationName !== "none" || parseFloat(transitionDuration) > 0.001;
+}).map(({ tagName, className }) => tagName + " " + className)`;
+
 describe("for everybody", () => {
   const VIEWS = ["", "/live", "/sessions", "/keys", "/channels", "/keys/new", "/nowhere"];
 
@@ -445,6 +451,31 @@ describe("for everybody", () => {
         );
         expect(end).toBeLessThanOrEqual(width);
       }
+    }
+    await context.close();
+  });
+
+  test.skipIf(!hasBrowser)("every view has its landmarks and one title", async () => {
+    const { page, context } = await signIn();
+    for (const view of VIEWS) {
+      await page.goto(`${gateway.url}/console${view}`);
+      await page.getByRole("navigation", { name: "Views" }).waitFor();
+      await page.getByRole("heading", { level: 1 }).waitFor({ state: "attached" });
+      const counts: number[] = [];
+      for (const role of ["banner", "main", "contentinfo"] as const)
+        counts.push(await page.getByRole(role, { includeHidden: true }).count());
+      expect([view, counts, await page.locator("h1").count()]).toEqual([view, [1, 1, 1], 1]);
+    }
+    await context.close();
+  });
+
+  test.skipIf(!hasBrowser)("nothing moves where the system asks for less motion", async () => {
+    const { page, context } = await signIn({ reducedMotion: "reduce" });
+    for (const view of VIEWS) {
+      await page.goto(`${gateway.url}/console${view}`);
+      await page.getByRole("navigation").waitFor();
+      const moving = await page.evaluate<string[]>(MOVING);
+      expect([view, moving]).toEqual([view, []]);
     }
     await context.close();
   });
