@@ -211,7 +211,7 @@ export interface NewKey {
 
 export interface KeyChange {
   readonly name: string;
-  readonly action: "disable" | "enable" | "rotate" | "move" | "limit";
+  readonly action: "disable" | "enable" | "rotate" | "move" | "limit" | "remove";
   /** For `move`. */
   readonly group?: string;
   /** For `limit`: null removes one. */

@@ -7,6 +7,7 @@ import {
   bindKey,
   createKeys,
   listSelectableGroups,
+  removeKeys,
   replaceSecret,
   switchKeys,
 } from "../config/changes/keys.ts";
@@ -31,7 +32,7 @@ const newKeySchema = z.strictObject({
 });
 const changeSchema = z.strictObject({
   name: z.string(),
-  action: z.enum(["disable", "enable", "rotate", "move", "limit"]),
+  action: z.enum(["disable", "enable", "rotate", "move", "limit", "remove"]),
   group: z.string().optional(),
   limits: z.record(z.string(), z.string().nullable()).optional(),
 });
@@ -84,6 +85,7 @@ export function createKeyPages(parts: ConsoleParts, command: string): Keys {
 
 async function applyChange(path: string, { name, action, group, limits: changes }: Change): Promise<void> {
   if (action === "move") await bindKey(path, name, group ?? refuseUsage("The group is missing."), new Date());
+  else if (action === "remove") await removeKeys(path, [name]);
   else if (action === "limit")
     await changeLimits(path, { kind: "key", name }, readLimits(writeWords(changes ?? {})));
   else await switchKeys(path, [name], action === "disable");

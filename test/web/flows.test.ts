@@ -1,9 +1,10 @@
 // The page in a real browser, on the real gateway as users run it. Skipped where there is no Chromium.
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
+import { encodeLine, GENESIS, hashLine } from "../../src/billing/ledger/line.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
 import {
   type ChildGateway,
@@ -15,6 +16,7 @@ import {
 } from "../harness/gateway.ts";
 import { rawRequest } from "../harness/raw.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+import { draftOf } from "../billing/ledger/ledger-samples.ts";
 import { hasBrowser, openBrowser } from "./browser.ts";
 
 setDefaultTimeout(120_000);
@@ -56,6 +58,7 @@ beforeAll(async () => {
   browser = await openBrowser();
   upstream = startDemoUpstream({ credential: CREDENTIAL });
   folder = makeTempFolder();
+  writeSession(folder.join("ledger.jsonl"));
   gateway = await startGateway({ config: { ...writeConfig() }, folder });
 });
 afterAll(async () => {
@@ -65,6 +68,28 @@ afterAll(async () => {
   upstream.stop();
   folder.remove();
 });
+
+const TREE = "5e55104a-0000-4000-8000-000000000001";
+
+/** A session of an agent with a subagent of a subagent, each with a prompt that the cache missed. */
+function writeSession(path: string): void {
+  const agents = [{}, { agent: "search" }, { agent: "fetch", parent: "search" }];
+  let prev = GENESIS;
+  const lines = agents.map((agent, index) => {
+    const line = encodeLine(
+      draftOf(`req_tree_${index}`, {
+        time: new Date(Date.now() - 60_000 * (3 - index)).toISOString(),
+        key: "earlier",
+        client: { tool: "claude-code", session: TREE, label: "orchard", ...agent },
+        cache: { missed: 110_022, usd: "0.41", because: "tools_changed" },
+      }),
+      prev,
+    );
+    prev = hashLine(line);
+    return `${line}\n`;
+  });
+  writeFileSync(path, lines.join(""), { mode: 0o600 });
+}
 
 async function makeLink(at: ChildGateway = gateway): Promise<string> {
   const child = Bun.spawn([process.execPath, MAIN, "open", "--print", "--config", at.configPath], {
@@ -102,6 +127,9 @@ async function signIn(options: Parameters<Browser["newContext"]>[0] = {}, at = g
 async function openView(page: Page, name: string): Promise<void> {
   await page.getByRole("navigation").getByRole("link", { name }).click();
 }
+
+/** The key of the content platform, in the config file. */
+const NAMED = /"?name"?: ?"?content"?/;
 
 const QUESTION = { max_tokens: 50, messages: [{ role: "user", content: "Hello" }] };
 
@@ -237,6 +265,23 @@ test.skipIf(!hasBrowser)("a session is listed, with its agents and what each has
   await context.close();
 });
 
+test.skipIf(!hasBrowser)("a session shows the tree of its agents, and what the cache missed", async () => {
+  const { page, context, problems } = await signIn();
+  await openView(page, "Sessions");
+  await page.getByRole("row").filter({ hasText: "orchard" }).getByRole("link").click();
+  const tree = page.getByRole("region", { name: "Agents" });
+  const names = await tree.getByRole("rowheader").allTextContents();
+  expect(names).toEqual(["main agent", "search", "fetch, level 2"]);
+  const misses = page.getByRole("region", { name: "Cache misses" });
+  expect(await misses.getByText("tools changed").count()).toBe(3);
+  await misses.getByText("$0.4100").first().waitFor();
+  expect(await listSerious(page)).toEqual([]);
+  await misses.getByRole("link").first().click();
+  await page.getByText("Request req_tree_").waitFor();
+  expect(problems).toEqual([]);
+  await context.close();
+});
+
 test.skipIf(!hasBrowser)("a disabled channel is left out, and the request goes to the next one", async () => {
   const { page, context } = await signIn();
   await openView(page, "Channels");
@@ -279,35 +324,45 @@ test.skipIf(!hasBrowser)("a limit that is reached is on the page, with the refus
   await context.close();
 });
 
-test.skipIf(!hasBrowser)("keys are disabled, moved and get a new secret, as by the commands", async () => {
-  const { page, context } = await signIn();
-  await openView(page, "Keys");
-  const card = page.getByRole("region", { name: "Key content" });
-  await card.getByRole("button", { name: "Disable" }).click();
-  await card.getByText("disabled", { exact: true }).waitFor();
-  expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",? ?"?disabled"?: true/);
-  await card.getByRole("button", { name: "Enable" }).click();
-  await card.getByText("active", { exact: true }).waitFor();
-  await card.getByRole("link", { name: "Move" }).click();
-  await page.getByRole("dialog").getByLabel("Group").selectOption("responses");
-  await page.getByRole("dialog").getByRole("button", { name: "Move" }).click();
-  await card.getByText("responses · responses · ×1").waitFor();
-  await page.goto(`${gateway.url}/console/keys/content/limits`);
-  await page.getByRole("dialog").getByLabel("Models without a price").selectOption("allow");
-  await page.getByRole("dialog").getByLabel("Strict").selectOption("true");
-  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
-  await card.getByText("strict, models without a price allowed").waitFor();
-  await card.getByRole("link", { name: "New secret" }).click();
-  await page.getByRole("button", { name: "Make a new secret" }).click();
-  await page.getByText(/^sk-\w{43}$/).waitFor();
-  expect(readFileSync(gateway.configPath, "utf8")).not.toContain(keyOf("content"));
-  await page.getByRole("button", { name: "Done" }).click();
-  await page.getByRole("link", { name: "Create a key" }).click();
-  await page.getByLabel("Name").fill("messages");
-  await page.getByRole("button", { name: "Create", exact: true }).click();
-  await page.getByText('There is already a key "messages".').waitFor();
-  await context.close();
-});
+test.skipIf(!hasBrowser)(
+  "keys are disabled, moved, removed and get a new secret, as by the commands",
+  async () => {
+    const { page, context } = await signIn();
+    await openView(page, "Keys");
+    const card = page.getByRole("region", { name: "Key content" });
+    await card.getByRole("button", { name: "Disable" }).click();
+    await card.getByText("disabled", { exact: true }).waitFor();
+    expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",? ?"?disabled"?: true/);
+    await card.getByRole("button", { name: "Enable" }).click();
+    await card.getByText("active", { exact: true }).waitFor();
+    await card.getByRole("link", { name: "Move content", exact: true }).click();
+    await page.getByRole("dialog").getByLabel("Group").selectOption("responses");
+    await page.getByRole("dialog").getByRole("button", { name: "Move" }).click();
+    await card.getByText("responses · responses · ×1").waitFor();
+    await page.goto(`${gateway.url}/console/keys/content/limits`);
+    await page.getByRole("dialog").getByLabel("Models without a price").selectOption("allow");
+    await page.getByRole("dialog").getByLabel("Strict").selectOption("true");
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await card.getByText("strict, models without a price allowed").waitFor();
+    await card.getByRole("link", { name: "New secret" }).click();
+    await page.getByRole("button", { name: "Make a new secret" }).click();
+    await page.getByText(/^sk-\w{43}$/).waitFor();
+    expect(readFileSync(gateway.configPath, "utf8")).not.toContain(keyOf("content"));
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("link", { name: "Create a key" }).click();
+    await page.getByLabel("Name").fill("messages");
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByText('There is already a key "messages".').waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    expect(readFileSync(gateway.configPath, "utf8")).toMatch(NAMED);
+    await card.getByRole("link", { name: "Remove content" }).click();
+    await page.getByRole("button", { name: "Remove the key" }).click();
+    await card.waitFor({ state: "detached" });
+    expect(readFileSync(gateway.configPath, "utf8")).not.toMatch(NAMED);
+    await page.getByRole("region", { name: "Key messages" }).waitFor();
+    await context.close();
+  },
+);
 
 test.skipIf(!hasBrowser)("script in a model's name, a key's name or an error is only text", async () => {
   const evil = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
@@ -349,6 +404,12 @@ test.skipIf(!hasBrowser)(
   },
 );
 
+/** What has an animation or takes time for a change. */
+const MOVING = `[...document.querySelectorAll("*")].filter((each) => {
+  const { animationName, transitionDuration } = getComputedStyle(each);
+  return animationName !== "none" || parseFloat(transitionDuration) > 0.001;
+}).map(({ tagName, className }) => tagName + " " + className)`;
+
 describe("for everybody", () => {
   const VIEWS = ["", "/live", "/sessions", "/keys", "/channels", "/keys/new", "/nowhere"];
 
@@ -376,7 +437,7 @@ describe("for everybody", () => {
 
   test.skipIf(!hasBrowser)("nothing is cut or scrolls sideways from 360 to 2,560 pixels", async () => {
     const { page, context } = await signIn();
-    for (const width of [360, 820, 1280, 2560]) {
+    for (const width of [360, 768, 1280, 2560]) {
       await page.setViewportSize({ width, height: 800 });
       for (const view of VIEWS) {
         await page.goto(`${gateway.url}/console${view}`);
@@ -384,7 +445,37 @@ describe("for everybody", () => {
         await page.getByText("Reading the ledger").waitFor({ state: "detached" });
         const wide = await page.evaluate<number>("document.documentElement.scrollWidth");
         expect([view, width, wide]).toEqual([view, width, width]);
+        await page.evaluate("document.querySelector('.connection').append(': 12 open streams')");
+        const end = await page.evaluate<number>(
+          "document.querySelector('.state').getBoundingClientRect().right",
+        );
+        expect(end).toBeLessThanOrEqual(width);
       }
+    }
+    await context.close();
+  });
+
+  test.skipIf(!hasBrowser)("every view has its landmarks and one title", async () => {
+    const { page, context } = await signIn();
+    for (const view of VIEWS) {
+      await page.goto(`${gateway.url}/console${view}`);
+      await page.getByRole("navigation", { name: "Views" }).waitFor();
+      await page.getByRole("heading", { level: 1 }).waitFor({ state: "attached" });
+      const counts: number[] = [];
+      for (const role of ["banner", "main", "contentinfo"] as const)
+        counts.push(await page.getByRole(role, { includeHidden: true }).count());
+      expect([view, counts, await page.locator("h1").count()]).toEqual([view, [1, 1, 1], 1]);
+    }
+    await context.close();
+  });
+
+  test.skipIf(!hasBrowser)("nothing moves where the system asks for less motion", async () => {
+    const { page, context } = await signIn({ reducedMotion: "reduce" });
+    for (const view of VIEWS) {
+      await page.goto(`${gateway.url}/console${view}`);
+      await page.getByRole("navigation").waitFor();
+      const moving = await page.evaluate<string[]>(MOVING);
+      expect([view, moving]).toEqual([view, []]);
     }
     await context.close();
   });
@@ -407,6 +498,8 @@ describe("for everybody", () => {
     await press("Tab", "Create a key");
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
+    await page.keyboard.type("typed");
+    expect(await page.getByLabel("Name").inputValue()).toBe("typed");
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.goto(`${gateway.url}/console`);

@@ -20,7 +20,7 @@ const DAYS_MS = 29 * 86_400_000;
 const isWanted = process.env["LONG_TESTS"] === "1";
 
 test.skipIf(!isWanted)(
-  "the overview of a million lines comes before they are read, and a stream goes on meanwhile",
+  "the overview of a million lines comes before they are read, at once after a restart, and a stream goes on meanwhile",
   async () => {
     const folder = makeTempFolder();
     const now = Date.now();
@@ -64,6 +64,14 @@ test.skipIf(!isWanted)(
     }
     stream.close();
     await gateway.stop();
+
+    const next = startGatewayHere({ config: makeConfig(upstream), console: true, folder });
+    const again = knownFields(next, await signIn(next));
+    const target = "/console/api/overview?period=30d&by=model";
+    const atOnce: Overview = JSON.parse((await visit(next, target, { fields: again })).text);
+    expect([atOnce.read, atOnce.total.requests]).toEqual([1, last.total.requests]);
+    expect(atOnce.spent["30d"]).toBe(last.spent["30d"]);
+    await next.stop();
     upstream.stop();
     folder.remove();
   },

@@ -35,6 +35,8 @@ test("a long ledger is read in the background, and its sums are saved", async ()
   fill();
   await reports.update();
   const before = statSync(saved).ino;
+  // Other users of this machine read no names and no amounts.
+  expect(statSync(saved).mode & 0o777).toBe(0o600);
   const overview = await reports.overview({ period: "30d", by: "model" });
   const { total } = sumLedger(path, { by: ["model"], since: null, until: null });
   expect([overview.read, overview.total.requests, overview.total.charge_usd]).toEqual([

@@ -253,6 +253,47 @@ test("no answer has a secret, except the one at creation", async () => {
   expect(text).not.toContain(made.secret.text);
 });
 
+test("no path without a key or a sign-in names a key or shows an amount", async () => {
+  const config = makeConfig(upstream);
+  const secret = "sk-test-zebra";
+  const other = startGatewayHere({
+    config: { ...config, keys: [{ name: "zebra", group: "messages", secret }] },
+    console: true,
+  });
+  const body = { model: "claude-haiku-4-5", max_tokens: 5, messages: [{ role: "user", content: "Hello" }] };
+  const fields = { "x-api-key": secret };
+  expect((await rawRequest(other.port, { target: "/v1/messages", fields, body })).status).toBe(200);
+  const charge = (await other.recorded(1))[0]?.chargeUsd ?? "";
+  expect(charge).toMatch(/^0\.0*[1-9]/);
+  const pages = [
+    "/",
+    "/api/hello",
+    "/healthz",
+    "/metrics",
+    "/console",
+    "/console/keys/zebra",
+    "/favicon.ico",
+  ];
+  const models = [
+    "/v1/models",
+    "/v1beta/models",
+    "/relay/models",
+    "/relay/v1/models",
+    "/v1/responses/x",
+    "/no",
+  ];
+  for (const target of [...pages, ...models, ...DATA]) {
+    for (const sent of [{}, { "x-api-key": "sk-unknown" }]) {
+      const answer = await visit(other, target, { fields: sent });
+      const text = [answer.text, ...answer.fields.flat()].join(" ");
+      expect([target, /zebra|[$]\d|usd/i.test(text), text.includes(charge)]).toEqual([target, false, false]);
+    }
+  }
+  const known = await visit(other, "/metrics", { fields: { authorization: `Bearer ${secret}` } });
+  expect([known.text.includes("zebra"), known.text.includes(charge)]).toEqual([true, true]);
+  await other.stop();
+});
+
 describe("metrics", () => {
   const ask = (fields: Readonly<Record<string, string>>) => visit(gateway, "/metrics", { fields });
 

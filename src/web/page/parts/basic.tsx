@@ -41,8 +41,8 @@ export function Empty({
   );
 }
 
-/** `number`: digits, which are right-aligned. `some`: a column that a narrow screen leaves out. */
-type ColumnClass = "number" | "some" | "number some";
+/** `number`: digits, which are right-aligned. `some`: a column that a narrow screen leaves out; `more`: only a phone. */
+type ColumnClass = "number" | "some" | "number some" | "more";
 
 /** A table that can be scrolled sideways. Its rows are the children. */
 export function Table({
@@ -129,6 +129,8 @@ export function Dialog({
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     dialog.current?.showModal();
+    // Otherwise the focus is on the button that closes it.
+    dialog.current?.querySelector<HTMLElement>("input, select")?.focus();
   }, []);
   return (
     <dialog ref={dialog} class={side === true ? "side" : ""} aria-label={title} onClose={onClose}>

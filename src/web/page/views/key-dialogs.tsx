@@ -230,6 +230,18 @@ export function RotateKey({ row, ...closing }: Closing & { readonly row: KeyRow 
   );
 }
 
+export function RemoveKey({ row, ...closing }: Closing & { readonly row: KeyRow }) {
+  const send = (): Promise<KeysChanged> => change({ name: row.name, action: "remove" });
+  return (
+    <FormDialog title={`Remove ${row.name}`} action="Remove the key" send={send} {...closing}>
+      <p>
+        Every tool that uses it is refused from now on. What it has spent stays in the ledger. To stop it for
+        a while only, disable it.
+      </p>
+    </FormDialog>
+  );
+}
+
 export function EditLimits({ row, ...closing }: Closing & { readonly row: KeyRow }) {
   const names = [...USD_LIMITS, ...COUNT_LIMITS];
   const options = LIMIT_OPTIONS.map(({ name }) => name);

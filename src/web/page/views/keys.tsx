@@ -7,7 +7,7 @@ import { writeLimit, formatDay, formatSpan, formatUsd } from "../parts/format.ts
 import { describeError, post } from "../state/request.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { useAfterChange, useData, useLive, useNow } from "../state/use.ts";
-import { CreateKey, EditLimits, MoveKey, NewSecret, RotateKey } from "./key-dialogs.tsx";
+import { CreateKey, EditLimits, MoveKey, NewSecret, RemoveKey, RotateKey } from "./key-dialogs.tsx";
 import { Limit } from "./overview.tsx";
 
 const REFRESH_MS = 3000;
@@ -73,6 +73,7 @@ function KeyDialog({
   const row = data.keys.find((each) => each.name === name);
   if (row === undefined) return null;
   if (action === "rotate") return <RotateKey row={row} {...closing} />;
+  if (action === "remove") return <RemoveKey row={row} {...closing} />;
   if (action === "move") return <MoveKey row={row} groups={data.groups} {...closing} />;
   return action === "limits" ? <EditLimits row={row} {...closing} /> : null;
 }
@@ -167,9 +168,10 @@ function KeyActions({
     );
   };
   const links = [
-    ["limits", "Limits"],
-    ["move", "Move"],
-    ["rotate", "New secret"],
+    ["limits", "Limits", `of ${name}`],
+    ["move", "Move", name],
+    ["rotate", "New secret", `of ${name}`],
+    ["remove", "Remove", name],
   ] as const;
   return (
     <>
@@ -179,10 +181,10 @@ function KeyActions({
           {action === "enable" ? "Enable" : "Disable"}
           <span class="hidden"> {name}</span>
         </button>
-        {links.map(([part, title]) => (
+        {links.map(([part, title, whose]) => (
           <a class="button" key={part} href={hrefOf(["keys", name, part])}>
             {title}
-            <span class="hidden"> of {name}</span>
+            <span class="hidden"> {whose}</span>
           </a>
         ))}
       </p>

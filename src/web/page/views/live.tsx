@@ -106,7 +106,7 @@ function Requests({ requests }: { readonly requests: readonly RequestRow[] }) {
       columns={[
         ["Time"],
         ["Model"],
-        ["Key"],
+        ["Key", "more"],
         ["Tool", "some"],
         ["Channel", "some"],
         ["Status"],
@@ -138,7 +138,7 @@ function RequestLine({ request }: { readonly request: RequestRow }) {
         </a>
       </td>
       <td>{model ?? "–"}</td>
-      <td>{key ?? "–"}</td>
+      <td class="more">{key ?? "–"}</td>
       <td class="some">{client?.tool ?? "–"}</td>
       <td class="some">{channel ?? "–"}</td>
       <td>

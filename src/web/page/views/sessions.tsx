@@ -2,7 +2,7 @@
 
 import type { AgentRow, CacheMiss, PeriodName, SessionReply, SessionRow, SessionsReply } from "../../api.ts";
 import { PERIODS } from "../../api.ts";
-import { Dialog, Empty, Failure, Table } from "../parts/basic.tsx";
+import { Copy, Dialog, Empty, Failure, Table } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatRate, formatShort, formatSpan, formatUsd } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { spaceOut, useAfterChange, useData, useLive } from "../state/use.ts";
@@ -123,6 +123,7 @@ function SessionPanel({ id, period }: { readonly id: string; readonly period: Pe
         <SessionBody data={data} />
       )}
       <p class="actions">
+        <Copy text={id} label="the id of the session" />
         <code>{id}</code>
       </p>
     </Dialog>
@@ -150,7 +151,13 @@ function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
   return (
     <Table
       name="Agents"
-      columns={[["Agent"], ["Model"], ["Requests", "number"], ["From cache", "number"], ["Charge", "number"]]}
+      columns={[
+        ["Agent"],
+        ["Model", "more"],
+        ["Requests", "number"],
+        ["From cache", "number"],
+        ["Charge", "number"],
+      ]}
     >
       {agents.map(({ name, depth, model, requests, cache_hit_rate: rate, charge_usd: charge }) => (
         <tr key={name}>
@@ -158,7 +165,7 @@ function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
             {name === "" ? "main agent" : name}
             <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
           </th>
-          <td>{model === "" ? "–" : model}</td>
+          <td class="more">{model === "" ? "–" : model}</td>
           <td class="number">{formatCount(requests)}</td>
           <td class="number">{formatRate(rate)}</td>
           <td class="number">{formatUsd(charge, 4)}</td>
