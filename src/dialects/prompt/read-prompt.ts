@@ -37,7 +37,7 @@ class Reading {
   readonly #layout: Layout;
   readonly #shapeMemory: ShapeMemory;
   readonly #item: ItemReader;
-  readonly #seen = new Set<string>();
+  readonly #seen: string[] = [];
   readonly #parts: [number[], number[], number[]] = [[], [], []];
   readonly #shapes: number[] = [];
   readonly #numbers: number[] = [];
@@ -71,8 +71,8 @@ class Reading {
       const role = this.#layout.members.get(name);
       if (role === undefined) return skipValue(this.#bytes, value);
       // Parsers disagree on which of two members counts.
-      if (this.#seen.has(name)) return -1;
-      this.#seen.add(name);
+      if (this.#seen.includes(name)) return -1;
+      this.#seen.push(name);
       return this.#readMember(role, name, value);
     });
     if (end < 0 || !this.#hasParts()) return null;

@@ -27,9 +27,11 @@ function isClean(value: unknown, channel: Channel, depth: number): boolean {
   if (typeof value === "string") return isPlainName(value, channel);
   if (typeof value !== "object" || value === null) return true;
   if (depth === 0) return false;
-  return Object.entries(value).every(
-    ([name, each]) => isPlainName(name, channel) && isClean(each, channel, depth - 1),
-  );
+  for (const name in value) {
+    const each: unknown = Reflect.get(value, name);
+    if (!isPlainName(name, channel) || !isClean(each, channel, depth - 1)) return false;
+  }
+  return true;
 }
 
 /** Null if it is no usage at all. */
