@@ -10,6 +10,8 @@ import { ShapeMemory } from "./shape.ts";
 
 /** A prompt with more parts is not read. No model has room for as many. */
 const MAX_PARTS = 16_384;
+/** A longer body is not read: it would block the event loop for more than 10 ms. No model has room for as much text. */
+const MAX_PROMPT_BYTES = 8 * 1024 * 1024;
 /** The names of the members that count are shorter. */
 const MAX_NAME_BYTES = 40;
 
@@ -28,6 +30,7 @@ export class PromptReader {
 
   /** Null if the body is not a JSON object with a prompt, has a member twice, or has too many parts. */
   read(body: Uint8Array, layout: Layout): Prompt | null {
+    if (body.length > MAX_PROMPT_BYTES) return null;
     return new Reading(body, layout, this.#shapes).read();
   }
 }
