@@ -2,7 +2,7 @@
 // and a token. Both are needed: every server on this machine gets the cookies of this host, whatever its port, but only
 // pages of this very origin can read the token. Both end with this run of the gateway.
 
-import { dropOldest } from "../lib/oldest.ts";
+import { dropOldest } from "../lib/memory/oldest.ts";
 import { sha256Hex } from "../lib/secret.ts";
 
 const CODE_MS = 60_000;

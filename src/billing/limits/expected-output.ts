@@ -1,7 +1,7 @@
 // How many output tokens a response of a model will probably have: what the longest 1 % of its recent responses
 // used. Agents send caps of 128,000 tokens and use a few hundred, so a cap says little (docs/contract.md, "Limits").
 
-import { dropOldest } from "../../lib/oldest.ts";
+import { dropOldest } from "../../lib/memory/oldest.ts";
 
 /** A percentile of 1 % needs some hundred values. Older ones say less about the model's present use. */
 const MAX_SAMPLES = 500;

@@ -1,19 +1,20 @@
 // `gateway serve`: loads the config, starts the gateway, applies changes of the config, and stops at a signal.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
 
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import { placeOfBook } from "../../billing/prices/stored-book.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { type Loaded, loadConfig } from "../../config/file.ts";
+import { type Loaded, loadConfig } from "../../config/file/load.ts";
 import { PLATFORMS } from "../../config/schema.ts";
-import { watchConfig } from "../../config/watch.ts";
+import { watchConfig } from "../../config/file/watch.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { describeBaseUrl, isLoopbackHost } from "../../gateway/intake/own-host.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
 import { type RunningGateway, startGateway } from "../../gateway/start.ts";
 import { createConsole } from "../../web/console.ts";
-import { everySecond } from "../../lib/heartbeat.ts";
+import { everySecond } from "../../lib/time/heartbeat.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type AlertCommand, createAlertCommand } from "./alert-command.ts";
@@ -22,7 +23,6 @@ import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { findOrCreateConfig } from "../setup/init/ask-init.ts";
-import { describe } from "../config-access.ts";
 import { openServeScreen, type ServeScreen } from "./screen.ts";
 import { explainStartFailure } from "./second-gateway.ts";
 import { surveyStart } from "./survey.ts";
@@ -109,7 +109,7 @@ function survey(
   const { catalog, prices } = gateway;
   const address = { host: catalog.listen.host, port };
   surveyStart({ catalog, prices, address, warn, signal }, process.env).catch((error: unknown) =>
-    warn(`note: the ledger could not be surveyed: ${describe(error)}`),
+    warn(`note: the ledger could not be surveyed: ${getErrorMessage(error)}`),
   );
 }
 
@@ -223,7 +223,7 @@ function watchPrices(configPath: string, running: RunningGateway, { warn }: LogS
     try {
       warn(`prices: ${running.reloadPrices()} is in force`);
     } catch (error) {
-      warn(`prices: the new book is not applied, the prices stay as they were. ${describe(error)}`);
+      warn(`prices: the new book is not applied, the prices stay as they were. ${getErrorMessage(error)}`);
     }
   });
 }

@@ -11,7 +11,7 @@ import type { Catalog } from "../../config/catalog.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { listMisleading } from "../doctor/tools.ts";
 import { formatCount } from "../terminal/text.ts";
-import { hasPrice, listNamedModels } from "../money/models-in-use.ts";
+import { hasPrice, listNamedModels } from "../money/prices/models-in-use.ts";
 
 export interface Survey {
   readonly catalog: Catalog;
@@ -51,12 +51,16 @@ interface Used {
   readonly models: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
+/** After each step, this many times as long belongs to others. Otherwise a long ledger would fill the core for seconds. */
+const PAUSE = 9;
+
 /** Null if the survey was ended. */
 async function readLedger(path: string, signal: AbortSignal): Promise<Used | null> {
   const models = new Map<string, Set<string>>();
   let damaged = 0;
   using held = holdLedgerFiles(path);
   const scanner = new LineScanner();
+  let began = performance.now();
   for (const bytes of readChunksFrom(held.sources)) {
     eachLine(bytes, (from, to) => {
       const row = readRow(bytes, from, to, scanner);
@@ -67,7 +71,8 @@ async function readLedger(path: string, signal: AbortSignal): Promise<Used | nul
         else seen.add(row.model);
       }
     });
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await Bun.sleep(PAUSE * (performance.now() - began));
+    began = performance.now();
     if (signal.aborted) return null;
   }
   return { damaged, models };

@@ -2,7 +2,7 @@
 // accepted comes back as texts, and becomes a Catalog in parts, between which the event loop turns.
 
 import { parseJson } from "../../lib/json/json.ts";
-import { nextTurn } from "../../lib/next-turn.ts";
+import { nextTurn } from "../../lib/time/next-turn.ts";
 import {
   buildCatalog,
   buildKeys,
@@ -11,7 +11,7 @@ import {
   indexKeys,
   type Key,
 } from "../catalog.ts";
-import { checkConfigText } from "../file.ts";
+import { checkConfigText } from "../file/load.ts";
 import { configSchema } from "../schema.ts";
 import type { Environment } from "../yaml/expand.ts";
 import { ConfigError } from "../yaml/problems.ts";

@@ -2,7 +2,7 @@
 // text.
 
 import { isObject, getList } from "../../lib/json/json.ts";
-import { checkText } from "../file.ts";
+import { checkText } from "../file/load.ts";
 import type { CheckAnswer, CheckQuestion } from "./check.ts";
 
 /** The thread of the gateway reads so many keys at a time. */

@@ -2,7 +2,7 @@
 // each time, and which channel made a response.
 
 import type { Channel } from "../../config/catalog.ts";
-import { dropOldest } from "../../lib/oldest.ts";
+import { dropOldest } from "../../lib/memory/oldest.ts";
 
 /** Providers add it from time to time. */
 const ASK_AGAIN_MS = 10 * 60_000;

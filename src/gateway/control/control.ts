@@ -1,17 +1,18 @@
 // The control path of a running gateway: HTTP and JSON on a unix socket that only this user can use. state.ts is its
-// document, and cli/control.ts is its client.
+// document, and cli/access/control.ts is its client.
 //   GET  /state                          everything, as one document
 //   GET  /status?session=ID&key=NAME     what a status line shows
 //   POST /channels/NAME/disable|enable|probe
 //   POST /corrections                    amounts that `gateway ledger reprice` has found, for the ledger
 //   POST /console/link                   a link that signs a browser in to the page
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { z } from "zod";
 import { listLimitUses } from "../../billing/limits/alerts.ts";
 import { repricingSchema } from "../../billing/ledger/line.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { everySecond } from "../../lib/heartbeat.ts";
+import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Activity } from "../observe/activity.ts";
 import { ActionRefused, actOnChannel } from "./channel-actions.ts";
 import type { Console } from "./console.ts";
@@ -73,7 +74,7 @@ function openSocket(gateway: Gateway, answer: Answer): ControlServer | null {
       chmodSync(path, 0o600);
       return { path, stop: (now) => server.stop(now) };
     } catch (error) {
-      reasons.push(error instanceof Error ? error.message : String(error));
+      reasons.push(getErrorMessage(error));
     }
   }
   gateway.observer.notice(
@@ -121,7 +122,7 @@ function answerLink(console: Console | null): Response {
   try {
     return Response.json({ url: console.createLink() });
   } catch (error) {
-    return refuse(409, error instanceof Error ? error.message : String(error));
+    return refuse(409, getErrorMessage(error));
   }
 }
 

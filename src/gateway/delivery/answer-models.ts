@@ -6,7 +6,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { listGroup } from "../channels/model-list.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ClientCall } from "../intake/call.ts";
-import { nextTurn } from "../../lib/next-turn.ts";
+import { nextTurn } from "../../lib/time/next-turn.ts";
 
 /** Each step of work on a longer list takes milliseconds. */
 const LONG_LIST = 1000;

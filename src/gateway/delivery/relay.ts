@@ -2,11 +2,11 @@
 // in a header. A stream is sent chunk by chunk, as it comes.
 
 import type { StreamBreak } from "../../dialects/dialect.ts";
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
-import { isLongWork, nextTurn } from "../../lib/next-turn.ts";
-import { endsWithWholeEvent } from "../../lib/sse/sse-parser.ts";
+import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
+import { findMissingEnd } from "../../lib/sse/sse-parser.ts";
 import type { Bridge } from "../upstream/crossing.ts";
 import { MAX_CONVERTED_BYTES, joinChunks, readUpTo, isJsonResponse } from "../upstream/answer.ts";
 import {
@@ -199,8 +199,7 @@ async function pump(
  *  end of the reply for a response that has none. */
 function closeEvent(last: readonly Uint8Array[]): Buffer {
   const end = asBuffer(joinChunks(last)).toString("latin1");
-  if (endsWithWholeEvent(end)) return Buffer.alloc(0);
-  return Buffer.from(end.includes("\r\n") ? "\r\n\r\n" : "\n\n");
+  return Buffer.from(findMissingEnd(end, end.includes("\r\n") ? "\r\n\r\n" : "\n\n"));
 }
 
 /** Ends a stream so that no client takes it for a complete response. `error` is null if the upstream has sent the error
@@ -211,7 +210,7 @@ function breakStream(delivery: Delivery, error: GatewayError | null, last: reado
   if (error !== null) {
     const end = asBuffer(joinChunks(last)).toString("latin1");
     const event = dialect.errorEvent(error, call.id, describePlace(delivery, end));
-    call.exchange.write(Buffer.from(endsWithWholeEvent(end) ? event : dialect.eventCloser + event));
+    call.exchange.write(Buffer.from(findMissingEnd(end, dialect.eventCloser) + event));
   }
   if (dialect.resetAfterErrorEvent) call.exchange.reset();
   else call.exchange.end();

@@ -3,10 +3,10 @@
 
 import type { Key } from "../../config/catalog.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { scanTopLevel } from "../../lib/json/json-spans.ts";
-import { dropOldest } from "../../lib/oldest.ts";
+import { dropOldest } from "../../lib/memory/oldest.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { UnroutedCall } from "./call.ts";
 

@@ -5,7 +5,7 @@
 import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";
 import type { Overrides } from "../../billing/prices.ts";
 import type { Match } from "../intake/match.ts";
-import { dropOldest } from "../../lib/oldest.ts";
+import { dropOldest } from "../../lib/memory/oldest.ts";
 
 /** What the charge of an unfinished response depends on. */
 export interface ChargeTerms {

@@ -1,6 +1,7 @@
 // The gateway asks upstreams for uncompressed responses. Some compress anyway. Their responses are decoded here, so that
 // they can be metered and redacted, and no client gets bytes that it cannot read. Decoded bytes are passed on at once.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { pipeline, Readable, type Transform } from "node:stream";
 import {
   constants,
@@ -9,7 +10,7 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
-import { MAX_CODINGS, readCodings } from "../../lib/encoding.ts";
+import { MAX_CODINGS, readCodings } from "../../lib/http1/encoding.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 
 /** With Z_SYNC_FLUSH, decoded bytes come out at once, and a missing end is still an error. */
@@ -89,7 +90,7 @@ class DecodedResponse implements UpstreamResponse {
     } catch (error) {
       if (error instanceof UpstreamFault) throw error;
       this.#response.cancel();
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = getErrorMessage(error);
       throw new UpstreamFault("cut", `its compressed response cannot be read: ${reason}`, true, error);
     }
   }

@@ -2,8 +2,9 @@
 // text can carry it: plain, with JSON, URL or HTML escapes on any of its characters, and as base64. In successful bodies
 // only whole secrets are removed, in errors and in the gateway's own texts pieces of them too. The work is linear.
 
+import type { Reading } from "../../billing/usage.ts";
 import type { Channel } from "../../config/catalog.ts";
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Field } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { compileSecrets, scan, type Patterns, type Secret, type ByteRange } from "./redact-scan.ts";
@@ -182,7 +183,7 @@ const MAX_PLAIN_NAMES = 1000;
 const MAX_PLAIN_LENGTH = 64;
 
 /** True for a name, such as a model's, that holds no piece of a secret. Names come again and again. */
-export function isPlainName(name: string, channel: SecretHolder): boolean {
+function isPlainName(name: string, channel: SecretHolder): boolean {
   if (name.length < MIN_PIECE_LENGTH) return true; // a whole secret of this length was removed from the body
   const { plain, namePieces } = redactionOf(channel);
   if (plain.has(name)) return true;
@@ -195,14 +196,14 @@ export function isPlainName(name: string, channel: SecretHolder): boolean {
 export function redactFields(fields: Field[], channel: SecretHolder, status: number): Field[] {
   const { whole, pieces, names } = redactionOf(channel);
   const patterns = status < 400 ? whole : pieces;
-  const isClean = (some: readonly Field[]): boolean => {
+  const areClean = (some: readonly Field[]): boolean => {
     let text = "";
     for (const [name, value] of some) text += `${name}\n${value}\n`;
     const bytes = Buffer.from(text);
     return scan(bytes, patterns).found.length === 0 && scan(bytes, names).found.length === 0;
   };
   // Nearly all responses have nothing to remove, and one search of all fields shows it.
-  return isClean(fields) ? fields : fields.filter((field) => isClean([field]));
+  return areClean(fields) ? fields : fields.filter((field) => areClean([field]));
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -236,4 +237,40 @@ export class StreamRedactor {
     this.#held = NOTHING;
     return held;
   }
+}
+
+/** No usage is nested this deeply. */
+const MAX_USAGE_DEPTH = 16;
+
+/** What a meter has read goes to the ledger and the log, so pieces of a secret are removed there too. Returns the same
+ *  object if nothing in it holds one. */
+export function redactReading(reading: Reading, channel: Channel): Reading {
+  const { model, raw, tariff, cacheReason, refusal } = reading;
+  if (isClean([model, raw, tariff, cacheReason, refusal], channel, MAX_USAGE_DEPTH)) return reading;
+  return {
+    ...reading,
+    model: model === null || isPlainName(model, channel) ? model : redactText(model, channel),
+    raw: isClean(raw, channel, MAX_USAGE_DEPTH) ? raw : redactRaw(raw, channel),
+    tariff: isClean(tariff, channel, MAX_USAGE_DEPTH) ? tariff : {},
+    cacheReason: isClean(cacheReason, channel, MAX_USAGE_DEPTH) ? cacheReason : undefined,
+    refusal: isClean(refusal, channel, MAX_USAGE_DEPTH) ? refusal : { category: null },
+  };
+}
+
+function isClean(value: unknown, channel: Channel, depth: number): boolean {
+  if (typeof value === "string") return isPlainName(value, channel);
+  if (typeof value !== "object" || value === null) return true;
+  if (depth === 0) return false;
+  for (const name in value) {
+    const each: unknown = Reflect.get(value, name);
+    if (!isPlainName(name, channel) || !isClean(each, channel, depth - 1)) return false;
+  }
+  return true;
+}
+
+/** Null if it is no usage at all. */
+function redactRaw(raw: unknown, channel: Channel): unknown {
+  const text = redactText(JSON.stringify(raw), channel);
+  const clean = parseJson(text);
+  return isClean(clean, channel, MAX_USAGE_DEPTH) ? (clean ?? null) : null;
 }

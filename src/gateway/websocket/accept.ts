@@ -6,34 +6,28 @@ import { acceptHandshake, findHandshakeFault } from "../../lib/websocket/handsha
 import { WebSocketPeer } from "../../lib/websocket/peer.ts";
 import { reportRefusal } from "../bill/request-record.ts";
 import type { Gateway } from "../gateway.ts";
-import { authenticate } from "../intake/authenticate.ts";
+import { admit } from "../intake/authenticate.ts";
 import type { ClientCall } from "../intake/call.ts";
-import { findMatch, type Match, requireAccess } from "../intake/match.ts";
-import { refuse, toGatewayError } from "../intake/refuse.ts";
+import { findMatch, type Match } from "../intake/match.ts";
+import { refuseCall } from "../intake/refuse.ts";
 import { isShortage } from "../upstream/failure-rules.ts";
 import { refuseOwnCall } from "../upstream/self-call.ts";
-import { reportFault } from "../observe/observer.ts";
 import { type Connecting, connect, type OpenConnection } from "./connect.ts";
 import { Session } from "./session.ts";
 
 /** Resolves when the connection has ended and every response on it has its line. */
 export async function serveWebSocket(call: ClientCall, newId: () => string, gateway: Gateway): Promise<void> {
-  let key: Key | null = null;
   try {
     refuseOwnCall(call.exchange);
-    key = authenticate(call, gateway.catalog, call.time);
-    requireAccess(key, call.target.endpoint, gateway.catalog, call.time);
+    const key = admit(call, gateway.catalog);
     const fault = findHandshakeFault(call.exchange);
     if (fault !== null)
       throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
     const upstream = await openUpstream(call, findMatch(key, null), gateway);
     if (call.exchange.gone) return upstream.discard();
-    await run(call, upstream, newId, gateway);
+    await run({ call, key, newId }, upstream, gateway);
   } catch (thrown) {
-    const error = toGatewayError(thrown);
-    if (error.code === "internal") reportFault(thrown, gateway.observer);
-    refuse(call.exchange, error, call.target.endpoint.dialect, call.id);
-    reportRefusal(call, key, error, gateway);
+    reportRefusal(call, refuseCall(call, thrown, gateway.observer), gateway);
   }
 }
 
@@ -66,20 +60,25 @@ function noteFailure(
   }
 }
 
+interface Upgrade {
+  readonly call: ClientCall;
+  readonly key: Key;
+  readonly newId: () => string;
+}
+
 /** Resolves when the session has ended. */
-function run(
-  call: ClientCall,
-  upstream: OpenConnection,
-  newId: () => string,
-  gateway: Gateway,
-): Promise<void> {
+function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: Gateway): Promise<void> {
   const ended = Promise.withResolvers<void>();
-  gateway.sockets.open += 1;
-  const { maxBodyBytes } = gateway.catalog;
+  const { catalog, observer, sockets } = gateway;
+  const { maxBodyBytes } = catalog;
   const fields = [...acceptHandshake(call.exchange), ...upstream.fields, ["x-request-id", call.id] as const];
+  const name = `WebSocket of the key "${key.name}"`;
+  sockets.open += 1;
+  observer.notice("note", `${name} opened on the channel "${upstream.candidate.channel.name}"`);
   call.exchange.upgrade(fields, (wire) => {
-    const end = (): void => {
-      gateway.sockets.open -= 1;
+    const end = (responses: number): void => {
+      sockets.open -= 1;
+      observer.notice("note", `${name} closed, responses on it: ${responses}`);
       ended.resolve();
     };
     const session = new Session({ call, gateway, newId, openUpstream, ended: end }, upstream);

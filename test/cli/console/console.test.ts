@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../src/config/file.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
@@ -342,6 +342,18 @@ describe("the config is changed from the menus", () => {
     await screen.shows("is limited to usd_per_day 2.5");
     await leave(screen);
     expect(load().keys.get("laptop")?.limits.usdPerDay).toBe("2.5");
+  }, 20_000);
+
+  test("whether a limit is strict", async () => {
+    const screen = await openLaptop();
+    await pick(screen, 4, "Set a limit");
+    await screen.shows("● usd_per_day · none");
+    await pick(screen, 9, "strict · none");
+    await screen.shows("● true");
+    screen.press(KEYS.enter);
+    await screen.shows("is limited to strict true");
+    await leave(screen);
+    expect(load().keys.get("laptop")?.limits.strict).toBe(true);
   }, 20_000);
 
   test("a group: added, limited, changed and removed", async () => {

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { loadConfig } from "../../../src/config/file.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
 import { checkInBackground, MAX_QUICK_LENGTH } from "../../../src/config/reload/check.ts";
-import { watchConfig } from "../../../src/config/watch.ts";
+import { watchConfig } from "../../../src/config/file/watch.ts";
 import { makeSweptFolder } from "../../harness/temp.ts";
 
 const KEYS = 600;

@@ -217,15 +217,15 @@ const OTHERS: readonly Bug[] = [
   ),
   plant(
     "lose the place of an armed time limit",
-    "src/lib/deadline.ts",
+    "src/lib/time/deadline.ts",
     "      last.#index = this.#index;\n",
     "",
   ),
   plant(
     "begin a new chain after a rotation",
     RECOVERY,
-    "    prev: hashLast(files),",
-    "    prev: hashLast([path]),",
+    "noted.end.prev : hashLast(files),",
+    "noted.end.prev : hashLast([path]),",
   ),
   plant(
     "tell of no attempt that failed",
