@@ -17,6 +17,7 @@ const MESSAGES = 2;
 export function findContinuation(all: readonly Kept[], turn: Turn): Continuation | null {
   // A prompt is in the cache once its response has begun: requests at the same time cannot read each other's.
   const kept = all.filter(({ turn: { agent, readyAt } }) => agent === turn.agent && readyAt <= turn.at);
+  if (kept.length === 0) return null;
   const { continues } = turn.prompt;
   if (continues !== null) {
     const named = kept.find((each) => each.turn.responseId === continues);
@@ -85,7 +86,6 @@ function isBranch({ kept, shared }: Rank, turn: Turn, isOnly: boolean): boolean 
 
 /** The first message may have changed, or have been removed, or another one may have been put before it. */
 function findOverlapping(kept: readonly Kept[], turn: Turn): Kept | null {
-  if (kept.length === 0) return null;
   const now = new Set(turn.prompt.parts[MESSAGES]);
   let best: Kept | null = null;
   let most = 0;
