@@ -26,7 +26,7 @@ const NOTHING_LOADED = {
 
 async function compile(outfile: string, target?: (typeof TARGETS)[number]): Promise<void> {
   const built = await Bun.build({
-    entrypoints: ["src/main.ts", "src/web/reports/worker.ts"],
+    entrypoints: ["src/main.ts", "src/web/reports/worker.ts", "src/config/reload/worker.ts"],
     minify: true,
     bytecode: true,
     format: "esm",

@@ -107,9 +107,16 @@ function leaveUnpriced(
 }
 
 function describeSources(priced: readonly Priced[]): Pick<Charge, "priceSource" | "pricedAs"> {
-  const sources = new Set(priced.flatMap((each) => each.source ?? []));
-  const [pricedAs = null] = priced.flatMap((each) => each.pricedAs ?? []);
-  return { priceSource: [...sources].join(", ") || null, pricedAs };
+  let priceSource: string | null = null;
+  let pricedAs: string | null = null;
+  const listed: string[] = [];
+  for (const each of priced) {
+    pricedAs ??= each.pricedAs;
+    if (each.source === null || listed.includes(each.source)) continue;
+    listed.push(each.source);
+    priceSource = priceSource === null ? each.source : `${priceSource}, ${each.source}`;
+  }
+  return { priceSource, pricedAs };
 }
 
 function chargePart({ model, pass, usage, chosen, source, pricedAs, because }: PricedPart): Priced {

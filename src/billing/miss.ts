@@ -39,6 +39,7 @@ export function splitMissed(usage: Counts, missed: number): MissedUsage {
   return { paid, read };
 }
 
+const SENT = ["input", ...MEDIA.map(([kind]) => kind)];
 const READ = ["cache_read", "cache_read_image", "cache_read_audio", "cache_read_video"] as const;
 const WRITTEN = ["cache_write_12h", "cache_write_1h", "cache_write_5m", "cache_write"] as const;
 
@@ -50,9 +51,13 @@ export interface PromptTokens {
 
 /** The tokens of a request's prompt, by what the cache had to do with them. */
 export function countPrompt(usage: Counts): PromptTokens {
-  const count = (kinds: readonly string[]): number =>
-    kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);
-  const read = count(READ);
-  const written = count(WRITTEN);
-  return { read, written, total: read + written + count(["input", ...MEDIA.map(([kind]) => kind)]) };
+  const read = countKinds(usage, READ);
+  const written = countKinds(usage, WRITTEN);
+  return { read, written, total: read + written + countKinds(usage, SENT) };
+}
+
+function countKinds(usage: Counts, kinds: readonly string[]): number {
+  let sum = 0;
+  for (const kind of kinds) sum += usage[kind] ?? 0;
+  return sum;
 }

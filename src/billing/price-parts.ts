@@ -70,7 +70,8 @@ interface Paid {
 function payFor({ pass, usage }: Part, model: string, paid: Paid): PricedPart {
   const { unpriced } = paid.chosen;
   const because = unpriced.length > 0 ? `no price for ${unpriced.join(" and ")} of ${model}` : null;
-  return { model, pass, usage, ...paid, because };
+  const { source, pricedAs, chosen } = paid;
+  return { model, pass, usage, chosen, source, pricedAs, because };
 }
 
 function leaveUnpriced({ pass, usage }: Part, model: string, because: string): PricedPart {

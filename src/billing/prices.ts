@@ -123,14 +123,8 @@ function findBooked(book: PriceBook, seller: Seller, model: string, names: Model
 }
 
 function describeFound(model: BookedModel, source: string): Found {
-  return {
-    model,
-    source,
-    price: (at) => {
-      const price = priceAt(model.periods, at);
-      return price && { source, ...price };
-    },
-  };
+  const periods = model.periods.map((period) => ({ ...period, price: { source, ...period.price } }));
+  return { model, source, price: (at) => priceAt(periods, at) };
 }
 
 function findIn(book: PriceBook, provider: string, { names }: ModelNames): BookedModel | null {

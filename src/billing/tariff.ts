@@ -96,8 +96,10 @@ const INPUT = new Set([
 /** All that the model read: what long-context rates go by. */
 function countInput(usage: Usage): number {
   let tokens = 0;
-  for (const [kind, count] of Object.entries(usage)) {
-    if (INPUT.has(kind) || kind.startsWith("input_") || kind.startsWith("cache_read_")) tokens += count;
+  let kind: keyof Usage;
+  for (kind in usage) {
+    if (INPUT.has(kind) || kind.startsWith("input_") || kind.startsWith("cache_read_"))
+      tokens += usage[kind] ?? 0;
   }
   return tokens;
 }

@@ -179,7 +179,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       buildGroup(name, config, { channels, plans }),
     ]),
   );
-  const keys = buildKeys(config, groups);
+  const keys = buildKeys(config.keys, groups);
   return {
     listen: config.listen,
     relayPrefix: config.relay_prefix,
@@ -205,8 +205,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     channels,
     groups,
     plans,
-    keys: new Map(keys.map((key) => [key.name, key])),
-    keysBySha256: new Map(keys.map((key) => [key.secretSha256, key])),
+    ...indexKeys(keys),
     prices: new Map(Object.entries(config.prices).map(([model, prices]) => [model, dropAbsent(prices)])),
   };
 }
@@ -265,8 +264,15 @@ function buildGroup(name: string, config: Config, known: ResolvedNames): Group {
   };
 }
 
-function buildKeys(config: Config, groups: ReadonlyMap<string, Group>): Key[] {
-  return config.keys.map((key) => ({
+export function indexKeys(keys: readonly Key[]): Pick<Catalog, "keys" | "keysBySha256"> {
+  return {
+    keys: new Map(keys.map((key) => [key.name, key])),
+    keysBySha256: new Map(keys.map((key) => [key.secretSha256, key])),
+  };
+}
+
+export function buildKeys(keys: Config["keys"], groups: ReadonlyMap<string, Group>): Key[] {
+  return keys.map((key) => ({
     name: key.name,
     group: required(groups.get(key.group), key.group),
     secretSha256: key.secret_sha256 ?? sha256Hex(key.secret ?? ""),

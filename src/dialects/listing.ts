@@ -47,7 +47,9 @@ function readNextToken(parsed: unknown): string | null {
 
 /** The upstream's own record, with the missing fields of this shape and the name that the client knows. */
 export function fillRecord(model: ModelEntry, identity: ModelRecord, defaults: ModelRecord): ModelRecord {
-  return { ...model.raw, ...defaults, ...model.raw, ...identity };
+  const record: Record<string, unknown> = { ...model.raw };
+  for (const [field, value] of Object.entries(defaults)) if (!(field in record)) record[field] = value;
+  return Object.assign(record, identity);
 }
 
 /** At most `size` models after the one called `after`. */

@@ -3,6 +3,7 @@
 import type { Key } from "../config/catalog.ts";
 import type { Reservation } from "../lib/memory/memory-budget.ts";
 import { admit } from "./intake/authenticate.ts";
+import { isLongWork, nextTurn } from "../lib/time/next-turn.ts";
 import { openBill } from "./bill/bill.ts";
 import { holdPrompt } from "./bill/miss.ts";
 import type { ClientCall } from "./intake/call.ts";
@@ -50,6 +51,7 @@ async function serveWithin(
   // Key and prices come from one config, even if a reload happens while the body arrives.
   const { prices } = gateway.catalog;
   const body = await readRequestBody(call, gateway.catalog, memory);
+  if (isLongWork(body.plain?.length ?? 0)) await nextTurn();
   const match = gateway.lists.markListed(findMatch(key, body.model));
   requireOneModel(body, match);
   const client = identifyClient(call, key, body.plain, gateway.inferredSessions);

@@ -2,6 +2,7 @@
 // and a token. Both are needed: every server on this machine gets the cookies of this host, whatever its port, but only
 // pages of this very origin can read the token. Both end with this run of the gateway.
 
+import { dropOldest } from "../lib/memory/oldest.ts";
 import { sha256Hex } from "../lib/secret.ts";
 
 const CODE_MS = 60_000;
@@ -66,9 +67,4 @@ export function createSessions(now: () => number): Sessions {
 
 function newSecret(bytes: number): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("base64url");
-}
-
-function dropOldest(entries: Map<string, unknown>, most: number): void {
-  const [oldest] = entries.keys();
-  if (entries.size > most && oldest !== undefined) entries.delete(oldest);
 }

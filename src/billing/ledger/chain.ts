@@ -24,7 +24,7 @@ export class LedgerChain {
     const estimate = limit === undefined ? null : subtractUsd(parseUsd(limit), charge);
     const replaced = replaces === undefined ? null : parseUsd(replaces.limit_usd);
     this.#drafts.push((prev) => {
-      this.#sums.addRequest(draft, Object.entries(draft.usage));
+      this.#sums.addRequest(draft, draft.usage);
       this.#sums.add(draft, charge);
       if (estimate !== null) this.#sums.addEstimate(draft, estimate);
       if (replaces !== undefined && replaced !== null)

@@ -10,7 +10,7 @@ import { parseJson } from "../../lib/json/json.ts";
 import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib/money.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder } from "../ledger/sums/sums.ts";
-import { findReset } from "./limits.ts";
+import { findReset, hasUsdLimit } from "./limits.ts";
 import { type CountWarning, describeStop } from "./stops.ts";
 
 /** How much of one USD limit is spent. */
@@ -119,7 +119,9 @@ export interface UsdLimit {
   readonly usd: string;
 }
 
-export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): UsdLimit[] {
+export function listUsdLimits(limits: Limits): UsdLimit[] {
+  if (!hasUsdLimit(limits)) return [];
+  const { usdPerDay, usdPerMonth, usdTotal } = limits;
   const all = [
     { limit: "usd_per_day", window: "day", usd: usdPerDay },
     { limit: "usd_per_month", window: "month", usd: usdPerMonth },

@@ -1,6 +1,8 @@
 // How many output tokens a response of a model will probably have: what the longest 1 % of its recent responses
 // used. Agents send caps of 128,000 tokens and use a few hundred, so a cap says little (docs/contract.md, "Limits").
 
+import { dropOldest } from "../../lib/memory/oldest.ts";
+
 /** A percentile of 1 % needs some hundred values. Older ones say less about the model's present use. */
 const MAX_SAMPLES = 500;
 const MAX_MODELS = 500;
@@ -22,8 +24,7 @@ export class OutputHistory {
     samples.next = (samples.next + 1) % MAX_SAMPLES;
     this.#models.delete(model);
     this.#models.set(model, samples);
-    const [oldest = model] = this.#models.keys();
-    if (this.#models.size > MAX_MODELS) this.#models.delete(oldest);
+    dropOldest(this.#models, MAX_MODELS);
   }
 
   /** Null: the model has no recent response. */

@@ -90,11 +90,12 @@ export function createGate(ledger: Sums, report: ReportStop = () => undefined): 
   const listSides = (owner: Holder, limits: Limits, now: number, session: string | undefined): Side[] => {
     const sides: Side[] = [];
     const id = `${owner.kind} ${owner.name}`;
-    if (hasLimits(limits)) sides.push({ holder: owner, owner, limits, flight: openFlight(id, owner, now) });
-    const own = limitSession(limits);
-    if (session === undefined || !hasLimits(own)) return sides;
+    if (hasOwnLimits(limits))
+      sides.push({ holder: owner, owner, limits, flight: openFlight(id, owner, now) });
+    if (session === undefined || !limitsSessions(limits)) return sides;
     const holder: Holder = { kind: "session", name: session };
-    return [...sides, { holder, owner, limits: own, flight: openFlight(`${id} ${session}`, holder, now) }];
+    const flight = openFlight(`${id} ${session}`, holder, now);
+    return [...sides, { holder, owner, limits: limitSession(limits), flight }];
   };
   return {
     admit(key, now, cost, session) {
@@ -151,8 +152,22 @@ function forgetIdle(flights: Map<string, Flight>, now: number): void {
   }
 }
 
-function hasLimits(limits: Limits): boolean {
+function hasOwnLimits(limits: Limits): boolean {
   return hasOwnUsdLimit(limits) || limits.requestsPerMinute !== null || limits.concurrentRequests !== null;
+}
+
+/** Whether any limit counts the requests of this key. */
+export function isLimited({ limits, group }: Key): boolean {
+  return hasAnyLimit(limits) || hasAnyLimit(group.limits);
+}
+
+function hasAnyLimit(limits: Limits): boolean {
+  const { sameCall, agents } = limits;
+  return hasOwnLimits(limits) || limitsSessions(limits) || sameCall !== null || agents !== null;
+}
+
+function limitsSessions({ usdPerSession, requestsPerMinutePerSession }: Limits): boolean {
+  return usdPerSession !== null || requestsPerMinutePerSession !== null;
 }
 
 export function hasUsdLimit(limits: Limits): boolean {

@@ -175,7 +175,7 @@ function readRates(value: unknown): Rates {
 }
 
 /** What is paid at a moment; null: the model had no price then. */
-export function priceAt(periods: readonly Period[], at: Date): Omit<Price, "source"> | null {
+export function priceAt<T extends Period>(periods: readonly T[], at: Date): T["price"] | null {
   return periods.findLast((period) => isPaid(period, at))?.price ?? null;
 }
 

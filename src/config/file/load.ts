@@ -19,7 +19,7 @@ import { followLinks } from "../../lib/files/links.ts";
 import { openPlain, readPlain } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { buildCatalog, type Catalog } from "../catalog.ts";
+import { buildCatalog, type Catalog, type CatalogContext } from "../catalog.ts";
 import { readEnvFile } from "./env-file.ts";
 import { type Environment, expandTree } from "../yaml/expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
@@ -88,7 +88,27 @@ export function checkConfigText(
   file: string,
   env: Environment,
   options: LoadOptions = {},
-): { catalog: Catalog; warnings: string[] } {
+): { catalog: Catalog; warnings: readonly string[] } {
+  const { config, around, warnings } = checkText(text, file, env, options);
+  return { catalog: buildCatalog(config, { ...around, env }), warnings };
+}
+
+/** A config without problems. */
+export interface CheckedText {
+  /** The values as texts, with the environment's variables. */
+  readonly tree: unknown;
+  readonly config: Config;
+  readonly around: Omit<CatalogContext, "env">;
+  readonly warnings: readonly string[];
+}
+
+/** Throws a ConfigError that names all problems. */
+export function checkText(
+  text: string,
+  file: string,
+  env: Environment,
+  options: LoadOptions = {},
+): CheckedText {
   const source = parseSource(text);
   if (!source.readable) throw refuseProblems(file, source.problems);
   if (source.tree === null) throw new ConfigError(describeEmpty(file));
@@ -117,13 +137,13 @@ export function checkConfigText(
   const problems = [...source.problems, ...found, ...others];
   if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
   const ledgerPath = placeLedger(resolve(dirname(file), parsed.data.ledger.path));
-  const catalog = buildCatalog(parsed.data, { ledgerPath, authorities: authorities.texts, env });
   const oddities = findWarnings(tree)
     .map(place)
     .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
   const stats = statSync(file, { throwIfNoEntry: false });
   const warnings = stats === undefined ? [] : warnOfMode(file, stats);
-  return { catalog, warnings: [...warnings, ...oddities] };
+  const around = { ledgerPath, authorities: authorities.texts };
+  return { tree, config: parsed.data, around, warnings: [...warnings, ...oddities] };
 }
 
 /** Every command needs to know which ledger belongs to the config: another one would give wrong answers. */

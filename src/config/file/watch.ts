@@ -9,6 +9,7 @@ import { sha256Hex } from "../../lib/secret.ts";
 import type { Environment } from "../yaml/expand.ts";
 import { checkConfigText, type Loaded, readConfigText } from "./load.ts";
 import { ConfigError } from "../yaml/problems.ts";
+import { checkInBackground, MAX_QUICK_LENGTH } from "../reload/check.ts";
 
 export interface ConfigListener {
   /** If it throws, the error is passed to `onProblem`. */
@@ -32,6 +33,8 @@ export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigLi
   let candidate: string | null = null;
   let stamp = stampOf(path);
   let timer: ReturnType<typeof setTimeout> | null = null;
+  /** Ends the check of a long text that has changed again. */
+  let check = new AbortController();
 
   const look = (): void => {
     timer = null;
@@ -41,7 +44,9 @@ export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigLi
     } else if (reading.sha256 === candidate) {
       seen = reading.sha256;
       candidate = null;
-      report(reading, path, env, listener);
+      check.abort();
+      check = new AbortController();
+      report(reading, { path, env, signal: check.signal }, listener);
     } else {
       candidate = reading.sha256;
       schedule();
@@ -61,6 +66,7 @@ export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigLi
   schedule();
   return () => {
     endPolls();
+    check.abort();
     if (timer !== null) clearTimeout(timer);
   };
 }
@@ -81,12 +87,30 @@ function readConfig(path: string): Reading {
   }
 }
 
-function report(reading: Reading, path: string, env: Environment, listener: ConfigListener): void {
+interface Place {
+  readonly path: string;
+  readonly env: Environment;
+  /** Aborted when the text is no longer the newest one. */
+  readonly signal: AbortSignal;
+}
+
+function report(reading: Reading, { path, env, signal }: Place, listener: ConfigListener): void {
+  const { text, sha256 } = reading;
+  const accept = (checked: Pick<Loaded, "catalog" | "warnings">): void => {
+    if (!signal.aborted) listener.onChange({ ...checked, path, sha256 });
+  };
+  const refuse = (error: unknown): void => {
+    if (!signal.aborted) listener.onProblem(asConfigError(error));
+  };
+  if (text !== null && text.length > MAX_QUICK_LENGTH) {
+    checkInBackground({ text, file: path, env }, signal).then(accept).catch(refuse);
+    return;
+  }
   try {
-    if (reading.text === null) throw reading.error;
-    listener.onChange({ ...checkConfigText(reading.text, path, env), path, sha256: reading.sha256 });
+    if (text === null) throw reading.error;
+    accept(checkConfigText(text, path, env));
   } catch (error) {
-    listener.onProblem(asConfigError(error));
+    refuse(error);
   }
 }
 

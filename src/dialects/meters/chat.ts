@@ -10,16 +10,19 @@ export function openChatMeter(contentType: string): Meter {
   return openMeter(contentType, new ChatReader());
 }
 
+// Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
+const NEEDLES = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"'];
+const SHAPE = {
+  model: true,
+  service_tier: true,
+  usage: true,
+  error: { message: true },
+  choices: [{ finish_reason: true }],
+} as const;
+
 class ChatReader implements UsageReader {
-  // Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
-  readonly needles = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"'];
-  readonly shape = {
-    model: true,
-    service_tier: true,
-    usage: true,
-    error: { message: true },
-    choices: [{ finish_reason: true }],
-  } as const;
+  readonly needles = NEEDLES;
+  readonly shape = SHAPE;
 
   #model: string | null = null;
   #tier: string | undefined;

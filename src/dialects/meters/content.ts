@@ -13,27 +13,24 @@ export function openContentMeter(contentType: string): Meter {
 /** Queries beyond this number in one answer are not counted: memory is bounded. */
 const MAX_QUERIES = 1000;
 
+const NEEDLES = ['"usageMetadata"', '"finishReason"', '"groundingMetadata"', '"promptFeedback"', '"error"'];
+const SHAPE = {
+  modelVersion: true,
+  usageMetadata: true,
+  promptFeedback: { blockReason: true },
+  error: { code: true },
+  candidates: [
+    {
+      finishReason: true,
+      content: { parts: [{ text: true, executableCode: { code: true }, functionCall: { args: true } }] },
+      groundingMetadata: { webSearchQueries: true, groundingChunks: [{ maps: { placeId: true } }] },
+    },
+  ],
+} as const;
+
 class ContentReader implements UsageReader {
-  readonly needles = [
-    '"usageMetadata"',
-    '"finishReason"',
-    '"groundingMetadata"',
-    '"promptFeedback"',
-    '"error"',
-  ];
-  readonly shape = {
-    modelVersion: true,
-    usageMetadata: true,
-    promptFeedback: { blockReason: true },
-    error: { code: true },
-    candidates: [
-      {
-        finishReason: true,
-        content: { parts: [{ text: true, executableCode: { code: true }, functionCall: { args: true } }] },
-        groundingMetadata: { webSearchQueries: true, groundingChunks: [{ maps: { placeId: true } }] },
-      },
-    ],
-  } as const;
+  readonly needles = NEEDLES;
+  readonly shape = SHAPE;
 
   #model: string | null = null;
   #raw: unknown = null;

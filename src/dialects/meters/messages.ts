@@ -19,21 +19,24 @@ export function openMessagesMeter(contentType: string): Meter {
 
 type Counters = Readonly<Record<string, unknown>>;
 
+// Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.
+const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
+const SHAPE = {
+  type: true,
+  model: true,
+  usage: true,
+  error: { type: true },
+  message: { model: true, usage: true, diagnostics: { cache_miss_reason: true } },
+  diagnostics: { cache_miss_reason: true },
+  delta: { stop_reason: true, stop_details: { category: true } },
+  stop_reason: true,
+  stop_details: { category: true },
+  content: [{ type: true }],
+} as const;
+
 class MessagesReader implements UsageReader {
-  // Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.
-  readonly needles = ["message_", '"error"', "content_block_start", "signature_delta"];
-  readonly shape = {
-    type: true,
-    model: true,
-    usage: true,
-    error: { type: true },
-    message: { model: true, usage: true, diagnostics: { cache_miss_reason: true } },
-    diagnostics: { cache_miss_reason: true },
-    delta: { stop_reason: true, stop_details: { category: true } },
-    stop_reason: true,
-    stop_details: { category: true },
-    content: [{ type: true }],
-  } as const;
+  readonly needles = NEEDLES;
+  readonly shape = SHAPE;
 
   #model: string | null = null;
   /** The last value of each counter. They are running totals: never add them. */
@@ -107,11 +110,11 @@ class MessagesReader implements UsageReader {
   /** A later value replaces an earlier one. A field that is absent or null in a later report keeps its value. */
   #merge(reported: unknown): boolean {
     if (!isObject(reported)) return false;
-    const earlier = { ...this.#usage };
     // A split by lifetime that contradicts a later total is out of date.
     const total = getCount(reported["cache_creation_input_tokens"]);
-    const split = readLifetimes(earlier);
-    if (total !== undefined && total < split.short + split.long) delete earlier["cache_creation"];
+    const split = readLifetimes(this.#usage);
+    const isOutdated = total !== undefined && total < split.short + split.long;
+    const earlier = isOutdated ? { ...this.#usage, cache_creation: undefined } : this.#usage;
     const values = dropNulls(reported);
     this.#usage = { ...earlier, ...values };
     return Object.keys(values).length > 0;
@@ -173,9 +176,9 @@ function readParts(counters: Counters, counts: CountReader): readonly Part[] {
 /** The calls of a server tool's loop are listed if they add up to the whole: each has its own prompt. */
 function formOnePart(whole: Usage, iterations: readonly Counters[], extras: Usage): Part {
   const part: Part = { model: null, pass: "message", usage: { ...whole, ...extras } };
+  if (iterations.length < 2) return part;
   const calls = iterations.map((call) => readUsage(call, new CountReader()) ?? {});
   const [first = {}, ...others] = calls;
-  if (others.length === 0) return part;
   const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
   if (!Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return part;
   return { ...part, calls: [{ ...first, ...extras }, ...others] };
@@ -192,7 +195,10 @@ const TOTALS = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cac
 
 function readUsage(counters: Counters, counts: CountReader): Usage | null {
   if (!TOTALS.some((name) => name in counters)) return null;
-  const [input, output, read, written] = TOTALS.map((name) => counts.readTotal(counters, name));
+  const input = counts.readTotal(counters, "input_tokens");
+  const output = counts.readTotal(counters, "output_tokens");
+  const read = counts.readTotal(counters, "cache_read_input_tokens");
+  const written = counts.readTotal(counters, "cache_creation_input_tokens");
   if (!("input_tokens" in counters)) counts.note("total_missing", "input_tokens");
   else if (!("output_tokens" in counters)) counts.note("output_missing", "output_tokens");
   const split = counters["cache_creation"];
@@ -201,13 +207,12 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
   if (written !== undefined && short + long > written) counts.note("detail_too_large", "cache_creation");
   // Writes without a lifetime (of server tools, of old API versions) last five minutes.
   const other = Math.max(0, (written ?? 0) - short - long);
-  return {
-    input: input ?? 0,
-    ...(read ? { cache_read: read } : {}),
-    ...(short + other > 0 ? { cache_write_5m: short + other } : {}),
-    ...(long > 0 ? { cache_write_1h: long } : {}),
-    output: output ?? 0,
-  };
+  const usage: Usage = { input: input ?? 0 };
+  if (read) usage.cache_read = read;
+  if (short + other > 0) usage.cache_write_5m = short + other;
+  if (long > 0) usage.cache_write_1h = long;
+  usage.output = output ?? 0;
+  return usage;
 }
 
 /** Thinking, and tool calls with a fee. Web fetches are free. */

@@ -39,16 +39,19 @@ interface BilledCall {
   readonly feeKey: string;
 }
 
+// Events that repeat text (`….done`) or carry hidden reasoning must match, so that they are not estimated as output.
+const NEEDLES = ['"response"', '.done"', '"error"', 'output_item.added"'];
+const SHAPE = {
+  ...RESPONSE_SHAPE,
+  type: true,
+  response: RESPONSE_SHAPE,
+  item: ITEM_SHAPE,
+  output_index: true,
+} as const;
+
 class ResponsesReader implements UsageReader {
-  // Events that repeat text (`….done`) or carry hidden reasoning must match, so that they are not estimated as output.
-  readonly needles = ['"response"', '.done"', '"error"', 'output_item.added"'];
-  readonly shape = {
-    ...RESPONSE_SHAPE,
-    type: true,
-    response: RESPONSE_SHAPE,
-    item: ITEM_SHAPE,
-    output_index: true,
-  } as const;
+  readonly needles = NEEDLES;
+  readonly shape = SHAPE;
 
   #model: string | null = null;
   #tier: string | undefined;

@@ -109,9 +109,8 @@ export class ItemReader {
 
 function findAll(bytes: Uint8Array, text: string): number[] {
   const found: number[] = [];
-  const name = Buffer.from(text);
   const body = asBuffer(bytes);
-  for (let at = body.indexOf(name); at >= 0; at = body.indexOf(name, at + name.length)) found.push(at);
+  for (let at = 0; (at = body.indexOf(text, at, "latin1")) >= 0; at += text.length) found.push(at);
   return found;
 }
 

@@ -17,6 +17,8 @@ import { ShapeMemory } from "./shape.ts";
 
 /** A prompt with more parts is not read. No model has room for as many. */
 const MAX_PARTS = 16_384;
+/** A longer body is not read: it would block the event loop for more than 10 ms. No model has room for as much text. */
+const MAX_PROMPT_BYTES = 8 * 1024 * 1024;
 /** The names of the members that count are shorter. */
 const MAX_NAME_BYTES = 40;
 
@@ -36,6 +38,7 @@ export class PromptReader {
 
   /** Null if the body is not a JSON object with a prompt, has a member twice, or has too many parts. */
   read(body: Uint8Array, layout: Layout): Prompt | null {
+    if (body.length > MAX_PROMPT_BYTES) return null;
     return new Reading(body, layout, this.#shapes).read();
   }
 }
@@ -45,7 +48,7 @@ class Reading {
   readonly #layout: Layout;
   readonly #shapeMemory: ShapeMemory;
   readonly #item: ItemReader;
-  readonly #seen = new Set<string>();
+  readonly #seen: string[] = [];
   readonly #parts: [number[], number[], number[]] = [[], [], []];
   readonly #shapes: number[] = [];
   readonly #numbers: number[] = [];
@@ -96,8 +99,8 @@ class Reading {
       const role = this.#layout.members.get(name);
       if (role === undefined) return skipValue(this.#bytes, value);
       // Parsers disagree on which of two members counts.
-      if (this.#seen.has(name)) return -1;
-      this.#seen.add(name);
+      if (this.#seen.includes(name)) return -1;
+      this.#seen.push(name);
       return this.#readMember(role, name, value);
     });
     if (end < 0 || !this.#hasParts()) return null;

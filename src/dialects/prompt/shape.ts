@@ -3,6 +3,7 @@
 
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Span } from "../../lib/json/json-spans.ts";
+import { dropOldest } from "../../lib/memory/oldest.ts";
 
 /** Claude Code's line about itself, which Anthropic's own API leaves out of the prompt. */
 const ATTRIBUTION = "x-anthropic-billing-header";
@@ -27,8 +28,7 @@ export class ShapeMemory {
     if (known !== undefined) return known;
     const shape = readShape(bytes, span);
     this.#shapes.set(hash, shape);
-    const [oldest] = this.#shapes.keys();
-    if (this.#shapes.size > MAX_SHAPES && oldest !== undefined) this.#shapes.delete(oldest);
+    dropOldest(this.#shapes, MAX_SHAPES);
     return shape;
   }
 }

@@ -4,7 +4,7 @@ import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
 import { computeCharge } from "../../billing/charge.ts";
-import { type Admission, type Cost, FREE } from "../../billing/limits/limits.ts";
+import { type Admission, type Cost, FREE, isLimited } from "../../billing/limits/limits.ts";
 import { addRegion, findPrice, type Overrides, sellerOf } from "../../billing/prices.ts";
 import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/limits/reserve.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
@@ -79,9 +79,7 @@ function createBill(job: Job, match: Match, overrides: Overrides, gateway: Gatew
   const open = BILLED.has(purpose);
   const { plain, stream } = body;
   const estimatedInput = open && plain !== null ? estimateInputTokens(plain) : 0;
-  const hasOutput = purpose === "generate";
-  const cost = open ? describeCost({ match, plain, estimatedInput, overrides, hasOutput }, gateway) : null;
-  const isCounted = open || COUNTED.has(purpose);
+  const isCounted = (open || COUNTED.has(purpose)) && isLimited(match.key);
   return {
     call,
     match,
@@ -97,20 +95,21 @@ function createBill(job: Job, match: Match, overrides: Overrides, gateway: Gatew
     settled: false,
     firstByteMs: null,
     prompt: null,
-    admission: isCounted ? admit(job, match, cost, gateway) : FREE,
+    admission: isCounted ? admit(job, { match, estimatedInput, overrides }, gateway) : FREE,
   };
 }
 
-function admit(
-  { call, client, prompt }: Job,
-  { key }: Match,
-  cost: Cost | null,
-  gateway: Gateway,
-): Admission {
+function admit(job: Job, demand: Demand, gateway: Gateway): Admission {
+  const { call, client, prompt, body } = job;
   const now = gateway.now();
   const { dialect, purpose } = call.target.endpoint;
+  const { key } = demand.match;
+  const hasOutput = purpose === "generate";
+  const cost = BILLED.has(purpose)
+    ? describeCost({ ...demand, plain: body.plain, hasOutput }, gateway)
+    : null;
   const sameCalls = (): number =>
-    prompt === null || purpose !== "generate" ? 0 : countSameCalls(prompt, dialect.promptLayout);
+    prompt === null || !hasOutput ? 0 : countSameCalls(prompt, dialect.promptLayout);
   const leave = gateway.guard.enter(key, { client, sameCalls }, now);
   try {
     const admission = gateway.gate.admit(key, now, cost, client.session);
@@ -153,14 +152,17 @@ function describeIntent(bill: Bill): Intent {
 
 interface Demand {
   readonly match: Match;
-  /** Null: the gateway does not know the body's encoding, so nothing bounds the cost. */
-  readonly plain: Uint8Array | null;
   readonly estimatedInput: number;
   readonly overrides: Overrides;
+}
+
+interface BilledDemand extends Demand {
+  /** Null: the gateway does not know the body's encoding, so nothing bounds the cost. */
+  readonly plain: Uint8Array | null;
   readonly hasOutput: boolean;
 }
 
-function describeCost(demand: Demand, gateway: Gateway): Cost {
+function describeCost(demand: BilledDemand, gateway: Gateway): Cost {
   const { match, plain, estimatedInput, overrides, hasOutput } = demand;
   const model = match.model ?? "";
   const describe = (): ReservedRequest => ({

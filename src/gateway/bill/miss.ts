@@ -16,11 +16,15 @@ import type { Job } from "../upstream/job.ts";
 import type { Bill } from "./bill.ts";
 
 /** Called when an upstream has responded, before the body is released. Null: the prompt is not analysed. */
-export function holdPrompt({ call, prompt }: Job, status: number, gateway: Gateway): PendingPrompt | null {
+export function holdPrompt(
+  { call, body, prompt }: Job,
+  status: number,
+  gateway: Gateway,
+): PendingPrompt | null {
   const { dialect, purpose } = call.target.endpoint;
   if (prompt === null || purpose !== "generate" || status >= 400 || !gateway.catalog.cacheAnalysis)
     return null;
-  return new PendingPrompt(gateway.prompts, dialect.promptLayout, prompt);
+  return new PendingPrompt(gateway.prompts, dialect.promptLayout, prompt, body.stream);
 }
 
 /** What the request's usage would cost if it were `usage`. */
@@ -45,7 +49,7 @@ export function addMiss(
 
 /** Requests of a tool that names neither itself nor a session are those of their key. */
 function nameSession({ match, client }: Bill): string {
-  return JSON.stringify([match.key.name, client.session ?? null]);
+  return `${match.key.name}\n${client.session ?? ""}`;
 }
 
 /** Null if the prompt's tokens are not known, or if several passes share them. */
@@ -55,36 +59,29 @@ function describeTurn(line: LineDraft, bill: Bill, reading: Reading): Turn | nul
   const prompt = pending.read();
   const tokens = countPrompt(line.usage);
   if (prompt === null || tokens.total === 0) return null;
+  const { call, client, match, firstByteMs } = bill;
+  const { service_tier = "", speed = "" } = reading.tariff;
   return {
     prompt,
     rules: pending.layout.rules,
-    ...describeSender(bill),
-    ...describeAnswer(reading),
-    channel: line.channel,
-    tokens,
-    isKeptLong: (line.usage["cache_write_12h"] ?? 0) > 0,
-    dropsAttribution: servesWithoutLine(bill, line.channel),
-  };
-}
-
-function describeSender({ call, client, match, firstByteMs }: Bill) {
-  return {
     agent: client.agent ?? null,
     inferred: client.session === undefined || client.inferred === true,
     model: match.model ?? "",
     at: call.time,
     readyAt: call.time + (firstByteMs ?? 0),
+    served: `${service_tier} ${speed}`,
+    reason: reading.cacheReason ?? null,
+    responseId: hashResponseId(reading),
+    channel: line.channel,
+    tokens,
+    isKeptLong: Number(line.usage["cache_write_12h"]) > 0,
+    dropsAttribution: servesWithoutLine(bill, line.channel),
   };
 }
 
-function describeAnswer({ tariff, stored, cacheReason }: Reading) {
-  const { service_tier = "", speed = "" } = tariff;
-  return {
-    served: `${service_tier} ${speed}`,
-    reason: cacheReason ?? null,
-    // As the request writes it: `"previous_response_id":"resp_…"`.
-    responseId: stored === undefined ? null : Number(Bun.hash.wyhash(JSON.stringify(stored.id))),
-  };
+/** As the request writes it: `"previous_response_id":"resp_…"`. */
+function hashResponseId({ stored }: Reading): number | null {
+  return stored === undefined ? null : Number(Bun.hash.wyhash(JSON.stringify(stored.id)));
 }
 
 /** Calls of the upstream's own tools put more into the prompt, and may count it several times. */

@@ -74,6 +74,7 @@ export function createModelLists(client: Client): KnownLists {
       return pending;
     },
     markListed(match) {
+      if (listedIds.size === 0) return match;
       const candidates = match.candidates.map((candidate): Candidate => {
         const ids = listedIds.get(identifyUpstream(candidate.channel));
         return ids?.has(candidate.model ?? "") === true ? { ...candidate, isListed: true } : candidate;

@@ -2,6 +2,7 @@
 // each time, and which channel made a response.
 
 import type { Channel } from "../../config/catalog.ts";
+import { dropOldest } from "../../lib/memory/oldest.ts";
 
 /** Providers add it from time to time. */
 const ASK_AGAIN_MS = 10 * 60_000;
@@ -24,9 +25,7 @@ export class SocketSupport {
   keepHome(responseId: string, channel: string): void {
     if (this.#homes.has(responseId)) return;
     this.#homes.set(responseId, channel);
-    if (this.#homes.size <= MAX_HOMES) return;
-    const [oldest] = this.#homes.keys();
-    if (oldest !== undefined) this.#homes.delete(oldest);
+    dropOldest(this.#homes, MAX_HOMES);
   }
 
   mayOffer(channel: Channel, now: number): boolean {

@@ -128,8 +128,13 @@ function countSpending(spendings: Map<string, Spending>, record: RequestRecord):
   if (record.chargeUsd !== null) found.charge = addUsd(found.charge, parseUsd(record.chargeUsd));
 }
 
+const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
+
 function addUsage(used: Map<string, number>, usage: Usage): void {
-  for (const [kind, count] of Object.entries(usage)) used.set(kind, (used.get(kind) ?? 0) + count);
+  for (const kind of KINDS) {
+    const count = usage[kind];
+    if (count !== undefined) used.set(kind, (used.get(kind) ?? 0) + count);
+  }
 }
 
 function countLatency(latencies: Map<string, Latency>, channel: string, seconds: number): void {

@@ -5,7 +5,9 @@ import type { StreamBreak } from "../../dialects/dialect.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
+import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
 import { findMissingEnd } from "../../lib/sse/sse-parser.ts";
+import type { Bridge } from "../upstream/crossing.ts";
 import { MAX_CONVERTED_BYTES, joinChunks, readUpTo, isJsonResponse } from "../upstream/answer.ts";
 import {
   answerFields,
@@ -65,10 +67,14 @@ async function relayRead(read: ReadBody, memory: LargeResponse | null, delivery:
   noteFirstByte(bill);
   if (read.hasMore) return await relayStream(delivery, read.chunks);
   const body = redactAnswer(delivery, joinChunks(read.chunks));
+  const isLong = isLongWork(body.length);
+  if (isLong) await nextTurn();
   meter?.see(body);
+  if (isLong) await nextTurn();
+  const status = delivery.from.response.status;
+  const converted = job.bridge === null ? { status, body } : await convert(delivery, body, job.bridge);
   const ending = judgeDelivery(delivery, null);
   if (ending.outcome === "upstream_cut") throw settleCut(delivery, null);
-  const converted = convert(delivery, body);
   memory?.shrink(converted.body.length);
   const closed = closeBill(bill, convertEnding(ending, converted.status), gateway);
   const fields = answerFields(delivery);
@@ -112,19 +118,22 @@ function redactAnswer({ from: answer }: Delivery, body: Uint8Array): Uint8Array 
   return answer.response.status < 400 ? redactBody(body, channel) : redactErrorBody(body, channel);
 }
 
-/** The response for the client: unchanged, or converted to its dialect. */
-function convert(
-  { from: answer, job }: Delivery,
+/** The response in the client's dialect. */
+async function convert(
+  { from: answer }: Delivery,
   body: Uint8Array,
-): { status: number; body: Uint8Array | string } {
+  bridge: Bridge,
+): Promise<{ status: number; body: Uint8Array | string }> {
   const { status } = answer.response;
-  const { bridge } = job;
-  if (bridge === null) return { status, body };
   const { channel } = answer.candidate;
   const converted = status < 400 ? bridge.convertReply(body) : bridge.convertError(status, body);
   // A secret that was escaped or in pieces in the upstream's response may be plain or joined in the converted one.
   if (converted.status >= 400) return { ...converted, body: redactText(converted.body, channel) };
-  return { ...converted, body: redactBody(Buffer.from(converted.body), channel) };
+  const isLong = isLongWork(body.length);
+  if (isLong) await nextTurn();
+  const redacted = redactBody(Buffer.from(converted.body), channel);
+  if (isLong) await nextTurn();
+  return { ...converted, body: redacted };
 }
 
 async function relayStream(delivery: Delivery, begun: readonly Uint8Array[]): Promise<void> {
@@ -176,6 +185,7 @@ async function pump(
       const chunk = early.shift() ?? (await response.read());
       const taken = pass(chunk === null ? redactor.end() : redactor.pass(chunk));
       if (!taken) await exchange.drained();
+      else if (early.length > 0) await nextTurn();
       if (chunk === null) return { fault: null, last: takeLast() };
     }
   } catch (fault) {

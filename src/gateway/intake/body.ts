@@ -11,6 +11,7 @@ import {
   type Span,
 } from "../../lib/json/json-spans.ts";
 import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../lib/memory/memory-budget.ts";
+import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import type { ClientCall } from "./call.ts";
 
@@ -64,6 +65,7 @@ export async function readRequestBody(
   const coding = call.exchange.field("content-encoding");
   const plain = coding === undefined ? body : await decode(body, coding, catalog.maxBodyBytes);
   memory?.shrink(COPIES * Math.max(body.length, plain.length));
+  if (isLongWork(plain.length)) await nextTurn();
   const read = { bytes: body, plain, encoded: plain !== body };
   if (model !== null) {
     const scan = scanTopLevel(plain, []);

@@ -6,6 +6,7 @@ import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { scanTopLevel } from "../../lib/json/json-spans.ts";
+import { dropOldest } from "../../lib/memory/oldest.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ClientCall, UnroutedCall } from "./call.ts";
 
@@ -204,7 +205,7 @@ interface SentRequest {
 }
 
 function nameSender({ tool, label }: ClientIdentity, key: string): string {
-  return JSON.stringify([key, tool ?? null, label ?? null]);
+  return `${key}\n${tool ?? ""}\n${label ?? ""}`;
 }
 
 /** Gives the requests of a tool that names no session one: by key, tool and time. */
@@ -236,7 +237,6 @@ export class InferredSessions {
   #keep(name: string, session: InferredSession): void {
     this.#sessions.delete(name);
     this.#sessions.set(name, session);
-    const [oldest = name] = this.#sessions.keys();
-    if (this.#sessions.size > MAX_INFERRED_SESSIONS) this.#sessions.delete(oldest);
+    dropOldest(this.#sessions, MAX_INFERRED_SESSIONS);
   }
 }

@@ -5,6 +5,7 @@
 import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";
 import type { Overrides } from "../../billing/prices.ts";
 import type { Match } from "../intake/match.ts";
+import { dropOldest } from "../../lib/memory/oldest.ts";
 
 /** What the charge of an unfinished response depends on. */
 export interface ChargeTerms {
@@ -27,8 +28,7 @@ export class BackgroundResponses {
 
   keep(id: string, terms: ChargeTerms): void {
     this.#terms.set(id, terms);
-    const [oldest = id] = this.#terms.keys();
-    if (this.#terms.size > MAX_RESPONSES) this.#terms.delete(oldest);
+    dropOldest(this.#terms, MAX_RESPONSES);
   }
 
   /** Returns the terms and forgets them, because a response is charged once. */

@@ -52,8 +52,13 @@ export interface Patterns {
   readonly enough: readonly number[];
   /** Only whole secrets count. */
   readonly whole: boolean;
-  /** For distances 0, 1 and 2 from the start of a form: by byte, the forms (as bits) that have it there. */
-  readonly openings: readonly [Uint8Array, Uint8Array, Uint8Array];
+  /** By byte: whether a match can begin with it, as a character (`PLAIN`) or as an escape (`ESCAPED`). */
+  readonly firsts: Uint8Array;
+  /** By a hash of three bytes: whether a match can begin with them. */
+  readonly openings: Uint8Array;
+  /** For the next search: no rows, and rows that are empty. */
+  readonly rows: Map<number, Row>;
+  readonly spare: Row[];
 }
 
 /** `pieceLength`: how many secret characters count as a find; null: only a whole secret does. */
@@ -75,16 +80,17 @@ export function compileSecrets(secrets: readonly Secret[], pieceLength: number |
     }
   }
   const whole = pieceLength === null;
-  const open = (distance: number): Uint8Array => (whole ? findOpenings(forms, distance) : findAny(places));
-  const openings = [open(0), open(1), open(2)] as const;
-  return { places, starts, secretStarts, enough, whole, openings };
+  const isShort = enough.some((count) => count < OPENING_LENGTH);
+  const opening = listOpenings(forms, { whole, isShort });
+  return { places, starts, secretStarts, enough, whole, ...opening, rows: new Map(), spare: [] };
 }
 
 /** The base64 of a shorter secret appears by chance. */
 const MIN_ENCODED_LENGTH = 8;
-/** Forms share this many bits. The eighth bit marks the first bytes of escapes, which have all bits. */
-const OPENING_BITS = 7;
-const ANY = 255;
+const PLAIN = 1;
+const ESCAPED = 2;
+const OPENING_LENGTH = 3;
+const OPENINGS = 1 << 15;
 
 function listForms({ text, publicLength }: Secret): Form[] {
   // Escapes add backslashes. The search ignores all of them, so the backslashes of a secret are left out too.
@@ -107,22 +113,36 @@ function spell(character: string, { base64 }: Form): number[] {
   return Array.from(`${character}${other ?? ""}`, (each) => each.charCodeAt(0));
 }
 
-/** An escape can stand for any character, so every form can continue with its first byte. */
-function findOpenings(forms: readonly Form[], distance: number): Uint8Array {
-  const openings = new Uint8Array(256);
-  forms.forEach((form, index) => {
-    const bit = 1 << (index % OPENING_BITS);
-    for (const code of spell(form.text.charAt(distance), form)) openings[code] = (openings[code] ?? 0) | bit;
-  });
-  for (const lead of ESCAPE_STARTS) openings[lead] = ANY;
-  return openings;
+/** A piece can begin with any character of a form, a whole secret only with the first one. `isShort`: a match may have
+ *  fewer than three characters, so that more of it is not known. */
+function listOpenings(forms: readonly Form[], { whole, isShort }: { whole: boolean; isShort: boolean }) {
+  const firsts = new Uint8Array(256);
+  const openings = new Uint8Array(OPENINGS).fill(isShort ? 1 : 0);
+  for (const form of forms) {
+    const codes = Array.from(form.text, (character) => spell(character, form));
+    for (const [first, second, third] of listTriples(whole ? codes.slice(0, OPENING_LENGTH) : codes)) {
+      firsts[first] = PLAIN;
+      openings[hashOpening(first, second, third)] = 1;
+    }
+    if (isShort) for (const first of codes.flat()) firsts[first] = PLAIN;
+  }
+  for (const lead of ESCAPE_STARTS) firsts[lead] = ESCAPED;
+  return { firsts, openings };
 }
 
-/** A piece can begin with any character of the forms. */
-function findAny(places: readonly (readonly number[])[]): Uint8Array {
-  const openings = Uint8Array.from(places, (indexes) => (indexes.length > 0 ? ANY : 0));
-  for (const lead of ESCAPE_STARTS) openings[lead] = ANY;
-  return openings;
+/** Each three characters that follow one another. A character may have several codes. */
+function listTriples(codes: readonly (readonly number[])[]): [number, number, number][] {
+  return codes.slice(OPENING_LENGTH - 1).flatMap((thirds, at) => {
+    const [firsts = [], seconds = []] = codes.slice(at);
+    const pairs = firsts.flatMap((first) => seconds.map((second) => [first, second] as const));
+    return pairs.flatMap(([first, second]) =>
+      thirds.map((third): [number, number, number] => [first, second, third]),
+    );
+  });
+}
+
+function hashOpening(first: number, second: number, third: number): number {
+  return ((first << 10) ^ (second << 5) ^ third) & (OPENINGS - 1);
 }
 
 /** How much of each form has matched up to one offset. */
@@ -145,13 +165,13 @@ class Walk {
   readonly #patterns: Patterns;
   readonly #found: ByteRange[] = [];
   /** Rows of offsets that the walk has not reached yet. */
-  readonly #rows = new Map<number, Row>();
-  readonly #spare: Row[] = [];
+  readonly #rows: Map<number, Row>;
   #holdFrom: number;
 
   constructor(bytes: Buffer, patterns: Patterns) {
     this.#bytes = bytes;
     this.#patterns = patterns;
+    this.#rows = patterns.rows;
     this.#holdFrom = bytes.length;
   }
 
@@ -164,6 +184,7 @@ class Walk {
       else this.#hold(offset, row);
       if (row !== null) this.#recycle(row);
     }
+    this.#forget();
     return { found: this.#found, holdFrom: this.#holdFrom };
   }
 
@@ -232,7 +253,7 @@ class Walk {
 
   #open(end: number): Row {
     const size = this.#patterns.starts.length;
-    const row = this.#spare.pop() ?? {
+    const row = this.#patterns.spare.pop() ?? {
       live: [],
       lengths: new Uint16Array(size),
       froms: new Int32Array(size),
@@ -244,7 +265,7 @@ class Walk {
   #recycle(row: Row): void {
     for (const index of row.live) row.lengths[index] = 0;
     row.live.length = 0;
-    this.#spare.push(row);
+    this.#patterns.spare.push(row);
   }
 
   #hold(offset: number, row: Row | null): void {
@@ -254,24 +275,25 @@ class Walk {
   }
 }
 
-/** The next offset where a form may begin. This skips nearly all bytes of most bodies. */
+/** The next offset where a match may begin. This skips nearly all bytes of most bodies. */
 function findOpening(bytes: Buffer, from: number, patterns: Patterns): number {
   const { length } = bytes;
-  const [first] = patterns.openings;
+  const { firsts } = patterns;
   for (let at = from; at < length; at += 1) {
-    if (first[bytes[at] ?? 0] === 0) continue;
+    if (firsts[bytes[at] ?? 0] === 0) continue;
     if (at + 2 >= length || mayOpen(bytes, at, patterns)) return at;
   }
   return length;
 }
 
-function mayOpen(bytes: Buffer, at: number, { openings, places }: Patterns): boolean {
-  const [first, second, third] = openings;
+function mayOpen(bytes: Buffer, at: number, { firsts, openings, places }: Patterns): boolean {
   const code = byteAt(bytes, at);
-  const bits = byteAt(first, code);
-  if (bits === ANY) return (places[code]?.length ?? 0) > 0 || mayEscape(bytes, at, first);
-  const next = byteAt(second, byteAt(bytes, at + 1));
-  return (bits & next) !== 0 && (next === ANY || (bits & next & byteAt(third, byteAt(bytes, at + 2))) !== 0);
+  if (firsts[code] === ESCAPED) return (places[code]?.length ?? 0) > 0 || mayEscape(bytes, at, firsts);
+  const second = byteAt(bytes, at + 1);
+  const third = byteAt(bytes, at + 2);
+  // An escape can stand for any character.
+  if (firsts[second] === ESCAPED || firsts[third] === ESCAPED) return true;
+  return openings[hashOpening(code, second, third)] === 1;
 }
 
 function byteAt(bytes: Uint8Array, at: number): number {
@@ -279,12 +301,12 @@ function byteAt(bytes: Uint8Array, at: number): number {
 }
 
 /** Most escapes in JSON stand for quotes, line ends or characters that no secret contains. */
-function mayEscape(bytes: Buffer, at: number, first: Uint8Array): boolean {
+function mayEscape(bytes: Buffer, at: number, firsts: Uint8Array): boolean {
   const next = byteAt(bytes, at + 1);
-  if (bytes[at] === PERCENT) return readDigit(next, 16) >= 0 || first[next] === ANY;
-  if (bytes[at] === AMPERSAND) return next === HASH || isLetter(next) || first[next] === ANY;
+  if (bytes[at] === PERCENT) return readDigit(next, 16) >= 0 || firsts[next] === ESCAPED;
+  if (bytes[at] === AMPERSAND) return next === HASH || isLetter(next) || firsts[next] === ESCAPED;
   const end = skipBackslashes(bytes, at + 1);
   if (end === null) return false;
-  if (end + 2 >= bytes.length || first[byteAt(bytes, end)] !== 0) return true;
+  if (end + 2 >= bytes.length || firsts[byteAt(bytes, end)] !== 0) return true;
   return bytes[end] === LOWER_U && bytes[end + 1] === ZERO && bytes[end + 2] === ZERO;
 }

@@ -41,6 +41,11 @@ export type BodyStart = "response" | "empty" | "foreign" | "unknown";
 export async function readBodyStart(
   response: UpstreamResponse,
 ): Promise<{ response: UpstreamResponse; start: BodyStart }> {
+  const whole = response.takeBuffered();
+  if (whole !== null) {
+    const start = judgeBodyStart(asBuffer(whole).toString("latin1", 0, MAX_START_BYTES), true);
+    return { response: new PeekedResponse(response, [whole], null), start };
+  }
   const held: Uint8Array[] = [];
   let text = "";
   let heldBytes = 0;
@@ -143,8 +148,6 @@ function readQuietly(response: UpstreamResponse): Promise<Uint8Array | null> {
   return pending;
 }
 
-const NOTHING = new Uint8Array(0);
-
 class PeekedResponse implements UpstreamResponse {
   readonly status: number;
   readonly fields: UpstreamResponse["fields"];
@@ -188,8 +191,12 @@ class PeekedResponse implements UpstreamResponse {
 
   takeBuffered(): Uint8Array | null {
     if (this.#pending !== null) return null;
-    const rest = this.#response.finished ? NOTHING : this.#response.takeBuffered();
-    return rest === null ? null : joinChunks([...this.#held.splice(0), rest]);
+    if (!this.#response.finished) {
+      const rest = this.#response.takeBuffered();
+      if (rest === null) return null;
+      this.#held.push(rest);
+    }
+    return joinChunks(this.#held.splice(0));
   }
 
   cancel(): void {

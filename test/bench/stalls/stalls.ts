@@ -38,9 +38,9 @@ const WORKS: Readonly<Record<string, Work>> = {
   "a rotated ledger": async (watched) => {
     for (let count = 0; count < 40; count += 1) await send(watched, 1000, "small");
   },
-  "a reload of 10,000 keys": async ({ config, upstreamUrl }) => {
+  "a reload of 10,000 keys": async ({ child, config, upstreamUrl }) => {
     writeFileSync(config, writeConfig(upstreamUrl, 10_000), { mode: 0o600 });
-    await Bun.sleep(SETTLE_MS);
+    while (!child.complaints().includes("changes are applied")) await Bun.sleep(50);
   },
   "a request with 10,000 keys": (watched) => send(watched, 1000, "small"),
 };

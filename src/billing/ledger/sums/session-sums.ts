@@ -6,6 +6,7 @@ import { z } from "zod";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
 import { CACHE_READ_KINDS, PROMPT_KINDS } from "../../usage.ts";
 import { amountSchema } from "./checkpoint.ts";
+import { dropOldest } from "../../../lib/memory/oldest.ts";
 
 const PROMPT: ReadonlySet<string> = new Set(PROMPT_KINDS);
 const CACHE_READ: ReadonlySet<string> = new Set(CACHE_READ_KINDS);
@@ -69,14 +70,11 @@ export class SessionSums {
   }
 
   /** Counts a request and its tokens. To be called before its amounts are added. */
-  addRequest(
-    id: string,
-    request: SessionRequest,
-    usage: Iterable<readonly [kind: string, count: number]>,
-  ): void {
+  addRequest(id: string, request: SessionRequest, usage: Readonly<Record<string, number>>): void {
     const sum = this.#open(id, request);
     sum.requests += 1;
-    for (const [kind, count] of usage) {
+    for (const kind in usage) {
+      const count = usage[kind] ?? 0;
       if (PROMPT.has(kind)) sum.input += count;
       if (CACHE_READ.has(kind)) sum.cached += count;
     }
@@ -118,8 +116,7 @@ export class SessionSums {
       lastUsed: time,
     };
     this.#sessions.set(id, sum);
-    const [oldest = id] = this.#sessions.keys();
-    if (this.#sessions.size > MAX_SESSIONS) this.#sessions.delete(oldest);
+    dropOldest(this.#sessions, MAX_SESSIONS);
     return sum;
   }
 }

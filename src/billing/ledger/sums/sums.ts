@@ -106,7 +106,7 @@ export class Sums {
   }
 
   /** Counts a request and its tokens. To be called before its amounts are added. */
-  addRequest(request: RequestOwner, usage: Iterable<readonly [kind: string, count: number]>): void {
+  addRequest(request: RequestOwner, usage: Readonly<Record<string, number>>): void {
     const session = request.client?.session;
     if (session !== undefined) this.#sessions.addRequest(session, request, usage);
   }
@@ -205,10 +205,7 @@ export class Sums {
     const charge = row.charge ?? ZERO_USD;
     const before = row.was?.charge ?? ZERO_USD;
     if (row.was === null)
-      this.addRequest(
-        request,
-        kinds.map((kind, index) => [kind, counts[index] ?? 0]),
-      );
+      this.addRequest(request, Object.fromEntries(kinds.map((kind, index) => [kind, counts[index] ?? 0])));
     this.add(request, subtractUsd(charge, before));
     if (row.limit !== null) this.addEstimate(request, subtractUsd(row.limit, charge));
     if (row.replaced !== null)

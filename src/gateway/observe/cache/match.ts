@@ -19,6 +19,7 @@ export function findContinuation(all: readonly Kept[], turn: Turn): Continuation
   const kept = all.filter(
     (each) => each.turn.agent === turn.agent && each.turn.readyAt <= turn.at && !isBeside(each, turn),
   );
+  if (kept.length === 0) return null;
   const { continues } = turn.prompt;
   if (continues !== null) {
     const named = kept.find((each) => each.turn.responseId === continues);

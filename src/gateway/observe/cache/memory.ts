@@ -37,7 +37,7 @@ export class CacheMemory {
     // A longer prompt of the same conversation takes the place of the earlier one. Any other may be continued too.
     const isReplaced = isLonger && kept !== null && kept.tokens >= before.tokens;
     const others = isReplaced ? known.filter((each) => each !== before) : known;
-    const all = [...others, ...(kept === null ? [] : [kept])].slice(-MAX_KEPT_PER_SESSION);
+    const all = kept === null ? others : [...others, kept].slice(-MAX_KEPT_PER_SESSION);
     if (all.length > 0) this.#sessions.set(session, all);
     this.#count(all, 1);
     this.#forget();

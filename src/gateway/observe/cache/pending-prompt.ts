@@ -11,12 +11,12 @@ export class PendingPrompt {
   #bytes: Uint8Array | null;
   #prompt: Prompt | null = null;
 
-  constructor(reader: PromptReader, layout: Layout, bytes: Uint8Array) {
+  constructor(reader: PromptReader, layout: Layout, bytes: Uint8Array, isStream: boolean) {
     this.#reader = reader;
     this.layout = layout;
     this.#bytes = bytes;
     // What has arrived of the response is sent first. A stream does not hold megabytes until its end.
-    setImmediate(() => this.read());
+    if (isStream) setImmediate(() => this.read());
   }
 
   /** Null if the body could not be read as a prompt. */

@@ -1,0 +1,100 @@
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { loadConfig } from "../../../src/config/file/load.ts";
+import { checkInBackground, MAX_QUICK_LENGTH } from "../../../src/config/reload/check.ts";
+import { watchConfig } from "../../../src/config/file/watch.ts";
+import { makeSweptFolder } from "../../harness/temp.ts";
+
+const KEYS = 600;
+
+/** The last key has a problem if `group` does not exist. */
+function writeLong(port: number, group = "claude"): string {
+  const keys = Array.from(
+    { length: KEYS },
+    (_, index) =>
+      `  - { name: key-${index}, group: claude, secret: "sk-${index}", limits: { usd_per_day: "${index}.5" } }\n`,
+  );
+  return `listen: { port: ${port} }
+timezone: UTC
+channels:
+  main: { platform: messages, base_url: "https://api.anthropic.com", credential: "\${CREDENTIAL}" }
+groups:
+  claude: { platform: messages, channels: [main] }
+keys:
+${keys.join("")}  - { name: last, group: ${group}, secret_sha256: ${"ab".repeat(32)}, expires: 2030-01-01 }
+`;
+}
+
+const env = { CREDENTIAL: "sk-upstream" };
+const never = new AbortController().signal;
+
+function write(text: string): string {
+  const file = join(makeSweptFolder(), "gateway.yaml");
+  writeFileSync(file, text, { mode: 0o600 });
+  return file;
+}
+
+test("a long config that is checked in the background gives the same catalog", async () => {
+  const text = writeLong(1);
+  expect(text.length).toBeGreaterThan(MAX_QUICK_LENGTH);
+  const file = write(text);
+  const { catalog, warnings } = await checkInBackground({ text, file, env }, never);
+  const expected = loadConfig(file, env);
+  expect(catalog).toEqual(expected.catalog);
+  expect(warnings).toEqual(expected.warnings);
+  expect(catalog.keys.size).toBe(KEYS + 1);
+  expect(catalog.keys.get("key-7")?.group).toBe(catalog.groups.get("claude"));
+  expect(catalog.channels.get("main")?.credential).toBe("sk-upstream");
+});
+
+test("its problems are the same, with their places", async () => {
+  const text = writeLong(1, "cluade");
+  const file = write(text);
+  const check = checkInBackground({ text, file, env }, never);
+  const message = await check.then(
+    () => "",
+    (error: unknown) => String(error),
+  );
+  expect(message).toContain("did you mean");
+  expect(() => loadConfig(file, env)).toThrow(message.replace(/^\w+: /, ""));
+});
+
+test("the event loop turns while it is read", async () => {
+  const text = writeLong(1);
+  const file = write(text);
+  let turns = 0;
+  let done = false;
+  const turn = (): void => {
+    turns += 1;
+    if (!done) setImmediate(turn);
+  };
+  turn();
+  await checkInBackground({ text, file, env }, never);
+  done = true;
+  expect(turns).toBeGreaterThan(KEYS / 250);
+});
+
+test("a check that was ended reports nothing", async () => {
+  const text = writeLong(1);
+  const file = write(text);
+  const ended = new AbortController();
+  let settled = false;
+  const settle = (): void => void (settled = true);
+  checkInBackground({ text, file, env }, ended.signal).then(settle, settle);
+  ended.abort();
+  await checkInBackground({ text, file, env }, never);
+  expect(settled).toBe(false);
+});
+
+test("a running gateway applies a long file that was changed", async () => {
+  const file = write(writeLong(1));
+  const applied = Promise.withResolvers<number>();
+  const stop = watchConfig(loadConfig(file, env), env, {
+    onChange: ({ catalog }) => applied.resolve(catalog.listen.port),
+    onProblem: (error) => applied.reject(error),
+  });
+  writeFileSync(file, writeLong(2));
+  expect(await applied.promise).toBe(2);
+  stop();
+});
