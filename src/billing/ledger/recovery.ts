@@ -6,7 +6,7 @@ import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readSync, w
 
 import { appendOwn, ForeignFile, openOwn } from "../../lib/files/own-file.ts";
 import { hashLast, listLedgerFiles, locate, readLinesFrom } from "./rotation.ts";
-import { readJournal, type OpenRequest } from "./journal.ts";
+import { readJournal, requireJournal, type OpenRequest } from "./journal.ts";
 import { parseLine } from "./line.ts";
 import { type EndState, judgeEnd, type NotedEnd } from "./noted-end.ts";
 import { readBackToNewline, readFile, readLineBefore } from "./reader.ts";
@@ -27,6 +27,7 @@ export interface Recovery {
 }
 
 export function recoverLedger(path: string, journalPath: string): Recovery {
+  requireJournal(journalPath);
   const cutBytes = repairEnd(path, journalPath);
   const files = listLedgerFiles(path);
   const last = existsSync(path) ? readLineBefore(path) : null;

@@ -10,6 +10,7 @@ import type { PriceBook } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { listMisleading } from "../doctor/tools.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { formatCount } from "../terminal/text.ts";
 import { hasPrice, listNamedModels } from "../money/prices/models-in-use.ts";
 
@@ -41,7 +42,7 @@ export async function surveyStart(survey: Survey, env: Environment): Promise<voi
   const unpriced = findUnpriced(survey, models);
   if (unpriced.length > 0)
     warn(
-      `warning: models in use have no price: ${unpriced.join(", ")}. \`gateway prices check\` says what to do`,
+      `warning: models in use have no price: ${unpriced.map(escapeUnprintable).join(", ")}. \`gateway prices check\` says what to do`,
     );
 }
 
