@@ -58,7 +58,20 @@ export function sumSessions(path: string, query: Omit<ReportQuery, "by">): Repor
   return { ...report, rows: report.rows.toSorted((a, b) => compareNewest(a, b)) };
 }
 
-type SessionRow = Report<SessionTotals>["rows"][number];
+export type SessionRow = Report<SessionTotals>["rows"][number];
+
+/** The sessions that a session started: opencode gives each of its agents one. The newest comes first. */
+export function sumStarted(path: string, session: string): SessionRow[] {
+  let hasStarted = false;
+  eachRow(path, (row) => {
+    const client = row?.client();
+    hasStarted ||= client?.parent === session && client.agent === undefined;
+  });
+  // All sessions take a second pass, with the text of each line.
+  if (!hasStarted) return [];
+  const { rows } = sumSessions(path, { since: null, until: null });
+  return rows.filter(({ totals }) => totals.agents.get("")?.parent === session);
+}
 
 function compareNewest(a: SessionRow, b: SessionRow): number {
   const [nameA = "", nameB = ""] = [a.names[0], b.names[0]];

@@ -221,12 +221,12 @@ describe("Gemini CLI's home", () => {
     expect(stdout).toBe("[]\n");
   });
 
-  test("works if the user has none", async () => {
+  test("works if the user has none, and leaves no settings there", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", 'cat "$GEMINI_CLI_HOME/.gemini/settings.json"');
     const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
     expect(JSON.parse(stdout)).toEqual({ security: { auth: { selectedType: "gemini-api-key" } } });
-    expect(existsSync(folder.join(".gemini"))).toBe(false);
+    expect(existsSync(folder.join(".gemini/settings.json"))).toBe(false);
   });
 });
 

@@ -102,7 +102,7 @@ function write(family: Family, ask: ModelRequest, completion: Completion): Answe
 
 function follow(ask: ModelRequest, body: unknown, plain: Completion): Completion {
   const next = callCommand(ask, body, plain) ?? callSubagent(ask, body, plain) ?? plain;
-  const isFull = ask.tools.length > 0 && readScript(ask, body).includes("[full]");
+  const isFull = listTools(ask, body).length > 0 && readScript(ask, body).includes("[full]");
   return isFull ? { ...next, counts: { ...next.counts, input: FULL_TOKENS } } : next;
 }
 

@@ -16,8 +16,10 @@ import {
   listTree,
   listTurns,
   type Miss,
+  type SessionRow,
   type SessionTotals,
   sumSessions,
+  sumStarted,
   type Turn,
 } from "../../../billing/report/sessions.ts";
 import { formatUsd } from "../../../lib/money.ts";
@@ -59,7 +61,6 @@ export function listSessionSpending(flags: SessionsFlags): void {
 }
 
 type SessionReport = Report<SessionTotals>;
-type SessionRow = SessionReport["rows"][number];
 
 /** The rows and `no_session` add up to the total. */
 function describeSessions({ rows, total, unreadable }: SessionReport): Record<string, unknown> {
@@ -166,6 +167,7 @@ export function showSession(words: string, flags: ShowSessionFlags): void {
   const { total: totals } = report;
   const [row = { names: [id], totals }] = report.rows;
   const agents = listTree(row.totals.agents);
+  const started = sumStarted(path, id);
   const turns = flags.turns === true ? listTurns(path, id) : null;
   if (flags.json === true) {
     const misses = listMisses(agents);
@@ -173,12 +175,14 @@ export function showSession(words: string, flags: ShowSessionFlags): void {
       ...describeSession(row),
       agents: agents.flatMap(describeAgent),
       misses: misses.map(describeMiss),
+      started: started.map(describeSession),
       ...(turns !== null && { turns: turns.map(describeTurn) }),
     });
     return;
   }
   printHead(id, row.totals, clock.zone);
   printAgents(agents, totals);
+  printStarted(started);
   printMisses(listMisses(agents), clock.zone);
   if (turns !== null) printTurns(turns, clock.zone);
   reportUnreadable(report);
@@ -253,6 +257,20 @@ function printAgents(agents: readonly AgentPlace[], total: Totals): void {
   );
   const misses = listMisses(agents).length;
   printTable(AGENT_COLUMNS, [...rows, ["total", "", ...formatAgent(total, misses)]]);
+}
+
+/** Each is a session of its own, so that the total above leaves them out. */
+function printStarted(started: readonly SessionRow[]): void {
+  if (started.length === 0) return;
+  print("");
+  printTable(
+    [{ title: "STARTED SESSION", name: true, least: 12 }, ...AGENT_COLUMNS.slice(1)],
+    started.map(({ names: [name = ""], totals }) => {
+      const agents = [...totals.agents.values()];
+      const misses = agents.reduce((sum, agent) => sum + agent.misses.length, 0);
+      return [name, agents[0]?.model ?? "", ...formatAgent(totals, misses)];
+    }),
+  );
 }
 
 function formatAgent(totals: Totals, misses: number): string[] {

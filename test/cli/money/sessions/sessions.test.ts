@@ -24,6 +24,15 @@ const path = writeLedger([
 ]);
 const LEDGER = ["--ledger", path];
 
+// opencode gives each agent a session of its own.
+const opencode = { tool: "opencode", session: "ses_main" };
+const family = writeLedger([
+  { id: "req_1", ...at(1), client: opencode },
+  { id: "req_2", ...at(2), client: { tool: "opencode", session: "ses_part", parent: "ses_main" } },
+  { id: "req_3", ...at(3), client: { ...opencode, agent: "a", parent: "ses_main" } },
+  { id: "req_4", ...at(4), client: { tool: "opencode", session: "ses_other" } },
+]);
+
 async function lines(...args: string[]): Promise<string[]> {
   const { stdout, stderr, status } = await run(...args, ...LEDGER);
   expect([stderr, status]).toEqual(["", 0]);
@@ -111,6 +120,22 @@ describe("gateway sessions", () => {
         { id: "req_4" },
       ],
     });
+  });
+
+  test("shows the sessions that a session started", async () => {
+    const { stdout } = await run("sessions", "show", "ses_main", "--ledger", family);
+    expect(stdout.split("\n").slice(7, 10)).toEqual([
+      "",
+      "STARTED SESSION  MODEL              TURNS   INPUT  CACHED  OUTPUT  MISSES  CHARGED $",
+      "ses_part         claude-sonnet-4-5      1  11,432     96%     350           0.011106",
+    ]);
+    const json = await run("sessions", "show", "ses_main", "--json", "--ledger", family);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      requests: 2,
+      started: [{ session: "ses_part", requests: 1 }],
+    });
+    const alone = await run("sessions", "show", "ses_part", "--json", "--ledger", family);
+    expect(JSON.parse(alone.stdout)).toMatchObject({ started: [] });
   });
 
   test("says which id it does not know, and which are meant by a short one", async () => {
