@@ -168,3 +168,40 @@ test("the line of a request that a killed gateway left behind says who sent it",
   ]);
   expect(findFaults(path)).toEqual([]);
 });
+
+test("the log says who sent a request that was refused, as far as it shows", async () => {
+  const upstream = startDemoUpstream();
+  const config = makeConfig(upstream);
+  const keys = config.keys.map((key) => ({ ...key, limits: { requests_per_minute: 1 } }));
+  const gateway = startGatewayHere({ config: { ...config, keys } });
+  const old = JSON.stringify({
+    model: "claude-haiku-4-5",
+    max_tokens: 9,
+    messages: [{ role: "user", content: "hi" }],
+    metadata: { user_id: JSON.stringify({ session_id: SESSION }) },
+  });
+  const request = withFields(makeRequest("messages"), {
+    "user-agent": CLAUDE["user-agent"],
+    "x-gateway-label": "a",
+  });
+  const known = { tool: "claude-code", session: SESSION, label: "a" };
+  const shown = { tool: "claude-code", label: "a" };
+  try {
+    await rawRequest(gateway.port, { ...request, body: old });
+    await rawRequest(gateway.port, { ...request, body: old });
+    await rawRequest(gateway.port, { ...request, body: "no JSON" });
+    await rawRequest(gateway.port, withFields(request, { authorization: "Bearer sk-unknown" }));
+    await rawRequest(gateway.port, { ...request, target: "/nowhere" });
+    const records = await gateway.recorded(5);
+    expect(JSON.parse(JSON.stringify(records.map(({ status, client }) => [status, client])))).toEqual([
+      [200, known],
+      [429, known],
+      [400, shown],
+      [401, shown],
+      [404, shown],
+    ]);
+  } finally {
+    await gateway.stop();
+    upstream.stop();
+  }
+});
