@@ -15,11 +15,11 @@ import {
   type Decimal,
 } from "../lib/money.ts";
 import { splitMissed } from "./miss.ts";
-import { type Billed, type PricedPart, priceParts } from "./price-parts.ts";
+import { type BilledAnswer, type PricedPart, priceParts } from "./price-parts.ts";
 import { FACTOR, PER_1K } from "./tariff.ts";
 import { sumUsage, type Usage } from "./usage.ts";
 
-export type { Billed } from "./price-parts.ts";
+export type { BilledAnswer } from "./price-parts.ts";
 
 /** One pass, as a ledger line shows it. A type, not an interface: a line takes it as a record. */
 export type ChargedPart = {
@@ -52,7 +52,7 @@ export interface Charge {
   readonly atLeast: string | null;
 }
 
-interface Priced {
+interface PartCharge {
   readonly part: ChargedPart;
   readonly source: string | null;
   readonly pricedAs: string | null;
@@ -62,7 +62,7 @@ interface Priced {
 
 const ZERO = decimalOf(0);
 
-export function computeCharge(billed: Billed): Charge {
+export function computeCharge(billed: BilledAnswer): Charge {
   const priced = priceParts(billed).map(chargePart);
   const usage = sumUsage(billed.parts);
   const parts = priced.map((each) => each.part);
@@ -106,7 +106,7 @@ function leaveUnpriced(
   };
 }
 
-function describeSources(priced: readonly Priced[]): Pick<Charge, "priceSource" | "pricedAs"> {
+function describeSources(priced: readonly PartCharge[]): Pick<Charge, "priceSource" | "pricedAs"> {
   let priceSource: string | null = null;
   let pricedAs: string | null = null;
   const listed: string[] = [];
@@ -119,7 +119,7 @@ function describeSources(priced: readonly Priced[]): Pick<Charge, "priceSource" 
   return { priceSource, pricedAs };
 }
 
-function chargePart({ model, pass, usage, chosen, source, pricedAs, because }: PricedPart): Priced {
+function chargePart({ model, pass, usage, chosen, source, pricedAs, because }: PricedPart): PartCharge {
   const isWhole = chosen !== null && chosen.unpriced.length === 0;
   const amount = isWhole ? amountOf(usage, chosen.prices) : null;
   const part = {

@@ -4,7 +4,7 @@ import { findPrice, type Overrides, type Price, type PriceBook, type Seller } fr
 import { type TariffChoice, chooseNothing, chooseTariff } from "./tariff.ts";
 import type { Part, Tariff, Usage } from "./usage.ts";
 
-export interface Billed {
+export interface BilledAnswer {
   readonly parts: readonly Part[];
   readonly tariff: Tariff;
   /** The model that the answer names. */
@@ -35,12 +35,12 @@ export interface PricedPart {
   readonly because: string | null;
 }
 
-export function priceParts(billed: Billed): readonly PricedPart[] {
+export function priceParts(billed: BilledAnswer): readonly PricedPart[] {
   return billed.parts.flatMap((part) => pricePart(part, billed));
 }
 
 /** Long-prompt prices count for each call to the model by itself: where several are reported, each is a part. */
-function pricePart(part: Part, billed: Billed): PricedPart[] {
+function pricePart(part: Part, billed: BilledAnswer): PricedPart[] {
   const { model, pass, usage, calls = [] } = part;
   const name = model ?? billed.model ?? billed.requested;
   const free = billed.seller?.free === true ? "free" : billed.unbilled;
@@ -82,7 +82,7 @@ function leaveUnpriced({ pass, usage }: Part, model: string, because: string): P
 function priceOf(
   name: string,
   isOwn: boolean,
-  { book, overrides, seller, requested, at }: Billed,
+  { book, overrides, seller, requested, at }: BilledAnswer,
 ): { readonly price: Price; readonly pricedAs: string | null } | null {
   const sources = { book, overrides, seller };
   const own = findPrice(sources, name, at);

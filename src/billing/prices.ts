@@ -73,13 +73,13 @@ export function findPrice(sources: PriceSources, model: string, at: Date): Price
   return found?.price(at) ?? null;
 }
 
-export function findModel(book: PriceBook, seller: Seller, model: string): Found | null {
+export function findModel(book: PriceBook, seller: Seller, model: string): FoundPrice | null {
   return lookUp(book, seller, model).found;
 }
 
 interface LookedUp {
   readonly names: readonly string[];
-  readonly found: Found | null;
+  readonly found: FoundPrice | null;
 }
 
 /** The same few models come again and again, and twenty rules read each name. */
@@ -102,13 +102,13 @@ function lookUp(book: PriceBook, seller: Seller, model: string): LookedUp {
 }
 
 /** A model in the book, and how it was found. */
-export interface Found {
+export interface FoundPrice {
   readonly model: BookedModel;
   readonly source: string;
   price(at: Date): Price | null;
 }
 
-function findBooked(book: PriceBook, seller: Seller, model: string, names: ModelNames): Found | null {
+function findBooked(book: PriceBook, seller: Seller, model: string, names: ModelNames): FoundPrice | null {
   const { provider } = seller;
   if (provider === null) {
     const found = findByName(book, seller.makers, names);
@@ -122,7 +122,7 @@ function findBooked(book: PriceBook, seller: Seller, model: string, names: Model
   return found && describeFound(found, `${book.label} ${found.provider}`);
 }
 
-function describeFound(model: BookedModel, source: string): Found {
+function describeFound(model: BookedModel, source: string): FoundPrice {
   const periods = model.periods.map((period) => ({ ...period, price: { source, ...period.price } }));
   return { model, source, price: (at) => priceAt(periods, at) };
 }
@@ -149,7 +149,7 @@ function firstOf<T, R>(list: readonly T[], find: (each: T) => R | null): R | nul
 
 const NOTHING: Rates = { input: "0", output: "0", cache_read: "0", cache_write: "0", cache_write_5m: "0" };
 
-function freeVariant(book: PriceBook, model: string, provider: string): Found {
+function freeVariant(book: PriceBook, model: string, provider: string): FoundPrice {
   const price = { rates: NOTHING, tiers: [], factors: {} };
   const period = { from: Number.NEGATIVE_INFINITY, hours: null, weekend: null, price };
   const source = "https://openrouter.ai/docs/guides/routing/model-variants/free";

@@ -9,7 +9,7 @@ import { messages } from "./answers/messages.ts";
 import { filterIds, writeList, writeModel, type DemoPlatform, type ListShape } from "./models.ts";
 import { answerError } from "./answers/errors.ts";
 import { responses } from "./answers/responses.ts";
-import { answerStored, compact, storeResponse, type Stored } from "./answers/stored.ts";
+import { answerStored, compact, storeResponse, type StoredResponse } from "./answers/stored.ts";
 import { composeCompletion, countTokens, type ModelRequest, type Memory } from "./answers/completion.ts";
 
 /** A request as the routes receive it. */
@@ -29,7 +29,7 @@ export interface DemoState {
   readonly models: readonly string[];
   readonly credential: string | null;
   readonly memory: Memory;
-  readonly stored: Map<string, Stored>;
+  readonly stored: Map<string, StoredResponse>;
 }
 
 interface DemoRoute {

@@ -1,6 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { computeCharge, deriveAmounts, type Billed, multiplyExactly } from "../../src/billing/charge.ts";
+import {
+  computeCharge,
+  deriveAmounts,
+  type BilledAnswer,
+  multiplyExactly,
+} from "../../src/billing/charge.ts";
 import { ANY_SELLER, loadPriceBook, type Rates } from "../../src/billing/prices.ts";
 import type { Tariff, Usage } from "../../src/billing/usage.ts";
 import { parseDecimal, subtractDecimals } from "../../src/lib/money.ts";
@@ -8,7 +13,7 @@ import { parseDecimal, subtractDecimals } from "../../src/lib/money.ts";
 const book = loadPriceBook();
 const AT = new Date("2026-11-20T12:00:00Z");
 
-function bill(model: string, usage: Usage, more: Partial<Billed> = {}) {
+function bill(model: string, usage: Usage, more: Partial<BilledAnswer> = {}) {
   return computeCharge({
     parts: [{ model: null, pass: "message", usage }],
     tariff: {},
@@ -236,7 +241,7 @@ describe("the prices of an answer in parts", () => {
   test("come from each source once", () => {
     const overrides = new Map<string, Rates>([["mine", { input: "3" }]]);
     const own = { model: "mine", pass: "message", usage: { input: 1 } };
-    const from = (...parts: Billed["parts"]) => bill("mine", {}, { parts, overrides }).priceSource;
+    const from = (...parts: BilledAnswer["parts"]) => bill("mine", {}, { parts, overrides }).priceSource;
     expect([from(own), from(own, own), from(own, advisor, compaction)]).toEqual([
       "config",
       "config",

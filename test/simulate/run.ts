@@ -67,8 +67,8 @@ export interface Death {
 }
 
 const SECOND = 1_000_000;
-const MOST_EVENTS = 400_000;
-const LONGEST_US = 3600 * SECOND;
+const MAX_EVENTS = 400_000;
+const MAX_US = 3600 * SECOND;
 const GATEWAY = `127.0.0.1:${PORT}`;
 const FINAL = 100;
 const FINAL_NUMBER = 900_000;
@@ -208,11 +208,11 @@ export class World implements Machine {
   }
 
   /** Runs events until a condition holds. False: it never did, or the events never stopped. */
-  #until(reached: () => boolean, within = LONGEST_US): boolean {
+  #until(reached: () => boolean, within = MAX_US): boolean {
     const end = this.scheduler.now + within;
     while (!reached()) {
-      if (this.scheduler.steps > MOST_EVENTS) {
-        this.accuse("hangs", `The events did not stop: there were more than ${MOST_EVENTS}.`);
+      if (this.scheduler.steps > MAX_EVENTS) {
+        this.accuse("hangs", `The events did not stop: there were more than ${MAX_EVENTS}.`);
         return false;
       }
       if (!this.scheduler.step(end)) {

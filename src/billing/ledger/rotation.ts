@@ -25,16 +25,16 @@ export interface FileOffset {
 
 const START: FileOffset = { file: 0, offset: 0 };
 
-interface Rotated {
+interface RotatedFile {
   readonly path: string;
   readonly month: string;
   readonly number: number;
 }
 
-function listRotated(path: string): Rotated[] {
+function listRotated(path: string): RotatedFile[] {
   const extension = extname(path);
   const prefix = `${basename(path, extension)}-`;
-  const rotated: Rotated[] = [];
+  const rotated: RotatedFile[] = [];
   for (const name of existsSync(dirname(path)) ? readdirSync(dirname(path)) : []) {
     if (!name.startsWith(prefix) || !name.endsWith(extension)) continue;
     const match = /^(\d{4}-\d{2})(?:\.(\d+))?$/.exec(

@@ -57,7 +57,7 @@ const DELAY_MS = 50;
 const MAX_REMEMBERED = 20_000;
 
 const reportedSchema = z.object({ usd: z.string(), resets: z.number().nullable(), percent: z.number() });
-type Reported = z.infer<typeof reportedSchema>;
+type ReportedLimit = z.infer<typeof reportedSchema>;
 const fileSchema = z.object({ v: z.literal(1), reported: z.record(z.string(), reportedSchema) });
 
 export function createAlerts({ path, percentages, report, now }: AlertOptions): Alerts {
@@ -109,7 +109,7 @@ export function findWarning(use: LimitUse, percentages: readonly number[]): UsdW
 }
 
 /** A limit that was raised has percentages of its own. */
-function isSamePeriod(one: Reported, other: Reported): boolean {
+function isSamePeriod(one: ReportedLimit, other: ReportedLimit): boolean {
   return one.usd === other.usd && one.resets === other.resets;
 }
 
@@ -173,7 +173,7 @@ export function formatMoment(ms: number): string {
   return new Date(ms).toISOString().replace(".000Z", "Z");
 }
 
-function forgetOld(reported: Map<string, Reported>, now: number): void {
+function forgetOld(reported: Map<string, ReportedLimit>, now: number): void {
   for (const [id, { resets }] of reported) {
     const isOver = resets !== null && resets <= now;
     if (isOver || reported.size > MAX_REMEMBERED) reported.delete(id);
@@ -181,7 +181,7 @@ function forgetOld(reported: Map<string, Reported>, now: number): void {
 }
 
 /** Without the file, or with a damaged one, a warning is repeated at worst. */
-function readReported(path: string): Map<string, Reported> {
+function readReported(path: string): Map<string, ReportedLimit> {
   try {
     const parsed = fileSchema.safeParse(parseJson(readOwn(path) ?? ""));
     return new Map(Object.entries(parsed.success ? parsed.data.reported : {}));
@@ -190,7 +190,7 @@ function readReported(path: string): Map<string, Reported> {
   }
 }
 
-function saveReported(path: string, reported: ReadonlyMap<string, Reported>): void {
+function saveReported(path: string, reported: ReadonlyMap<string, ReportedLimit>): void {
   try {
     replaceFile(path, `${JSON.stringify({ v: 1, reported: Object.fromEntries(reported) })}\n`);
   } catch {

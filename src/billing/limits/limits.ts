@@ -15,7 +15,7 @@ import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder, Window } from "../ledger/sums/sums.ts";
 import type { CountWarning } from "./stops.ts";
-import type { Unbounded } from "./reserve.ts";
+import type { UnboundedCost } from "./reserve.ts";
 
 export interface Admission {
   /** What limits count for this request as long as its cost is not known, a decimal in USD; null: no limit in USD does. */
@@ -35,7 +35,7 @@ export interface Cost {
   /** What it will probably cost, a decimal in USD; null: the model has no price. */
   readonly expect: () => string | null;
   /** The most that it can cost. */
-  readonly bound: () => string | Unbounded;
+  readonly bound: () => string | UnboundedCost;
 }
 
 export interface Gate {
@@ -202,7 +202,7 @@ function refuseUnpriced({ holder }: Side, model: string): GatewayError {
   );
 }
 
-function refuseUnbounded({ holder }: Side, model: string, { unbounded }: Unbounded): GatewayError {
+function refuseUnbounded({ holder }: Side, model: string, { unbounded }: UnboundedCost): GatewayError {
   return new GatewayError(
     "limit_unenforceable",
     `${describeHolder(holder)} has a strict limit in USD, and nothing bounds the cost of this request to "${model}": ${unbounded}.`,

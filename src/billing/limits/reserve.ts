@@ -26,7 +26,7 @@ export interface ReservedRequest {
 }
 
 /** Why there is no upper bound of a request's cost, and what would help. */
-export interface Unbounded {
+export interface UnboundedCost {
   readonly unbounded: string;
 }
 
@@ -45,10 +45,10 @@ export function expectCost(request: ReservedRequest): string | null {
   return quoteAll(quotes, { input, output }, {});
 }
 
-const NO_CAP: Unbounded = {
+const NO_CAP: UnboundedCost = {
   unbounded: "its output has no cap: set max_tokens (max_output_tokens, maxOutputTokens)",
 };
-const NO_PRICE: Unbounded = { unbounded: "it has no price" };
+const NO_PRICE: UnboundedCost = { unbounded: "it has no price" };
 
 /** Each kind of input could be the one that counts: cache writes cost more than plain input. */
 const INPUT_KINDS: readonly UsageKind[] = [
@@ -62,7 +62,7 @@ const INPUT_KINDS: readonly UsageKind[] = [
 const OUTPUT_KINDS: readonly UsageKind[] = ["output", "output_audio", "output_image", "output_video"];
 
 /** The most that it can cost: a decimal in USD. */
-export function boundCost({ body, hasOutput, quotes, ways }: ReservedRequest): string | Unbounded {
+export function boundCost({ body, hasOutput, quotes, ways }: ReservedRequest): string | UnboundedCost {
   const fields = readFields(body);
   const text = asBuffer(body).toString("latin1");
   const outside = fields.outside ?? findOutsideContent(text);

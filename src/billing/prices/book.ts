@@ -65,14 +65,14 @@ export function openBook(text: string): PriceBook {
   return openLazily(() => text);
 }
 
-interface Opened {
+interface OpenBook {
   readonly text: string;
   readonly head: unknown;
 }
 
 function openLazily(read: () => string): PriceBook {
-  let opened: Opened | null = null;
-  const open = (): Opened => {
+  let opened: OpenBook | null = null;
+  const open = (): OpenBook => {
     if (opened !== null) return opened;
     const text = read();
     return (opened = { text, head: parseJson(text.slice(0, text.indexOf("\n"))) });
@@ -105,7 +105,7 @@ function openLazily(read: () => string): PriceBook {
   };
 }
 
-function providersOf({ head }: Opened): Readonly<Record<string, unknown>> {
+function providersOf({ head }: OpenBook): Readonly<Record<string, unknown>> {
   const providers = getField(head, "providers");
   return isObject(providers) ? providers : {};
 }
@@ -116,7 +116,7 @@ interface ProviderList {
 }
 
 /** A provider's lines stand together. */
-function readProvider({ text, head }: Opened, provider: string): ProviderList {
+function readProvider({ text, head }: OpenBook, provider: string): ProviderList {
   const start = `\n{"provider":${JSON.stringify(provider)},`;
   const models: BookedModel[] = [];
   const source = String(getField(head, "source"));

@@ -1,7 +1,7 @@
 // What another price book would change for a model.
 
 import type { Price } from "./book.ts";
-import type { Found } from "../prices.ts";
+import type { FoundPrice } from "../prices.ts";
 
 export interface PriceChange {
   /** A kind of usage, `factor:service_tier=flex`, `over 200000: input`, or what changes at another time. */
@@ -13,7 +13,11 @@ export interface PriceChange {
 
 const OTHER_TIMES = "prices at other times";
 
-export function comparePrices(was: Found | null, now: Found | null, at: Date): readonly PriceChange[] {
+export function comparePrices(
+  was: FoundPrice | null,
+  now: FoundPrice | null,
+  at: Date,
+): readonly PriceChange[] {
   const before = flatten(was?.price(at) ?? null);
   const after = flatten(now?.price(at) ?? null);
   const changes = [...new Set([...before.keys(), ...after.keys()])]

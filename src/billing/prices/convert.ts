@@ -5,7 +5,7 @@ import overlay from "./overlay.json";
 import {
   type PublishedEntry,
   type PublishedPeriod,
-  type Published,
+  type PublishedData,
   type PublishedRates,
   readProvider,
 } from "./published.ts";
@@ -16,9 +16,9 @@ interface Rule {
 }
 
 /** An object of the overlay, as TypeScript sees one of several that differ in their members. */
-type Written = Readonly<Record<string, string | undefined>>;
+type OverlayObject = Readonly<Record<string, string | undefined>>;
 
-function readRates(written: Written): PublishedRates {
+function readRates(written: OverlayObject): PublishedRates {
   return Object.fromEntries(
     Object.entries(written).flatMap(([kind, rate]) => (rate === undefined ? [] : [[kind, rate]])),
   );
@@ -85,7 +85,10 @@ function addFactors(making: Making): void {
 }
 
 /** From a day on: the last period is paid until then, and goes on with the factor. */
-function addFactor(entry: PublishedEntry, rule: { readonly from?: string; readonly factors: Written }): void {
+function addFactor(
+  entry: PublishedEntry,
+  rule: { readonly from?: string; readonly factors: OverlayObject },
+): void {
   const factors = readRates(rule.factors);
   if (rule.from === undefined) {
     Object.assign(entry.factors, factors);
@@ -111,8 +114,8 @@ interface WrittenPeriod {
   readonly from?: string;
   readonly hours?: readonly string[];
   readonly weekend?: number;
-  readonly rates: Written;
-  readonly tiers?: readonly { readonly over: number; readonly rates: Written }[];
+  readonly rates: OverlayObject;
+  readonly tiers?: readonly { readonly over: number; readonly rates: OverlayObject }[];
 }
 
 function readPeriod({ from, hours, weekend, rates, tiers }: WrittenPeriod): PublishedPeriod {
@@ -150,7 +153,7 @@ export interface BookDetails {
 }
 
 /** The book's entries, by provider. */
-function makeEntries(published: Published, strict: boolean): PublishedEntry[] {
+function makeEntries(published: PublishedData, strict: boolean): PublishedEntry[] {
   const read = published.flatMap(readProvider);
   const dropping: Making = { entries: read, strict };
   // A newer book has newer prices than those that the overlay puts in their place.
@@ -194,7 +197,7 @@ function compare(a: string, b: string): number {
 }
 
 /** One JSON object a line: what book it is, then its models. */
-export function makeBook(published: Published, { date, source, strict = false }: BookDetails): string {
+export function makeBook(published: PublishedData, { date, source, strict = false }: BookDetails): string {
   const entries = makeEntries(published, strict);
   const listed = new Set(entries.map(({ provider }) => provider));
   const providers = Object.fromEntries(

@@ -56,7 +56,7 @@ export const publishedSchema = z
   )
   .min(1);
 
-export type Published = z.infer<typeof publishedSchema>;
+export type PublishedData = z.infer<typeof publishedSchema>;
 type Model = z.infer<typeof modelSchema>;
 type ModelPrice = z.infer<typeof priceSchema>;
 
@@ -162,7 +162,7 @@ function isWhole({ prices }: Model, provider: string): boolean {
   );
 }
 
-export function readProvider({ id: provider, models }: Published[number]): PublishedEntry[] {
+export function readProvider({ id: provider, models }: PublishedData[number]): PublishedEntry[] {
   const entries = models
     .filter((model) => isWhole(model, provider))
     .map((model): PublishedEntry => ({

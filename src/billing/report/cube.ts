@@ -37,7 +37,7 @@ interface Unread {
 }
 
 /** Sums, and how far each file was read for them. */
-interface Kept {
+interface SavedSums {
   readonly cells: Cells;
   readonly places: readonly Position[];
 }
@@ -128,7 +128,7 @@ export class LedgerCube {
     }
   }
 
-  #begin(sources: readonly Source[], kept: Kept | null): void {
+  #begin(sources: readonly Source[], kept: SavedSums | null): void {
     const ends = sources.map(findLastLineEnd);
     const isKept = kept !== null && fitsFiles(kept.places, sources, ends);
     const places = isKept ? kept.places : [];
@@ -141,14 +141,14 @@ export class LedgerCube {
     this.#next = this.#growing === null ? 0 : (ends.at(-1) ?? 0);
   }
 
-  #readSaved(): Kept | null {
+  #readSaved(): SavedSums | null {
     const saved = savedSchema.safeParse(readCheckpoint(nameSaved(this.#path))).data;
     const cells = saved === undefined ? null : Cells.decode(saved, this.#zone, this.#now());
     return saved === undefined || cells === null ? null : { cells, places: saved.files };
   }
 
   /** After a rotation, the descriptor still leads to the last lines of the file that was rotated. */
-  #keep(): Kept | null {
+  #keep(): SavedSums | null {
     if (this.#behind.length > 0) return null;
     this.#catchUp();
     const places = this.#listPlaces();

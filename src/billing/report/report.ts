@@ -51,17 +51,17 @@ export interface Totals {
 }
 
 /** What has at least a charge, by which rows are sorted. */
-export interface Charged {
+export interface WithCharge {
   readonly charge: Usd;
 }
 
-export interface ReportRow<T extends Charged = Totals> {
+export interface ReportRow<T extends WithCharge = Totals> {
   /** One for each dimension. Empty: the requests do not have it. */
   readonly names: readonly string[];
   readonly totals: T;
 }
 
-export interface Report<T extends Charged = Totals> {
+export interface Report<T extends WithCharge = Totals> {
   /** By time, or the largest charge first. */
   readonly rows: readonly ReportRow<T>[];
   readonly total: T;
@@ -70,7 +70,7 @@ export interface Report<T extends Charged = Totals> {
 }
 
 /** What a report sums, and how. */
-export interface Summing<T extends Charged> {
+export interface Summing<T extends WithCharge> {
   readonly open: () => T;
   readonly addRow: (totals: T, row: Row, readText: () => string) => void;
   readonly addTotals: (sum: T, totals: T) => void;
@@ -80,7 +80,11 @@ export function sumLedger(path: string, query: ReportQuery): Report {
   return sumRows(path, query, { open: openTotals, addRow, addTotals });
 }
 
-export function sumRows<T extends Charged>(path: string, query: ReportQuery, summing: Summing<T>): Report<T> {
+export function sumRows<T extends WithCharge>(
+  path: string,
+  query: ReportQuery,
+  summing: Summing<T>,
+): Report<T> {
   const { by, zone = createZone("UTC") } = query;
   const readers = by.map((dimension) => createNameReader(dimension, zone));
   const rows = new NestedRows(summing.open);
@@ -99,7 +103,7 @@ export function sumRows<T extends Charged>(path: string, query: ReportQuery, sum
 type ReadName = (row: Row) => string;
 
 /** Rows by one name, or by one name after the other. */
-class NestedRows<T extends Charged> {
+class NestedRows<T extends WithCharge> {
   readonly #rows = new Map<string, { readonly row: ReportRow<T>; readonly inner: NestedRows<T> | null }>();
   readonly #open: () => T;
   readonly #before: readonly string[];
@@ -170,7 +174,7 @@ function byNames(
   };
 }
 
-function byCharge(a: ReportRow<Charged>, b: ReportRow<Charged>): number {
+function byCharge(a: ReportRow<WithCharge>, b: ReportRow<WithCharge>): number {
   if (a.totals.charge !== b.totals.charge) return a.totals.charge > b.totals.charge ? -1 : 1;
   return a.names.join(" ") < b.names.join(" ") ? -1 : 1;
 }

@@ -76,7 +76,7 @@ export function compareLedger(path: string, query: ReportQuery, whatIf: WhatIf):
   return { ...report, leftOut: byRequests, priceSources: [...priceSources] };
 }
 
-interface Compared {
+interface LineComparison {
   readonly official: string;
   readonly charge: string;
   readonly asOfficial: string;
@@ -85,7 +85,7 @@ interface Compared {
   readonly partial: boolean;
 }
 
-interface NotCompared {
+interface NoComparison {
   readonly because: string;
   readonly charge: string | null;
 }
@@ -94,7 +94,7 @@ function compareLine(
   text: string,
   corrected: ReadonlyMap<string, CurrentAmounts>,
   whatIf: WhatIf,
-): Compared | NotCompared {
+): LineComparison | NoComparison {
   const { success, data: line } = lineSchema.safeParse(parseJson(text));
   if (!success) return { because: "its line cannot be read", charge: null };
   const { official_usd: official, charge_usd: charge } = corrected.get(line.id) ?? line;
@@ -114,7 +114,7 @@ function compareLine(
   };
 }
 
-function leaveOut(known: Map<string, LeftOut>, model: string, { because, charge }: NotCompared): void {
+function leaveOut(known: Map<string, LeftOut>, model: string, { because, charge }: NoComparison): void {
   const id = `${model}\n${because}`;
   const entry = known.get(id) ?? { model, because, requests: 0, charge: ZERO_USD };
   known.set(id, entry);
@@ -134,7 +134,10 @@ export function openComparison(): Comparison {
   };
 }
 
-function addCompared(sum: Comparison, { official, charge, asOfficial, asCharge, partial }: Compared): void {
+function addCompared(
+  sum: Comparison,
+  { official, charge, asOfficial, asCharge, partial }: LineComparison,
+): void {
   sum.compared += 1;
   if (partial) sum.partial += 1;
   sum.official = addDecimals(sum.official, parseDecimal(official));

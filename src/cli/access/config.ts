@@ -3,7 +3,7 @@
 
 import type { Group } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";
-import { type Loaded, loadConfig } from "../../config/file/load.ts";
+import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 
 export interface ConfigFlags {
@@ -11,7 +11,7 @@ export interface ConfigFlags {
 }
 
 /** Accepts unset variables, because these commands send nothing upstream. */
-export function openConfig(flags: ConfigFlags): Loaded {
+export function openConfig(flags: ConfigFlags): LoadedConfig {
   return loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
 }
 

@@ -90,14 +90,14 @@ function askEachChannelOnce(lists: ModelLists): ChannelLists {
   };
 }
 
-interface Known {
+interface Sources {
   readonly catalog: Catalog;
   readonly book: PriceBook;
 }
 
 async function listModels(
   group: Group,
-  { catalog, book }: Known,
+  { catalog, book }: Sources,
   { lists, problems }: ChannelLists,
 ): Promise<PricedModel[]> {
   const now = new Date();

@@ -3,7 +3,7 @@
 
 import { listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import type { Loaded } from "../../config/file/load.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
 import { escapeUnprintable, isPrintable } from "../../lib/text/printable.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 import type { NameKind, Suggestion } from "./complete.ts";
@@ -25,7 +25,7 @@ export function readNames(what: NameKind, config: string | undefined): Suggestio
   }
 }
 
-function listNames(what: Exclude<NameKind, "tool">, { catalog, path }: Loaded): Suggestion[] {
+function listNames(what: Exclude<NameKind, "tool">, { catalog, path }: LoadedConfig): Suggestion[] {
   switch (what) {
     case "key":
       return [...catalog.keys.values()].map(({ name, group }) => ({

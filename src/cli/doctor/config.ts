@@ -7,7 +7,7 @@ import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../bil
 import type { Catalog } from "../../config/catalog.ts";
 import { nameLock } from "../../config/file/replace.ts";
 import { type Environment, listReferences } from "../../config/yaml/expand.ts";
-import { type Loaded, loadConfig, readConfigText } from "../../config/file/load.ts";
+import { type LoadedConfig, loadConfig, readConfigText } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { ForeignFile, requireOwn } from "../../lib/files/own-file.ts";
@@ -68,7 +68,7 @@ function adviseUnreadable(path: string): string {
   }
 }
 
-function describeConfig({ path, catalog }: Loaded): Finding {
+function describeConfig({ path, catalog }: LoadedConfig): Finding {
   const { channels, groups, keys } = catalog;
   const sizes = [
     formatCount(channels.size, "channel"),
@@ -108,7 +108,7 @@ function describeVariables(path: string, env: Environment, unset: readonly strin
   return set.length === 0 ? missing : [good("environment", `set: ${set.join(", ")}`), ...missing];
 }
 
-function checkPermissions({ path, warnings }: Loaded): Finding[] {
+function checkPermissions({ path, warnings }: LoadedConfig): Finding[] {
   const findings = warnings.map((text) => {
     const [, fix] = /: (chmod 600 .*)$/.exec(text) ?? [];
     return fix === undefined ? note("config", text) : bad("permissions", text.slice(0, -fix.length - 2), fix);
@@ -129,7 +129,7 @@ function checkPermissions({ path, warnings }: Loaded): Finding[] {
 const OLD_BOOK_DAYS = 30;
 const DAY_MS = 86_400_000;
 
-function checkPrices({ path, catalog }: Loaded): Finding {
+function checkPrices({ path, catalog }: LoadedConfig): Finding {
   try {
     const book = loadPriceBook(path);
     refuseUnknownProviders(catalog.channels.values(), book);
@@ -166,7 +166,7 @@ function findForeignLock(path: string): Finding[] {
 }
 
 /** A valid config can still be useless. */
-function findMissingParts({ path, catalog: { channels, groups, keys } }: Loaded): Finding[] {
+function findMissingParts({ path, catalog: { channels, groups, keys } }: LoadedConfig): Finding[] {
   const findings: Finding[] = [];
   for (const [what, { size }] of Object.entries({ channels, groups }))
     if (size === 0)

@@ -68,12 +68,16 @@ export function createAlertCommand(options: AlertCommandOptions): AlertCommand {
   };
 }
 
-interface Started {
+interface StartedCommand {
   readonly child: ChildProcess;
   readonly ended: Promise<void>;
 }
 
-function start(command: readonly string[], warning: LimitWarning, options: AlertCommandOptions): Started {
+function start(
+  command: readonly string[],
+  warning: LimitWarning,
+  options: AlertCommandOptions,
+): StartedCommand {
   const [program = "", ...args] = command;
   const child = spawn(program, args, {
     cwd: dirname(options.configPath),

@@ -6,7 +6,7 @@ import { statSync } from "node:fs";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import { placeOfBook } from "../../billing/prices/stored-book.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { type Loaded, loadConfig } from "../../config/file/load.ts";
+import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { watchConfig } from "../../config/file/watch.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
@@ -34,7 +34,7 @@ const GRACE_MS = 30_000;
 const LAST_LINES_MS = 1000;
 
 type Source =
-  | { readonly kind: "file"; readonly loaded: Loaded; readonly catalog: Catalog }
+  | { readonly kind: "file"; readonly loaded: LoadedConfig; readonly catalog: Catalog }
   | { readonly kind: "demo"; readonly demo: Demo; readonly catalog: Catalog };
 
 export interface ServeFlags {
@@ -196,7 +196,12 @@ function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
   });
 }
 
-function watch(loaded: Loaded, running: RunningGateway, flags: ServeFlags, { warn }: LogScreen): () => void {
+function watch(
+  loaded: LoadedConfig,
+  running: RunningGateway,
+  flags: ServeFlags,
+  { warn }: LogScreen,
+): () => void {
   return watchConfig(loaded, process.env, {
     onChange: ({ catalog }) => {
       const waiting = running.reload(override(catalog, flags)).join(" and ");

@@ -46,7 +46,7 @@ export async function surveyStart(survey: Survey, env: Environment): Promise<voi
     );
 }
 
-interface Used {
+interface LedgerUse {
   readonly damaged: number;
   /** By channel. */
   readonly models: ReadonlyMap<string, ReadonlySet<string>>;
@@ -56,7 +56,7 @@ interface Used {
 const PAUSE = 9;
 
 /** Null if the survey was ended. */
-async function readLedger(path: string, signal: AbortSignal): Promise<Used | null> {
+async function readLedger(path: string, signal: AbortSignal): Promise<LedgerUse | null> {
   const models = new Map<string, Set<string>>();
   let damaged = 0;
   using held = holdLedgerFiles(path);
@@ -81,7 +81,7 @@ async function readLedger(path: string, signal: AbortSignal): Promise<Used | nul
 
 const MAX_MODELS_SHOWN = 5;
 
-function findUnpriced({ catalog, prices }: Survey, seen: Used["models"]): string[] {
+function findUnpriced({ catalog, prices }: Survey, seen: LedgerUse["models"]): string[] {
   const named = listNamedModels(catalog);
   const unpriced = new Set<string>();
   for (const channel of catalog.channels.keys()) {

@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { closeSync, constants, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Loaded } from "../../config/file/load.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
 import { openOwn } from "../../lib/files/own-file.ts";
 import { askYes, canPrompt, fail, printNote } from "../terminal/terminal.ts";
 import { type Address, findRunningAddress, formatBaseUrl } from "./connection.ts";
@@ -16,7 +16,7 @@ export function findOwnCommand(): string[] {
 }
 
 /** Null on Windows, where the running gateway cannot be found. */
-export async function offerStart({ path, catalog }: Loaded): Promise<Address | null> {
+export async function offerStart({ path, catalog }: LoadedConfig): Promise<Address | null> {
   if (process.platform === "win32") return null;
   const absent = `No gateway is running with ${path}.`;
   if (!canPrompt())
@@ -30,7 +30,10 @@ export async function offerStart({ path, catalog }: Loaded): Promise<Address | n
 
 const START_WAIT_MS = 30_000;
 
-async function startInBackground({ path, catalog }: Pick<Loaded, "path" | "catalog">): Promise<Address> {
+async function startInBackground({
+  path,
+  catalog,
+}: Pick<LoadedConfig, "path" | "catalog">): Promise<Address> {
   const log = join(stateFolder(process.env), "gateway.log");
   const { pid, hasEnded } = spawnDetached(path, log);
   const deadline = performance.now() + START_WAIT_MS;

@@ -3,7 +3,7 @@
 import { getErrorMessage } from "../../lib/errors.ts";
 import { z } from "zod";
 import type { Catalog } from "../../config/catalog.ts";
-import { type Loaded, loadConfig } from "../../config/file/load.ts";
+import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { readHttpUrl } from "../../config/yaml/scalars.ts";
@@ -28,7 +28,7 @@ export interface ToolConnection {
   /** Null for a gateway elsewhere, whose keys are not known here. */
   readonly key: ToolKey | null;
   /** Null for a gateway elsewhere. */
-  readonly loaded: Loaded | null;
+  readonly loaded: LoadedConfig | null;
 }
 
 export function findTool(name: string): Tool {
@@ -53,7 +53,7 @@ export interface ConnectOptions {
   /** Called when no gateway with this config answers. Returns the address of one that it has started, or null. */
   /** What the tool's requests belong to. */
   readonly label?: string;
-  readonly onAbsent?: (loaded: Loaded) => Promise<Address | null>;
+  readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address | null>;
 }
 
 export async function connect(
@@ -85,7 +85,10 @@ function encodeLabel(label = ""): string | null {
   return /^[\w .-]+$/.test(label) ? label : encodeURIComponent(label);
 }
 
-async function findOrStart(loaded: Loaded, onAbsent: ConnectOptions["onAbsent"]): Promise<Address | null> {
+async function findOrStart(
+  loaded: LoadedConfig,
+  onAbsent: ConnectOptions["onAbsent"],
+): Promise<Address | null> {
   return (await findRunningAddress(loaded.catalog)) ?? (await onAbsent?.(loaded)) ?? null;
 }
 
@@ -108,7 +111,7 @@ async function waitUntilKeyIsKnown(key: string, { ledger }: Catalog): Promise<vo
 }
 
 /** An address and a secret are enough without a config. */
-function openConfigIfAny(flags: ToolFlags): Loaded | null {
+function openConfigIfAny(flags: ToolFlags): LoadedConfig | null {
   try {
     return loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
   } catch (error) {

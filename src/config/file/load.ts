@@ -28,7 +28,7 @@ import { findDangling, findWarnings } from "../references.ts";
 import { type Config, configSchema } from "../schema.ts";
 import { type Path, parseSource, type Problem } from "../yaml/source.ts";
 
-export interface Loaded {
+export interface LoadedConfig {
   readonly catalog: Catalog;
   /** Absolute. */
   readonly path: string;
@@ -45,7 +45,7 @@ export interface LoadOptions {
   readonly missing?: "refuse" | "keep";
 }
 
-export function loadConfig(path: string, env: Environment, options: LoadOptions = {}): Loaded {
+export function loadConfig(path: string, env: Environment, options: LoadOptions = {}): LoadedConfig {
   const file = resolve(path);
   const text = readConfigText(file);
   return { ...checkConfigText(text, file, env, options), path: file, sha256: sha256Hex(text) };

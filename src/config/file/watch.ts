@@ -7,13 +7,13 @@ import { statSync } from "node:fs";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { Environment } from "../yaml/expand.ts";
-import { checkConfigText, type Loaded, readConfigText } from "./load.ts";
+import { checkConfigText, type LoadedConfig, readConfigText } from "./load.ts";
 import { ConfigError } from "../yaml/problems.ts";
 import { checkInBackground, MAX_QUICK_LENGTH } from "../reload/check.ts";
 
 export interface ConfigListener {
   /** If it throws, the error is passed to `onProblem`. */
-  onChange(loaded: Loaded): void;
+  onChange(loaded: LoadedConfig): void;
   /** Called once for each different bad content. The running configuration stays. */
   onProblem(error: ConfigError): void;
 }
@@ -25,7 +25,7 @@ export interface ConfigListener {
 const SETTLE_MS = 50;
 
 /** `loaded`: the running configuration. Returns a function that ends the watch. The watch does not keep the process alive. */
-export function watchConfig(loaded: Loaded, env: Environment, listener: ConfigListener): () => void {
+export function watchConfig(loaded: LoadedConfig, env: Environment, listener: ConfigListener): () => void {
   const { path } = loaded;
   // Tools for secrets pass the config through a pipe, which was read already. Reading again would wait for a writer.
   if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true) return () => {};

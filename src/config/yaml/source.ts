@@ -224,20 +224,20 @@ function describeUnclosed([open, close]: string): string {
   return `an earlier ${open} is not closed: its ${close} is missing or not indented enough`;
 }
 
-interface Found {
+interface FoundNode {
   readonly value: unknown;
   readonly key: number | undefined;
 }
 
 /** Finds the offset of what a path names. Each map is indexed once: there may be as many problems as names. */
 function openFinder(document: Document.Parsed): (path: Path, part: "key" | "value") => number {
-  const indexes = new Map<YAMLMap, Map<string, Found>>();
-  const indexOf = (map: YAMLMap): Map<string, Found> => {
+  const indexes = new Map<YAMLMap, Map<string, FoundNode>>();
+  const indexOf = (map: YAMLMap): Map<string, FoundNode> => {
     const index = indexes.get(map) ?? indexNames(map);
     indexes.set(map, index);
     return index;
   };
-  const stepInto = (node: unknown, step: PropertyKey): Found | null => {
+  const stepInto = (node: unknown, step: PropertyKey): FoundNode | null => {
     if (isMap(node)) return indexOf(node).get(String(step)) ?? null;
     const item = isSeq(node) ? node.items[Number(step)] : undefined;
     return item === undefined ? null : { value: item, key: startOf(item) };
@@ -258,8 +258,8 @@ function openFinder(document: Document.Parsed): (path: Path, part: "key" | "valu
 }
 
 /** The first of several equal names counts. */
-function indexNames({ items }: YAMLMap): Map<string, Found> {
-  const named = items.flatMap(({ key, value }): [string, Found][] =>
+function indexNames({ items }: YAMLMap): Map<string, FoundNode> {
+  const named = items.flatMap(({ key, value }): [string, FoundNode][] =>
     isScalar(key) ? [[String(key.value), { value, key: startOf(key) }]] : [],
   );
   return new Map(named.toReversed());

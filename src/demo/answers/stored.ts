@@ -7,7 +7,7 @@ import { answerError } from "./errors.ts";
 import { listInput, writeCompaction, writeResponsesUsage } from "./responses.ts";
 import type { Completion } from "./completion.ts";
 
-export interface Stored {
+export interface StoredResponse {
   readonly reply: Json;
   readonly body: unknown;
 }
@@ -15,13 +15,17 @@ export interface Stored {
 /** The oldest responses beyond this number are dropped. */
 const MAX_STORED = 1000;
 
-export function storeResponse(stored: Map<string, Stored>, one: Stored): void {
+export function storeResponse(stored: Map<string, StoredResponse>, one: StoredResponse): void {
   stored.set(pickText(one.reply, "id"), one);
   const [oldest] = stored.keys();
   if (stored.size > MAX_STORED && oldest !== undefined) stored.delete(oldest);
 }
 
-export function answerStored(stored: Map<string, Stored>, id: string, what: string | undefined): Answer {
+export function answerStored(
+  stored: Map<string, StoredResponse>,
+  id: string,
+  what: string | undefined,
+): Answer {
   const found = stored.get(id);
   if (found === undefined) return answerError("responses", 404, `Response with id '${id}' not found.`);
   switch (what ?? "read") {

@@ -83,9 +83,9 @@ export function openChannelStore(
   };
 }
 
-type Saved = z.infer<typeof memorySchema>;
+type SavedMemory = z.infer<typeof memorySchema>;
 
-function encode(memory: ChannelMemory, now: number): Saved {
+function encode(memory: ChannelMemory, now: number): SavedMemory {
   const { name, identity, disabled, strikes, cooldown, shown, charge } = memory;
   return {
     name,
@@ -132,7 +132,7 @@ function restoreCooldown({ told, ...saved }: z.infer<typeof cooldownSchema>): Co
   return { ...saved, untilIsGiven: told, trialUntil: 0, afterBreaks: false, failure: null };
 }
 
-function readSaved(path: string): Saved[] {
+function readSaved(path: string): SavedMemory[] {
   try {
     const parsed = fileSchema.safeParse(parseJson(readOwn(path) ?? ""));
     return parsed.success ? parsed.data.channels : [];

@@ -151,7 +151,7 @@ function countLatency(latencies: Map<string, Latency>, channel: string, seconds:
   }
 }
 
-interface Counted {
+interface CountRow {
   readonly owner: string;
   readonly labels: string;
   readonly count: number;
@@ -161,7 +161,7 @@ interface Counted {
 function renderCounts(
   name: string,
   more: string,
-  counted: readonly Counted[],
+  counted: readonly CountRow[],
   detail: MetricsDetail,
 ): string[] {
   if (detail === "all")

@@ -29,7 +29,7 @@ interface Goal {
 }
 
 /** What it was on 2026-11-22 and a fifth more: it must not become more. The target is 8,000 for a request, 100 for an event. */
-const MOST_ALLOCATED = {
+const MAX_ALLOCATED = {
   "JSON request, 1 connection": 52_000,
   "JSON request, 64 connections": 52_000,
   "start of a stream": 200_000,
@@ -97,7 +97,7 @@ const GOALS: readonly Goal[] = [
     added: true,
     atMost: 3,
   })),
-  ...Object.entries(MOST_ALLOCATED).map(([what, atMost]) => ({
+  ...Object.entries(MAX_ALLOCATED).map(([what, atMost]) => ({
     text: `bytes allocated, ${what}`,
     metric: `bytes allocated, ${what}`,
     rival: null,

@@ -52,7 +52,7 @@ export type Job =
   | { readonly do: "parse"; readonly ms: number };
 
 /** After this time, a hanging stream is given up. */
-const LONGEST_MS = 60_000;
+const MAX_MS = 60_000;
 
 function repeat(job: Extract<Job, { do: "repeat" }>): Outcome {
   const crowd = new Crowd(job.request, job.connections);
@@ -79,7 +79,7 @@ function askSparsely(job: Extract<Job, { do: "sparse" }>): Outcome {
   };
   for (let asked = 1; asked <= job.times; asked += 1) {
     crowd.ask(client);
-    while (crowd.tally.requests < asked && performance.now() - start < LONGEST_MS) crowd.wait(100);
+    while (crowd.tally.requests < asked && performance.now() - start < MAX_MS) crowd.wait(100);
     sleep(job.gapMs);
   }
   crowd.end();
@@ -98,7 +98,7 @@ function stream(job: Extract<Job, { do: "stream" }>): Outcome {
     crowd.ask(crowd.join());
     while (performance.now() < start + i) crowd.wait(1);
   }
-  while (crowd.set.items.size > 0 && performance.now() - start < LONGEST_MS) crowd.wait(100);
+  while (crowd.set.items.size > 0 && performance.now() - start < MAX_MS) crowd.wait(100);
   crowd.tally.errors += crowd.set.items.size;
   crowd.end();
   return crowd.tally.report((performance.now() - start) / 1000);

@@ -31,7 +31,7 @@ export function openSet<T extends Watched>(): SocketSet<T> {
   return process.platform === "linux" ? new EpollSet() : new PollSet();
 }
 
-const MOST_EVENTS = 512;
+const MAX_EVENTS = 512;
 const [ADD, REMOVE, CHANGE] = [1, 2, 3];
 /** An event's size, and where in it the socket's number stands, in 32-bit words: packed on x86 alone. */
 const [EVENT_WORDS, FD_WORD] = process.arch === "x64" ? [3, 1] : [4, 2];
@@ -44,7 +44,7 @@ class EpollSet<T extends Watched> implements SocketSet<T> {
     epoll_wait: { args: ["i32", "ptr", "i32", "i32"], returns: "i32" },
   });
   readonly #fd = this.#libc.epoll_create1(0);
-  readonly #events = new Int32Array(MOST_EVENTS * EVENT_WORDS);
+  readonly #events = new Int32Array(MAX_EVENTS * EVENT_WORDS);
   readonly #at = ptr(this.#events);
   readonly #change = new Int32Array(EVENT_WORDS);
 
@@ -69,7 +69,7 @@ class EpollSet<T extends Watched> implements SocketSet<T> {
   }
 
   wait(ms: number, each: Each<T>): void {
-    const count = this.#libc.epoll_wait(this.#fd, this.#at, MOST_EVENTS, ms);
+    const count = this.#libc.epoll_wait(this.#fd, this.#at, MAX_EVENTS, ms);
     for (let at = 0; at < count * EVENT_WORDS; at += EVENT_WORDS) {
       const item = this.items.get(this.#events[at + FD_WORD] ?? -1);
       if (item !== undefined) each(item, this.#events[at] ?? 0);

@@ -4,7 +4,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { openLedger, type Ledger } from "../../../src/billing/ledger/ledger.ts";
 import type { LineDraft } from "../../../src/billing/ledger/line.ts";
 import { type Cost, createGate, type Gate } from "../../../src/billing/limits/limits.ts";
-import type { Unbounded } from "../../../src/billing/limits/reserve.ts";
+import type { UnboundedCost } from "../../../src/billing/limits/reserve.ts";
 import type { Group, Key, Limits } from "../../../src/config/catalog.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
@@ -26,7 +26,7 @@ const NONE: Limits = {
 };
 
 /** A request that will probably cost this, and at most `bound`. */
-function costing(expected: string | null, bound: string | Unbounded = expected ?? "0"): Cost {
+function costing(expected: string | null, bound: string | UnboundedCost = expected ?? "0"): Cost {
   return { model: "some-model", expect: () => expected, bound: () => bound };
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Loaded, loadConfig } from "../../../src/config/file/load.ts";
+import { type LoadedConfig, loadConfig } from "../../../src/config/file/load.ts";
 import { watchConfig } from "../../../src/config/file/watch.ts";
 import { makeSweptFolder } from "../../harness/temp.ts";
 
@@ -20,7 +20,7 @@ function openWatch(path: string) {
     loadConfig(path, {}),
     {},
     {
-      onChange: (loaded: Loaded) => report(loaded.catalog.listen.port),
+      onChange: (loaded: LoadedConfig) => report(loaded.catalog.listen.port),
       onProblem: (error) => report(error.message),
     },
   );

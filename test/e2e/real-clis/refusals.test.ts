@@ -12,7 +12,7 @@ import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { findTools, GATEWAY, hasTool, startProgram, WANTED } from "./installed.ts";
 import { type Maker, type Refusal, REFUSALS } from "./refusals.ts";
 
-const MOST_MS = 200_000;
+const MAX_MS = 200_000;
 /** A tool may wait this much longer than without a gateway. */
 const TOLERANCE_S = 5;
 /** Claude Code and opencode look at these first. */
@@ -191,7 +191,7 @@ interface Place {
 /** Both kinds of run start the tool with the same settings: only the address differs. */
 async function runTool({ tool, platform, args }: Case, { where, tools, folder, arrivals }: Place) {
   const words = ["run", "--yes", ...where, "--secret", keyOf(platform), tool, ...args];
-  const around = { tools, folder, env: fixRandom(folder), mostMs: MOST_MS };
+  const around = { tools, folder, env: fixRandom(folder), mostMs: MAX_MS };
   const { stdout, stderr, wasEnded } = await startProgram([...GATEWAY, ...words], around);
   const [first = 0] = arrivals;
   const seconds = (performance.now() - first) / 1000;

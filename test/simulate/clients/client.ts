@@ -171,10 +171,10 @@ export class Client {
     const { id, goesOn } = readStored(send);
     const isFirst = this.#polls++ === 0;
     const goes = id !== null && (goesOn || isFirst || (background.again && this.#fetching !== null));
-    if (goes && this.#polls < MOST_POLLS) {
+    if (goes && this.#polls < MAX_POLLS) {
       this.#fetching = id;
       // This was the last one.
-      if (!goesOn && !isFirst) this.#polls = MOST_POLLS;
+      if (!goesOn && !isFirst) this.#polls = MAX_POLLS;
       return background.pollMs;
     }
     this.#fetching = null;
@@ -210,7 +210,7 @@ function isBackground({ background }: RequestPlan): boolean {
   return background !== undefined && background !== null;
 }
 
-const MOST_POLLS = 12;
+const MAX_POLLS = 12;
 const NOT_STORED = { id: null, goesOn: false };
 
 function readStored({ reply, end }: Send): { id: string | null; goesOn: boolean } {

@@ -12,7 +12,7 @@ export interface Shrinking {
 }
 
 /** This is short enough to read. The result can be shortened again. */
-const LONGEST_MS = 60_000;
+const MAX_MS = 60_000;
 
 /** `fails` runs a plan and says whether the check still fails. At most `most` plans are tried, for at most a minute. */
 export async function shrink(
@@ -22,7 +22,7 @@ export async function shrink(
 ): Promise<Shrinking> {
   let best = plan;
   let tries = 0;
-  const end = performance.now() + LONGEST_MS;
+  const end = performance.now() + MAX_MS;
   const goesOn = (): boolean => tries < most && performance.now() < end;
   for (;;) {
     const before = best;

@@ -38,7 +38,7 @@ export interface ProgramExports {
   reprice(configPath: string): Promise<number>;
 }
 
-const MOST_LOOKS = 200_000;
+const MAX_LOOKS = 200_000;
 
 /** The part of the runtime's own server that the control socket uses. */
 interface ServeOptions {
@@ -144,10 +144,10 @@ export class SimProcess implements FileHost, SocketHost {
   #countLook(): void {
     if (this.#looksIn !== this.scheduler.steps) this.#looks = 0;
     this.#looksIn = this.scheduler.steps;
-    if (++this.#looks < MOST_LOOKS) return;
+    if (++this.#looks < MAX_LOOKS) return;
     this.machine.accuse(
       "hangs",
-      `The gateway read the clock or a file ${MOST_LOOKS} times in one event: this looks like an endless loop.`,
+      `The gateway read the clock or a file ${MAX_LOOKS} times in one event: this looks like an endless loop.`,
     );
     this.kill("killed");
     throw new Killed("it ran in circles");

@@ -2,11 +2,11 @@
 
 import { loadPriceBook, sellerOf } from "../../../billing/prices.ts";
 import type { CurrentPrices } from "../../../billing/report/line-charge.ts";
-import type { Loaded } from "../../../config/file/load.ts";
+import type { LoadedConfig } from "../../../config/file/load.ts";
 import { readCalls } from "../../../dialects/meters/messages.ts";
 
 /** Without a config: those of the built-in book. */
-export function readCurrentPrices(loaded: Loaded | null): CurrentPrices {
+export function readCurrentPrices(loaded: LoadedConfig | null): CurrentPrices {
   const { catalog, path = null } = loaded ?? {};
   return {
     book: loadPriceBook(path),

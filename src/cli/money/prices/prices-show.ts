@@ -1,12 +1,18 @@
 // What `gateway prices show` and `gateway prices check` do.
 
-import { loadPriceBook, findModel, type Found, type PriceBook, sellerOf } from "../../../billing/prices.ts";
+import {
+  loadPriceBook,
+  findModel,
+  type FoundPrice,
+  type PriceBook,
+  sellerOf,
+} from "../../../billing/prices.ts";
 import type { Period, Rates } from "../../../billing/prices/book.ts";
 import { hasPrice, listNamedModels } from "./models-in-use.ts";
 import { ANY_SELLER } from "../../../billing/prices/sellers.ts";
 import { listSeenModels } from "../../../billing/report/seen-models.ts";
 import type { Catalog, Channel } from "../../../config/catalog.ts";
-import type { Loaded } from "../../../config/file/load.ts";
+import type { LoadedConfig } from "../../../config/file/load.ts";
 import { findConfig } from "../../../config/file/find.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { ConfigError } from "../../../config/yaml/problems.ts";
@@ -22,7 +28,7 @@ export interface ShowPricesFlags extends ConfigFlags {
 }
 
 /** Prices can be looked up before there is a config. */
-function openIfThere(flags: ConfigFlags): Loaded | null {
+function openIfThere(flags: ConfigFlags): LoadedConfig | null {
   try {
     findConfig(flags.config, process.env);
   } catch (error) {
@@ -32,8 +38,8 @@ function openIfThere(flags: ConfigFlags): Loaded | null {
   return openConfig(flags);
 }
 
-interface Sold {
-  readonly found: Found;
+interface Offer {
+  readonly found: FoundPrice;
   /** The config's channels that pay this. */
   readonly channels: readonly string[];
 }
@@ -64,7 +70,7 @@ function listSold(
   book: PriceBook,
   providers: readonly string[],
   channels: readonly Channel[],
-): readonly Sold[] {
+): readonly Offer[] {
   const paid = channels.flatMap((channel) => {
     const upstream = resolveModel(channel, model);
     const seller = sellerOf(channel);
@@ -80,13 +86,16 @@ function listSold(
   });
 }
 
-interface Known {
+interface PriceSources {
   readonly book: PriceBook;
-  readonly sold: readonly Sold[];
+  readonly sold: readonly Offer[];
   readonly configured: Rates | null;
 }
 
-function describeForScripts(model: string, { book, sold, configured }: Known): Record<string, unknown> {
+function describeForScripts(
+  model: string,
+  { book, sold, configured }: PriceSources,
+): Record<string, unknown> {
   return {
     model,
     book: book.label,
@@ -107,7 +116,7 @@ function describeForScripts(model: string, { book, sold, configured }: Known): R
   };
 }
 
-function report(book: PriceBook, sold: readonly Sold[], configured: Rates | null): void {
+function report(book: PriceBook, sold: readonly Offer[], configured: Rates | null): void {
   print(`${book.label}: USD per million tokens, or per thousand calls (…_per_1k)`);
   if (configured !== null)
     printLines([

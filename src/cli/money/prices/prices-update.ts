@@ -12,7 +12,7 @@ import { ANY_SELLER } from "../../../billing/prices/sellers.ts";
 import { placeOfBook, sealBook, writeBook } from "../../../billing/prices/stored-book.ts";
 import { listSeenModels } from "../../../billing/report/seen-models.ts";
 import type { Catalog } from "../../../config/catalog.ts";
-import type { Loaded } from "../../../config/file/load.ts";
+import type { LoadedConfig } from "../../../config/file/load.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
 import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
 import { parseJson } from "../../../lib/json/json.ts";
@@ -75,7 +75,7 @@ interface Next {
 /** Providers without which a book can't be meant seriously. */
 const INDISPENSABLE = ["anthropic", "openai", "google"];
 
-async function readNext(from: string | undefined, { path }: Loaded): Promise<Next> {
+async function readNext(from: string | undefined, { path }: LoadedConfig): Promise<Next> {
   const place = from ?? PUBLISHED_URL;
   const parsed = publishedSchema.safeParse(parseJson(await readSource(place)));
   if (!parsed.success) {
@@ -177,11 +177,11 @@ function compareAll(current: PriceBook, next: PriceBook): readonly Change[] {
   });
 }
 
-interface Reported extends Books {
+interface ReportOptions extends Books {
   readonly json: boolean;
 }
 
-function report(changes: readonly Change[], { current, next, json }: Reported): void {
+function report(changes: readonly Change[], { current, next, json }: ReportOptions): void {
   if (json) {
     printJson({ current: current.label, next: next.label, models: countModels(next), changes });
     return;

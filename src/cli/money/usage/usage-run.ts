@@ -1,7 +1,7 @@
 // `gateway usage`: totals as a table with bars, as JSON, or as CSV.
 
 import {
-  type Charged,
+  type WithCharge,
   computeHitRate,
   countGaps,
   describeTotals,
@@ -150,7 +150,7 @@ function findTimezone(flags: LedgerFlags): string {
 type Frame = Pick<UsageQuery, "by" | "period" | "clock">;
 
 /** A picture of spending over time needs the days without requests too. */
-export function addEmptySpans<T extends Charged>(
+export function addEmptySpans<T extends WithCharge>(
   rows: readonly ReportRow<T>[],
   frame: Frame,
   open: () => T,

@@ -11,7 +11,7 @@ import {
   openComparison,
   type WhatIfReport,
 } from "../../../billing/report/what-if.ts";
-import type { Loaded } from "../../../config/file/load.ts";
+import type { LoadedConfig } from "../../../config/file/load.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { formatUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
 import { openConfig } from "../../access/config.ts";
@@ -63,7 +63,7 @@ function readChange({ as: model, withoutCache, tier }: WhatIfFlags): Change {
 }
 
 /** A ledger can be read without its config, at the prices of the book. */
-function openConfigIfNeeded(flags: WhatIfFlags): Loaded | null {
+function openConfigIfNeeded(flags: WhatIfFlags): LoadedConfig | null {
   try {
     return openConfig(flags);
   } catch (error) {
@@ -72,7 +72,7 @@ function openConfigIfNeeded(flags: WhatIfFlags): Loaded | null {
   }
 }
 
-function refuseUnknownModel(model: string, prices: CurrentPrices, loaded: Loaded | null): void {
+function refuseUnknownModel(model: string, prices: CurrentPrices, loaded: LoadedConfig | null): void {
   const { book, overrides, sellerOf } = prices;
   const channels = [...(loaded?.catalog.channels.keys() ?? [])];
   const sellers = [ANY_SELLER, ...channels.flatMap((name) => sellerOf(name) ?? [])];

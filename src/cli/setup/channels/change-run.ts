@@ -96,13 +96,13 @@ async function readCredential(
   return { change: { path: ["credential"], value: `\${${variable}}` }, variables: { [variable]: secret } };
 }
 
-interface Changed {
+interface ChannelChange {
   readonly edits: readonly Edit[];
   readonly variables: Readonly<Record<string, string>>;
 }
 
 /** Through the config as it will be, so that the check sends what the gateway would send. */
-async function checkChanged(name: string, path: string, { edits, variables }: Changed): Promise<void> {
+async function checkChanged(name: string, path: string, { edits, variables }: ChannelChange): Promise<void> {
   const text = applyEdits(readConfigText(path), edits);
   const { catalog } = checkConfigText(text, path, { ...process.env, ...variables }, { missing: "keep" });
   const result = await checkCredential(requireChannel(catalog, name));

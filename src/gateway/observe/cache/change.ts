@@ -2,7 +2,7 @@
 
 import { ATTRIBUTION_SHAPE } from "../../../dialects/prompt/shape.ts";
 import type { Prompt } from "../../../dialects/prompt/prompt.ts";
-import type { Kept, Turn } from "./turn.ts";
+import type { PastTurn, Turn } from "./turn.ts";
 
 export interface Change {
   readonly because: "tools_changed" | "system_changed" | "settings_changed" | "messages_changed";
@@ -36,7 +36,7 @@ export function countSharedSystem(a: Prompt, b: Prompt, most = a.shapes.length):
 }
 
 /** Null if all that `kept` left in the cache is still the beginning of the prompt. */
-export function findChange(kept: Kept, turn: Turn): Change | null {
+export function findChange(kept: PastTurn, turn: Turn): Change | null {
   const [before, now] = [kept.turn.prompt, turn.prompt];
   const { section } = kept.end;
   const tools = findPlace(kept, now, TOOLS, countShared(before.parts[TOOLS], now.parts[TOOLS]));
@@ -52,7 +52,7 @@ export function findChange(kept: Kept, turn: Turn): Change | null {
   return section < MESSAGES ? null : findLateChange(kept, now);
 }
 
-function findLateChange(kept: Kept, now: Prompt): Change | null {
+function findLateChange(kept: PastTurn, now: Prompt): Change | null {
   const before = kept.turn.prompt;
   const setting = findSetting(before, now);
   if (setting !== null) return { because: "settings_changed", part: setting };
@@ -64,7 +64,7 @@ function findLateChange(kept: Kept, now: Prompt): Change | null {
 }
 
 /** The first part of a section that differs; null if the section is the same as far as it was cached. */
-function findPlace({ turn, end }: Kept, now: Prompt, section: 0 | 1 | 2, shared: number): number | null {
+function findPlace({ turn, end }: PastTurn, now: Prompt, section: 0 | 1 | 2, shared: number): number | null {
   const { length } = turn.prompt.parts[section];
   if (end.section === section) return shared >= end.parts ? null : shared;
   // Parts that were added at the end of a section come before the next one.

@@ -3,7 +3,7 @@
 import { isBefore, type Place, type Prompt } from "../../../dialects/prompt/prompt.ts";
 import { type Change, countMessages, countShared, findChange } from "./change.ts";
 import type { Continuation } from "./match.ts";
-import type { Kept, Turn } from "./turn.ts";
+import type { PastTurn, Turn } from "./turn.ts";
 
 /** Why a cache was missed. Upstreams have further words of their own. */
 export interface Miss {
@@ -23,8 +23,8 @@ export interface Miss {
 type Cause = Omit<Miss, "missed">;
 
 /** A smaller shortfall is within what upstreams that do not report what they write vary by. */
-const LEAST_EXPLAINED = 128;
-const LEAST_UNEXPLAINED = 1024;
+const MIN_EXPLAINED = 128;
+const MIN_UNEXPLAINED = 1024;
 /** One in this many tokens may be missing without a reason. */
 const TOLERATED_SHARE = 5;
 /** A prompt that has shrunk to less than half, in messages or in tokens, has been compacted. */
@@ -55,7 +55,7 @@ function judgeUnknown({ tokens, reason }: Turn): Miss | null {
 }
 
 /** What the conversation had left before the point to which the user went back. */
-function goBack(kept: Kept, turn: Turn): Kept | null {
+function goBack(kept: PastTurn, turn: Turn): PastTurn | null {
   const { earlier } = kept;
   if (earlier === null) return null;
   const shared = countShared(kept.turn.prompt.parts[2], turn.prompt.parts[2]);
@@ -64,7 +64,7 @@ function goBack(kept: Kept, turn: Turn): Kept | null {
 }
 
 /** A summary took the place of the messages, of all or of most. That is meant, and makes the prompt cheaper. */
-function isCompacted({ tokens, prompt, reason }: Turn, kept: Kept): boolean {
+function isCompacted({ tokens, prompt, reason }: Turn, kept: PastTurn): boolean {
   if (reason?.because === "context_compacted") return true;
   if (kept.end.section < 2 || prompt.continues !== null) return false;
   const before = kept.turn;
@@ -103,7 +103,7 @@ function explainReported({ reason }: Turn, change: Change | null): Cause | null 
 }
 
 /** What the request shows. */
-function explain(turn: Turn, kept: Kept, change: Change | null): Cause | null {
+function explain(turn: Turn, kept: PastTurn, change: Change | null): Cause | null {
   const before = kept.turn;
   if (before.model !== turn.model) return { because: "model_changed" };
   if (before.channel !== turn.channel) return { because: "channel_changed", from: before.channel };
@@ -116,7 +116,7 @@ function explain(turn: Turn, kept: Kept, change: Change | null): Cause | null {
 }
 
 /** Nothing in the request explains it. */
-function explainLoss(turn: Turn, kept: Kept): Cause | null {
+function explainLoss(turn: Turn, kept: PastTurn): Cause | null {
   if (turn.prompt.edited && turn.tokens.read > 0) return null;
   if (kept.turn.served !== turn.served) return { because: "tier_changed" };
   return { because: "upstream_lost" };
@@ -135,10 +135,10 @@ function countUpTo({ parts }: Prompt, { section, parts: count }: Place): number 
   return parts.slice(0, section).reduce((sum, { length }) => sum + length, count);
 }
 
-function leastOf({ because, reported }: Cause, { exact, proven, tokens }: Kept): number {
+function leastOf({ because, reported }: Cause, { exact, proven, tokens }: PastTurn): number {
   const isExplained = reported === true || !["lifetime_passed", "upstream_lost"].includes(because);
-  if (isExplained) return exact ? 1 : LEAST_EXPLAINED;
+  if (isExplained) return exact ? 1 : MIN_EXPLAINED;
   // Short prompts are often not cached at all.
   if (!proven) return Infinity;
-  return exact ? LEAST_UNEXPLAINED : Math.max(LEAST_UNEXPLAINED, tokens / TOLERATED_SHARE);
+  return exact ? MIN_UNEXPLAINED : Math.max(MIN_UNEXPLAINED, tokens / TOLERATED_SHARE);
 }

@@ -2,11 +2,11 @@
 // subagents, and of small requests beside them. Pure.
 
 import { countMessages, countShared, countSharedSystem } from "./change.ts";
-import type { Kept, Turn } from "./turn.ts";
+import type { PastTurn, Turn } from "./turn.ts";
 
 /** How a prompt continues an earlier one. */
 export interface Continuation {
-  readonly kept: Kept;
+  readonly kept: PastTurn;
   /** The user went back to an earlier point and continued from there, so what came after it is not sent again. */
   readonly branched: boolean;
 }
@@ -14,7 +14,7 @@ export interface Continuation {
 const MESSAGES = 2;
 
 /** `kept` in the order of their last use. Null if the prompt begins a conversation. */
-export function findContinuation(all: readonly Kept[], turn: Turn): Continuation | null {
+export function findContinuation(all: readonly PastTurn[], turn: Turn): Continuation | null {
   // A prompt is in the cache once its response has begun: requests at the same time cannot read each other's.
   const kept = all.filter(
     (each) => each.turn.agent === turn.agent && each.turn.readyAt <= turn.at && !isBeside(each, turn),
@@ -40,23 +40,23 @@ export function findContinuation(all: readonly Kept[], turn: Turn): Continuation
 }
 
 /** A small request beside a conversation, for a title or a summary: it needs no tools and another model. */
-function isBeside(kept: Kept, turn: Turn): boolean {
+function isBeside(kept: PastTurn, turn: Turn): boolean {
   return kept.turn.model !== turn.model && !hasAlikeTools(kept, turn);
 }
 
 /** Both have tools, or none has. */
-function hasAlikeTools({ turn: before }: Kept, turn: Turn): boolean {
+function hasAlikeTools({ turn: before }: PastTurn, turn: Turn): boolean {
   return before.prompt.parts[0].length > 0 === turn.prompt.parts[0].length > 0;
 }
 
 interface Rank {
-  readonly kept: Kept;
+  readonly kept: PastTurn;
   /** Messages that are the same from the first one on. */
   readonly shared: number;
   readonly sameOpening: boolean;
 }
 
-function rank(kept: Kept, turn: Turn): Rank {
+function rank(kept: PastTurn, turn: Turn): Rank {
   const [before, now] = [kept.turn.prompt, turn.prompt];
   const isWhole = before.continues === null;
   return {
@@ -66,7 +66,7 @@ function rank(kept: Kept, turn: Turn): Rank {
   };
 }
 
-function hasSameOpening({ turn: before }: Kept, turn: Turn): boolean {
+function hasSameOpening({ turn: before }: PastTurn, turn: Turn): boolean {
   if (before.model !== turn.model || before.channel !== turn.channel) return false;
   const [old, now] = [before.prompt, turn.prompt];
   const [oldTools, tools] = [old.parts[0], now.parts[0]];
@@ -98,11 +98,11 @@ function isBranch({ kept, shared }: Rank, turn: Turn, isOnly: boolean): boolean 
 
 /** The first message may have changed, or have been removed, or another one may have been put before it. A request for a
  *  title quotes a message, too. */
-function findOverlapping(all: readonly Kept[], turn: Turn): Kept | null {
+function findOverlapping(all: readonly PastTurn[], turn: Turn): PastTurn | null {
   const kept = all.filter((each) => hasAlikeTools(each, turn));
   if (kept.length === 0) return null;
   const now = new Set(turn.prompt.parts[MESSAGES]);
-  let best: Kept | null = null;
+  let best: PastTurn | null = null;
   let most = 0;
   for (const each of kept) {
     const count = each.turn.prompt.parts[MESSAGES].filter((part) => now.has(part)).length;
@@ -114,7 +114,7 @@ function findOverlapping(all: readonly Kept[], turn: Turn): Kept | null {
 }
 
 /** A conversation of one message, which changed. Only a longer prompt continues it; any other begins a new one. */
-function findSingle(kept: readonly Kept[], turn: Turn, isOnly: boolean): Kept | null {
+function findSingle(kept: readonly PastTurn[], turn: Turn, isOnly: boolean): PastTurn | null {
   const last = kept.at(-1);
   if (last === undefined || (turn.inferred && !isOnly) || !hasSameOpening(last, turn)) return null;
   const isLonger = countMessages(turn.prompt) > countMessages(last.turn.prompt);
@@ -122,9 +122,9 @@ function findSingle(kept: readonly Kept[], turn: Turn, isOnly: boolean): Kept | 
 }
 
 /** Requests of one message each, of which only the opening was cached. It is the same, or only its digits changed. */
-function findOpening(kept: readonly Kept[], turn: Turn): Kept | null {
+function findOpening(kept: readonly PastTurn[], turn: Turn): PastTurn | null {
   const { shapes, parts } = turn.prompt;
-  const isAlike = ({ turn: { prompt: before } }: Kept): boolean =>
+  const isAlike = ({ turn: { prompt: before } }: PastTurn): boolean =>
     before.parts[0].length === parts[0].length && Bun.deepEquals(before.shapes, shapes);
   return kept.findLast((each) => each.end.section < MESSAGES && isAlike(each)) ?? null;
 }

@@ -4,7 +4,7 @@ import type { Prompt } from "../../../dialects/prompt/prompt.ts";
 import { findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
 import { findContinuation } from "./match.ts";
-import { type Kept, keepTurn, type Turn } from "./turn.ts";
+import { type PastTurn, keepTurn, type Turn } from "./turn.ts";
 
 /** Conversations of one session: its agents, and small requests beside them. */
 const MAX_KEPT_PER_SESSION = 16;
@@ -14,7 +14,7 @@ const MAX_PARTS = 1_048_576;
 
 export class CacheMemory {
   /** By session, the least recently used first. In each, the least recently used prompt is first. */
-  readonly #sessions = new Map<string, readonly Kept[]>();
+  readonly #sessions = new Map<string, readonly PastTurn[]>();
   #kept = 0;
   #parts = 0;
 
@@ -44,7 +44,7 @@ export class CacheMemory {
     return miss;
   }
 
-  #count(kept: readonly Kept[], sign: 1 | -1): void {
+  #count(kept: readonly PastTurn[], sign: 1 | -1): void {
     this.#kept += sign * kept.length;
     for (const { turn } of kept) this.#parts += sign * countParts(turn.prompt);
   }
@@ -63,7 +63,7 @@ function countParts({ parts, shapes, settings }: Prompt): number {
 }
 
 /** The prompt begins with what was cached, for the same model of the same channel. */
-function isContinued(before: Kept, turn: Turn): boolean {
+function isContinued(before: PastTurn, turn: Turn): boolean {
   const { model, channel } = before.turn;
   return model === turn.model && channel === turn.channel && findChange(before, turn) === null;
 }

@@ -31,7 +31,7 @@ export interface Turn {
 }
 
 /** What a request left in its upstream's cache. */
-export interface Kept {
+export interface PastTurn {
   readonly turn: Turn;
   readonly tokens: number;
   /** How much of the prompt that is. */
@@ -42,14 +42,14 @@ export interface Kept {
   readonly proven: boolean;
   readonly lifetimeMs: number;
   /** What the conversation had left one turn before, for requests that go back to it. */
-  readonly earlier: Pick<Kept, "tokens" | "end"> | null;
+  readonly earlier: Pick<PastTurn, "tokens" | "end"> | null;
 }
 
 const HALF_DAY_MS = 12 * 3_600_000;
 
 /** Null if the request left nothing that is known. `before` is what its conversation had left until then, and `earlier` is
  *  the same if the prompt begins with it. */
-export function keepTurn(turn: Turn, before: Kept | null, earlier: Kept["earlier"]): Kept | null {
+export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn["earlier"]): PastTurn | null {
   const { prompt, rules, tokens } = turn;
   const mark = findLastMark(prompt);
   // What is not marked is not cached, or not on request.

@@ -24,7 +24,7 @@ export function useNow(everyMs: number): number {
   return now;
 }
 
-export interface Loaded<T> {
+export interface LoadedData<T> {
   /** The last answer, also while the next one is on its way. */
   readonly data: T | null;
   readonly error: string | null;
@@ -35,7 +35,7 @@ export interface Loaded<T> {
 }
 
 /** Loads when the name changes, and again when `load` is called. */
-export function useData<T>(name: string): Loaded<T> {
+export function useData<T>(name: string): LoadedData<T> {
   const [data, setData] = useState<T | null>(null);
   const [error, setError] = useState<string | null>(null);
   const [round, setRound] = useState(0);
