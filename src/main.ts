@@ -74,7 +74,7 @@ program.addCommand(completeCommand(program), { hidden: true });
 addExamples(program, [
   ["gateway serve --demo", "try it without a config, an account or a network"],
   ["gateway init && gateway serve", "use your own accounts"],
-  ["gateway run claude --new", "start a tool that uses the gateway"],
+  ["gateway run claude", "start a tool that uses the gateway"],
 ]);
 
 await runProgram(program);

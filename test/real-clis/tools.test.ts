@@ -66,9 +66,9 @@ describe.skipIf(WANTED === "")("real tools", () => {
     ["continue", "messages", ["-p", "hello"]],
     ["continue", "responses", ["-p", "hello"]],
     ["continue", "relay", ["-p", "hello"]],
-    ["cline", "messages", ["--json", "hello"]],
-    ["cline", "responses", ["--json", "hello"]],
-    ["cline", "relay", ["--json", "hello"]],
+    ["cline", "messages", ["--json", "say hello"]],
+    ["cline", "responses", ["--json", "say hello"]],
+    ["cline", "relay", ["--json", "say hello"]],
   ];
 
   /** `gateway env` alone is not enough for these: they need the file that it describes. */

@@ -12,7 +12,7 @@ import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "./ledger-place.ts";
 import { type Column, createTable } from "../terminal/table.ts";
 import { fail, paint, print, printJson, readRoom, refuseUsage, printNote } from "../terminal/terminal.ts";
-import { formatAmount, formatCount, formatLocalSecond, shortenId } from "../terminal/text.ts";
+import { formatAmount, formatCount, formatLocalSecond, shortenId, wrapWords } from "../terminal/text.ts";
 
 interface JsonFlags extends LedgerFlags {
   readonly json?: true;
@@ -75,6 +75,9 @@ export function anchor(flags: JsonFlags): void {
   else print(formatAnchor(taken));
 }
 
+/** What continues a line stands further to the right than the next line. */
+const HANG = 4;
+
 export function show(words: string, flags: ShowFlags): void {
   if (flags.key !== undefined && words !== "last") refuseUsage("--key needs `last` in place of an id.");
   const path = findLedger(flags);
@@ -91,7 +94,8 @@ export function show(words: string, flags: ShowFlags): void {
     });
     return;
   }
-  for (const line of explainRequest(found)) print(escapeUnprintable(line));
+  for (const line of explainRequest(found))
+    for (const row of wrapWords(escapeUnprintable(line), readRoom(), HANG)) print(row);
 }
 
 function findLast(path: string, key: string | undefined): string {

@@ -88,6 +88,22 @@ describe.each([60, 80, 120, 200])("at %p columns", (columns) => {
     },
     60_000,
   );
+
+  test.each([
+    ["ledger show", ["ledger", "show", "last"]],
+    ["an error", ["usage", "--by", "nothing"]],
+    ["help", ["--help"]],
+    ["run --list", ["run", "--list"]],
+  ])("%s breaks between words, and every word is there", async (_, args) => {
+    const shown = watch({ folder: folder.path, columns, rows: 24, env: { PATH: "/nonexistent" } }, ...args);
+    await shown.status;
+    const { stdout, stderr } = await run({ folder: folder.path, env: { PATH: "/nonexistent" } }, ...args);
+    const words = new Set(`${stdout}${stderr}`.split(/\s+/).filter((word) => word.length <= columns - 6));
+    const seen = shown.screen.history().join("\n").split(/\s+/);
+    // Of a table, columns may be left out.
+    const missing = [...words].filter((word) => !seen.includes(word));
+    expect(args[0] === "run" ? missing.filter((word) => /npm|@|claude/.test(word)) : missing).toEqual([]);
+  });
 });
 
 test("amounts in a column of keys have the same number of decimals, and times are for people", async () => {

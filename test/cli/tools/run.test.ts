@@ -77,6 +77,8 @@ describe("the tool", () => {
     ["codex", "codex", "<model_providers.gateway.env_http_headers.x-gateway-label=GATEWAY_CODEX_LABEL>"],
     ["codex", "codex", "GATEWAY_CODEX_LABEL=my%20%25%20k%C3%BC"],
     ["opencode", "opencode", '"headers":{"x-gateway-label":"my%20%25%20k%C3%BC"}'],
+    ["copilot", "copilot", "COPILOT_PROVIDER_HEADERS=x-own: 1\nx-gateway-label: my%20%25%20k%C3%BC"],
+    ["cline", "cline", '"headers":{"x-gateway-label":"my%20%25%20k%C3%BC"}'],
   ];
   test.each(LABELLED)(
     "%s sends the folder's name as the label, after the user's own header fields",
@@ -84,12 +86,11 @@ describe("the tool", () => {
       using folder = makeTempFolder();
       const place = folder.join("my % kü");
       mkdirSync(place);
-      const variables = ["ANTHROPIC", "OPENAI", "GEMINI_CLI"].map((name) => [
-        `${name}_CUSTOM_HEADERS`,
-        "x-own: 1",
-      ]);
+      const variables = ["ANTHROPIC_CUSTOM", "OPENAI_CUSTOM", "GEMINI_CLI_CUSTOM", "COPILOT_PROVIDER"].map(
+        (name) => [`${name}_HEADERS`, "x-own: 1"],
+      );
       const env = {
-        ...standIn(folder, program, 'env; printf "<%s>" "$@"'),
+        ...standIn(folder, program, 'env; printf "<%s>" "$@"; cat "$2/settings/providers.json"'),
         ...Object.fromEntries(variables),
       };
       const words = ["run", ...WHERE, tool, ...(program === "app" ? ["app"] : [])];

@@ -10,6 +10,7 @@ import { suggestValue } from "../../../config/yaml/problems.ts";
 import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
 import { type ConfigFlags, describe, findGroup, openConfig } from "../../config-access.ts";
+import { nameOwnCommand } from "../../terminal/own-command.ts";
 import {
   askOne,
   canPrompt,
@@ -50,7 +51,7 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   const group = flags.group ?? preset.group;
   if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups: [group] });
   printNote(`Added the channel "${channel}" to the group "${group}".`);
-  if (flags.group === undefined) printNote(`Use it: gateway run --group ${group} ${preset.tool}`);
+  if (flags.group === undefined) printNote(`Use it: ${nameOwnCommand()} run --group ${group} ${preset.tool}`);
 }
 
 async function describeTarget(what: string, flags: AddChannelFlags): Promise<Preset> {

@@ -14,6 +14,7 @@ export const copilot: Tool = {
   platforms: listPlatforms("copilot"),
   misleading: MISLEADING.copilot,
   needsModels: true,
+  headers: () => ({ name: "COPILOT_PROVIDER_HEADERS", separator: "\n" }),
   connect: (connection) => {
     const isOpenAi = mainMakerOf(connection.platform) === "openai";
     const model = chooseMainModel(connection.models);
