@@ -99,6 +99,32 @@ describe("the tool", () => {
     },
   );
 
+  test("gets the label from a file if it reads no variable, and keeps the defaults of the system", async () => {
+    using folder = makeTempFolder();
+    const config = {
+      channels: { a: { platform: "responses", base_url: "http://127.0.0.1:9", credential: "x" } },
+      groups: { g: { platform: "responses", multiplier: 1, channels: ["a"] } },
+      keys: [{ name: "k", group: "g", secret: "sk-s" }],
+    };
+    writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+    const theirs = { model: { generationConfig: { timeout: 5, customHeaders: { "x-own": "1" } } }, ui: {} };
+    writeFileSync(folder.join("defaults.json"), JSON.stringify(theirs));
+    const env = {
+      ...standIn(folder, "qwen", 'cat "$QWEN_CODE_SYSTEM_DEFAULTS_PATH"'),
+      QWEN_CODE_SYSTEM_DEFAULTS_PATH: folder.join("defaults.json"),
+    };
+    const place = folder.join("project");
+    mkdirSync(place);
+    const words = ["run", "--config", folder.join("gateway.yaml"), ...WHERE, "qwen"];
+    const { stdout } = await run({ folder: place, env }, ...words);
+    const customHeaders = { "x-own": "1", "x-gateway-label": "project" };
+    expect(JSON.parse(stdout)).toEqual({
+      model: { generationConfig: { timeout: 5, customHeaders } },
+      ui: {},
+    });
+    expect(JSON.parse(readFileSync(folder.join("defaults.json"), "utf8"))).toEqual(theirs);
+  });
+
   test("has no label in the root folder, whose name is empty", async () => {
     using folder = makeTempFolder();
     const { stdout } = await run(
