@@ -14,21 +14,21 @@ import { addChannelCommand } from "./cli/setup/channels/add.ts";
 import { removeChannelCommand, setChannelCommand } from "./cli/setup/channels/change.ts";
 import { initCommand } from "./cli/setup/init/init.ts";
 import { keysCommand } from "./cli/keys/keys.ts";
-import { ledgerCommand } from "./cli/money/ledger.ts";
+import { ledgerCommand } from "./cli/money/ledger/ledger.ts";
 import { modelsCommand } from "./cli/catalog/models.ts";
 import { plansCommand } from "./cli/catalog/plans.ts";
 import { openCommand } from "./cli/console/open.ts";
-import { pricesCommand } from "./cli/money/prices.ts";
+import { pricesCommand } from "./cli/money/prices/prices.ts";
 import { runProgram } from "./cli/program.ts";
 import { runCommand } from "./cli/tools/run.ts";
-import { statuslineCommand } from "./cli/sessions/statusline.ts";
-import { sessionsCommand } from "./cli/sessions/sessions.ts";
+import { statuslineCommand } from "./cli/money/sessions/statusline.ts";
+import { sessionsCommand } from "./cli/money/sessions/sessions.ts";
 import { schemaCommand } from "./cli/setup/schema.ts";
 import { serveCommand } from "./cli/serve/serve.ts";
 import { topCommand } from "./cli/live/top.ts";
 import { serviceCommand } from "./cli/setup/service.ts";
-import { cacheCommand } from "./cli/money/cache.ts";
-import { usageCommand } from "./cli/money/usage.ts";
+import { cacheCommand } from "./cli/money/cache/cache.ts";
+import { usageCommand } from "./cli/money/usage/usage.ts";
 import { VERSION } from "./lib/version.ts";
 
 const program = new Command("gateway")

@@ -1,7 +1,7 @@
 // Tokens of a prompt, estimated from its bytes. Used only if a response broke off before the upstream
 // reported its usage, and to reserve what a request may cost. Never for a complete response.
 
-import { asBuffer } from "../lib/bytes.ts";
+import { asBuffer } from "../lib/memory/bytes.ts";
 
 const BYTES_PER_TOKEN = 4;
 /** A picture or document in base64 counts as this much, whatever its size. */

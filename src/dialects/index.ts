@@ -4,7 +4,7 @@
 import type { Platform } from "../config/schema.ts";
 import { GatewayError } from "../lib/errors.ts";
 import type { Exchange } from "../lib/http1/types.ts";
-import { content } from "./content.ts";
+import { content } from "./formats/content.ts";
 import type { Dialect, Endpoint, Target } from "./dialect.ts";
 import {
   buildTable,
@@ -21,7 +21,7 @@ import {
 } from "./endpoints.ts";
 import { dropKey, findVerb, correctPath, isResponseId, readModelId } from "./path.ts";
 import { PLATFORM_ROWS } from "./platforms.ts";
-import { responses } from "./responses.ts";
+import { responses } from "./formats/responses.ts";
 
 /** The parts of the config that paths and headers depend on. */
 export interface Naming {

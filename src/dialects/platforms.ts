@@ -2,11 +2,11 @@
 // with its word in PLATFORMS (config/schema.ts): the compiler names the other places. CONTRIBUTING.md lists them.
 
 import type { Platform } from "../config/schema.ts";
-import { content } from "./content.ts";
+import { content } from "./formats/content.ts";
 import type { Dialect, DialectName } from "./dialect.ts";
-import { messages } from "./messages.ts";
-import { relay } from "./relay.ts";
-import { responses } from "./responses.ts";
+import { messages } from "./formats/messages.ts";
+import { relay } from "./formats/relay.ts";
+import { responses } from "./formats/responses.ts";
 
 /** A maker of models, as the price book names it, and the version in the paths of its API. */
 export interface Maker {

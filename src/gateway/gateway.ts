@@ -7,7 +7,7 @@ import type { Gate } from "../billing/limits/limits.ts";
 import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
-import type { MemoryBudget } from "../lib/memory-budget.ts";
+import type { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";

@@ -1,7 +1,7 @@
 // The path of one request, from top to bottom. README.md in this folder has it in words.
 
 import type { Key } from "../config/catalog.ts";
-import type { Reservation } from "../lib/memory-budget.ts";
+import type { Reservation } from "../lib/memory/memory-budget.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import { authenticate } from "./intake/authenticate.ts";
 import { openBill } from "./bill/bill.ts";

@@ -8,7 +8,7 @@ import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { createZone } from "../lib/text/zone.ts";
 import { createClient } from "../lib/http1/client/client.ts";
-import { MemoryBudget } from "../lib/memory-budget.ts";
+import { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
 import { createChannels } from "./channels/channels.ts";
 import type { Console, OpenConsole } from "./control/console.ts";

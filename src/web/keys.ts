@@ -12,7 +12,7 @@ import {
 } from "../config/changes/keys.ts";
 import { changeLimits, readLimits } from "../config/changes/limits.ts";
 import { findKey, formatMoment, listLimits, readExpiry } from "../config/changes/names.ts";
-import { loadConfig } from "../config/file.ts";
+import { loadConfig } from "../config/file/load.ts";
 import { PLATFORM_ROWS } from "../dialects/platforms.ts";
 import type { ConsoleParts } from "../gateway/control/console.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";

@@ -7,7 +7,7 @@ import { describeMachine, planCores, stopAll } from "./machine.ts";
 import { profile } from "./profile.ts";
 import { writeJson, writeReport } from "./results/report.ts";
 import { EXTRAS, measure } from "./rounds.ts";
-import { SCENARIOS } from "./scenarios.ts";
+import { SCENARIOS } from "./parts/scenarios.ts";
 import { listCommands } from "./targets/targets.ts";
 
 const PARTS: readonly string[] = [...SCENARIOS.map(({ name }) => name), ...EXTRAS];

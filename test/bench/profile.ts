@@ -4,10 +4,10 @@ import { mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Bench } from "./bench.ts";
-import { measureColdStart, measureFlatness, measureMemory } from "./lifecycle.ts";
-import { makeBook, measureReports, SHORT_LEDGER } from "./reports.ts";
+import { measureColdStart, measureFlatness, measureMemory } from "./parts/lifecycle.ts";
+import { makeBook, measureReports, SHORT_LEDGER } from "./parts/reports.ts";
 import type { EXTRAS } from "./rounds.ts";
-import { SCENARIOS } from "./scenarios.ts";
+import { SCENARIOS } from "./parts/scenarios.ts";
 import { MAIN, planGateway } from "./targets/targets.ts";
 
 const PROFILE_MS = 5000;

@@ -1,18 +1,18 @@
 // The order of measuring: in each round, one target after the other, so that a noisy machine affects all.
 
 import { type Bench, describeRequest } from "./bench.ts";
-import { measureAllocations } from "./allocations.ts";
+import { measureAllocations } from "./parts/allocations.ts";
 import { measureFar } from "./far/far.ts";
 import { measureLoop } from "./far/loop.ts";
 import { measureTls } from "./far/full-load.ts";
-import { planLayers } from "./layers.ts";
-import { measureColdStart, measureFlatness, measureMemory, measureVersion } from "./lifecycle.ts";
+import { planLayers } from "./targets/layers.ts";
+import { measureColdStart, measureFlatness, measureMemory, measureVersion } from "./parts/lifecycle.ts";
 import { readMemory } from "./machine.ts";
 import { Results } from "./results/measures.ts";
 import { planPeers } from "./targets/peers.ts";
-import { LONG_LEDGER, makeBook, measureReports, SHORT_LEDGER } from "./reports.ts";
+import { LONG_LEDGER, makeBook, measureReports, SHORT_LEDGER } from "./parts/reports.ts";
 import { measureStalls } from "./stalls/stalls.ts";
-import { type Scenario, SCENARIOS } from "./scenarios.ts";
+import { type Scenario, SCENARIOS } from "./parts/scenarios.ts";
 import {
   type Commands,
   direct,

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkConfigText } from "../../src/config/file.ts";
+import { checkConfigText } from "../../src/config/file/load.ts";
 import { listSettings } from "../../src/config/yaml/problems.ts";
 import { makeTempFolder } from "../harness/temp.ts";
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { chat } from "../../src/dialects/chat.ts";
-import { content } from "../../src/dialects/content.ts";
+import { chat } from "../../src/dialects/formats/chat.ts";
+import { content } from "../../src/dialects/formats/content.ts";
 import { errorFields, ERROR_NAMES } from "../../src/dialects/errors.ts";
-import { messages } from "../../src/dialects/messages.ts";
-import { relay } from "../../src/dialects/relay.ts";
-import { responses } from "../../src/dialects/responses.ts";
+import { messages } from "../../src/dialects/formats/messages.ts";
+import { relay } from "../../src/dialects/formats/relay.ts";
+import { responses } from "../../src/dialects/formats/responses.ts";
 import { type ErrorCode, GatewayError, STATUS_OF } from "../../src/lib/errors.ts";
 
 const parse = (text: string): unknown => JSON.parse(text);

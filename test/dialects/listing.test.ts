@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { chat } from "../../src/dialects/chat.ts";
-import { content } from "../../src/dialects/content.ts";
+import { chat } from "../../src/dialects/formats/chat.ts";
+import { content } from "../../src/dialects/formats/content.ts";
 import type { Dialect, ModelEntry } from "../../src/dialects/dialect.ts";
 import { dialectOf } from "../../src/dialects/index.ts";
-import { messages } from "../../src/dialects/messages.ts";
-import { responses } from "../../src/dialects/responses.ts";
+import { messages } from "../../src/dialects/formats/messages.ts";
+import { responses } from "../../src/dialects/formats/responses.ts";
 import { GatewayError } from "../../src/lib/errors.ts";
 
 const relay = dialectOf("relay");

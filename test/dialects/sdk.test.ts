@@ -6,13 +6,13 @@ import { ApiError, GoogleGenAI } from "@google/genai";
 import { streamText } from "ai";
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import * as OpenAI from "openai";
-import { chat } from "../../src/dialects/chat.ts";
-import { content } from "../../src/dialects/content.ts";
+import { chat } from "../../src/dialects/formats/chat.ts";
+import { content } from "../../src/dialects/formats/content.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
 import { errorFields } from "../../src/dialects/errors.ts";
 import { dialectOf } from "../../src/dialects/index.ts";
-import { messages } from "../../src/dialects/messages.ts";
-import { responses } from "../../src/dialects/responses.ts";
+import { messages } from "../../src/dialects/formats/messages.ts";
+import { responses } from "../../src/dialects/formats/responses.ts";
 import { type ErrorCode, GatewayError } from "../../src/lib/errors.ts";
 
 let answer: (request: Request) => Response = () => new Response(null, { status: 500 });

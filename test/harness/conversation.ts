@@ -1,6 +1,6 @@
 // Conversations of an agent with its model, as tools write them in each dialect.
 
-import type { CachingDialect } from "./caching-upstream.ts";
+import type { CachingDialect } from "./upstreams/caching-upstream.ts";
 
 type Value = Record<string, unknown>;
 

@@ -5,7 +5,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LimitWarning } from "../../src/billing/limits/alerts.ts";
-import { loadConfig } from "../../src/config/file.ts";
+import { loadConfig } from "../../src/config/file/load.ts";
 import { type Platform, PLATFORMS } from "../../src/config/schema.ts";
 import type { Console, ConsoleParts } from "../../src/gateway/control/console.ts";
 import type { Gateway } from "../../src/gateway/gateway.ts";
@@ -157,6 +157,8 @@ export interface InsideGateway extends Prepared {
   readonly records: readonly RequestRecord[];
   /** Resolves as soon as that many requests have ended. */
   recorded(count: number): Promise<readonly RequestRecord[]>;
+  /** What the log says besides requests, in order. */
+  readonly notices: readonly string[];
   /** Resolves as soon as there are that many warnings about limits. */
   warned(count: number): Promise<readonly LimitWarning[]>;
   stop(): Promise<void>;
@@ -175,6 +177,7 @@ export function startGatewayHere(
   const { catalog } = loadConfig(prepared.configPath, { ...process.env, ...options.env });
   const records: RequestRecord[] = [];
   const warnings: LimitWarning[] = [];
+  const notices: string[] = [];
   let waiting: (() => void)[] = [];
   const wake = (): void => {
     const woken = waiting;
@@ -188,7 +191,7 @@ export function startGatewayHere(
     },
     streamOpened: () => {},
     streamClosed: () => {},
-    notice: () => {},
+    notice: (_: string, text: string) => void notices.push(text),
     limitNear: (warning: LimitWarning) => {
       warnings.push(warning);
       wake();
@@ -206,6 +209,7 @@ export function startGatewayHere(
     port: running.port,
     url: `http://127.0.0.1:${running.port}`,
     running,
+    notices,
     records,
     recorded: async (count) => {
       while (records.length < count) await new Promise<void>((resolve) => waiting.push(resolve));

@@ -4,9 +4,9 @@
 import { openLedger } from "../../src/billing/ledger/ledger.ts";
 import { findCorrections } from "../../src/billing/report/reprice.ts";
 import { verifyLedger } from "../../src/billing/verify/verify.ts";
-import { loadConfig } from "../../src/config/file.ts";
-import { readCurrentPrices } from "../../src/cli/money/current-prices.ts";
-import { watchConfig } from "../../src/config/watch.ts";
+import { loadConfig } from "../../src/config/file/load.ts";
+import { readCurrentPrices } from "../../src/cli/money/prices/current-prices.ts";
+import { watchConfig } from "../../src/config/file/watch.ts";
 import type { Observer } from "../../src/gateway/observe/observer.ts";
 import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";
 
@@ -43,7 +43,7 @@ export function verify(path: string): string[] {
   return found;
 }
 
-/** As cli/money/reprice.ts does it, without a terminal. Returns how many corrections a second pass would write. */
+/** As cli/money/ledger/reprice.ts does it, without a terminal. Returns how many corrections a second pass would write. */
 export async function reprice(configPath: string): Promise<number> {
   const loaded = loadConfig(configPath, process.env);
   const { path } = loaded.catalog.ledger;

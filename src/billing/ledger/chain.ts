@@ -3,7 +3,7 @@
 
 import { parseUsd, subtractUsd } from "../../lib/money.ts";
 import { type CorrectionDraft, encodeCorrection, encodeLine, hashLine, type LineDraft } from "./line.ts";
-import type { Sums } from "./sums.ts";
+import type { Sums } from "./sums/sums.ts";
 
 export class LedgerChain {
   #sums: Sums;

@@ -4,7 +4,7 @@
 // except when a file is rotated.
 
 import { GatewayError } from "../../lib/errors.ts";
-import { everySecond } from "../../lib/heartbeat.ts";
+import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
@@ -16,11 +16,11 @@ import { addAttempt, draftInterrupted, encodeAttempt, encodeDiscard, encodeOpen 
 import type { CorrectionDraft, LineDraft } from "./line.ts";
 import { recoverLedger } from "./recovery.ts";
 import { readRecent, type Recent } from "./scan/row.ts";
-import type { SessionSum } from "./session-sums.ts";
+import type { SessionSum } from "./sums/session-sums.ts";
 import type { StoreOptions } from "./store.ts";
 import { LedgerStore } from "./store.ts";
-import type { Holder, Window } from "./sums.ts";
-import { Sums } from "./sums.ts";
+import type { Holder, Window } from "./sums/sums.ts";
+import { Sums } from "./sums/sums.ts";
 
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   /** Wall clock, in milliseconds. */

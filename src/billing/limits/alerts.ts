@@ -9,7 +9,7 @@ import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib/money.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Holder } from "../ledger/sums.ts";
+import type { Holder } from "../ledger/sums/sums.ts";
 import { findReset } from "./limits.ts";
 import { type CountWarning, describeStop } from "./stops.ts";
 

@@ -3,7 +3,7 @@
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Holder } from "../ledger/sums.ts";
+import type { Holder } from "../ledger/sums/sums.ts";
 import { type AgentIds, OpenAgents } from "./agents.ts";
 import type { CountWarning } from "./stops.ts";
 import { NEVER_RESETS_RETRY_SECONDS } from "./limits.ts";

@@ -13,7 +13,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Holder, Window } from "../ledger/sums.ts";
+import type { Holder, Window } from "../ledger/sums/sums.ts";
 import type { CountWarning } from "./stops.ts";
 import type { Unbounded } from "./reserve.ts";
 

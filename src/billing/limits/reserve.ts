@@ -1,7 +1,7 @@
 // What a request may cost, read from its body before it goes out: for limits only, never for a bill. Two amounts:
 // what it will probably cost, and for `strict` limits the most that it can cost. docs/decisions/0017-limits-bind.md
 
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { type Span, scanTopLevel } from "../../lib/json/json-spans.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";

@@ -1,6 +1,6 @@
 // What the ledger knows about a key: when it was last used, and what it has spent.
 
-import { type Holder, readSums } from "../ledger/sums.ts";
+import { type Holder, readSums } from "../ledger/sums/sums.ts";
 import { listUsdLimits } from "./alerts.ts";
 import { findReset } from "./limits.ts";
 import type { Catalog, Limits } from "../../config/catalog.ts";

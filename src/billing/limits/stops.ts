@@ -1,6 +1,6 @@
 // What the owner reads when a limit on the work of a session stops it.
 
-import type { Holder } from "../ledger/sums.ts";
+import type { Holder } from "../ledger/sums/sums.ts";
 
 /** A limit on what an agent does is reached. Nothing warns before: an agent in a loop goes through it in a minute. */
 export interface CountWarning {

@@ -7,7 +7,7 @@ import { readJournal } from "../ledger/journal.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { GENESIS, hashLine, parseLine } from "../ledger/line.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
-import { readCheckpoint } from "../ledger/sums.ts";
+import { readCheckpoint } from "../ledger/sums/sums.ts";
 import type { Anchor } from "./anchor.ts";
 import {
   ANCHOR_MISSED,

@@ -1,6 +1,6 @@
 // An upstream's error as the native chat endpoint would report it: status, the four keys, and the client's field names.
 
-import type { WireError } from "../../dialects/openai.ts";
+import type { WireError } from "../../dialects/formats/openai.ts";
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import type { BridgeContext } from "./context.ts";
 import { ReplyError } from "./response/events.ts";

@@ -1,10 +1,10 @@
 // The actions of `gateway groups add`, `set` and `remove`. The file keeps its comments and order.
 
 import type { Catalog, Group } from "../../config/catalog.ts";
-import { editConfig } from "../../config/replace.ts";
+import { editConfig } from "../../config/file/replace.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
-import { type ConfigFlags, findGroup, openConfig, refuseUnknown, requireNewName } from "../config-access.ts";
-import { planChanges, readChanges, type Settings } from "../settings.ts";
+import { type ConfigFlags, findGroup, openConfig, refuseUnknown, requireNewName } from "../access/config.ts";
+import { planChanges, readChanges, type Settings } from "../access/settings.ts";
 import { askYes, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 
 /** Not `platform`: it is that of the channels. Limits have `groups limit`. */

@@ -3,7 +3,7 @@
 import { type Group, isGroupOpen } from "../../config/catalog.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
-import { type ConfigFlags, listLimits, openConfig } from "../config-access.ts";
+import { type ConfigFlags, listLimits, openConfig } from "../access/config.ts";
 import { printTable } from "../terminal/table.ts";
 import { printJson, printNote } from "../terminal/terminal.ts";
 

@@ -2,7 +2,7 @@
 
 import { Command } from "commander";
 import { addExamples } from "../terminal/examples.ts";
-import type { ConfigFlags } from "../config-access.ts";
+import type { ConfigFlags } from "../access/config.ts";
 import type { AddGroupFlags, RemoveGroupFlags } from "./groups-change-run.ts";
 import type { GroupsFlags } from "./groups-list.ts";
 

@@ -4,8 +4,8 @@
 import { findPrice, loadPriceBook, type Price, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
-import { loadConfig } from "../../config/file.ts";
-import { findConfig } from "../../config/find.ts";
+import { loadConfig } from "../../config/file/load.ts";
+import { findConfig } from "../../config/file/find.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import {
   createModelLists,
@@ -16,7 +16,7 @@ import {
 import { createClient } from "../../lib/http1/client/client.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
-import { type ConfigFlags, describe, findKey } from "../config-access.ts";
+import { type ConfigFlags, describe, findKey } from "../access/config.ts";
 import { printTable } from "../terminal/table.ts";
 import { fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 

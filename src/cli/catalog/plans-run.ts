@@ -2,7 +2,7 @@
 
 import { type Catalog, isPlanInForce, type Plan } from "../../config/catalog.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
-import { editConfig } from "../../config/replace.ts";
+import { editConfig } from "../../config/file/replace.ts";
 import {
   type ConfigFlags,
   formatDay,
@@ -12,7 +12,7 @@ import {
   findGroup,
   refuseUnknown,
   requireNewName,
-} from "../config-access.ts";
+} from "../access/config.ts";
 import { printTable } from "../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 

@@ -5,9 +5,9 @@ import type { Catalog } from "../../config/catalog.ts";
 import { type ChannelView, channelViewSchema, describeWithoutGateway } from "../../gateway/channels/view.ts";
 import { gatewayStateSchema } from "../../gateway/control/state.ts";
 import { createChannelTable, describeUnservedGroups } from "./view.ts";
-import { askGateway, readReply, tryGateway } from "../control.ts";
+import { askGateway, readReply, tryGateway } from "../access/control.ts";
 import { openLiveScreen } from "../live/live-screen.ts";
-import { type ConfigFlags, openConfig, refuseUnknown } from "../config-access.ts";
+import { type ConfigFlags, openConfig, refuseUnknown } from "../access/config.ts";
 import { print, printJson, readRoom, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface ChannelsFlags extends ConfigFlags {

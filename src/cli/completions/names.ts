@@ -3,11 +3,11 @@
 
 import { listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import type { Loaded } from "../../config/file.ts";
+import type { Loaded } from "../../config/file/load.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 import type { NameKind, Suggestion } from "./complete.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
-import { describeGroup, openConfig } from "../config-access.ts";
+import { describeGroup, openConfig } from "../access/config.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 
 export function readNames(what: NameKind, config: string | undefined): Suggestion[] {

@@ -2,7 +2,7 @@
 
 import { readSecretText } from "../../config/yaml/scalars.ts";
 import { actOnChannel, type ChannelAction, showChannels } from "../channels/run.ts";
-import { type ConfigFlags, openConfig } from "../config-access.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { addChannel } from "../setup/channels/add-run.ts";
 import { CHANNEL_SETTINGS, removeChannel, setChannel } from "../setup/channels/change-run.ts";
 import { complain } from "../setup/init/init-run.ts";

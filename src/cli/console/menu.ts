@@ -1,6 +1,6 @@
 // A menu that returns after each action, and continues after an error.
 
-import { describe } from "../config-access.ts";
+import { describe } from "../access/config.ts";
 import { askOne, Cancelled, printNote } from "../terminal/terminal.ts";
 
 export interface Entry {

@@ -1,7 +1,7 @@
 // `gateway open`: gets a sign-in link from the running gateway and opens the browser with it.
 
 import { z } from "zod";
-import { askGateway, readReply } from "../control.ts";
+import { askGateway, readReply } from "../access/control.ts";
 import { type LedgerFlags, locateLedger } from "../money/ledger-place.ts";
 import { print, printNote } from "../terminal/terminal.ts";
 

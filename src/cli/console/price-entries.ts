@@ -1,9 +1,9 @@
 // The menu of `gateway console` for prices. Each entry calls the same function as the command.
 
-import type { ConfigFlags } from "../config-access.ts";
-import { setPrices } from "../money/prices-set.ts";
-import { checkPrices, showPrices } from "../money/prices-show.ts";
-import { diffPrices, updatePrices } from "../money/prices-update.ts";
+import type { ConfigFlags } from "../access/config.ts";
+import { setPrices } from "../money/prices/prices-set.ts";
+import { checkPrices, showPrices } from "../money/prices/prices-show.ts";
+import { diffPrices, updatePrices } from "../money/prices/prices-update.ts";
 import { askText } from "../terminal/terminal.ts";
 import type { Entry } from "./menu.ts";
 import { requireText } from "./questions.ts";

@@ -1,9 +1,9 @@
 // Questions that several menus ask.
 
 import type { Limits } from "../../config/catalog.ts";
-import { listLimits, readFuture } from "../config-access.ts";
+import { listLimits, readFuture } from "../access/config.ts";
 import { LIMIT_NAMES } from "../../config/changes/limits.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../access/settings.ts";
 import { askOne, askText } from "../terminal/terminal.ts";
 
 export function askWhen(message: string, initial: string): Promise<string> {

@@ -10,7 +10,7 @@ import { listGroups } from "../catalog/groups-list.ts";
 import { listKeys } from "../keys/list.ts";
 import { type Entry, type Menu, runMenu } from "./menu.ts";
 import { findOrCreateConfig } from "../setup/init/ask-init.ts";
-import { type ConfigFlags, openConfig } from "../config-access.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { listPlans } from "../catalog/plans-run.ts";
 import { canPrompt, Cancelled, refuseUsage } from "../terminal/terminal.ts";
 import { watchTop } from "../live/top-run.ts";

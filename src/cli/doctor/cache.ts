@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { listPersistent, type MissTotals, reportMisses } from "../../billing/report/cache-misses.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { adviseOn, describeCause } from "../money/cache-advice.ts";
+import { adviseOn, describeCause } from "../money/cache/cache-advice.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { type Finding, note } from "./finding.ts";

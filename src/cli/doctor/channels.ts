@@ -9,7 +9,7 @@ import { dialectOf } from "../../dialects/index.ts";
 import { fetchListPage, type ListPage } from "../../gateway/channels/model-list.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
-import { describe } from "../config-access.ts";
+import { describe } from "../access/config.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export async function checkChannels({ channels }: Catalog): Promise<Finding[]> {

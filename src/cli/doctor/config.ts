@@ -4,15 +4,15 @@ import { accessSync, constants, existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { nameLock } from "../../config/replace.ts";
+import { nameLock } from "../../config/file/replace.ts";
 import { type Environment, listReferences } from "../../config/yaml/expand.ts";
-import { type Loaded, loadConfig, readConfigText } from "../../config/file.ts";
-import { findConfig } from "../../config/find.ts";
+import { type Loaded, loadConfig, readConfigText } from "../../config/file/load.ts";
+import { findConfig } from "../../config/file/find.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { ForeignFile, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
-import { type ConfigFlags, describe } from "../config-access.ts";
+import { type ConfigFlags, describe } from "../access/config.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export interface ConfigCheck {

@@ -13,7 +13,7 @@ import { openPlain, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { GatewayFacts } from "./port.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
-import { describe } from "../config-access.ts";
+import { describe } from "../access/config.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export function checkLedger({ ledger }: Catalog, running: GatewayFacts | null): Finding[] {

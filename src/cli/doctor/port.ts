@@ -6,7 +6,7 @@ import { getErrorCode } from "../../lib/errors.ts";
 import { VERSION } from "../../lib/version.ts";
 import { formatBaseUrl } from "../tools/connection.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
-import { describe } from "../config-access.ts";
+import { describe } from "../access/config.ts";
 
 export interface GatewayFacts {
   readonly version: string;

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { Catalog } from "../../config/catalog.ts";
-import { tryGateway } from "../control.ts";
+import { tryGateway } from "../access/control.ts";
 import { checkCaches } from "./cache.ts";
 import { checkChannels } from "./channels.ts";
 import { checkConfig } from "./config.ts";
@@ -10,7 +10,7 @@ import { checkDisk, checkLedger } from "./ledger.ts";
 import { checkPort, type GatewayFacts } from "./port.ts";
 import { checkTools } from "./tools.ts";
 import { type Finding, note } from "./finding.ts";
-import type { ConfigFlags } from "../config-access.ts";
+import type { ConfigFlags } from "../access/config.ts";
 import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint, print, printJson } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
 import { createKeys } from "../../config/changes/keys.ts";
-import { findConfig } from "../../config/find.ts";
+import { findConfig } from "../../config/file/find.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup } from "./group-choice.ts";
 import {
@@ -13,7 +13,7 @@ import {
   formatMoment,
   openConfig,
   readExpiry,
-} from "../config-access.ts";
+} from "../access/config.ts";
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import { readNewLimits } from "../../config/changes/limits.ts";
 import { printSecrets } from "./print-secrets.ts";

@@ -17,7 +17,7 @@ import {
   formatMoment,
   openConfig,
   readExpiry,
-} from "../config-access.ts";
+} from "../access/config.ts";
 import { printSecrets } from "./print-secrets.ts";
 import { askYes, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 

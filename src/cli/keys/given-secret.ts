@@ -1,7 +1,7 @@
 // Secrets that the user brings along: what a new key accepts, and how `--secret -` reads one.
 
 import { readSecretText } from "../../config/yaml/scalars.ts";
-import { describe } from "../config-access.ts";
+import { describe } from "../access/config.ts";
 import { askSecret, canPrompt, readAll, refuseUsage } from "../terminal/terminal.ts";
 
 /** Clients and leak scanners recognise keys by the prefix; shorter secrets can be guessed. */

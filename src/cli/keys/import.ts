@@ -3,8 +3,8 @@
 
 import { readFileSync } from "node:fs";
 import type { Catalog } from "../../config/catalog.ts";
-import { parseEnvFile } from "../../config/env-file.ts";
-import { editConfig } from "../../config/replace.ts";
+import { parseEnvFile } from "../../config/file/env-file.ts";
+import { editConfig } from "../../config/file/replace.ts";
 import { readMoment } from "../../config/yaml/scalars.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
@@ -15,7 +15,7 @@ import {
   findGroup,
   formatMoment,
   openConfig,
-} from "../config-access.ts";
+} from "../access/config.ts";
 import { checkSecret } from "./given-secret.ts";
 import { fail, readAll, refuseUsage, printNote } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";

@@ -3,7 +3,7 @@
 
 import { Command } from "commander";
 import { addExamples } from "../terminal/examples.ts";
-import type { ConfigFlags } from "../config-access.ts";
+import type { ConfigFlags } from "../access/config.ts";
 import type { AddFlags } from "./add.ts";
 import type { ChangeFlags, MoveFlags, RemoveFlags, RotateFlags } from "./change.ts";
 import type { ImportFlags } from "./import.ts";

@@ -1,7 +1,7 @@
 // `keys add --limit`, `keys limit` and `groups limit`: limits without an editor.
 
 import { changeLimits, findLimits, type LimitHolder, readLimits } from "../../config/changes/limits.ts";
-import { type ConfigFlags, openConfig } from "../config-access.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { printNote } from "../terminal/terminal.ts";
 
 export function limitKeys(name: string, words: readonly string[], flags: ConfigFlags): Promise<void> {

@@ -2,7 +2,7 @@
 // top-view.ts draws it.
 
 import { type GatewayState, gatewayStateSchema } from "../../gateway/control/state.ts";
-import { askGateway, readReply, tryGateway } from "../control.ts";
+import { askGateway, readReply, tryGateway } from "../access/control.ts";
 import { type LedgerFlags, locateLedger } from "../money/ledger-place.ts";
 import { type ExitCause, openLiveScreen } from "./live-screen.ts";
 import { describeRecord } from "./request-log.ts";

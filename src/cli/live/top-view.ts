@@ -2,7 +2,7 @@
 
 import type { GatewayState } from "../../gateway/control/state.ts";
 import { parseUsd } from "../../lib/money.ts";
-import { appendBars } from "../money/bars.ts";
+import { appendBars } from "../money/usage/bars.ts";
 import { createTable } from "../terminal/table.ts";
 import { createRequestTable, describeProblem } from "./request-columns.ts";
 import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 
 import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
 import { followLinks } from "../../lib/files/links.ts";
-import { type ConfigFlags, openConfig } from "../config-access.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { fail, printNote } from "../terminal/terminal.ts";
 
 export interface LedgerFlags extends ConfigFlags {

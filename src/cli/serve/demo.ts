@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
 import { type Platform, PLATFORMS } from "../../config/schema.ts";
-import { checkConfigText } from "../../config/file.ts";
+import { checkConfigText } from "../../config/file/load.ts";
 import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { startDemoUpstream } from "../../demo/upstream.ts";
 import { newSecret } from "../../lib/secret.ts";

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { LockHeld } from "../../lib/files/file-lock.ts";
-import { tryGateway } from "../control.ts";
+import { tryGateway } from "../access/control.ts";
 import { fail } from "../terminal/terminal.ts";
 import { formatBaseUrl } from "../tools/connection.ts";
 

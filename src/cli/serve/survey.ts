@@ -11,7 +11,7 @@ import type { Catalog } from "../../config/catalog.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { listMisleading } from "../doctor/tools.ts";
 import { formatCount } from "../terminal/text.ts";
-import { hasPrice, listNamedModels } from "../money/models-in-use.ts";
+import { hasPrice, listNamedModels } from "../money/prices/models-in-use.ts";
 
 export interface Survey {
   readonly catalog: Catalog;

@@ -9,7 +9,7 @@ import { overrideFields } from "../../gateway/upstream/headers.ts";
 import { addressOf } from "../../gateway/upstream/origin.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
 import { type Client, createClient } from "../../lib/http1/client/client.ts";
-import { describe } from "../config-access.ts";
+import { describe } from "../access/config.ts";
 
 export type CheckResult =
   /** `models`: how many the upstream lists; null when it has no list. */

@@ -1,6 +1,6 @@
 // Adds credentials to `gateway.env` next to the config, a file that only the user can read.
 
-import { parseEnvFile, placeEnvFile } from "../../config/env-file.ts";
+import { parseEnvFile, placeEnvFile } from "../../config/file/env-file.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 
 /** Keeps the other lines as they are. */

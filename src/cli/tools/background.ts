@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { closeSync, constants, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Loaded } from "../../config/file.ts";
+import type { Loaded } from "../../config/file/load.ts";
 import { openOwn } from "../../lib/files/own-file.ts";
 import { askYes, canPrompt, fail, printNote } from "../terminal/terminal.ts";
 import { type Address, findRunningAddress, formatBaseUrl } from "./connection.ts";

@@ -2,16 +2,16 @@
 
 import { z } from "zod";
 import type { Catalog } from "../../config/catalog.ts";
-import { type Loaded, loadConfig } from "../../config/file.ts";
-import { findConfig } from "../../config/find.ts";
+import { type Loaded, loadConfig } from "../../config/file/load.ts";
+import { findConfig } from "../../config/file/find.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { readHttpUrl } from "../../config/yaml/scalars.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { tryGateway } from "../control.ts";
+import { tryGateway } from "../access/control.ts";
 import { fetchModelNames, listConfiguredModels } from "./model-names.ts";
 import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
-import { type ConfigFlags, describe, refuseUnknown } from "../config-access.ts";
+import { type ConfigFlags, describe, refuseUnknown } from "../access/config.ts";
 import { askSecret, canPrompt, fail, readAll, refuseUsage } from "../terminal/terminal.ts";
 import type { Connection, Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";

@@ -4,15 +4,15 @@
 import { adviseRotation } from "../../config/advice.ts";
 import { type Catalog, type Group, type Key, isGroupOpen } from "../../config/catalog.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
-import { readConfigText } from "../../config/file.ts";
-import { editConfig } from "../../config/replace.ts";
+import { readConfigText } from "../../config/file/load.ts";
+import { editConfig } from "../../config/file/replace.ts";
 import { expandTree } from "../../config/yaml/expand.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { getField } from "../../lib/json/json.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
-import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../config-access.ts";
+import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../access/config.ts";
 import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 import type { Tool } from "./programs/tool.ts";
 

@@ -3,7 +3,7 @@
 import { refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog } from "../catalog.ts";
 import { suggestNearest } from "../nearest.ts";
-import { editConfig } from "../replace.ts";
+import { editConfig } from "../file/replace.ts";
 import type { Edit } from "../yaml/edit.ts";
 import { findGroup, findKey, listLimits } from "./names.ts";
 

@@ -2,7 +2,7 @@
 // or one JSON body, cut anywhere, and passes them to the dialect's reader, which knows what they mean.
 
 import type { Meter, Reading } from "../../billing/usage.ts";
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { JsonPicker, type Shape } from "../../lib/json/json-pick-stream.ts";
 import { SseScanner, readDataLine, type LongEventSink } from "../../lib/sse/sse-needles.ts";

@@ -1,7 +1,7 @@
 // Reads one part of a prompt: a tool, a message, or a block of one. Its hash leaves out the marks for the cache, which
 // move from turn to turn, and is the same for a text and for a block that holds only this text.
 
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { equalsAt, findStringEnd } from "../../lib/json/json-spans.ts";
 import { skipValue, walkElements, walkMembers } from "../../lib/json/json-walk.ts";
 

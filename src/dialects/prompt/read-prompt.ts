@@ -1,6 +1,6 @@
 // Reads the parts of a prompt from a request's bytes, in one pass. Each part becomes a hash; nothing else is kept.
 
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { equalsAt, findStringEnd, type Span } from "../../lib/json/json-spans.ts";
 import { findStart, skipValue, walkElements, walkMembers } from "../../lib/json/json-walk.ts";
 import { ItemReader } from "./item.ts";

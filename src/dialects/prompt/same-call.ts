@@ -1,7 +1,7 @@
 // How often the conversation of a request ends with the same tool call and the same result: an agent in a loop. Read from
 // the request's bytes in one pass. A client's retry has the same conversation, so that it does not count.
 
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Span } from "../../lib/json/json-spans.ts";
 import { findStart, skipValue, walkElements, walkMembers } from "../../lib/json/json-walk.ts";
 import { ItemReader } from "./item.ts";

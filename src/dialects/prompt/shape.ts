@@ -1,7 +1,7 @@
 // What of a system prompt stays the same when only its digits change: a date, a time, a counter. It is computed once for
 // each text, because most requests repeat the last one's.
 
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Span } from "../../lib/json/json-spans.ts";
 
 /** Claude Code's line about itself, which Anthropic's own API leaves out of the prompt. */

@@ -1,5 +1,5 @@
 // The control path of a running gateway: HTTP and JSON on a unix socket that only this user can use. state.ts is its
-// document, and cli/control.ts is its client.
+// document, and cli/access/control.ts is its client.
 //   GET  /state                          everything, as one document
 //   GET  /status?session=ID&key=NAME     what a status line shows
 //   POST /channels/NAME/disable|enable|probe
@@ -11,7 +11,7 @@ import { z } from "zod";
 import { listLimitUses } from "../../billing/limits/alerts.ts";
 import { repricingSchema } from "../../billing/ledger/line.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { everySecond } from "../../lib/heartbeat.ts";
+import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Activity } from "../observe/activity.ts";
 import { ActionRefused, actOnChannel } from "./channel-actions.ts";
 import type { Console } from "./console.ts";

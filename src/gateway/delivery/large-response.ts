@@ -1,6 +1,6 @@
 // The memory of a response that is read whole. If it is large, the response waits for it: until then, its upstream is paused.
 
-import type { Reservation } from "../../lib/memory-budget.ts";
+import type { Reservation } from "../../lib/memory/memory-budget.ts";
 import { MAX_CONVERTED_BYTES } from "../upstream/answer.ts";
 import type { Delivery } from "./delivery.ts";
 

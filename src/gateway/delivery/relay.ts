@@ -2,7 +2,7 @@
 // in a header. A stream is sent chunk by chunk, as it comes.
 
 import type { StreamBreak } from "../../dialects/dialect.ts";
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
 import { endsWithWholeEvent } from "../../lib/sse/sse-parser.ts";

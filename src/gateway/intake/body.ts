@@ -1,7 +1,7 @@
 // Reads a request's body once and finds the model and the stream flag in it.
 
 import type { Catalog } from "../../config/catalog.ts";
-import { decodeBody, InvalidEncoding, UnsupportedEncoding } from "../../lib/encoding.ts";
+import { decodeBody, InvalidEncoding, UnsupportedEncoding } from "../../lib/http1/encoding.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import {
   type ModelReading,
@@ -10,7 +10,7 @@ import {
   scanTopLevel,
   type Span,
 } from "../../lib/json/json-spans.ts";
-import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../lib/memory-budget.ts";
+import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../lib/memory/memory-budget.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import type { ClientCall } from "./call.ts";
 

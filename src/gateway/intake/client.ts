@@ -3,7 +3,7 @@
 
 import type { Key } from "../../config/catalog.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { scanTopLevel } from "../../lib/json/json-spans.ts";
 import { sha256Hex } from "../../lib/secret.ts";

@@ -1,7 +1,7 @@
 // A response that a channel gave, and helpers that read its body.
 
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
-import { LARGE_BYTES } from "../../lib/memory-budget.ts";
+import { LARGE_BYTES } from "../../lib/memory/memory-budget.ts";
 import type { Channel } from "../../config/catalog.ts";
 import { storeId } from "../intake/client.ts";
 import type { Candidate } from "../intake/match.ts";

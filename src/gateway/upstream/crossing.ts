@@ -12,7 +12,7 @@ import { parseJson } from "../../lib/json/json.ts";
 import type { Platform } from "../../config/schema.ts";
 import type { Dialect, DialectName } from "../../dialects/dialect.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
-import { responses } from "../../dialects/responses.ts";
+import { responses } from "../../dialects/formats/responses.ts";
 import { type RequestBody, readNames } from "../intake/body.ts";
 
 /** Converts the responses to one request. */

@@ -9,7 +9,7 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
-import { MAX_CODINGS, readCodings } from "../../lib/encoding.ts";
+import { MAX_CODINGS, readCodings } from "../../lib/http1/encoding.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 
 /** With Z_SYNC_FLUSH, decoded bytes come out at once, and a missing end is still an error. */

@@ -3,7 +3,7 @@
 // only whole secrets are removed, in errors and in the gateway's own texts pieces of them too. The work is linear.
 
 import type { Channel } from "../../config/catalog.ts";
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Field } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { compileSecrets, scan, type Patterns, type Secret, type ByteRange } from "./redact-scan.ts";

@@ -1,7 +1,7 @@
 // Reads the beginning of a streamed response while another channel can still be tried. A stream that was announced with
 // 200 may begin with an error. The beginning is held until the first real event is known, for a short time at most.
 
-import { asBuffer } from "../../lib/bytes.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { joinChunks } from "./answer.ts";

@@ -28,7 +28,7 @@ export async function serveWebSocket(call: ClientCall, newId: () => string, gate
       throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
     const upstream = await openUpstream(call, findMatch(key, null), gateway);
     if (call.exchange.gone) return upstream.discard();
-    await run(call, upstream, newId, gateway);
+    await run({ call, key, newId }, upstream, gateway);
   } catch (thrown) {
     const error = toGatewayError(thrown);
     if (error.code === "internal") reportFault(thrown, gateway.observer);
@@ -66,20 +66,25 @@ function noteFailure(
   }
 }
 
+interface Upgrade {
+  readonly call: ClientCall;
+  readonly key: Key;
+  readonly newId: () => string;
+}
+
 /** Resolves when the session has ended. */
-function run(
-  call: ClientCall,
-  upstream: OpenConnection,
-  newId: () => string,
-  gateway: Gateway,
-): Promise<void> {
+function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: Gateway): Promise<void> {
   const ended = Promise.withResolvers<void>();
-  gateway.sockets.open += 1;
-  const { maxBodyBytes } = gateway.catalog;
+  const { catalog, observer, sockets } = gateway;
+  const { maxBodyBytes } = catalog;
   const fields = [...acceptHandshake(call.exchange), ...upstream.fields, ["x-request-id", call.id] as const];
+  const name = `WebSocket of the key "${key.name}"`;
+  sockets.open += 1;
+  observer.notice("note", `${name} opened on the channel "${upstream.candidate.channel.name}"`);
   call.exchange.upgrade(fields, (wire) => {
-    const end = (): void => {
-      gateway.sockets.open -= 1;
+    const end = (responses: number): void => {
+      sockets.open -= 1;
+      observer.notice("note", `${name} closed, responses on it: ${responses}`);
       ended.resolve();
     };
     const session = new Session({ call, gateway, newId, openUpstream, ended: end }, upstream);

@@ -8,7 +8,7 @@ import {
   SOCKET_CODES,
   type SocketEvent,
   writeErrorEvent,
-} from "../../dialects/responses-websocket.ts";
+} from "../../dialects/formats/responses-websocket.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { findDifferences } from "../../lib/json/json-differences.ts";
 import { replaceSpan } from "../../lib/json/json-spans.ts";
@@ -40,8 +40,8 @@ export interface SessionOptions {
   readonly newId: () => string;
   /** Opens a WebSocket to the first channel of a match that accepts. */
   readonly openUpstream: OpenUpstream;
-  /** Called once, when both connections have ended and every turn has its line. */
-  readonly ended: () => void;
+  /** Called once, with the number of responses, when both connections have ended and every turn has its line. */
+  readonly ended: (responses: number) => void;
 }
 
 /** While the client leaves more than this unread, its next message waits. */
@@ -56,6 +56,7 @@ export class Session {
   #upstream: WebSocketPeer | null = null;
   #candidate: Candidate;
   #turns: Turn[] = [];
+  #responses = 0;
   /** Messages of the client that wait for an earlier one, whose bill is being opened. */
   #queue: Message[] = [];
   #working = false;
@@ -232,6 +233,7 @@ export class Session {
       return;
     }
     bill.prompt = holdPrompt(job, 200, gateway);
+    this.#responses += 1;
     this.#turns.push(new Turn(bill, candidate, event.streamId, gateway));
     this.#upstream.send({ kind: "text", bytes: rename(body, candidate) ?? bytes });
   }
@@ -377,7 +379,7 @@ export class Session {
     if (this.#drain !== null) clearTimeout(this.#drain);
     this.#options.gateway.halt.removeEventListener("abort", this.#onHalt);
     this.#upstream?.close({ code: CLOSE_CODES.goingAway, reason: "" });
-    this.#options.ended();
+    this.#options.ended(this.#responses);
   }
 }
 

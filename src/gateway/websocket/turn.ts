@@ -6,7 +6,7 @@ import {
   readErrorStatus,
   type SocketEvent,
   toStreamEvent,
-} from "../../dialects/responses-websocket.ts";
+} from "../../dialects/formats/responses-websocket.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import type { Bill } from "../bill/bill.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";

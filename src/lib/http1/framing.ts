@@ -1,7 +1,7 @@
 // Finds where a body ends and removes its framing, for requests and responses alike. A decoder returns views of its
 // input. Several chunks in one packet are moved together in place, so that a packet gives at most one view.
 
-import { cutBytes } from "../bytes.ts";
+import { cutBytes } from "../memory/bytes.ts";
 import { hasToken } from "./head.ts";
 import { Malformed, type Field } from "./types.ts";
 

@@ -1,7 +1,7 @@
 // Finds what other JSON parsers could read differently in an object. Some parsers accept comments or other quotes, and some
 // match the names of members without regard to case. One pass over the bytes, without parsing.
 
-import { asBuffer } from "../bytes.ts";
+import { asBuffer } from "../memory/bytes.ts";
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

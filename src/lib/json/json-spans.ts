@@ -2,7 +2,7 @@
 // no second copy. Exact for valid JSON. Of invalid JSON, only the top level is checked: rejecting nested values is up to
 // the upstream.
 
-import { asBuffer } from "../bytes.ts";
+import { asBuffer } from "../memory/bytes.ts";
 
 /** The position of a value: the bytes [start, end), including the quotes of a string. */
 export interface Span {

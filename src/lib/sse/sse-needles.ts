@@ -2,7 +2,7 @@
 // An event matters if it contains one of a few texts, the needles. Nothing else is decoded. Like the parser, it follows
 // the standard: a line ends in LF, CR or CRLF, and the `data` lines of an event belong together.
 
-import { asBuffer } from "../bytes.ts";
+import { asBuffer } from "../memory/bytes.ts";
 
 const LF = 0x0a;
 const CR = 0x0d;

@@ -1,6 +1,6 @@
 // One side of a WebSocket, on a connection that has been upgraded. It answers pings, and performs the closing handshake.
 
-import { Deadline } from "../deadline.ts";
+import { Deadline } from "../time/deadline.ts";
 import type { Wire, WireListener } from "../http1/types.ts";
 import {
   CLOSE_CODES,

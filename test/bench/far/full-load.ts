@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Bench, Sample } from "../bench.ts";
 import { findFreePort, type Folder, makeFolder, start } from "../machine.ts";
 import { type Results } from "../results/measures.ts";
-import { findScenario } from "../scenarios.ts";
+import { findScenario } from "../parts/scenarios.ts";
 import { findNginx, planGateway, planNginx, type Target, waitForPort } from "../targets/targets.ts";
 import { type Certificate, makeCertificate } from "./certificate.ts";
 import type { FarPlan } from "./far.ts";

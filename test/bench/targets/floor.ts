@@ -10,7 +10,7 @@ import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import type { Intent } from "../../../src/billing/ledger/journal.ts";
 import { loadPriceBook } from "../../../src/billing/prices.ts";
 import { recognise } from "../../../src/dialects/index.ts";
-import { messages } from "../../../src/dialects/messages.ts";
+import { messages } from "../../../src/dialects/formats/messages.ts";
 import { createIdSource } from "../../../src/gateway/intake/call.ts";
 import { requestFields, responseFields } from "../../../src/gateway/upstream/headers.ts";
 import { readNames } from "../../../src/gateway/intake/body.ts";
@@ -18,7 +18,7 @@ import { createClient } from "../../../src/lib/http1/client/client.ts";
 import { listen } from "../../../src/lib/http1/server/server.ts";
 import type { Exchange, Field, UpstreamResponse } from "../../../src/lib/http1/types.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
-import { LAYERS } from "../layers.ts";
+import { LAYERS } from "./layers.ts";
 import { SECRET } from "./targets.ts";
 
 const [, , layer = "", upstreamPort = "", folder = ""] = process.argv;

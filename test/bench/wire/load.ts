@@ -4,7 +4,7 @@
 
 import { readSync, writeSync } from "node:fs";
 import { Crowd, type Client, type Outcome } from "./crowd.ts";
-import { measureParse } from "../parse.ts";
+import { measureParse } from "../parts/parse.ts";
 import type { RequestOptions } from "./requests.ts";
 import { closeSocket, resetSocket, sleep, tryConnect } from "./sockets.ts";
 

@@ -17,7 +17,7 @@ import { sample, string } from "fast-check";
 
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
 import { createZone, UTC } from "../../../src/lib/text/zone.ts";
-import { readSums, Sums } from "../../../src/billing/ledger/sums.ts";
+import { readSums, Sums } from "../../../src/billing/ledger/sums/sums.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { holdLedgerFiles, listLedgerFiles, locate } from "../../../src/billing/ledger/rotation.ts";
 import { encodeLine, GENESIS, hashLine, lineSchema } from "../../../src/billing/ledger/line.ts";

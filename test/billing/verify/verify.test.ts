@@ -11,7 +11,7 @@ import {
   type CorrectionDraft,
   type LineDraft,
 } from "../../../src/billing/ledger/line.ts";
-import { Sums } from "../../../src/billing/ledger/sums.ts";
+import { Sums } from "../../../src/billing/ledger/sums/sums.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { formatAnchor, parseAnchor, takeAnchor } from "../../../src/billing/verify/anchor.ts";

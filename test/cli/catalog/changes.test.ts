@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../src/config/file.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { askGateway } from "../../../src/cli/control.ts";
+import { askGateway } from "../../../src/cli/access/control.ts";
 import { startDemoUpstream, type DemoUpstream } from "../../../src/demo/upstream.ts";
 import { locateControl, makeControlFolder } from "../../../src/gateway/control/socket.ts";
 import { VERSION } from "../../../src/lib/version.ts";
@@ -8,7 +8,7 @@ import { type InsideGateway, keyOf, makeConfig, startGatewayHere } from "../../h
 import { rawRequest } from "../../harness/raw.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
-import { watch } from "../watching.ts";
+import { watch } from "../../harness/terminal/watching.ts";
 
 let upstream: DemoUpstream;
 let folder: TempFolder;

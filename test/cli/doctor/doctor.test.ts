@@ -7,7 +7,7 @@ import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
-import { writeLedger } from "../money/ledger-runs.ts";
+import { writeLedger } from "../money/ledger/ledger-runs.ts";
 
 interface Check {
   readonly check: string;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../src/config/file.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { KEYS, runOnTerminal } from "../driving.ts";

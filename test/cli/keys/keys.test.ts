@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../src/config/file.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { draftOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
-import { loadConfig } from "../../../src/config/file.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
 import { draftOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";
 import { passMidnight } from "../../harness/day.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { appendBars, drawBar } from "../../../src/cli/money/bars.ts";
+import { appendBars, drawBar } from "../../../src/cli/money/usage/bars.ts";
 import { fitFrame, type Frame } from "../../../src/cli/live/sections.ts";
 import { alignText, cutText, measure, wrapWords } from "../../../src/cli/terminal/text.ts";
 import { createTraffic } from "../../../src/lib/traffic.ts";

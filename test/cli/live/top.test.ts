@@ -6,7 +6,7 @@ import { passMidnight } from "../../harness/day.ts";
 import { type ChildGateway, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { KEYS, run } from "../driving.ts";
-import { type Watched, watch } from "../watching.ts";
+import { type Watched, watch } from "../../harness/terminal/watching.ts";
 
 let folder: TempFolder;
 let upstream: DemoUpstream;

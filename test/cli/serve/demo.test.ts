@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { writeCurlLines, writeFirstRequest } from "../../../src/cli/serve/demo.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { ENTRY, run } from "../driving.ts";
-import { watch } from "../watching.ts";
+import { watch } from "../../harness/terminal/watching.ts";
 
 const SECRETS = { messages: "sk-m", responses: "sk-r", content: "sk-c", relay: "sk-l" };
 const LINES = [

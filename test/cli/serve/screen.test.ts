@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { askGateway, tryGateway } from "../../../src/cli/control.ts";
+import { askGateway, tryGateway } from "../../../src/cli/access/control.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { gatewayStateSchema } from "../../../src/gateway/control/state.ts";
 import { formatAmount } from "../../../src/cli/terminal/text.ts";
@@ -9,7 +9,7 @@ import { passMidnight } from "../../harness/day.ts";
 import { keyOf, makeConfig } from "../../harness/gateway.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
 import { OFFLINE, KEYS, run, runOnTerminal } from "../driving.ts";
-import { type Watched, watch } from "../watching.ts";
+import { type Watched, watch } from "../../harness/terminal/watching.ts";
 
 let folder: TempFolder;
 let upstream: DemoUpstream;

@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { checkCredential, type CheckResult } from "../../../src/cli/setup/credential-check.ts";
-import { checkConfigText } from "../../../src/config/file.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 import type { Platform } from "../../harness/gateway.ts";
 
 type Answer = (request: Request) => Response | Promise<Response>;

@@ -7,7 +7,7 @@ import { encodeLine, GENESIS } from "../../../src/billing/ledger/line.ts";
 import { draftOf } from "../../billing/ledger/ledger-samples.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
-import { watch } from "../watching.ts";
+import { watch } from "../../harness/terminal/watching.ts";
 
 const CONFIG = `channels:
   anthropic-main-of-the-team: { platform: messages, base_url: "http://127.0.0.1:9", credential: x }

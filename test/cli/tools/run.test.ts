@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
-import { loadConfig } from "../../../src/config/file.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Catalog } from "../../../src/config/catalog.ts";
 import { applyEdits } from "../../../src/config/yaml/edit.ts";
-import { checkConfigText } from "../../../src/config/file.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 
 // Names that every plain object of JavaScript has already. A config may use them, or the error says that it may not:
 // nothing vanishes silently.

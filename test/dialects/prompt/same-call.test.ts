@@ -1,12 +1,12 @@
 // An agent in a loop is found by how its conversation ends: N equal pairs of tool call and result.
 
 import { describe, expect, test } from "bun:test";
-import { chat } from "../../../src/dialects/chat.ts";
-import { content } from "../../../src/dialects/content.ts";
+import { chat } from "../../../src/dialects/formats/chat.ts";
+import { content } from "../../../src/dialects/formats/content.ts";
 import type { Dialect } from "../../../src/dialects/dialect.ts";
-import { messages } from "../../../src/dialects/messages.ts";
+import { messages } from "../../../src/dialects/formats/messages.ts";
 import { countSameCalls } from "../../../src/dialects/prompt/same-call.ts";
-import { responses } from "../../../src/dialects/responses.ts";
+import { responses } from "../../../src/dialects/formats/responses.ts";
 import { type Fixture, hasFixtures, listFixtures, readRequest } from "../../harness/fixtures.ts";
 
 interface Step {

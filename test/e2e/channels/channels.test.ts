@@ -2,7 +2,7 @@
 // meanwhile, and what the client gets if none can.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { askGateway } from "../../../src/cli/control.ts";
+import { askGateway } from "../../../src/cli/access/control.ts";
 import { makeGate } from "../../../src/demo/script.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";

@@ -7,7 +7,11 @@ import { gzipSync } from "node:zlib";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { makeGate } from "../../../src/demo/script.ts";
-import { type CachingDialect, CachingUpstream, type Counted } from "../../harness/caching-upstream.ts";
+import {
+  type CachingDialect,
+  CachingUpstream,
+  type Counted,
+} from "../../harness/upstreams/caching-upstream.ts";
 import {
   type Conversation,
   goOn,
@@ -15,7 +19,7 @@ import {
   textOf,
   writeRequest,
 } from "../../harness/conversation.ts";
-import { answerCounted, type CountedOptions } from "../../harness/counted-answers.ts";
+import { answerCounted, type CountedOptions } from "../../harness/upstreams/counted-answers.ts";
 
 import { CREDENTIAL, keyOf } from "../../harness/gateway.ts";
 import type { RequestLines } from "../../harness/raw.ts";

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
-import { askGateway } from "../../../src/cli/control.ts";
+import { askGateway } from "../../../src/cli/access/control.ts";
 import type { Answer } from "../../../src/demo/answers/answer.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { encodeWithin, ESCAPES, expectSafe } from "../../gateway/upstream/escapes.ts";

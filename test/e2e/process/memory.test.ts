@@ -1,7 +1,7 @@
 // Large bodies of all requests share a bounded amount of memory. Who does not fit waits, and nobody else does.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import type { Reservation } from "../../../src/lib/memory-budget.ts";
+import type { Reservation } from "../../../src/lib/memory/memory-budget.ts";
 import { makeRequest, openWorld, type World } from "../world.ts";
 
 const LARGE = "x".repeat(2_000_000);

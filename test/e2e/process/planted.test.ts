@@ -19,7 +19,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { editConfig } from "../../../src/config/replace.ts";
+import { editConfig } from "../../../src/config/file/replace.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { makeControlFolder } from "../../../src/gateway/control/socket.ts";
 import { ENTRY, run } from "../../cli/driving.ts";

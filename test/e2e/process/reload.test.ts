@@ -4,7 +4,7 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "bun:test";
-import { askGateway } from "../../../src/cli/control.ts";
+import { askGateway } from "../../../src/cli/access/control.ts";
 import { makeGate } from "../../../src/demo/script.ts";
 import { startDemoUpstream, type DemoUpstream } from "../../../src/demo/upstream.ts";
 import {

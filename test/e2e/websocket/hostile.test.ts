@@ -4,7 +4,11 @@ import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { WebSocketPeer } from "../../../src/lib/websocket/peer.ts";
 import { writeMessage } from "../../../src/lib/websocket/frames.ts";
 import { type InsideGateway, keyOf, startGatewayHere } from "../../harness/gateway.ts";
-import { closeFrame, startRawSocketUpstream, textFrame } from "../../harness/raw-socket-upstream.ts";
+import {
+  closeFrame,
+  startRawSocketUpstream,
+  textFrame,
+} from "../../harness/upstreams/raw-socket-upstream.ts";
 import { openRaw } from "../../harness/raw.ts";
 import { openSocket, responseEvents, startSocketUpstream } from "../../harness/web-socket.ts";
 
@@ -152,6 +156,26 @@ test("a client that reads nothing must wait before its next message is read", as
   expect(watched.most()).toBeLessThan(1024 * 1024);
 });
 
+test("an upstream that reads nothing makes the client wait", async () => {
+  const upstream = keep(startRawSocketUpstream({ opened: (socket) => socket.pause() }));
+  const gateway = startGateway({ main: upstream });
+  const client = await openRaw(gateway.port);
+  client.send(UPGRADE);
+  await client.until("\r\n\r\n");
+  const COUNT = 60;
+  const SIZE = 1024 * 1024;
+  const watched = watchSends();
+  const text = JSON.stringify({ type: "response.steer", input: "x".repeat(SIZE) });
+  const steer = writeMessage({ kind: "text", bytes: Buffer.from(text) }, true);
+  client.send(Buffer.concat(Array.from({ length: COUNT }, () => steer)));
+  await until(() => watched.most() > 0);
+  expect(watched.count()).toBeLessThan(COUNT);
+  for (const socket of upstream.sockets) socket.resume();
+  await until(() => watched.count() >= COUNT);
+  watched.stop();
+  expect(watched.most()).toBeLessThan(2 * SIZE);
+});
+
 test.each([
   ["in another spelling", '{"type":"response.steer","Type":"response.create","model":"gpt-5.4"}'],
   ["in a comment", '{"type":"response.steer","a":{/*"*/},"type":"response.create","b":{/*"*/}}'],
@@ -189,6 +213,18 @@ test("open WebSockets are counted exactly", async () => {
     await until(() => upstream.open.size === 0);
     expect(sockets.open).toBe(0);
   }
+});
+
+test("the log shows when a WebSocket opens and closes", async () => {
+  const upstream = keep(startSocketUpstream());
+  const gateway = startGateway({ main: upstream });
+  const client = await openSocket(gateway.port, KEY);
+  client.send(create());
+  await client.next("response.completed");
+  expect(gateway.notices).toEqual(['WebSocket of the key "responses" opened on the channel "main"']);
+  client.close(1000, "");
+  await until(() => gateway.notices.length > 1);
+  expect(gateway.notices[1]).toBe('WebSocket of the key "responses" closed, responses on it: 1');
 });
 
 test("a credential in the 101's fields does not reach the client", async () => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import type { Catalog } from "../../../src/config/catalog.ts";
-import { checkConfigText } from "../../../src/config/file.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 import { type Channels, createChannels, type RequestEnd } from "../../../src/gateway/channels/channels.ts";
 import { findMatch, type Match } from "../../../src/gateway/intake/match.ts";
 import { blame, type Failure } from "../../../src/gateway/upstream/failure-rules.ts";

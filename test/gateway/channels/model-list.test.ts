@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { checkConfigText } from "../../../src/config/file.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 import { fetchListPage } from "../../../src/gateway/channels/model-list.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
 import type { Deadlines } from "../../../src/lib/http1/types.ts";

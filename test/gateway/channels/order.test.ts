@@ -1,7 +1,7 @@
 // The order in which channels are tried.
 
 import { expect, test } from "bun:test";
-import { checkConfigText } from "../../../src/config/file.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 import { orderCandidates } from "../../../src/gateway/channels/order.ts";
 import { findMatch } from "../../../src/gateway/intake/match.ts";
 

@@ -1,7 +1,7 @@
 // When a channel is probed: not while a request has shown its state, and whatever the clock does.
 
 import { afterAll, afterEach, expect, test } from "bun:test";
-import { checkConfigText } from "../../../src/config/file.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 import { createChannels } from "../../../src/gateway/channels/channels.ts";
 import { probeChannel, startProbes } from "../../../src/gateway/channels/probe.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";

@@ -1,7 +1,7 @@
 // Which upstreams get connections when the gateway starts and after a reload.
 
 import { describe, expect, test } from "bun:test";
-import { checkConfigText } from "../../../src/config/file.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 import { countConnections, keepChannelsWarm } from "../../../src/gateway/channels/warm.ts";
 import type { Channels } from "../../../src/gateway/channels/channels.ts";
 import { describeWithoutGateway } from "../../../src/gateway/channels/view.ts";

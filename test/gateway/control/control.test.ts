@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { askGateway, tryGateway } from "../../../src/cli/control.ts";
+import { askGateway, tryGateway } from "../../../src/cli/access/control.ts";
 import { isPrivate, locateControl } from "../../../src/gateway/control/socket.ts";
 import { gatewayStateSchema } from "../../../src/gateway/control/state.ts";
 import { type InsideGateway, makeConfig, startGatewayHere } from "../../harness/gateway.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { recognise } from "../../../src/dialects/index.ts";
-import { checkConfigText } from "../../../src/config/file.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 import { authenticate } from "../../../src/gateway/intake/authenticate.ts";
 import type { Field } from "../../../src/lib/http1/types.ts";
 import { RecordedExchange } from "../scripted.ts";

@@ -1,7 +1,7 @@
 // Bodies in which other parsers find another model than the gateway does.
 
 import { describe, expect, test } from "bun:test";
-import { checkConfigText } from "../../../src/config/file.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 import { readNames } from "../../../src/gateway/intake/body.ts";
 import { findMatch } from "../../../src/gateway/intake/match.ts";
 import { requireOneModel } from "../../../src/gateway/intake/one-model.ts";

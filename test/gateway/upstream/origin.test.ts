@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
-import { checkConfigText } from "../../../src/config/file.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 import { readUpTo } from "../../../src/gateway/upstream/answer.ts";
 import { addressOf } from "../../../src/gateway/upstream/origin.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { chownSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
-import { editConfig } from "../../../src/config/replace.ts";
+import { editConfig } from "../../../src/config/file/replace.ts";
 import { LockHeld, takeLock } from "../../../src/lib/files/file-lock.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 

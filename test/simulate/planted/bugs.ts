@@ -217,7 +217,7 @@ const OTHERS: readonly Bug[] = [
   ),
   plant(
     "lose the place of an armed time limit",
-    "src/lib/deadline.ts",
+    "src/lib/time/deadline.ts",
     "      last.#index = this.#index;\n",
     "",
   ),

@@ -3,13 +3,13 @@
 
 import type { Catalog } from "../../../config/catalog.ts";
 import type { Edit } from "../../../config/yaml/edit.ts";
-import { editConfig } from "../../../config/replace.ts";
+import { editConfig } from "../../../config/file/replace.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { readBaseUrl, readName, readSecretText } from "../../../config/yaml/scalars.ts";
 import { suggestValue } from "../../../config/yaml/problems.ts";
 import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
-import { type ConfigFlags, describe, findGroup, openConfig } from "../../config-access.ts";
+import { type ConfigFlags, describe, findGroup, openConfig } from "../../access/config.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
 import {
   askOne,

@@ -1,11 +1,11 @@
 // The actions of `gateway channels set` and `remove`. The file keeps its comments and order.
 
 import type { Catalog, Channel, Group } from "../../../config/catalog.ts";
-import { checkConfigText, readConfigText } from "../../../config/file.ts";
-import { editConfig } from "../../../config/replace.ts";
+import { checkConfigText, readConfigText } from "../../../config/file/load.ts";
+import { editConfig } from "../../../config/file/replace.ts";
 import { applyEdits, type Edit } from "../../../config/yaml/edit.ts";
-import { type ConfigFlags, openConfig, refuseUnknown } from "../../config-access.ts";
-import { type Change, planChanges, readChanges, type Settings } from "../../settings.ts";
+import { type ConfigFlags, openConfig, refuseUnknown } from "../../access/config.ts";
+import { type Change, planChanges, readChanges, type Settings } from "../../access/settings.ts";
 import { askYes, canPrompt, fail, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { checkCredential, describeCheck } from "../credential-check.ts";
 import { addVariables } from "../env-file.ts";

@@ -1,6 +1,6 @@
 // Finds the config. On a terminal without a config, offers to write one.
 
-import { findConfig, hasLocalConfig, placeConfig } from "../../../config/find.ts";
+import { findConfig, hasLocalConfig, placeConfig } from "../../../config/file/find.ts";
 import { ConfigError } from "../../../config/yaml/problems.ts";
 import { init } from "./init-run.ts";
 import { askYes, canPrompt } from "../../terminal/terminal.ts";

@@ -3,14 +3,14 @@
 
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { checkConfigText } from "../../../config/file.ts";
-import { hasLocalConfig, placeConfig } from "../../../config/find.ts";
+import { checkConfigText } from "../../../config/file/load.ts";
+import { hasLocalConfig, placeConfig } from "../../../config/file/find.ts";
 import { readBaseUrl, readSecretText } from "../../../config/yaml/scalars.ts";
 import { getErrorCode } from "../../../lib/errors.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { newSecret, sha256Hex } from "../../../lib/secret.ts";
 import { quoteWord } from "../../../lib/text/shell-word.ts";
-import { type ConfigFlags, describe, formatMoment } from "../../config-access.ts";
+import { type ConfigFlags, describe, formatMoment } from "../../access/config.ts";
 import { printSecrets } from "../../keys/print-secrets.ts";
 import { storeToolSecret } from "../../../config/changes/tool-secrets.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";

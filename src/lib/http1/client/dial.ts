@@ -3,7 +3,7 @@
 
 import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
-import { Deadline } from "../../deadline.ts";
+import { Deadline } from "../../time/deadline.ts";
 import { ByteCollector } from "../packets.ts";
 import type { Addresses } from "./addresses.ts";
 import { Race } from "./race.ts";

@@ -2,7 +2,7 @@
 // runtime does this for the first four addresses only: with more than four IPv6 addresses that do not respond, it would
 // never try IPv4.
 
-import { Deadline } from "../../deadline.ts";
+import { Deadline } from "../../time/deadline.ts";
 
 const STEP_MS = 250;
 

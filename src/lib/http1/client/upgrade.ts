@@ -1,7 +1,7 @@
 // Asks an upstream for another protocol (101 Switching Protocols), on a connection that serves nothing else.
 
 import type { Socket } from "bun";
-import { Deadline } from "../../deadline.ts";
+import { Deadline } from "../../time/deadline.ts";
 import { openDecoder, readBodyLength, type BodyDecoder } from "../framing.ts";
 import { findField, HeadSearch, MAX_HEAD_BYTES, parseResponse, type ResponseHead } from "../head.ts";
 import { ByteCollector, Outbox } from "../packets.ts";

@@ -2,7 +2,7 @@
 // that its network has changed: idle connections may then be dead without a sign of it, so they are replaced.
 
 import { networkInterfaces } from "node:os";
-import { everySecond } from "../../heartbeat.ts";
+import { everySecond } from "../../time/heartbeat.ts";
 import type { Pool } from "./pool.ts";
 
 /** Timers stand still while the machine sleeps. Its clock does not. */

@@ -1,7 +1,7 @@
 // One connection to an upstream. It serves one exchange after another, never two at once.
 
 import type { Socket } from "bun";
-import { Deadline } from "../../deadline.ts";
+import { Deadline } from "../../time/deadline.ts";
 import { ByteCollector, writePacket, writeUnsent } from "../packets.ts";
 import type { PendingExchange, ExchangeConnection } from "./pending-exchange.ts";
 import type { SocketListener } from "./dial.ts";

@@ -3,7 +3,7 @@
 
 import { Malformed, type Wire, type WireListener } from "../types.ts";
 import type { Socket } from "bun";
-import { Deadline } from "../../deadline.ts";
+import { Deadline } from "../../time/deadline.ts";
 import { ByteCollector, Outbox } from "../packets.ts";
 import { ServerExchange, type ReplyConnection } from "./exchange.ts";
 import { readBodyLength, staysOpen } from "../framing.ts";

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { loadConfig } from "../../../../src/config/file.ts";
+import { loadConfig } from "../../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../../../src/demo/upstream.ts";
 import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
 import { KEYS, type Outcome, run, runOnTerminal } from "../../driving.ts";

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "bun:test";
 import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
-import type { CachingDialect, Counted } from "../../../harness/caching-upstream.ts";
+import type { CachingDialect, Counted } from "../../../harness/upstreams/caching-upstream.ts";
 import { type Conversation, goOn, openConversation, textOf } from "../../../harness/conversation.ts";
 import { type Change, DIALECTS, SECOND, Session } from "./session.ts";
 

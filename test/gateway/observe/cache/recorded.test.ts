@@ -4,12 +4,12 @@
 import { describe, expect, test } from "bun:test";
 import { countPrompt } from "../../../../src/billing/miss.ts";
 import { sumUsage } from "../../../../src/billing/usage.ts";
-import { chat } from "../../../../src/dialects/chat.ts";
-import { content } from "../../../../src/dialects/content.ts";
+import { chat } from "../../../../src/dialects/formats/chat.ts";
+import { content } from "../../../../src/dialects/formats/content.ts";
 import type { Dialect } from "../../../../src/dialects/dialect.ts";
-import { messages } from "../../../../src/dialects/messages.ts";
+import { messages } from "../../../../src/dialects/formats/messages.ts";
 import { PromptReader } from "../../../../src/dialects/prompt/read-prompt.ts";
-import { responses } from "../../../../src/dialects/responses.ts";
+import { responses } from "../../../../src/dialects/formats/responses.ts";
 import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
 import {
   type Fixture,

@@ -13,7 +13,11 @@ import { countSameCalls } from "../../../../src/dialects/prompt/same-call.ts";
 import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
 import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
 import type { Turn } from "../../../../src/gateway/observe/cache/turn.ts";
-import { type CachingDialect, CachingUpstream, type Counted } from "../../../harness/caching-upstream.ts";
+import {
+  type CachingDialect,
+  CachingUpstream,
+  type Counted,
+} from "../../../harness/upstreams/caching-upstream.ts";
 import { type Conversation, writeRequest } from "../../../harness/conversation.ts";
 
 const LAYOUTS = {

@@ -1,0 +1,108 @@
+// Sends commands to the running gateway, through a socket that only this user can open.
+
+import { existsSync } from "node:fs";
+import { z } from "zod";
+import { isPrivate, locateControl } from "../../gateway/control/socket.ts";
+import { getErrorCode } from "../../lib/errors.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { VERSION } from "../../lib/version.ts";
+import { fail } from "../terminal/terminal.ts";
+
+const Refusal = z.object({ error: z.string() });
+
+export interface ControlCall {
+  readonly ledgerPath: string;
+  readonly signal?: AbortSignal;
+  /** What a POST sends. */
+  readonly body?: unknown;
+  /** How long to wait for the reply. */
+  readonly timeoutMs?: number;
+}
+
+/** Returns the JSON document of the reply, or null if no gateway runs on this ledger. */
+export async function tryGateway(call: ControlCall, method: Method, path: string): Promise<unknown> {
+  const response = await sendToGateway(call, method, path);
+  if (response === null) return null;
+  const body = parseJson(await response.text());
+  if (response.ok) return body;
+  const refusal = Refusal.safeParse(body);
+  return fail(refusal.success ? refusal.data.error : `The gateway answered ${response.status} to ${path}.`);
+}
+
+const NOT_RUNNING = "No gateway is running for this config. Start it with `gateway serve`.";
+
+export async function askGateway(
+  ledgerPath: string,
+  method: Method,
+  path: string,
+  absent = NOT_RUNNING,
+): Promise<unknown> {
+  return (await tryGateway({ ledgerPath }, method, path)) ?? fail(absent);
+}
+
+const VersionReply = z.object({ version: z.string() });
+
+/** Another version may reply in another form. */
+export function readReply<T>(schema: z.ZodType<T>, reply: unknown): T {
+  const read = schema.safeParse(reply);
+  if (read.success) return read.data;
+  const { data } = VersionReply.safeParse(reply);
+  const named = data === undefined ? "" : ` (version ${data.version})`;
+  return fail(
+    `The running gateway${named} has another version than this command (${VERSION}), which does not understand its reply. ` +
+      "Stop the gateway and start it again with this version.",
+  );
+}
+
+type Method = "GET" | "POST";
+
+async function sendToGateway(call: ControlCall, method: Method, path: string): Promise<Response | null> {
+  if (process.platform === "win32") return fail("Commands cannot reach a running gateway on Windows.");
+  for (const { folder, path: unix } of locateControl(call.ledgerPath)) {
+    if (!isPrivate(folder) || !existsSync(unix)) continue;
+    try {
+      return await fetchReply(unix, method, path, call);
+    } catch (error) {
+      if (!isGone(error)) throw error;
+    }
+  }
+  return null;
+}
+
+/** A suspended gateway never replies. A gateway on a busy machine does, after seconds. A POST may probe an upstream first. */
+const TIMEOUT_MS = { GET: 20_000, POST: 60_000 } as const;
+
+/** The time limit is for the head of the reply; the body comes with it. */
+async function fetchReply(
+  unix: string,
+  method: Method,
+  path: string,
+  { signal, body, timeoutMs = TIMEOUT_MS[method] }: ControlCall,
+): Promise<Response> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), timeoutMs);
+  try {
+    const either = AbortSignal.any(signal === undefined ? [late.signal] : [late.signal, signal]);
+    const content = body === undefined ? {} : { body: JSON.stringify(body) };
+    return await fetch(`http://gateway${path}`, { unix, method, signal: either, ...content });
+  } catch (error) {
+    if (!late.signal.aborted) throw error;
+    return fail(
+      "The running gateway does not answer. It may be suspended: `fg` in its shell, or kill -CONT, resumes it.",
+    );
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const GONE_CODES = new Set([
+  "ENOENT",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ConnectionRefused",
+  "FailedToOpenSocket",
+]);
+
+function isGone(error: unknown): boolean {
+  return GONE_CODES.has(getErrorCode(error));
+}

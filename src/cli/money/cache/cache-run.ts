@@ -1,0 +1,120 @@
+// `gateway cache`: what prompts missed in their caches, as tables or as JSON.
+
+import {
+  type CauseRow,
+  describeMisses,
+  listPersistent,
+  type MissReport,
+  type MissRow,
+  type MissTotals,
+  reportMisses,
+  type SenderFilter,
+} from "../../../billing/report/cache-misses.ts";
+import { formatUsd } from "../../../lib/money.ts";
+import { type Column, formatTable } from "../../terminal/table.ts";
+import { print, printJson, printNote } from "../../terminal/terminal.ts";
+import { formatAmount, formatCount } from "../../terminal/text.ts";
+import { adviseOn, describeCause } from "./cache-advice.ts";
+import { describeQuery, readUsageQuery, reportUnreadable, type UsageFlags } from "../usage/usage-run.ts";
+
+export interface CacheFlags extends Omit<UsageFlags, "by" | "csv"> {
+  readonly tool?: string;
+  readonly session?: string;
+  readonly label?: string;
+}
+
+export function showCache(flags: CacheFlags): void {
+  const query = readUsageQuery({ ...flags, by: "model" });
+  const { path, period, only, clock } = query;
+  const sender = readSender(flags);
+  const report = reportMisses(path, { ...period, only, zone: clock.zone }, sender);
+  if (flags.json === true) {
+    const { by: _by, ...described } = describeQuery({ ...query, only: { ...only, ...sender } });
+    printJson({ ...described, ...describeReport(report) });
+    return;
+  }
+  if (report.requests === 0) printNote("No requests in this period.");
+  else if (report.rows.length === 0)
+    printNote(`Nothing was missed in ${formatCount(report.requests, "request")}.`);
+  else printReport(report);
+  reportUnreadable(report);
+}
+
+function readSender({ tool, session, label }: CacheFlags): SenderFilter {
+  const names = Object.entries({ tool, session, label });
+  return Object.fromEntries(names.filter(([, name]) => name !== undefined));
+}
+
+function describeReport(report: MissReport): Record<string, unknown> {
+  const describeRow = ({ cause, totals }: CauseRow) => ({ ...cause, ...describeMisses(totals) });
+  return {
+    requests: report.requests,
+    rows: report.rows.map(({ causes, totals, ...row }) => ({
+      ...row,
+      ...describeMisses(totals),
+      causes: causes.map(describeRow),
+    })),
+    causes: report.causes.map(describeRow),
+    persistent: listPersistent(report).map(({ row: { session, channel, model }, cause }) => ({
+      session,
+      channel,
+      model,
+      ...describeRow(cause),
+      help: adviseOn(cause.cause),
+    })),
+    total: describeMisses(report.total),
+    unreadable: report.unreadable,
+  };
+}
+
+const NUMBERS: readonly Column[] = [
+  { title: "MISSES", align: "right", spare: 2 },
+  { title: "MISSED", align: "right" },
+  { title: "COST $", align: "right" },
+];
+
+function formatNumbers({ misses, tokens, cost }: MissTotals): string[] {
+  return [misses.toLocaleString("en-US"), tokens.toLocaleString("en-US"), formatAmount(formatUsd(cost))];
+}
+
+function printReport(report: MissReport): void {
+  const sessions: readonly Column[] = [
+    { title: "SESSION", name: true },
+    { title: "TOOL", spare: 4 },
+    { title: "MODEL", spare: 1 },
+    ...NUMBERS,
+    { title: "MOSTLY BECAUSE", spare: 3 },
+  ];
+  const rows = report.rows.map((row) => [
+    nameRow(row),
+    row.tool ?? "",
+    row.model,
+    ...formatNumbers(row.totals),
+    row.causes.map(({ cause }) => describeCause(cause))[0] ?? "",
+  ]);
+  const total = ["total", "", "", ...formatNumbers(report.total), ""];
+  for (const line of formatTable(sessions, [...rows, total])) print(line);
+  print("");
+  const causes = report.causes.map(({ cause, totals }) => [describeCause(cause), ...formatNumbers(totals)]);
+  for (const line of formatTable([{ title: "CAUSE", name: true }, ...NUMBERS], causes)) print(line);
+  if (report.total.unpricedTokens > 0)
+    printNote(
+      `${formatCount(report.total.unpricedTokens, "missed token")} ${report.total.unpricedTokens === 1 ? "has" : "have"} no price.`,
+    );
+  printPersistent(report);
+}
+
+function nameRow({ session, label }: MissRow): string {
+  return label ?? session ?? "(no session)";
+}
+
+/** Once for each cause: what helps is the same in every session. */
+function printPersistent(report: MissReport): void {
+  const causes = new Map(
+    listPersistent(report).map(({ cause }) => [describeCause(cause.cause), cause.cause]),
+  );
+  for (const [text, cause] of causes) {
+    const help = adviseOn(cause);
+    if (help !== null) printNote(`Again and again: ${text}. What helps: ${help}.`);
+  }
+}

@@ -1,0 +1,180 @@
+// `gateway ledger reprice`: appends corrections for requests whose amounts differ with current prices. A
+// running gateway writes them.
+
+import type { Repricing } from "../../../billing/ledger/line.ts";
+import { type Finding, findCorrections } from "../../../billing/report/reprice.ts";
+import { type Ledger, openLedger } from "../../../billing/ledger/ledger.ts";
+import { type FileLock, takeLock } from "../../../lib/files/file-lock.ts";
+import { createZone } from "../../../lib/text/zone.ts";
+import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
+import { tryGateway } from "../../access/control.ts";
+import { readCurrentPrices } from "../prices/current-prices.ts";
+import { findLedger, type LedgerFlags } from "../ledger-place.ts";
+import { describe, openConfig } from "../../access/config.ts";
+import { readPeriod } from "../period.ts";
+import { printTable } from "../../terminal/table.ts";
+import { fail, printJson, printNote } from "../../terminal/terminal.ts";
+
+export interface RepriceFlags extends LedgerFlags {
+  readonly since: string;
+  readonly until?: string;
+  readonly dryRun?: true;
+  readonly json?: true;
+}
+
+interface ModelChange {
+  requests: number;
+  /** Requests that had no amounts before. */
+  fresh: number;
+  was: Usd;
+  now: Usd;
+}
+
+/** Corrections go to the ledger in batches: a gateway serves between them, and the disk keeps up. */
+const BATCH_SIZE = 500;
+
+export async function repriceLedger(flags: RepriceFlags): Promise<void> {
+  const path = findLedger(flags);
+  const loaded = openConfig(flags);
+  const query = {
+    ...readPeriod(flags, { zone: createZone(loaded.catalog.timezone), now: new Date() }),
+    ...readCurrentPrices(loaded),
+  };
+  const changes = new Map<string, ModelChange>();
+  if (flags.dryRun === true) {
+    for (const draft of findCorrections(path, query)) addChange(changes, draft);
+  } else {
+    await using writer = await openWriter(path);
+    let batch: Repricing[] = [];
+    for (const draft of findCorrections(path, query)) {
+      addChange(changes, draft);
+      batch.push({ ...draft, id: `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}` });
+      if (batch.length < BATCH_SIZE) continue;
+      await writer.write(batch);
+      batch = [];
+    }
+    if (batch.length > 0) await writer.write(batch);
+  }
+  printChanges(changes, flags);
+}
+
+interface CorrectionWriter extends AsyncDisposable {
+  write(corrections: readonly Repricing[]): Promise<void>;
+}
+
+/** One `reprice` at a time: two would correct the same requests twice. A running gateway writes for it. */
+async function openWriter(path: string): Promise<CorrectionWriter> {
+  const lock = lockReprice(path);
+  try {
+    const write = (await findRunning(path)) ? writeThrough(path) : writeAlone(path);
+    return { write: write.write, [Symbol.asyncDispose]: () => write.close().finally(() => lock.release()) };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+function lockReprice(path: string): FileLock {
+  try {
+    return takeLock(`${path}.reprice.lock`);
+  } catch (error) {
+    return fail(`Corrections cannot be written: ${describe(error)}.`);
+  }
+}
+
+/** On Windows, commands cannot reach a running gateway. */
+async function findRunning(path: string): Promise<boolean> {
+  return process.platform !== "win32" && (await tryGateway({ ledgerPath: path }, "GET", "/state")) !== null;
+}
+
+interface Writing {
+  readonly write: (corrections: readonly Repricing[]) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+function writeThrough(path: string): Writing {
+  return {
+    write: async (body) => {
+      const reply = await tryGateway({ ledgerPath: path, body }, "POST", "/corrections");
+      if (reply === null) fail("The gateway has ended. Repeat the command: it writes what is left.");
+    },
+    close: async () => {},
+  };
+}
+
+/** Without rotation, because files must keep their names while they are read. */
+function writeAlone(path: string): Writing {
+  const ledger = openForCorrections(path);
+  const requireWritten = (): void => {
+    if (ledger.problem !== null) fail(`Not all corrections were written: ${ledger.problem}.`);
+  };
+  return {
+    write: async (corrections) => {
+      for (const draft of corrections) {
+        ledger.correct({ ...draft, time: new Date().toISOString() });
+      }
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      requireWritten();
+    },
+    close: async () => {
+      await ledger.close();
+      requireWritten();
+    },
+  };
+}
+
+function openForCorrections(path: string): Ledger {
+  try {
+    return openLedger({ path, sync: "batch", rotate: { bytes: null, monthly: false }, report: printNote });
+  } catch (error) {
+    return fail(
+      `Corrections cannot be written: ${describe(error)}. Stop the gateway first, or use --dry-run.`,
+    );
+  }
+}
+
+function addChange(changes: Map<string, ModelChange>, { model, was, charge_usd: charge }: Finding): void {
+  const change = changes.get(model) ?? { requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
+  changes.set(model, change);
+  change.requests += 1;
+  if (was.charge_usd === null) change.fresh += 1;
+  else change.was = addUsd(change.was, parseUsd(was.charge_usd));
+  change.now = addUsd(change.now, parseUsd(charge ?? "0"));
+}
+
+function printChanges(changes: ReadonlyMap<string, ModelChange>, { dryRun, json }: RepriceFlags): void {
+  const rows = Array.from(changes, ([model, { requests, fresh, was, now }]) => ({
+    model,
+    requests,
+    unpriced: fresh,
+    was_usd: formatUsd(was),
+    now_usd: formatUsd(now),
+  }));
+  if (json === true) {
+    printJson({
+      dry_run: dryRun === true,
+      corrections: rows.reduce((sum, { requests }) => sum + requests, 0),
+      models: rows,
+    });
+    return;
+  }
+  if (rows.length === 0) {
+    printNote("Nothing to do: all amounts match current prices.");
+    return;
+  }
+  printTable(
+    [
+      { title: "MODEL", name: true },
+      { title: "REQUESTS", align: "right" },
+      { title: "UNPRICED", align: "right" },
+      { title: "WAS $", align: "right" },
+      { title: "NOW $", align: "right" },
+    ],
+    rows.map((row) => [row.model, String(row.requests), String(row.unpriced), row.was_usd, row.now_usd]),
+  );
+  printNote(
+    dryRun === true
+      ? "Dry run: nothing was written."
+      : "A correction was appended for each of these requests.",
+  );
+}

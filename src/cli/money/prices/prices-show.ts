@@ -1,0 +1,191 @@
+// What `gateway prices show` and `gateway prices check` do.
+
+import { loadPriceBook, findModel, type Found, type PriceBook, sellerOf } from "../../../billing/prices.ts";
+import type { Period, Rates } from "../../../billing/prices/book.ts";
+import { hasPrice, listNamedModels } from "./models-in-use.ts";
+import { ANY_SELLER } from "../../../billing/prices/sellers.ts";
+import { listSeenModels } from "../../../billing/report/seen-models.ts";
+import type { Catalog, Channel } from "../../../config/catalog.ts";
+import type { Loaded } from "../../../config/file/load.ts";
+import { findConfig } from "../../../config/file/find.ts";
+import { suggestNearest } from "../../../config/nearest.ts";
+import { ConfigError } from "../../../config/yaml/problems.ts";
+import { resolveModel } from "../../../gateway/intake/match.ts";
+import { type LedgerFlags, locateLedger } from "../ledger-place.ts";
+import { type ConfigFlags, openConfig } from "../../access/config.ts";
+import { printTable } from "../../terminal/table.ts";
+import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
+
+export interface ShowFlags extends ConfigFlags {
+  readonly provider?: string;
+  readonly json?: true;
+}
+
+/** Prices can be looked up before there is a config. */
+function openIfThere(flags: ConfigFlags): Loaded | null {
+  try {
+    findConfig(flags.config, process.env);
+  } catch (error) {
+    if (error instanceof ConfigError) return null;
+    throw error;
+  }
+  return openConfig(flags);
+}
+
+interface Sold {
+  readonly found: Found;
+  /** The config's channels that pay this. */
+  readonly channels: readonly string[];
+}
+
+export function showPrices(model: string, flags: ShowFlags): void {
+  const loaded = openIfThere(flags);
+  const book = loadPriceBook(loaded?.path ?? null);
+  const providers = chooseProviders(flags, book);
+  const channels = [...(loaded?.catalog.channels.values() ?? [])];
+  const sold = listSold(model, book, providers, channels);
+  const configured = loaded?.catalog.prices.get(model) ?? null;
+  if (sold.length === 0 && configured === null)
+    fail(
+      `No provider in ${book.label} has a price for "${model}". \`prices:\` in the config can give it one.`,
+    );
+  if (flags.json === true) printJson(describeForScripts(model, { book, sold, configured }));
+  else report(book, sold, configured);
+}
+
+function chooseProviders({ provider }: ShowFlags, book: PriceBook): readonly string[] {
+  if (provider === undefined) return book.providers;
+  if (book.providers.includes(provider)) return [provider];
+  return fail(`The price book has no provider "${provider}"${suggestNearest(provider, book.providers)}.`);
+}
+
+function listSold(
+  model: string,
+  book: PriceBook,
+  providers: readonly string[],
+  channels: readonly Channel[],
+): readonly Sold[] {
+  const paid = channels.flatMap((channel) => {
+    const upstream = resolveModel(channel, model);
+    const seller = sellerOf(channel);
+    const found = upstream === undefined || seller.free ? null : findModel(book, seller, upstream);
+    return found === null ? [] : [{ name: channel.name, model: found.model }];
+  });
+  return providers.flatMap((provider) => {
+    const found = findModel(book, { ...ANY_SELLER, provider }, model);
+    // A provider that sells another's models at that one's prices is not listed again.
+    if (found === null || found.model.provider !== provider) return [];
+    const own = paid.filter((each) => each.model === found.model).map(({ name }) => name);
+    return [{ found, channels: own }];
+  });
+}
+
+interface Known {
+  readonly book: PriceBook;
+  readonly sold: readonly Sold[];
+  readonly configured: Rates | null;
+}
+
+function describeForScripts(model: string, { book, sold, configured }: Known): Record<string, unknown> {
+  return {
+    model,
+    book: book.label,
+    date: book.date,
+    config: configured,
+    providers: sold.map(({ found: { model: booked }, channels }) => ({
+      provider: booked.provider,
+      ids: booked.ids,
+      source: booked.source,
+      channels,
+      periods: booked.periods.map((period) => ({
+        from: Number.isFinite(period.from) ? new Date(period.from).toISOString() : null,
+        hours_utc: period.hours?.map(formatMinute) ?? null,
+        weekend_utc_offset: period.weekend,
+        ...period.price,
+      })),
+    })),
+  };
+}
+
+function report(book: PriceBook, sold: readonly Sold[], configured: Rates | null): void {
+  print(`${book.label}: USD per million tokens, or per thousand calls (…_per_1k)`);
+  if (configured !== null)
+    print(`config\n  always: ${formatRates(configured)}\n  source: \`prices:\` in the config; it wins`);
+  for (const { found, channels } of sold) {
+    const { provider, ids, periods, source } = found.model;
+    print(
+      `${provider}  ${ids.join(", ")}${channels.length > 0 ? `  (channels: ${channels.join(", ")})` : ""}`,
+    );
+    for (const period of periods) for (const line of describePeriod(period)) print(`  ${line}`);
+    print(`  source: ${source}`);
+  }
+}
+
+function describePeriod(period: Period): string[] {
+  const { rates, tiers, factors } = period.price;
+  const served = Object.entries(factors).map(([name, factor]) => `${name} ×${factor}`);
+  return [
+    `${describeTime(period)}: ${formatRates(rates)}`,
+    ...tiers.map(
+      (tier) => `  prompts over ${tier.over.toLocaleString("en-US")} tokens: ${formatRates(tier.rates)}`,
+    ),
+    ...(served.length === 0 ? [] : [`  ${served.join(", ")}`]),
+  ];
+}
+
+function describeTime({ from, hours, weekend }: Period): string {
+  const start = Number.isFinite(from) ? `from ${new Date(from).toISOString().slice(0, 10)}` : "always";
+  const when = hours === null ? "" : `, ${hours.map(formatMinute).join(" to ")} UTC`;
+  return `${start}${when}${weekend === null ? "" : `, at weekends of UTC+${weekend}`}`;
+}
+
+function formatMinute(minute: number): string {
+  return [Math.floor(minute / 60), minute % 60].map((part) => String(part).padStart(2, "0")).join(":");
+}
+
+function formatRates(rates: Rates): string {
+  return Object.entries(rates)
+    .map(([kind, rate]) => `${kind} ${rate}`)
+    .join(", ");
+}
+
+export interface CheckFlags extends LedgerFlags {
+  readonly json?: true;
+}
+
+/** A model that is used, or that the config names, through a channel. */
+interface InUse {
+  readonly channel: string;
+  readonly model: string;
+  readonly requests: number;
+}
+
+/** The exit status. */
+export function checkPrices(flags: CheckFlags): number {
+  const { catalog, path } = openConfig(flags);
+  const book = loadPriceBook(path);
+  const all = listInUse(catalog, locateLedger(flags));
+  const unpriced = all.filter(({ channel, model }) => !hasPrice(catalog, book, channel, model));
+  if (flags.json === true) printJson(unpriced);
+  else if (unpriced.length > 0) {
+    printTable(
+      [{ title: "MODEL", least: 26 }, { title: "CHANNEL" }, { title: "REQUESTS", align: "right" }],
+      unpriced.map(({ model, channel, requests }) => [model, channel, String(requests)]),
+    );
+    printNote(
+      `These have no price in ${book.label}: give them one under \`prices:\` in ${path}, name their seller with \`price_provider:\` on the channel, mark a channel that costs nothing with \`free: true\`, or try \`gateway prices update\`.`,
+    );
+  } else printNote(`All models in use have a price (${all.length} of ${all.length}, ${book.label}).`);
+  return unpriced.length > 0 ? 1 : 0;
+}
+
+/** What the ledger has seen, of the channels that there still are, and what the config names itself. */
+function listInUse({ channels }: Catalog, ledgerPath: string): readonly InUse[] {
+  const seen = listSeenModels(ledgerPath).filter(({ channel }) => channels.has(channel));
+  const named = listNamedModels({ channels }).map((each) => ({ ...each, requests: 0 }));
+  const known = new Map<string, InUse>();
+  for (const { channel, model, requests } of [...named, ...seen]) {
+    known.set(`${channel}\n${model}`, { channel, model, requests });
+  }
+  return [...known.values()].toSorted((a, b) => b.requests - a.requests);
+}

@@ -1,0 +1,212 @@
+// What `gateway prices diff` and `gateway prices update` do: newer price data in, what it changes shown, a book
+// beside the config written.
+
+import { readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { findModel, loadPriceBook, type PriceBook, sellerOf } from "../../../billing/prices.ts";
+import { openBook } from "../../../billing/prices/book.ts";
+import { comparePrices, type PriceChange } from "../../../billing/prices/compare.ts";
+import { makeBook } from "../../../billing/prices/convert.ts";
+import { PUBLISHED_URL, publishedSchema } from "../../../billing/prices/published.ts";
+import { ANY_SELLER } from "../../../billing/prices/sellers.ts";
+import { placeOfBook, sealBook, writeBook } from "../../../billing/prices/stored-book.ts";
+import { listSeenModels } from "../../../billing/report/seen-models.ts";
+import type { Catalog } from "../../../config/catalog.ts";
+import type { Loaded } from "../../../config/file/load.ts";
+import { resolveModel } from "../../../gateway/intake/match.ts";
+import { getErrorCode } from "../../../lib/errors.ts";
+import { parseJson } from "../../../lib/json/json.ts";
+import { type LedgerFlags, locateLedger } from "../ledger-place.ts";
+import { describe, openConfig } from "../../access/config.ts";
+import { printTable } from "../../terminal/table.ts";
+import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../../terminal/terminal.ts";
+
+interface SourceFlags extends LedgerFlags {
+  readonly from?: string;
+  readonly json?: true;
+}
+
+export interface DiffFlags extends SourceFlags {
+  readonly all?: true;
+}
+
+export interface UpdateFlags extends SourceFlags {
+  readonly yes?: true;
+}
+
+export async function diffPrices(flags: DiffFlags): Promise<void> {
+  const loaded = openConfig(flags);
+  const { text, current, next } = await readNext(flags.from, loaded);
+  const changes =
+    flags.all === true ? compareAll(current, next) : compareSeen(flags, loaded.catalog, { current, next });
+  report(changes, { current, next: openBook(sealBook(text)), json: flags.json === true });
+}
+
+export async function updatePrices(flags: UpdateFlags): Promise<void> {
+  const loaded = openConfig(flags);
+  if (flags.yes !== true && !canPrompt()) refuseUsage("Without a terminal, --yes confirms an update.");
+  const { text, current, next } = await readNext(flags.from, loaded);
+  const changes = compareSeen(flags, loaded.catalog, { current, next });
+  const sealed = sealBook(text);
+  const written = openBook(sealed);
+  report(changes, { current, next: written, json: flags.json === true });
+  if (flags.yes !== true && !(await askYes(`Use these prices from now on?`))) {
+    printNote("Nothing was written.");
+    return;
+  }
+  const path = placeOfBook(loaded.path);
+  try {
+    writeBook(path, sealed);
+  } catch (error) {
+    fail(`${path} cannot be written: ${getErrorCode(error) || describe(error)}.`);
+  }
+  printNote(
+    `Wrote ${path}: ${written.label}. A running gateway uses it at once. \`gateway ledger reprice\` can correct lines that had no price.`,
+  );
+}
+
+interface Next {
+  /** Of the new book, without its hash. */
+  readonly text: string;
+  readonly current: PriceBook;
+  readonly next: PriceBook;
+}
+
+/** Providers without which a book can't be meant seriously. */
+const INDISPENSABLE = ["anthropic", "openai", "google"];
+
+async function readNext(from: string | undefined, { path }: Loaded): Promise<Next> {
+  const place = from ?? PUBLISHED_URL;
+  const parsed = publishedSchema.safeParse(parseJson(await readSource(place)));
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    fail(
+      `${place} is no price data of the form that the price package publishes (${PUBLISHED_URL}): ${issue?.path.join(".") || "the document"}: ${issue?.message ?? "invalid"}.`,
+    );
+  }
+  const priced = new Set(parsed.data.flatMap(({ id, models }) => (models.length > 0 ? [id] : [])));
+  const empty = INDISPENSABLE.filter((provider) => !priced.has(provider));
+  if (empty.length > 0) fail(`${place} has no prices of ${empty.join(" and ")}: it is not used.`);
+  const date = new Date().toISOString().slice(0, 10);
+  const text = makeBook(parsed.data, { date, source: describeSource(place, date) });
+  const next = openBook(text);
+  return { text, current: loadPriceBook(path), next };
+}
+
+/** Without what may be secret in an address. */
+function describeSource(place: string, date: string): string {
+  if (!isAddress(place)) return `${resolve(place)}, read on ${date}`;
+  const { origin, pathname } = new URL(place);
+  return `${origin}${pathname}, read on ${date}`;
+}
+
+function isAddress(place: string): boolean {
+  return /^https?:\/\//i.test(place);
+}
+
+const MAX_BYTES = 32 * 2 ** 20;
+const TIMEOUT_MS = 60_000;
+
+async function readSource(place: string): Promise<string> {
+  try {
+    if (!isAddress(place)) {
+      if (statSync(place).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
+      return readFileSync(place, "utf8");
+    }
+    const answer = await fetch(place, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    if (!answer.ok) throw new Error(`the answer is ${answer.status}`);
+    return await readBounded(answer);
+  } catch (error) {
+    return fail(`The price data cannot be read from ${place}: ${getErrorCode(error) || describe(error)}.`);
+  }
+}
+
+async function readBounded(answer: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of answer.body ?? []) {
+    size += chunk.length;
+    if (size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+interface Change extends PriceChange {
+  readonly provider: string;
+  readonly model: string;
+  readonly requests: number;
+}
+
+type Books = Pick<Next, "current" | "next">;
+
+function compareSeen(flags: LedgerFlags, catalog: Catalog, { current, next }: Books): readonly Change[] {
+  const at = new Date();
+  const known = new Set<string>();
+  return listSeenModels(locateLedger(flags)).flatMap(({ channel: name, model, requests }) => {
+    const channel = catalog.channels.get(name);
+    const seller = channel === undefined ? ANY_SELLER : sellerOf(channel);
+    const upstream = (channel && resolveModel(channel, model)) ?? model;
+    const [was, now] = [findModel(current, seller, upstream), findModel(next, seller, upstream)];
+    const provider = (now ?? was)?.model.provider ?? "";
+    // Two channels of one provider pay the same.
+    if (seller.free || known.has(`${provider}\n${upstream}`)) return [];
+    known.add(`${provider}\n${upstream}`);
+    return comparePrices(was, now, at).map((change) => ({ provider, model: upstream, requests, ...change }));
+  });
+}
+
+function compareAll(current: PriceBook, next: PriceBook): readonly Change[] {
+  const at = new Date();
+  const providers = [...new Set([...current.providers, ...next.providers])];
+  return providers.flatMap((provider) => {
+    const seller = { ...ANY_SELLER, provider };
+    const first = [...next.listModels(provider), ...current.listModels(provider)].map(
+      ({ ids }) => ids[0] ?? "",
+    );
+    return [...new Set(first)].flatMap((model) =>
+      comparePrices(findModel(current, seller, model), findModel(next, seller, model), at).map((change) => ({
+        provider,
+        model,
+        requests: 0,
+        ...change,
+      })),
+    );
+  });
+}
+
+interface Reported extends Books {
+  readonly json: boolean;
+}
+
+function report(changes: readonly Change[], { current, next, json }: Reported): void {
+  if (json) {
+    printJson({ current: current.label, next: next.label, models: countModels(next), changes });
+    return;
+  }
+  if (changes.length > 0) {
+    printTable(
+      [
+        { title: "PROVIDER" },
+        { title: "MODEL", least: 26 },
+        { title: "PRICE OF" },
+        { title: "WAS $", align: "right" },
+        { title: "NOW $", align: "right" },
+      ],
+      changes.map(({ provider, model, what, was, now }) => [
+        provider,
+        model,
+        what,
+        was ?? "none",
+        now ?? "none",
+      ]),
+    );
+  } else printNote("No price changes of the models that were looked at.");
+  printNote(
+    `Now: ${current.label}, ${countModels(current)} models. New: ${next.label}, ${countModels(next)} models.`,
+  );
+}
+
+function countModels(book: PriceBook): number {
+  return book.providers.reduce((sum, provider) => sum + book.listModels(provider).length, 0);
+}

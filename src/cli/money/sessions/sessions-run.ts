@@ -1,0 +1,325 @@
+// `gateway sessions` and `gateway sessions show`: what sessions and their agents have spent.
+
+import {
+  addTotals,
+  computeHitRate,
+  countInput,
+  countOutput,
+  describeTotals,
+  openTotals,
+  type Report,
+  type Totals,
+} from "../../../billing/report/report.ts";
+import {
+  type AgentPlace,
+  type AgentTotals,
+  listTree,
+  listTurns,
+  type Miss,
+  type SessionTotals,
+  sumSessions,
+  type Turn,
+} from "../../../billing/report/sessions.ts";
+import { formatUsd } from "../../../lib/money.ts";
+import type { Zone } from "../../../lib/text/zone.ts";
+import { describeQuery, formatRate, readUsageQuery, reportUnreadable } from "../usage/usage-run.ts";
+import type { UsageFlags } from "../usage/usage-run.ts";
+import { type Column, printTable } from "../../terminal/table.ts";
+import { print, printJson, printNote } from "../../terminal/terminal.ts";
+import { formatAmount, formatCount, shortenId, shortenSession } from "../../terminal/text.ts";
+import { findSession } from "../find-session.ts";
+
+export interface SessionsFlags extends Omit<UsageFlags, "by"> {
+  readonly all?: true;
+}
+
+export interface ShowSessionFlags extends Pick<UsageFlags, "ledger" | "config" | "json"> {
+  readonly turns?: true;
+}
+
+const BY_SESSION = { by: "session" };
+const MAX_SHOWN = 20;
+
+export function listSessionSpending(flags: SessionsFlags): void {
+  const query = readUsageQuery({ ...flags, ...BY_SESSION });
+  const { path, period, only, clock } = query;
+  const report = sumSessions(path, { ...period, only, zone: clock.zone });
+  if (flags.json === true) {
+    printJson({ ...describeQuery(query), ...describeSessions(report) });
+    return;
+  }
+  const sessions = report.rows.filter(({ names }) => names[0] !== "");
+  if (sessions.length === 0) printNote("No sessions in this period.");
+  else printSessions(flags.all === true ? sessions : sessions.slice(0, MAX_SHOWN), report, clock.zone);
+  if (flags.all !== true && sessions.length > MAX_SHOWN)
+    printNote(
+      `The newest ${MAX_SHOWN} of ${formatCount(sessions.length, "session")}. --all shows every one.`,
+    );
+  reportUnreadable(report);
+}
+
+type SessionReport = Report<SessionTotals>;
+type SessionRow = SessionReport["rows"][number];
+
+/** The rows and `no_session` add up to the total. */
+function describeSessions({ rows, total, unreadable }: SessionReport): Record<string, unknown> {
+  const none = rows.find(({ names }) => names[0] === "");
+  return {
+    sessions: rows.filter((row) => row !== none).map(describeSession),
+    no_session: none === undefined ? null : describeTotals(none.totals),
+    total: describeTotals(total),
+    unreadable,
+  };
+}
+
+function describeSession({ names, totals }: SessionRow): Record<string, unknown> {
+  const { first, last, key, tool, label, inferred, agents } = totals;
+  const facts = { session: names[0], inferred, tool, label, key, since: first, until: last };
+  return { ...facts, agents: countAgents(agents), ...describeTotals(totals) };
+}
+
+/** The main agent counts if it made a request. */
+function countAgents(agents: ReadonlyMap<string, AgentTotals>): number {
+  return [...agents.values()].filter(({ requests }) => requests > 0).length;
+}
+
+const SESSION_COLUMNS: readonly Column[] = [
+  { title: "LAST USED", least: 11, spare: 3, firm: true },
+  { title: "SESSION", name: true, least: 12 },
+  { title: "TOOL", least: 8, spare: 4, most: 20 },
+  { title: "LABEL", name: true, least: 10, most: 32 },
+  { title: "TURNS", align: "right", spare: 2 },
+  { title: "AGENTS", align: "right", spare: 5 },
+  { title: "INPUT", align: "right", spare: 6 },
+  { title: "CACHED", align: "right", spare: 1 },
+  { title: "OUTPUT", align: "right", spare: 7 },
+  { title: "CHARGED $", align: "right" },
+];
+
+function printSessions(shown: readonly SessionRow[], { rows, total }: SessionReport, zone: Zone): void {
+  const short = shortenNames(shown.map(({ names }) => names[0] ?? ""));
+  const cells = shown.map(({ names, totals }) => [
+    formatMinute(totals.last, zone),
+    short.get(names[0] ?? "") ?? "",
+    totals.tool ?? "-",
+    totals.label ?? "-",
+    ...formatSpending(totals, String(countAgents(totals.agents))),
+  ]);
+  const listed = new Set(shown);
+  const left = rows.filter((row) => row.names[0] !== "" && !listed.has(row));
+  if (left.length > 0) {
+    const rest = openTotals();
+    for (const { totals } of left) addTotals(rest, totals);
+    cells.push(["", `${left.length.toLocaleString("en-US")} more`, "", "", ...formatSpending(rest, "")]);
+  }
+  const none = rows.find(({ names }) => names[0] === "");
+  if (none !== undefined) cells.push(["", "no session", "", "", ...formatSpending(none.totals, "")]);
+  cells.push(["", "total", "", "", ...formatSpending(total, "")]);
+  printTable(SESSION_COLUMNS, cells);
+}
+
+function formatSpending(totals: Totals, agents: string): string[] {
+  return [
+    totals.requests.toLocaleString("en-US"),
+    agents,
+    countInput(totals).toLocaleString("en-US"),
+    formatRate(computeHitRate(totals)),
+    countOutput(totals).toLocaleString("en-US"),
+    formatAmount(formatUsd(totals.charge)),
+  ];
+}
+
+const MIN_NAME_LENGTH = 8;
+
+/** Each name's beginning that no other of these names has. `gateway sessions show` accepts it. */
+function shortenNames(names: readonly string[]): ReadonlyMap<string, string> {
+  const sorted = names.map((name) => ({ name, text: shortenSession(name, name.length) }));
+  sorted.sort((a, b) => (a.text < b.text ? -1 : 1));
+  return new Map(
+    sorted.map(({ name, text }, index) => {
+      const near = [sorted[index - 1], sorted[index + 1]].map((other) =>
+        countShared(text, other?.text ?? ""),
+      );
+      return [name, text.slice(0, Math.max(MIN_NAME_LENGTH, ...near.map((shared) => shared + 1)))];
+    }),
+  );
+}
+
+function countShared(name: string, other: string): number {
+  let at = 0;
+  while (at < name.length && name[at] === other[at]) at += 1;
+  return at;
+}
+
+/** `11-22 14:05`, in the config's time zone. */
+function formatMinute(time: string, zone: Zone): string {
+  return time === ""
+    ? ""
+    : new Date(zone.toLocal(Date.parse(time))).toISOString().slice(5, 16).replace("T", " ");
+}
+
+export function showSession(words: string, flags: ShowSessionFlags): void {
+  const query = readUsageQuery({ ...flags, ...BY_SESSION });
+  const { path, clock } = query;
+  const id = findSession(path, words);
+  const report = sumSessions(path, { since: null, until: null, only: { session: id } });
+  const { total: totals } = report;
+  const [row = { names: [id], totals }] = report.rows;
+  const agents = listTree(row.totals.agents);
+  const turns = flags.turns === true ? listTurns(path, id) : null;
+  if (flags.json === true) {
+    const misses = listMisses(agents);
+    printJson({
+      ...describeSession(row),
+      agents: agents.flatMap(describeAgent),
+      misses: misses.map(describeMiss),
+      ...(turns !== null && { turns: turns.map(describeTurn) }),
+    });
+    return;
+  }
+  printHead(id, row.totals, clock.zone);
+  printAgents(agents, totals);
+  printMisses(listMisses(agents), clock.zone);
+  if (turns !== null) printTurns(turns, clock.zone);
+  reportUnreadable(report);
+}
+
+function describeAgent({ name, totals }: AgentPlace): Record<string, unknown>[] {
+  if (totals === null) return [];
+  const { parent, model, misses } = totals;
+  const agent = name === "" ? null : name;
+  return [{ agent, parent, model, ...describeTotals(totals), cache_misses: misses.length }];
+}
+
+interface AgentMiss extends Miss {
+  readonly agent: string;
+}
+
+function listMisses(agents: readonly AgentPlace[]): AgentMiss[] {
+  const all = agents.flatMap(({ name, totals }) =>
+    (totals?.misses ?? []).map((miss) => ({ ...miss, agent: name })),
+  );
+  return all.toSorted((a, b) => (a.time < b.time ? -1 : 1));
+}
+
+function describeMiss({ time, id, agent, tokens, usd, because }: AgentMiss): Record<string, unknown> {
+  return { time, id, agent: agent === "" ? null : agent, missed: tokens, usd, because };
+}
+
+function describeTurn({
+  time,
+  id,
+  agent,
+  model,
+  input,
+  cached,
+  output,
+  charge,
+  basis,
+}: Turn): Record<string, unknown> {
+  const amounts = { input, cached, output, charge_usd: charge, basis };
+  return { time, id, agent: agent === "" ? null : agent, model, ...amounts };
+}
+
+function printHead(id: string, totals: SessionTotals, zone: Zone): void {
+  const { first, last, tool, label, key, inferred } = totals;
+  const facts = [
+    tool ?? "unknown tool",
+    ...(label === null ? [] : [`label "${label}"`]),
+    `key ${key}`,
+    `${formatMinute(first, zone)} to ${formatMinute(last, zone)}`,
+  ];
+  print(`Session ${id}${inferred ? " (the tool did not name it)" : ""}`);
+  print(`  ${facts.join(", ")}`);
+  print("");
+}
+
+const AGENT_COLUMNS: readonly Column[] = [
+  { title: "AGENT", name: true, least: 12 },
+  { title: "MODEL", least: 8, spare: 3, most: 32 },
+  { title: "TURNS", align: "right", spare: 1, firm: true },
+  { title: "INPUT", align: "right", spare: 5 },
+  { title: "CACHED", align: "right", spare: 2 },
+  { title: "OUTPUT", align: "right", spare: 6 },
+  { title: "MISSES", align: "right", spare: 4 },
+  { title: "CHARGED $", align: "right" },
+];
+
+function printAgents(agents: readonly AgentPlace[], total: Totals): void {
+  const rows = agents.map(({ name, totals, branches }) =>
+    totals === null
+      ? ["main agent (no requests)", "", "", "", "", "", "", ""]
+      : [drawPlace(name, branches), totals.model, ...formatAgent(totals, totals.misses.length)],
+  );
+  const misses = listMisses(agents).length;
+  printTable(AGENT_COLUMNS, [...rows, ["total", "", ...formatAgent(total, misses)]]);
+}
+
+function formatAgent(totals: Totals, misses: number): string[] {
+  return [
+    totals.requests.toLocaleString("en-US"),
+    countInput(totals).toLocaleString("en-US"),
+    formatRate(computeHitRate(totals)),
+    countOutput(totals).toLocaleString("en-US"),
+    misses === 0 ? "" : String(misses),
+    formatAmount(formatUsd(totals.charge)),
+  ];
+}
+
+/** `│  └─ a2` */
+function drawPlace(name: string, branches: readonly boolean[]): string {
+  if (branches.length === 0) return "main agent";
+  const above = branches.slice(0, -1).map((follows) => (follows ? "│  " : "   "));
+  return `${above.join("")}${branches.at(-1) === true ? "├─ " : "└─ "}${name}`;
+}
+
+function printMisses(misses: readonly AgentMiss[], zone: Zone): void {
+  if (misses.length === 0) return;
+  print("");
+  printTable(
+    [
+      { title: "CACHE MISSED", least: 11 },
+      { title: "ID", spare: 2, least: 9 },
+      { title: "AGENT", least: 10, spare: 1 },
+      { title: "TOKENS", align: "right" },
+      { title: "COST $", align: "right" },
+      { title: "BECAUSE", name: true },
+    ],
+    misses.map(({ time, id, agent, tokens, usd, because }) => [
+      formatMinute(time, zone),
+      shortenId(id),
+      agent === "" ? "main agent" : agent,
+      tokens.toLocaleString("en-US"),
+      usd === null ? "" : formatAmount(usd),
+      because.replaceAll("_", " "),
+    ]),
+  );
+}
+
+const TURN_COLUMNS: readonly Column[] = [
+  { title: "TIME", least: 11, firm: true, spare: 1 },
+  { title: "ID", name: true, least: 9 },
+  { title: "AGENT", least: 10, spare: 3 },
+  { title: "MODEL", least: 8, spare: 4, most: 32 },
+  { title: "INPUT", align: "right", spare: 5 },
+  { title: "CACHED", align: "right", spare: 2 },
+  { title: "OUTPUT", align: "right", spare: 6 },
+  { title: "CHARGED $", align: "right" },
+];
+
+function printTurns(turns: readonly Turn[], zone: Zone): void {
+  print("");
+  printTable(
+    TURN_COLUMNS,
+    turns.map(({ time, id, agent, model, input, cached, output, charge, basis }) => [
+      formatMinute(time, zone),
+      shortenId(id),
+      agent === "" ? "main agent" : agent,
+      model,
+      input.toLocaleString("en-US"),
+      input === 0 ? "" : `${Math.floor((cached / input) * 100)}%`,
+      output.toLocaleString("en-US"),
+      charge === null ? basis : formatAmount(charge),
+    ]),
+  );
+}

@@ -1,0 +1,121 @@
+// The action of `gateway statusline`. It asks the running gateway and reads no ledger.
+
+import { type Status, statusSchema } from "../../../gateway/control/status.ts";
+import { getField, parseJson } from "../../../lib/json/json.ts";
+import { formatRounded, parseDecimal } from "../../../lib/money.ts";
+import { escapeUnprintable } from "../../../lib/text/printable.ts";
+import { tryGateway } from "../../access/control.ts";
+import { print } from "../../terminal/terminal.ts";
+
+export interface StatuslineFlags {
+  readonly format?: string;
+  readonly session?: string;
+  readonly key?: string;
+  readonly ledger?: string;
+  readonly config?: string;
+}
+
+/** A bar shows nothing rather than wait. */
+const TIMEOUT_MS = 1000;
+
+export async function printStatusline(flags: StatuslineFlags): Promise<void> {
+  const given = await readStdin();
+  const ledgerPath = flags.ledger ?? (await readLedgerPath(flags));
+  const session = flags.session ?? readText(getField(given, "session_id"));
+  const status = await askStatus(ledgerPath, session, flags.key);
+  const model = readText(getField(getField(given, "model"), "display_name"));
+  print(status === null ? "" : escapeUnprintable(writeLine(status, model, flags.format)));
+}
+
+/** Reading the config takes half of this command's time, so that it is loaded only if it is needed. */
+async function readLedgerPath({ config }: StatuslineFlags): Promise<string> {
+  const { openConfig } = await import("../../access/config.ts");
+  return openConfig(config === undefined ? {} : { config }).catalog.ledger.path;
+}
+
+/** Null when no gateway runs, or one of another version, or it does not answer: the bar stays empty. */
+async function askStatus(
+  ledgerPath: string,
+  session: string | undefined,
+  key: string | undefined,
+): Promise<Status | null> {
+  const query = new URLSearchParams({
+    ...(session !== undefined && { session }),
+    ...(key !== undefined && { key }),
+  });
+  try {
+    const reply = await tryGateway(
+      { ledgerPath, timeoutMs: TIMEOUT_MS },
+      "GET",
+      `/status?${query.toString()}`,
+    );
+    return statusSchema.safeParse(reply).data ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** What Claude Code writes to stdin takes a few kilobytes. A bar may leave stdin open and write nothing. */
+const MAX_STDIN_BYTES = 1 << 20;
+const STDIN_WAIT_MS = 300;
+
+async function readStdin(): Promise<unknown> {
+  if (process.stdin.isTTY) return undefined;
+  const reader = Bun.stdin.stream().getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  const read = async (): Promise<void> => {
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+      text += decoder.decode(chunk.value, { stream: true });
+      if (text.length > MAX_STDIN_BYTES || parseJson(text) !== undefined) return;
+    }
+  };
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, STDIN_WAIT_MS);
+  await Promise.race([read(), late.promise]);
+  clearTimeout(timer);
+  // Otherwise this process would wait for the end of an open stdin.
+  void reader.cancel();
+  return parseJson(text);
+}
+
+function readText(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function writeLine(status: Status, model: string | undefined, format: string | undefined): string {
+  const parts = describeParts(status, model);
+  if (format !== undefined)
+    return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) => parts[name] ?? whole);
+  const { model: shown, session, today, cached, left, limit } = parts;
+  return [
+    shown,
+    session === "" ? "" : `session ${session}`,
+    `today ${today}`,
+    cached === "" ? "" : `cached ${cached}`,
+    left === "" ? "" : `left ${left} of ${limit}`,
+  ]
+    .filter((part) => part !== "")
+    .join(" · ");
+}
+
+/** Empty: not known. */
+function describeParts(status: Status, model: string | undefined): Readonly<Record<string, string>> {
+  const { session, today_usd, limit } = status;
+  const rate = session?.cache_hit_rate ?? null;
+  return {
+    model: model ?? session?.model ?? "",
+    session: session === null ? "" : formatCents(session.charge_usd),
+    today: formatCents(today_usd),
+    cached: rate === null ? "" : `${Math.floor(rate * 100)}%`,
+    left: limit === null ? "" : formatCents(limit.left_usd),
+    limit: limit?.limit ?? "",
+  };
+}
+
+/** A bar has little room. An amount that rounds to nothing says so. */
+function formatCents(usd: string): string {
+  const amount = parseDecimal(usd);
+  const cents = formatRounded(amount, 2);
+  return amount.units > 0n && cents === "0.00" ? "<$0.01" : `$${cents}`;
+}

@@ -1,0 +1,302 @@
+// `gateway usage`: totals as a table with bars, as JSON, or as CSV.
+
+import {
+  type Charged,
+  computeHitRate,
+  countGaps,
+  describeTotals,
+  type Dimension,
+  DIMENSIONS,
+  type Filter,
+  type Gaps,
+  isClientName,
+  isSpan,
+  openTotals,
+  type Report,
+  type ReportRow,
+  sumLedger,
+  type Totals,
+} from "../../../billing/report/report.ts";
+import { CALL_KINDS, USAGE_KINDS } from "../../../billing/usage.ts";
+import { suggestNearest } from "../../../config/nearest.ts";
+import { formatDecimal, formatUsd } from "../../../lib/money.ts";
+import { escapeUnprintable } from "../../../lib/text/printable.ts";
+import {
+  createZone,
+  nameSpan,
+  nameSystemZone,
+  type Span,
+  startOfNextSpan,
+  startOfSpan,
+} from "../../../lib/text/zone.ts";
+import { openConfig } from "../../access/config.ts";
+import { findSession } from "../find-session.ts";
+import { appendBars } from "./bars.ts";
+import { findLedgerOrEmpty, type LedgerFlags } from "../ledger-place.ts";
+import { type Clock, type Period, type PeriodFlags, readPeriod, readPeriodWord } from "../period.ts";
+import { type Column, formatTable } from "../../terminal/table.ts";
+import { print, printJson, readRoom, refuseUsage, printNote } from "../../terminal/terminal.ts";
+import { formatAmount, formatCount } from "../../terminal/text.ts";
+
+export interface UsageFlags extends LedgerFlags, PeriodFlags {
+  readonly period?: string;
+  readonly by: string;
+  readonly key?: string;
+  readonly group?: string;
+  readonly model?: string;
+  readonly channel?: string;
+  readonly tool?: string;
+  readonly session?: string;
+  readonly label?: string;
+  readonly csv?: true;
+  readonly json?: true;
+}
+
+export function showUsage(flags: UsageFlags): void {
+  const query = readUsageQuery(flags);
+  const { path, by, period, only, clock } = query;
+  const summed = sumLedger(path, { by, ...period, only, zone: clock.zone });
+  const report = { ...summed, rows: addEmptySpans(summed.rows, query, openTotals) };
+  if (flags.json === true) printReportJson(report, query);
+  else if (flags.csv === true) printCsv(by, report);
+  else if (summed.rows.length === 0) printNote("No requests in this period.");
+  else printUsage(by, report);
+  if (flags.json !== true) reportUnreadable(report);
+}
+
+export interface UsageQuery {
+  readonly path: string;
+  readonly by: readonly Dimension[];
+  readonly period: Period;
+  readonly only: Filter;
+  readonly clock: Clock;
+}
+
+export function readUsageQuery(flags: UsageFlags): UsageQuery {
+  if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json cannot be combined.");
+  const by = readDimensions(flags.by);
+  const path = findLedgerOrEmpty(flags);
+  const clock = { zone: createZone(findTimezone(flags)), now: new Date() };
+  return { path, by, period: readUsagePeriod(flags, clock), only: readFilter(flags, path), clock };
+}
+
+export function reportUnreadable({ unreadable }: Pick<Report, "unreadable">): void {
+  if (unreadable > 0)
+    printNote(`${formatCount(unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`);
+}
+
+function readDimensions(text: string): Dimension[] {
+  const names = text.split(",").map((name) => name.trim());
+  const by = names.map(
+    (name) =>
+      DIMENSIONS.find((dimension) => dimension === name) ??
+      refuseUsage(
+        `--by: there is no "${name}"${suggestNearest(name, DIMENSIONS)}. Known: ${DIMENSIONS.join(", ")}.`,
+      ),
+  );
+  if (by.length > 2 || new Set(by).size < by.length)
+    refuseUsage("--by: expected one or two different words, such as key,model.");
+  return by;
+}
+
+function readUsagePeriod(flags: UsageFlags, clock: Clock): Period {
+  if (flags.period === undefined) return readPeriod(flags, clock);
+  if (flags.since !== undefined || flags.until !== undefined)
+    refuseUsage("A period cannot be combined with --since and --until.");
+  return readPeriodWord(flags.period, clock);
+}
+
+function readFilter(flags: UsageFlags, path: string): Filter {
+  const { key, group, model, channel, tool, label } = flags;
+  const session = flags.session === undefined ? undefined : findSession(path, flags.session);
+  return Object.fromEntries(
+    Object.entries({ key, group, model, channel, tool, session, label }).filter(
+      ([, name]) => name !== undefined,
+    ),
+  );
+}
+
+/** For scripts: the names of a row. Null: its requests do not have it. */
+export function describeNames(
+  by: readonly Dimension[],
+  names: readonly string[],
+): Record<string, string | null> {
+  return Object.fromEntries(
+    by.map((dimension, index) => {
+      const name = names[index] ?? "";
+      return [dimension, name === "" && isClientName(dimension) ? null : name];
+    }),
+  );
+}
+
+/** For people. */
+export function listNames(by: readonly Dimension[], names: readonly string[]): string[] {
+  return by.map((dimension, index) => {
+    const name = names[index] ?? "";
+    return name === "" && isClientName(dimension) ? `no ${dimension}` : name;
+  });
+}
+
+/** A ledger without its config has the days of this machine. */
+function findTimezone(flags: LedgerFlags): string {
+  try {
+    return openConfig(flags).catalog.timezone;
+  } catch (error) {
+    if (flags.ledger === undefined || flags.config !== undefined) throw error;
+    return nameSystemZone();
+  }
+}
+
+type Frame = Pick<UsageQuery, "by" | "period" | "clock">;
+
+/** A picture of spending over time needs the days without requests too. */
+export function addEmptySpans<T extends Charged>(
+  rows: readonly ReportRow<T>[],
+  frame: Frame,
+  open: () => T,
+): readonly ReportRow<T>[] {
+  const { by } = frame;
+  const [span] = by;
+  if (span === undefined || by.length > 1 || !isSpan(span) || rows.length === 0) return rows;
+  const known = new Map(rows.map((row) => [row.names[0] ?? "", row]));
+  return listSpans(span, [...known.keys()], frame).map(
+    (name) => known.get(name) ?? { names: [name], totals: open() },
+  );
+}
+
+/** From the beginning of the period to its end or now. A report without a period begins and ends with its requests. */
+function listSpans(span: Span, known: readonly string[], { period, clock }: Frame): string[] {
+  const { zone, now } = clock;
+  const last = Math.min(now.getTime(), period.until === null ? now.getTime() : Date.parse(period.until) - 1);
+  const [first = "", lastKnown = first] = [known[0], known.at(-1)];
+  if (period.since === null) return enumerateSpans(span, findSpanStart(span, first), lastKnown);
+  const end = nameSpan(span, zone.toLocal(last));
+  return enumerateSpans(span, zone.toLocal(Date.parse(period.since)), end > lastKnown ? end : lastKnown);
+}
+
+/** From the span of this local time to the one with this name. */
+function enumerateSpans(span: Span, from: number, end: string): string[] {
+  const names: string[] = [];
+  for (let at = startOfSpan(span, from); nameSpan(span, at) <= end; at = startOfNextSpan(span, at))
+    names.push(nameSpan(span, at));
+  return names;
+}
+
+/** The local time at which a span with this name begins. */
+function findSpanStart(span: Span, name: string): number {
+  if (span !== "week") return Date.parse(`${name.replace(" ", "T")}${span === "hour" ? "Z" : ""}`);
+  const [year = "", week = ""] = name.split("-W");
+  // The fourth of January is always in the first week.
+  return startOfSpan("week", Date.UTC(Number(year), 0, 4)) + (Number(week) - 1) * WEEK_MS;
+}
+
+const WEEK_MS = 7 * 86_400_000;
+
+function printReportJson(report: Report, query: UsageQuery): void {
+  const { by } = query;
+  const rows = report.rows.map(({ names, totals }) => ({
+    ...describeNames(by, names),
+    ...describeTotals(totals),
+  }));
+  const { total, unreadable } = report;
+  printJson({ ...describeQuery(query), rows, total: describeTotals(total), unreadable });
+}
+
+/** For scripts: what the report is of. */
+export function describeQuery({ by, period, only, clock }: UsageQuery): Record<string, unknown> {
+  const filter = Object.keys(only).length === 0 ? {} : { only };
+  return { by: by.join(","), ...period, timezone: clock.zone.name, ...filter };
+}
+
+const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
+
+/** The columns are always the same, so that scripts can rely on them. */
+function printCsv(by: readonly Dimension[], { rows }: Report): void {
+  const sums = ["official_usd", "charge_usd", "unpriced", "unknown", "partial", "cache_hit_rate"];
+  print([...by, "requests", ...KINDS, ...sums].join(","));
+  for (const { names, totals } of rows) {
+    const counts = KINDS.map((kind) => totals.usage.get(kind) ?? 0);
+    const amounts = [formatDecimal(totals.official), formatUsd(totals.charge)];
+    const { unpriced, unknown, partial } = countGaps(totals);
+    const rate = computeHitRate(totals) ?? "";
+    print(
+      [...names.map(quote), totals.requests, ...counts, ...amounts, unpriced, unknown, partial, rate].join(
+        ",",
+      ),
+    );
+  }
+}
+
+/** A spreadsheet takes a cell that begins like this for a formula, and runs it. */
+const FORMULA = /^[=+\-@]/;
+
+/** A cell of CSV. */
+export function quote(text: string): string {
+  const cell = escapeUnprintable(FORMULA.test(text) ? `'${text}` : text);
+  return /^'|[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+}
+
+const CACHE_WRITE_KINDS = ["cache_write_5m", "cache_write_1h", "cache_write"];
+const USUAL_KINDS = ["input", "cache_read", "output", "reasoning", ...CACHE_WRITE_KINDS];
+
+/** The columns of the table. Rare kinds have a column only if they were used. */
+const KIND_COLUMNS: ReadonlyArray<{ title: string; kinds: readonly string[]; spare: number }> = [
+  { title: "INPUT", kinds: ["input"], spare: 5 },
+  { title: "CACHE READ", kinds: ["cache_read"], spare: 6 },
+  { title: "CACHE WRITE", kinds: CACHE_WRITE_KINDS, spare: 7 },
+  { title: "OUTPUT", kinds: ["output"], spare: 3 },
+  ...KINDS.filter((kind) => !USUAL_KINDS.includes(kind)).map((kind) => ({
+    title: kind.replaceAll("_", " ").toUpperCase(),
+    kinds: [kind],
+    spare: 8,
+  })),
+];
+
+function printUsage(by: readonly Dimension[], { rows, total }: Report): void {
+  const kinds = KIND_COLUMNS.filter(({ kinds }) => countOf(total, kinds) > 0);
+  const columns: Column[] = [
+    ...by.map((dimension): Column => ({ title: dimension.toUpperCase(), name: true })),
+    { title: "REQUESTS", align: "right", spare: 1 },
+    ...kinds.map(({ title, spare }): Column => ({ title, align: "right", spare })),
+    { title: "CACHED", align: "right", spare: 4 },
+    { title: "OFFICIAL $", align: "right", spare: 2 },
+    { title: "CHARGED $", align: "right" },
+  ];
+  const blanks = by.slice(1).map(() => "");
+  const named = rows.map(({ names, totals }) => ({ names: listNames(by, names), totals }));
+  const cells = [...named, { names: ["total", ...blanks], totals: total }].map(({ names, totals }) => [
+    ...names,
+    totals.requests.toLocaleString("en-US"),
+    ...kinds.map(({ kinds }) => countOf(totals, kinds).toLocaleString("en-US")),
+    formatRate(computeHitRate(totals)),
+    formatAmount(formatDecimal(totals.official)),
+    formatAmount(formatUsd(totals.charge)),
+  ]);
+  const [head = "", ...lines] = formatTable(columns, cells);
+  const charges = rows.map(({ totals }) => totals.charge);
+  const body = process.stdout.isTTY ? appendBars(lines, charges, readRoom()) : lines;
+  for (const line of [head, ...body]) print(line);
+  reportGaps(countGaps(total));
+}
+
+/** Rounded down: 100% means all of it. */
+export function formatRate(rate: number | null): string {
+  return rate === null ? "" : `${Math.floor(rate * 100)}%`;
+}
+
+function countOf(totals: Totals, kinds: readonly string[]): number {
+  return kinds.reduce((sum, kind) => sum + (totals.usage.get(kind) ?? 0), 0);
+}
+
+/** Reports requests that the amounts do not include. */
+function reportGaps({ unpriced, unknown, partial }: Gaps): void {
+  if (unpriced > 0)
+    printNote(
+      `${formatCount(unpriced, "request")} ${unpriced === 1 ? "has" : "have"} no price and ${unpriced === 1 ? "is" : "are"} not in the amounts. ` +
+        "Add the price to the config's `prices`, then run `gateway ledger reprice --since DAY`.",
+    );
+  if (unknown > 0)
+    printNote(`The usage of ${formatCount(unknown, "request")} is not known and not in the amounts.`);
+  if (partial > 0)
+    printNote(`${formatCount(partial, "request")} ended early. Part of the usage is estimated.`);
+}

@@ -1,0 +1,174 @@
+// `gateway usage --as MODEL`, `--without-cache` and `--tier T`: what the same usage would have cost.
+
+import { ANY_SELLER, findPrice, listBookedModels } from "../../../billing/prices.ts";
+import { ALL_MAKERS } from "../../../billing/prices/sellers.ts";
+import type { Change, CurrentPrices } from "../../../billing/report/line-charge.ts";
+import {
+  type Comparison,
+  compareLedger,
+  describeComparison,
+  type LeftOut,
+  openComparison,
+  type WhatIfReport,
+} from "../../../billing/report/what-if.ts";
+import type { Loaded } from "../../../config/file/load.ts";
+import { suggestNearest } from "../../../config/nearest.ts";
+import { formatUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
+import { openConfig } from "../../access/config.ts";
+import { type Column, printTable } from "../../terminal/table.ts";
+import { fail, print, printJson, printNote, refuseUsage } from "../../terminal/terminal.ts";
+import { formatAmount, formatCount } from "../../terminal/text.ts";
+import { readCurrentPrices } from "../prices/current-prices.ts";
+import {
+  addEmptySpans,
+  describeNames,
+  describeQuery,
+  listNames,
+  quote,
+  readUsageQuery,
+  reportUnreadable,
+  type UsageFlags,
+  type UsageQuery,
+} from "./usage-run.ts";
+
+export interface WhatIfFlags extends UsageFlags {
+  readonly as?: string;
+  readonly withoutCache?: true;
+  readonly tier?: string;
+}
+
+export function showWhatIf(flags: WhatIfFlags): void {
+  const query = readUsageQuery(flags);
+  const change = readChange(flags);
+  const loaded = openConfigIfNeeded(flags);
+  const prices = readCurrentPrices(loaded);
+  if (change.model !== null) refuseUnknownModel(change.model, prices, loaded);
+  const { path, by, period, only, clock } = query;
+  const compared = compareLedger(path, { by, ...period, only, zone: clock.zone }, { ...prices, change });
+  const report = { ...compared, rows: addEmptySpans(compared.rows, query, openComparison) };
+  if (flags.json === true) {
+    printComparisonJson(report, query, change);
+    return;
+  }
+  if (flags.csv === true) printCsv(report, query);
+  else if (compared.rows.length === 0) printNote("No requests in this period.");
+  else printComparison(report, query);
+  for (const note of describeLeftOut(report, change)) printNote(note);
+  reportUnreadable(report);
+}
+
+function readChange({ as: model, withoutCache, tier }: WhatIfFlags): Change {
+  if (model === "" || tier === "") refuseUsage("--as and --tier need a name.");
+  return { model: model ?? null, withoutCache: withoutCache === true, tier: tier ?? null };
+}
+
+/** A ledger can be read without its config, at the prices of the book. */
+function openConfigIfNeeded(flags: WhatIfFlags): Loaded | null {
+  try {
+    return openConfig(flags);
+  } catch (error) {
+    if (flags.ledger === undefined || flags.config !== undefined) throw error;
+    return null;
+  }
+}
+
+function refuseUnknownModel(model: string, prices: CurrentPrices, loaded: Loaded | null): void {
+  const { book, overrides, sellerOf } = prices;
+  const channels = [...(loaded?.catalog.channels.keys() ?? [])];
+  const sellers = [ANY_SELLER, ...channels.flatMap((name) => sellerOf(name) ?? [])];
+  const now = new Date();
+  if (
+    sellers.some((seller) => findPrice({ book, overrides, seller: { ...seller, free: false } }, model, now))
+  )
+    return;
+  const known = [...overrides.keys(), ...listBookedModels(book, ALL_MAKERS).map(({ id }) => id)];
+  fail(
+    `--as: there is no price for "${model}"${suggestNearest(model, known)}. ` +
+      `\`gateway prices show MODEL\` shows who sells a model, and \`prices:\` in the config can give it a price.`,
+  );
+}
+
+function printComparisonJson(report: WhatIfReport, query: UsageQuery, change: Change): void {
+  const { rows, total, leftOut, priceSources, unreadable } = report;
+  const { model, withoutCache, tier } = change;
+  printJson({
+    ...describeQuery(query),
+    as: { model, without_cache: withoutCache, tier },
+    rows: rows.map(({ names, totals }) => ({
+      ...describeNames(query.by, names),
+      ...describeComparison(totals),
+    })),
+    total: describeComparison(total),
+    price_sources: priceSources,
+    not_compared: leftOut.map((each) => ({
+      model: each.model,
+      because: each.because,
+      requests: each.requests,
+      charge_usd: formatUsd(each.charge),
+    })),
+    unreadable,
+  });
+}
+
+function printCsv({ rows }: WhatIfReport, { by }: UsageQuery): void {
+  print([...by, ...Object.keys(describeComparison(openComparison()))].join(","));
+  for (const { names, totals } of rows)
+    print([...names.map(quote), ...Object.values(describeComparison(totals))].join(","));
+}
+
+function printComparison({ rows, total, priceSources }: WhatIfReport, { by }: UsageQuery): void {
+  const columns: Column[] = [
+    ...by.map((dimension): Column => ({ title: dimension.toUpperCase(), name: true })),
+    { title: "REQUESTS", align: "right", spare: 2 },
+    { title: "COMPARED", align: "right", spare: 1 },
+    { title: "CHARGED $", align: "right" },
+    { title: "WOULD COST $", align: "right" },
+    { title: "DIFFERENCE $", align: "right" },
+  ];
+  const blanks = by.slice(1).map(() => "");
+  const named = rows.map(({ names, totals }) => ({ names: listNames(by, names), totals }));
+  const all = [...named, { names: ["total", ...blanks], totals: total }];
+  printTable(
+    columns,
+    all.map(({ names, totals }) => [...names, ...formatComparison(totals)]),
+  );
+  if (priceSources.length > 0) printNote(`Prices: ${priceSources.join("; ")}.`);
+  if (total.partial > 0)
+    printNote(`${formatCount(total.partial, "request")} ended early. Part of the usage is estimated.`);
+}
+
+function formatComparison({ requests, compared, charge, asCharge }: Comparison): string[] {
+  return [
+    requests.toLocaleString("en-US"),
+    compared.toLocaleString("en-US"),
+    formatAmount(formatUsd(charge)),
+    formatAmount(formatUsd(asCharge)),
+    formatAmount(formatUsd(subtractUsd(asCharge, charge))),
+  ];
+}
+
+/** A person reads a few. --json has them all. */
+const MAX_SHOWN = 10;
+
+function describeLeftOut({ leftOut }: WhatIfReport, change: Change): string[] {
+  const shown = leftOut.slice(0, MAX_SHOWN).map(({ model, because, requests, charge }) => {
+    const name = model === "" ? "without a model" : `for ${model}`;
+    const paid = charge > ZERO_USD ? `, charged $${formatUsd(charge)}` : "";
+    return `Not compared: ${formatCount(requests, "request")} ${name}${paid}: ${because}.`;
+  });
+  const more = leftOut.length - shown.length;
+  if (more > 0) shown.push(`${formatCount(more, "more reason")} in --json.`);
+  return [...shown, ...adviseOn(leftOut, change)];
+}
+
+function adviseOn(leftOut: readonly LeftOut[], { withoutCache, tier }: Change): string[] {
+  const has = (word: RegExp): boolean => leftOut.some(({ because }) => word.test(because));
+  return [
+    ...(!withoutCache && has(/no price for .*cache_/)
+      ? ["With --without-cache, cached tokens count as plain input."]
+      : []),
+    ...(tier === null && has(/no price for (?:service_tier|speed|traffic_type)=/)
+      ? ["With --tier standard, all requests count at the standard price."]
+      : []),
+  ];
+}

@@ -1,0 +1,63 @@
+// A file of `NAME=value` lines, as shells, systemd and dotenv read it. `gateway.env` next to the config is one: it
+// holds credentials that the config refers to, for those who do not want to export them.
+
+import { closeSync, fstatSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { getErrorCode } from "../../lib/errors.ts";
+import { ForeignFile, openPlain } from "../../lib/files/own-file.ts";
+import type { Environment } from "../yaml/expand.ts";
+import { requireTrust } from "./find.ts";
+import { ConfigError } from "../yaml/problems.ts";
+
+export interface Assignment {
+  readonly name: string;
+  readonly value: string;
+}
+
+const ASSIGNMENT = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/;
+const QUOTED = /^(["'])(.*)\1\s*(?:#.*)?$/;
+
+/** Expands no variables. Null when a line is no assignment: then the text has another format. */
+export function parseEnvFile(text: string): Assignment[] | null {
+  const lines = text.split(/\r?\n/).map((line) => line.trim());
+  const content = lines.filter((line) => line !== "" && !line.startsWith("#"));
+  const assignments = content.map((line) => {
+    const [, name, raw] = ASSIGNMENT.exec(line) ?? [];
+    return name === undefined || raw === undefined ? null : { name, value: unquote(raw) };
+  });
+  const found = assignments.filter((assignment) => assignment !== null);
+  return found.length === content.length && found.length > 0 ? found : null;
+}
+
+function unquote(raw: string): string {
+  const quoted = QUOTED.exec(raw)?.[2];
+  return quoted ?? raw.replace(/\s+#.*$/, "").trim();
+}
+
+export function placeEnvFile(configPath: string): string {
+  return join(dirname(configPath), "gateway.env");
+}
+
+/** The variables of the file next to the config; none without such a file. */
+export function readEnvFile(configPath: string): Environment {
+  const path = placeEnvFile(configPath);
+  let handle: number;
+  try {
+    handle = openPlain(path);
+  } catch (error) {
+    if (getErrorCode(error) === "ENOENT" || getErrorCode(error) === "ENOTDIR") return {};
+    if (error instanceof ForeignFile) throw new ConfigError(`${error.message}.`);
+    throw new ConfigError(`${path} cannot be read: ${getErrorCode(error)}.`);
+  }
+  try {
+    const stats = fstatSync(handle);
+    requireTrust(path, stats);
+    const text = readFileSync(handle, "utf8");
+    const found = parseEnvFile(text);
+    const hasContent = text.split("\n").some((line) => !/^\s*(#|$)/.test(line));
+    if (found === null && hasContent) throw new ConfigError(`${path} must hold NAME=value lines only.`);
+    return Object.fromEntries((found ?? []).map(({ name, value }) => [name, value]));
+  } finally {
+    closeSync(handle);
+  }
+}

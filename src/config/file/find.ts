@@ -1,0 +1,108 @@
+// Finds the config file and checks whose it is. A person who can write it decides where the credentials of the
+// environment are sent.
+
+import { lstatSync, type Stats } from "node:fs";
+import { homedir } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
+import { getErrorCode } from "../../lib/errors.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
+import type { Environment } from "../yaml/expand.ts";
+import { ConfigError } from "../yaml/problems.ts";
+
+const FILE_NAME = "gateway.yaml";
+
+/** The folder for the configuration of the user's programs. A relative path in XDG_CONFIG_HOME is ignored: it would
+ *  depend on the current folder. */
+export function configHome(env: Environment): string {
+  const named = env["XDG_CONFIG_HOME"] ?? "";
+  return isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".config");
+}
+
+/** Where the config file is, or would be. The current folder is not searched: a cloned repository could hold a file
+ *  that sends the user's credentials to its author. */
+export function placeConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
+  const named = readNamed(flag, env);
+  return named === "" ? join(configHome(env), "gateway", FILE_NAME) : resolve(folder, named);
+}
+
+function readNamed(flag: string | undefined, env: Environment): string {
+  return flag ?? env["GATEWAY_CONFIG"] ?? "";
+}
+
+/** Throws if no file is named and there is none in the default place. */
+export function findConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
+  const place = placeConfig(flag, env, folder);
+  if (readNamed(flag, env) !== "" || isThere(place)) return place;
+  const none = `There is no config file ${place}.`;
+  if (hasLocalConfig(place, folder)) throw new ConfigError(`${none} ${adviseAdoption()}`, [], ADOPT);
+  const ways = "Write one with `gateway init`, name one with --config, or try `gateway serve --demo`.";
+  throw new ConfigError(`${none} ${ways}`, [], "gateway init");
+}
+
+const ADOPT = `gateway init --adopt ${FILE_NAME}`;
+
+function adviseAdoption(): string {
+  return (
+    `The ${FILE_NAME} in this folder is not read by itself: a file that came with a repository could send your ` +
+    `credentials to a stranger. If it is yours, \`${ADOPT}\` makes it your config. To use it once, add \`--config ${FILE_NAME}\`.`
+  );
+}
+
+/** Whether the current folder has a file that 0.1.0 would have loaded and that is not the config. */
+export function hasLocalConfig(place: string, folder = process.cwd()): boolean {
+  const local = join(folder, FILE_NAME);
+  return local !== place && isThere(local);
+}
+
+/** True also for a broken link, and for a file in a folder that cannot be read: opening it explains what is wrong. */
+function isThere(path: string): boolean {
+  try {
+    lstatSync(path);
+    return true;
+  } catch (error) {
+    return !["ENOENT", "ENOTDIR"].includes(getErrorCode(error));
+  }
+}
+
+/** To be read from the open file, so that nobody can replace the file after the check. */
+export type Ownership = Pick<Stats, "uid" | "mode">;
+
+const OTHERS_WRITE = 0o002;
+const GROUP_WRITES = 0o020;
+const NOT_OWNER = 0o077;
+
+/** The ids that count as the user's own: the process's, and with sudo also the caller's. */
+export function listOwnIds(env: Environment = process.env): number[] {
+  const own = process.getuid?.();
+  if (own === undefined) return [];
+  const caller = own === 0 ? Number(env["SUDO_UID"] || own) : own;
+  return Number.isSafeInteger(caller) ? [own, caller] : [own];
+}
+
+/** Throws unless the file belongs to the user or to root and not everybody can write it. Windows has neither. */
+export function requireTrust(path: string, { uid, mode }: Ownership, ownIds = listOwnIds()): void {
+  if (process.platform === "win32") return;
+  const [own = 0] = ownIds;
+  if (uid !== 0 && !ownIds.includes(uid)) {
+    const what = `The config file ${path} belongs to another user (id ${uid}), who could send your credentials anywhere. If you trust what is in it now, make it yours`;
+    throw refuse(what, `${own === 0 ? "" : "sudo "}chown ${own} ${quoteWord(path)}`);
+  }
+  if ((mode & OTHERS_WRITE) !== 0) {
+    const what = `Everybody on this machine can change the config file ${path}, and so send your credentials anywhere. Look through it, then keep others out`;
+    throw refuse(what, `chmod 600 ${quoteWord(path)}`);
+  }
+}
+
+function refuse(what: string, fix: string): ConfigError {
+  return new ConfigError(`${what}: ${fix}`, [], fix);
+}
+
+/** A warning about a file that is loaded nevertheless. */
+export function warnOfMode(path: string, { mode }: Ownership): string[] {
+  if (process.platform === "win32" || (mode & NOT_OWNER) === 0) return [];
+  const what =
+    (mode & GROUP_WRITES) === 0
+      ? "can be read by others on this machine"
+      : "can be changed by its group, which could send your credentials anywhere";
+  return [`${path} ${what}: chmod 600 ${quoteWord(path)}`];
+}

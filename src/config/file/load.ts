@@ -1,0 +1,196 @@
+// Reads the config file and makes a Catalog of its text. find.ts decides which
+// file it is; edit.ts and replace.ts change it.
+
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  type Stats,
+  statSync,
+} from "node:fs";
+import { dirname, resolve } from "node:path";
+import { getErrorCode } from "../../lib/errors.ts";
+import { followLinks } from "../../lib/files/links.ts";
+import { openPlain } from "../../lib/files/own-file.ts";
+import { sha256Hex } from "../../lib/secret.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
+import { buildCatalog, type Catalog } from "../catalog.ts";
+import { readEnvFile } from "./env-file.ts";
+import { type Environment, expandTree } from "../yaml/expand.ts";
+import { requireTrust, warnOfMode } from "./find.ts";
+import { ConfigError, explainIssues, refuseProblems } from "../yaml/problems.ts";
+import { findDangling, findWarnings } from "../references.ts";
+import { type Config, configSchema } from "../schema.ts";
+import { type Path, parseSource, type Problem } from "../yaml/source.ts";
+
+export interface Loaded {
+  readonly catalog: Catalog;
+  /** Absolute. */
+  readonly path: string;
+  /** The hash of the text: it shows whether the file has changed. */
+  readonly sha256: string;
+  /** For people. The file can be used in spite of them. */
+  readonly warnings: readonly string[];
+}
+
+const LEDGER_START = '{"v":';
+
+export interface LoadOptions {
+  /** `keep`: the reference to an unset environment variable stays as text. For commands that send nothing upstream. */
+  readonly missing?: "refuse" | "keep";
+}
+
+export function loadConfig(path: string, env: Environment, options: LoadOptions = {}): Loaded {
+  const file = resolve(path);
+  const text = readConfigText(file);
+  return { ...checkConfigText(text, file, env, options), path: file, sha256: sha256Hex(text) };
+}
+
+export function readConfigText(path: string): string {
+  let bytes: Buffer;
+  try {
+    bytes = readTrusted(path);
+  } catch (error) {
+    throw error instanceof ConfigError ? error : new ConfigError(describeUnreadable(path, error));
+  }
+  try {
+    // Strict, and with its byte order mark, so that an edit can write all other bytes back unchanged.
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new ConfigError(`The config file ${path} is not UTF-8 text.`);
+  }
+}
+
+function readTrusted(path: string): Buffer {
+  const handle = openSync(path, "r");
+  try {
+    const stats = fstatSync(handle);
+    // A folder causes an error of its own when it is read. A device, such as /dev/null, belongs to no user.
+    if (isConfigFile(stats)) requireTrust(path, stats);
+    return readFileSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function isConfigFile(stats: Stats): boolean {
+  return stats.isFile() || stats.isFIFO();
+}
+
+/** `file` is where the text is, or will be: messages name it, and relative paths start from its folder. */
+export function checkConfigText(
+  text: string,
+  file: string,
+  env: Environment,
+  options: LoadOptions = {},
+): { catalog: Catalog; warnings: string[] } {
+  const source = parseSource(text);
+  if (!source.readable) throw refuseProblems(file, source.problems);
+  if (source.tree === null) throw new ConfigError(describeEmpty(file));
+  const { tree, unset, fromEnvironment } = expandTree(source.tree, { ...readEnvFile(file), ...env });
+  const place = ({ path, message }: { path: Path; message: string }): Problem => ({
+    ...source.locate(path),
+    path,
+    message,
+  });
+  const parsed = configSchema.safeParse(tree);
+  const issues = parsed.success ? [] : explainIssues(parsed.error.issues, tree, source);
+  const concerned = new Set(issues.map(formatPlace));
+  const authorities = readAuthorities(parsed.data, dirname(file));
+  const isFatal = (problem: Problem) =>
+    options.missing !== "keep" ||
+    isNeeded(problem.path) ||
+    // A reference that was kept is no number, for instance: say that it is not set, not that it is no number.
+    concerned.has(formatPlace(problem));
+  const found = [
+    ...unset.map(place).filter(isFatal),
+    ...[...findDangling(tree, fromEnvironment), ...authorities.problems].map(place),
+  ];
+  // An unset variable is reported once, not also as a bad value.
+  const reported = new Set(found.map(formatPlace));
+  const others = issues.filter((issue) => !reported.has(formatPlace(issue)));
+  const problems = [...source.problems, ...found, ...others];
+  if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
+  const ledgerPath = placeLedger(resolve(dirname(file), parsed.data.ledger.path));
+  const catalog = buildCatalog(parsed.data, { ledgerPath, authorities: authorities.texts, env });
+  const oddities = findWarnings(tree)
+    .map(place)
+    .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
+  const stats = statSync(file, { throwIfNoEntry: false });
+  const warnings = stats === undefined ? [] : warnOfMode(file, stats);
+  return { catalog, warnings: [...warnings, ...oddities] };
+}
+
+/** Every command needs to know which ledger belongs to the config: another one would give wrong answers. */
+function isNeeded(path: Path): boolean {
+  return path.length === 2 && path[0] === "ledger" && path[1] === "path";
+}
+
+function formatPlace({ path }: Problem): string {
+  return JSON.stringify(path);
+}
+
+interface Authorities {
+  readonly texts: Map<string, string>;
+  readonly problems: Array<{ path: Path; message: string }>;
+}
+
+function readAuthorities(config: Config | undefined, folder: string): Authorities {
+  const texts = new Map<string, string>();
+  const problems: Authorities["problems"] = [];
+  for (const [name, { ca }] of Object.entries(config?.channels ?? {})) {
+    if (ca === undefined) continue;
+    const path: Path = ["channels", name, "ca"];
+    try {
+      const pem = readFileSync(resolve(folder, ca), "utf8");
+      if (pem.includes("-----BEGIN CERTIFICATE-----")) texts.set(name, pem);
+      else problems.push({ path, message: "this file holds no PEM certificate" });
+    } catch {
+      problems.push({ path, message: "this file cannot be read" });
+    }
+  }
+  return { texts, problems };
+}
+
+/** A ledger may be a link to the place where it is. Any other link may have been planted, to create a file somewhere: it is
+ *  not followed, and refused when the ledger is opened. */
+function placeLedger(path: string): string {
+  const target = followLinks(path);
+  return target === path || isLedger(target) ? target : path;
+}
+
+/** The journal shows it too, right after the ledger was rotated. */
+function isLedger(path: string): boolean {
+  if (existsSync(`${path}.open`)) return true;
+  try {
+    const handle = openPlain(path);
+    const start = Buffer.alloc(LEDGER_START.length);
+    const count = readSync(handle, start);
+    closeSync(handle);
+    return start.subarray(0, count).toString() === LEDGER_START;
+  } catch {
+    return false;
+  }
+}
+
+function describeEmpty(path: string): string {
+  const file = quoteWord(path);
+  return `The config file ${path} is empty. To write a new one: rm ${file} && gateway init --config ${file}`;
+}
+
+function describeUnreadable(path: string, error: unknown): string {
+  const code = getErrorCode(error);
+  if (code === "ENOENT" && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
+    return `${path} is a link to ${readlinkSync(path)}, which is not there.`;
+  if (code === "ENOENT" || code === "ENOTDIR")
+    return `There is no config file ${path}. \`gateway init --config ${quoteWord(path)}\` writes one.`;
+  if (code === "EACCES" || code === "EPERM")
+    return `The config file ${path} cannot be read: permission denied.`;
+  if (code === "EISDIR") return `${path} is a folder, not a config file.`;
+  return `The config file ${path} cannot be read (${code === "" ? String(error) : code}).`;
+}

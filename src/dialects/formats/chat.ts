@@ -1,0 +1,15 @@
+// The chat dialect. Clients of the responses platform may use it. No channel uses it today.
+
+import type { Dialect } from "../dialect.ts";
+import { openChatMeter } from "../meters/chat.ts";
+import { OPENAI_PARTS, formWireError } from "./openai.ts";
+import { CHAT_LAYOUT } from "../prompt/layouts.ts";
+
+export const chat: Dialect = {
+  ...OPENAI_PARTS,
+  name: "chat",
+  /** Without `[DONE]`, which would mark the answer as complete. */
+  errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
+  openMeter: openChatMeter,
+  promptLayout: CHAT_LAYOUT,
+};

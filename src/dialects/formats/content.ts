@@ -1,0 +1,60 @@
+// The content dialect.
+
+import type { GatewayError } from "../../lib/errors.ts";
+import type { Dialect, ModelEntry } from "../dialect.ts";
+import { ERROR_NAMES } from "../errors.ts";
+import { fillRecord, readModelList, readPageSize, takeAfter } from "../listing.ts";
+import { openContentMeter } from "../meters/content.ts";
+import { CONTENT_LAYOUT } from "../prompt/layouts.ts";
+
+export const content: Dialect = {
+  name: "content",
+  // Not the config's `vendor`, which names the header of clients. A channel with another header sets it in `headers`.
+  sign: (credential) => ["x-goog-api-key", credential],
+  errorBody: formError,
+  errorEvent(error, requestId, at = {}) {
+    const body = formError(error, requestId);
+    if (at.form !== "json-array") return `data: ${body}\r\n\r\n`;
+    return `${at.begun === true ? ",\r\n" : "["}${body}\r\n]`;
+  },
+  eventCloser: "\r\n\r\n",
+  // Clients read the error event as one more chunk, and a clean end after it as success.
+  resetAfterErrorEvent: true,
+  openMeter: openContentMeter,
+  promptLayout: CONTENT_LAYOUT,
+  listBody(models, query) {
+    const page = takeAfter(models, query.get("pageToken") || null, readPageSize(query, "pageSize"));
+    const next = page.hasMore ? page.models.at(-1)?.id : undefined;
+    return JSON.stringify({ models: page.models.map(formContentRecord), nextPageToken: next });
+  },
+  modelBody: (model) => JSON.stringify(formContentRecord(model)),
+  listPath: "/v1beta/models",
+  ownRequestFields: [],
+  listFallbacks: [],
+  readList: readModelList,
+};
+
+const RPC = "type.googleapis.com/google.rpc";
+
+function formError(error: GatewayError, requestId: string): string {
+  const metadata = { request_id: requestId, ...(error.param === null ? {} : { param: error.param }) };
+  const details: unknown[] = [
+    { "@type": `${RPC}.ErrorInfo`, reason: error.code.toUpperCase(), domain: "gateway", metadata },
+  ];
+  if (error.retryAfterSeconds !== null) {
+    details.push({ "@type": `${RPC}.RetryInfo`, retryDelay: `${Math.ceil(error.retryAfterSeconds)}s` });
+  }
+  const { status, message } = error;
+  return JSON.stringify({
+    error: { code: status, message, status: ERROR_NAMES[error.code].content, details },
+  });
+}
+
+export function formContentRecord(model: ModelEntry): Readonly<Record<string, unknown>> {
+  const methods = ["generateContent", "countTokens"];
+  return fillRecord(
+    model,
+    { name: `models/${model.id}` },
+    { displayName: model.id, supportedGenerationMethods: methods },
+  );
+}

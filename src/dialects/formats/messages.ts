@@ -1,0 +1,52 @@
+// The messages dialect.
+
+import type { GatewayError } from "../../lib/errors.ts";
+import type { Dialect, ModelEntry } from "../dialect.ts";
+import { ERROR_NAMES } from "../errors.ts";
+import { fillRecord, readModelList, readPageSize, takeAfter, takeBefore } from "../listing.ts";
+import { openMessagesMeter } from "../meters/messages.ts";
+import { MESSAGES_LAYOUT } from "../prompt/layouts.ts";
+
+export const messages: Dialect = {
+  name: "messages",
+  sign: (credential) => ["x-api-key", credential],
+  errorBody: formError,
+  // Clients ignore an event without an `event:` line.
+  errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
+  // One newline: the error becomes part of the broken event. After a blank line, clients would first fail at the JSON of
+  // the broken event, and not show the error.
+  eventCloser: "\n",
+  resetAfterErrorEvent: false,
+  openMeter: openMessagesMeter,
+  promptLayout: MESSAGES_LAYOUT,
+  listBody(models, query) {
+    const size = readPageSize(query, "limit");
+    const before = query.get("before_id");
+    const page =
+      before === null ? takeAfter(models, query.get("after_id"), size) : takeBefore(models, before, size);
+    return JSON.stringify({
+      data: page.models.map(formRecord),
+      has_more: page.hasMore,
+      first_id: page.models[0]?.id ?? null,
+      last_id: page.models.at(-1)?.id ?? null,
+    });
+  },
+  modelBody: (model) => JSON.stringify(formRecord(model)),
+  listPath: "/v1/models",
+  ownRequestFields: [["anthropic-version", "2023-06-01"]],
+  listFallbacks: [],
+  readList: readModelList,
+};
+
+function formError(error: GatewayError, requestId: string): string {
+  const type = ERROR_NAMES[error.code].messages;
+  return JSON.stringify({ type: "error", error: { type, message: error.message }, request_id: requestId });
+}
+
+/** In this dialect the epoch means that the date is unknown. */
+const DATE_UNKNOWN = "1970-01-01T00:00:00Z";
+
+function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {
+  const { id } = model;
+  return fillRecord(model, { id, type: "model" }, { display_name: id, created_at: DATE_UNKNOWN });
+}

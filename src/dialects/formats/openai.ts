@@ -1,0 +1,49 @@
+// What the responses and chat dialects share: the credential's header, errors, model lists.
+
+import type { GatewayError } from "../../lib/errors.ts";
+import { isObject } from "../../lib/json/json.ts";
+import type { Dialect, ModelEntry } from "../dialect.ts";
+import { ERROR_NAMES } from "../errors.ts";
+import { fillRecord, readModelList } from "../listing.ts";
+
+export interface WireError {
+  readonly message: string;
+  readonly type: string;
+  readonly param: string | null;
+  readonly code: string | null;
+}
+
+export function formWireError(error: GatewayError): WireError {
+  const [type, code] = ERROR_NAMES[error.code].openai;
+  return { message: error.message, type, param: error.param, code: error.wireCode ?? code };
+}
+
+type SharedParts = Omit<Dialect, "name" | "errorEvent" | "openMeter" | "promptLayout">;
+
+export const OPENAI_PARTS: SharedParts = {
+  sign: (credential) => ["authorization", `Bearer ${credential}`],
+  errorBody: (error) => JSON.stringify({ error: formWireError(error) }),
+  eventCloser: "\n\n",
+  resetAfterErrorEvent: false,
+  listBody(models, query) {
+    const list = { object: "list", data: models.map(formRecord) };
+    return JSON.stringify(query.has("client_version") ? { ...list, models: pickCodexRecords(models) } : list);
+  },
+  modelBody: (model) => JSON.stringify(formRecord(model)),
+  listPath: "/v1/models",
+  ownRequestFields: [],
+  listFallbacks: [],
+  readList: readModelList,
+};
+
+function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {
+  return fillRecord(model, { id: model.id, object: "model" }, { created: 0, owned_by: "gateway" });
+}
+
+/** Codex sends its version and expects `models`, with its instructions for each model. Only an upstream knows those. For
+ *  other models Codex uses its own defaults, which is better than invented instructions. */
+function pickCodexRecords(models: readonly ModelEntry[]): unknown[] {
+  return models.flatMap(({ raw }) =>
+    isObject(raw) && "slug" in raw && "base_instructions" in raw ? [raw] : [],
+  );
+}

@@ -1,0 +1,77 @@
+// The messages of the responses API over a WebSocket. A client sends the body of a request as a `response.create` event;
+// the server sends the events of the stream. `stream_id` separates responses that run at the same time.
+
+import type { GatewayError } from "../../lib/errors.ts";
+import { readString, scanTopLevel } from "../../lib/json/json-spans.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
+import { formWireError } from "./openai.ts";
+
+/** The fields of a message that decide where it belongs. */
+export interface SocketEvent {
+  /** Empty if the message has none, or is not a JSON object. */
+  readonly type: string;
+  readonly streamId: string | null;
+  readonly previousId: string | null;
+}
+
+const NAMES = ["type", "stream_id", "previous_response_id"];
+const NOTHING: SocketEvent = { type: "", streamId: null, previousId: null };
+
+export function readSocketEvent(message: Uint8Array): SocketEvent {
+  const scan = scanTopLevel(message, NAMES);
+  if (scan.kind !== "object") return NOTHING;
+  const [type, streamId, previousId] = NAMES.map((name) => {
+    const span = scan.spans.get(name);
+    return span === undefined ? null : readString(message, span);
+  });
+  return { type: type ?? "", streamId: streamId ?? null, previousId: previousId ?? null };
+}
+
+export const CREATE = "response.create";
+
+const ERRORS: ReadonlySet<string> = new Set(["error", "response.failed"]);
+const ENDS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete", ...ERRORS]);
+
+/** The event reports an error, whose text may quote secrets. */
+export function isErrorEvent({ type }: SocketEvent): boolean {
+  return ERRORS.has(type);
+}
+
+/** Nothing of the response follows this event. */
+export function endsResponse({ type }: SocketEvent): boolean {
+  return ENDS.has(type);
+}
+
+/** The event as a meter reads it. A data line ends at a line break, which JSON allows between its tokens. */
+export function toStreamEvent(message: Uint8Array): Uint8Array {
+  const whole = message.includes(0x0a) || message.includes(0x0d);
+  const line = whole ? JSON.stringify(parseJson(new TextDecoder().decode(message))) : message;
+  return Buffer.concat([Buffer.from("data: "), Buffer.from(line), Buffer.from("\n\n")]);
+}
+
+/** The status in a server's error event: that of the same refusal over HTTP. */
+export function readErrorStatus(message: Uint8Array): number {
+  const event = parseJson(new TextDecoder().decode(message));
+  const status = getField(event, "status") ?? getField(event, "status_code");
+  return typeof status === "number" && status >= 400 && status < 600 ? status : 400;
+}
+
+/** The error of the gateway, as the provider sends its own. */
+export function writeErrorEvent(error: GatewayError, streamId: string | null): Buffer {
+  const { status, retryAfterSeconds } = error;
+  return Buffer.from(
+    JSON.stringify({
+      type: "error",
+      status,
+      ...(streamId === null ? {} : { stream_id: streamId }),
+      error: formWireError(error),
+      ...(retryAfterSeconds === null ? {} : { headers: { "retry-after": String(retryAfterSeconds) } }),
+    }),
+  );
+}
+
+/** Codes on which clients react by themselves: they open a new connection, or send the whole conversation again. */
+export const SOCKET_CODES = {
+  reconnect: "websocket_connection_limit_reached",
+  unknownPrevious: "previous_response_not_found",
+} as const;

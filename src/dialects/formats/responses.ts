@@ -1,0 +1,52 @@
+// The responses dialect.
+
+import type { StreamBreak, Dialect } from "../dialect.ts";
+import { openResponsesMeter } from "../meters/responses.ts";
+import { OPENAI_PARTS, type WireError, formWireError } from "./openai.ts";
+import { RESPONSES_LAYOUT } from "../prompt/layouts.ts";
+
+export const responses: Dialect = {
+  ...OPENAI_PARTS,
+  name: "responses",
+  errorEvent(error, requestId, at = {}) {
+    const failed = formFailed(formWireError(error), requestId, at);
+    return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`;
+  },
+  openMeter: openResponsesMeter,
+  promptLayout: RESPONSES_LAYOUT,
+};
+
+/** Codex reads `response.error` of this event and ignores a bare `error` event. The official SDK raises an error only for
+ *  a top-level `error`. So the event has both. */
+function formFailed(error: WireError, requestId: string, at: StreamBreak): unknown {
+  return {
+    type: "response.failed",
+    sequence_number: at.sequence ?? 0,
+    response: {
+      id: at.id ?? `resp_${requestId}`,
+      object: "response",
+      created_at: Math.floor(Date.now() / 1000),
+      status: "failed",
+      error: { code: error.code ?? "server_error", message: error.message },
+      incomplete_details: null,
+      instructions: null,
+      max_output_tokens: null,
+      metadata: {},
+      model: at.model ?? "",
+      output: [],
+      parallel_tool_calls: true,
+      previous_response_id: null,
+      reasoning: { effort: null, summary: null },
+      store: false,
+      temperature: null,
+      text: { format: { type: "text" } },
+      tool_choice: "auto",
+      tools: [],
+      top_p: null,
+      truncation: "disabled",
+      usage: null,
+      user: null,
+    },
+    error,
+  };
+}

@@ -1,0 +1,30 @@
+// What a request costs the gateway, layer by layer: how low a proxy on this runtime could get, and what each
+// task adds. The layers are targets like the others; the last one is still not a whole gateway.
+
+import { join } from "node:path";
+import { type Cores, makeFolder, start } from "../machine.ts";
+import { hold, PLAIN, type Recipe, SECRET } from "./targets.ts";
+
+export const LAYERS = [
+  { name: "copied", tells: "bytes copied between two sockets" },
+  { name: "passed", tells: "requests and answers read and written by lib/http1" },
+  { name: "asked", tells: "and the key checked, fields chosen, the model read" },
+  { name: "charged", tells: "and usage metered and priced" },
+  { name: "ledgered", tells: "and journal and ledger kept" },
+] as const;
+
+export function planLayers(cores: Cores | null): Recipe[] {
+  return LAYERS.map(({ name, tells }) => ({
+    name,
+    async start(upstreamPort) {
+      const folder = makeFolder();
+      const program = join(import.meta.dir, name === "copied" ? "copier.ts" : "floor.ts");
+      const words = name === "copied" ? [String(upstreamPort)] : [name, String(upstreamPort), folder.path];
+      const child = start([process.execPath, program, ...words], { core: cores?.proxy ?? null });
+      const port = Number(await child.readLine());
+      if (!(port > 0)) throw new Error(`${name} did not start: ${child.complaints()}`);
+      const fields = { "x-api-key": SECRET };
+      return { ...PLAIN, ...hold(name, child, folder), port, fields, guest: `${name}: ${tells}` };
+    },
+  }));
+}

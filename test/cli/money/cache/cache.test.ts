@@ -1,0 +1,78 @@
+// `gateway cache`: what was missed, by session and by cause.
+
+import { expect, test } from "bun:test";
+import type { LineDraft } from "../../../../src/billing/ledger/line.ts";
+import { run, writeLedger } from "../ledger/ledger-runs.ts";
+
+const CLAUDE = { tool: "claude-code", session: "s-1" };
+const TIME = { because: "system_changed", at: 1, detail: "digits" };
+
+let count = 0;
+function line(
+  cache: LineDraft["cache"],
+  client: LineDraft["client"] = CLAUDE,
+  more: Partial<LineDraft> = {},
+) {
+  count += 1;
+  return {
+    id: `r${count}`,
+    time: `2026-11-20T10:00:${String(count).padStart(2, "0")}.000Z`,
+    client,
+    cache,
+    ...more,
+  };
+}
+
+const path = writeLedger([
+  line(undefined),
+  line({ missed: 110_022, usd: "0.41", because: "tools_changed", at: 3 }),
+  line({ missed: 5000, usd: "0.01", ...TIME }),
+  line({ missed: 5000, usd: "0.01", ...TIME }),
+  line({ missed: 5000, usd: "0.010000000001", ...TIME }),
+  line({ missed: 900, usd: null, because: "messages_changed", at: 7 }, { tool: "codex", session: "s-2" }),
+  line({ missed: 800, usd: "0.002", because: "messages_changed", at: 9 }, { tool: "codex", session: "s-2" }),
+  line(undefined, { tool: "codex", session: "s-2" }, { time: "2026-11-19T10:00:00.000Z" }),
+]);
+
+test("cache shows a row for each session and model, and one for each cause", async () => {
+  const { status, stdout, stderr } = await run("cache", "--ledger", path);
+  expect(status).toBe(0);
+  expect(stdout.trimEnd().split("\n")).toEqual([
+    "SESSION  TOOL         MODEL              MISSES   MISSED    COST $  MOSTLY BECAUSE",
+    "s-1      claude-code  claude-sonnet-4-5       4  125,022  0.440000  tool 3 changed",
+    "s-2      codex        claude-sonnet-4-5       2    1,700  0.002000  earlier messages changed",
+    "total                                         6  126,722  0.442000",
+    "",
+    "CAUSE                              MISSES   MISSED    COST $",
+    "tool 3 changed                          1  110,022  0.410000",
+    "a time or number in system part 1       3   15,000  0.030000",
+    "earlier messages changed                2    1,700  0.002000",
+  ]);
+  expect(stderr).toBe(
+    "900 missed tokens have no price.\n" +
+      "Again and again: a time or number in system part 1. " +
+      "What helps: move the time or counter out of the system prompt, into the last message.\n",
+  );
+});
+
+test("cache --json is one document with exact amounts, and filters by sender and day", async () => {
+  const all: Record<string, unknown> = JSON.parse((await run("cache", "--ledger", path, "--json")).stdout);
+  expect(all).toMatchObject({
+    requests: 8,
+    unreadable: 0,
+    total: { misses: 6, missed_tokens: 126_722, usd: "0.442000000001", unpriced_tokens: 900 },
+    rows: [
+      { session: "s-1", tool: "claude-code", misses: 4, causes: [{ because: "tools_changed", at: 3 }, TIME] },
+      { session: "s-2", misses: 2, causes: [{ because: "messages_changed", misses: 2 }] },
+    ],
+    persistent: [{ session: "s-1", ...TIME, misses: 3, help: expect.stringContaining("last message") }],
+  });
+  const { stdout } = await run("cache", "2026-11-20", "--ledger", path, "--session", "s-2", "--json");
+  expect(JSON.parse(stdout)).toMatchObject({ only: { session: "s-2" }, requests: 2, total: { misses: 2 } });
+});
+
+test("a period in which nothing was missed says so", async () => {
+  const { stdout, stderr } = await run("cache", "2026-11-19", "--ledger", path);
+  expect(stdout).toBe("");
+  expect(stderr).toBe("Nothing was missed in 1 request.\n");
+});

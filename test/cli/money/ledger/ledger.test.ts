@@ -1,0 +1,252 @@
+import { expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+import { encodeLine, hashLine } from "../../../../src/billing/ledger/line.ts";
+import { openLedger } from "../../../../src/billing/ledger/ledger.ts";
+import { startDemoUpstream } from "../../../../src/demo/upstream.ts";
+import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
+import { makeTempFolder } from "../../../harness/temp.ts";
+import { draftOf, intentOf, optionsFor, readWholeLedger } from "../../../billing/ledger/ledger-samples.ts";
+import { run, spawnCommand, writeLedger } from "./ledger-runs.ts";
+
+const UNPRICED = {
+  basis: "unpriced",
+  prices: null,
+  price_source: null,
+  tier: null,
+  official_usd: null,
+  charge_usd: null,
+} as const;
+
+test("verify accepts a valid ledger", async () => {
+  const path = writeLedger([{ id: "req_1" }, { id: "req_2" }]);
+  const { status, stdout } = await run("ledger", "verify", "--ledger", path);
+  expect(status).toBe(0);
+  expect(stdout).toStartWith("OK: 2 lines verified in 1 file, no corrections, ");
+  const json: unknown = JSON.parse((await run("ledger", "verify", "--ledger", path, "--json")).stdout);
+  expect(json).toEqual({
+    ledger: path,
+    right: true,
+    files: 1,
+    lines: 2,
+    corrections: 0,
+    findings: 0,
+    problems: [],
+  });
+});
+
+test("anchor prints the lines so far and the last hash, and verify --anchor finds that they are gone", async () => {
+  const path = writeLedger([{ id: "req_1" }, { id: "req_2" }]);
+  const { status, stdout } = await run("ledger", "anchor", "--ledger", path);
+  const [, last = ""] = readFileSync(path, "utf8").split("\n");
+  expect([status, stdout]).toEqual([0, `2:${hashLine(last)}\n`]);
+  const anchor = stdout.trim();
+  expect((await run("ledger", "verify", "--ledger", path, "--anchor", anchor)).status).toBe(0);
+  const shorter = writeLedger([{ id: "req_1" }]);
+  const checked = await run("ledger", "verify", "--ledger", shorter, "--anchor", anchor);
+  expect([checked.status, checked.stdout]).toEqual([
+    1,
+    expect.stringContaining("the ledger does not contain the anchor's line at its place"),
+  ]);
+  const wrong = await run("ledger", "verify", "--ledger", path, "--anchor", "9f86");
+  expect([wrong.status, wrong.stderr]).toEqual([2, expect.stringContaining("--anchor: expected what")]);
+});
+
+test("verify names file, line and request of each problem, says what to do, and fails", async () => {
+  const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
+  writeFileSync(
+    path,
+    readFileSync(path, "utf8").replace('"charge_usd":"0.011106"', '"charge_usd":"0.011105"'),
+  );
+  const { status, stdout, stderr } = await run("ledger", "verify", "--ledger", path);
+  expect(status).toBe(1);
+  expect(stdout.split("\n")).toEqual([
+    "ledger.jsonl:1 req_1: charge_usd is 0.011105, but usage, prices and multiplier give 0.011106",
+    "ledger.jsonl:2 req_2: it does not follow line 1: that line was changed, lines between them are missing, or this one does not belong here",
+    "",
+  ]);
+  expect(stderr).toContain("Compare these lines with a backup and restore them");
+  expect(stderr).toContain(`The ledger ${path} has 2 problems.`);
+});
+
+test("show explains a request in words and as JSON, and fails for an unknown one", async () => {
+  const path = writeLedger([{ id: "req_1" }]);
+  const { status, stdout } = await run("ledger", "show", "req_1", "--ledger", path);
+  expect(status).toBe(0);
+  expect(stdout).toContain("input                        12 tokens × $3 / 1,000,000 = $0.000036");
+  expect(stdout).toContain("charge = $0.011106 × 1 (the group's multiplier) = $0.011106, exact");
+  const json: unknown = JSON.parse((await run("ledger", "show", "req_1", "--ledger", path, "--json")).stdout);
+  expect(json).toMatchObject({
+    file: "ledger.jsonl",
+    line_number: 1,
+    line: { id: "req_1" },
+    corrections: [],
+  });
+  const missing = await run("ledger", "show", "req_2", "--ledger", path);
+  expect(missing).toMatchObject({ status: 1, stdout: "" });
+  expect(missing.stderr).toContain("There is no request req_2 in ");
+});
+
+test("show and tail report a damaged line", async () => {
+  const path = writeLedger([{ id: "req_1" }]);
+  writeFileSync(path, `${JSON.stringify({ v: 1, id: "req_2" })}\n\0\0\0\n`, { flag: "a" });
+  const shown = await run("ledger", "show", "req_2", "--ledger", path);
+  expect(shown).toMatchObject({ status: 1, stdout: "" });
+  expect(shown.stderr).toBe(
+    "gateway: ledger.jsonl:2 is damaged: `gateway ledger verify` says what is wrong with it.\n",
+  );
+  const { stdout } = await run("ledger", "tail", "--no-follow", "--ledger", path);
+  expect(stdout.trimEnd().split("\n").slice(1)).toEqual(["req_2", "(not a line of a ledger)"]);
+});
+
+test("reprice writes through a running gateway, and two at once correct a request once", async () => {
+  using folder = makeTempFolder();
+  const upstream = startDemoUpstream();
+  const prices = { "claude-haiku-4-5": { input: "1", output: "1" } };
+  const gateway = await startGateway({ config: makeConfig(upstream, { prices }), folder });
+  for (let index = 0; index < 3; index += 1) {
+    const body = JSON.stringify({
+      model: "claude-haiku-4-5",
+      max_tokens: 64,
+      messages: [{ role: "user", content: "Hello" }],
+    });
+    const headers = { "x-api-key": keyOf("messages"), "content-type": "application/json" };
+    expect((await fetch(`${gateway.url}/v1/messages`, { method: "POST", headers, body })).status).toBe(200);
+  }
+  await gateway.recorded(3);
+  const config = {
+    listen: { port: 0 },
+    ...makeConfig(upstream, { prices: { "claude-haiku-4-5": { input: "2", output: "2" } } }),
+  };
+  writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+  const args = ["ledger", "reprice", "--since", "1d", "--config", folder.join("gateway.yaml"), "--json"];
+  const runs = await Promise.all([run(...args), run(...args)]);
+  const written = runs
+    .filter(({ status }) => status === 0)
+    .map(({ stdout }) => JSON.parse(stdout).corrections);
+  expect(written.reduce((sum: number, count: number) => sum + count, 0)).toBe(3);
+  for (const { status, stderr } of runs)
+    if (status !== 0) expect(stderr).toContain("reprice.lock is held by process");
+  expect((await run(...args)).stdout).toContain('"corrections":0');
+  expect(await gateway.stop()).toBe(0);
+  upstream.stop();
+  const lines = readWholeLedger(folder.join("ledger.jsonl")).lines;
+  expect(lines.filter((line) => line["corrects"] !== undefined)).toHaveLength(3);
+  expect((await run("ledger", "verify", "--ledger", folder.join("ledger.jsonl"))).status).toBe(0);
+}, 60_000);
+
+test("tail refuses an invalid number of lines", async () => {
+  const { status, stderr } = await run("ledger", "tail", "-n", "99999999", "--no-follow", "--ledger", "any");
+  expect([status, stderr]).toEqual([2, "gateway: --lines: expected a whole number from 0 to 9999999.\n"]);
+});
+
+test("tail shows the last lines, then new ones unless told to stop", async () => {
+  const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
+  const { stdout } = await run("ledger", "tail", "-n", "2", "--no-follow", "--ledger", path);
+  expect(stdout.trimEnd().split("\n")).toEqual(
+    ["req_2", "req_3"].map(
+      (id) =>
+        `2026-11-20T10:00:00.000Z  ${id}  laptop  claude-sonnet-4-5  anthropic-main  200 complete  input 12, cache_read 11000, cache_write_1h 420, output 350, reasoning 120  $0.011106`,
+    ),
+  );
+
+  const child = spawnCommand(["ledger", "tail", "-n", "1", "--json", "--ledger", path]);
+  const seen: string[] = [];
+  const added = encodeLine(
+    draftOf("req_4"),
+    hashLine(readFileSync(path, "utf8").trim().split("\n").at(-1) ?? ""),
+  );
+  for await (const bytes of child.stdout) {
+    for (const text of Buffer.from(bytes).toString().trim().split("\n"))
+      seen.push(String(/req_\d/.exec(text)));
+    if (seen.length === 1) writeFileSync(path, `${added}\n`, { flag: "a" });
+    else child.kill("SIGTERM");
+  }
+  expect(await child.exited).toBe(0);
+  expect(seen).toEqual(["req_3", "req_4"]);
+});
+
+test("reprice shows changes, appends corrections, then finds nothing; it refuses while a gateway is running", async () => {
+  const path = writeLedger([
+    {
+      id: "req_1",
+      ...UNPRICED,
+      model: "mine",
+      upstream_model: "mine",
+      usage: { input: 2_000_000 },
+      multiplier: "0.5",
+    },
+  ]);
+  const config = join(dirname(path), "gateway.yaml");
+  writeFileSync(
+    config,
+    [
+      "channels: { one: { platform: messages, base_url: http://127.0.0.1:1, credential: x } }",
+      "groups: { claude: { platform: messages, multiplier: 1, channels: [one] } }",
+      "keys: []",
+      'prices: { mine: { input: "3", output: "15" } }',
+    ].join("\n"),
+  );
+  const args = ["ledger", "reprice", "--since", "2026-11-01", "--config", config];
+  const dry = await run(...args, "--dry-run", "--json");
+  const models = [{ model: "mine", requests: 1, unpriced: 1, was_usd: "0", now_usd: "3" }];
+  expect(JSON.parse(dry.stdout)).toEqual({ dry_run: true, corrections: 1, models });
+  expect(readWholeLedger(path).lines).toHaveLength(1);
+
+  const running = openLedger(optionsFor(path));
+  const refused = await run(...args);
+  expect(refused.status).toBe(1);
+  expect(refused.stderr).toContain(`is being written by process ${process.pid} since`);
+  expect(refused.stderr).toContain("Stop the gateway first, or use --dry-run.");
+  await running.open(intentOf("req_2"));
+  running.append(draftOf("req_2"));
+  await running.close();
+
+  expect(await run(...args)).toMatchObject({ status: 0 });
+  expect(readWholeLedger(path).lines.at(-1)).toMatchObject({
+    corrects: "req_1",
+    request_time: "2026-11-20T10:00:00.000Z",
+    official_usd: "6",
+    charge_usd: "3",
+    was: { official_usd: null, charge_usd: null },
+  });
+  expect((await run("ledger", "verify", "--ledger", path)).stdout).toContain(", 1 correction, ");
+  expect((await run("usage", "--ledger", path, "--by", "model", "--json")).stdout).toContain(
+    '"charge_usd":"3","cache_hit_rate":0,"unpriced":0',
+  );
+  const again = await run(...args);
+  expect(again).toMatchObject({ status: 0, stdout: "" });
+  expect(again.stderr).toContain("Nothing to do");
+});
+
+test("show finds a request by the beginning of its id, with or without req_", async () => {
+  const ids = ["req_0mi9x2k3a000001aaaaaaaa", "req_0mi9x2k3a000002aaaaaaaa", "req_0mi9x2k3b000003aaaaaaaa"];
+  const ledger = writeLedger(ids.map((id) => ({ id })));
+  for (const words of ["0mi9x2k3b", "req_0mi9x2k3b", ids[2]!])
+    expect((await run("ledger", "show", words, "--ledger", ledger)).stdout).toContain(`Request ${ids[2]}\n`);
+  const several = await run("ledger", "show", "0mi9x2k3a", "--ledger", ledger);
+  expect([several.status, several.stdout]).toEqual([1, ""]);
+  expect(several.stderr).toBe(
+    `gateway: Several requests begin with 0mi9x2k3a. Use more of the id:\n  ${ids[0]}\n  ${ids[1]}\n`,
+  );
+  expect((await run("ledger", "show", "0zz", "--ledger", ledger)).stderr).toContain(
+    "There is no request 0zz in",
+  );
+});
+
+test("show last is the last request, of a key if one is named, corrections aside", async () => {
+  const drafts = Array.from({ length: 200 }, (_, index) => ({
+    id: `req_${String(index).padStart(4, "0")}`,
+    key: index === 3 ? "laptop" : "ci",
+  }));
+  const ledger = writeLedger(drafts);
+  const lastOf = async (...more: string[]): Promise<string | undefined> =>
+    /^Request (\S+)/.exec((await run("ledger", "show", "last", "--ledger", ledger, ...more)).stdout)?.[1];
+  expect(await lastOf()).toBe("req_0199");
+  expect(await lastOf("--key", "laptop")).toBe("req_0003");
+  expect((await run("ledger", "show", "last", "--key", "x", "--ledger", ledger)).stderr).toContain(
+    'There is no request of the key "x" in',
+  );
+  expect((await run("ledger", "show", "req_0001", "--key", "x", "--ledger", ledger)).status).toBe(2);
+});

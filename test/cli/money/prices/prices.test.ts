@@ -1,0 +1,336 @@
+// `gateway prices`: what it shows, and how newer prices come in.
+
+import { findProvider, REMOTE_DATA_JSON_URL } from "@pydantic/genai-prices";
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { describeBook } from "../../../../src/cli/doctor/config.ts";
+import { PUBLISHED_URL } from "../../../../src/billing/prices/published.ts";
+import { KNOWN_PROVIDERS } from "../../../../src/billing/prices/sellers.ts";
+import { GENESIS, encodeLine, hashLine } from "../../../../src/billing/ledger/line.ts";
+import { draftOf } from "../../../billing/ledger/ledger-samples.ts";
+import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
+import { run } from "../../driving.ts";
+
+interface Model {
+  readonly id: string;
+  readonly match?: unknown;
+  readonly prices: unknown;
+}
+
+interface Provider {
+  readonly id: string;
+  readonly models: Model[];
+}
+
+/** What the package publishes, as it is today, with other prices of some models. */
+function publish(changes: Readonly<Record<string, unknown>> = {}): Provider[] {
+  const providers: unknown = JSON.parse(
+    JSON.stringify(KNOWN_PROVIDERS.map((id) => findProvider({ providerId: id }))),
+  );
+  if (!Array.isArray(providers)) throw new Error("no providers");
+  return providers.map((provider: Provider) => ({
+    ...provider,
+    models: [
+      ...provider.models.map((model) => ({
+        ...model,
+        prices: changes[`${provider.id} ${model.id}`] ?? model.prices,
+      })),
+      ...Object.entries(changes).flatMap(([name, prices]) => {
+        const [owner, id = ""] = name.split(" ");
+        const isNew = owner === provider.id && !provider.models.some((model) => model.id === id);
+        return isNew ? [{ id, match: { equals: id }, prices }] : [];
+      }),
+    ],
+  }));
+}
+
+const CONFIG = {
+  listen: { port: 0 },
+  channels: {
+    claude: { platform: "messages", base_url: "https://api.anthropic.com", credential: "x" },
+    local: {
+      platform: "responses",
+      base_url: "http://127.0.0.1:1",
+      credential: "x",
+      free: true,
+      models: ["llama"],
+    },
+  },
+  groups: { claude: { platform: "messages", channels: ["claude"] } },
+};
+
+function write(folder: TempFolder, models: readonly string[] = [], config: object = CONFIG): void {
+  writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+  let prev = GENESIS;
+  const lines = models.map((model, index) => {
+    const line = encodeLine(
+      draftOf(`req_${index}`, { channel: "claude", model, upstream_model: model }),
+      prev,
+    );
+    prev = hashLine(line);
+    return `${line}\n`;
+  });
+  writeFileSync(folder.join("ledger.jsonl"), lines.join(""));
+}
+
+const CHANGED = publish({
+  "anthropic claude-sonnet-5": { input_mtok: 1.25, output_mtok: 10, cache_read_mtok: 0.2 },
+  "anthropic claude-nova-9": { input_mtok: 7, output_mtok: 1e-7 },
+});
+
+describe("prices show", () => {
+  test("tells each provider's prices of a model, from when on, and where they are from", async () => {
+    using folder = makeTempFolder();
+    write(folder);
+    const { stdout, status } = await run({ folder: folder.path }, "prices", "show", "claude-sonnet-5-5");
+    expect(status).toBe(0);
+    expect(stdout).toContain("anthropic  claude-sonnet-5-5, claude-sonnet-5.5  (channels: claude)");
+    expect(stdout).toContain("from 2026-10-07: input 2, output 10, cache_read 0.1");
+    expect(stdout).toContain("source: https://platform.claude.com/");
+    const json = await run({ folder: folder.path }, "prices", "show", "deepseek-v4-pro", "--json");
+    const told: { providers: { provider: string; periods: unknown[] }[] } = JSON.parse(json.stdout);
+    expect(told.providers.map(({ provider }) => provider)).toEqual(
+      expect.arrayContaining(["deepseek", "fireworks"]),
+    );
+    expect(told.providers.find(({ provider }) => provider === "deepseek")?.periods).toContainEqual(
+      expect.objectContaining({ from: "2026-08-17T00:00:00.000Z", hours_utc: ["01:00", "04:00"] }),
+    );
+  });
+
+  test("needs no config, and says when there is no price", async () => {
+    using folder = makeTempFolder();
+    const nowhere = { folder: folder.path, env: { GATEWAY_CONFIG: "" } };
+    expect((await run(nowhere, "prices", "show", "gpt-5", "--provider", "openai")).status).toBe(0);
+    const none = await run(nowhere, "prices", "show", "gpt-99");
+    expect([none.status, none.stdout]).toEqual([1, ""]);
+    expect(none.stderr).toContain('has a price for "gpt-99"');
+    const near = await run(nowhere, "prices", "show", "gpt-5", "--provider", "openia");
+    expect(near.stderr).toContain('no provider "openia"');
+  });
+});
+
+describe("prices check", () => {
+  test("names the models in use that have no price, and fails", async () => {
+    using folder = makeTempFolder();
+    write(folder, ["claude-sonnet-5", "claude-nova-9", "claude-nova-9"]);
+    const { stdout, stderr, status } = await run({ folder: folder.path }, "prices", "check", "--json");
+    expect({ status, stderr, told: JSON.parse(stdout) as unknown }).toEqual({
+      status: 1,
+      stderr: "",
+      told: [{ channel: "claude", model: "claude-nova-9", requests: 2 }],
+    });
+    const human = await run({ folder: folder.path }, "prices", "check");
+    expect(human.stderr).toContain("give them one under `prices:`");
+  });
+
+  test("is content where all have one, or cost nothing", async () => {
+    using folder = makeTempFolder();
+    write(folder, ["claude-sonnet-5"]);
+    const { stdout, stderr, status } = await run({ folder: folder.path }, "prices", "check");
+    expect([status, stdout]).toEqual([0, ""]);
+    expect(stderr).toContain("All models in use have a price (2 of 2");
+  });
+
+  test("sees the models that only the config names", async () => {
+    using folder = makeTempFolder();
+    const channel = {
+      ...CONFIG.channels.claude,
+      models: ["claude-nova-9", "claude-*"],
+      aliases: { fast: "nope" },
+    };
+    write(folder, [], { ...CONFIG, channels: { claude: channel } });
+    const { stdout, status } = await run({ folder: folder.path }, "prices", "check", "--json");
+    const told: { model: string }[] = JSON.parse(stdout);
+    expect([status, told.map(({ model }) => model)]).toEqual([1, ["claude-nova-9", "fast"]]);
+  });
+});
+
+describe("prices update", () => {
+  test("shows what changes for the models that were seen, and writes a book beside the config", async () => {
+    using folder = makeTempFolder();
+    write(folder, ["claude-sonnet-5", "claude-nova-9", "claude-opus-5"]);
+    writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
+    const diff = await run({ folder: folder.path }, "prices", "diff", "--from", "data.json", "--json");
+    const told: { changes: { model: string; what: string; was: string | null; now: string | null }[] } =
+      JSON.parse(diff.stdout);
+    expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
+    const changed = told.changes.map(({ model, what, was, now }) => [model, what, was, now]);
+    expect(changed).toContainEqual(["claude-sonnet-5", "input", "2", "1.25"]);
+    expect(changed).toContainEqual(["claude-nova-9", "input", null, "7"]);
+    expect(changed).toContainEqual(["claude-nova-9", "output", null, "0.0000001"]);
+    expect(changed.filter(([model]) => model === "claude-opus-5")).toEqual([]);
+
+    const update = await run({ folder: folder.path }, "prices", "update", "--from", "data.json", "--yes");
+    expect(update.status).toBe(0);
+    expect(update.stdout).toMatch(/anthropic +claude-sonnet-5 +input +2 +1\.25/);
+    const path = folder.join("gateway.prices.jsonl");
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    const [head = ""] = readFileSync(path, "utf8").split("\n");
+    expect(JSON.parse(head)).toMatchObject({
+      date: new Date().toISOString().slice(0, 10),
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+      source: expect.stringContaining("data.json, read on "),
+    });
+    expect(readdirSync(folder.path).filter((name) => name.includes("tmp"))).toEqual([]);
+    const show = await run({ folder: folder.path }, "prices", "show", "claude-nova-9");
+    expect(show.stdout).toMatch(/^book \d{4}-\d\d-\d\d#[0-9a-f]{8}:/);
+    expect(show.stdout).toContain("input 7, output 0.0000001");
+    // The overlay's rules hold for the new book, too.
+    const factors = await run(
+      { folder: folder.path },
+      "prices",
+      "show",
+      "claude-sonnet-5",
+      "--provider",
+      "anthropic",
+    );
+    expect(factors.stdout).toContain("service_tier=batch ×0.5, inference_geo=us ×1.1");
+    expect((await run({ folder: folder.path }, "prices", "check")).status).toBe(0);
+    expect((await run({ folder: folder.path }, "prices", "diff", "--from", "data.json")).stderr).toContain(
+      "No price changes",
+    );
+  });
+
+  test("reads an address, too, and never writes what may be secret in it", async () => {
+    using folder = makeTempFolder();
+    write(folder);
+    using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(CHANGED) });
+    const place = `http://127.0.0.1:${server.port}/data.json?token=secret-token`;
+    const { status, stderr } = await run(
+      { folder: folder.path },
+      "prices",
+      "update",
+      "--from",
+      place,
+      "--yes",
+    );
+    expect(status).toBe(0);
+    expect(stderr).toContain("gateway.prices.jsonl: book ");
+    expect(readFileSync(folder.join("gateway.prices.jsonl"), "utf8")).not.toContain("secret-token");
+  });
+
+  test("asks first: without a terminal nothing is written unless --yes is there", async () => {
+    using folder = makeTempFolder();
+    write(folder);
+    writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
+    const { status, stderr } = await run({ folder: folder.path }, "prices", "update", "--from", "data.json");
+    expect(status).toBe(2);
+    expect(stderr).toContain("--yes");
+    expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
+  });
+
+  const small = (price: unknown) => [
+    { id: "anthropic", models: [{ id: "m", match: { equals: "m" }, prices: { input_mtok: price } }] },
+  ];
+  test.each<[string, unknown, string]>([
+    ["no JSON", "{", "is no price data"],
+    ["another document", { prices: [] }, "is no price data"],
+    ["an empty list", [], "is no price data"],
+    ["a price in words", small("cheap"), "0.models.0.prices"],
+    [
+      "a negative price within a tier",
+      small({ base: 1, tiers: [{ start: 1, price: -1 }] }),
+      "0.models.0.prices",
+    ],
+    [
+      "a price of which nobody knows when",
+      [
+        {
+          id: "anthropic",
+          models: [{ id: "m", match: { equals: "m" }, prices: [{ constraint: { moon: 1 }, prices: {} }] }],
+        },
+      ],
+      "0.models.0.prices",
+    ],
+    ["no prices of most makers", small(1), "has no prices of openai and google"],
+  ])("takes no book with %s", async (_what, document, why) => {
+    using folder = makeTempFolder();
+    write(folder);
+    writeFileSync(
+      folder.join("data.json"),
+      typeof document === "string" ? document : JSON.stringify(document),
+    );
+    const { status, stderr } = await run(
+      { folder: folder.path },
+      "prices",
+      "update",
+      "--from",
+      "data.json",
+      "--yes",
+    );
+    expect(status).toBe(1);
+    expect(stderr).toContain(why);
+    expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
+  });
+
+  test.each([
+    ["a file that is not there", "nowhere.json", "ENOENT"],
+    ["an address that refuses", "http://127.0.0.1:9/data.json", "cannot be read"],
+  ])("says so of %s", async (_what, place, why) => {
+    using folder = makeTempFolder();
+    write(folder);
+    const { status, stderr } = await run(
+      { folder: folder.path },
+      "prices",
+      "update",
+      "--from",
+      place,
+      "--yes",
+    );
+    expect(status).toBe(1);
+    expect(stderr).toContain(why);
+  });
+
+  test("a book that was changed by hand is not used", async () => {
+    using folder = makeTempFolder();
+    write(folder);
+    writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
+    await run({ folder: folder.path }, "prices", "update", "--from", "data.json", "--yes");
+    const path = folder.join("gateway.prices.jsonl");
+    writeFileSync(path, readFileSync(path, "utf8").replace('"input":"7"', '"input":"0"'));
+    const { status, stderr } = await run({ folder: folder.path }, "prices", "show", "claude-nova-9");
+    expect(status).toBe(1);
+    expect(stderr).toContain("is damaged");
+    expect((await run({ folder: folder.path }, "serve")).stderr).toContain("is damaged");
+  });
+
+  test("the usual address is the one from which the package updates itself", () => {
+    expect(PUBLISHED_URL).toBe(REMOTE_DATA_JSON_URL);
+  });
+});
+
+describe("doctor", () => {
+  const examine = async (folder: TempFolder) => {
+    const { stdout } = await run(
+      { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } },
+      "doctor",
+      "--json",
+    );
+    const { checks }: { checks: { check: string; state: string; detail: string; mend: string | null }[] } =
+      JSON.parse(stdout);
+    return checks.filter(({ check }) => check === "prices");
+  };
+
+  test("mentions a price book that is older than thirty days", async () => {
+    const book = { label: "book 2026-11-21", date: "2026-11-21" };
+    expect(describeBook(book, new Date("2026-12-21T23:59:59Z"))).toMatchObject({ state: "ok" });
+    expect(describeBook(book, new Date("2026-12-22T00:00:00Z"))).toMatchObject({
+      state: "note",
+      detail: "book 2026-11-21 is 31 days old: newer models have no price",
+      fix: "gateway prices update",
+    });
+    using folder = makeTempFolder();
+    write(folder);
+    expect(await examine(folder)).toHaveLength(1);
+  });
+
+  test("names a provider that the book has not", async () => {
+    using folder = makeTempFolder();
+    const channel = { ...CONFIG.channels.claude, price_provider: "antropic" };
+    write(folder, [], { ...CONFIG, channels: { claude: channel } });
+    expect(await examine(folder)).toMatchObject([
+      { state: "wrong", detail: expect.stringContaining('no provider "antropic"') },
+    ]);
+    expect((await run({ folder: folder.path }, "serve")).stderr).toContain('did you mean "anthropic"');
+  });
+});

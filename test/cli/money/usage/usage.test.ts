@@ -1,0 +1,330 @@
+import { describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+
+import { readPeriodWord, readSince, readUntil } from "../../../../src/cli/money/period.ts";
+import { createZone } from "../../../../src/lib/text/zone.ts";
+import { makeTempFolder } from "../../../harness/temp.ts";
+import { run, writeLedger } from "../ledger/ledger-runs.ts";
+
+const CLOCK = { zone: createZone("UTC"), now: new Date("2026-11-20T15:30:00Z") };
+
+const UNPRICED = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
+
+const path = writeLedger([
+  { id: "1", time: "2026-11-19T10:00:00.000Z", model: "a", key: "laptop" },
+  { id: "2", time: "2026-11-20T10:00:00.000Z", model: "b", key: 'c"i,', charge_usd: "1.000000000001" },
+  { id: "3", time: "2026-11-20T11:00:00.000Z", model: "b", key: "laptop", ...UNPRICED },
+]);
+
+test("usage shows a row for each day, the total, and requests that are not in the amounts", async () => {
+  const { status, stdout, stderr } = await run("usage", "--ledger", path);
+  expect(status).toBe(0);
+  expect(stdout.trimEnd().split("\n")).toEqual([
+    "DAY         REQUESTS  INPUT  CACHE READ  CACHE WRITE  OUTPUT  CACHED  OFFICIAL $  CHARGED $",
+    "2026-11-19         1     12      11,000          420     350     96%    0.011106   0.011106",
+    "2026-11-20         2     24      22,000          840     700     96%    0.011106   1.000000",
+    "total              3     36      33,000        1,260   1,050     96%    0.022212   1.011106",
+  ]);
+  expect(stderr).toBe(
+    "1 request has no price and is not in the amounts. Add the price to the config's `prices`, then run `gateway ledger reprice --since DAY`.\n",
+  );
+});
+
+test("usage --json is one document with exact amounts", async () => {
+  const { stdout } = await run(
+    "usage",
+    "--ledger",
+    path,
+    "--by",
+    "model",
+    "--since",
+    "2026-11-20",
+    "--until",
+    "2026-11-20",
+    "--json",
+  );
+  const told: unknown = JSON.parse(stdout);
+  const totals = {
+    requests: 2,
+    usage: {
+      input: 24,
+      cache_read: 22_000,
+      cache_write_5m: 0,
+      cache_write_1h: 840,
+      output: 700,
+      reasoning: 240,
+    },
+    official_usd: "0.011106",
+    charge_usd: "1.000000000001",
+    cache_hit_rate: 0.9622,
+    unpriced: 1,
+    unknown: 0,
+    partial: 0,
+  };
+  expect(told).toEqual({
+    by: "model",
+    since: "2026-11-20T00:00:00.000Z",
+    until: "2026-11-21T00:00:00.000Z",
+    timezone: "UTC",
+    rows: [{ model: "b", ...totals }],
+    total: totals,
+    unreadable: 0,
+  });
+});
+
+test("usage --csv has the same columns whatever was used, and quotes names", async () => {
+  const { stdout } = await run("usage", "--ledger", path, "--by", "key", "--csv");
+  const [head, first] = stdout.split("\n");
+  expect(head).toStartWith(
+    "key,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,cache_write_12h,output,reasoning,",
+  );
+  expect(head).toEndWith(",official_usd,charge_usd,unpriced,unknown,partial,cache_hit_rate");
+  expect(first).toStartWith('"c""i,",1,12,11000,0,420,0,0,350,120,');
+  expect(first).toEndWith(",0.011106,1.000000000001,0,0,0,0.9622");
+});
+
+test("usage --csv escapes control characters, and a spreadsheet takes no name for a formula", async () => {
+  const names = ["a\u001B]0;x\u0007", "=1+1", "+1", "-1", "@SUM(A1)", "\tx", "a\u202Eb"];
+  const ledger = writeLedger(names.map((model, index) => ({ id: String(index), model })));
+  const { stdout } = await run("usage", "--ledger", ledger, "--by", "model", "--csv");
+  const cells = stdout
+    .trimEnd()
+    .split("\n")
+    .slice(1)
+    .map((line) => line.split(",")[0]);
+  expect(new Set(cells)).toEqual(
+    new Set([`"'=1+1"`, `"'+1"`, `"'-1"`, `"'@SUM(A1)"`, "\\u0009x", "a\\u001b]0;x\\u0007", "a\\u202eb"]),
+  );
+  const { stdout: table } = await run("usage", "--ledger", ledger, "--by", "model");
+  expect(table).toContain("a\\u202eb ");
+  const { stdout: json } = await run("usage", "--ledger", ledger, "--by", "model", "--json");
+  expect(json).not.toMatch(/[\u007F-\u009F\u202E]/);
+  expect(
+    JSON.parse(json)
+      .rows.map(({ model }: { model: string }) => model)
+      .toSorted(),
+  ).toEqual(names.toSorted());
+});
+
+test("usage reports an empty period, and refuses flags that it cannot read", async () => {
+  const none = await run("usage", "--ledger", path, "--since", "2030-01-01");
+  expect(none).toMatchObject({ status: 0, stdout: "", stderr: "No requests in this period.\n" });
+  const missing = await run("usage", "--ledger", `${path}.none`);
+  expect(missing).toMatchObject({ status: 1, stdout: "" });
+  expect(missing.stderr).toContain("There is no ledger at");
+  expect(missing.stderr).not.toContain("begins with");
+  for (const args of [
+    ["--by", "minute"],
+    ["--by", "day,key,model"],
+    ["--by", "key,key"],
+    ["--since", "tomorrow"],
+    ["someday"],
+    ["today", "--since", "7d"],
+    ["--csv", "--json"],
+    ["--since", "2026-11-20", "--until", "2026-11-19"],
+    ["--since", "2026-11-20T10:00:00Z", "--until", "2026-11-20T10:00:00Z"],
+  ]) {
+    expect((await run("usage", "--ledger", path, ...args)).status).toBe(2);
+  }
+});
+
+test("before the first request a report is empty, with a note that there is no ledger yet", async () => {
+  using folder = makeTempFolder();
+  const channel = { platform: "messages", base_url: "https://a.example", credential: "none" };
+  const groups = { g: { platform: "messages", multiplier: 1, channels: ["a"] } };
+  const config = folder.join("gateway.yaml");
+  writeFileSync(config, JSON.stringify({ channels: { a: channel }, groups }), { mode: 0o600 });
+  const note = `There is no ledger at ${folder.join("ledger.jsonl")} yet. The first request creates it.\n`;
+  const usage = await run("usage", "--json", "--config", config);
+  expect(usage).toMatchObject({ status: 0, stderr: note });
+  expect(JSON.parse(usage.stdout)).toMatchObject({ rows: [], total: { requests: 0 }, unreadable: 0 });
+  const tail = await run("ledger", "tail", "--no-follow", "--config", config);
+  expect(tail).toEqual({ status: 0, stdout: "", stderr: note });
+  // A proof of nothing would also be one of a ledger that is lost.
+  const verdict = await run("ledger", "verify", "--config", config);
+  expect(verdict).toEqual({ status: 1, stdout: "", stderr: `gateway: ${note}` });
+});
+
+test.each([
+  ["7d", "2026-11-14T00:00:00.000Z"],
+  ["1d", "2026-11-20T00:00:00.000Z"],
+  ["2w", "2026-11-07T00:00:00.000Z"],
+  ["12h", "2026-11-20T03:30:00.000Z"],
+  ["2026-10-01", "2026-10-01T00:00:00.000Z"],
+  ["2026-10-01T12:00:00+02:00", "2026-10-01T10:00:00.000Z"],
+])("--since %s at 15:30 on 2026-11-20 begins at %s", (text, expected) => {
+  expect(readSince(text, CLOCK)).toBe(expected);
+});
+
+test("--until refuses a duration and says what it accepts", async () => {
+  const { stderr } = await run("usage", "--ledger", path, "--until", "7d");
+  expect(stderr).toBe(
+    "gateway: --until: expected a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.\n",
+  );
+});
+
+test("a period that ends before it begins is an error", async () => {
+  const days = ["--since", "2026-11-20", "--until", "2026-11-19"];
+  const sentence = "gateway: --until: 2026-11-19 is before --since.\n";
+  expect(await run("usage", "--ledger", path, ...days)).toEqual({ status: 2, stdout: "", stderr: sentence });
+  expect(
+    (await run("usage", "--ledger", path, "--since", "2026-11-19", "--until", "2026-11-19")).status,
+  ).toBe(0);
+});
+
+test("a folder in place of the ledger is an error", async () => {
+  const { status, stderr } = await run("usage", "--ledger", dirname(path));
+  expect([status, stderr]).toEqual([1, `gateway: ${dirname(path)} is a folder, not a ledger.\n`]);
+});
+
+test("--until includes a whole date, and excludes a moment", () => {
+  expect(readUntil("2026-10-31", CLOCK)).toBe("2026-11-01T00:00:00.000Z");
+  expect(readUntil("2026-10-31T12:00:00Z", CLOCK)).toBe("2026-10-31T12:00:00.000Z");
+  expect(() => readUntil("7d", CLOCK)).toThrow("--until: expected");
+});
+
+const DAYS = writeLedger([
+  { id: "1", time: "2026-11-01T07:30:00.000Z", model: "a", key: "laptop" },
+  { id: "2", time: "2026-11-03T10:00:00.000Z", model: "b", key: "laptop" },
+  { id: "3", time: "2026-11-03T11:00:00.000Z", model: "b", key: "ci" },
+]);
+
+async function countBy(...args: string[]): Promise<string[]> {
+  const { stdout } = await run("usage", "--ledger", DAYS, "--csv", ...args);
+  const [head = "", ...rows] = stdout.trimEnd().split("\n");
+  const count = head.split(",").indexOf("requests");
+  return rows.map((row) =>
+    row
+      .split(",")
+      .slice(0, count + 1)
+      .join(" "),
+  );
+}
+
+test("usage includes days, weeks and hours without requests", async () => {
+  expect(await countBy()).toEqual(["2026-11-01 1", "2026-11-02 0", "2026-11-03 2"]);
+  expect(await countBy("--since", "2026-10-31", "--until", "2026-11-04")).toEqual([
+    "2026-10-31 0",
+    "2026-11-01 1",
+    "2026-11-02 0",
+    "2026-11-03 2",
+    "2026-11-04 0",
+  ]);
+  expect(await countBy("--by", "week")).toEqual(["2026-W44 1", "2026-W45 2"]);
+  expect(await countBy("2026-11-03", "--by", "month")).toEqual(["2026-11 2"]);
+  const hours = await countBy("2026-11-03", "--by", "hour");
+  expect([hours.length, hours[10]]).toEqual([24, "2026-11-03 10:00 1"]);
+});
+
+test("usage filters, and has one or two dimensions", async () => {
+  expect(await countBy("--key", "laptop")).toEqual(["2026-11-01 1", "2026-11-02 0", "2026-11-03 1"]);
+  expect(await countBy("--by", "model", "--key", "ci")).toEqual(["b 1"]);
+  expect(await countBy("--by", "model", "--channel", "none")).toEqual([]);
+  expect(await countBy("--by", "model,key")).toEqual(["a laptop 1", "b ci 1", "b laptop 1"]);
+  expect(await countBy("--by", "key,day")).toEqual([
+    "laptop 2026-11-01 1",
+    "ci 2026-11-03 1",
+    "laptop 2026-11-03 1",
+  ]);
+  const { stdout } = await run("usage", "--ledger", DAYS, "--by", "key,model", "--json");
+  expect(JSON.parse(stdout)).toMatchObject({ by: "key,model", rows: [{ key: "ci", model: "b" }, {}, {}] });
+});
+
+test("days follow the config's timezone", async () => {
+  using folder = makeTempFolder();
+  const config = folder.join("gateway.yaml");
+  writeFileSync(config, `timezone: America/Los_Angeles\nledger: { path: ${DAYS} }`, { mode: 0o600 });
+  const { stdout } = await run("usage", "--config", config, "--json");
+  expect(JSON.parse(stdout)).toMatchObject({
+    timezone: "America/Los_Angeles",
+    rows: [{ day: "2026-11-01" }, {}, {}],
+  });
+  const october = await run("usage", "2026-10-31", "--config", config, "--json");
+  expect(JSON.parse(october.stdout)).toMatchObject({
+    since: "2026-10-31T07:00:00.000Z",
+    until: "2026-11-01T07:00:00.000Z",
+    total: { requests: 0 },
+  });
+  const night = await run("usage", "2026-11-01", "--by", "hour", "--config", config, "--json");
+  expect(JSON.parse(night.stdout).rows[0]).toMatchObject({ hour: "2026-11-01 00:00", requests: 1 });
+  writeFileSync(config, "timezone: Mars/Olympus", { mode: 0o600 });
+  const { status, stderr } = await run("usage", "--config", config);
+  expect(status).toBe(2);
+  expect(stderr).toContain("Europe/Berlin");
+});
+
+test.each([
+  ["today", "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z"],
+  ["yesterday", "2026-11-19T00:00:00.000Z", "2026-11-20T00:00:00.000Z"],
+  ["2026-02", "2026-02-01T00:00:00.000Z", "2026-03-01T00:00:00.000Z"],
+  ["2026-11-20", "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z"],
+  ["7d", "2026-11-14T00:00:00.000Z", null],
+])("the period %s is from %s to %s", (word, since, until) => {
+  expect(readPeriodWord(word, CLOCK)).toEqual({ since, until });
+});
+
+test("a local day with a change of clocks begins and ends at local midnight", () => {
+  const zone = createZone("Europe/Berlin");
+  expect(readPeriodWord("2026-10-25", { ...CLOCK, zone })).toEqual({
+    since: "2026-10-24T22:00:00.000Z",
+    until: "2026-10-25T23:00:00.000Z",
+  });
+});
+
+describe("usage --as, --without-cache and --tier", () => {
+  const usage = { input: 100_000, cache_read: 100_000, output: 10_000 };
+  const amounts = { official_usd: "0.48", charge_usd: "0.48" };
+  const other = { id: "2", usage: { input: 5, cache_write_1h: 7 }, key: "ci", model: "old" };
+  const ledger = writeLedger([{ id: "1", usage, ...amounts }, other]);
+
+  test("show what the same usage would have cost, and what is not compared", async () => {
+    const args = ["--ledger", ledger, "--by", "key", "--as", "gpt-6-sol"];
+    const { status, stdout, stderr } = await run("usage", ...args);
+    expect(status).toBe(0);
+    // gpt-6-sol: 2 input, 0.2 cached, 10 output.
+    expect(stdout.trimEnd().split("\n")).toEqual([
+      "KEY     REQUESTS  COMPARED  CHARGED $  WOULD COST $  DIFFERENCE $",
+      "laptop         1         1   0.480000      0.320000     -0.160000",
+      "ci             1         0   0.000000      0.000000      0.000000",
+      "total          2         1   0.480000      0.320000     -0.160000",
+    ]);
+    expect(stderr).toContain("openai (by name).\n");
+    expect(stderr).toContain(
+      "Not compared: 1 request for old, charged $0.011106: no price for cache_write_1h of gpt-6-sol.\n",
+    );
+    expect(stderr).toContain("With --without-cache, cached tokens count as plain input.\n");
+  });
+
+  test("can be combined, and are exact for scripts", async () => {
+    const args = [
+      "--ledger",
+      ledger,
+      "--by",
+      "key",
+      "--as",
+      "gpt-6-sol",
+      "--without-cache",
+      "--tier",
+      "flex",
+    ];
+    const { stdout } = await run("usage", ...args, "--json");
+    expect(JSON.parse(stdout)).toMatchObject({
+      by: "key",
+      as: { model: "gpt-6-sol", without_cache: true, tier: "flex" },
+      total: { requests: 2, compared: 2, as_charge_usd: "0.250012", charge_usd: "0.491106" },
+      not_compared: [],
+    });
+    const csv = await run("usage", ...args, "--csv");
+    expect(csv.stdout.split("\n")[0]).toBe(
+      "key,requests,compared,partial,official_usd,charge_usd,as_official_usd,as_charge_usd,difference_usd",
+    );
+    expect(csv.stdout).toContain("laptop,1,1,0,0.48,0.48,0.25,0.25,-0.23\n");
+  });
+
+  test("refuse a model that nobody sells, and name the nearest", async () => {
+    const { status, stdout, stderr } = await run("usage", "--ledger", ledger, "--as", "gpt-6-soll");
+    expect([status, stdout]).toEqual([1, ""]);
+    expect(stderr).toContain('there is no price for "gpt-6-soll" (did you mean "gpt-6-sol"?)');
+  });
+});

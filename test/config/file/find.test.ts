@@ -1,0 +1,123 @@
+import { describe, expect, test } from "bun:test";
+import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { listVariables } from "../../../src/config/yaml/expand.ts";
+import { loadConfig } from "../../../src/config/file/load.ts";
+import {
+  configHome,
+  findConfig,
+  listOwnIds,
+  requireTrust,
+  warnOfMode,
+} from "../../../src/config/file/find.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+
+describe("the config file", () => {
+  test("is found by flag, variable and home, in this order, and never in the current folder", () => {
+    using folder = makeTempFolder();
+    const env = { XDG_CONFIG_HOME: folder.join("xdg") };
+    const home = folder.join("xdg", "gateway", "gateway.yaml");
+    expect(() => findConfig(undefined, env, folder.path)).toThrow("Write one with `gateway init`");
+    writeFileSync(folder.join("gateway.yaml"), "");
+    expect(() => findConfig(undefined, env, folder.path)).toThrow(
+      /`gateway init --adopt gateway\.yaml`.*`--config gateway\.yaml`/s,
+    );
+    mkdirSync(folder.join("xdg", "gateway"), { recursive: true });
+    writeFileSync(home, "");
+    expect(findConfig(undefined, env, folder.path)).toBe(home);
+    expect(findConfig(undefined, { ...env, GATEWAY_CONFIG: "b.yaml" }, folder.path)).toBe(
+      folder.join("b.yaml"),
+    );
+    expect(findConfig("c.yaml", { ...env, GATEWAY_CONFIG: "b.yaml" }, folder.path)).toBe(
+      folder.join("c.yaml"),
+    );
+  });
+
+  test("is not looked for in a relative XDG_CONFIG_HOME, which the current folder would decide", () => {
+    expect(configHome({ XDG_CONFIG_HOME: ".config", HOME: "/home/me" })).toBe("/home/me/.config");
+    expect(configHome({ XDG_CONFIG_HOME: "", HOME: "/home/me" })).toBe("/home/me/.config");
+    expect(configHome({ XDG_CONFIG_HOME: "/x", HOME: "/home/me" })).toBe("/x");
+  });
+
+  test("in the default place that is a broken link is explained, not treated as missing", () => {
+    using folder = makeTempFolder();
+    mkdirSync(folder.join("gateway"));
+    symlinkSync("gone.yaml", folder.join("gateway", "gateway.yaml"));
+    const found = findConfig(undefined, { XDG_CONFIG_HOME: folder.path }, folder.path);
+    expect(() => loadConfig(found, {})).toThrow("is a link to gone.yaml, which is not");
+  });
+});
+
+describe.skipIf(process.platform === "win32")("owner and mode", () => {
+  const ROOT = [0];
+  const USER = [1000];
+  const SUDO = [0, 1000];
+  const cases: ReadonlyArray<
+    readonly [
+      uid: number,
+      mode: number,
+      ownIds: readonly number[],
+      fix: string | null,
+      warning: string | null,
+    ]
+  > = [
+    [1000, 0o600, USER, null, null],
+    [0, 0o600, USER, null, null],
+    [0, 0o644, USER, null, "can be read by others"],
+    [1000, 0o640, USER, null, "can be read by others"],
+    [1000, 0o660, USER, null, "can be changed by its group"],
+    [1000, 0o620, USER, null, "can be changed by its group"],
+    [1000, 0o602, USER, "chmod 600 /c.yaml", null],
+    [1000, 0o666, USER, "chmod 600 /c.yaml", null],
+    [0, 0o666, USER, "chmod 600 /c.yaml", null],
+    [1001, 0o600, USER, "sudo chown 1000 /c.yaml", null],
+    [1001, 0o666, USER, "sudo chown 1000 /c.yaml", null],
+    [1000, 0o600, ROOT, "chown 0 /c.yaml", null],
+    [1000, 0o600, SUDO, null, null],
+    [1001, 0o600, SUDO, "chown 0 /c.yaml", null],
+  ];
+  test.each(cases)("a file of %p with mode %o, read by %p: %p, %p", (uid, mode, ownIds, fix, warning) => {
+    const check = () => requireTrust("/c.yaml", { uid, mode }, [...ownIds]);
+    if (fix === null) {
+      check();
+      const warnings = warnOfMode("/c.yaml", { uid, mode });
+      expect(warnings.map((text) => text.replace("/c.yaml ", "").replace(/[,:].*/, ""))).toEqual(
+        warning === null ? [] : [expect.stringContaining(warning)],
+      );
+    } else {
+      expect(check).toThrow(expect.objectContaining({ name: "ConfigError", fix }));
+      expect(check).toThrow(`: ${fix}`);
+    }
+  });
+
+  test("a user who calls through sudo is still the user; without sudo, SUDO_UID has no effect", () => {
+    const own = process.getuid?.() ?? 0;
+    const expected = own === 0 ? [0, 1000] : [own, own];
+    expect(listOwnIds({ SUDO_UID: "1000" })).toEqual(expected);
+    expect(new Set(listOwnIds({}))).toEqual(new Set([own]));
+  });
+
+  test("are those of the file at the end of a link, however it is opened", () => {
+    using folder = makeTempFolder();
+    writeFileSync(folder.join("real.yaml"), "keys:\n");
+    chmodSync(folder.join("real.yaml"), 0o666);
+    symlinkSync("real.yaml", folder.join("link.yaml"));
+    expect(() => loadConfig(folder.join("link.yaml"), {})).toThrow(`chmod 600 ${folder.join("link.yaml")}`);
+    chmodSync(folder.join("real.yaml"), 0o660);
+    expect(loadConfig(folder.join("link.yaml"), {}).warnings).toEqual([
+      expect.stringContaining("can be changed by its group"),
+    ]);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)("of another user's file refuse it", () => {
+    using folder = makeTempFolder();
+    const path = folder.join("theirs.yaml");
+    writeFileSync(path, "", { mode: 0o600 });
+    chownSync(path, 65_534, 65_534);
+    expect(() => loadConfig(path, {})).toThrow("belongs to another user (id 65534)");
+  });
+});
+
+test("every variable that values read is found, in any form", () => {
+  const tree = { a: "${ONE} $${NOT}", b: ["x${TWO:-y}", { c: "$${NOT} ${THREE}" }], d: null, "${NOR}": "" };
+  expect(listVariables(tree)).toEqual(["ONE", "TWO", "THREE"]);
+});

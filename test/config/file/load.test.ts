@@ -1,0 +1,503 @@
+import { describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { checkConfigText, loadConfig } from "../../../src/config/file/load.ts";
+import { ConfigError } from "../../../src/config/yaml/problems.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+
+const check = (text: string, env: Record<string, string> = {}) => checkConfigText(text, "/etc/g.yaml", env);
+
+/** What is said of a bad file, without the file's name. */
+function complaints(text: string, env: Record<string, string> = {}): string[] {
+  try {
+    check(text, env);
+  } catch (error) {
+    if (error instanceof ConfigError)
+      return error.message.split("\n").map((line) => line.replace("/etc/g.yaml:", ""));
+    throw error;
+  }
+  return [];
+}
+
+const CHANNELS = "channels:\n  a: { platform: messages, base_url: https://a.example, credential: x }\n";
+const GROUPS = "groups:\n  g: { platform: messages, channels: [a] }\n";
+
+test("one mistake that affects a thousand keys hides no other", () => {
+  const keys = Array.from(
+    { length: 1000 },
+    (_, index) => `  - { name: k${index}, group: g, secret: s${index} }\n`,
+  );
+  const told = complaints(`keys:\n${keys.join("")}${CHANNELS}gruops:\n  g: {}\n`);
+  expect(told[0]).toBe('2:24: keys[0].group: there is no group "g"');
+  expect(told).toHaveLength(12);
+  expect(told.slice(-2)).toEqual([
+    '1004:1: gruops: unknown setting (did you mean "groups"?)',
+    "and 990 more like these",
+  ]);
+});
+
+describe("a mistake is reported with its place and what was probably meant", () => {
+  const cases: Array<readonly [string, string, string]> = [
+    [
+      "an unknown setting",
+      "listen: { prot: 1 }",
+      '1:11: listen.prot: unknown setting (did you mean "port"?)',
+    ],
+    [
+      "an unknown setting that is near nothing",
+      "listen: { zzzzzz: 1 }",
+      "1:11: listen.zzzzzz: unknown setting; known here: host, port",
+    ],
+    ["a wrong type", "listen: [1]", "1:9: listen: expected a map, found a list"],
+    ["a list where a map belongs", "channels:\n  - a", "2:3: channels: expected a map, found a list"],
+    ["a map where a list belongs", "keys: { a: b }", "1:7: keys: expected a list, found a map"],
+    ["a port out of range", "listen: { port: 70000 }", "1:17: listen.port: must be from 0 to 65535"],
+    ["a number that is none", "listen: { port: many }", "1:17: listen.port: expected a whole number"],
+    [
+      "a setting that is missing",
+      "channels:\n  a: { platform: relay, base_url: https://x }",
+      "2:6: channels.a.credential: is missing (a value is needed)",
+    ],
+    [
+      "a platform that does not exist",
+      `${CHANNELS}groups: { g: { platform: mesage, channels: [a] } }`,
+      '3:26: groups.g.platform: expected messages, responses, content or relay (did you mean "messages"?)',
+    ],
+    [
+      "a channel that does not exist",
+      `${CHANNELS}groups: { g: { platform: messages, channels: [b, aa] } }`,
+      '3:47: groups.g.channels[0]: there is no channel "b" (did you mean "a"?)',
+    ],
+    [
+      "a group that does not exist",
+      `${CHANNELS}${GROUPS}keys:\n- { name: k, group: gg, secret: s }`,
+      '6:21: keys[0].group: there is no group "gg" (did you mean "g"?)',
+    ],
+    [
+      "a plan's group that does not exist",
+      "plans: { p: { groups: [nope] } }",
+      '1:24: plans.p.groups[0]: there is no group "nope"',
+    ],
+    [
+      "a name that stands twice",
+      `${CHANNELS}  a: { platform: relay, base_url: https://a.example, credential: x }`,
+      "3:3: this name is there twice in the same map",
+    ],
+    [
+      "a name that is none",
+      "plans: { 'a b': { groups: [g] } }\ngroups: {}",
+      "1:10: plans.a b: a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
+    ],
+    [
+      "a channel of another platform",
+      `${CHANNELS}groups: { g: { platform: relay, channels: [a] } }`,
+      '3:44: groups.g.channels[0]: the channel "a" is of another platform than its group',
+    ],
+    [
+      "a multiplier with an exponent",
+      `${CHANNELS}groups: { g: { platform: messages, channels: [a], multiplier: 1e-3 } }`,
+      "3:63: groups.g.multiplier: write the number out, without an exponent, such as 0.0000001",
+    ],
+    ["a negative price", "prices: { m: { input: -1 } }", "1:23: prices.m.input: must not be negative"],
+    [
+      "a price that is no number",
+      "prices: { m: { input: .nan } }",
+      '1:23: prices.m.input: expected a plain decimal number, such as 0.8 or "1.25"',
+    ],
+    [
+      "a kind of price that does not exist",
+      "prices: { m: { ouptut: 1 } }",
+      '1:16: prices.m.ouptut: unknown setting (did you mean "output"?)',
+    ],
+    [
+      "a duration without a unit",
+      "on_disconnect: { drain: 5 }",
+      '1:25: on_disconnect.drain: a duration needs a unit: "300s", "5m", "500ms"',
+    ],
+    [
+      "a duration that no timer can wait",
+      "failover: { total: 30d }",
+      "1:20: failover.total: must be shorter than 24 days",
+    ],
+    [
+      "no time at all to answer in",
+      "failover: { total: 0s }",
+      "1:20: failover.total: must be more than nothing",
+    ],
+    [
+      "probes without a pause",
+      "channels: { a: { platform: relay, base_url: http://a, credential: x, probe: 0s } }",
+      "1:77: channels.a.probe: must be 1s or more: leave it out for no probes",
+    ],
+    [
+      "a day that does not exist",
+      "plans: { p: { groups: [g], until: 2027-02-30 } }\ngroups: {}",
+      '1:35: plans.p.until: expected a date, such as 2027-01-31 or "2027-01-31T12:00:00Z"',
+    ],
+    [
+      "a vendor that no header can bear",
+      "vendor: a b",
+      "1:9: vendor: becomes part of a header's name: letters, digits and dashes only",
+    ],
+    [
+      "a base URL with a secret in it",
+      "channels: { a: { platform: relay, credential: x, base_url: 'https://u:p@h' } }",
+      "1:60: channels.a.base_url: must not hold a user name or password: the secret belongs in `credential`",
+    ],
+    [
+      "a header that frames the request",
+      "channels: { a: { platform: relay, credential: x, base_url: https://h, headers: { Content-Length: 1 } } }",
+      "1:82: channels.a.headers.Content-Length: is a header that the gateway writes itself",
+    ],
+    [
+      "a header with a line break",
+      'channels: { a: { platform: relay, credential: x, base_url: https://h, headers: { x: "a\\r\\nb: c" } } }',
+      "1:85: channels.a.headers.x: holds characters that a header cannot carry",
+    ],
+    [
+      "a certificate file that is not there",
+      "channels: { a: { platform: relay, credential: x, base_url: https://h, ca: nope.pem } }",
+      "1:75: channels.a.ca: this file cannot be read",
+    ],
+    [
+      "a variable that is not set",
+      "vendor: ${NOPE}",
+      "1:9: vendor: the environment variable NOPE is not set (set it, or write ${NOPE:-default})",
+    ],
+    [
+      "a variable whose name is none",
+      'vendor: "${a-b}"',
+      "1:9: vendor: expected ${NAME} or ${NAME:-default}; a plain ${ is written $${",
+    ],
+    [
+      "a brace that is not closed",
+      "groups:\n  g: { platform: messages\n  h: { platform: relay }",
+      "3:3: an earlier { is not closed: its } is missing or not indented enough",
+    ],
+    [
+      "a bracket that is not closed",
+      "keys: [\n  { name: a }\n",
+      "3:1: an earlier [ is not closed: its ] is missing or not indented enough",
+    ],
+    ["indentation by tabs", "listen:\n\tport: 1", "2:1: YAML is indented with spaces, not with tabs"],
+    [
+      "a value that needs quotes",
+      "vendor: a: b",
+      '1:9: not valid YAML: a value that contains ": " needs quotes',
+    ],
+    ["two documents", "vendor: a\n---\nvendor: b", "2:1: only one YAML document is allowed in the file"],
+  ];
+  test.each(cases)("%s", (_, text, complaint) => {
+    expect(complaints(text)).toContain(complaint);
+  });
+
+  test.each([
+    "v1",
+    "V1",
+    "v1beta",
+    "v2",
+    "v1alpha1",
+    "api",
+    "healthz",
+    "metrics",
+    "messages",
+    "responses",
+    "chat",
+    "models",
+  ])("a relay prefix %s, which would shadow a path of the gateway", (prefix) => {
+    expect(complaints(`relay_prefix: ${prefix}`)).toEqual([
+      `1:15: relay_prefix: would shadow the gateway's own path /${prefix}`,
+    ]);
+  });
+
+  test.each(["a/b", "/relay", "'-'", "..", "a%2fb", "ä", "'a b'", "''"])(
+    "a relay prefix %s, which is no path segment",
+    (prefix) => {
+      expect(complaints(`relay_prefix: ${prefix}`)[0]).toStartWith("1:15: relay_prefix: one path segment");
+    },
+  );
+});
+
+test("all mistakes are reported at once, in order of their lines", () => {
+  const lines = complaints(
+    "keys:\n  - { name: k, group: nope, secret: s, secret_sha256: zz }\n  - { name: k, group: g, secret: s }\nlisten: { port: x }\n" +
+      `vendor: \${NOPE}\n${CHANNELS}groups:\n  g: { platform: relay, channels: [a], colour: red }\n`,
+  );
+  expect(lines.map((line) => line.split(": ")[1])).toEqual([
+    "keys[0]",
+    "keys[0].group",
+    "keys[0].secret_sha256",
+    "keys[1].name",
+    "keys[1].secret",
+    "listen.port",
+    "vendor",
+    "groups.g.channels[0]",
+    "groups.g.colour",
+  ]);
+});
+
+describe("no message repeats a secret", () => {
+  const SECRET = "hush-Tr0ub4dor";
+  const places = [
+    `channels: { a: { platform: ${SECRET}, base_url: ${SECRET}, credential: "a ${SECRET}" } }`,
+    `keys: [{ name: "${SECRET} ", group: "${SECRET} ", secret: "b ${SECRET}" }]`,
+    `keys:\n  - secret: "${SECRET}\n  - x`,
+    `keys: [ ${SECRET}: ]]`,
+    `vendor: "\\q${SECRET}"`,
+    `listen: { port: ${SECRET}, host: "${SECRET}:1" }`,
+    `prices: { m: { input: ${SECRET} } }`,
+  ];
+  test.each(places)("%#", (text) => {
+    const told = complaints(text);
+    expect(told).not.toEqual([]);
+    expect(told.join("\n")).not.toContain(SECRET);
+  });
+
+  test("nor a value from the environment, in whichever setting it is", () => {
+    const text =
+      "vendor: ${S} x\nkeys: [{ name: ${S}, group: ${S}, secret: ${S} }, { name: b, group: ${S}, secret: ${S} }]";
+    const told = complaints(text, { S: SECRET });
+    expect(told).toContain("2:29: keys[0].group: there is no group of that name");
+    expect(told.join("\n")).not.toContain(SECRET);
+  });
+
+  test("nor a secret in place of a setting's name", () => {
+    expect(complaints("keys:\n  - sk-abcdefghijkl: codex").join("\n")).not.toContain("abcdefghijkl");
+  });
+});
+
+describe("environment variables", () => {
+  const expand = (text: string, env: Record<string, string> = {}) =>
+    check(
+      `groups: { g: { platform: messages, channels: [a], description: ${text} } }\n${CHANNELS}`,
+      env,
+    ).catalog.groups.get("g")?.description;
+
+  test("may be anywhere in a value, also several in one", () =>
+    expect(expand('"a ${X} b ${Y}"', { X: "1", Y: "2" })).toBe("a 1 b 2"));
+  test("need no quotes inside a map in braces", () => expect(expand("${X}", { X: "1" })).toBe("1"));
+  test("may have a default, used if they are unset or empty", () => {
+    expect(expand('"${X:-a b}"')).toBe("a b");
+    expect(expand('"${X:-a b}"', { X: "" })).toBe("a b");
+    expect(expand('"${X:-}"')).toBe("");
+    expect(expand('"${X:-no}"', { X: "yes" })).toBe("yes");
+  });
+  test("are not expanded inside their own values", () => expect(expand("${X}", { X: "${Y}" })).toBe("${Y}"));
+  test("are not expanded after $$", () => expect(expand('"$${X} $X $5"')).toBe("${X} $X $5"));
+  test("may give a number, a flag or a date", () => {
+    const text = `listen: { port: "\${P}" }\nplans: { p: { groups: [g], active: \${A}, until: \${U} } }\n${CHANNELS}${GROUPS}`;
+    const { catalog } = check(text, { P: "80", A: "true", U: "2027-01-31" });
+    expect(catalog.listen.port).toBe(80);
+    expect(catalog.plans.get("p")).toMatchObject({ active: true, until: new Date("2027-01-31") });
+  });
+  test("that are unset stay as text for commands that send nothing upstream", () => {
+    const text = "channels: { a: { platform: relay, base_url: https://a.example, credential: ${NOPE} } }";
+    expect(() => check(text)).toThrow("NOPE is not set");
+    const { catalog } = checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
+    expect(catalog.channels.get("a")?.credential).toBe("${NOPE}");
+  });
+  test.each([
+    ["listen: { port: ${NOPE} }\n", "1:17: listen.port: "],
+    ["ledger: { path: ${NOPE}/ledger.jsonl }\n", "1:17: ledger.path: "],
+  ])("that such a command needs are an error all the same: %j", (text, place) => {
+    const load = () => checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
+    expect(load).toThrow(`/etc/g.yaml:${place}the environment variable NOPE is not set`);
+    expect(load).not.toThrow("\n");
+  });
+  test.each(["constructor", "toString", "__proto__"])(
+    "named %s are not found in an empty environment",
+    (name) => {
+      expect(() => expand(`"\${${name}}"`)).toThrow(`the environment variable ${name} is not set`);
+      expect(expand(`"\${${name}:-no}"`)).toBe("no");
+    },
+  );
+});
+
+describe("decimals are exact, as they were written", () => {
+  const multiplier = (text: string) =>
+    check(
+      `${CHANNELS}groups: { g: { platform: messages, channels: [a], multiplier: ${text} } }`,
+    ).catalog.groups.get("g")?.multiplier;
+
+  test.each([
+    ["0.1", "0.1"],
+    ["1.250", "1.25"],
+    ["'1.250'", "1.25"],
+    ["007", "7"],
+    ["0.0", "0"],
+    ["0.30000000000000004", "0.30000000000000004"],
+    ["9007199254740993.1", "9007199254740993.1"],
+    ["0.000000000000000000001", "0.000000000000000000001"],
+  ])("%s is %s", (text, value) => expect(multiplier(text)).toBe(value));
+});
+
+describe("the catalog", () => {
+  test("a file without sections has all defaults", () => {
+    const { catalog } = check("keys:\n");
+    expect(catalog.listen).toEqual({ host: "127.0.0.1", port: 4141 });
+    expect(catalog.ledger).toEqual({
+      path: "/etc/ledger.jsonl",
+      sync: "batch",
+      rotate: { bytes: null, monthly: false },
+    });
+    expect(catalog.keys.size).toBe(0);
+  });
+
+  test.each(["", "\n\n", "# nothing yet\n", "---\n", "~\n"])("an empty file is an error: %j", (text) => {
+    expect(() => check(text)).toThrow(
+      "The config file /etc/g.yaml is empty. To write a new one: rm /etc/g.yaml && gateway init --config /etc/g.yaml",
+    );
+  });
+
+  test("sections whose entries are all commented out are empty", () => {
+    expect(check("keys:\n  # - { name: a }\nchannels:\ngroups: ~\n").catalog.groups.size).toBe(0);
+  });
+
+  test.each([
+    ["https://h.example", "https://h.example/"],
+    ["https://h.example/v1", "https://h.example/"],
+    ["https://h.example/v1/", "https://h.example/"],
+    ["https://h.example/api/v1beta", "https://h.example/api"],
+    ["https://h.example/openai/", "https://h.example/openai"],
+    ["http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/"],
+    ["https://h.example/v1x", "https://h.example/v1x"],
+  ])("the base URL %s is %s", (written, ready) => {
+    const text = `channels: { a: { platform: relay, credential: x, base_url: "${written}" } }`;
+    expect(check(text).catalog.channels.get("a")?.baseUrl.href).toBe(ready);
+  });
+
+  const FULL = `channels:
+  slow: { platform: messages, base_url: https://a.example, credential: x, priority: 2 }
+  fast: { platform: messages, base_url: https://b.example, credential: x }
+  off: { platform: messages, base_url: https://b.example, credential: x, disabled: true }
+groups:
+  g: { platform: messages, channels: [slow, off, fast], limits: { usd_per_day: 5.50, requests_per_minute: 60 } }
+  e: { platform: messages, channels: [fast], exclusive: true }
+plans: { p: { groups: [e], active: true } }
+keys:
+  - { name: a, group: g, secret: sk-1 }
+  - { name: b, group: e, secret_sha256: ${sha256Hex("sk-2").toUpperCase()}, expires: 2027-01-01T00:00:00+01:00 }
+`;
+
+  test("names have become what they name", () => {
+    const { catalog } = check(FULL);
+    const group = catalog.keys.get("a")?.group;
+    expect(group?.channels.map(({ name }) => name)).toEqual(["fast", "slow"]);
+    expect(group?.limits).toEqual({
+      usdPerDay: "5.5",
+      usdPerMonth: null,
+      usdTotal: null,
+      usdPerSession: null,
+      requestsPerMinutePerSession: null,
+      requestsPerMinute: 60,
+      concurrentRequests: null,
+      sameCall: null,
+      agents: null,
+      strict: false,
+      allowUnpriced: false,
+    });
+    expect(catalog.channels.get("fast")?.groups).toEqual(["g", "e"]);
+    expect(catalog.channels.get("off")?.disabled).toBe(true);
+    expect(catalog.groups.get("e")?.plans).toEqual([{ name: "p", groups: ["e"], active: true, until: null }]);
+  });
+
+  test("a key is found by its secret's hash, whichever way the file gives it", () => {
+    const { catalog } = check(FULL);
+    expect(catalog.keysBySha256.get(sha256Hex("sk-1"))?.name).toBe("a");
+    expect(catalog.keysBySha256.get(sha256Hex("sk-2"))?.name).toBe("b");
+    expect(catalog.keys.get("b")?.expires?.toISOString()).toBe("2026-12-31T23:00:00.000Z");
+  });
+
+  test("the environment's proxy serves channels that have none of their own", () => {
+    const text =
+      "channels: { a: { platform: relay, base_url: https://a.example, credential: x }, b: { platform: relay, base_url: https://b.example, credential: x, proxy: http://own:1 } }";
+    const { channels } = check(text, { HTTPS_PROXY: "http://theirs:2" }).catalog;
+    expect(channels.get("a")?.proxy?.host).toBe("theirs:2");
+    expect(channels.get("b")?.proxy?.host).toBe("own:1");
+  });
+
+  test.each([
+    ["[", "lists"],
+    ["{ a: ", "maps"],
+    ["- ", "dashes"],
+    ["? ", "keys"],
+  ])("%s nested thousands of levels deep are refused with their line (%s)", (open) => {
+    expect(complaints(`listen:\n  ${open.repeat(20_000)}`)[0]).toMatch(
+      /^2:\d+: nested more than 64 levels deep$/,
+    );
+  });
+
+  test("thousands of aliases are refused, with the line of the first one that is too many", () => {
+    const text = `x: &a b\ny:\n${"  - *a\n".repeat(1001)}`;
+    expect(complaints(text)[0]).toBe("1003:5: more than 1000 aliases");
+  });
+
+  test("anchors and merges work, and a bomb of them does not", () => {
+    const text =
+      "channels:\n  a: &a { platform: relay, base_url: https://a.example, credential: x }\n  b: { <<: *a, priority: 9 }\n";
+    expect(check(text).catalog.channels.get("b")).toMatchObject({ priority: 9, credential: "x" });
+    const levels = Array.from(
+      { length: 9 },
+      (_, n) =>
+        `k${n}: &k${n} [${
+          n === 0
+            ? "x"
+            : Array(9)
+                .fill(`*k${n - 1}`)
+                .join(", ")
+        }]`,
+    );
+    expect(complaints(levels.join("\n"))[0]).toContain("an alias refers to nothing, or to far too much");
+  });
+
+  test("an exclusive group that no plan binds is warned of", () => {
+    const { warnings } = check(
+      `${CHANNELS}groups: { g: { platform: messages, channels: [a], exclusive: true } }`,
+    );
+    expect(warnings).toEqual([
+      "/etc/g.yaml:3:62: no plan includes this exclusive group, so nobody can use it",
+    ]);
+  });
+});
+
+describe("the file on the disk", () => {
+  test("is warned of while others can read it", () => {
+    using folder = makeTempFolder();
+    const path = folder.join("gateway.yaml");
+    writeFileSync(path, "keys:\n", { mode: 0o600 });
+    expect(loadConfig(path, {}).warnings).toEqual([]);
+    chmodSync(path, 0o640);
+    expect(loadConfig(path, {}).warnings[0]).toContain(`chmod 600 ${path}`);
+  });
+
+  test("is the start of relative paths, also when it is reached through a link", () => {
+    using folder = makeTempFolder();
+    mkdirSync(folder.join("real"));
+    writeFileSync(folder.join("real", "x.yaml"), "ledger: { path: money/l.jsonl }");
+    symlinkSync(folder.join("real", "x.yaml"), folder.join("gateway.yaml"));
+    expect(loadConfig(folder.join("gateway.yaml"), {}).catalog.ledger.path).toBe(
+      folder.join("money", "l.jsonl"),
+    );
+  });
+
+  test("that cannot be read is a sentence", () => {
+    using folder = makeTempFolder();
+    expect(() => loadConfig(folder.join("nope.yaml"), {})).toThrow("There is no config file");
+    expect(() => loadConfig(folder.path, {})).toThrow("is a folder");
+    // Not that there is none: `init` would refuse, for there is something.
+    symlinkSync("gone.yaml", folder.join("link.yaml"));
+    expect(() => loadConfig(folder.join("link.yaml"), {})).toThrow("is a link to gone.yaml, which is not");
+    writeFileSync(folder.join("latin.yaml"), Buffer.from("# caf\xe9", "latin1"));
+    expect(() => loadConfig(folder.join("latin.yaml"), {})).toThrow("is not UTF-8 text");
+  });
+});
+
+test.each([
+  ["anthropic", "messages"],
+  ["openai", "responses"],
+  ["Gemini", "content"],
+  ["mesages", "messages"],
+])("a platform %s suggests %s", (written, platform) => {
+  const text = `channels: { a: { platform: ${written}, base_url: "http://a.example", credential: x } }`;
+  expect(() => checkConfigText(text, "/nowhere/gateway.yaml", {})).toThrow(`(did you mean "${platform}"?)`);
+});

@@ -1,0 +1,166 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Loaded, loadConfig } from "../../../src/config/file/load.ts";
+import { watchConfig } from "../../../src/config/file/watch.ts";
+import { makeSweptFolder } from "../../harness/temp.ts";
+
+const write = (port: number | string) => `listen: { port: ${port} }\n`;
+
+/** What the watch tells, one by one. */
+function openWatch(path: string) {
+  const told: Array<number | string> = [];
+  const waiting: Array<(value: number | string) => void> = [];
+  const tell = (value: number | string) => {
+    const next = waiting.shift();
+    if (next === undefined) told.push(value);
+    else next(value);
+  };
+  const stop = watchConfig(
+    loadConfig(path, {}),
+    {},
+    {
+      onChange: (loaded: Loaded) => tell(loaded.catalog.listen.port),
+      onProblem: (error) => tell(error.message),
+    },
+  );
+  const next = () => {
+    const value = told.shift();
+    return value === undefined
+      ? new Promise<number | string>((resolve) => waiting.push(resolve))
+      : Promise.resolve(value);
+  };
+  return { next, stop, told };
+}
+
+const open: Array<() => void> = [];
+afterEach(() => open.splice(0).forEach((close) => close()));
+
+function setUp() {
+  const folder = makeSweptFolder();
+  const path = join(folder, "gateway.yaml");
+  writeFileSync(path, write(1));
+  return { folder, path };
+}
+
+function start(path: string) {
+  const watch = openWatch(path);
+  open.push(watch.stop);
+  return watch;
+}
+
+describe("a running gateway notices a changed file", () => {
+  test("that was written in place", async () => {
+    const { path } = setUp();
+    const watch = start(path);
+    writeFileSync(path, write(2));
+    expect(await watch.next()).toBe(2);
+  });
+
+  test("but refuses one that was emptied: all of its keys would be unknown", async () => {
+    const { path } = setUp();
+    const watch = start(path);
+    for (const nothing of ["\n", "# yet to come\n\n  # this too"]) {
+      writeFileSync(path, nothing);
+      expect(await watch.next()).toContain("is empty");
+    }
+    writeFileSync(path, write(2));
+    expect(await watch.next()).toBe(2);
+  });
+
+  test("that was replaced by a rename", async () => {
+    const { folder, path } = setUp();
+    const watch = start(path);
+    writeFileSync(join(folder, "draft"), write(3));
+    renameSync(join(folder, "draft"), path);
+    expect(await watch.next()).toBe(3);
+  });
+
+  test("that is a link into a folder that was swapped", async () => {
+    const { folder } = setUp();
+    for (const version of ["one", "two"]) {
+      const place = mkdtempSync(join(folder, version));
+      writeFileSync(join(place, "gateway.yaml"), write(version === "one" ? 11 : 12));
+      symlinkSync(place, join(folder, version));
+    }
+    symlinkSync(join(folder, "one"), join(folder, "current"));
+    const link = join(folder, "linked.yaml");
+    symlinkSync(join(folder, "current", "gateway.yaml"), link);
+    const watch = start(link);
+    symlinkSync(join(folder, "two"), join(folder, "next"));
+    renameSync(join(folder, "next"), join(folder, "current"));
+    expect(await watch.next()).toBe(12);
+  });
+
+  test("of which an editor first moved the old version away", async () => {
+    const { folder, path } = setUp();
+    const watch = start(path);
+    renameSync(path, join(folder, "gateway.yaml~"));
+    writeFileSync(path, write(4));
+    expect(await watch.next()).toBe(4);
+  });
+
+  test("again and again, and a change back to the first content counts too", async () => {
+    const { path } = setUp();
+    const watch = start(path);
+    writeFileSync(path, write(5));
+    expect(await watch.next()).toBe(5);
+    writeFileSync(path, write(1));
+    expect(await watch.next()).toBe(1);
+  });
+});
+
+describe("a bad file", () => {
+  test("is reported once for each content, and the watch continues", async () => {
+    const { path } = setUp();
+    const watch = start(path);
+    writeFileSync(path, write("many"));
+    expect(await watch.next()).toContain("gateway.yaml:1:17: listen.port: expected a whole number");
+    writeFileSync(path, write("many"));
+    writeFileSync(path, write("few"));
+    expect(await watch.next()).toContain("listen.port");
+    writeFileSync(path, write(6));
+    expect(await watch.next()).toBe(6);
+    expect(watch.told).toEqual([]);
+  });
+
+  test("that is gone is reported, and applied when it is back", async () => {
+    const { path } = setUp();
+    const watch = start(path);
+    unlinkSync(path);
+    expect(await watch.next()).toContain("There is no config file");
+    writeFileSync(path, write(7));
+    expect(await watch.next()).toBe(7);
+  });
+});
+
+test("a watch does not keep a process alive", async () => {
+  const { folder, path } = setUp();
+  const source = join(import.meta.dir, "../../../src/config/file");
+  const code = `import { loadConfig } from "${source}/load.ts"; import { watchConfig } from "${source}/watch.ts";
+    watchConfig(loadConfig(process.argv[2], {}), {}, { onChange() {}, onProblem() {} });`;
+  const script = join(folder, "script.ts");
+  writeFileSync(script, code);
+  expect(await Bun.spawn([process.execPath, script, path]).exited).toBe(0);
+  rmSync(folder, { recursive: true });
+});
+
+test.skipIf(Bun.which("mkfifo") === null)(
+  "a pipe is read once: to look at it again would wait for ever",
+  async () => {
+    const { folder } = setUp();
+    const path = join(folder, "pipe.yaml");
+    Bun.spawnSync(["mkfifo", path]);
+    const source = (file: string): string =>
+      JSON.stringify(new URL(`../../../src/config/file/${file}`, import.meta.url));
+    const script = `
+    import { loadConfig } from ${source("load.ts")};
+    import { watchConfig } from ${source("watch.ts")};
+    const told = () => process.exit(1);
+    watchConfig(loadConfig(${JSON.stringify(path)}, {}), {}, { onChange: told, onProblem: told });
+    setTimeout(() => process.exit(0), 500);`;
+    const child = Bun.spawn([process.execPath, "-e", script], { timeout: 4000, killSignal: "SIGKILL" });
+    await Bun.spawn(["sh", "-c", `echo 'listen: { port: 1 }' > "$0"`, path], { timeout: 4000 }).exited;
+    expect(await child.exited).toBe(0);
+  },
+);

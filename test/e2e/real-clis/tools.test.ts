@@ -1,0 +1,350 @@
+// The released command-line tools against the gateway and the simulated upstream, started by `gateway run` and by what
+// `gateway env` prints. They are downloaded and slow: `REAL_CLIS=1 bun test test/e2e/real-clis`. REAL_CLIS may also name a
+// folder in which they are installed, or will be.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { MISLEADING } from "../../../src/cli/tools/environment/misleading.ts";
+import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { findTools, type Finished, GATEWAY, hasTool, startProgram, WANTED } from "./installed.ts";
+
+const PATIENCE_MS = 120_000;
+/** The simulated model answers, or calls a tool that it knows and answers then. */
+const ANSWER = /a simulated model, and I have counted every word|Thank you, that is all I needed/;
+const QUOTED = GATEWAY.map((word) => `'${word}'`).join(" ");
+
+let folder: TempFolder;
+let tools = "";
+let upstream: ReturnType<typeof startDemoUpstream>;
+let gateway: ChildGateway;
+
+function runWords(tool: string, platform: Platform, args: readonly string[]): string[] {
+  return ["run", "--config", gateway.configPath, "--secret", keyOf(platform), tool, ...args];
+}
+
+describe.skipIf(WANTED === "")("real tools", () => {
+  beforeAll(async () => {
+    folder = makeTempFolder();
+    tools = await findTools(folder.join("tools"));
+    upstream = startDemoUpstream({ records: false, sockets: true });
+    gateway = await startGateway({
+      config: makeConfig(upstream),
+      env: { XDG_RUNTIME_DIR: folder.path },
+      command: GATEWAY,
+    });
+  }, 300_000);
+
+  afterAll(async () => {
+    await gateway.stop();
+    upstream.stop();
+    folder.remove();
+  });
+
+  const prompts: ReadonlyArray<readonly [tool: string, platform: Platform, args: string[]]> = [
+    ["claude", "messages", ["-p", "hello"]],
+    ["claude", "relay", ["-p", "hello"]],
+    ["codex", "responses", ["exec", "--skip-git-repo-check", "hello"]],
+    ["gemini", "content", ["-p", "hello"]],
+    ["gemini", "relay", ["-p", "hello"]],
+    ["opencode", "messages", ["run", "hello"]],
+    ["opencode", "responses", ["run", "hello"]],
+    ["opencode", "content", ["run", "hello"]],
+    ["opencode", "relay", ["run", "hello"]],
+    ["opencode", "relay", ["run", "-m", "google/gemini-2.5-pro", "hello"]],
+    ["qwen", "responses", ["-p", "hello"]],
+    ["qwen", "messages", ["-p", "hello"]],
+    ["qwen", "relay", ["-p", "hello"]],
+    ["copilot", "messages", ["-p", "hello"]],
+    ["copilot", "responses", ["-p", "hello"]],
+    ["copilot", "relay", ["-p", "hello"]],
+    ["pi", "messages", ["-p", "hello"]],
+    ["pi", "responses", ["-p", "hello"]],
+    ["pi", "content", ["-p", "hello"]],
+    ["pi", "relay", ["-p", "hello"]],
+    ["continue", "messages", ["-p", "hello"]],
+    ["continue", "responses", ["-p", "hello"]],
+    ["continue", "relay", ["-p", "hello"]],
+    ["cline", "messages", ["--json", "say hello"]],
+    ["cline", "responses", ["--json", "say hello"]],
+    ["cline", "relay", ["--json", "say hello"]],
+  ];
+
+  /** `gateway env` alone is not enough for these: they need the file that it describes. */
+  const needsFile = (tool: string): boolean => ["pi", "continue", "cline"].includes(tool);
+
+  for (const [tool, platform, args] of prompts) {
+    test.skipIf(!hasTool(tool))(
+      `gateway run ${tool} (${platform}) ${args.join(" ")}`,
+      async () => {
+        const before = gateway.ledger().length;
+        const words = runWords(tool, platform, args);
+        const { status, stdout } = await start([...GATEWAY, ...words]);
+        expect(stdout).toMatch(ANSWER);
+        expect(status).toBe(0);
+        expect(readdirSync(folder.path).filter((name) => name.startsWith("gateway-run-"))).toEqual([]);
+        const lines = gateway.ledger().slice(before);
+        expect(lines.length).toBeGreaterThan(0);
+        expect(new Set(lines.map((line) => line["key"]))).toEqual(new Set([platform]));
+      },
+      PATIENCE_MS,
+    );
+  }
+
+  const codexOver: ReadonlyArray<readonly [provider: string, args: () => readonly string[]]> = [
+    ["its own provider", () => ["codex", "exec", "-c", `openai_base_url=${gateway.url}/v1`]],
+    [
+      "a provider of its config",
+      () => {
+        const words = runWords("codex", "responses", ["exec"]);
+        return [...GATEWAY, ...words, "-c", "model_providers.gateway.supports_websockets=true"];
+      },
+    ],
+  ];
+
+  test.skipIf(!hasTool("codex")).each(codexOver)(
+    "Codex with %s sends its requests over a WebSocket",
+    async (_, words) => {
+      const before = gateway.ledger().length;
+      const command = [...words(), "--skip-git-repo-check", "hello"];
+      const { stdout, status } = await start(command, { CODEX_API_KEY: keyOf("responses") });
+      expect(stdout).toContain("a simulated model, and I have counted every word");
+      expect(status).toBe(0);
+      const lines = gateway.ledger().slice(before);
+      const expected = { transport: "websocket", outcome: "complete", basis: "exact" };
+      expect(lines.length).toBeGreaterThan(0);
+      expect(lines.filter(({ transport }) => transport === "websocket")).toEqual(
+        lines.map(() => expect.objectContaining(expected)),
+      );
+    },
+    PATIENCE_MS,
+  );
+
+  test(
+    "settings files with another address are overridden",
+    async () => {
+      const elsewhere = "http://127.0.0.1:9";
+      const home = folder.join("elsewhere");
+      const claude = { env: { ANTHROPIC_BASE_URL: elsewhere, ANTHROPIC_AUTH_TOKEN: "sk-other" } };
+      await Bun.write(join(home, ".claude/settings.json"), JSON.stringify(claude));
+      const provider = `name = "x"\nbase_url = "${elsewhere}/v1"\nwire_api = "responses"`;
+      const codex = `model_provider = "other"\n[model_providers.other]\n${provider}\n`;
+      await Bun.write(join(home, ".codex/config.toml"), codex);
+      const gemini = { security: { auth: { selectedType: "oauth-personal" } } };
+      await Bun.write(join(home, ".gemini/settings.json"), JSON.stringify(gemini));
+      const anthropic = { options: { baseURL: elsewhere } };
+      const opencode = { model: "openai/gpt-5", provider: { anthropic }, disabled_providers: ["anthropic"] };
+      await Bun.write(join(home, ".config/opencode/opencode.json"), JSON.stringify(opencode));
+      for (const [tool, platform, args] of prompts.filter(([, each]) => each !== "relay").slice(0, 4)) {
+        const words = runWords(tool, platform, args);
+        const { stdout } = await start([...GATEWAY, ...words], { HOME: home });
+        expect({ tool, stdout }).toEqual({
+          tool,
+          stdout: expect.stringMatching(ANSWER),
+        });
+      }
+    },
+    PATIENCE_MS,
+  );
+
+  test("none of them changed how Gemini CLI signs in", () => {
+    expect(existsSync(folder.join("home/.gemini/settings.json"))).toBe(false);
+  });
+
+  for (const [tool, platform, args] of prompts.filter(([tool]) => tool !== "gemini" && !needsFile(tool))) {
+    test.skipIf(!hasTool(tool))(
+      `eval "$(gateway env ${tool})" (${platform}); ${tool} ${args.join(" ")}`,
+      async () => {
+        const words = `env ${tool} ${keyOf(platform)} --shell bash --config '${gateway.configPath}'`;
+        const quoted = args.map((arg) => `'${arg}'`).join(" ");
+        const script = `eval "$(${QUOTED} ${words})"; ${TOOLS.get(tool)?.program?.name} ${quoted}`;
+        const { stdout } = await start(["bash", "--norc", "-c", script]);
+        expect(stdout).toMatch(ANSWER);
+      },
+      PATIENCE_MS,
+    );
+  }
+
+  test(
+    "Gemini CLI works with `gateway env` once its file has the advised setting",
+    async () => {
+      const words = ["env", "gemini", keyOf("content"), "--json", "--config", gateway.configPath];
+      const { stdout } = await start([...GATEWAY, ...words]);
+      const { env, file } = JSON.parse(stdout);
+      await Bun.write(file.path, JSON.stringify(file.content));
+      const answer = await start(["gemini", "-p", "hello"], env);
+      expect(answer.stdout).toMatch(ANSWER);
+    },
+    PATIENCE_MS,
+  );
+
+  describe("in an environment with other addresses, credentials and proxies", () => {
+    let proxy: ReturnType<typeof startRecorder>;
+    let front: ReturnType<typeof startFront>;
+    let hostile: Record<string, string>;
+
+    beforeAll(async () => {
+      proxy = startRecorder();
+      front = startFront(gateway.url);
+      hostile = await makeHostile(folder.join("hostile"), proxy.url);
+    });
+    beforeEach(() => {
+      proxy.received.length = 0;
+      front.received.length = 0;
+    });
+    afterAll(async () => {
+      proxy.stop();
+      await front.stop();
+    });
+
+    const expectAllAtGateway = ({ stdout }: { stdout: string }, platform: Platform): void => {
+      expect(stdout).toMatch(ANSWER);
+      expect(front.received.length).toBeGreaterThan(0);
+      const theirs = front.received.flatMap(({ path, credentials }) =>
+        credentials.filter((each) => each !== keyOf(platform)).map((each) => `${path} ${each}`),
+      );
+      expect(theirs).toEqual([]);
+      const stray = proxy.received.filter(
+        (text) => text.includes(front.host) || text.includes(keyOf(platform)) || text.includes("sk-theirs"),
+      );
+      expect(stray).toEqual([]);
+    };
+
+    for (const [tool, platform, args] of prompts) {
+      test.skipIf(!hasTool(tool))(
+        `every request of gateway run ${tool} (${platform}) arrives at the gateway`,
+        async () => {
+          const where = ["run", "--yes", "--url", front.url, "--config", gateway.configPath];
+          const words = [...where, "--secret", keyOf(platform), tool, ...args];
+          expectAllAtGateway(await start([...GATEWAY, ...words], hostile), platform);
+        },
+        PATIENCE_MS,
+      );
+
+      test.skipIf(needsFile(tool) || !hasTool(tool))(
+        `every request of eval "$(gateway env ${tool})" (${platform}) arrives at the gateway`,
+        async () => {
+          const where = `--shell bash --url ${front.url} --config '${gateway.configPath}'`;
+          const quoted = args.map((arg) => `'${arg}'`).join(" ");
+          const lines = `"$(${QUOTED} env ${tool} ${keyOf(platform)} ${where})"`;
+          const script = `eval ${lines}; ${TOOLS.get(tool)?.program?.name} ${quoted}`;
+          expectAllAtGateway(await start(["bash", "--norc", "-c", script], hostile), platform);
+        },
+        PATIENCE_MS,
+      );
+    }
+  });
+
+  test.each([
+    ["at the relay's prefix, with a relay key", "/relay/v1", "relay"],
+    ["at the relay's prefix, with a responses key", "/relay/v1", "responses"],
+    ["at a path that is not served", "/v1/nothing/here", "responses"],
+    ["with a key of another platform", "/v1", "messages"],
+  ] as const)(
+    "codex %s sends one request and shows the reason",
+    async (_, path, platform) => {
+      const before = gateway.records().length;
+      const provider = [
+        "model_provider=gateway",
+        "model_providers.gateway.name=gateway",
+        `model_providers.gateway.base_url=${gateway.url}${path}`,
+        "model_providers.gateway.wire_api=responses",
+        "model_providers.gateway.env_key=KEY",
+      ].flatMap((override) => ["-c", override]);
+      const words = ["codex", ...provider, "exec", "--skip-git-repo-check", "hello"];
+      const { stderr, status } = await start(words, { KEY: keyOf(platform) });
+      const requests = gateway.records().slice(before);
+      expect({ status, requests: requests.length }).toEqual({ status: 1, requests: 1 });
+      expect(stderr).toContain(`ERROR: ${requests[0]?.problem}`);
+    },
+    PATIENCE_MS,
+  );
+
+  test("a key of the wrong platform is refused before the tool starts", async () => {
+    const words = runWords("codex", "messages", ["exec", "x"]);
+    const { status, stderr } = await start([...GATEWAY, ...words]);
+    expect(status).toBe(1);
+    expect(stderr).toContain("Keys that fit: responses");
+  });
+
+  test(
+    "a tool's own failure is the exit status",
+    async () => {
+      const words = runWords("codex", "responses", ["--no-such-flag"]);
+      expect((await start([...GATEWAY, ...words])).status).toBe(2);
+    },
+    PATIENCE_MS,
+  );
+});
+
+/** A proxy that answers nothing: the first bytes of every connection. */
+function startRecorder() {
+  const received: string[] = [];
+  const data = (socket: { end(): void }, bytes: Buffer): void => {
+    received.push(bytes.toString("latin1"));
+    socket.end();
+  };
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data } });
+  return { url: `http://127.0.0.1:${listener.port}`, received, stop: () => listener.stop(true) };
+}
+
+const CREDENTIAL_FIELDS = ["authorization", "x-api-key", "x-goog-api-key"];
+
+/** Stands before the gateway and sees what reaches it. */
+function startFront(target: string) {
+  const received: { path: string; credentials: string[] }[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 120,
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      const headers = new Headers(request.headers);
+      const values = CREDENTIAL_FIELDS.flatMap((name) => headers.get(name) ?? []);
+      const credentials = values.map((value) => value.replace(/^Bearer /, ""));
+      received.push({ path: `${request.method} ${pathname}`, credentials });
+      headers.delete("host");
+      const body = request.method === "POST" ? await request.bytes() : null;
+      return fetch(`${target}${pathname}${search}`, { method: request.method, headers, body });
+    },
+  });
+  const host = `127.0.0.1:${server.port}`;
+  return { url: `http://${host}`, host, received, stop: () => server.stop(true) };
+}
+
+/** Every misleading variable and every proxy, with a login and a home like those of a user of the platforms. */
+async function makeHostile(home: string, proxy: string): Promise<Record<string, string>> {
+  const login = { type: "oauth", access: "sk-theirs", refresh: "x", expires: 9e15, accountId: "x" };
+  const logins = JSON.stringify({ openai: login, anthropic: login });
+  await Bun.write(join(home, ".local/share/opencode/auth.json"), logins);
+  const gemini = { security: { auth: { selectedType: "gemini-api-key" } } };
+  await Bun.write(join(home, ".gemini/settings.json"), JSON.stringify(gemini));
+  const options = { baseURL: `${proxy}/v1`, apiKey: "sk-theirs" };
+  const provider = { anthropic: { options }, openai: { options }, google: { options } };
+  await Bun.write(join(home, "managed/opencode.json"), JSON.stringify({ provider }));
+  const values: Readonly<Record<string, string>> = {
+    ANTHROPIC_UNIX_SOCKET: join(home, "no.sock"),
+    OPENCODE_AUTH_CONTENT: logins,
+    OPENCODE_TEST_MANAGED_CONFIG_DIR: join(home, "managed"),
+  };
+  const misleading = Object.values(MISLEADING)
+    .flat()
+    .map((name) => [name, values[name] ?? inventValue(name)] as const);
+  const proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [
+    [name, proxy] as const,
+    [name.toLowerCase(), proxy] as const,
+  ]);
+  return { ...Object.fromEntries([...misleading, ...proxies]), NO_PROXY: "corp.example", HOME: home };
+}
+
+function inventValue(name: string): string {
+  if (name.endsWith("_HEADERS")) return "Authorization: Bearer sk-theirs";
+  return name.includes("_USE_") ? "true" : "sk-theirs";
+}
+
+function start(command: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+  return startProgram(command, { tools, folder: folder.path, env });
+}

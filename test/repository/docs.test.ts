@@ -1,0 +1,252 @@
+// The documents are true: the files that they name exist, links lead somewhere, commands and flags are those of the
+// program, configs load, and nothing outside of a clone is needed to understand them.
+
+import { beforeAll, describe, expect, test } from "bun:test";
+import { Glob } from "bun";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { checkConfigText } from "../../src/config/file/load.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const MAIN = join(ROOT, "src/main.ts");
+const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
+
+const documents = [
+  ...new Glob("*.md").scanSync(ROOT),
+  ...new Glob("{docs,examples,src,test}/**/*.md").scanSync(ROOT),
+].toSorted();
+/** A changelog names old files, and of the README only links and commands are checked. */
+const present = documents.filter((file) => file !== "CHANGELOG.md");
+
+/** As GitHub makes them of headings. */
+function listAnchors(text: string): Set<string> {
+  const headings = [...text.matchAll(/^#{1,6} (.+)$/gm)].map(([, title = ""]) => title);
+  return new Set(
+    headings.map((title) =>
+      title
+        .toLowerCase()
+        .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+        .replace(/[^\p{L}\p{N} _-]/gu, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+}
+
+/** Code of a document: between backticks, in fences and in indented blocks. */
+function listCode(text: string): string[] {
+  const fences = [...text.matchAll(/^```\w*\n([\s\S]*?)^```/gm)].map(([, code = ""]) => code);
+  const prose = text.replace(/^```[\s\S]*?^```/gm, "");
+  const blocks = prose.match(/^ {4}\S.*$/gm) ?? [];
+  const spans = [...prose.matchAll(/`([^`\n]+)`/g)].map(([, code = ""]) => code);
+  return [...fences, ...blocks, ...spans].flatMap((code) => code.split("\n"));
+}
+
+describe("links", () => {
+  test.each(documents)("of %s lead somewhere", (file) => {
+    const prose = read(file).replace(/^```[\s\S]*?^```/gm, "");
+    const links = [...prose.matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(([, link = ""]) => link);
+    const broken = links.filter((link) => {
+      const [path = "", anchor] = link.split("#");
+      const target = path === "" ? file : normalize(join(dirname(file), path));
+      if (!existsSync(join(ROOT, target))) return true;
+      return anchor !== undefined && !listAnchors(read(target)).has(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+});
+
+test.each(documents)("tables of %s are whole, and stand apart from the text", (file) => {
+  const lines = read(file)
+    .replace(/^```[\s\S]*?^```/gm, "")
+    .split("\n");
+  const isRow = (line = ""): boolean => line.startsWith("|");
+  const torn = lines.filter((line, index) => {
+    if (!isRow(line) || isRow(lines[index - 1])) return false;
+    return lines[index - 1] !== "" || !/^\|[-:| ]+\|$/.test(lines[index + 1] ?? "");
+  });
+  expect(torn).toEqual([]);
+});
+
+describe("files", () => {
+  test.each(present)("that %s names exist", (file) => {
+    const named = listCode(read(file)).flatMap((code) =>
+      [...code.matchAll(/(?<![\w./-])(?:src|test|docs|examples|\.ci|\.github)\/[\w./-]*\w\/?/g)].map(
+        ([path]) => path,
+      ),
+    );
+    const missing = [...new Set(named)].filter((path) => !existsSync(join(ROOT, path)));
+    expect(missing).toEqual([]);
+  });
+
+  test("of docs/decisions are in its list, each with a date, its evidence and what would change our mind", () => {
+    const decisions = documents.filter((file) => /^docs\/decisions\/\d/.test(file));
+    expect(decisions.length).toBeGreaterThan(10);
+    const listed = [...read("docs/decisions/README.md").matchAll(/\((\d{4}-[\w-]+\.md)\)/g)].map(
+      ([, name]) => name,
+    );
+    expect(listed).toEqual(decisions.map((file) => file.slice("docs/decisions/".length)));
+    for (const file of decisions) {
+      expect(read(file)).toMatch(/^# .+\n\nDate: \d{4}-\d{2}-\d{2}\. Status: /);
+      for (const title of ["Decision", "Evidence", "What would change our mind"])
+        expect(read(file)).toContain(`\n## ${title}\n`);
+    }
+  });
+});
+
+interface CommandHelp {
+  readonly subcommands: readonly string[];
+  readonly flags: ReadonlySet<string>;
+}
+
+/** The command tree, as the program's own help shows it. */
+const tree = new Map<string, CommandHelp>();
+
+async function readTree(path: readonly string[]): Promise<void> {
+  const child = Bun.spawn([process.execPath, MAIN, ...path, "--help"], { stdout: "pipe", stderr: "ignore" });
+  const help = await child.stdout.text();
+  const [, list = ""] = /^Commands:\n((?: .*\n)+)/m.exec(help) ?? [];
+  const subcommands = [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)]
+    .map(([, name = ""]) => name)
+    .filter((name) => name !== "help");
+  const flags = new Set(help.match(/--[a-z][a-z-]*/g));
+  tree.set(path.join(" "), { subcommands, flags });
+  for (const name of subcommands) await readTree([...path, name]);
+}
+
+/** What the contract promises and the program does not have yet, by the contract's own list. */
+const [, planned = ""] = /\n## Not built yet\n([\s\S]*)/.exec(read("docs/contract.md")) ?? [];
+
+function listPlanned(kind: string): string[] {
+  const [, line = ""] = new RegExp(`\n${kind}: (.*)`).exec(planned) ?? [];
+  return [...line.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name);
+}
+
+/** `gateway keys add|list` → ["keys", "add"] and ["keys", "list"], with the words that follow. */
+function listUses(code: string): string[][] {
+  const bare = code.replace(/(?:^|\s)#.*$/, "");
+  const uses = [...bare.matchAll(/(?:^|[\s`$(/"])gateway ((?:[a-z-]|\\?\||\s(?=[a-z-]))+.*)/g)];
+  return uses.flatMap(([, rest = ""]) => {
+    const [words = ""] = rest.split(/\s*(?:[#&;<>)]|\|\s|$)/);
+    const parts = words
+      .replaceAll("\\|", "|")
+      .split(/[\s[\]]+/)
+      .filter((word) => word !== "");
+    const at = parts.findIndex((word) => /^[a-z-]+(?:\|[a-z-]+)+$/.test(word));
+    if (at < 0 || at > 1) return [parts];
+    return (parts[at] ?? "").split("|").map((choice) => parts.with(at, choice));
+  });
+}
+
+/** The problem with a use; null if there is none. */
+function findFault(words: readonly string[]): string | null {
+  const path: string[] = [];
+  let help = tree.get("");
+  for (const word of words) {
+    if (help === undefined || !help.subcommands.includes(word)) break;
+    path.push(word);
+    help = tree.get(path.join(" "));
+  }
+  const next = words[path.length] ?? "";
+  if (help !== undefined && help.subcommands.length > 0 && /^[a-z]/.test(next) && next !== "help")
+    return `no command ${[...path, next].join(" ")}`;
+  const own = words.includes("--") ? words.slice(0, words.indexOf("--")) : words;
+  const named = own.flatMap((word) => word.split("|")).filter((word) => word.startsWith("--"));
+  const flags = named.map((word) => word.replace(/[=,.:'"…].*$/, ""));
+  const strange = flags.find(
+    (flag) => help?.flags.has(flag) !== true && tree.get("")?.flags.has(flag) !== true,
+  );
+  return strange === undefined ? null : `${path.join(" ")} has no ${strange}`;
+}
+
+describe("commands", () => {
+  beforeAll(async () => {
+    await readTree([]);
+  });
+
+  const plannedUses = [...planned.matchAll(/`gateway ([^`]+)`/g)].map(([, words = ""]) => words);
+  const isPlanned = (words: readonly string[]): boolean =>
+    plannedUses.some((use) => {
+      const [first, ...others] = use.split(" ");
+      return words[0] === first && others.every((other) => words.includes(other));
+    });
+
+  test("were read from the program", () => {
+    expect(tree.get("")?.subcommands).toContain("serve");
+    expect(tree.get("keys")?.subcommands).toContain("add");
+    expect(tree.get("usage")?.flags).toContain("--since");
+  });
+
+  test("a name that is wrong is found", () => {
+    expect(findFault(["kyes", "add"])).toBe("no command kyes");
+    expect(findFault(["keys", "adn"])).toBe("no command keys adn");
+    expect(findFault(["keys", "add", "--nmae", "x"])).toBe("keys add has no --nmae");
+    expect(findFault(["run", "claude", "--", "--anything"])).toBeNull();
+    expect(listUses("gateway keys add|list NAME")).toEqual([
+      ["keys", "add", "NAME"],
+      ["keys", "list", "NAME"],
+    ]);
+  });
+
+  test.each(present)("that %s names exist", (file) => {
+    const uses = listCode(read(file)).flatMap(listUses);
+    const faults = uses
+      .filter((words) => !isPlanned(words))
+      .map((words) => ({ words: words.join(" "), fault: findFault(words) }))
+      .filter(({ fault }) => fault !== null);
+    expect(faults).toEqual([]);
+  });
+
+  test.each(plannedUses)("`gateway %s` is not built yet, as the contract says", (use) => {
+    expect(findFault(use.split(" "))).not.toBeNull();
+  });
+
+  test.each([
+    ["config", "Settings of the config file"],
+    ["ledger", "Fields of a ledger line"],
+  ])("what the contract lists as not built is not in the schema of the %s", (document, kind) => {
+    const { stdout } = Bun.spawnSync([process.execPath, MAIN, "schema", document]);
+    const names = new Set([...stdout.toString().matchAll(/"(\w+)":/g)].map(([, name]) => name));
+    expect(names.size).toBeGreaterThan(10);
+    expect(listPlanned(kind).filter((name) => names.has(name))).toEqual([]);
+    expect(listPlanned(kind).length > 0).toBe(planned.includes(kind));
+  });
+});
+
+describe("configs of docs/coming-from.md", () => {
+  const blocks = [...read("docs/coming-from.md").matchAll(/^```(yaml|json)\n([\s\S]*?)^```/gm)];
+  const ours = blocks.map(([, , text = ""]) => text).filter((text) => text.startsWith("channels:"));
+
+  test("one for each of the three gateways, and theirs is JSON or YAML", () => {
+    expect(ours).toHaveLength(3);
+    for (const [, form, text = ""] of blocks)
+      expect(form === "json" ? JSON.parse(text) : Bun.YAML.parse(text)).toBeObject();
+  });
+
+  test.each(ours.map((text, index) => [index + 1, text] as const))("number %d loads", (_, text) => {
+    const names = [...text.matchAll(/\$\{([A-Z_]+)\}/g)].map(([, name = ""]) => name);
+    const env = Object.fromEntries(names.map((name) => [name, `value-of-${name.toLowerCase()}`]));
+    const { catalog } = checkConfigText(text, "/nonexistent/gateway.yaml", env);
+    expect(catalog.groups.size).toBeGreaterThan(0);
+  });
+});
+
+test("nothing but tests looks outside of a clone, and nothing names a registry", () => {
+  const files = [
+    ...documents,
+    ...new Glob("{src,examples,.ci,.github,.vscode}/**/*.{ts,mjs,sh,yml,yaml,json}").scanSync({
+      cwd: ROOT,
+      dot: true,
+    }),
+    ...new Glob("*.{json,yaml,toml}").scanSync(ROOT),
+    ".npmrc",
+    ".ci/run",
+  ];
+  expect(files.length).toBeGreaterThan(200);
+  const strays = files.flatMap((file) => {
+    const text = read(file);
+    return [/\.\.\/shared\b/, /\bregistry\.[\w-]+\.(?:org|com|dev|io)\b/]
+      .filter((pattern) => pattern.test(text))
+      .map((pattern) => `${file}: ${pattern}`);
+  });
+  expect(strays).toEqual([]);
+});

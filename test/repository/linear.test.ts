@@ -1,0 +1,491 @@
+// Work on untrusted input grows with its size, not with the square of it. Each case is a hostile input. It is measured in
+// CPU time at one size and at twice the size: linear work takes twice as long, quadratic work four times.
+
+import { describe, expect, test } from "bun:test";
+import { checkConfigText } from "../../src/config/file/load.ts";
+import { recognise } from "../../src/dialects/index.ts";
+import { dropKey } from "../../src/dialects/path.ts";
+import { MESSAGES_LAYOUT } from "../../src/dialects/prompt/layouts.ts";
+import { PromptReader } from "../../src/dialects/prompt/read-prompt.ts";
+import { readConversation } from "../../src/gateway/intake/conversation.ts";
+import { readNames } from "../../src/gateway/intake/body.ts";
+import { requestFields, responseFields } from "../../src/gateway/upstream/headers.ts";
+import { redactBody, redactError, redactFields, StreamRedactor } from "../../src/gateway/upstream/redact.ts";
+import { readFirstEvent } from "../../src/gateway/upstream/stream-head.ts";
+import { matchesGlob } from "../../src/lib/text/glob.ts";
+import { openDecoder } from "../../src/lib/http1/framing.ts";
+import { HeadSearch, parseRequest, parseResponse, skipEmptyLines } from "../../src/lib/http1/head.ts";
+import { guessRequest } from "../../src/lib/http1/server/refusal.ts";
+import type { Field } from "../../src/lib/http1/types.ts";
+import { parseExactJson } from "../../src/lib/json/exact-json.ts";
+import { parseJson } from "../../src/lib/json/json.ts";
+import { JsonPicker } from "../../src/lib/json/json-pick-stream.ts";
+import { scanTopLevel } from "../../src/lib/json/json-spans.ts";
+import { SseScanner } from "../../src/lib/sse/sse-needles.ts";
+import { openSseParser } from "../../src/lib/sse/sse-parser.ts";
+
+/** Prepares the input of a size, and returns the work on it. */
+type Case = readonly [name: string, size: number, prepare: (size: number) => () => unknown];
+
+const MAX_RATIO = 2.5;
+/** Shorter measurements are mostly noise. */
+const MIN_MS = 4;
+/** Other processes and the garbage collector add time to some measurements. They cannot make quadratic work linear. */
+const ATTEMPTS = 40;
+
+function measure(work: () => unknown, times: number): number {
+  const start = process.cpuUsage();
+  for (let time = 0; time < times; time += 1) work();
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1000;
+}
+
+function expectLinear([, size, prepare]: Case): void {
+  const [small, large] = [prepare(size), prepare(2 * size)];
+  let times = 1;
+  while (measure(small, times) < MIN_MS) times *= 2;
+  const shortest = [Infinity, Infinity] as [number, number];
+  let ratio = Infinity;
+  for (let attempt = 0; attempt < ATTEMPTS && ratio > MAX_RATIO; attempt += 1) {
+    shortest[0] = Math.min(shortest[0], measure(small, times));
+    shortest[1] = Math.min(shortest[1], measure(large, times));
+    ratio = shortest[1] / shortest[0];
+  }
+  expect(ratio).toBeLessThanOrEqual(MAX_RATIO);
+}
+
+const fieldsOf = (count: number, make: (index: number) => Field): Field[] =>
+  Array.from({ length: count }, (_, index) => make(index));
+const bytesOf = (text: string): Buffer => Buffer.from(text, "latin1");
+
+/** Gives bytes to a reader one by one. */
+function feed(bytes: Buffer, read: (piece: Buffer) => unknown): void {
+  for (let at = 0; at < bytes.length; at += 1) read(bytes.subarray(at, at + 1));
+}
+
+function findHead(bytes: Buffer): void {
+  const search = new HeadSearch();
+  let from = 0;
+  for (let end = 1; end <= bytes.length; end += 1) {
+    const part = bytes.subarray(0, end);
+    from = skipEmptyLines(part, from);
+    search.findEnd(part, from);
+  }
+}
+
+const naming = { relayPrefix: "relay", vendor: "goog" };
+const ask = (target: string): unknown => recognise({ method: "GET", target, field: () => undefined }, naming);
+
+const HEADS: readonly Case[] = [
+  [
+    "a connection field many times, from a client",
+    2000,
+    (size) => {
+      const fields = fieldsOf(size, (index) => ["connection", `a${index}`]);
+      return () => requestFields(fields, true);
+    },
+  ],
+  [
+    "a connection field many times, from an upstream",
+    2000,
+    (size) => {
+      const fields = fieldsOf(size, (index) => ["connection", `a${index}`]);
+      return () => responseFields(fields);
+    },
+  ],
+  [
+    "a connection field with many names",
+    20_000,
+    (size) => {
+      const fields: Field[] = [["connection", "a,".repeat(size)]];
+      return () => responseFields(fields);
+    },
+  ],
+  [
+    "many fields",
+    5000,
+    (size) => {
+      const head = `GET / HTTP/1.1\r\n${fieldsOf(size, (index) => [`n${index}`, "v"])
+        .map((field) => field.join(":"))
+        .join("\r\n")}`;
+      return () => parseRequest(head);
+    },
+  ],
+  [
+    "a field of spaces",
+    50_000,
+    (size) => {
+      const head = `HTTP/1.1 200 OK\r\na:${" ".repeat(size)}`;
+      return () => parseResponse(head);
+    },
+  ],
+  [
+    "a head that arrives byte by byte",
+    30_000,
+    (size) => {
+      const bytes = bytesOf(`GET / HTTP/1.1\r\na: ${"x".repeat(size)}`);
+      return () => findHead(bytes);
+    },
+  ],
+  [
+    "empty lines that arrive byte by byte",
+    10_000,
+    (size) => {
+      const bytes = bytesOf("\r\n".repeat(size));
+      return () => findHead(bytes);
+    },
+  ],
+  [
+    "an invalid head of one long name",
+    50_000,
+    (size) => {
+      const bytes = bytesOf(`GET / x\r\n${"a".repeat(size)}`);
+      return () => guessRequest(bytes);
+    },
+  ],
+  [
+    "an invalid head with a long authority",
+    50_000,
+    (size) => {
+      const bytes = bytesOf(`GET http://${"a".repeat(size)}`);
+      return () => guessRequest(bytes);
+    },
+  ],
+  [
+    "a body of one-byte chunks",
+    50_000,
+    (size) => {
+      const bytes = bytesOf("1\r\na\r\n".repeat(size));
+      return () => openDecoder("chunked").decode(Buffer.from(bytes), 0);
+    },
+  ],
+];
+
+const TARGETS: readonly Case[] = [
+  ["broken escapes", 10_000, (size) => () => dropKey(`?${"&%6".repeat(size)}`)],
+  ["parameters that may be the key", 10_000, (size) => () => dropKey(`?${"&key=a&%6b".repeat(size)}`)],
+  [
+    "a query of a path that several platforms share",
+    10_000,
+    (size) => () => ask(`/v1/models?${"&%6".repeat(size)}`),
+  ],
+  ["a model of escapes", 10_000, (size) => () => ask(`/v1beta/models/${"%25".repeat(size)}`)],
+  ["repeated versions", 10_000, (size) => () => ask("/v1/v1".repeat(size))],
+  ["slashes", 20_000, (size) => () => ask(`/relay${"/".repeat(size)}`)],
+];
+
+const ESCAPED = '"mod\\u0065":1,';
+const BODIES: readonly Case[] = [
+  [
+    "escaped keys that could be the model",
+    50_000,
+    (size) => {
+      const body = bytesOf(`{${ESCAPED.repeat(size)}"a":1}`);
+      return () => [scanTopLevel(body, ["models"]), readConversation(() => undefined, body)];
+    },
+  ],
+  [
+    "many members",
+    50_000,
+    (size) => {
+      const body = bytesOf(`{${'"a":1,'.repeat(size)}"model":"x"}`);
+      return () => readNames(body);
+    },
+  ],
+  [
+    "a string of escaped quotes",
+    100_000,
+    (size) => {
+      const body = bytesOf(`{"model":"x","a":"${'\\"'.repeat(size)}"}`);
+      return () => readNames(body);
+    },
+  ],
+  [
+    "a string of backslashes",
+    100_000,
+    (size) => {
+      const body = bytesOf(`{"model":"x","a":"${"\\\\".repeat(size)}"}`);
+      return () => readNames(body);
+    },
+  ],
+  [
+    "open brackets",
+    200_000,
+    (size) => {
+      const body = bytesOf(`{"a":${"[".repeat(size)}`);
+      return () => scanTopLevel(body, ["model"]);
+    },
+  ],
+  [
+    "a number without an end",
+    100_000,
+    (size) => {
+      const body = bytesOf(`{"a":${"1".repeat(size)}e}`);
+      return () => scanTopLevel(body, ["model"]);
+    },
+  ],
+  [
+    "picked members",
+    50_000,
+    (size) => {
+      const body = bytesOf(`{${ESCAPED.repeat(size)}"a":1}`);
+      return () => new JsonPicker({ model: true }, () => {}).see(body);
+    },
+  ],
+  [
+    "backslashes that arrive byte by byte",
+    50_000,
+    (size) => {
+      const body = bytesOf(`{"a":"${"\\".repeat(size)}`);
+      return () => {
+        const sieve = new JsonPicker({ model: true }, () => {});
+        feed(body, (piece) => sieve.see(piece));
+      };
+    },
+  ],
+  [
+    "digits",
+    100_000,
+    (size) => {
+      const text = `"${"1".repeat(size)}"`;
+      return () => parseExactJson(text);
+    },
+  ],
+  [
+    "a body that is not JSON",
+    100_000,
+    (size) => {
+      const text = "[".repeat(size);
+      return () => parseJson(text);
+    },
+  ],
+];
+
+const channel = { credential: "sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", headers: [] };
+const REPEATS: readonly (readonly [string, string, number])[] = [
+  ["the credential", channel.credential, 1000],
+  ["its start", "sk-ant-api03-AbCdEfG", 3000],
+  ["masks", "**x", 20_000],
+  ["stars", "*", 50_000],
+  ["full stops", "..x", 20_000],
+  ["backslashes", "\\", 50_000],
+  ["escaped masks", "\\\\\\\\u2022", 8000],
+  ["nested URL escapes", "%25", 20_000],
+  ["nested HTML escapes", "&#x00000026;", 5000],
+  ["entities", "&amp", 20_000],
+];
+
+const ERRORS: readonly Case[] = REPEATS.flatMap(([name, text, size]): Case[] => [
+  [
+    `${name}, in an error`,
+    size,
+    (count) => {
+      const body = bytesOf(text.repeat(count));
+      return () => redactError(body, channel);
+    },
+  ],
+  [
+    `${name}, in a body`,
+    size,
+    (count) => {
+      const body = bytesOf(text.repeat(count));
+      return () => redactBody(body, channel);
+    },
+  ],
+  [
+    `${name}, in a stream cut into bytes`,
+    Math.ceil(size / 4),
+    (count) => {
+      const body = bytesOf(text.repeat(count));
+      return () => {
+        const redactor = new StreamRedactor(channel, 200);
+        feed(body, (piece) => redactor.pass(piece));
+      };
+    },
+  ],
+  [
+    `${name}, in a field`,
+    size,
+    (count) => {
+      const fields: Field[] = [["x", text.repeat(count)]];
+      return () => redactFields(fields, channel, 200);
+    },
+  ],
+]);
+
+function scanEvents(bytes: Buffer, cut = false): void {
+  const scanner = new SseScanner({
+    needles: ['"usage"', "[DONE]"],
+    limit: 64 * 1024,
+    onEvent() {},
+    openLong: () => ({ see() {}, end() {} }),
+    onSample() {},
+  });
+  if (cut) feed(bytes, (piece) => scanner.see(piece));
+  else scanner.see(bytes);
+}
+
+function parseEvents(bytes: Buffer, cut = false): void {
+  const parser = openSseParser();
+  if (cut) feed(bytes, (piece) => parser.push(piece));
+  else parser.push(bytes);
+}
+
+const STREAM_TEXTS: readonly (readonly [string, (size: number) => string])[] = [
+  ["empty lines, then a CR", (size) => `${"\n".repeat(size)}\r`],
+  ["CRs", (size) => "\r".repeat(size)],
+  ["data lines without data", (size) => "data\n".repeat(size / 5)],
+  ["a line without an end", (size) => `data: ${"x".repeat(size)}`],
+  ["events that matter", (size) => 'data: "usage"\n\n'.repeat(size / 15)],
+  ["an event full of needles", (size) => '"usage"\n'.repeat(size / 8)],
+];
+const STREAMS: readonly Case[] = STREAM_TEXTS.flatMap(([name, make]): Case[] => [
+  [
+    `${name}, parsed`,
+    100_000,
+    (size) => {
+      const bytes = bytesOf(make(size));
+      return () => parseEvents(bytes);
+    },
+  ],
+  [
+    `${name}, scanned`,
+    100_000,
+    (size) => {
+      const bytes = bytesOf(make(size));
+      return () => scanEvents(bytes);
+    },
+  ],
+  [
+    `${name}, cut into bytes`,
+    20_000,
+    (size) => {
+      const bytes = bytesOf(make(size));
+      return () => {
+        parseEvents(bytes, true);
+        scanEvents(bytes, true);
+      };
+    },
+  ],
+  [
+    `${name}, at the start of a stream`,
+    50_000,
+    (size) => {
+      const text = make(size);
+      return () => readFirstEvent(text);
+    },
+  ],
+]);
+
+const NAMES: readonly Case[] = [
+  [
+    "a glob of stars",
+    1000,
+    (size) => {
+      const [glob, text] = [`${"a*".repeat(size)}b`, "a".repeat(2 * size)];
+      return () => matchesGlob(glob, text);
+    },
+  ],
+  [
+    "a glob that nearly matches everywhere",
+    2000,
+    (size) => {
+      const [glob, text] = [`*${"a".repeat(100)}b*`, "a".repeat(size)];
+      return () => matchesGlob(glob, text);
+    },
+  ],
+];
+
+const many = (size: number, write: (index: number) => string): string =>
+  Array.from({ length: size }, (_, index) => write(index)).join("");
+
+const CONFIG_TEXTS: readonly (readonly [name: string, size: number, write: (size: number) => string])[] = [
+  ["keys", 300, (size) => `keys:\n${many(size, (index) => `  - { name: k${index}, group: g }\n`)}`],
+  ["unknown settings", 2000, (size) => many(size, (index) => `a${index}: b\n`)],
+  ["names on one line", 2000, (size) => `{${many(size, (index) => `a${index}: b, `)}}`],
+  ["equal names", 2000, (size) => "a: b\n".repeat(size)],
+  ["nested lists", 2000, (size) => "[".repeat(size)],
+  ["nested lists that are closed", 2000, (size) => "[".repeat(size) + "]".repeat(size)],
+  ["nested maps", 2000, (size) => "{a: ".repeat(size)],
+  ["nested dashes", 2000, (size) => "- ".repeat(size)],
+  ["nested keys", 2000, (size) => "? ".repeat(size)],
+  ["indented names", 100, (size) => many(size, (index) => `${" ".repeat(Math.min(index, 200))}a:\n`)],
+  ["aliases", 2000, (size) => `a:\n${many(size, (index) => `  - &x${index} b\n  - *x${index}\n`)}`],
+  ["merges", 500, (size) => `x: &a { b: c }\na:\n${many(size, (index) => `  m${index}: { <<: *a }\n`)}`],
+  ["references", 2000, (size) => `a: '${"${X}".repeat(size)}'`],
+  ["open references", 10_000, (size) => `a: '${"${".repeat(size)}'`],
+  ["unknown escapes", 2000, (size) => `a: "${"\\q".repeat(size)}"`],
+  ["lines of one text", 2000, (size) => `a: "${"  x\n".repeat(size)}"`],
+  ["tags", 2000, (size) => "!a ".repeat(size)],
+  ["directives", 500, (size) => "%a\n".repeat(size)],
+  ["comments", 2000, (size) => "# c\n".repeat(size)],
+  ["commas", 2000, (size) => `[${",".repeat(size)}]`],
+  [
+    "prices",
+    300,
+    (size) => `prices:\n${many(size, (index) => `  ${"m".repeat(99)}${index}: { input: "3" }\n`)}`,
+  ],
+];
+const CONFIGS = CONFIG_TEXTS.map(([name, size, write]): Case => [
+  name,
+  size,
+  (count) => {
+    const text = write(count);
+    return () => {
+      try {
+        return checkConfigText(text, "/gateway.yaml", {});
+      } catch (error) {
+        return error;
+      }
+    };
+  },
+]);
+
+/** A new reader each time: it remembers system prompts. */
+const readPrompt = (text: string) => {
+  const body = bytesOf(text);
+  return () => new PromptReader().read(body, MESSAGES_LAYOUT);
+};
+const MARKED = '{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}';
+const PROMPTS: readonly Case[] = [
+  ["open brackets in a message", 200_000, (size) => readPrompt(`{"messages":[${"[".repeat(size)}`)],
+  [
+    "nested objects in a tool",
+    100_000,
+    (size) => readPrompt(`{"tools":[${'{"a":'.repeat(size)}1${"}".repeat(size)}],"messages":["a"]}`),
+  ],
+  [
+    "marked blocks",
+    7000,
+    (size) => readPrompt(`{"messages":[{"role":"user","content":[${`${MARKED},`.repeat(size)}${MARKED}]}]}`),
+  ],
+  [
+    "marks in one block",
+    20_000,
+    (size) => readPrompt(`{"messages":[{"content":[{${'"cache_control":{},'.repeat(size)}"a":1}]}]}`),
+  ],
+  [
+    "a text that names the mark",
+    50_000,
+    (size) => readPrompt(`{"messages":[{"content":["${'\\"cache_control\\"'.repeat(size)}"]}]}`),
+  ],
+  [
+    "a system prompt of digits and letters",
+    100_000,
+    (size) => readPrompt(`{"system":"${"1a".repeat(size)}","messages":["a"]}`),
+  ],
+  ["more messages than are read", 50_000, (size) => readPrompt(`{"messages":[${'"a",'.repeat(size)}"a"]}`)],
+];
+
+describe.each([
+  ["a prompt", PROMPTS],
+  ["a head", HEADS],
+  ["a target", TARGETS],
+  ["a body", BODIES],
+  ["a redacted text", ERRORS],
+  ["an event stream", STREAMS],
+  ["a name", NAMES],
+  ["a config", CONFIGS],
+] as const)("twice as much of %s takes at most 2.5 times the CPU", (_, cases) => {
+  test.each(cases.map((each) => [each[0], each] as const))("%s", (_name, each) => expectLinear(each));
+});

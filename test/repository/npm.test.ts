@@ -1,0 +1,149 @@
+// The npm packages, with a small program in the place of the executable: packed, installed from the tarballs into an
+// empty folder without network, and started. `.ci/run` does the same with the real executable.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  describeLauncher,
+  describePlatform,
+  fillIn,
+  makePackages,
+  readTarget,
+  requireOwner,
+} from "../../.ci/packages.ts";
+import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+
+const OWNER = { npm: "@somebody/gateway", repository: "somebody/gateway" };
+
+const PROGRAM = `#!/bin/sh
+case "$1" in
+  wait) trap 'echo terminated; exit 7' TERM; echo "ready $GATEWAY_LAUNCHER"; for i in $(seq 1200); do sleep 0.05; done ;;
+  fail) exit 3 ;;
+  killed) kill -9 $$ ;;
+  *) printf '%s|' "$@"; cat ;;
+esac
+`;
+
+const isMusl =
+  process.platform === "linux" && readdirSync("/lib").some((name) => name.startsWith("ld-musl-"));
+const OWN_TARGET = `${process.platform}-${process.arch}${isMusl ? "-musl" : ""}`;
+
+let folder: TempFolder;
+beforeAll(async () => {
+  folder = makeTempFolder();
+  mkdirSync(folder.join("dist"));
+  mkdirSync(folder.join("app"));
+  for (const name of [OWN_TARGET, "linux-s390x", "linux-x64-musl", "darwin-arm64", "windows-x64.exe"])
+    writeFileSync(folder.join("dist", `gateway-${name}`), PROGRAM);
+  const tarballs = await makePackages(OWNER, "9.8.7", folder.join("dist"), folder.join("npm"));
+  const names = ["gateway", `gateway-${OWN_TARGET}`];
+  const own = tarballs.filter((path) => names.some((name) => path.endsWith(`somebody-${name}-9.8.7.tgz`)));
+  expect(own).toHaveLength(2);
+  const install = Bun.spawnSync(["npm", "install", "--offline", "--no-audit", "--no-fund", ...own], {
+    cwd: folder.join("app"),
+    env: { ...process.env, npm_config_cache: folder.join("cache"), HOME: folder.path },
+  });
+  if (install.exitCode !== 0) throw new Error(install.stderr.toString());
+}, 120_000);
+afterAll(() => folder.remove());
+
+const command = (): string => folder.join("app/node_modules/.bin/gateway");
+
+describe("the installed command", () => {
+  test("passes arguments, stdin and the exit status on", () => {
+    const done = Bun.spawnSync([command(), "a b", "$(x)", ""], {
+      stdin: new TextEncoder().encode("from stdin"),
+    });
+    expect(done.stdout.toString()).toBe("a b|$(x)||from stdin");
+    expect(Bun.spawnSync([command(), "fail"]).exitCode).toBe(3);
+    expect(Bun.spawnSync([command(), "killed"]).signalCode).toBe("SIGKILL");
+  });
+
+  test("passes SIGTERM on and waits for the end", async () => {
+    const child = Bun.spawn([command(), "wait"], { stdout: "pipe" });
+    const reader = child.stdout.getReader();
+    const first = await reader.read();
+    expect(new TextDecoder().decode(first.value)).toBe(`ready ${command()}\n`);
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(7);
+  });
+
+  test("says what is missing without the package of the platform", () => {
+    mkdirSync(folder.join("alone/bin"), { recursive: true });
+    writeFileSync(folder.join("alone/package.json"), JSON.stringify({ name: OWNER.npm }));
+    writeFileSync(
+      folder.join("alone/bin/gateway.cjs"),
+      readFileSync(join(import.meta.dir, "../../packaging/launch.cjs")),
+    );
+    const done = Bun.spawnSync(["node", folder.join("alone/bin/gateway.cjs")]);
+    expect(done.exitCode).toBe(1);
+    expect(done.stderr.toString()).toContain("is not installed");
+    expect(done.stderr.toString()).toContain("--omit=optional");
+  });
+});
+
+test("the package of a platform is installed there only", () => {
+  const targets = [
+    "gateway-linux-x64-musl",
+    "gateway-darwin-arm64",
+    "gateway-windows-x64.exe",
+    "SHA256SUMS",
+  ].map(readTarget);
+  const [musl, mac, windows, none] = targets;
+  expect(none).toBeNull();
+  const describe = (target: typeof musl) => (target ? describePlatform(OWNER, "1.2.3", target) : {});
+  expect(describe(musl)).toMatchObject({
+    name: "@somebody/gateway-linux-x64-musl",
+    os: ["linux"],
+    cpu: ["x64"],
+    libc: ["musl"],
+  });
+  expect(describe(mac)).toMatchObject({ os: ["darwin"], cpu: ["arm64"], files: ["gateway"] });
+  expect(describe(mac)).not.toHaveProperty("libc");
+  expect(describe(windows)).toMatchObject({ os: ["win32"], files: ["gateway.exe"] });
+  const all = targets.filter((target) => target !== null);
+  expect(describeLauncher(OWNER, "1.2.3", all)).toMatchObject({
+    name: "@somebody/gateway",
+    bin: { gateway: "bin/gateway.cjs" },
+    optionalDependencies: {
+      "@somebody/gateway-darwin-arm64": "1.2.3",
+      "@somebody/gateway-linux-x64-musl": "1.2.3",
+      "@somebody/gateway-windows-x64": "1.2.3",
+    },
+  });
+});
+
+test("a release needs the owner's own names", () => {
+  expect(() => requireOwner({ npm: "@example/gateway", repository: "me/gateway" })).toThrow(
+    "packaging/owner.json",
+  );
+  expect(() => requireOwner({ npm: "@me/gateway", repository: "example/gateway" })).toThrow(
+    "packaging/owner.json",
+  );
+  expect(() => requireOwner(OWNER)).not.toThrow();
+});
+
+describe("the Homebrew formula and the Scoop manifest", () => {
+  const files = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64", "windows-x64.exe"];
+  const values = new Map([
+    ["version", "1.2.3"],
+    ["repository", "somebody/gateway"],
+    ...files.map((file, index) => [`sha256 gateway-${file}`, String(index).repeat(64)] as const),
+  ]);
+  const read = (name: string): string => readFileSync(join(import.meta.dir, "../../packaging", name), "utf8");
+
+  test("are filled in with version, addresses and checksums", () => {
+    const formula = fillIn(read("gateway.rb"), values);
+    expect(formula).toContain('version "1.2.3"');
+    expect(formula).toContain("somebody/gateway/releases/download/v1.2.3/gateway-darwin-arm64");
+    expect(formula).toContain(`sha256 "${"3".repeat(64)}"`);
+    const manifest: unknown = JSON.parse(fillIn(read("scoop.json"), values));
+    expect(manifest).toMatchObject({ version: "1.2.3", architecture: { "64bit": { hash: "4".repeat(64) } } });
+  });
+
+  test("are refused if a checksum is missing", () => {
+    values.delete("sha256 gateway-windows-x64.exe");
+    expect(() => fillIn(read("scoop.json"), values)).toThrow("{{sha256 gateway-windows-x64.exe}}");
+  });
+});

@@ -1,0 +1,175 @@
+// The promise about platforms: one row, and the compiler names every other place. A made-up platform is added to a copy
+// of the source; what the compiler says is compared with the table in CONTRIBUTING.md.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Glob } from "bun";
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { checkConfigText } from "../../src/config/file/load.ts";
+import { PLATFORMS } from "../../src/config/schema.ts";
+import { buildTable, type Choice, STORED_RESPONSE } from "../../src/dialects/endpoints.ts";
+import type { Endpoint } from "../../src/dialects/dialect.ts";
+import { PLATFORM_ROWS, readPathPrefix } from "../../src/dialects/platforms.ts";
+import { findCrossing } from "../../src/gateway/upstream/crossing.ts";
+import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
+
+/** The files that a section of CONTRIBUTING.md says the compiler names. */
+function listPromised(from: string, to: string): string[] {
+  const text = read("CONTRIBUTING.md");
+  const section = text.slice(text.indexOf(from), text.indexOf(to));
+  return [...section.matchAll(/^\| `(src\/[^`]+)` \|.*\| tsc \|$/gm)].map(([, file = ""]) => file).toSorted();
+}
+
+const PLATFORM_PLACES = listPromised("## How to add a platform", "A new dialect needs");
+const DIALECT_PLACES = listPromised("A new dialect needs", "## How to record a fixture");
+
+/** Four runs of the compiler: a busy machine needs minutes for them. */
+const COMPILER_TIMEOUT_MS = 600_000;
+
+describe("a made-up platform in a copy of the source", () => {
+  let folder: TempFolder;
+  beforeAll(() => {
+    folder = makeTempFolder();
+    cpSync(join(ROOT, "src"), folder.join("src"), { recursive: true });
+    symlinkSync(join(ROOT, "node_modules"), folder.join("node_modules"));
+    writeFileSync(
+      folder.join("tsconfig.json"),
+      JSON.stringify({ extends: join(ROOT, "tsconfig.json"), include: ["src"], exclude: ["src/web/page"] }),
+    );
+  });
+  afterAll(() => folder.remove());
+
+  /** Replaces a text that occurs exactly once. */
+  const change = (file: string, from: string, to: string): void => {
+    const parts = read(file).split(from);
+    expect([file, parts.length]).toEqual([file, 2]);
+    writeFileSync(folder.join(file), parts.join(to));
+  };
+
+  /** The files in which the compiler finds something to change. */
+  const compile = (): string[] => {
+    const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+    const { stdout } = Bun.spawnSync([process.execPath, tsc, "--noEmit", "--pretty", "false"], {
+      cwd: folder.path,
+    });
+    const files = [...stdout.toString().matchAll(/^(src\/[^(]+)\(\d+,\d+\): error/gm)];
+    return [...new Set(files.map(([, file = ""]) => file))].toSorted();
+  };
+
+  test(
+    "the compiler names every place that CONTRIBUTING.md lists, and no other",
+    () => {
+      expect(compile()).toEqual([]);
+      change(
+        "src/config/schema.ts",
+        '"content", "relay"] as const',
+        '"content", "relay", "made_up"] as const',
+      );
+      const first = compile();
+      change("src/demo/models.ts", "export type DemoPlatform = ", 'export type DemoPlatform = "made_up" | ');
+      const both = [...new Set([...first, ...compile()])].toSorted();
+      expect(both).toEqual(PLATFORM_PLACES);
+      expect(both.length).toBeGreaterThan(5);
+    },
+    COMPILER_TIMEOUT_MS,
+  );
+
+  test(
+    "the compiler names every place of a new dialect",
+    () => {
+      cpSync(join(ROOT, "src"), folder.join("src"), { recursive: true });
+      change("src/dialects/dialect.ts", '| "chat" | "content";', '| "chat" | "content" | "made_up";');
+      expect(compile()).toEqual(DIALECT_PLACES);
+    },
+    COMPILER_TIMEOUT_MS,
+  );
+});
+
+function listChoices<T>(choice: Choice<T>): readonly T[] {
+  return "one" in choice ? [choice.one] : Object.values(choice.by);
+}
+
+function listEndpoints(): Endpoint[] {
+  const { exact, models } = buildTable("relay", "goog");
+  const rows = [...exact.values()].flatMap((methods) => [...methods.values()]);
+  return [
+    ...rows
+      .flatMap((row) => (row.kind === "target" ? listChoices(row.targets) : []))
+      .map((row) => row.endpoint),
+    ...[...models.values()].flatMap(({ single, verbs }) => [...listChoices(single), ...verbs.values()]),
+    ...STORED_RESPONSE.map(([, , endpoint]) => endpoint),
+  ];
+}
+
+describe("every platform", () => {
+  test("can serve its endpoints: its channels understand the dialect, or a bridge converts it", () => {
+    const passed = listEndpoints().filter(({ purpose }) => purpose !== "list" && purpose !== "model");
+    expect(passed.length).toBeGreaterThan(20);
+    for (const { platforms, dialect } of passed) {
+      for (const platform of platforms) expect(() => findCrossing(dialect.name, platform)).not.toThrow();
+    }
+  });
+
+  test("has the endpoints that its row names", () => {
+    const labels = new Set(
+      listEndpoints().flatMap(({ label, platforms }) => platforms.map((p) => `${p} ${label}`)),
+    );
+    for (const platform of PLATFORMS) {
+      const { listPath, answerPaths } = PLATFORM_ROWS[platform];
+      const prefix = readPathPrefix(platform, "relay");
+      for (const path of [listPath, ...answerPaths])
+        expect(labels).toContain(`${platform} ${prefix}${path.replace("{model}", "{id}")}`);
+    }
+  });
+
+  test.each(PLATFORMS)(
+    "%s is in the example config, the tables of endpoints and the routing tests",
+    (platform) => {
+      const { catalog } = checkConfigText(
+        read("config.example.yaml"),
+        join(ROOT, "config.example.yaml"),
+        process.env,
+        {
+          missing: "keep",
+        },
+      );
+      expect([...catalog.channels.values()].map((channel) => channel.platform)).toContain(platform);
+      expect([...catalog.groups.values()].map((group) => group.platform)).toContain(platform);
+      expect(read("docs/contract.md")).toMatch(new RegExp(`^\\| ${platform} \\|.*(GET|POST) /`, "m"));
+      const [path = ""] = PLATFORM_ROWS[platform].answerPaths;
+      const shown = readPathPrefix(platform, "<p>") + path.replace(/\{model\}.*/, "");
+      expect(read("README.md").replaceAll(/<prefix>|relay(?=\/v1)/g, "<p>")).toContain(shown);
+      expect(read("test/e2e/access/routing.test.ts")).toContain(`"${platform}"`);
+    },
+  );
+});
+
+/** Where the words may be written, and what they mean there. */
+const PLACES: Readonly<Record<string, string>> = {
+  "config/schema.ts": "the list of platforms",
+  "config/yaml/scalars.ts": "path segments that a relay prefix would hide",
+  "cli/setup/presets.ts": "the platform of each provider that `gateway init` knows",
+  "cli/serve/demo.ts": "a field of a request body",
+  "gateway/intake/conversation.ts": "names of fields in request bodies",
+  "cli/tools/programs/copilot.ts": "Copilot's name of a wire format",
+  "cli/tools/programs/continue.ts": "Continue's names of a model's roles",
+};
+
+test("code asks a platform's row, and compares no platform's or dialect's name", () => {
+  const literal = new RegExp(`["'\`](?:${[...PLATFORMS, "chat"].join("|")})["'\`]`);
+  const files = [...new Glob("**/*.ts").scanSync(join(ROOT, "src"))].map((file) =>
+    file.replaceAll("\\", "/"),
+  );
+  expect(files.length).toBeGreaterThan(50);
+  const strays = files
+    .filter((file) => !/^(?:dialects|bridges|demo)\//.test(file) && PLACES[file] === undefined)
+    .flatMap((file) =>
+      read(`src/${file}`)
+        .split("\n")
+        .flatMap((line, index) => (literal.test(line) ? [`${file}:${index + 1} ${line.trim()}`] : [])),
+    );
+  expect(strays).toEqual([]);
+});
