@@ -8,7 +8,7 @@ import { completeCommand, completionsCommand } from "./cli/completions/completio
 import { consoleCommand } from "./cli/console/console.ts";
 import { doctorCommand } from "./cli/doctor/doctor.ts";
 import { envCommand } from "./cli/tools/env.ts";
-import { addExamples } from "./cli/terminal/examples.ts";
+import { addExamples } from "./cli/terminal/help-text.ts";
 import { groupsCommand } from "./cli/catalog/groups.ts";
 import { addChannelCommand } from "./cli/setup/channels/add.ts";
 import { removeChannelCommand, setChannelCommand } from "./cli/setup/channels/change.ts";

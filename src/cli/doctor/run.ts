@@ -12,8 +12,8 @@ import { checkTools } from "./tools.ts";
 import { type Finding, note } from "./finding.ts";
 import type { ConfigFlags } from "../access/config.ts";
 import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
-import { paint, print, printJson } from "../terminal/terminal.ts";
-import { formatCount } from "../terminal/text.ts";
+import { paint, print, printJson, readRoom } from "../terminal/terminal.ts";
+import { formatCount, wrapWords } from "../terminal/text.ts";
 
 export interface DoctorFlags extends ConfigFlags {
   readonly json?: true;
@@ -79,11 +79,16 @@ function printFindings(findings: readonly Finding[], wrong: number): void {
   const names = findings.map(({ check }) => escapeUnprintable(check));
   const width = Math.max(...names.map((name) => Bun.stringWidth(name)));
   const indent = " ".repeat(width + 4);
+  const fold = (text: string): string =>
+    escapeLines(text)
+      .split("\n")
+      .flatMap((line) => wrapWords(line, readRoom() - indent.length))
+      .join(`\n${indent}`);
   for (const [index, { state, detail, fix }] of findings.entries()) {
     const [style, mark] = MARKS[state];
     const check = names[index] ?? "";
     const blank = " ".repeat(width - Bun.stringWidth(check));
-    print(`${paint(style, mark)} ${check}${blank}  ${escapeLines(detail).replaceAll("\n", `\n${indent}`)}`);
+    print(`${paint(style, mark)} ${check}${blank}  ${fold(detail)}`);
     if (fix !== null) print(`${indent}→ ${paint("bold", escapeUnprintable(fix))}`);
   }
   print(wrong === 0 ? "No problems found." : `${formatCount(wrong, "problem")} found.`);

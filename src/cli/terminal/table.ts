@@ -90,7 +90,8 @@ function fitColumns(columns: readonly Column[], widths: readonly number[], room:
   );
   const least = columns.map((column, index) => {
     const whole = full[index] ?? 0;
-    return isNumber(index) ? whole : Math.min(whole, column.least ?? DEFAULT_LEAST);
+    const room = column.least ?? Math.max(DEFAULT_LEAST, measure(column.title));
+    return isNumber(index) ? whole : Math.min(whole, room);
   });
   const fitted = [...full];
   const leaveOut = (order: readonly number[], needed: (index: number) => number): void => {

@@ -29,15 +29,15 @@ export function alignText(text: string, room: number, align: "left" | "right" = 
 const WORD = /( *)((?:`[^`]*`|[^ ])+)/g;
 
 /** Breaks a line between words. The lines after the first begin with `hang` more blanks than the first one has. A word
- *  that is wider than the room stays whole: the terminal breaks it, and it can be copied. */
+ *  that is wider than the room stays whole and where it is: the terminal breaks it, and it can be copied. */
 export function wrapWords(line: string, room: number, hang = 0): string[] {
   if (measure(line) <= room) return [line];
   const start = " ".repeat(line.search(/[^ ]|$/) + hang);
   const lines: string[] = [];
   let current = "";
   for (const [whole, , word = ""] of line.matchAll(WORD)) {
-    const isFirst = current === "";
-    if (isFirst || measure(current + whole) <= room) current += whole;
+    const isHopeless = start.length + measure(word) > room;
+    if (current === "" || isHopeless || measure(current + whole) <= room) current += whole;
     else {
       lines.push(current);
       current = start + word;

@@ -37,7 +37,7 @@ describe("text", () => {
       "      group's",
       "      multiplier)",
     ]);
-    expect(wrapWords("sha256 0123456789abcdef end", 12)).toEqual(["sha256", "0123456789abcdef", "end"]);
+    expect(wrapWords("sha256 0123456789abcdef end", 12)).toEqual(["sha256 0123456789abcdef", "end"]);
   });
 
   test("broken into lines loses and changes no word", () => {
