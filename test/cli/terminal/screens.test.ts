@@ -51,7 +51,7 @@ afterAll(() => folder.remove());
 const LISTINGS: ReadonlyArray<readonly [args: readonly string[], names: readonly string[]]> = [
   [
     ["keys", "list"],
-    ["laptop", "continuous-integration"],
+    ["laptop", "continuous-integration", "$5 per day", "never"],
   ],
   [["keys", "show", "laptop"], ["laptop"]],
   [["groups", "list", "--all"], ["claude-max"]],
@@ -108,8 +108,9 @@ describe.each([60, 80, 120, 200])("at %p columns", (columns) => {
 
 test("amounts in a column of keys have the same number of decimals, and times are for people", async () => {
   const { stdout } = await run({ folder: folder.path, env: { TZ: "Asia/Tokyo" } }, "keys", "list");
-  const [, laptop = "", ci = ""] = stdout.split("\n");
-  expect(laptop).toMatch(/ never +(just now|\d+ min ago) +\d+\.\d{6} +\d+\.\d{6}  \$/);
+  const [, laptop = "", total = "", ci = ""] = stdout.split("\n");
+  expect(laptop).toMatch(/ never +(just now|\d+ min ago)( +\d+\.\d{6}){3}  \$5 per day +in (\d+|less) /);
+  expect(total).toMatch(/^ +\d+\.\d{6}  \$5000 total +never$/);
   // 2031-01-31 at 0:00 UTC and 2026-01-02T03:04:05Z, in Tokyo.
   expect(ci).toMatch(/ 2026-01-02 +2031-01-31 +7 h ago +\d+\.\d{6} +\d+\.\d{6}$/);
 });
