@@ -1,17 +1,20 @@
 // One run: a plan → a world in which it happens → what was found. Everything in it is
 // decided by the plan and the code.
 
-import { checkBooks } from "./checks/books.ts";
+import { checkBooks, hasBadDisk } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
 import { checkLimits } from "./checks/limits.ts";
 import { checkReleased, isBetweenProbes } from "./checks/released.ts";
 import { checkCommands, checkProbed } from "./checks/commands.ts";
 import { happen } from "./happenings.ts";
 import { Operator } from "./operator.ts";
-import { Client, type Send } from "./clients/client.ts";
+import { Client } from "./clients/client.ts";
+import type { Send } from "./clients/line.ts";
+import type { Reply } from "./clients/reply.ts";
 import { numberOf, secretOf } from "./clients/requests.ts";
 import { type ClientPlan, type LimitPlan, type Plan, platformOf, type RequestPlan } from "./plan/plan.ts";
 import type { Served } from "./program.ts";
+import { HttpLine } from "./upstreams/http-line.ts";
 import { type Arrival, GOOD_ANSWER, type Stored, Upstream } from "./upstreams/upstream.ts";
 import {
   BROKEN_CONFIG,
@@ -80,6 +83,11 @@ export class World implements Machine {
   wallOffset: number;
   readonly sends: Send[] = [];
   readonly arrivals: Arrival[] = [];
+  readonly bySend = new Map<string, Arrival[]>();
+  readonly byRequest = new Map<string, Arrival[]>();
+  readonly sendsByName = new Map<string, Send>();
+  /** Channels that have said that they offer no WebSocket. */
+  readonly refused = new Set<string>();
   readonly requests = new Map<string, RequestPlan>();
   readonly accusations: Accusation[] = [];
   readonly written: Written[] = [];
@@ -135,6 +143,10 @@ export class World implements Machine {
       requests: this.requests,
       plan: this.plan,
       arrivals: this.arrivals,
+      bySend: this.bySend,
+      byRequest: this.byRequest,
+      messageOf: (send: string) => this.sendsByName.get(send)?.message ?? null,
+      noteRefused: (channel: string) => void this.refused.add(channel),
       secrets: this.plan.clients.map(({ key }) => secretOf(key)),
       stored: this.stored,
       healed: () => this.#healed,
@@ -142,7 +154,10 @@ export class World implements Machine {
       accuse: (check: string, text: string) => this.accuse(check, text),
     };
     for (const channel of this.plan.channels)
-      this.upstreams.set(channel.name, new Upstream(channel, this.network, watch));
+      this.upstreams.set(
+        channel.name,
+        new Upstream(channel, this.network, watch, (upstream, end) => new HttpLine(upstream, end)),
+      );
     this.#boot();
     this.#start(this.plan.clients);
     for (const happening of this.plan.happenings)
@@ -424,7 +439,9 @@ export class World implements Machine {
       const text = error instanceof Error ? error.message : String(error);
       this.scheduler.note(`the second gateway says: ${text}`);
       const broken = this.disk.find(CONFIG)?.content.toString() === BROKEN_CONFIG;
-      if (!broken && !/is being written by process|ENOSPC|EIO|SQLITE|in use/.test(text))
+      // On a full disk nobody can leave his name.
+      const nameless = hasBadDisk(this.plan) && text.includes("is held by another process");
+      if (!broken && !nameless && !/is being written by process|ENOSPC|EIO|SQLITE|in use/.test(text))
         this.accuse("two gateways", `The second gateway does not say who holds the ledger, but: ${text}`);
     }
     second.onDeath = null;
@@ -438,7 +455,10 @@ export class World implements Machine {
       this.#left++;
       const client = new Client(plan, this.network, {
         address: GATEWAY,
-        sends: this.sends,
+        sent: (send) => {
+          this.sends.push(send);
+          this.sendsByName.set(send.name, send);
+        },
         done: () => void this.#left--,
         ended: (send) => this.#ended(send),
         broken: (send, { name }, text) => this.accuse("bytes", `The client ${send?.name ?? name} ${text}.`),
@@ -515,6 +535,7 @@ export class World implements Machine {
         pipelined: false,
         retries: 0,
         piece: 0,
+        ...(client.socket ? { socket: { ...client.socket, streams: 0, closes: true } } : {}),
         requests: [request],
       };
     });
@@ -527,14 +548,26 @@ export class World implements Machine {
   }
 
   #checkFinal(send: Send): void {
-    const status = send.reply?.status ?? 0;
-    const text = send.reply?.body.toString() ?? "";
-    if (status === 200 && send.end === "reply") return;
-    if (status === 429 && this.#isSpent(text)) return;
+    const { reply, end, name, client } = send;
+    if (reply?.status === 200 && end === "reply") return;
+    if (reply !== null && this.#mayRefuse(send, reply)) return;
     this.accuse(
-      status === 429 ? "reservations" : "recovery",
-      `Everything works again, and ${send.name} (${send.client.dialect}, key ${send.client.key}) gets ${status || "nothing"}: ${text.slice(0, 300)}`,
+      reply?.status === 429 ? "reservations" : "recovery",
+      `Everything works again, and ${name} (${client.dialect}, key ${client.key}) gets ${reply?.status ?? "nothing"}: ${reply?.body.toString().slice(0, 300)}`,
     );
+  }
+
+  #mayRefuse(send: Send, { status, body }: Reply): boolean {
+    if (status === 429) return this.#isSpent(body.toString());
+    // Another send of it goes over HTTP.
+    return status === 426 && send.events !== null && this.#mayRefuseSockets(send);
+  }
+
+  /** A channel that said that it offers no WebSocket is asked again after ten minutes. */
+  #mayRefuseSockets({ client }: Send): boolean {
+    return this.plan.channels
+      .filter(({ platform }) => platform === platformOf(client.dialect))
+      .every(({ name, sockets }) => sockets === undefined || this.refused.has(name));
   }
 
   /** Minutes are those of the wall clock. */

@@ -1,6 +1,7 @@
 // `gateway doctor` on the ledger: whether it can be written, who writes it, whether its end is complete, and free disk
 // space. `gateway ledger verify` checks amounts and the chain.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { accessSync, closeSync, constants, existsSync, fstatSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { parseLine } from "../../billing/ledger/line.ts";
@@ -13,7 +14,6 @@ import { openPlain, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { GatewayFacts } from "./port.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
-import { describe } from "../access/config.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export function checkLedger({ ledger }: Catalog, running: GatewayFacts | null): Finding[] {
@@ -35,7 +35,9 @@ function tryFindDamage(path: string): Finding[] {
   try {
     return findDamage(path);
   } catch (error) {
-    return [bad("ledger", `it cannot be read: ${describe(error)}`, `ls -l ${quoteWord(dirname(path))}`)];
+    return [
+      bad("ledger", `it cannot be read: ${getErrorMessage(error)}`, `ls -l ${quoteWord(dirname(path))}`),
+    ];
   }
 }
 
@@ -71,7 +73,7 @@ function findForeign(path: string): Finding | null {
     try {
       requireOwn(path + tail, tail === "");
     } catch (error) {
-      return bad("ledger", describe(error), `ls -li ${quoteWord(path + tail)}`);
+      return bad("ledger", getErrorMessage(error), `ls -li ${quoteWord(path + tail)}`);
     }
   }
   return null;
@@ -91,7 +93,11 @@ function findHolder(path: string, running: GatewayFacts | null): Finding | null 
     return null;
   } catch (error) {
     if (!(error instanceof LockHeld))
-      return bad("ledger", `its lock cannot be acquired: ${describe(error)}`, `ls -l ${quoteWord(lock)}`);
+      return bad(
+        "ledger",
+        `its lock cannot be acquired: ${getErrorMessage(error)}`,
+        `ls -l ${quoteWord(lock)}`,
+      );
     const { holder } = error;
     if (holder === null) return bad("ledger", "another process is writing it", `fuser ${quoteWord(lock)}`);
     return bad(

@@ -3,7 +3,7 @@
 
 import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { getErrorCode } from "../../lib/errors.ts";
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import type { Catalog } from "../catalog.ts";
@@ -69,7 +69,7 @@ export async function waitForLock(path: string, take: () => FileLock, waitMs: nu
     try {
       return take();
     } catch (error) {
-      const why = describe(error);
+      const why = getErrorMessage(error);
       if (!isBusy(error)) throw new Error(`The lock ${path} cannot be taken: ${why}.`, { cause: error });
       const current: string | null = nameHolder(error) ?? holder;
       if (current !== holder) since = performance.now();
@@ -91,16 +91,12 @@ function isBusy(error: unknown): boolean {
   return error instanceof LockHeld || /^SQLITE_(BUSY|LOCKED)/.test(getErrorCode(error));
 }
 
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 /** Other hard links keep the old content: the new file takes over this name only. */
 function requireEditable(file: string): void {
   try {
     requireOwn(file, true);
   } catch (error) {
-    throw new Error(`${describe(error)}. It stays as it was.`, { cause: error });
+    throw new Error(`${getErrorMessage(error)}. It stays as it was.`, { cause: error });
   }
 }
 
@@ -111,7 +107,9 @@ function replaceConfig(file: string, text: string): void {
     const before = statSync(file);
     replaceFile(file, text, { mode: before.mode & 0o777, owner: before, durable: true });
   } catch (error) {
-    throw new Error(`${file} cannot be written, and stays as it was: ${describe(error)}.`, { cause: error });
+    throw new Error(`${file} cannot be written, and stays as it was: ${getErrorMessage(error)}.`, {
+      cause: error,
+    });
   }
   syncFolder(dirname(file));
 }

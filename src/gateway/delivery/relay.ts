@@ -5,7 +5,7 @@ import type { StreamBreak } from "../../dialects/dialect.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
-import { endsWithWholeEvent } from "../../lib/sse/sse-parser.ts";
+import { findMissingEnd } from "../../lib/sse/sse-parser.ts";
 import { MAX_CONVERTED_BYTES, joinChunks, readUpTo, isJsonResponse } from "../upstream/answer.ts";
 import {
   answerFields,
@@ -189,8 +189,7 @@ async function pump(
  *  end of the reply for a response that has none. */
 function closeEvent(last: readonly Uint8Array[]): Buffer {
   const end = asBuffer(joinChunks(last)).toString("latin1");
-  if (endsWithWholeEvent(end)) return Buffer.alloc(0);
-  return Buffer.from(end.includes("\r\n") ? "\r\n\r\n" : "\n\n");
+  return Buffer.from(findMissingEnd(end, end.includes("\r\n") ? "\r\n\r\n" : "\n\n"));
 }
 
 /** Ends a stream so that no client takes it for a complete response. `error` is null if the upstream has sent the error
@@ -201,7 +200,7 @@ function breakStream(delivery: Delivery, error: GatewayError | null, last: reado
   if (error !== null) {
     const end = asBuffer(joinChunks(last)).toString("latin1");
     const event = dialect.errorEvent(error, call.id, describePlace(delivery, end));
-    call.exchange.write(Buffer.from(endsWithWholeEvent(end) ? event : dialect.eventCloser + event));
+    call.exchange.write(Buffer.from(findMissingEnd(end, dialect.eventCloser) + event));
   }
   if (dialect.resetAfterErrorEvent) call.exchange.reset();
   else call.exchange.end();

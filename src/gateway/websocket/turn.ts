@@ -7,7 +7,8 @@ import {
   type SocketEvent,
   toStreamEvent,
 } from "../../dialects/formats/responses-websocket.ts";
-import type { Exchange } from "../../lib/http1/types.ts";
+import { Deadline } from "../../lib/time/deadline.ts";
+import { type Exchange, type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
 import type { Bill } from "../bill/bill.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";
 import { settle } from "../bill/settle.ts";
@@ -15,11 +16,11 @@ import { noteFirstByte } from "../delivery/delivery.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import { judgeRefusal } from "../upstream/failure-rules.ts";
+import { addressOf } from "../upstream/origin.ts";
 import { redactFailure } from "../upstream/redact.ts";
-import { UpstreamFault } from "../../lib/http1/types.ts";
 
 /** How a turn ends that its response has not ended. */
-export type Break = "client_left" | "upstream_gone";
+export type Break = "client_left" | "upstream_gone" | "upstream_silent";
 
 export class Turn {
   readonly streamId: string | null;
@@ -28,6 +29,8 @@ export class Turn {
   readonly #gateway: Gateway;
   readonly #meter: Meter;
   readonly #sentAt = performance.now();
+  /** Null while an earlier response on its stream runs: the upstream has not come to it. */
+  #silence: Deadline | null = null;
   #begun = false;
   #ended = false;
 
@@ -62,30 +65,51 @@ export class Turn {
     return this.#ended;
   }
 
+  /** The upstream is at work on it: it may be silent for as long as over HTTP. */
+  watchSilence(expired: () => void): void {
+    if (this.#silence !== null) return;
+    this.#silence = new Deadline(expired);
+    this.awaitEvent();
+  }
+
+  awaitEvent(): void {
+    const { firstByteMs, idleMs } = addressOf(this.#candidate.channel).deadlines;
+    this.#silence?.arm(this.#begun ? idleMs : firstByteMs);
+  }
+
   /** Call this after the event has been passed on, so that the client does not wait for the meter. */
   see(event: SocketEvent, message: Uint8Array): void {
     if (!this.#begun) this.#begin(event, message);
     if (this.#ended) return;
+    this.awaitEvent();
     this.#meter.see(toStreamEvent(message));
     if (endsResponse(event)) this.#finish(null, null);
   }
 
-  /** The connection ended before the response did. */
+  /** The connection ended before the response did, or ends because of it. */
   break(how: Break): void {
     if (this.#ended) return;
+    const fault = how === "client_left" ? null : this.#describeFault(how);
     if (!this.#begun) {
-      this.#bill.attempts.push({
-        channel: this.#candidate.channel.name,
-        error: how === "client_left" ? "cancelled" : "reset",
-      });
-      this.#gateway.channels.reportLeft(this.#candidate);
+      const { channel } = this.#candidate;
+      this.#bill.attempts.push({ channel: channel.name, error: describeBreak(how) });
+      if (how === "upstream_silent" && fault !== null)
+        this.#gateway.channels.reportFailure(
+          this.#candidate,
+          { kind: "fault", channel: channel.name, fault },
+          this.#gateway.now(),
+        );
+      else this.#gateway.channels.reportLeft(this.#candidate);
     }
-    if (how === "client_left") this.#finish(describeLeaving(this.#gateway.halt), null);
-    else
-      this.#finish(
-        null,
-        new UpstreamFault("cut", "the upstream closed the connection during its response", this.#begun),
-      );
+    this.#finish(fault === null ? describeLeaving(this.#gateway.halt) : null, fault);
+  }
+
+  #describeFault(how: "upstream_gone" | "upstream_silent"): UpstreamFault {
+    if (how === "upstream_gone")
+      return new UpstreamFault("cut", "the upstream closed the connection during its response", this.#begun);
+    return this.#begun
+      ? new UpstreamFault("idle_timeout", "the response stopped arriving", true)
+      : new UpstreamFault("first_byte_timeout", "no response in time", false);
   }
 
   #begin(event: SocketEvent, message: Uint8Array): void {
@@ -139,8 +163,14 @@ export class Turn {
 
   #end(): void {
     this.#ended = true;
+    this.#silence?.disarm();
     this.#gateway.observer.streamClosed(this.#bill.call.id);
   }
+}
+
+function describeBreak(how: Break): FaultKind {
+  if (how === "client_left") return "cancelled";
+  return how === "upstream_gone" ? "reset" : "first_byte_timeout";
 }
 
 /** Stands for the exchange of a request over HTTP: a turn has the connection's fields, and no reply of its own. */

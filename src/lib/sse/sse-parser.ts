@@ -98,3 +98,10 @@ function readField(line: string, field: string): string | null {
 export function endsWithWholeEvent(text: string): boolean {
   return text === "" || /(?:\n\n|[\n\r]\r\n?)$/.test(text.slice(-4));
 }
+
+/** What must follow the text so that its last event is whole for every client. Some know CR alone as a line end, as the
+ *  standard has it, and some do not: half of the last CRLF is not enough for these. `closer`: ends a line, and an event. */
+export function findMissingEnd(text: string, closer: string): string {
+  if (text.endsWith("\r\n\r")) return "\n";
+  return endsWithWholeEvent(text) ? "" : closer;
+}

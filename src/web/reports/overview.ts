@@ -1,16 +1,10 @@
 // The overview: sums of a cube for one period, stacked over time. Runs in the worker.
 
 import type { Hour, LedgerCube, Share } from "../../billing/report/cube.ts";
-import {
-  addTotals,
-  computeHitRate,
-  countGaps,
-  openTotals,
-  type Totals,
-} from "../../billing/report/report.ts";
-import { formatDecimal, formatUsd, type Usd, addUsd, ZERO_USD } from "../../lib/money.ts";
+import { addTotals, describeTotals, openTotals } from "../../billing/report/report.ts";
+import { formatUsd, type Usd, addUsd, ZERO_USD } from "../../lib/money.ts";
 import { nameSpan, startOfNextSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
-import { type Overview, type PeriodName, PERIODS, type Stack, type Totals as SentTotals } from "../api.ts";
+import { type Overview, type PeriodName, PERIODS, type Stack } from "../api.ts";
 
 const DAYS: Readonly<Record<PeriodName, number>> = { today: 1, "7d": 7, "30d": 30 };
 const DAY_MS = 86_400_000;
@@ -138,15 +132,4 @@ function readSpent(cube: LedgerCube, clock: Clock): Record<PeriodName, string> {
       if (name >= start) spent[period] = addUsd(spent[period], totals.charge);
   }
   return { today: formatUsd(spent.today), "7d": formatUsd(spent["7d"]), "30d": formatUsd(spent["30d"]) };
-}
-
-export function describeTotals(totals: Totals): SentTotals {
-  return {
-    requests: totals.requests,
-    usage: Object.fromEntries(totals.usage),
-    official_usd: formatDecimal(totals.official),
-    charge_usd: formatUsd(totals.charge),
-    cache_hit_rate: computeHitRate(totals),
-    ...countGaps(totals),
-  };
 }

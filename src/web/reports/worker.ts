@@ -1,6 +1,7 @@
 // A thread that reads the ledger for the page, so that no stream of the gateway waits for a report. reports.ts starts it
 // and sends it questions.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { setPriority } from "node:os";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
 import { LedgerCube } from "../../billing/report/cube.ts";
@@ -65,7 +66,7 @@ globalThis.addEventListener("message", ({ data }: MessageEvent<Question>) => {
   try {
     globalThis.postMessage({ id: data.id, result: answer(data) } satisfies Answer);
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = getErrorMessage(error);
     globalThis.postMessage({ id: data.id, result: { kind: "failed", error: text } } satisfies Answer);
   }
 });

@@ -476,6 +476,18 @@ describe("an end", () => {
     ]);
   });
 
+  test("comes when a response stays silent for longer than its channel may, and never looks finished", async () => {
+    const upstream = startUpstream({
+      reply: (event, socket) => void socket.send(JSON.stringify(responseEvents(event)[0])),
+    });
+    const gateway = startGateway({ main: upstream }, { channel: { timeouts: { idle: "50ms" } } });
+    const client = await openSocket(gateway.port, KEY);
+    client.send(create());
+    expect(await client.closing).toMatchObject({ code: 1011 });
+    expect(client.messages.map(({ type }) => type)).toEqual(["response.created"]);
+    expect(await linesAfter(gateway, 1)).toMatchObject([{ outcome: "upstream_cut" }]);
+  });
+
   test("by the upstream with a code passes the code on", async () => {
     const limit = {
       type: "error",

@@ -1,7 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { GatewayError } from "../../../src/lib/errors.ts";
-import { endsWithWholeEvent, openSseParser, type SseEvent } from "../../../src/lib/sse/sse-parser.ts";
+import {
+  endsWithWholeEvent,
+  findMissingEnd,
+  openSseParser,
+  type SseEvent,
+} from "../../../src/lib/sse/sse-parser.ts";
 import { cutAt, cuts, readByStandard, streams } from "./streams.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -66,4 +71,11 @@ test("another event can follow exactly after a blank line", () => {
     expect([text, endsWithWholeEvent(text)]).toEqual([text, true]);
   for (const text of ["data: x", "data: x\n", "data: x\r\n", "data: x\r", "\n\ndata: x\n"])
     expect([text, endsWithWholeEvent(text)]).toEqual([text, false]);
+});
+
+test("a last event becomes whole for every client, also for those that know CRLF only", () => {
+  const added = ["", "x\r\n\r\n", "x\r\n\r", "x\r\n", "x\r", "x"].map((text) =>
+    findMissingEnd(text, "\r\n\r\n"),
+  );
+  expect(added).toEqual(["", "", "\n", "\r\n\r\n", "\r\n\r\n", "\r\n\r\n"]);
 });

@@ -3,7 +3,8 @@
 
 import { createHash } from "node:crypto";
 import { modelOf, numberOf } from "../clients/requests.ts";
-import type { Send } from "../clients/client.ts";
+import type { Send } from "../clients/line.ts";
+import type { Plan } from "../plan/plan.ts";
 import type { World, Written } from "../run.ts";
 import type { Counts } from "../upstreams/answers.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
@@ -245,7 +246,7 @@ function checkBackground(world: World, name: string, sends: readonly Send[], lin
 function isOneGateway(world: World, from: number, to: number): boolean {
   const isForgotten = world.boots.some((at) => at > from && at <= to);
   // Its line waits for a disk that works.
-  const waitsUs = hasBadDisk(world) ? Number.POSITIVE_INFINITY : MAY_TRAVEL_US;
+  const waitsUs = hasBadDisk(world.plan) ? Number.POSITIVE_INFINITY : MAY_TRAVEL_US;
   return !isForgotten && !world.deaths.some(({ at }) => at > from && at <= to + waitsUs);
 }
 
@@ -297,6 +298,10 @@ function checkSeen(
 function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
   const { reply, whole: source } = send;
   if (reply === null || source?.plan?.kind !== "answer" || mayBeLost(world, source)) return;
+  if (send.events !== null) {
+    checkCompleteEvents(world, send, source, lines);
+    return;
+  }
   const id = reply.fields.get("x-request-id");
   const line = lines.find((each) => each.id === id);
   if (line === undefined) {
@@ -304,6 +309,29 @@ function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
     return;
   }
   if (line.outcome !== "interrupted") checkExact(world, send.name, line, source.counts);
+}
+
+/** Responses on a WebSocket show no id: those that came whole have as many exact lines. */
+function checkCompleteEvents(
+  world: World,
+  { name }: Send,
+  { counts: { input, cacheRead, output } }: Arrival,
+  lines: readonly Line[],
+): void {
+  const fits = lines.some(
+    ({ usage, basis, outcome }) =>
+      outcome === "complete" &&
+      basis === "exact" &&
+      (usage["input"] ?? 0) === input &&
+      (usage["cache_read"] ?? 0) === cacheRead &&
+      (usage["output"] ?? 0) === output,
+  );
+  if (fits || lines.some(({ outcome }) => outcome === "interrupted")) return;
+  const told = lines.map(({ outcome, basis, usage }) => `${outcome}, ${basis}, ${JSON.stringify(usage)}`);
+  world.accuse(
+    "amounts",
+    `${name} got a whole answer of ${input} + ${cacheRead} + ${output} tokens over a WebSocket, but its lines say ${told.join("; ") || "nothing"}.`,
+  );
 }
 
 function checkExact(world: World, name: string, line: Line, { input, cacheRead, output }: Counts): void {
@@ -349,7 +377,7 @@ function checkDurable(world: World, lines: readonly Line[]): void {
   for (const written of world.written) {
     const { id, at, number, inode } = written;
     // What a failed write has left is taken back. A repricing says that it failed, and the next one corrects anew.
-    const isTakenBack = id.startsWith("cor_") && hasBadDisk(world);
+    const isTakenBack = id.startsWith("cor_") && hasBadDisk(world.plan);
     if (there.has(id) || isTakenBack || isExcused(world, written)) continue;
     const removed = world.removed.some((each) => each.inode === inode);
     const why = removed ? " It was written into the file that had been taken away." : "";
@@ -360,7 +388,7 @@ function checkDurable(world: World, lines: readonly Line[]): void {
   }
 }
 
-function hasBadDisk({ plan }: World): boolean {
+export function hasBadDisk(plan: Plan): boolean {
   return plan.happenings.some(({ kind }) => kind === "disk fails" || kind === "disk full");
 }
 
@@ -371,7 +399,7 @@ function isExcused(world: World, { at, inode }: Written): boolean {
   if (cut === undefined) return false;
   if (world.plan.sync === "never" || world.stoodStill) return true;
   // What a failing disk promises is nothing.
-  if (hasBadDisk(world)) return true;
+  if (hasBadDisk(world.plan)) return true;
   const margin = MARGIN_US + cut.syncMargin;
   // A gateway that is killed in the meantime cannot sync it: the next one does, as soon as it starts.
   const killed = world.deaths.find((death) => death.at >= at && death.at < cut.at);

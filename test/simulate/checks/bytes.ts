@@ -1,7 +1,7 @@
 // What a client got: a beginning of what its own upstream sent, or the gateway's own error.
 // A reply that was cut never looks whole, and nothing of anybody else is in it.
 
-import type { Send } from "../clients/client.ts";
+import type { Send } from "../clients/line.ts";
 import type { Reply } from "../clients/reply.ts";
 import { platformOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
@@ -30,7 +30,12 @@ export function checkBytes(world: World, send: Send): void {
       `${send.name} got what is not for clients (${leaked[0]}…), with status ${reply.status}.`,
     );
   if (reply.status >= 300 || reply.status === 204) return;
-  const arrivals = world.arrivals.filter((arrival) => arrival.send === send.name && arrival.body !== null);
+  const sources = world.bySend.get(send.name) ?? [];
+  if (send.events !== null) {
+    checkEvents(world, send, reply, sources);
+    return;
+  }
+  const arrivals = sources.filter((arrival) => arrival.body !== null);
   if (send.client.dialect === "chat") checkConverted(world, send, reply, arrivals);
   else checkSame(world, send, reply, arrivals);
 }
@@ -52,7 +57,7 @@ function markOf({ send, attempt }: Arrival): string {
 function isByChance(world: World, send: Send, text: string, foreign: string | undefined): boolean {
   const isChance = (arrival: Arrival): boolean =>
     arrival.tainted && (arrival.send === send.name || markOf(arrival) === foreign);
-  const isEarly = world.unasked && !world.arrivals.some((arrival) => arrival.send === send.name);
+  const isEarly = world.unasked && !world.bySend.has(send.name);
   return isEarly || text.includes("unasked of") || world.arrivals.some(isChance);
 }
 
@@ -107,6 +112,25 @@ function isBeginningOfTail(text: string): boolean {
   return ["event: error\n", 'data: {"error"', "event: response.failed\n"].some((tail) =>
     tail.startsWith(plain),
   );
+}
+
+/** On a WebSocket: messages of its own upstream from the first on. A response whose last message came has all of them. */
+function checkEvents(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
+  const events = (send.events ?? []).filter((text) => !text.startsWith('{"closed"'));
+  const source = arrivals.find((arrival) => events.every((text, at) => arrival.events?.[at] === text));
+  if (source === undefined) {
+    if (events.length > 0)
+      accuse(world, send, reply, "has messages that its upstream did not send in this order");
+  } else if (send.end === "reply") {
+    if (source.sent && events.length === source.events?.length) send.whole = source;
+    else if (events.length !== source.events?.length)
+      accuse(
+        world,
+        send,
+        reply,
+        `has ${events.length} of ${source.events?.length} messages, and the last one`,
+      );
+  }
 }
 
 function countSame(a: Buffer, b: Buffer): number {

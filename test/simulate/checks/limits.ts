@@ -1,6 +1,6 @@
 // Limits of keys: never exceeded beyond what the documentation says.
 
-import type { Send } from "../clients/client.ts";
+import type { Send } from "../clients/line.ts";
 import type { ClientPlan, Dialect, LimitPlan } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";

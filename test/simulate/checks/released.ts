@@ -18,6 +18,11 @@ export function checkReleased(world: World): void {
       "released",
       `Nothing is in flight, and ${open - idle} of ${open} connections to upstreams are in use.`,
     );
+  if (gateway.sockets.open !== 0)
+    world.accuse(
+      "released",
+      `Nothing is in flight, and ${gateway.sockets.open} WebSockets are said to be open.`,
+    );
   // The listener, and connections at rest: those to upstreams, and those of clients that have not closed theirs.
   const sockets = process.sockets.size;
   if (sockets > idle)

@@ -40,7 +40,7 @@ export function writeRequest(client: ClientPlan, { name: send, request, fetches 
   if (fetches !== null) return writeFetch(client, send, fetches);
   const { bad } = request;
   const model = modelOf(client.dialect, request.number);
-  const prompt = `${send.replace(/s\d+$/, "")} `.padEnd(request.promptBytes, "please tell me more ");
+  const prompt = promptOf(send, request);
   const body =
     bad === "bad json" ? "{not json" : JSON.stringify(bodyOf(client.dialect, model, prompt, request));
   const bytes = encode(Buffer.from(body), request.coding);
@@ -61,6 +61,41 @@ function writeFetch({ dialect, key, keepAlive }: ClientPlan, send: string, id: s
     ...(keepAlive ? [] : ["connection: close"]),
   ];
   return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
+}
+
+/** The request for a WebSocket. */
+export function writeUpgrade(client: ClientPlan, { bad }: RequestPlan, handshakeKey: string): Buffer {
+  const lines = [
+    `GET ${bad === "unknown path" ? "/v9/none" : "/v1/responses"} HTTP/1.1`,
+    `user-agent: sim/${client.name}`,
+    writeKey(client.dialect, bad === "unknown key" ? "sk-nobody" : secretOf(client.key)),
+    ...(bad === "no host" ? [] : ["host: 127.0.0.1:4141"]),
+    "connection: Upgrade",
+    "upgrade: websocket",
+    "sec-websocket-version: 13",
+    `sec-websocket-key: ${handshakeKey}`,
+  ];
+  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
+}
+
+/** A request as a message on a WebSocket. It says which send it is: the upgrade has no request of its own. */
+export function writeCreate(
+  { client, name, request }: Ask & { client: ClientPlan },
+  stream: string | null,
+): string {
+  const model = modelOf(client.dialect, request.number);
+  const { stream: _, ...body } = bodyOf(client.dialect, model, promptOf(name, request), request);
+  const metadata = { send: `sim/${name}` };
+  return JSON.stringify({
+    type: "response.create",
+    ...(stream === null ? {} : { stream_id: stream }),
+    ...body,
+    metadata,
+  });
+}
+
+function promptOf(send: string, { promptBytes }: RequestPlan): string {
+  return `${send.replace(/s\d+$/, "")} `.padEnd(promptBytes, "please tell me more ");
 }
 
 function pathOf(dialect: Dialect, model: string, stream: boolean): string {
@@ -112,7 +147,12 @@ function writeResponsesOptions({ maxTokens, background = null }: RequestPlan): o
   };
 }
 
-function bodyOf(dialect: Dialect, model: string, prompt: string, request: RequestPlan): object {
+function bodyOf(
+  dialect: Dialect,
+  model: string,
+  prompt: string,
+  request: RequestPlan,
+): Record<string, unknown> {
   const { stream, maxTokens } = request;
   switch (dialect) {
     case "messages":

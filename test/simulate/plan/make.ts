@@ -14,6 +14,7 @@ import {
   type Platform,
   platformOf,
   type RequestPlan,
+  type UpgradePlan,
 } from "./plan.ts";
 
 /** Per mille of the requests, or the answers, that have a fault of a kind; 0 for most kinds in most runs. */
@@ -59,6 +60,11 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
+  return addSockets(makeHttpPlan(seed));
+}
+
+/** All of it that speaks HTTP. What is added to it has random numbers of its own: earlier seeds keep most of their stories. */
+export function makeHttpPlan(seed: number): Plan {
   const random = new Random(seed, "plan");
   const rate = (of: number, most: number): number => (random.chance(of) ? random.between(20, most) : 0);
   const swarm: Swarm = {
@@ -131,6 +137,60 @@ export function makePlan(seed: number): Plan {
     channels,
     clients,
     happenings: makeHappenings(random, channels, clients),
+  };
+}
+
+/** Some clients of the responses platform open WebSockets, as Codex does. */
+function addSockets(plan: Plan): Plan {
+  const random = new Random(plan.seed, "sockets");
+  if (!random.chance(700)) return plan;
+  const troubled = random.chance(400);
+  const channels = plan.channels.map((channel): ChannelPlan => {
+    if (channel.platform !== "responses" || random.chance(100)) return channel;
+    const count = troubled ? random.between(0, 4) : 0;
+    return { ...channel, sockets: Array.from({ length: count }, () => makeUpgrade(random)) };
+  });
+  const hurry = random.chance(500);
+  const clients = plan.clients.map((client): ClientPlan => {
+    if (client.dialect !== "responses" || random.chance(200)) return client;
+    const streams = random.chance(500) ? random.between(1, 3) : 0;
+    const socket = {
+      streams,
+      fragment: random.chance(250) ? random.between(1, 300) : 0,
+      pings: random.chance(200),
+      renewAfter: random.chance(300) ? random.between(1, 6) : 1000,
+      closes: random.chance(600),
+    };
+    const requests = client.requests.map((request): RequestPlan => {
+      const { background: _, ...others } = request;
+      const gapMs = hurry ? random.skewed(0, 60) : request.gapMs;
+      return { ...others, stream: true, coding: null, gapMs };
+    });
+    return {
+      ...client,
+      pipelined: client.pipelined || (streams > 0 && random.chance(700)),
+      socket,
+      requests,
+    };
+  });
+  return { ...plan, channels, clients };
+}
+
+function makeUpgrade(random: Random): UpgradePlan {
+  const kind = random.pick<UpgradePlan["kind"]>([
+    "accept",
+    "accept",
+    "accept",
+    "refuse",
+    "silence",
+    "wrong key",
+    "close at once",
+  ]);
+  return {
+    kind,
+    status: kind === "accept" ? 101 : random.pick([426, 426, 400, 401, 403, 404, 429, 500, 503]),
+    delayMs: random.skewed(0, 600),
+    early: random.chance(300),
   };
 }
 

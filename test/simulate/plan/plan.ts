@@ -45,6 +45,17 @@ export interface ChannelPlan {
   readonly keepAliveSeconds: number;
   /** The gateway probes it this often; absent: never. */
   readonly probeSeconds?: number;
+  /** What becomes of one request for a WebSocket after another; later ones are accepted. Absent: it speaks HTTP only. */
+  readonly sockets?: readonly UpgradePlan[];
+}
+
+export interface UpgradePlan {
+  readonly kind: "accept" | "refuse" | "silence" | "wrong key" | "close at once";
+  /** Of a refusal. */
+  readonly status: number;
+  readonly delayMs: number;
+  /** The first message comes together with the 101. */
+  readonly early: boolean;
 }
 
 export interface LimitPlan {
@@ -70,7 +81,22 @@ export interface ClientPlan {
   /** The largest piece of a request that is sent at once; 0: whole. */
   readonly piece: number;
   readonly limits: LimitPlan;
+  /** It opens a WebSocket for its requests; absent: it speaks HTTP. */
+  readonly socket?: SocketPlan | null;
   readonly requests: readonly RequestPlan[];
+}
+
+/** How a client uses a WebSocket. */
+export interface SocketPlan {
+  /** Names of streams on which responses run at the same time; 0: no message names one. */
+  readonly streams: number;
+  /** The most bytes of a message in one frame; 0: each message is one. */
+  readonly fragment: number;
+  readonly pings: boolean;
+  /** It opens a new connection after so many responses. */
+  readonly renewAfter: number;
+  /** It ends a connection with a close frame, or just ends it. */
+  readonly closes: boolean;
 }
 
 export interface RequestPlan {

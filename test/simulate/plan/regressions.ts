@@ -2,7 +2,7 @@
 
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { makePlan } from "./make.ts";
+import { makeHttpPlan } from "./make.ts";
 import type { Plan } from "./plan.ts";
 
 const PATH = join(import.meta.dir, "../regressions.jsonl");
@@ -24,7 +24,7 @@ export function readRegressions(): Regression[] {
     .filter((line) => line !== "");
   return lines.map((line): Regression => {
     const kept: Kept = JSON.parse(line);
-    return "plan" in kept ? kept : { ...kept, plan: makePlan(kept.seed) };
+    return "plan" in kept ? kept : { ...kept, plan: makeHttpPlan(kept.seed) };
   });
 }
 

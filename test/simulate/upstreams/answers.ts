@@ -212,6 +212,25 @@ function writeContent(question: Question): AnswerText {
   return { type: "text/event-stream", pieces };
 }
 
+/** The same answer as messages on a WebSocket. */
+export function listEvents(question: Question, stream: string | null): string[] {
+  return writeAnswer({ ...question, wire: "responses", stream: true }).pieces.map((piece) => {
+    const data = piece.slice(piece.indexOf("\ndata: ") + 7, -2);
+    return stream === null ? data : `${data.slice(0, -1)},"stream_id":"${stream}"}`;
+  });
+}
+
+/** A refusal on a WebSocket. */
+export function writeErrorEvent(
+  status: number,
+  { mark, secret }: { mark: string; secret: string },
+  stream: string | null,
+): string {
+  const type = ERROR_TYPES[status] ?? "api_error";
+  const error = { type, code: null, message: `Refused ${mark} for ${secret}`, param: null };
+  return JSON.stringify({ type: "error", status, ...(stream === null ? {} : { stream_id: stream }), error });
+}
+
 const ERROR_TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",

@@ -11,7 +11,7 @@ import { parseJson } from "../../../lib/json/json.ts";
 import type { Usd } from "../../../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
 import { readOwn, replaceFile } from "../../../lib/files/own-file.ts";
-import type { Position } from "../rotation.ts";
+import { type NotedEnd, positionSchema } from "../noted-end.ts";
 import { holdLedgerFiles, locate, readChunksFrom } from "../rotation.ts";
 import { type ClientIdentity, hashLine } from "../line.ts";
 import { eachLine, type Source } from "../reader.ts";
@@ -67,14 +67,23 @@ const sumSchema = tallySchema.extend({
 const checkpointSchema = z.object({
   /** Whose days and months they are. */
   zone: z.string().default("UTC"),
-  from: z.object({ offset: z.int().nonnegative(), prev: z.string() }),
+  from: positionSchema,
+  /** Version 0.1 noted neither. */
+  synced: positionSchema.nullable().optional(),
+  boot: z.string().nullable().optional(),
   key: z.record(z.string(), sumSchema),
   group: z.record(z.string(), sumSchema),
   /** Version 0.1 knew no sessions. */
   sessions: z.array(sessionSchema).optional(),
 });
 
-type Checkpoint = z.infer<typeof checkpointSchema>;
+type StoredSums = z.infer<typeof checkpointSchema>;
+
+interface Checkpoint extends StoredSums {
+  readonly noted: NotedEnd;
+  /** A gateway wrote it that notes the end of the ledger in its journal, too. */
+  readonly hasJournal: boolean;
+}
 
 export class Sums {
   readonly zone: Zone;
@@ -179,10 +188,12 @@ export class Sums {
   }
 
   /** Writes a checkpoint and returns its size. If that fails, only the next start is slower. */
-  save(path: string, from: Position): number {
+  save(path: string, { end, synced, boot }: NotedEnd): number {
     const body = JSON.stringify({
       zone: this.zone.name,
-      from,
+      from: end,
+      synced,
+      boot,
       key: encodeSums(this.#sums.key),
       group: encodeSums(this.#sums.group),
       sessions: this.#sessions.encode(),
@@ -291,7 +302,9 @@ export function readCheckpoint(path: string): Checkpoint | null {
   try {
     const [check, body] = (readOwn(path) ?? "").split("\n");
     if (body === undefined || hashLine(body) !== check) return null;
-    return checkpointSchema.parse(parseJson(body));
+    const stored = checkpointSchema.parse(parseJson(body));
+    const { from: end, synced = null, boot = null } = stored;
+    return { ...stored, noted: { end, synced, boot }, hasJournal: stored.synced !== undefined };
   } catch {
     return null;
   }

@@ -57,6 +57,7 @@ export function verify(flags: VerifyFlags): void {
     const summary = `${formatCount(lines, "line")} verified in ${formatCount(files, "file")}, ${corrected}, ${seconds} s`;
     if (verdict.findings === 0) print(`${paint("green", "OK")}: ${summary}`);
     else printNote(summary);
+    for (const note of verdict.notes) printNote(note);
     for (const advice of new Set(findings.map((finding) => finding.advice))) printNote(advice);
   }
   if (verdict.findings > 0) fail(`The ledger ${path} has ${formatCount(verdict.findings, "problem")}.`);

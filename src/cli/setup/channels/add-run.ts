@@ -1,6 +1,7 @@
 // The action of `gateway channels add`: checks the credential and adds a channel, with a group if it needs one. The
 // file keeps its comments and order.
 
+import { getErrorMessage } from "../../../lib/errors.ts";
 import type { Catalog } from "../../../config/catalog.ts";
 import type { Edit } from "../../../config/yaml/edit.ts";
 import { editConfig } from "../../../config/file/replace.ts";
@@ -9,7 +10,8 @@ import { readBaseUrl, readName, readSecretText } from "../../../config/yaml/scal
 import { suggestValue } from "../../../config/yaml/problems.ts";
 import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
-import { type ConfigFlags, describe, findGroup, openConfig } from "../../access/config.ts";
+import { findGroup } from "../../../config/changes/names.ts";
+import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
 import {
   askOne,
@@ -89,7 +91,7 @@ function readUrl(text: string): URL {
   try {
     return readBaseUrl(text);
   } catch (error) {
-    return refuseUsage(`The URL cannot be used: ${describe(error)}.`);
+    return refuseUsage(`The URL cannot be used: ${getErrorMessage(error)}.`);
   }
 }
 
@@ -115,7 +117,7 @@ function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Ca
   try {
     readName(name);
   } catch (error) {
-    refuseUsage(`--name: "${name}" cannot be a name: ${describe(error)}.`);
+    refuseUsage(`--name: "${name}" cannot be a name: ${getErrorMessage(error)}.`);
   }
   // A second channel of a provider usually has another credential.
   const variable = channels.has(preset.channel) ? nameVariable(name) : preset.variable;
@@ -156,7 +158,7 @@ export async function readGivenCredential(credential: string): Promise<string> {
   try {
     return readSecretText(secret);
   } catch (error) {
-    return refuseUsage(`The credential cannot be used: ${describe(error)}.`);
+    return refuseUsage(`The credential cannot be used: ${getErrorMessage(error)}.`);
   }
 }
 

@@ -8,7 +8,7 @@ import {
   PERIODS,
   type Stack,
   STACKS,
-  type Totals,
+  type ReportTotals,
 } from "../../api.ts";
 import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
 import { StackedBars } from "../parts/chart.tsx";
@@ -186,7 +186,7 @@ export function Limit({ row, now }: { readonly row: LimitRow; readonly now: numb
   );
 }
 
-function Tokens({ total }: { readonly total: Totals }) {
+function Tokens({ total }: { readonly total: ReportTotals }) {
   const kinds = Object.entries(total.usage).filter(([, count]) => count > 0);
   const most = Math.max(1, ...kinds.map(([, count]) => count));
   const rate = total.cache_hit_rate;

@@ -1,0 +1,442 @@
+// One connection of the gateway at an upstream, as far as it speaks HTTP: reads requests as they come, and answers each
+// as the plan has it.
+
+import { brotliCompressSync, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import type { AnswerPlan, ChannelPlan, UpgradePlan } from "../plan/plan.ts";
+import { acceptKey } from "../world/frames.ts";
+import type { End } from "../world/network.ts";
+import { NATURE } from "../world/scheduler.ts";
+import {
+  type AnswerText,
+  type Question,
+  type Wire,
+  writeAnswer,
+  writeError,
+  writeUnfinished,
+} from "./answers.ts";
+import { SocketLine } from "./socket-line.ts";
+import { type Arrival, credentialOf, failsAfter, requestOf, type Upstream } from "./upstream.ts";
+
+const GOOD_UPGRADE: UpgradePlan = { kind: "accept", status: 101, delayMs: 1, early: false };
+const NO_SOCKET: UpgradePlan = { kind: "refuse", status: 426, delayMs: 1, early: false };
+
+export class HttpLine {
+  readonly #upstream: Upstream;
+  readonly #end: End;
+  #came: Buffer = Buffer.alloc(0);
+  #arrival: Arrival | null = null;
+  #busy = false;
+  #gone = false;
+  #out: Buffer[] = [];
+  #afterSent: (() => void) | null = null;
+  #served = 0;
+  #tainted = false;
+
+  constructor(upstream: Upstream, end: End) {
+    this.#upstream = upstream;
+    this.#end = end;
+    end.ears = {
+      data: (bytes) => this.#receive(bytes),
+      drain: () => this.#flush(),
+      finished: () => {
+        end.fin();
+        this.#lose();
+      },
+      lost: () => this.#lose(),
+    };
+  }
+
+  closeIfIdle(how: "fin" | "rst"): void {
+    if (!this.#busy && !this.#gone && this.#came.length === 0) this.#close(how);
+  }
+
+  #receive(bytes: Buffer): void {
+    this.#upstream.checkSecrets(bytes.toString("latin1"), this.#end.name);
+    this.#came = this.#came.length === 0 ? bytes : Buffer.concat([this.#came, bytes]);
+    if (!this.#busy) this.#read();
+  }
+
+  #read(): void {
+    const end = this.#came.indexOf("\r\n\r\n");
+    if (end < 0) return;
+    const [first = "", ...fields] = this.#came.toString("latin1", 0, end).split("\r\n");
+    const field = (name: string): string | undefined =>
+      fields.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+    const length = Number(field("content-length") ?? 0);
+    const [method = "", target = ""] = first.split(" ");
+    if (field("upgrade") === "websocket") {
+      this.#came = this.#came.subarray(end + 4);
+      this.#upgrade(field);
+      return;
+    }
+    this.#arrival ??= this.#arrive(field("user-agent") ?? "", method, target);
+    if (this.#came.length < end + 4 + length) return;
+    const body = this.#came.subarray(end + 4, end + 4 + length);
+    this.#came = this.#came.subarray(end + 4 + length);
+    this.#busy = true;
+    const arrival = this.#arrival;
+    this.#arrival = null;
+    arrival.whole = true;
+    this.#upstream.checkCredential(field);
+    this.#answer(arrival, { method, target, body: decode(body, field("content-encoding")) });
+  }
+
+  #arrive(agent: string, method: string, target: string): Arrival {
+    const { plan, scheduler } = this.#upstream;
+    const send = /sim\/(c\d+r\d+s\d+)/.exec(agent)?.[1] ?? "";
+    const fetches = method === "GET" ? (/^\/v1\/responses\/([^/?]+)/.exec(target)?.[1] ?? null) : null;
+    const arrival = this.#upstream.arrive(send, this.#end.peer.owner, { tainted: this.#tainted, fetches });
+    scheduler.note(
+      `${plan.name} gets ${method} ${target} of ${send || "nobody"}, attempt ${arrival.attempt}`,
+    );
+    return arrival;
+  }
+
+  /** A request for a WebSocket. */
+  #upgrade(field: (name: string) => string | undefined): void {
+    const upstream = this.#upstream;
+    const { plan, watch, scheduler } = upstream;
+    upstream.checkCredential(field);
+    this.#busy = true;
+    const planned = watch.healed() ? undefined : plan.sockets?.[upstream.upgrades++];
+    const upgrade = planned ?? (plan.sockets === undefined ? NO_SOCKET : GOOD_UPGRADE);
+    scheduler.note(`${plan.name} gets a request for a WebSocket: ${upgrade.kind}`);
+    this.#after(upgrade.delayMs, () => this.#answerUpgrade(upgrade, field("sec-websocket-key") ?? ""));
+  }
+
+  #answerUpgrade({ kind, status, early }: UpgradePlan, key: string): void {
+    const { plan, watch } = this.#upstream;
+    switch (kind) {
+      case "silence":
+        return;
+      case "close at once":
+        this.#close(status === 426 ? "fin" : "rst");
+        return;
+      case "refuse": {
+        watch.noteRefused(plan.name);
+        const { pieces } = writeError("responses", status, "nobody", credentialOf(plan.name));
+        const body = pieces.join("");
+        this.#send(Buffer.from(`HTTP/1.1 ${status} No\r\ncontent-length: ${body.length}\r\n\r\n${body}`));
+        this.#whenSent(() => this.#close("fin"));
+        return;
+      }
+      case "wrong key":
+      case "accept":
+        this.#accept(kind === "accept" ? acceptKey(key) : acceptKey(`not ${key}`), early);
+    }
+  }
+
+  #accept(accept: string, early: boolean): void {
+    const fields = [
+      "upgrade: websocket",
+      "connection: Upgrade",
+      `sec-websocket-accept: ${accept}`,
+      "set-cookie: a=b",
+      "openai-organization: org-private",
+    ];
+    this.#upstream.lines.delete(this);
+    this.#gone = true;
+    const head = Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${fields.join("\r\n")}\r\n\r\n`);
+    const line = new SocketLine(this.#upstream, this.#end);
+    line.begin(head, early, this.#came);
+  }
+
+  #answer(arrival: Arrival, request: { method: string; target: string; body: Buffer }): void {
+    const { plan } = this.#upstream;
+    if (arrival.send === "") {
+      this.#answerList(arrival, request.target);
+      return;
+    }
+    const answer = this.#upstream.choose(arrival);
+    arrival.plan = answer;
+    const { target, body } = request;
+    const text = body.toString();
+    arrival.stream = target.includes(":streamGenerateContent") || /"stream": ?true/.test(text);
+    arrival.model = /models\/([^:]+):/.exec(target)?.[1] ?? /"model": ?"([^"]+)"/.exec(text)?.[1] ?? "";
+    arrival.estimated = Math.ceil(body.length / 4);
+    const cached = Math.min(answer.cacheRead, arrival.estimated);
+    arrival.counts = { input: arrival.estimated - cached, cacheRead: cached, output: answer.output };
+    this.#script(arrival, answer, wireOf(target), credentialOf(plan.name));
+  }
+
+  #answerList(arrival: Arrival, target: string): void {
+    const body = target.includes("v1beta")
+      ? {
+          models: [
+            {
+              name: "models/gemini-2.5-flash",
+              displayName: "x",
+              supportedGenerationMethods: ["generateContent"],
+            },
+          ],
+        }
+      : {
+          object: "list",
+          data: [
+            {
+              id: "claude-sonnet-4-5",
+              object: "model",
+              type: "model",
+              created_at: "2025-01-01T00:00:00Z",
+              display_name: "x",
+            },
+          ],
+          has_more: false,
+        };
+    const text = JSON.stringify(body);
+    arrival.status = 200;
+    this.#after(1, () => {
+      this.#send(
+        Buffer.from(
+          `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+        ),
+      );
+      this.#done(arrival, false);
+    });
+  }
+
+  #script(arrival: Arrival, answer: AnswerPlan, wire: Wire, secret: string): void {
+    const { scheduler } = this.#upstream;
+    const mark = `${arrival.send}a${arrival.attempt}`;
+    scheduler.note(
+      `${arrival.channel} answers ${mark} with ${answer.kind} ${answer.status}${describeCut(answer)}`,
+    );
+    if (answer.slowReadMs > 0) {
+      this.#end.setReading(false);
+      this.#after(answer.slowReadMs, () => this.#end.setReading(true));
+    }
+    switch (answer.kind) {
+      case "silence":
+        arrival.endedAt = scheduler.now;
+        return;
+      case "close at once":
+        this.#after(answer.delayMs, () => this.#close(answer.cut?.how === "rst" ? "rst" : "fin"));
+        return;
+      case "garbage":
+        arrival.status = -1;
+        this.#after(answer.delayMs, () => {
+          this.#send(Buffer.from(`SSH-2.0-${mark}\r\n`));
+          this.#done(arrival, true);
+        });
+        return;
+      case "answer":
+      case "bodiless with body":
+      case "error event":
+      case "error status":
+        this.#after(answer.delayMs, () => this.#respond(arrival, answer, wire, { mark, secret }));
+    }
+  }
+
+  #respond(
+    arrival: Arrival,
+    answer: AnswerPlan,
+    wire: Wire,
+    { mark, secret }: { mark: string; secret: string },
+  ): void {
+    const failed = answer.kind === "error status";
+    arrival.status = answer.status;
+    const { model, counts, stream } = arrival;
+    const question = { wire, stream, mark, model, counts, failsAfter: failsAfter(arrival, answer) };
+    const text = failed
+      ? writeError(wire, answer.status, mark, answer.status === 400 ? "nothing" : secret)
+      : answer.kind === "bodiless with body"
+        ? writeSmuggled(mark)
+        : this.#writeSuccess(arrival, question);
+    const whole = Buffer.from(text.pieces.join(""));
+    if (!failed) arrival.body = whole;
+    const pieces = frame(
+      text.type,
+      text.pieces.map((piece) => Buffer.from(piece)),
+      answer,
+      this.#upstream.plan,
+    );
+    const total = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    const cutAt =
+      answer.cut === null ? Number.POSITIVE_INFINITY : Math.floor((total * answer.cut.atPerMille) / 1000);
+    this.#sendPieces(arrival, answer, pieces, cutAt);
+  }
+
+  #writeSuccess(arrival: Arrival, question: Question): AnswerText {
+    const { watch, scheduler } = this.#upstream;
+    const background = watch.requests.get(requestOf(arrival.send))?.background ?? null;
+    if (background === null) return writeAnswer(question);
+    const { now } = scheduler;
+    if (arrival.fetches === null) {
+      arrival.goesOn = true;
+      const readyAt = now + background.readyMs * 1000;
+      watch.stored.set(`resp_${question.mark}`, { question, readyAt });
+      return writeUnfinished(question, "queued");
+    }
+    const stored = watch.stored.get(arrival.fetches);
+    if (stored === undefined) {
+      watch.accuse("bytes", `${arrival.send} fetches ${arrival.fetches}, which the upstream never made.`);
+      return writeAnswer(question);
+    }
+    arrival.goesOn = stored.readyAt > now;
+    arrival.counts = stored.question.counts;
+    return arrival.goesOn ? writeUnfinished(stored.question, "in_progress") : writeAnswer(stored.question);
+  }
+
+  #sendPieces(arrival: Arrival, answer: AnswerPlan, pieces: readonly Buffer[], cutAt: number): void {
+    let sent = 0;
+    let index = 0;
+    const next = (): void => {
+      for (;;) {
+        const piece = pieces[index++];
+        if (piece === undefined) {
+          this.#finish(arrival, answer);
+          return;
+        }
+        const room = cutAt - sent;
+        this.#send(piece.length <= room ? piece : piece.subarray(0, Math.max(0, room)));
+        sent += piece.length;
+        if (sent > cutAt) {
+          this.#cut(arrival, answer);
+          return;
+        }
+        if (answer.paceMs > 0) {
+          this.#after(answer.paceMs, next);
+          return;
+        }
+      }
+    };
+    next();
+  }
+
+  #cut(arrival: Arrival, answer: AnswerPlan): void {
+    const how = answer.cut?.how ?? "fin";
+    arrival.endedAt = this.#upstream.scheduler.now;
+    if (how === "stall") return;
+    if (how === "fin") this.#whenSent(() => this.#close("fin"));
+    else this.#close("rst");
+  }
+
+  #finish(arrival: Arrival, answer: AnswerPlan): void {
+    this.#whenSent(() => {
+      if (answer.missing > 0) return;
+      arrival.sent = true;
+      const closes = answer.closes || answer.framing === "close";
+      this.#done(arrival, closes);
+      if (answer.unasked !== null && !closes) {
+        this.#after(answer.unasked.delayMs, () => {
+          if (this.#busy || this.#gone || this.#upstream.watch.healed()) return;
+          this.#tainted = true;
+          this.#upstream.watch.noteUnasked();
+          const text = `unasked of ${arrival.send}a${arrival.attempt}`;
+          this.#send(
+            Buffer.from(
+              `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+            ),
+          );
+        });
+      }
+    });
+  }
+
+  #done(arrival: Arrival, closes: boolean): void {
+    arrival.endedAt = this.#upstream.scheduler.now;
+    if (closes) {
+      this.#whenSent(() => this.#close("fin"));
+      return;
+    }
+    this.#busy = false;
+    const { idleCloseMs, idleClose } = this.#upstream.plan;
+    const served = ++this.#served;
+    // A request that crosses such an end on its way fails, and rightly: no faults at the end of a run.
+    if (idleCloseMs > 0 && !this.#upstream.watch.healed()) {
+      this.#after(idleCloseMs, () => {
+        if (served === this.#served) this.closeIfIdle(idleClose);
+      });
+    }
+    this.#read();
+  }
+
+  #after(ms: number, run: () => void): void {
+    const { scheduler, plan } = this.#upstream;
+    scheduler.after(ms * 1000, NATURE, `${plan.name} goes on`, () => {
+      if (!this.#gone) run();
+    });
+  }
+
+  #send(bytes: Buffer): void {
+    if (bytes.length > 0) this.#out.push(bytes);
+    this.#flush();
+  }
+
+  #flush(): void {
+    while (this.#out.length > 0) {
+      const bytes = this.#out[0]!;
+      const taken = this.#end.write(bytes);
+      if (taken < 0) return;
+      if (taken < bytes.length) {
+        this.#out[0] = bytes.subarray(taken);
+        return;
+      }
+      this.#out.shift();
+    }
+    const then = this.#afterSent;
+    this.#afterSent = null;
+    then?.();
+  }
+
+  #whenSent(run: () => void): void {
+    this.#afterSent = run;
+    this.#flush();
+  }
+
+  #close(how: "fin" | "rst"): void {
+    if (how === "fin") this.#end.fin();
+    else this.#end.reset();
+    this.#lose();
+  }
+
+  #lose(): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    this.#upstream.lines.delete(this);
+  }
+}
+
+function decode(body: Buffer, coding: string | undefined): Buffer {
+  if (coding === "gzip") return gunzipSync(body);
+  return coding === "zstd" ? zstdDecompressSync(body) : body;
+}
+
+/** A body where there must be none, that looks like the answer to the next request. */
+function writeSmuggled(mark: string): AnswerText {
+  const body = JSON.stringify({ smuggled: mark });
+  const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+  return { type: "application/json", pieces: [head + body] };
+}
+
+function wireOf(target: string): Wire {
+  if (target.includes("/v1beta/")) return "content";
+  return target.startsWith("/v1/messages") ? "messages" : "responses";
+}
+
+function describeCut({ cut }: AnswerPlan): string {
+  return cut === null ? "" : `, ${cut.how} at ${cut.atPerMille} per mille`;
+}
+
+const ENCODE = { gzip: gzipSync, br: brotliCompressSync, zstd: zstdCompressSync };
+
+function frame(type: string, body: readonly Buffer[], answer: AnswerPlan, plan: ChannelPlan): Buffer[] {
+  const { coding, status, interim } = answer;
+  const pieces = coding === null ? body : [ENCODE[coding](Buffer.concat([...body]))];
+  // What must have no body has one all the same, and says how long it is.
+  const framing = answer.kind === "bodiless with body" ? "length" : answer.framing;
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0) + answer.missing;
+  const fields = [`content-type: ${type}`, "set-cookie: a=b", "anthropic-organization-id: org-private"];
+  if (coding !== null) fields.push(`content-encoding: ${coding}`);
+  if (framing === "length") fields.push(`content-length: ${length}`);
+  if (framing === "chunked") fields.push("transfer-encoding: chunked");
+  if (answer.closes || framing === "close") fields.push("connection: close");
+  if (plan.keepAliveSeconds > 0) fields.push(`keep-alive: timeout=${plan.keepAliveSeconds}`);
+  const early = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(interim);
+  const head = Buffer.from(`${early}HTTP/1.1 ${status} Status\r\n${fields.join("\r\n")}\r\n\r\n`);
+  if (framing !== "chunked") return [head, ...pieces];
+  const chunks = pieces.map((piece) =>
+    Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")]),
+  );
+  return [head, ...chunks, Buffer.from(answer.missing > 0 ? "5\r\n" : "0\r\n\r\n")];
+}

@@ -1,0 +1,307 @@
+// A WebSocket of the gateway at an upstream: on each of its streams one response after another, answered as the plan has it.
+
+import type { AnswerPlan } from "../plan/plan.ts";
+import { type Heard, Hearing, PING, writeClose, writeFrame, writePong, writeText } from "../world/frames.ts";
+import type { End } from "../world/network.ts";
+import { NATURE } from "../world/scheduler.ts";
+import { listEvents, writeErrorEvent } from "./answers.ts";
+import { type Arrival, credentialOf, failsAfter, type Upstream } from "./upstream.ts";
+
+/** What a close frame says, by the status of an answer. */
+const CODES = [1000, 1001, null, 1008, 1011, 1012, 4000];
+
+/** A piece of an answer: a message and its bytes, or bytes that are no message. */
+interface Piece {
+  readonly text: string | null;
+  readonly bytes: Buffer;
+}
+
+interface Job {
+  readonly arrival: Arrival;
+  readonly stream: string | null;
+}
+
+export class SocketLine {
+  readonly #upstream: Upstream;
+  readonly #end: End;
+  readonly #hearing = new Hearing(true);
+  readonly #waiting: Job[] = [];
+  readonly #running = new Map<string | null, Job>();
+  #out: Buffer[] = [];
+  #afterSent: (() => void)[] = [];
+  #gone = false;
+  /** Nothing more is sent: it has closed, or stays inside a frame. */
+  #mute = false;
+  #tainted = false;
+
+  constructor(upstream: Upstream, end: End) {
+    this.#upstream = upstream;
+    this.#end = end;
+    end.ears = {
+      data: (bytes) => this.#receive(bytes),
+      drain: () => this.#flush(),
+      finished: () => {
+        end.fin();
+        this.#lose();
+      },
+      lost: () => this.#lose(),
+    };
+    upstream.lines.add(this);
+  }
+
+  begin(head: Buffer, early: boolean, came: Buffer): void {
+    const limits = JSON.stringify({ type: "codex.rate_limits", plan_type: "free" });
+    this.#send(early ? Buffer.concat([head, writeText(limits, OWN)]) : head);
+    if (came.length > 0) this.#receive(came);
+  }
+
+  closeIfIdle(how: "fin" | "rst"): void {
+    if (this.#running.size > 0 || this.#waiting.length > 0 || this.#gone) return;
+    if (how === "rst") this.#drop("rst");
+    else this.#close(1001, "idle");
+  }
+
+  #receive(bytes: Buffer): void {
+    for (const heard of this.#hearing.hear(bytes)) if (!this.#gone) this.#take(heard);
+    const { broken } = this.#hearing;
+    if (broken === null || this.#gone) return;
+    this.#upstream.watch.accuse("bytes", `The gateway sent ${broken} to ${this.#end.name}.`);
+    this.#drop("rst");
+  }
+
+  #take(heard: Heard): void {
+    if (heard.kind === "ping") this.#send(writePong(heard.payload, false));
+    else if (heard.kind === "text") this.#takeMessage(heard.text);
+    else {
+      this.#send(writeClose(heard.code, "", false));
+      this.#whenSent(() => this.#drop("fin"));
+    }
+  }
+
+  #takeMessage(text: string): void {
+    const { watch, scheduler, plan } = this.#upstream;
+    this.#upstream.checkSecrets(text, this.#end.name);
+    const send = /"send":"sim\/(c\d+r\d+s\d+)"/.exec(text)?.[1] ?? "";
+    // One that names its type twice is a request all the same.
+    if (watch.messageOf(send) !== text && !text.startsWith('{"Type"'))
+      watch.accuse("bytes", `A message of ${send || "nobody"} was changed on its way: ${text.slice(0, 200)}`);
+    const arrival = this.#upstream.arrive(send, this.#end.peer.owner, {
+      tainted: this.#tainted,
+      whole: true,
+      stream: true,
+      events: [],
+      estimated: Math.ceil(text.length / 4),
+      model: /"model":"([^"]+)"/.exec(text)?.[1] ?? "",
+    });
+    scheduler.note(`${plan.name} gets a message of ${send || "nobody"}, attempt ${arrival.attempt}`);
+    const stream = /"stream_id":"([^"]+)"/.exec(text)?.[1] ?? null;
+    this.#waiting.push({ arrival, stream });
+    this.#next(stream);
+  }
+
+  #next(stream: string | null): void {
+    if (this.#running.has(stream) || this.#gone) return;
+    const at = this.#waiting.findIndex((job) => job.stream === stream);
+    const [job] = at === -1 ? [] : this.#waiting.splice(at, 1);
+    if (job === undefined) return;
+    this.#running.set(stream, job);
+    this.#script(job);
+  }
+
+  #script(job: Job): void {
+    const { scheduler, plan } = this.#upstream;
+    const { arrival } = job;
+    const answer = this.#upstream.choose(arrival);
+    arrival.plan = answer;
+    const cached = Math.min(answer.cacheRead, arrival.estimated);
+    arrival.counts = { input: arrival.estimated - cached, cacheRead: cached, output: answer.output };
+    scheduler.note(
+      `${plan.name} answers ${markOf(arrival)} with ${answer.kind} ${answer.status}${answer.cut === null ? "" : `, ${answer.cut.how}`} on its WebSocket`,
+    );
+    if (answer.slowReadMs > 0) {
+      this.#end.setReading(false);
+      this.#after(answer.slowReadMs, () => this.#end.setReading(true));
+    }
+    switch (answer.kind) {
+      case "silence":
+        arrival.endedAt = scheduler.now;
+        return;
+      case "close at once":
+        this.#after(answer.delayMs, () => this.#drop(answer.cut?.how === "rst" ? "rst" : "fin"));
+        return;
+      case "bodiless with body":
+        this.#after(answer.delayMs, () => this.#closeWithCode(job));
+        return;
+      case "garbage":
+        // A frame with a bit that nobody agreed on.
+        this.#after(answer.delayMs, () => this.#sendLast(Buffer.from([0xc1, 2, 123, 125])));
+        return;
+      case "answer":
+      case "error event":
+      case "error status":
+        this.#after(answer.delayMs, () => this.#respond(job, answer));
+    }
+  }
+
+  #closeWithCode({ arrival }: Job): void {
+    const code = CODES[arrival.counts.output % CODES.length] ?? null;
+    this.#close(code, code === null ? "" : `Bye ${credentialOf(this.#upstream.plan.name)}`);
+  }
+
+  #respond(job: Job, answer: AnswerPlan): void {
+    const { arrival, stream } = job;
+    const { model, counts } = arrival;
+    const mark = markOf(arrival);
+    const isRefusal = answer.kind === "error status";
+    arrival.status = isRefusal ? answer.status : 200;
+    const secret = answer.status === 400 ? "nothing" : credentialOf(this.#upstream.plan.name);
+    const question = { wire: "responses" as const, stream: true, mark, model, counts };
+    const texts = isRefusal
+      ? [writeErrorEvent(answer.status, { mark, secret }, stream)]
+      : listEvents({ ...question, failsAfter: failsAfter(arrival, answer) }, stream);
+    const fragment = answer.framing === "chunked" ? 40 + answer.output : 0;
+    const pings = Array.from({ length: answer.interim }, (): Piece => ({ text: null, bytes: PING_FRAME }));
+    const pieces = texts.map((text): Piece => ({
+      text,
+      bytes: writeText(text, { masked: false, fragment }),
+    }));
+    this.#sendPieces(job, answer, [...pings, ...pieces]);
+  }
+
+  #sendPieces(job: Job, answer: AnswerPlan, pieces: readonly Piece[]): void {
+    const total = pieces.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    const { cut, missing } = answer;
+    const cutAt =
+      cut === null
+        ? missing > 0
+          ? total - missing
+          : Number.POSITIVE_INFINITY
+        : (total * cut.atPerMille) / 1000;
+    let sent = 0;
+    let index = 0;
+    const next = (): void => {
+      for (;;) {
+        const piece = pieces[index++];
+        if (piece === undefined) {
+          this.#finish(job, answer);
+          return;
+        }
+        const room = Math.floor(cutAt) - sent;
+        sent += piece.bytes.length;
+        if (piece.text !== null) job.arrival.events?.push(piece.text);
+        this.#send(piece.bytes.length <= room ? piece.bytes : piece.bytes.subarray(0, Math.max(0, room)));
+        if (sent > cutAt) {
+          this.#cut(job, cut?.how ?? "stall");
+          return;
+        }
+        if (answer.paceMs > 0) {
+          this.#after(answer.paceMs, next);
+          return;
+        }
+      }
+    };
+    next();
+  }
+
+  #cut({ arrival }: Job, how: "fin" | "rst" | "stall"): void {
+    arrival.endedAt = this.#upstream.scheduler.now;
+    if (how === "rst") this.#drop("rst");
+    // Other streams cannot go on inside a frame.
+    else if (how === "fin") this.#whenSent(() => this.#drop("fin"));
+    else this.#mute = true;
+  }
+
+  #finish(job: Job, answer: AnswerPlan): void {
+    this.#whenSent(() => {
+      const { arrival, stream } = job;
+      arrival.sent = true;
+      arrival.endedAt = this.#upstream.scheduler.now;
+      this.#running.delete(stream);
+      if (answer.closes || answer.framing === "close") {
+        this.#close(answer.closes ? 1000 : 1001, "enough");
+        return;
+      }
+      if (answer.unasked !== null) this.#after(answer.unasked.delayMs, () => this.#sendUnasked(arrival));
+      this.#next(stream);
+    });
+  }
+
+  #sendUnasked(arrival: Arrival): void {
+    if (this.#upstream.watch.healed()) return;
+    this.#tainted = true;
+    for (const job of [...this.#running.values(), ...this.#waiting]) job.arrival.tainted = true;
+    this.#upstream.watch.noteUnasked();
+    const response = { id: `resp_unasked_${markOf(arrival)}`, model: arrival.model, status: "in_progress" };
+    this.#send(
+      writeText(
+        JSON.stringify({ type: "response.created", unasked: `unasked of ${markOf(arrival)}`, response }),
+        OWN,
+      ),
+    );
+  }
+
+  #after(ms: number, run: () => void): void {
+    const { scheduler, plan } = this.#upstream;
+    scheduler.after(ms * 1000, NATURE, `${plan.name} goes on`, () => {
+      if (!this.#gone) run();
+    });
+  }
+
+  #send(bytes: Buffer): void {
+    if (this.#mute) return;
+    if (bytes.length > 0) this.#out.push(bytes);
+    this.#flush();
+  }
+
+  #sendLast(bytes: Buffer): void {
+    this.#send(bytes);
+    this.#mute = true;
+  }
+
+  #flush(): void {
+    while (this.#out.length > 0) {
+      const bytes = this.#out[0]!;
+      const taken = this.#end.write(bytes);
+      if (taken < 0) return;
+      if (taken < bytes.length) {
+        this.#out[0] = bytes.subarray(taken);
+        return;
+      }
+      this.#out.shift();
+    }
+    const afterSent = this.#afterSent;
+    this.#afterSent = [];
+    for (const run of afterSent) run();
+  }
+
+  #whenSent(run: () => void): void {
+    this.#afterSent.push(run);
+    this.#flush();
+  }
+
+  /** Says so, and ends when the gateway has said it as well. */
+  #close(code: number | null, reason: string): void {
+    this.#sendLast(writeClose(code, reason, false));
+  }
+
+  #drop(how: "fin" | "rst"): void {
+    if (how === "fin") this.#end.fin();
+    else this.#end.reset();
+    this.#lose();
+  }
+
+  #lose(): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    this.#upstream.lines.delete(this);
+    for (const { arrival } of [...this.#running.values(), ...this.#waiting])
+      arrival.endedAt = Math.min(arrival.endedAt, this.#upstream.scheduler.now);
+  }
+}
+
+const OWN = { masked: false, fragment: 0 };
+const PING_FRAME = writeFrame(PING, Buffer.from("up"), false);
+
+function markOf({ send, attempt }: Arrival): string {
+  return `${send}a${attempt}`;
+}
