@@ -49,6 +49,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
     cookie: () => `gateway_console_${port()}`,
   };
   const isServed = where === "always" || (where === "loopback" && isLoopbackHost(listen.host));
+  if (isServed) inside.reports.keepUpdated();
   return {
     observer: inside.live.observer,
     isServed,

@@ -5,7 +5,7 @@
 import { z } from "zod";
 
 import { parseJson } from "../../lib/json/json.ts";
-import { readOwn } from "../../lib/files/own-file.ts";
+import { ForeignFile, readOwn } from "../../lib/files/own-file.ts";
 import { describePaidTwice } from "../assess.ts";
 import { clientSchema, type LineDraft } from "./line.ts";
 import { type NotedEnd, positionSchema } from "./noted-end.ts";
@@ -93,6 +93,20 @@ export interface JournalReading {
 }
 
 type JournalRecord = z.infer<typeof recordSchema>;
+
+const RECORD_BEGINS = ['{"from":', '{"end":', '{"open":', '{"id":', '{"discard":', '{"unopened":'];
+
+/** The file is emptied and written to, so it must be a journal: a file of the user may have its name. A power cut may
+ *  leave zeros, or a part of a record. */
+export function requireJournal(path: string): void {
+  const text = readOwn(path) ?? "";
+  const isJournal = text.startsWith("\0") || RECORD_BEGINS.some((begin) => isSameBegin(text, begin));
+  if (!isJournal) throw new ForeignFile(`${path} is not the journal of a ledger: move it away`);
+}
+
+function isSameBegin(one: string, other: string): boolean {
+  return one.startsWith(other) || other.startsWith(one);
+}
 
 /** A torn record is ignored: its request waited for the record and was never sent. */
 export function readJournal(path: string): JournalReading {

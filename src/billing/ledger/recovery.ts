@@ -6,11 +6,11 @@ import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readSync, w
 
 import { appendOwn, ForeignFile, openOwn } from "../../lib/files/own-file.ts";
 import { hashLast, listLedgerFiles, locate, readLinesFrom } from "./rotation.ts";
-import { readJournal, type OpenRequest } from "./journal.ts";
+import { readJournal, requireJournal, type OpenRequest } from "./journal.ts";
 import { parseLine } from "./line.ts";
 import { type EndState, judgeEnd, type NotedEnd } from "./noted-end.ts";
 import { readBackToNewline, readFile, readLineBefore } from "./reader.ts";
-import { readCheckpoint } from "./sums/sums.ts";
+import { readSavedSums } from "./sums/sums.ts";
 
 export interface Recovery {
   /** The `prev` of the next line. */
@@ -27,6 +27,7 @@ export interface Recovery {
 }
 
 export function recoverLedger(path: string, journalPath: string): Recovery {
+  requireJournal(journalPath);
   const cutBytes = repairEnd(path, journalPath);
   const files = listLedgerFiles(path);
   const last = existsSync(path) ? readLineBefore(path) : null;
@@ -52,7 +53,7 @@ export function countUnfinished(path: string): number {
 
 /** The sums are written rarely: they count only where the journal is missing. */
 function readNotedEnd(path: string, journalPath: string): NotedEnd | null {
-  return readJournal(journalPath).noted ?? readCheckpoint(`${path}.sums`)?.noted ?? null;
+  return readJournal(journalPath).noted ?? readSavedSums(`${path}.sums`)?.noted ?? null;
 }
 
 function findUnfinished(files: readonly string[], journalPath: string): Map<string, OpenRequest> {

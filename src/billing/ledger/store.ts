@@ -75,8 +75,8 @@ export class LedgerStore {
     // In this order: a ledger that a power cut left without its first lines has its journal beside it.
     const journal = AppendFile.open(journalPath, false);
     const files = { journal, lines: AppendFile.open(path, true) };
-    for (const each of [journalPath, `${path}.sums`, `${path}.channels.json`, `${path}.alerts.json`])
-      removeDrafts(each);
+    const others = [".sums", ".hours", ".channels.json", ".alerts.json"].map((end) => path + end);
+    for (const each of [journalPath, ...others]) removeDrafts(each);
     return new LedgerStore(options, files, recovery);
   }
 

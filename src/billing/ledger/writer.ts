@@ -28,7 +28,7 @@ import type { SessionSum } from "./sums/session-sums.ts";
 import type { StoreOptions } from "./store.ts";
 import { LedgerStore } from "./store.ts";
 import type { Holder, Window } from "./sums/sums.ts";
-import { readCheckpoint, Sums } from "./sums/sums.ts";
+import { readSavedSums, Sums } from "./sums/sums.ts";
 
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   /** Wall clock, in milliseconds. */
@@ -76,7 +76,7 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
   writer.start(recovery.unfinished);
   // From now on it notes the end of the ledger beside the journal.
-  if (!isInChain || readCheckpoint(`${path}.sums`)?.hasJournal !== true) writer.saveSums();
+  if (!isInChain || readSavedSums(`${path}.sums`)?.hasJournal !== true) writer.saveSums();
   return writer;
 }
 

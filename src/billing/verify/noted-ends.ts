@@ -3,7 +3,7 @@
 
 import { type JournalReading, readJournal } from "../ledger/journal.ts";
 import { judgeEnd, type NotedEnd } from "../ledger/noted-end.ts";
-import { readCheckpoint } from "../ledger/sums/sums.ts";
+import { readSavedSums } from "../ledger/sums/sums.ts";
 import {
   END_MISSING,
   END_NOT_NOTED,
@@ -16,7 +16,7 @@ import {
 
 export class NotedEnds {
   readonly #journal: JournalReading;
-  readonly #sums: ReturnType<typeof readCheckpoint>;
+  readonly #sums: ReturnType<typeof readSavedSums>;
   readonly #running: boolean;
   readonly #noted: readonly NotedEnd[];
   /** The hashes of lines that must be there and were not met yet. */
@@ -26,7 +26,7 @@ export class NotedEnds {
   /** To be called before the ledger is read: a gateway that runs writes a line before it notes it. */
   constructor(path: string, running: boolean) {
     this.#running = running;
-    this.#sums = readCheckpoint(`${path}.sums`);
+    this.#sums = readSavedSums(`${path}.sums`);
     this.#journal = readJournal(`${path}.open`);
     this.#noted = [this.#sums?.noted ?? null, this.#journal.noted].filter((noted) => noted !== null);
     const positions = this.#noted.flatMap(({ end, synced }) => (synced === null ? [end] : [end, synced]));

@@ -6,6 +6,7 @@ import { accessSync, closeSync, constants, existsSync, fstatSync, statfsSync, st
 import { basename, dirname } from "node:path";
 import { parseLine } from "../../billing/ledger/line.ts";
 import { readBackToNewline } from "../../billing/ledger/reader.ts";
+import { requireJournal } from "../../billing/ledger/journal.ts";
 import { countUnfinished } from "../../billing/ledger/recovery.ts";
 import { countGaps, sumLedger } from "../../billing/report/report.ts";
 import type { Catalog } from "../../config/catalog.ts";
@@ -19,7 +20,7 @@ import { formatCount } from "../terminal/text.ts";
 export function checkLedger({ ledger }: Catalog, running: GatewayFacts | null): Finding[] {
   const { path } = ledger;
   const broken =
-    findUnwritable(path) ?? findForeign(path) ?? findHolder(path, running) ?? findProblem(running);
+    findUnwritable(path) ?? findForeign(path) ?? findHolder(path, running) ?? findProblem(path, running);
   if (broken !== null) return [broken];
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   const state = size === undefined ? "not created yet" : formatBytes(size);
@@ -72,6 +73,7 @@ function findForeign(path: string): Finding | null {
   for (const tail of ["", ".lock", ".open", ".torn"]) {
     try {
       requireOwn(path + tail, tail === "");
+      if (tail === ".open") requireJournal(path + tail);
     } catch (error) {
       return bad("ledger", getErrorMessage(error), `ls -li ${quoteWord(path + tail)}`);
     }
@@ -108,15 +110,11 @@ function findHolder(path: string, running: GatewayFacts | null): Finding | null 
   }
 }
 
-function findProblem(running: GatewayFacts | null): Finding | null {
+function findProblem(path: string, running: GatewayFacts | null): Finding | null {
   const problem = running?.ledger.problem ?? null;
-  return problem === null
-    ? null
-    : bad(
-        "ledger",
-        `the running gateway cannot write it: ${problem}`,
-        "check the disk with df -h; the gateway continues by itself",
-      );
+  if (problem === null) return null;
+  const look = `ls -l ${quoteWord(path)}; df -h ${quoteWord(dirname(path))}`;
+  return bad("ledger", `the running gateway cannot write it: ${problem}`, look);
 }
 
 /** What a killed gateway has left behind. The next start repairs it. */

@@ -11,8 +11,8 @@ import { checkPort, type GatewayFacts } from "./port.ts";
 import { checkTools } from "./tools.ts";
 import { type Finding, note } from "./finding.ts";
 import type { ConfigFlags } from "../access/config.ts";
-import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
-import { paint, print, printJson, readRoom } from "../terminal/terminal.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { paint, print, printJson, printLines, readRoom } from "../terminal/terminal.ts";
 import { formatCount, wrapWords } from "../terminal/text.ts";
 
 export interface DoctorFlags extends ConfigFlags {
@@ -79,17 +79,18 @@ function printFindings(findings: readonly Finding[], wrong: number): void {
   const names = findings.map(({ check }) => escapeUnprintable(check));
   const width = Math.max(...names.map((name) => Bun.stringWidth(name)));
   const indent = " ".repeat(width + 4);
-  const fold = (text: string): string =>
-    escapeLines(text)
-      .split("\n")
-      .flatMap((line) => wrapWords(line, readRoom() - indent.length))
-      .join(`\n${indent}`);
+  const fold = (text: string): string[] =>
+    text.split("\n").flatMap((line) => wrapWords(escapeUnprintable(line), readRoom() - indent.length));
   for (const [index, { state, detail, fix }] of findings.entries()) {
     const [style, mark] = MARKS[state];
     const check = names[index] ?? "";
     const blank = " ".repeat(width - Bun.stringWidth(check));
-    print(`${paint(style, mark)} ${check}${blank}  ${fold(detail)}`);
-    if (fix !== null) print(`${indent}→ ${paint("bold", escapeUnprintable(fix))}`);
+    const [first = "", ...others] = fold(detail);
+    printLines([
+      `${paint(style, mark)} ${check}${blank}  ${first}`,
+      ...others.map((line) => indent + line),
+      ...(fix === null ? [] : [`${indent}→ ${paint("bold", fix)}`]),
+    ]);
   }
   print(wrong === 0 ? "No problems found." : `${formatCount(wrong, "problem")} found.`);
 }

@@ -5,7 +5,7 @@ import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs"
 import { basename, dirname, join } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
-import { removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import { type Owner, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import type { Catalog } from "../catalog.ts";
 import { applyEdits, type Edit } from "../yaml/edit.ts";
 import type { Environment } from "../yaml/expand.ts";
@@ -29,13 +29,7 @@ export async function editConfig(
   decide: (catalog: Catalog) => readonly Edit[],
   { lockWaitMs = LOCK_WAIT_MS }: EditOptions = {},
 ): Promise<Catalog> {
-  readConfigText(path);
-  // Resolved once: all other names are beside the file itself, and links there are not followed.
-  const file = realpathSync(path);
-  requireEditable(file);
-  const owner = statSync(file);
-  const place = nameLock(file);
-  const lock = await waitForLock(place, () => takeLock(place, owner), lockWaitMs);
+  const { file, lock } = await lockConfig(path, lockWaitMs);
   try {
     removeDrafts(file);
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -53,6 +47,20 @@ export async function editConfig(
     lock.release();
   }
   throw new ConfigError(`${path} keeps changing while it is being edited: try again.`);
+}
+
+/** Keeps other commands from changing the config and the files beside it. */
+export async function lockConfig(
+  path: string,
+  waitMs = LOCK_WAIT_MS,
+): Promise<{ readonly file: string; readonly owner: Owner; readonly lock: FileLock }> {
+  readConfigText(path);
+  // Resolved once: all other names are beside the file itself, and links there are not followed.
+  const file = realpathSync(path);
+  requireEditable(file);
+  const owner = statSync(file);
+  const place = nameLock(file);
+  return { file, owner, lock: await waitForLock(place, () => takeLock(place, owner), waitMs) };
 }
 
 /** Beside the file itself, not beside a link to it, so that all ways to a file share one lock. */

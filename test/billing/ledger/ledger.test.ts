@@ -606,10 +606,14 @@ describe("sums", () => {
     expect(ledger.lastUsed("never")).toBe(null);
     await ledger.close();
 
-    for (const damage of ["none", "lost", "damaged"] as const) {
+    for (const damage of ["none", "lost", "damaged", "no amount"] as const) {
+      const text = readFileSync(`${path}.sums`, "utf8");
       if (damage === "lost") rmSync(`${path}.sums`);
-      if (damage === "damaged")
-        writeFileSync(`${path}.sums`, readFileSync(`${path}.sums`, "utf8").replace("7", "8"));
+      if (damage === "damaged") writeFileSync(`${path}.sums`, text.replace("7", "8"));
+      if (damage === "no amount") {
+        const body = text.slice(text.indexOf("\n") + 1, -1).replace(/"total":"[^"]+"/, '"total":"7e9"');
+        writeFileSync(`${path}.sums`, `${hashLine(body)}\n${body}\n`);
+      }
       const again = openLedger(options);
       expect(sumsOf(again)).toEqual(expected);
       expect(again.lastUsed("laptop")).toBe("2026-11-20T01:00:00.000Z");

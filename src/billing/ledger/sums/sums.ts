@@ -7,13 +7,12 @@
 import { z } from "zod";
 
 import { createNamer, UTC, type Zone } from "../../../lib/text/zone.ts";
-import { parseJson } from "../../../lib/json/json.ts";
 import type { Usd } from "../../../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
-import { readOwn, replaceFile } from "../../../lib/files/own-file.ts";
 import { type NotedEnd, positionSchema } from "../noted-end.ts";
+import { amountSchema, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import { holdLedgerFiles, locate, readChunksFrom } from "../rotation.ts";
-import { type ClientIdentity, hashLine } from "../line.ts";
+import type { ClientIdentity } from "../line.ts";
 import { eachLine, type Source } from "../reader.ts";
 import { type Bytes, viewBytes } from "../scan/bytes.ts";
 import { readRow, type Row } from "../scan/row.ts";
@@ -58,8 +57,8 @@ interface RequestOwner {
   readonly client?: ClientIdentity | null | undefined;
 }
 
-const amounts = z.record(z.string(), z.string());
-const tallySchema = z.object({ total: z.string(), months: amounts, days: amounts });
+const amounts = z.record(z.string(), amountSchema);
+const tallySchema = z.object({ total: amountSchema, months: amounts, days: amounts });
 const sumSchema = tallySchema.extend({
   last_used: z.string().nullable(),
   estimated: tallySchema.optional(),
@@ -79,7 +78,7 @@ const checkpointSchema = z.object({
 
 type StoredSums = z.infer<typeof checkpointSchema>;
 
-interface Checkpoint extends StoredSums {
+interface SavedSums extends StoredSums {
   readonly noted: NotedEnd;
   /** A gateway wrote it that notes the end of the ledger in its journal, too. */
   readonly hasJournal: boolean;
@@ -158,7 +157,7 @@ export class Sums {
 
   /** Loads the checkpoint, if one is given, then the lines after it. False: the line at which it was made is gone. */
   load(files: readonly Source[], checkpointPath: string | null): boolean {
-    const checkpoint = checkpointPath === null ? null : readCheckpoint(checkpointPath);
+    const checkpoint = checkpointPath === null ? null : readSavedSums(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
     // Days of another time zone cannot be divided: all lines are read again.
     const from = checkpoint?.zone === this.zone.name && checkpoint.sessions !== undefined ? place : null;
@@ -168,7 +167,7 @@ export class Sums {
     return checkpoint === null || place !== null;
   }
 
-  #take(checkpoint: Checkpoint): void {
+  #take(checkpoint: SavedSums): void {
     this.#sessions.decode(checkpoint.sessions ?? []);
     for (const kind of ["key", "group"] as const) {
       for (const [name, sum] of Object.entries(checkpoint[kind])) this.#sums[kind].set(name, decodeSum(sum));
@@ -189,7 +188,7 @@ export class Sums {
 
   /** Writes a checkpoint and returns its size. If that fails, only the next start is slower. */
   save(path: string, { end, synced, boot }: NotedEnd): number {
-    const body = JSON.stringify({
+    return writeCheckpoint(path, {
       zone: this.zone.name,
       from: end,
       synced,
@@ -198,12 +197,6 @@ export class Sums {
       group: encodeSums(this.#sums.group),
       sessions: this.#sessions.encode(),
     });
-    try {
-      replaceFile(path, `${hashLine(body)}\n${body}\n`);
-    } catch {
-      // Only the next start is slower.
-    }
-    return body.length;
   }
 
   #addRow(row: Row): void {
@@ -298,14 +291,9 @@ function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd>
 }
 
 /** Null if there is none, or if it is not what `save` wrote. */
-export function readCheckpoint(path: string): Checkpoint | null {
-  try {
-    const [check, body] = (readOwn(path) ?? "").split("\n");
-    if (body === undefined || hashLine(body) !== check) return null;
-    const stored = checkpointSchema.parse(parseJson(body));
-    const { from: end, synced = null, boot = null } = stored;
-    return { ...stored, noted: { end, synced, boot }, hasJournal: stored.synced !== undefined };
-  } catch {
-    return null;
-  }
+export function readSavedSums(path: string): SavedSums | null {
+  const stored = checkpointSchema.safeParse(readCheckpoint(path)).data;
+  if (stored === undefined) return null;
+  const { from: end, synced = null, boot = null } = stored;
+  return { ...stored, noted: { end, synced, boot }, hasJournal: stored.synced !== undefined };
 }

@@ -11,7 +11,16 @@ import { getField, parseJson } from "../../../lib/json/json.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
 import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "../ledger-place.ts";
 import { type Column, createTable } from "../../terminal/table.ts";
-import { fail, paint, print, printJson, readRoom, refuseUsage, printNote } from "../../terminal/terminal.ts";
+import {
+  fail,
+  paint,
+  print,
+  printJson,
+  printLines,
+  readRoom,
+  refuseUsage,
+  printNote,
+} from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, formatLocalSecond, shortenId, wrapWords } from "../../terminal/text.ts";
 
 interface JsonFlags extends LedgerFlags {
@@ -48,7 +57,7 @@ export function verify(flags: VerifyFlags): void {
     printJson({ ledger: path, right: verdict.findings === 0, ...verdict, problems: findings });
   else {
     for (const { file, line, id, problem } of findings)
-      print(escapeUnprintable(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`));
+      print(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`);
     const more = verdict.findings - findings.length;
     if (more > 0) print(`and ${more} more`);
     const { lines, corrections, files } = verdict;
@@ -95,8 +104,8 @@ export function show(words: string, flags: ShowFlags): void {
     });
     return;
   }
-  for (const line of explainRequest(found))
-    for (const row of wrapWords(escapeUnprintable(line), readRoom(), HANG)) print(row);
+  const lines = explainRequest(found).map(escapeUnprintable);
+  printLines(lines.flatMap((line) => wrapWords(line, readRoom(), HANG)));
 }
 
 function findLast(path: string, key: string | undefined): string {
@@ -118,8 +127,7 @@ export async function tail(flags: TailFlags): Promise<void> {
   if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number from 0 to 9999999.");
   const path = findLedgerOrEmpty(flags);
   const isTable = process.stdout.isTTY && flags.json !== true;
-  const printLine = (text: string): void =>
-    print(escapeUnprintable(flags.json === true ? text : formatLine(text)));
+  const printLine = (text: string): void => print(flags.json === true ? text : formatLine(text));
   const { texts, next } = readLastLines(path, Number(flags.lines));
   const printAll = isTable ? createRowPrinter() : (all: readonly string[]): void => all.forEach(printLine);
   printAll(texts);

@@ -47,7 +47,7 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   };
   edits(catalog);
   // The variable comes first: a running gateway applies the config as soon as it changes.
-  addVariables(path, provider.variables);
+  await addVariables(path, provider.variables);
   await editConfig(path, process.env, edits);
   const { channel, platform, baseUrl } = preset;
   const group = flags.group ?? preset.group;

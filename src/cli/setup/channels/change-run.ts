@@ -60,7 +60,7 @@ export async function setChannel(
   const isChecked = changes.some(({ path: [setting = ""] }) => CHECKED.has(setting));
   // The variable comes first: a running gateway applies the config as soon as it changes.
   if (isChecked && flags.check) await checkChanged(name, path, { edits, variables });
-  addVariables(path, variables);
+  await addVariables(path, variables);
   await editConfig(path, process.env, (current) => {
     requireChannel(current, name);
     return edits;

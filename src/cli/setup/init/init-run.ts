@@ -18,7 +18,7 @@ import { storeToolSecret } from "../../../config/changes/tool-secrets.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
 import { askOne, askSecret, askSome, askText, canPrompt, fail, printNote } from "../../terminal/terminal.ts";
 import { checkCredential, type CheckResult, describeCheck } from "../credential-check.ts";
-import { addVariables } from "../env-file.ts";
+import { addVariables, requireWritable } from "../env-file.ts";
 import { type Start, writeConfig } from "./init-text.ts";
 import { needsAddress, type Preset, PRESETS } from "../presets.ts";
 
@@ -56,8 +56,9 @@ export async function init(flags: InitFlags): Promise<void> {
   );
   checkConfigText(text, path, process.env, { missing: "keep" });
   const variables: Record<string, string> = Object.assign({}, ...providers.map((each) => each.variables));
+  requireWritable(path, variables);
   writeNew(path, text);
-  addVariables(path, variables);
+  await addVariables(path, variables);
   // `gateway run` finds them there. The first one of a tool is preferred, so it is stored last.
   for (const { preset, secret } of keys.toReversed())
     storeToolSecret({ tool: preset.tool, key: preset.group, secret }, path);

@@ -5,7 +5,7 @@ import { PERIODS } from "../../api.ts";
 import { Dialog, Empty, Failure, Table } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatRate, formatShort, formatSpan, formatUsd } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
-import { useAfterChange, useData, useLive } from "../state/use.ts";
+import { spaceOut, useAfterChange, useData, useLive } from "../state/use.ts";
 
 const TITLES: Readonly<Record<PeriodName, string>> = {
   today: "today",
@@ -17,9 +17,9 @@ const REFRESH_MS = 15_000;
 
 export function SessionsView({ route }: { readonly route: Route }) {
   const period = PERIODS.find((each) => each === route.query.get("period")) ?? "7d";
-  const { data, error, load } = useData<SessionsReply>(`sessions?period=${period}`);
+  const { data, error, load, tookMs } = useData<SessionsReply>(`sessions?period=${period}`);
   const { requests } = useLive();
-  useAfterChange(requests[0]?.id, REFRESH_MS, load);
+  useAfterChange(requests[0]?.id, spaceOut(REFRESH_MS, tookMs), load);
   const [, session] = route.path;
   return (
     <>
