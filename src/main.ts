@@ -8,7 +8,7 @@ import { completeCommand, completionsCommand } from "./cli/completions/completio
 import { consoleCommand } from "./cli/console/console.ts";
 import { doctorCommand } from "./cli/doctor/doctor.ts";
 import { envCommand } from "./cli/tools/env.ts";
-import { addExamples } from "./cli/terminal/examples.ts";
+import { addExamples } from "./cli/terminal/help-text.ts";
 import { groupsCommand } from "./cli/catalog/groups.ts";
 import { addChannelCommand } from "./cli/setup/channels/add.ts";
 import { removeChannelCommand, setChannelCommand } from "./cli/setup/channels/change.ts";
@@ -74,7 +74,7 @@ program.addCommand(completeCommand(program), { hidden: true });
 addExamples(program, [
   ["gateway serve --demo", "try it without a config, an account or a network"],
   ["gateway init && gateway serve", "use your own accounts"],
-  ["gateway run claude --new", "start a tool that uses the gateway"],
+  ["gateway run claude", "start a tool that uses the gateway"],
 ]);
 
 await runProgram(program);

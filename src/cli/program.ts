@@ -3,7 +3,7 @@
 import { getErrorMessage } from "../lib/errors.ts";
 import { type Command, CommanderError } from "commander";
 import { escapeLines } from "../lib/text/printable.ts";
-import { canPrompt } from "./terminal/terminal.ts";
+import { canPrompt, printNote, wrapMessage } from "./terminal/terminal.ts";
 import { suggestNearest } from "../config/nearest.ts";
 
 /** Exit status: 0 success; 1 failure; 2 wrong usage or an invalid config file. */
@@ -44,11 +44,17 @@ function chooseDefault(): string {
   return canPrompt() && process.stdout.isTTY ? "console" : "--help";
 }
 
+/** Below this, Commander leaves wrapping to the terminal, which breaks words: descriptions on 60 columns have 27. */
+const MIN_HELP_CELLS = 20;
+
 /** Commander's own exit would lose output that is not yet written. */
 function prepare(command: Command): void {
   command.exitOverride().showSuggestionAfterError();
+  command.configureHelp({ minWidthToWrap: MIN_HELP_CELLS });
   command.showHelpAfterError(`See \`${nameCommand(command)} --help\`.`);
-  command.configureOutput({ outputError: (text, write) => write(escapeLines(reword(text, command))) });
+  command.configureOutput({
+    outputError: (text, write) => write(wrapMessage(escapeLines(reword(text, command)))),
+  });
   if (command.commands.length > 0) command.addHelpText("before", () => refuseOtherHelp(command));
   command.commands.forEach(prepare);
 }
@@ -90,8 +96,7 @@ function reword(text: string, command: Command): string {
 function reportFailure(error: unknown): number {
   // Commander has printed it already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  const message = getErrorMessage(error);
-  process.stderr.write(`gateway: ${escapeLines(message)}\n`);
+  printNote(`gateway: ${getErrorMessage(error)}`);
   const named = error instanceof Error && "exitStatus" in error ? error.exitStatus : 1;
   return typeof named === "number" ? named : 1;
 }

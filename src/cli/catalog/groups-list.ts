@@ -28,10 +28,10 @@ export function listGroups(flags: GroupsFlags): void {
   printTable(
     [
       { title: "NAME" },
-      { title: "PLATFORM", spare: 1 },
+      { title: "PLATFORM", spare: 1, least: 9 },
       { title: "MULTIPLIER", align: "right" },
       { title: "STATE" },
-      { title: "CHANNELS", spare: 3 },
+      { title: "CHANNELS", spare: 3, least: 14 },
       { title: "DESCRIPTION", spare: 2 },
     ],
     groups.map((group) => [

@@ -1,7 +1,7 @@
 // `gateway groups …`: the flags. The action is in groups-list.ts, which loads only when it runs.
 
 import { Command } from "commander";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 import type { ConfigFlags } from "../access/config.ts";
 import type { AddGroupFlags, RemoveGroupFlags } from "./groups-change-run.ts";
 import type { GroupsFlags } from "./groups-list.ts";

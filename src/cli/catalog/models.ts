@@ -1,7 +1,7 @@
 // `gateway models`: the flags. The action is in models-run.ts, which loads only when it runs.
 
 import { Command } from "commander";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 import type { ModelsFlags } from "./models-run.ts";
 
 export function modelsCommand(): Command {

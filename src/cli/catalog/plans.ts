@@ -1,7 +1,7 @@
 // `gateway plans …`: the flags. The actions are in plans-run.ts, which loads only when they run.
 
 import { Command } from "commander";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 import type { ActivateFlags, AddPlanFlags, PlansFlags, RemovePlanFlags } from "./plans-run.ts";
 
 const CONFIG = ["--config <file>", "the config file"] as const;

@@ -2,7 +2,7 @@
 
 import { Command } from "commander";
 import type { ActionFlags, ChannelAction, ChannelsFlags } from "./run.ts";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 
 export function channelsCommand(): Command {
   const command = new Command("channels")

@@ -1,7 +1,7 @@
 // `gateway completions`, and the hidden command that a shell runs at each press of the tab key.
 
 import { Argument, Command } from "commander";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;
 type CompletedShell = (typeof SHELLS)[number];

@@ -1,7 +1,7 @@
 // The flags of `gateway console`. run.ts does the work, and is loaded only when needed.
 
 import { Command } from "commander";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples, remark } from "../terminal/help-text.ts";
 import type { ConfigFlags } from "../access/config.ts";
 
 export function consoleCommand(): Command {
@@ -10,8 +10,10 @@ export function consoleCommand(): Command {
     .option("--config <file>", "the config file")
     .addHelpText(
       "after",
-      "\nPlain `gateway` on a terminal does the same. Escape goes back, Ctrl-C ends the session.\n" +
-        "Everything in the menus is also available as a command with flags.",
+      remark(
+        "Plain `gateway` on a terminal does the same. Escape goes back, Ctrl-C ends the session. " +
+          "Everything in the menus is also available as a command with flags.",
+      ),
     )
     .action(async (flags: ConfigFlags) => {
       const { runConsole } = await import("./run.ts");

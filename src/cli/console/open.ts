@@ -1,7 +1,7 @@
 // The flags of `gateway open`. open-run.ts does the work, and is loaded only when needed.
 
 import { Command } from "commander";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 import type { OpenFlags } from "./open-run.ts";
 
 export function openCommand(): Command {

@@ -2,8 +2,9 @@
 
 import type { Limits } from "../../config/catalog.ts";
 import { listLimits, readFuture } from "../../config/changes/names.ts";
-import { LIMIT_CHOICES, LIMIT_NAMES } from "../../config/changes/limits.ts";
+import { LIMIT_CHOICES, LIMIT_NAMES, readLimits } from "../../config/changes/limits.ts";
 import type { Settings } from "../access/settings.ts";
+import { complain } from "../setup/init/init-run.ts";
 import { askOne, askText } from "../terminal/terminal.ts";
 
 export function askWhen(message: string, initial: string): Promise<string> {
@@ -40,7 +41,7 @@ export async function askLimit(limits: Limits, set: (word: string) => Promise<vo
       ? "At most how many USD? (such as 5 or 0.50, or none)"
       : "At most how many? (or none)",
     initial: String(now[name] ?? ""),
-    check: requireText,
+    check: (text) => requireText(text) ?? complain((value) => readLimits([`${name}=${value}`]))(text),
   });
   await set(`${name}=${value}`);
 }

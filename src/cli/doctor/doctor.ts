@@ -2,7 +2,7 @@
 
 import { Command } from "commander";
 import type { DoctorFlags } from "./run.ts";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 
 export function doctorCommand(): Command {
   const command = new Command("doctor")

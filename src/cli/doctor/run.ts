@@ -12,8 +12,8 @@ import { checkTools } from "./tools.ts";
 import { type Finding, note } from "./finding.ts";
 import type { ConfigFlags } from "../access/config.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { paint, print, printJson, printLines } from "../terminal/terminal.ts";
-import { formatCount } from "../terminal/text.ts";
+import { paint, print, printJson, printLines, readRoom } from "../terminal/terminal.ts";
+import { formatCount, wrapWords } from "../terminal/text.ts";
 
 export interface DoctorFlags extends ConfigFlags {
   readonly json?: true;
@@ -79,11 +79,13 @@ function printFindings(findings: readonly Finding[], wrong: number): void {
   const names = findings.map(({ check }) => escapeUnprintable(check));
   const width = Math.max(...names.map((name) => Bun.stringWidth(name)));
   const indent = " ".repeat(width + 4);
+  const fold = (text: string): string[] =>
+    text.split("\n").flatMap((line) => wrapWords(escapeUnprintable(line), readRoom() - indent.length));
   for (const [index, { state, detail, fix }] of findings.entries()) {
     const [style, mark] = MARKS[state];
     const check = names[index] ?? "";
     const blank = " ".repeat(width - Bun.stringWidth(check));
-    const [first = "", ...others] = detail.split("\n");
+    const [first = "", ...others] = fold(detail);
     printLines([
       `${paint(style, mark)} ${check}${blank}  ${first}`,
       ...others.map((line) => indent + line),

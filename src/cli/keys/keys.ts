@@ -2,7 +2,7 @@
 // which load only when they run.
 
 import { Command } from "commander";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 import type { ConfigFlags } from "../access/config.ts";
 import type { AddFlags } from "./add.ts";
 import type { ChangeFlags, MoveFlags, RemoveFlags, RotateFlags } from "./change.ts";

@@ -4,7 +4,7 @@ import { isGroupOpen, type Key } from "../../config/catalog.ts";
 import { type KeySpending, type LimitSpending, readSpending } from "../../billing/limits/spending.ts";
 import { findKey, formatMoment, listLimits } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { formatRounded, parseDecimal } from "../../lib/money.ts";
+import { addUsd, formatRounded, formatUsd, parseDecimal, parseUsd } from "../../lib/money.ts";
 import { type Column, printTable } from "../terminal/table.ts";
 import { formatAgo, formatAmount, formatLocalDay, formatLocalMinute } from "../terminal/text.ts";
 import { paint, print, printJson, printNote } from "../terminal/terminal.ts";
@@ -15,16 +15,21 @@ export interface ListFlags extends ConfigFlags {
 
 const COLUMNS: readonly Column[] = [
   { title: "NAME", name: true },
-  { title: "GROUP", least: 6 },
-  { title: "PLATFORM", spare: 6, least: 9 },
-  { title: "STATE", spare: 2, least: 13 },
-  { title: "CREATED", spare: 7, least: 10 },
-  { title: "EXPIRES", spare: 5, least: 10 },
-  { title: "LAST USED", spare: 4, least: 11 },
-  { title: "TODAY $", align: "right", spare: 3 },
-  { title: "TOTAL $", align: "right" },
-  // Digits are never cut, so it is there as a whole or not at all.
-  { title: "LIMITS", spare: 1, least: 200 },
+  { title: "GROUP", spare: 3, least: 12 },
+  { title: "PLATFORM", spare: 9, least: 9 },
+  { title: "STATE", spare: 4, least: 13 },
+  { title: "CREATED", spare: 10, least: 10 },
+  { title: "EXPIRES", spare: 8, least: 10 },
+  { title: "LAST USED", spare: 7, least: 11 },
+  { title: "TODAY $", align: "right", spare: 6 },
+  { title: "TOTAL $", align: "right", spare: 5 },
+];
+
+/** Digits are never cut, so each is there as a whole or not at all. */
+const LIMIT_COLUMNS: readonly Column[] = [
+  { title: "SPENT $", align: "right", spare: 1 },
+  { title: "LIMIT", least: 200, spare: 0 },
+  { title: "RESETS", least: 200, spare: 2 },
 ];
 
 export async function listKeys(flags: ListFlags): Promise<void> {
@@ -40,21 +45,27 @@ export async function listKeys(flags: ListFlags): Promise<void> {
     return;
   }
   const now = new Date();
-  printTable(
-    COLUMNS,
-    keys.map((key) => [
-      key.name,
-      key.group.name,
-      key.group.platform,
-      stateOf(key, now),
-      formatLocalDay(key.created),
-      formatAgo(key.expires, now) || "never",
-      formatAgo(use(key.name).lastUsed, now) || "never",
-      formatAmount(use(key.name).spentToday),
-      formatAmount(use(key.name).spentTotal),
-      describeLimits(key, use(key.name), now),
-    ]),
-  );
+  const rows = keys.flatMap((key) => {
+    const cells = describeInCells(key, use(key.name), now);
+    const [first = [], ...others] = describeLimits(key, use(key.name), now);
+    return [[...cells, ...first], ...others.map((limit) => [...cells.map(() => ""), ...limit])];
+  });
+  const hasLimits = keys.some(({ limits }) => Object.keys(listLimits(limits)).length > 0);
+  printTable(hasLimits ? [...COLUMNS, ...LIMIT_COLUMNS] : COLUMNS, rows);
+}
+
+function describeInCells(key: Key, use: KeySpending, now: Date): string[] {
+  return [
+    key.name,
+    key.group.name,
+    key.group.platform,
+    stateOf(key, now),
+    formatLocalDay(key.created),
+    formatAgo(key.expires, now) || "never",
+    formatAgo(use.lastUsed, now) || "never",
+    formatAmount(use.spentToday),
+    formatAmount(use.spentTotal),
+  ];
 }
 
 export async function showKey(name: string, flags: ListFlags): Promise<void> {
@@ -84,18 +95,19 @@ export async function showKey(name: string, flags: ListFlags): Promise<void> {
   for (const [title, fact] of facts) print(`${paint("dim", title.padEnd(20))}${fact || "-"}`);
 }
 
-/** `$0.02 of $5 per day, resets in 3 h`: in cents, because it is a column. */
-function describeLimits(key: Key, use: KeySpending, now: Date): string {
+/** A row for each limit, in LIMIT_COLUMNS. */
+function describeLimits(key: Key, use: KeySpending, now: Date): string[][] {
   const used = new Set(use.limits.map(({ limit }) => limit));
   const others = Object.entries(listLimits(key.limits)).filter(([name]) => !used.has(name));
   return [
-    ...use.limits.map(
-      ({ limit, usd, spent, estimated, resets }) =>
-        `$${formatRounded(parseDecimal(spent), 2)}${describeEstimate(formatRounded(parseDecimal(estimated), 2))} of $${usd} ${limit.replace("usd_", "").replace("_", " ")}` +
-        (resets === null ? "" : `, resets ${formatAgo(resets, now)}`),
-    ),
-    ...others.map(([name, value]) => describeSetting(name, String(value))),
-  ].join("; ");
+    ...use.limits.map(({ limit, usd, spent, estimated, resets }) => [
+      formatAmount(formatUsd(addUsd(parseUsd(spent), parseUsd(estimated)))),
+      describeSetting(limit, usd) +
+        (isZero(estimated) ? "" : ` ($${formatRounded(parseDecimal(estimated), 2)} of SPENT is estimated)`),
+      formatAgo(resets, now) || "never",
+    ]),
+    ...others.map(([name, value]) => ["", describeSetting(name, String(value)), ""]),
+  ];
 }
 
 function describeSetting(name: string, value: string): string {
@@ -110,7 +122,11 @@ function describeUse({ usd, spent, estimated, resets }: LimitSpending, now: Date
 
 /** Limits count an estimate for requests whose cost is not known. */
 function describeEstimate(usd: string): string {
-  return /[1-9]/.test(usd) ? ` + $${usd} estimated` : "";
+  return isZero(usd) ? "" : ` + $${usd} estimated`;
+}
+
+function isZero(usd: string): boolean {
+  return !/[1-9]/.test(usd);
 }
 
 /** `2 min ago (2026-11-20 21:15)`. */

@@ -106,8 +106,11 @@ function listen(source: NodeJS.EventEmitter, event: string, listener: (data: Buf
 
 function writeChanges(before: readonly string[], after: readonly string[]): string {
   const count = Math.max(before.length, after.length);
-  return Array.from({ length: count }, (_, row) => row)
-    .filter((row) => before[row] !== after[row])
-    .map((row) => `\u001B[${row + 1};1H${after[row] ?? ""}\u001B[K`)
-    .join("");
+  return (
+    Array.from({ length: count }, (_, row) => row)
+      .filter((row) => before[row] !== after[row])
+      // Erase first: after a line of the full width, the cursor is on its last character, which would go.
+      .map((row) => `\u001B[${row + 1};1H\u001B[K${after[row] ?? ""}`)
+      .join("")
+  );
 }

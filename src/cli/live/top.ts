@@ -1,7 +1,7 @@
 // The flags of `gateway top`. top-run.ts does the work, and is loaded only when needed.
 
 import { Command } from "commander";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 import type { TopFlags } from "./top-run.ts";
 
 export function topCommand(): Command {

@@ -11,6 +11,7 @@ import { startDemoUpstream } from "../../demo/upstream.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { paint } from "../terminal/terminal.ts";
+import { measure } from "../terminal/text.ts";
 
 export interface Demo {
   readonly catalog: Catalog;
@@ -69,28 +70,43 @@ export interface DemoFacts {
   readonly link: string | null;
 }
 
-/** What a newcomer needs, on a screen of 80 × 24: the address, one key, and one command to paste. */
-export function introduceDemo({ base, secrets, ledgerPath, command, link }: DemoFacts): string[] {
+const WIDE_CELLS = 80;
+
+/** What a newcomer needs, on a screen of 80 × 24 or 60 × 24: the address, one key, and one command to paste. */
+export function introduceDemo(facts: DemoFacts, room: number): string[] {
+  const { base, secrets, ledgerPath, command, link } = facts;
+  const isWide = room >= WIDE_CELLS;
   const dim = (text: string): string => paint("dim", text);
+  // Narrow lines are more lines, so these give way.
+  const gap = isWide ? [""] : [];
   return [
-    `${paint("bold", "The demo is ready.")} Its models are simulated. Ctrl-C stops it.`,
+    `${paint("bold", "The demo is ready.")} Its models are simulated.${isWide ? " Ctrl-C stops it." : ""}`,
     `  ${dim("address")}  ${paint("cyan", base)}`,
     `  ${dim("key")}      ${paint("cyan", secrets.messages)}`,
-    ...(link === null ? [] : [`  ${dim("page")}     ${paint("cyan", link)} ${dim("(for 60 s)")}`]),
-    "",
+    ...(link === null ? [] : introduceLink(link, room)),
+    ...gap,
     dim("Paste this into another terminal:"),
-    ...writeFirstRequest(base, secrets.messages),
-    "",
+    ...(isWide ? writeFirstRequest : writeNarrowRequest)(base, secrets.messages),
+    ...gap,
     dim("Let a tool use it:"),
     `GATEWAY_KEY=${secrets.messages} \\`,
-    `  ${command} run claude --url ${base}`,
-    "",
+    ...(isWide
+      ? [`  ${command} run claude --url ${base}`]
+      : [`  ${command} run claude \\`, `  --url ${base}`]),
+    ...gap,
     dim("Watch it live:"),
     `${command} top \\`,
     `  --ledger ${quoteWord(ledgerPath)}`,
-    "",
-    dim("Keys and requests for all four platforms: start it with --curl"),
+    ...gap,
+    dim(`${isWide ? "Keys and requests for all four" : "All four"} platforms: start it with --curl`),
   ];
+}
+
+/** On a line of its own, an address is easier to copy than one that wraps. */
+function introduceLink(link: string, room: number): string[] {
+  const [label, until, shown] = [paint("dim", "page"), paint("dim", "(for 60 s)"), paint("cyan", link)];
+  const line = `  ${label}     ${shown} ${until}`;
+  return measure(line) <= room ? [line] : [`  ${label} ${until}`, shown];
 }
 
 /** One command in lines of less than 80 characters, for every shell. */
@@ -100,6 +116,18 @@ export function writeFirstRequest(base: string, secret: string): string[] {
     `  -H 'x-api-key: ${secret}' \\`,
     `  -d '{"model":"claude-haiku-4-5","max_tokens":256,"stream":true,`,
     `    "messages":[{"role":"user","content":"Hello"}]}'`,
+  ];
+}
+
+/** The same in lines of at most 60 characters: the key leaves no room for blanks, quotes or a backslash. */
+function writeNarrowRequest(base: string, secret: string): string[] {
+  return [
+    `curl -N ${base}/v1/messages \\`,
+    `  -H 'content-type: application/json' \\`,
+    `  -d '{"model":"claude-haiku-4-5","max_tokens":256,`,
+    `  "stream":true,"messages":[`,
+    `  {"role":"user","content":"Hello"}]}' \\`,
+    `-H x-api-key:${secret}`,
   ];
 }
 

@@ -26,7 +26,7 @@ import { findOrCreateConfig } from "../setup/init/ask-init.ts";
 import { openServeScreen, type ServeScreen } from "./screen.ts";
 import { explainStartFailure } from "./second-gateway.ts";
 import { surveyStart } from "./survey.ts";
-import { printNote } from "../terminal/terminal.ts";
+import { printNote, readRoom } from "../terminal/terminal.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
@@ -173,7 +173,7 @@ function announceDemo(
   const { path } = catalog.ledger;
   const command = nameOwnCommand();
   if (process.stdout.isTTY && flags.curl !== true && flags.log !== "json") {
-    introduceDemo({ base, secrets, ledgerPath: path, command, link }).forEach(say);
+    introduceDemo({ base, secrets, ledgerPath: path, command, link }, readRoom()).forEach(say);
     return;
   }
   say(`gateway is ready on ${base}`);

@@ -2,7 +2,7 @@
 
 import { Command, InvalidArgumentError, Option } from "commander";
 import { readListenHost } from "../../config/yaml/scalars.ts";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 import type { ServeFlags } from "./run.ts";
 
 export function serveCommand(): Command {

@@ -1,7 +1,7 @@
 // `gateway schema`: the arguments. The action is in schema-print.ts, which loads only when it runs.
 
 import { Argument, Command } from "commander";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 import type { DocumentName } from "./schema-print.ts";
 
 const DOCUMENTS = [

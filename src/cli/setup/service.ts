@@ -1,7 +1,7 @@
 // `gateway service`: the flags. The actions are in service-run.ts, which loads only when they run.
 
 import { Command } from "commander";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 import type { InstallFlags, StatusFlags } from "./service-run.ts";
 
 export function serviceCommand(): Command {

@@ -90,7 +90,8 @@ function fitColumns(columns: readonly Column[], widths: readonly number[], room:
   );
   const least = columns.map((column, index) => {
     const whole = full[index] ?? 0;
-    return isNumber(index) ? whole : Math.min(whole, column.least ?? DEFAULT_LEAST);
+    const room = column.least ?? Math.max(DEFAULT_LEAST, measure(column.title));
+    return isNumber(index) ? whole : Math.min(whole, room);
   });
   const fitted = [...full];
   const leaveOut = (order: readonly number[], needed: (index: number) => number): void => {
@@ -106,11 +107,34 @@ function fitColumns(columns: readonly Column[], widths: readonly number[], room:
     (index) => (isName(index) ? full : least)[index] ?? 0,
   );
   leaveOut([...spared, ...orderLastResort(columns, isName)], (index) => least[index] ?? 0);
+  restore(
+    fitted,
+    spared.toReversed(),
+    full,
+    (widths) =>
+      sumWidths(
+        widths.map((width, index) => (width === 0 ? 0 : ((isName(index) ? full : least)[index] ?? 0))),
+      ) <= room,
+  );
   const isText = (index: number): boolean => !isNumber(index);
   shrink(fitted, room, (index) => (isText(index) && !isName(index) ? (least[index] ?? 0) : null));
   shrink(fitted, room, (index) => (isText(index) ? (least[index] ?? 0) : null));
   shrink(fitted, room, (index) => (isText(index) ? 1 : null));
   return fitted;
+}
+
+/** A wide column may have made others go before it went itself: those that fit come back. */
+function restore(
+  fitted: number[],
+  order: readonly number[],
+  full: readonly number[],
+  fits: (widths: readonly number[]) => boolean,
+): void {
+  for (const index of order) {
+    if (fitted[index] !== 0) continue;
+    fitted[index] = full[index] ?? 0;
+    if (!fits(fitted)) fitted[index] = 0;
+  }
 }
 
 /** The highest first. */

@@ -5,6 +5,7 @@
 import type * as Prompts from "@clack/prompts";
 import { Refusal } from "../../lib/refusal.ts";
 import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
+import { wrapWords } from "./text.ts";
 
 export { fail, refuseUsage } from "../../lib/refusal.ts";
 
@@ -19,8 +20,18 @@ export function printLines(lines: readonly string[]): void {
 
 /** Prints a message for people. */
 export function printNote(text: string, style?: Style): void {
-  const line = escapeLines(text);
-  process.stderr.write(`${style === undefined ? line : paint(style, line, process.stderr)}\n`);
+  const lines = wrapMessage(escapeLines(text));
+  process.stderr.write(`${style === undefined ? lines : paint(style, lines, process.stderr)}\n`);
+}
+
+/** On a terminal, sentences break between words. */
+export function wrapMessage(text: string): string {
+  if (!process.stderr.isTTY) return text;
+  const room = process.stderr.columns || readSize().columns;
+  return text
+    .split("\n")
+    .flatMap((line) => wrapWords(line, room))
+    .join("\n");
 }
 
 export function printJson(value: unknown): void {

@@ -25,6 +25,27 @@ export function alignText(text: string, room: number, align: "left" | "right" = 
   return align === "right" ? blank + shown : shown + blank;
 }
 
+/** A command between backticks stays whole, so that it can be copied. */
+const WORD = /( *)((?:`[^`]*`|[^ ])+)/g;
+
+/** Breaks a line between words. The lines after the first begin with `hang` more blanks than the first one has. A word
+ *  that is wider than the room stays whole and where it is: the terminal breaks it, and it can be copied. */
+export function wrapWords(line: string, room: number, hang = 0): string[] {
+  if (measure(line) <= room) return [line];
+  const start = " ".repeat(line.search(/[^ ]|$/) + hang);
+  const lines: string[] = [];
+  let current = "";
+  for (const [whole, , word = ""] of line.matchAll(WORD)) {
+    const isHopeless = start.length + measure(word) > room;
+    if (current === "" || isHopeless || measure(current + whole) <= room) current += whole;
+    else {
+      lines.push(current);
+      current = start + word;
+    }
+  }
+  return [...lines, current];
+}
+
 /** `1 key`, `10,000 keys`. */
 export function formatCount(count: number, word: string): string {
   return `${count.toLocaleString("en-US")} ${word}${count === 1 ? "" : "s"}`;

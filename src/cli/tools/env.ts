@@ -2,7 +2,7 @@
 
 import { Command, Option } from "commander";
 import type { EnvFlags } from "./env-print.ts";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 import { SHELLS } from "./environment/shells.ts";
 
 const KEY_OPTIONS: ReadonlyArray<readonly [flags: string, description: string]> = [

@@ -11,6 +11,7 @@ import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
 import { prepare } from "./prepare.ts";
 import { printTable } from "../terminal/table.ts";
 import { fail, printJson, refuseUsage } from "../terminal/terminal.ts";
+import { measure } from "../terminal/text.ts";
 import type { Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
 
@@ -71,20 +72,22 @@ function showTools(flags: RunFlags): number {
     path: program === null ? null : Bun.which(program.name),
     install: program?.install ?? null,
   }));
+  // A command that is cut cannot be copied: other columns give way.
+  const longest = Math.max(...rows.map(({ install }) => measure(install ?? "")));
   if (flags.json === true) printJson(rows);
   else
     printTable(
       [
-        { title: "TOOL" },
-        { title: "NAME", spare: 2 },
-        { title: "PLATFORMS", spare: 1 },
-        { title: "INSTALLED", least: 20 },
+        { title: "TOOL", name: true },
+        { title: "NAME", spare: 1, least: longest },
+        { title: "PLATFORMS", spare: 2, least: longest },
+        { title: "WHERE IT IS, OR HOW TO INSTALL IT", least: longest },
       ],
       rows.map(({ name, title, platforms, program, path, install }) => [
         name,
-        title,
+        title.replace(/^the /, ""),
         platforms.join(", "),
-        program === null ? "a library: name the command that uses it" : (path ?? `no: ${install}`),
+        program === null ? "a library: name the command that uses it" : (path ?? install ?? ""),
       ]),
     );
   return 0;

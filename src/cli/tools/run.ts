@@ -2,7 +2,7 @@
 
 import { Command } from "commander";
 import { addKeyOptions } from "./env.ts";
-import { addExamples } from "../terminal/examples.ts";
+import { addExamples } from "../terminal/help-text.ts";
 import type { RunFlags } from "./run-tool.ts";
 
 export function runCommand(): Command {

@@ -68,12 +68,18 @@ export function nameLock(file: string): string {
   return join(dirname(file), `.${basename(file)}.lock`);
 }
 
+/** A try costs about half a millisecond of the processor. With fixed pauses, fifty waiting processes would use one
+ *  processor for their tries alone, and slow down the one that they wait for. */
+const MIN_PAUSE_MS = 30;
+const MAX_PAUSE_MS = 400;
+const PAUSE_GROWTH = 1.5;
+
 /** Waits while the lock passes from one process to the next, however slow the machine is. Gives up when one process
  *  has held it for `waitMs`: then it hangs, or waits for somebody. */
 export async function waitForLock(path: string, take: () => FileLock, waitMs: number): Promise<FileLock> {
   let holder: string | null = null;
   let since = performance.now();
-  for (;;) {
+  for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(pauseMs * PAUSE_GROWTH, MAX_PAUSE_MS)) {
     try {
       return take();
     } catch (error) {
@@ -85,7 +91,7 @@ export async function waitForLock(path: string, take: () => FileLock, waitMs: nu
         throw new Error(`${why}: gave up waiting.`, { cause: error });
       holder = current;
     }
-    await Bun.sleep(5 + Math.random() * 30);
+    await Bun.sleep(5 + Math.random() * pauseMs);
   }
 }
 

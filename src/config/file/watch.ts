@@ -96,7 +96,7 @@ interface Place {
 
 function report(reading: Reading, { path, env, signal }: Place, listener: ConfigListener): void {
   const { text, sha256 } = reading;
-  const accept = (checked: Pick<Loaded, "catalog" | "warnings">): void => {
+  const accept = (checked: Pick<LoadedConfig, "catalog" | "warnings">): void => {
     if (!signal.aborted) listener.onChange({ ...checked, path, sha256 });
   };
   const refuse = (error: unknown): void => {

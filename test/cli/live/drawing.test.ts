@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { appendBars, drawBar } from "../../../src/cli/money/usage/bars.ts";
 import { fitFrame, type Frame } from "../../../src/cli/live/sections.ts";
-import { alignText, cutText, measure } from "../../../src/cli/terminal/text.ts";
+import { alignText, cutText, measure, wrapWords } from "../../../src/cli/terminal/text.ts";
 import { createTraffic } from "../../../src/lib/traffic.ts";
 import { describeStatus } from "../../../src/cli/live/traffic.ts";
 
@@ -24,6 +24,29 @@ describe("text", () => {
   test("is aligned to exactly its room", () => {
     expect(alignText("漢字", 6, "right")).toBe("  漢字");
     expect(alignText("漢字漢字", 6)).toBe("漢字… ");
+  });
+
+  test("breaks between words, keeps commands whole, and indents what continues a line", () => {
+    expect(wrapWords("There is no key. Create one with `gateway keys add`, then repeat.", 30)).toEqual([
+      "There is no key. Create one",
+      "with `gateway keys add`, then",
+      "repeat.",
+    ]);
+    expect(wrapWords("  sum   1 × $2 = $2 (the group's multiplier)", 24, 4)).toEqual([
+      "  sum   1 × $2 = $2 (the",
+      "      group's",
+      "      multiplier)",
+    ]);
+    expect(wrapWords("sha256 0123456789abcdef end", 12)).toEqual(["sha256 0123456789abcdef", "end"]);
+  });
+
+  test("broken into lines loses and changes no word", () => {
+    fc.assert(
+      fc.property(anyText, fc.integer({ min: 1, max: 40 }), (text, room) => {
+        const words = (part: string): string[] => part.split(" ").filter((word) => word !== "");
+        expect(wrapWords(text, room).flatMap(words)).toEqual(words(text));
+      }),
+    );
   });
 });
 

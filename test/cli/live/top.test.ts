@@ -76,7 +76,7 @@ describe("gateway top on a terminal", () => {
     const [, , stream = ""] = rows.slice(rows.indexOf("Open streams"));
     expect(stream).toMatch(/^messages +claude-opus-4-1 +messages +\w{9} +~\w{8} +[\dhms ]+ +\d+$/);
     const [, most = "", less = ""] = rows.slice(rows.indexOf("Spent today, by key"));
-    expect(most).toMatch(/^messages +\$0\.\d+ +█{98,}$/);
+    expect(most).toMatch(/^messages +\$0\.\d+ +█{99}$/);
     expect(less).toMatch(/^relay +\$0\.\d+ +█+[▏▎▍▌▋▊▉]?$/);
     const [, head = "", last = "", before = ""] = rows.slice(rows.indexOf("Recent requests"));
     expect(head).toStartWith("TIME ");
@@ -102,6 +102,17 @@ describe("gateway top on a terminal", () => {
       expect(screen.rows()).toHaveLength(rows);
     }
     expect(screen.rows().join("\n")).toContain("claude-opus-4-1");
+  });
+
+  test.each([60, 61, 80, 120])("loses no digit and no cell at the edge of %p columns", async (columns) => {
+    const { screen, until } = top({ columns });
+    await until("q: quit");
+    const rows = screen.rows();
+    const [, most = ""] = rows.slice(rows.indexOf("Spent today, by key"));
+    expect(Bun.stringWidth(most)).toBe(columns);
+    const amounts = rows.flatMap((row) => row.match(/\$[\d.]+/g) ?? []);
+    expect(amounts.length).toBeGreaterThan(4);
+    for (const amount of amounts) expect(amount).toMatch(/^\$\d+\.\d{6}$/);
   });
 
   test("sees what comes while it runs", async () => {

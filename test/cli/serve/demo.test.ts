@@ -25,32 +25,38 @@ for (const shell of ["sh", "bash", "zsh", "fish"]) {
   });
 }
 
-test("the first screen of the demo fits 80 × 24, in colour, and its hints work as they are", async () => {
-  using folder = makeTempFolder();
-  symlinkSync(process.execPath, folder.join("bun"));
-  symlinkSync(ENTRY, folder.join("gateway"));
-  const env = { PATH: `${folder.path}:/usr/bin:/bin`, HOME: folder.path };
-  const demo = watch({ folder: folder.path, env, columns: 80, rows: 24 }, "serve", "--demo", "--port", "0");
-  try {
-    await demo.until("open streams");
-    const rows = demo.screen.rows();
-    expect(demo.screen.history()).toHaveLength(24);
-    expect(rows[0]).toBe("The demo is ready. Its models are simulated. Ctrl-C stops it.");
-    expect(demo.screen.hasColour).toBe(true);
-    const text = rows.join("\n");
-    const [, base = ""] = /address +(http:\S+)$/m.exec(text) ?? [];
-    expect(text).toMatch(/page +http:\/\/127\.0\.0\.1:\d+\/console#code=[\w-]{22} \(for 60 s\)$/m);
-    const [, request = ""] = /terminal:\n(curl [^]*?)\n\n/.exec(text) ?? [];
-    const answer = Bun.spawnSync(["sh", "-c", request]).stdout.toString();
-    expect(answer).toContain("event: message_stop");
-    const [, top = ""] = /live:\n([^]*?)\n\n/.exec(text) ?? [];
-    const { stdout } = Bun.spawnSync(["sh", "-c", top], { cwd: folder.path, env });
-    expect(stdout.toString()).toContain(`gateway on ${base.slice("http://".length)}`);
-  } finally {
-    demo.signal("SIGTERM");
-    await demo.status;
-  }
-});
+test.each([
+  [80, "The demo is ready. Its models are simulated. Ctrl-C stops it."],
+  [60, "The demo is ready. Its models are simulated."],
+])(
+  "the first screen of the demo fits %p × 24, in colour, and its hints work as they are",
+  async (columns, first) => {
+    using folder = makeTempFolder();
+    symlinkSync(process.execPath, folder.join("bun"));
+    symlinkSync(ENTRY, folder.join("gateway"));
+    const env = { PATH: `${folder.path}:/usr/bin:/bin`, HOME: folder.path };
+    const demo = watch({ folder: folder.path, env, columns, rows: 24 }, "serve", "--demo", "--port", "0");
+    try {
+      await demo.until("open streams");
+      const rows = demo.screen.rows();
+      expect(demo.screen.history()).toHaveLength(24);
+      expect(rows[0]).toBe(first);
+      expect(demo.screen.hasColour).toBe(true);
+      const text = rows.join("\n");
+      const [, base = ""] = /address +(http:\S+)$/m.exec(text) ?? [];
+      expect(text).toMatch(/^( +page +)?http:\/\/127\.0\.0\.1:\d+\/console#code=[\w-]{22}( \(for 60 s\))?$/m);
+      const [, request = ""] = /terminal:\n(curl [^]*?)\n\n?Let a tool/.exec(text) ?? [];
+      const answer = Bun.spawnSync(["sh", "-c", request]).stdout.toString();
+      expect(answer).toContain("event: message_stop");
+      const [, top = ""] = /live:\n([^]*?)\n\n?\w+ /.exec(text) ?? [];
+      const { stdout } = Bun.spawnSync(["sh", "-c", top], { cwd: folder.path, env });
+      expect(stdout.toString()).toContain(`gateway on ${base.slice("http://".length)}`);
+    } finally {
+      demo.signal("SIGTERM");
+      await demo.status;
+    }
+  },
+);
 
 test("the demo with --curl shows every key and endpoint on a terminal too", async () => {
   using folder = makeTempFolder();

@@ -51,7 +51,7 @@ afterAll(() => folder.remove());
 const LISTINGS: ReadonlyArray<readonly [args: readonly string[], names: readonly string[]]> = [
   [
     ["keys", "list"],
-    ["laptop", "continuous-integration"],
+    ["laptop", "continuous-integration", "$5 per day", "never"],
   ],
   [["keys", "show", "laptop"], ["laptop"]],
   [["groups", "list", "--all"], ["claude-max"]],
@@ -88,12 +88,29 @@ describe.each([60, 80, 120, 200])("at %p columns", (columns) => {
     },
     60_000,
   );
+
+  test.each([
+    ["ledger show", ["ledger", "show", "last"]],
+    ["an error", ["usage", "--by", "nothing"]],
+    ["help", ["--help"]],
+    ["run --list", ["run", "--list"]],
+  ])("%s breaks between words, and every word is there", async (_, args) => {
+    const shown = watch({ folder: folder.path, columns, rows: 24, env: { PATH: "/nonexistent" } }, ...args);
+    await shown.status;
+    const { stdout, stderr } = await run({ folder: folder.path, env: { PATH: "/nonexistent" } }, ...args);
+    const words = new Set(`${stdout}${stderr}`.split(/\s+/).filter((word) => word.length <= columns - 6));
+    const seen = shown.screen.history().join("\n").split(/\s+/);
+    // Of a table, columns may be left out.
+    const missing = [...words].filter((word) => !seen.includes(word));
+    expect(args[0] === "run" ? missing.filter((word) => /npm|@|claude/.test(word)) : missing).toEqual([]);
+  });
 });
 
 test("amounts in a column of keys have the same number of decimals, and times are for people", async () => {
   const { stdout } = await run({ folder: folder.path, env: { TZ: "Asia/Tokyo" } }, "keys", "list");
-  const [, laptop = "", ci = ""] = stdout.split("\n");
-  expect(laptop).toMatch(/ never +(just now|\d+ min ago) +\d+\.\d{6} +\d+\.\d{6}  \$/);
+  const [, laptop = "", total = "", ci = ""] = stdout.split("\n");
+  expect(laptop).toMatch(/ never +(just now|\d+ min ago)( +\d+\.\d{6}){3}  \$5 per day +in (\d+|less) /);
+  expect(total).toMatch(/^ +\d+\.\d{6}  \$5000 total +never$/);
   // 2031-01-31 at 0:00 UTC and 2026-01-02T03:04:05Z, in Tokyo.
   expect(ci).toMatch(/ 2026-01-02 +2031-01-31 +7 h ago +\d+\.\d{6} +\d+\.\d{6}$/);
 });

@@ -59,6 +59,26 @@ describe("a table", () => {
     expect(formatTable(columns, rows)[1]).toBe("claude-opus-4-8  messages  anthropic-main  0.5");
   });
 
+  test("keeps the columns that fit after a wider one has gone", () => {
+    const columns: readonly Column[] = [
+      { title: "ID" },
+      { title: "STATE", spare: 2 },
+      { title: "NOTE", spare: 1, least: 40 },
+    ];
+    const rows = [["laptop", "active", "a note of forty characters, not to be cut"]];
+    expect(formatTable(columns, rows, 30)[1]).toBe("laptop  active");
+  });
+
+  test("cuts no title while something else can go", () => {
+    const columns: readonly Column[] = [
+      { title: "ID" },
+      { title: "DESCRIPTION" },
+      { title: "NOTE", spare: 1 },
+    ];
+    const rows = [["a", "a long description", "a long note"]];
+    expect(formatTable(columns, rows, 20)).toEqual(["ID  DESCRIPTION", "a   a long descript…"]);
+  });
+
   test("keeps a firm column even if a name must be cut for it", () => {
     const columns: readonly Column[] = [
       { title: "TIME", spare: 1, firm: true },

@@ -78,6 +78,7 @@ describe("the tool", () => {
     ["codex", "codex", "<model_providers.gateway.env_http_headers.x-gateway-label=GATEWAY_CODEX_LABEL>"],
     ["codex", "codex", "GATEWAY_CODEX_LABEL=my%20%25%20k%C3%BC"],
     ["opencode", "opencode", '"headers":{"x-gateway-label":"my%20%25%20k%C3%BC"}'],
+    ["cline", "cline", '"headers":{"x-gateway-label":"my%20%25%20k%C3%BC"}'],
   ];
   test.each(LABELLED)(
     "%s sends the folder's name as the label, after the user's own header fields",
@@ -85,21 +86,44 @@ describe("the tool", () => {
       using folder = makeTempFolder();
       const place = folder.join("my % kü");
       mkdirSync(place);
-      const names = [
-        "ANTHROPIC_CUSTOM_HEADERS",
-        "OPENAI_CUSTOM_HEADERS",
-        "GEMINI_CLI_CUSTOM_HEADERS",
-        "COPILOT_PROVIDER_HEADERS",
-      ];
+      const variables = ["ANTHROPIC_CUSTOM", "OPENAI_CUSTOM", "GEMINI_CLI_CUSTOM", "COPILOT_PROVIDER"].map(
+        (name) => [`${name}_HEADERS`, "x-own: 1"],
+      );
       const env = {
-        ...standIn(folder, program, 'env; printf "<%s>" "$@"'),
-        ...Object.fromEntries(names.map((name) => [name, "x-own: 1"])),
+        ...standIn(folder, program, 'env; printf "<%s>" "$@"; cat "$2/settings/providers.json"'),
+        ...Object.fromEntries(variables),
       };
       const words = ["run", ...WHERE, tool, ...(program === "app" ? ["app"] : [])];
       const { stdout } = await run({ folder: place, env }, ...words);
       expect(stdout).toContain(sign);
     },
   );
+
+  test("gets the label from a file if it reads no variable, and keeps the defaults of the system", async () => {
+    using folder = makeTempFolder();
+    const config = {
+      channels: { a: { platform: "responses", base_url: "http://127.0.0.1:9", credential: "x" } },
+      groups: { g: { platform: "responses", multiplier: 1, channels: ["a"] } },
+      keys: [{ name: "k", group: "g", secret: "sk-s" }],
+    };
+    writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+    const theirs = { model: { generationConfig: { timeout: 5, customHeaders: { "x-own": "1" } } }, ui: {} };
+    writeFileSync(folder.join("defaults.json"), JSON.stringify(theirs));
+    const env = {
+      ...standIn(folder, "qwen", 'cat "$QWEN_CODE_SYSTEM_DEFAULTS_PATH"'),
+      QWEN_CODE_SYSTEM_DEFAULTS_PATH: folder.join("defaults.json"),
+    };
+    const place = folder.join("project");
+    mkdirSync(place);
+    const words = ["run", "--config", folder.join("gateway.yaml"), ...WHERE, "qwen"];
+    const { stdout } = await run({ folder: place, env }, ...words);
+    const customHeaders = { "x-own": "1", "x-gateway-label": "project" };
+    expect(JSON.parse(stdout)).toEqual({
+      model: { generationConfig: { timeout: 5, customHeaders } },
+      ui: {},
+    });
+    expect(JSON.parse(readFileSync(folder.join("defaults.json"), "utf8"))).toEqual(theirs);
+  });
 
   test("has no label in the root folder, whose name is empty", async () => {
     using folder = makeTempFolder();

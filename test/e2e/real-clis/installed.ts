@@ -20,7 +20,7 @@ const PACKAGES = [
   "opencode-ai",
   "@qwen-code/qwen-code",
   "@github/copilot",
-  "@mariozechner/pi-coding-agent",
+  "@earendil-works/pi-coding-agent",
   "@continuedev/cli",
   "cline",
 ];

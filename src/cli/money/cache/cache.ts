@@ -1,7 +1,7 @@
 // The flags of `gateway cache`. cache-run.ts does the work, and is loaded only when needed.
 
 import { Command } from "commander";
-import { addExamples } from "../../terminal/examples.ts";
+import { addExamples, remark } from "../../terminal/help-text.ts";
 import type { CacheFlags } from "./cache-run.ts";
 
 export function cacheCommand(): Command {
@@ -22,8 +22,10 @@ export function cacheCommand(): Command {
     .option("--config <file>", "the config file")
     .addHelpText(
       "after",
-      "\nMISSED is the number of tokens that should have been read from the cache and were not, COST what they cost more\n" +
-        "than a read, with the group's multiplier. One row for each session, channel and model, and one for each cause.",
+      remark(
+        "MISSED is the number of tokens that should have been read from the cache and were not, COST what they cost more " +
+          "than a read, with the group's multiplier. One row for each session, channel and model, and one for each cause.",
+      ),
     )
     .action(async (period: string | undefined, flags: CacheFlags) => {
       const { showCache } = await import("./cache-run.ts");

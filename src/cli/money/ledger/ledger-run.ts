@@ -8,6 +8,7 @@ import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../../bil
 import type { Finding } from "../../../billing/verify/finding.ts";
 import { verifyLedger } from "../../../billing/verify/verify.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
+import { escapeUnprintable } from "../../../lib/text/printable.ts";
 import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "../ledger-place.ts";
 import { type Column, createTable } from "../../terminal/table.ts";
 import {
@@ -20,7 +21,7 @@ import {
   refuseUsage,
   printNote,
 } from "../../terminal/terminal.ts";
-import { formatAmount, formatCount, formatLocalSecond, shortenId } from "../../terminal/text.ts";
+import { formatAmount, formatCount, formatLocalSecond, shortenId, wrapWords } from "../../terminal/text.ts";
 
 interface JsonFlags extends LedgerFlags {
   readonly json?: true;
@@ -84,6 +85,9 @@ export function anchor(flags: JsonFlags): void {
   else print(formatAnchor(taken));
 }
 
+/** What continues a line stands further to the right than the next line. */
+const HANG = 4;
+
 export function show(words: string, flags: ShowFlags): void {
   if (flags.key !== undefined && words !== "last") refuseUsage("--key needs `last` in place of an id.");
   const path = findLedger(flags);
@@ -100,7 +104,8 @@ export function show(words: string, flags: ShowFlags): void {
     });
     return;
   }
-  printLines(explainRequest(found));
+  const lines = explainRequest(found).map(escapeUnprintable);
+  printLines(lines.flatMap((line) => wrapWords(line, readRoom(), HANG)));
 }
 
 function findLast(path: string, key: string | undefined): string {

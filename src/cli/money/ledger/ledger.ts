@@ -1,7 +1,7 @@
 // The flags of `gateway ledger …`. ledger-run.ts and reprice.ts do the work, and are loaded only when needed.
 
 import { Command } from "commander";
-import { addExamples } from "../../terminal/examples.ts";
+import { addExamples } from "../../terminal/help-text.ts";
 import type { RepriceFlags } from "./reprice.ts";
 import type { ShowFlags, TailFlags, VerifyFlags } from "./ledger-run.ts";
 

@@ -1,7 +1,7 @@
 // `gateway prices …`: the flags. What each does is in prices-show.ts and prices-update.ts, loaded only when it runs.
 
 import { Command } from "commander";
-import { addExamples } from "../../terminal/examples.ts";
+import { addExamples } from "../../terminal/help-text.ts";
 import type { SetPriceFlags } from "./prices-set.ts";
 import type { CheckFlags, ShowPricesFlags } from "./prices-show.ts";
 import type { DiffFlags, UpdateFlags } from "./prices-update.ts";

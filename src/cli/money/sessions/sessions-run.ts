@@ -87,7 +87,7 @@ function countAgents(agents: ReadonlyMap<string, AgentTotals>): number {
 const SESSION_COLUMNS: readonly Column[] = [
   { title: "LAST USED", least: 11, spare: 3, firm: true },
   { title: "SESSION", name: true, least: 12 },
-  { title: "TOOL", least: 8, spare: 4, most: 20 },
+  { title: "TOOL", least: 11, spare: 4, most: 20 },
   { title: "LABEL", name: true, least: 10, most: 32 },
   { title: "TURNS", align: "right", spare: 2 },
   { title: "AGENTS", align: "right", spare: 5 },

@@ -1,7 +1,7 @@
 // The flags of `gateway sessions`. sessions-run.ts does the work, and is loaded only when needed.
 
 import { Command } from "commander";
-import { addExamples } from "../../terminal/examples.ts";
+import { addExamples, remark } from "../../terminal/help-text.ts";
 import type { SessionsFlags, ShowSessionFlags } from "./sessions-run.ts";
 
 export function sessionsCommand(): Command {
@@ -21,8 +21,10 @@ export function sessionsCommand(): Command {
     .option("--config <file>", "the config file")
     .addHelpText(
       "after",
-      "\nTURNS are requests that were sent upstream. A session whose id begins with `inferred-` was not named by its tool:\n" +
-        "requests of one key, tool and label belong together until 30 minutes pass without one.",
+      remark(
+        "TURNS are requests that were sent upstream. A session whose id begins with `inferred-` was not named by its tool: " +
+          "requests of one key, tool and label belong together until 30 minutes pass without one.",
+      ),
     )
     .action(async (period: string | undefined, flags: SessionsFlags) => {
       const { listSessionSpending } = await import("./sessions-run.ts");

@@ -1,7 +1,7 @@
 // The flags of `gateway statusline`. statusline-run.ts does the work, and is loaded only when needed.
 
 import { Command } from "commander";
-import { addExamples } from "../../terminal/examples.ts";
+import { addExamples, remark } from "../../terminal/help-text.ts";
 import type { StatuslineFlags } from "./statusline-run.ts";
 
 export function statuslineCommand(): Command {
@@ -14,8 +14,10 @@ export function statuslineCommand(): Command {
     .option("--config <file>", "the config file")
     .addHelpText(
       "after",
-      "\nIt asks the running gateway, and prints an empty line when none runs.\n" +
-        "`gateway run claude --statusline` puts it into Claude Code, for that run only.",
+      remark(
+        "It asks the running gateway, and prints an empty line when none runs. " +
+          "`gateway run claude --statusline` puts it into Claude Code, for that run only.",
+      ),
     )
     .action(async (flags: StatuslineFlags) => {
       const { printStatusline } = await import("./statusline-run.ts");

@@ -1,7 +1,7 @@
 // The flags of `gateway usage`. usage-run.ts does the work, and is loaded only when needed.
 
 import { Command, Option } from "commander";
-import { addExamples } from "../../terminal/examples.ts";
+import { addExamples, remark } from "../../terminal/help-text.ts";
 import type { WhatIfFlags } from "./what-if-run.ts";
 
 const EXAMPLES: ReadonlyArray<readonly [line: string, meaning: string]> = [
@@ -59,9 +59,11 @@ export function usageCommand(): Command {
     .option("--config <file>", "the config file")
     .addHelpText(
       "after",
-      "\nDays are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv.\n" +
-        "The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache.\n" +
-        "--as, --without-cache and --tier compare with the prices of each request's day, in any combination.",
+      remark(
+        "Days are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv. " +
+          "The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache. " +
+          "--as, --without-cache and --tier compare with the prices of each request's day, in any combination.",
+      ),
     )
     .action(async (period: string | undefined, flags: WhatIfFlags) => {
       const all = period === undefined ? flags : { ...flags, period };

@@ -12,6 +12,7 @@ import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
 import { findGroup } from "../../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
+import { nameOwnCommand } from "../../terminal/own-command.ts";
 import {
   askOne,
   canPrompt,
@@ -52,7 +53,7 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   const group = flags.group ?? preset.group;
   if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups: [group] });
   printNote(`Added the channel "${channel}" to the group "${group}".`);
-  if (flags.group === undefined) printNote(`Use it: gateway run --group ${group} ${preset.tool}`);
+  if (flags.group === undefined) printNote(`Use it: ${nameOwnCommand()} run --group ${group} ${preset.tool}`);
 }
 
 async function describeTarget(what: string, flags: AddChannelFlags): Promise<Preset> {

@@ -1,7 +1,7 @@
 // `gateway channels add`: the flags. The action is in add-run.ts, which loads only when it runs.
 
 import { Command } from "commander";
-import { addExamples } from "../../terminal/examples.ts";
+import { addExamples } from "../../terminal/help-text.ts";
 import type { AddChannelFlags } from "./add-run.ts";
 
 export function addChannelCommand(): Command {

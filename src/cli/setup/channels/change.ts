@@ -1,7 +1,7 @@
 // `gateway channels set` and `remove`: the flags. The actions are in change-run.ts, which loads only when they run.
 
 import { Command } from "commander";
-import { addExamples } from "../../terminal/examples.ts";
+import { addExamples } from "../../terminal/help-text.ts";
 import type { RemoveChannelFlags, SetChannelFlags } from "./change-run.ts";
 
 export function setChannelCommand(): Command {

@@ -15,6 +15,7 @@ import { formatMoment } from "../../../config/changes/names.ts";
 import { type ConfigFlags } from "../../access/config.ts";
 import { printSecrets } from "../../keys/print-secrets.ts";
 import { storeToolSecret } from "../../../config/changes/tool-secrets.ts";
+import { nameOwnCommand } from "../../terminal/own-command.ts";
 import { askOne, askSecret, askSome, askText, canPrompt, fail, printNote } from "../../terminal/terminal.ts";
 import { checkCredential, type CheckResult, describeCheck } from "../credential-check.ts";
 import { addVariables, requireWritable } from "../env-file.ts";
@@ -238,12 +239,14 @@ function describeNext(path: string, providers: readonly Provider[]): string[] {
   const unset = providers.filter((each) => each.credential.startsWith("${") && !isKnown(each));
   const config = path === placeConfig(undefined, process.env) ? "" : `--config ${quoteWord(path)} `;
   const tool = providers[0]?.preset.tool ?? "claude";
+  const command = nameOwnCommand();
   return [
     `Wrote ${path}. The ledger will be beside it. The keys above are shown only this once.`,
     ...unset.map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),
     ...warnOfLocal(path),
-    "Next, in any project:",
-    `  gateway run ${config}${tool}`,
+    // A command that is not on the PATH works only in this folder.
+    command === "gateway" ? "Next, in any project:" : "Next:",
+    `  ${command} run ${config}${tool}`,
   ];
 }
 

@@ -2,7 +2,7 @@
 
 import { Command } from "commander";
 import type { AdoptFlags } from "./adopt-run.ts";
-import { addExamples } from "../../terminal/examples.ts";
+import { addExamples } from "../../terminal/help-text.ts";
 import type { InitFlags } from "./init-run.ts";
 
 export function initCommand(): Command {

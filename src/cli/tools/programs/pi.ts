@@ -32,7 +32,7 @@ const LIMITS = { contextWindow: 200_000, maxTokens: 16_384 };
 export const pi: Tool = {
   name: "pi",
   title: "pi",
-  program: { name: "pi", install: "npm install -g @mariozechner/pi-coding-agent" },
+  program: { name: "pi", install: "npm install -g @earendil-works/pi-coding-agent" },
   platforms: listPlatforms("pi"),
   misleading: MISLEADING.pi,
   needsModels: true,

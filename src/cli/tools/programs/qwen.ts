@@ -1,8 +1,24 @@
-// Qwen Code: an OpenAI or Anthropic client by variables. A flag selects which, whatever its settings file says.
+// Qwen Code: an OpenAI or Anthropic client by variables. A flag selects which, whatever its settings file says. Its
+// OpenAI client reads no variable with header fields, so the label comes from a file of defaults, which the user's own
+// settings may override.
 
+import { join } from "node:path";
+import type { Environment } from "../../../config/yaml/expand.ts";
+import { getField, isObject } from "../../../lib/json/json.ts";
+import { createFile } from "../../../lib/files/own-file.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { ANTHROPIC_HEADERS, listPlatforms, mainMakerOf, OPENAI_HEADERS, rootOf, type Tool } from "./tool.ts";
+import { type Overlay, readSettings } from "./overlay.ts";
+import {
+  ANTHROPIC_HEADERS,
+  type Connection,
+  listHeaders,
+  listPlatforms,
+  mainMakerOf,
+  OPENAI_HEADERS,
+  rootOf,
+  type Tool,
+} from "./tool.ts";
 
 export const qwen: Tool = {
   name: "qwen",
@@ -12,12 +28,12 @@ export const qwen: Tool = {
   misleading: MISLEADING.qwen,
   ignoresNoProxy: true,
   needsModels: true,
-  headers: ({ platform }) => (mainMakerOf(platform) === "openai" ? OPENAI_HEADERS : ANTHROPIC_HEADERS),
+  headers: (connection) => (isOpenAi(connection) ? OPENAI_HEADERS : ANTHROPIC_HEADERS),
+  overlay: labelOverlay,
   connect: (connection) => {
-    const [kind, prefix, base] =
-      mainMakerOf(connection.platform) === "openai"
-        ? ["openai", "OPENAI", `${rootOf(connection)}/v1`]
-        : ["anthropic", "ANTHROPIC", rootOf(connection)];
+    const [kind, prefix, base] = isOpenAi(connection)
+      ? ["openai", "OPENAI", `${rootOf(connection)}/v1`]
+      : ["anthropic", "ANTHROPIC", rootOf(connection)];
     const model = chooseMainModel(connection.models);
     return {
       env: {
@@ -29,3 +45,39 @@ export const qwen: Tool = {
     };
   },
 };
+
+function isOpenAi({ platform }: Connection): boolean {
+  return mainMakerOf(platform) === "openai";
+}
+
+/** The variable that names the file of defaults, and the file without it. */
+const DEFAULTS = { variable: "QWEN_CODE_SYSTEM_DEFAULTS_PATH", path: "/etc/qwen-code/system-defaults.json" };
+
+function labelOverlay(connection: Connection): Overlay {
+  const headers = isOpenAi(connection) ? listHeaders(connection) : null;
+  const placeOf = (env: Environment): string => env[DEFAULTS.variable] || DEFAULTS.path;
+  return {
+    find: (env) => {
+      if (headers === null) return null;
+      const path = placeOf(env);
+      return {
+        path,
+        content: addHeaders({}, headers),
+        advice: `reads the label's header field from ${path}`,
+      };
+    },
+    write: (env, _, folder) => {
+      const path = join(folder, "system-defaults.json");
+      createFile(path, JSON.stringify(addHeaders(readSettings(placeOf(env)), headers ?? {})));
+      return { env: { [DEFAULTS.variable]: path }, args: [] };
+    },
+  };
+}
+
+function addHeaders(settings: unknown, headers: Readonly<Record<string, string>>): object {
+  const add = (value: unknown, [name, ...names]: readonly string[]): object => ({
+    ...(isObject(value) && value),
+    ...(name === undefined ? headers : { [name]: add(getField(value, name), names) }),
+  });
+  return add(settings, ["model", "generationConfig", "customHeaders"]);
+}
