@@ -5,6 +5,9 @@ import { join } from "node:path";
 import { type Cores, makeFolder, start } from "../machine.ts";
 import { hold, PLAIN, type Recipe, SECRET } from "./targets.ts";
 
+/** Layers that have a program of their own. */
+const PROGRAMS: Readonly<Record<string, string>> = { copied: "copier.ts", bun: "bun-server.ts" };
+
 export const LAYERS = [
   { name: "copied", tells: "bytes copied between two sockets" },
   { name: "bun", tells: "requests and answers passed on by Bun.serve and fetch" },
@@ -19,7 +22,7 @@ export function planLayers(cores: Cores | null): Recipe[] {
     name,
     async start(upstreamPort) {
       const folder = makeFolder();
-      const alone = { copied: "copier.ts", bun: "bun-server.ts" }[String(name)];
+      const alone = PROGRAMS[name];
       const program = join(import.meta.dir, alone ?? "floor.ts");
       const port = String(upstreamPort);
       const words = alone === undefined ? [name, port, folder.path] : [port];
