@@ -5,8 +5,12 @@ import { join } from "node:path";
 import { type Cores, makeFolder, start } from "../machine.ts";
 import { hold, PLAIN, type Recipe, SECRET } from "./targets.ts";
 
+/** Layers that have a program of their own. */
+const PROGRAMS: Readonly<Record<string, string>> = { copied: "copier.ts", bun: "bun-server.ts" };
+
 export const LAYERS = [
   { name: "copied", tells: "bytes copied between two sockets" },
+  { name: "bun", tells: "requests and answers passed on by Bun.serve and fetch" },
   { name: "passed", tells: "requests and answers read and written by lib/http1" },
   { name: "asked", tells: "and the key checked, fields chosen, the model read" },
   { name: "charged", tells: "and usage metered and priced" },
@@ -18,13 +22,15 @@ export function planLayers(cores: Cores | null): Recipe[] {
     name,
     async start(upstreamPort) {
       const folder = makeFolder();
-      const program = join(import.meta.dir, name === "copied" ? "copier.ts" : "floor.ts");
-      const words = name === "copied" ? [String(upstreamPort)] : [name, String(upstreamPort), folder.path];
+      const alone = PROGRAMS[name];
+      const program = join(import.meta.dir, alone ?? "floor.ts");
+      const port = String(upstreamPort);
+      const words = alone === undefined ? [name, port, folder.path] : [port];
       const child = start([process.execPath, program, ...words], { core: cores?.proxy ?? null });
-      const port = Number(await child.readLine());
-      if (!(port > 0)) throw new Error(`${name} did not start: ${child.complaints()}`);
+      const ownPort = Number(await child.readLine());
+      if (!(ownPort > 0)) throw new Error(`${name} did not start: ${child.complaints()}`);
       const fields = { "x-api-key": SECRET };
-      return { ...PLAIN, ...hold(name, child, folder), port, fields, guest: `${name}: ${tells}` };
+      return { ...PLAIN, ...hold(name, child, folder), port: ownPort, fields, guest: `${name}: ${tells}` };
     },
   }));
 }
