@@ -49,8 +49,8 @@ function describeProviders(connection: Connection): object {
     provider,
     apiKey: connection.secret,
     baseUrl,
-    ...(headers && { headers }),
     ...(model !== null && { model }),
+    ...(headers && { headers }),
   };
   const entry = { settings, updatedAt: new Date(0).toISOString(), tokenSource: "manual" };
   return { version: 1, lastUsedProvider: provider, modes: {}, providers: { [provider]: entry } };
