@@ -86,12 +86,15 @@ describe("the tool", () => {
       using folder = makeTempFolder();
       const place = folder.join("my % kü");
       mkdirSync(place);
-      const variables = ["ANTHROPIC_CUSTOM", "OPENAI_CUSTOM", "GEMINI_CLI_CUSTOM", "COPILOT_PROVIDER"].map(
-        (name) => [`${name}_HEADERS`, "x-own: 1"],
-      );
+      const names = [
+        "ANTHROPIC_CUSTOM_HEADERS",
+        "OPENAI_CUSTOM_HEADERS",
+        "GEMINI_CLI_CUSTOM_HEADERS",
+        "COPILOT_PROVIDER_HEADERS",
+      ];
       const env = {
         ...standIn(folder, program, 'env; printf "<%s>" "$@"; cat "$2/settings/providers.json"'),
-        ...Object.fromEntries(variables),
+        ...Object.fromEntries(names.map((name) => [name, "x-own: 1"])),
       };
       const words = ["run", ...WHERE, tool, ...(program === "app" ? ["app"] : [])];
       const { stdout } = await run({ folder: place, env }, ...words);
