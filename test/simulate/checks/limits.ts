@@ -150,7 +150,8 @@ function checkSpent(
 function costOf({ client, whole }: Send, own: readonly Arrival[]): number {
   const price = PRICES[client.dialect];
   const read = own.filter(isPaid);
-  if (read.length === 0) return 0;
+  // What a real provider's answer costs is in its own numbers.
+  if (read.length === 0 || read.some(({ recorded }) => recorded !== null)) return 0;
   if (read.length === own.length && whole?.plan?.kind === "answer" && !whole.goesOn) {
     const { input, output } = whole.counts;
     return ((input * price.input + output * price.output) * price.multiplier) / 1e6;

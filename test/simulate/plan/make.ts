@@ -176,6 +176,22 @@ function addSockets(plan: Plan): Plan {
   return { ...plan, channels, clients };
 }
 
+/** Most of its answers are those of real providers. */
+export function addRecordings(plan: Plan): Plan {
+  const random = new Random(plan.seed, "recordings");
+  const clients = plan.clients.map((client): ClientPlan => {
+    const requests = client.requests.map((request): RequestPlan => {
+      const answers = request.answers.map((answer): AnswerPlan => {
+        const isRecorded = random.chance(700) && answer.kind === "answer" && !request.background;
+        return isRecorded ? { ...answer, recorded: random.int(1_000_000) } : answer;
+      });
+      return { ...request, answers };
+    });
+    return { ...client, requests };
+  });
+  return { ...plan, clients };
+}
+
 function makeUpgrade(random: Random): UpgradePlan {
   const kind = random.pick<UpgradePlan["kind"]>([
     "accept",

@@ -173,6 +173,8 @@ export interface AnswerPlan {
   readonly missing: number;
   /** Reads nothing of the request for so long. */
   readonly slowReadMs: number;
+  /** A real provider's answer of the same kind, by this number; absent: one that the simulator writes. */
+  readonly recorded?: number;
 }
 
 export interface CutPlan {

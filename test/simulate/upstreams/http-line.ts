@@ -14,8 +14,16 @@ import {
   writeError,
   writeUnfinished,
 } from "./answers.ts";
+import { findRecording } from "./recordings.ts";
 import { SocketLine } from "./socket-line.ts";
-import { type Arrival, credentialOf, failsAfter, requestOf, type Upstream } from "./upstream.ts";
+import {
+  type Arrival,
+  credentialOf,
+  failsAfter,
+  requestOf,
+  type Upstream,
+  useRecording,
+} from "./upstream.ts";
 
 const GOOD_UPGRADE: UpgradePlan = { kind: "accept", status: 101, delayMs: 1, early: false };
 const NO_SOCKET: UpgradePlan = { kind: "refuse", status: 426, delayMs: 1, early: false };
@@ -241,7 +249,9 @@ export class HttpLine {
       ? writeError(wire, answer.status, mark, answer.status === 400 ? "nothing" : secret)
       : answer.kind === "bodiless with body"
         ? writeSmuggled(mark)
-        : this.#writeSuccess(arrival, question);
+        : answer.recorded !== undefined
+          ? useRecording(arrival, findRecording(question, answer.recorded)).text
+          : this.#writeSuccess(arrival, question);
     const whole = Buffer.from(text.pieces.join(""));
     if (!failed) arrival.body = whole;
     const pieces = frame(

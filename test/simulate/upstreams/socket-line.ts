@@ -4,8 +4,9 @@ import type { AnswerPlan } from "../plan/plan.ts";
 import { type Heard, Hearing, PING, writeClose, writeFrame, writePong, writeText } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
 import { NATURE } from "../world/scheduler.ts";
-import { listEvents, writeErrorEvent } from "./answers.ts";
-import { type Arrival, credentialOf, failsAfter, type Upstream } from "./upstream.ts";
+import { listEvents, type Question, writeErrorEvent } from "./answers.ts";
+import { findRecording, listRecordedEvents } from "./recordings.ts";
+import { type Arrival, credentialOf, failsAfter, type Upstream, useRecording } from "./upstream.ts";
 
 /** What a close frame says, by the status of an answer. */
 const CODES = [1000, 1001, null, 1008, 1011, 1012, 4000];
@@ -155,10 +156,13 @@ export class SocketLine {
     const isRefusal = answer.kind === "error status";
     arrival.status = isRefusal ? answer.status : 200;
     const secret = answer.status === 400 ? "nothing" : credentialOf(this.#upstream.plan.name);
-    const question = { wire: "responses" as const, stream: true, mark, model, counts };
+    const fails = failsAfter(arrival, answer);
+    const question: Question = { wire: "responses", stream: true, mark, model, counts, failsAfter: fails };
     const texts = isRefusal
       ? [writeErrorEvent(answer.status, { mark, secret }, stream)]
-      : listEvents({ ...question, failsAfter: failsAfter(arrival, answer) }, stream);
+      : answer.recorded !== undefined
+        ? listRecordedEvents(useRecording(arrival, findRecording(question, answer.recorded)), stream)
+        : listEvents(question, stream);
     const fragment = answer.framing === "chunked" ? 40 + answer.output : 0;
     const pings = Array.from({ length: answer.interim }, (): Piece => ({ text: null, bytes: PING_FRAME }));
     const pieces = texts.map((text): Piece => ({

@@ -4,6 +4,7 @@ import type { AnswerPlan, ChannelPlan, Plan, RequestPlan } from "../plan/plan.ts
 import type { End, Network } from "../world/network.ts";
 import { NATURE, type Owner, type Scheduler } from "../world/scheduler.ts";
 import type { Counts, Question } from "./answers.ts";
+import type { Recording } from "./recordings.ts";
 
 /** A request as an upstream saw it. */
 export interface Arrival {
@@ -35,6 +36,8 @@ export interface Arrival {
   readonly fetches: string | null;
   /** The upstream goes on with it after its answer. */
   goesOn: boolean;
+  /** Its answer is this recording. */
+  recorded: string | null;
   /** On a WebSocket: the messages of its answer that were handed to the network. Null: over HTTP. */
   events: string[] | null;
 }
@@ -140,6 +143,7 @@ export class Upstream {
       tainted: false,
       fetches: null,
       goesOn: false,
+      recorded: null,
       events: null,
       ...more,
     };
@@ -183,4 +187,10 @@ export function requestOf(send: string): string {
 
 export function failsAfter({ stream }: Arrival, { kind, output }: AnswerPlan): number | null {
   return kind === "error event" && stream ? Math.floor(output / 2) : null;
+}
+
+export function useRecording(arrival: Arrival, recording: Recording): Recording {
+  arrival.recorded = recording.id;
+  arrival.counts = recording.counts ?? { input: -1, cacheRead: 0, output: 0 };
+  return recording;
 }
