@@ -166,7 +166,10 @@ async function runSeeds(): Promise<void> {
     const first = outcome.accusations.find(counts);
     if (first === undefined) continue;
     for (const accusation of firstOfEach(outcome)) note(seed, accusation);
-    if (flags.all) continue;
+    if (flags.all) {
+      console.log(`seed ${seed} fails: ${first.check}: ${first.text.slice(0, 200)}`);
+      continue;
+    }
     await tellFailure(plan, first);
     return;
   }

@@ -11,7 +11,7 @@ import { Operator } from "./operator.ts";
 import { Client } from "./clients/client.ts";
 import type { Send } from "./clients/line.ts";
 import type { Reply } from "./clients/reply.ts";
-import { numberOf, secretOf } from "./clients/requests.ts";
+import { numberOf } from "./clients/requests.ts";
 import { type ClientPlan, type LimitPlan, type Plan, platformOf, type RequestPlan } from "./plan/plan.ts";
 import type { Served } from "./program.ts";
 import { HttpLine } from "./upstreams/http-line.ts";
@@ -147,7 +147,6 @@ export class World implements Machine {
       byRequest: this.byRequest,
       messageOf: (send: string) => this.sendsByName.get(send)?.message ?? null,
       noteRefused: (channel: string) => void this.refused.add(channel),
-      secrets: this.plan.clients.map(({ key }) => secretOf(key)),
       stored: this.stored,
       healed: () => this.#healed,
       noteUnasked: () => void (this.unasked = true),

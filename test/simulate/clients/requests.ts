@@ -23,8 +23,11 @@ export function numberOf(model: string): number | null {
   return digits === undefined ? null : Number(digits);
 }
 
+/** How the keys of all clients begin: none of them may be seen by an upstream. */
+export const SECRET = "sk-sim-";
+
 export function secretOf(client: string): string {
-  return `sk-sim-${client}-Zq81mXw0pLr5Tn`;
+  return `${SECRET}${client}-Zq81mXw0pLr5Tn`;
 }
 
 /** What one send asks for: an answer, or a stored one. */

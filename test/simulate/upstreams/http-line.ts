@@ -1,7 +1,7 @@
 // One connection of the gateway at an upstream, as far as it speaks HTTP: reads requests as they come, and answers each
 // as the plan has it.
 
-import { brotliCompressSync, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { brotliCompressSync, constants, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import type { AnswerPlan, ChannelPlan, UpgradePlan } from "../plan/plan.ts";
 import { acceptKey } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
@@ -59,7 +59,6 @@ export class HttpLine {
   }
 
   #receive(bytes: Buffer): void {
-    this.#upstream.checkSecrets(bytes.toString("latin1"), this.#end.name);
     this.#came = this.#came.length === 0 ? bytes : Buffer.concat([this.#came, bytes]);
     if (!this.#busy) this.#read();
   }
@@ -79,6 +78,7 @@ export class HttpLine {
     }
     this.#arrival ??= this.#arrive(field("user-agent") ?? "", method, target);
     if (this.#came.length < end + 4 + length) return;
+    this.#upstream.checkSecrets(this.#came.toString("latin1", 0, end + 4 + length), this.#end.name);
     const body = this.#came.subarray(end + 4, end + 4 + length);
     this.#came = this.#came.subarray(end + 4 + length);
     this.#busy = true;
@@ -428,7 +428,13 @@ function describeCut({ cut }: AnswerPlan): string {
   return cut === null ? "" : `, ${cut.how} at ${cut.atPerMille} per mille`;
 }
 
-const ENCODE = { gzip: gzipSync, br: brotliCompressSync, zstd: zstdCompressSync };
+// The best compression takes a hundred times as long.
+const QUICK = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
+const ENCODE = {
+  gzip: gzipSync,
+  br: (bytes: Buffer) => brotliCompressSync(bytes, QUICK),
+  zstd: zstdCompressSync,
+};
 
 function frame(type: string, body: readonly Buffer[], answer: AnswerPlan, plan: ChannelPlan): Buffer[] {
   const { coding, status, interim } = answer;

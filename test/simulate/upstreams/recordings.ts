@@ -70,21 +70,23 @@ function countsOf({ expect }: Fixture): Counts | null {
   if (!Array.isArray(lines) || lines.length !== 1 || Object.keys(tools).length > 0 || searches > 0)
     return null;
   const [line] = lines;
-  const isPlain =
-    DEAR.every((kind) => (line[kind] ?? 0) === 0) && MODALITIES.every((kind) => isText(line[kind]));
+  if (!isPlain(line)) return null;
   const input = line.input ?? line.input_uncached;
   const cacheRead = line.cache_read ?? line.cached;
   const output = line.output_billed ?? line.output;
   // Some report nothing.
-  return isPlain && input + cacheRead + output > 0 ? { input, cacheRead, output } : null;
+  return input + cacheRead + output > 0 ? { input, cacheRead, output } : null;
+}
+
+function isPlain(line: Readonly<Record<string, unknown>>): boolean {
+  const isFree = DEAR.every((kind) => line[kind] === undefined || line[kind] === 0);
+  return (
+    isFree && MODALITIES.every((kind) => Object.keys(Object(line[kind])).every((name) => name === "TEXT"))
+  );
 }
 
 const DEAR = ["cache_write", "cache_write_5m", "cache_write_1h", "tool_use_prompt"];
 const MODALITIES = ["prompt_modalities", "cache_modalities", "candidates_modalities"];
-
-function isText(modalities: object = {}): boolean {
-  return Object.keys(modalities).every((kind) => kind === "TEXT");
-}
 
 /** The recording as messages on a WebSocket. */
 export function listRecordedEvents({ text }: Recording, stream: string | null): string[] {
