@@ -1,7 +1,7 @@
 // Limits of keys: never exceeded beyond what the documentation says.
 
 import type { Send } from "../clients/line.ts";
-import type { ClientPlan, Dialect, LimitPlan } from "../plan/plan.ts";
+import { type Dialect, type LimitPlan, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
@@ -18,7 +18,23 @@ export function checkLimits(world: World): void {
     );
     checkRate(world, client.key, limits.requestsPerMinute, own);
     checkConcurrent(world, client.key, limits.concurrentRequests, own);
-    checkSpent(world, { client, limits }, own);
+    checkSpent(world, client.key, own, [
+      { limit: limits.usdTotal, since: () => 0 },
+      { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) },
+    ]);
+    checkSessions(world, limits, own);
+  }
+}
+
+function checkSessions(world: World, limits: LimitPlan, own: readonly Arrival[]): void {
+  const named = Map.groupBy(own, ({ send }) => {
+    const { client, request } = world.sendsByName.get(send) ?? {};
+    return client === undefined || request === undefined ? null : sessionOf(client, request.number);
+  });
+  for (const [session, arrivals] of named) {
+    if (session === null) continue;
+    checkRate(world, session, limits.requestsPerMinutePerSession, arrivals);
+    checkSpent(world, session, arrivals, [{ limit: limits.usdPerSession, since: () => 0 }]);
   }
 }
 
@@ -34,6 +50,8 @@ function findLoosest(all: readonly LimitPlan[]): LimitPlan {
     ...find("concurrentRequests"),
     ...find("usdPerDay"),
     ...find("usdTotal"),
+    ...find("requestsPerMinutePerSession"),
+    ...find("usdPerSession"),
   };
 }
 
@@ -45,7 +63,12 @@ function mayForget(world: World): boolean {
   return world.removed.length > 0 || world.deaths.some(({ how }) => how === "without power");
 }
 
-function checkRate(world: World, key: string, most: number | undefined, arrivals: readonly Arrival[]): void {
+function checkRate(
+  world: World,
+  holder: string,
+  most: number | undefined,
+  arrivals: readonly Arrival[],
+): void {
   // What came to nothing before a kill has no line, and is not counted after it.
   if (most === undefined || world.deaths.length > 0 || mayForget(world)) return;
   const firsts = new Map<string, number>();
@@ -56,7 +79,7 @@ function checkRate(world: World, key: string, most: number | undefined, arrivals
     if (until !== undefined && until - at < WINDOW_US) {
       world.accuse(
         "limits",
-        `The key ${key} may make ${most} requests a minute, and ${most + 1} reached upstreams within ${(until - at) / 1000} ms.`,
+        `${holder} may make ${most} requests a minute, and ${most + 1} reached upstreams within ${(until - at) / 1000} ms.`,
       );
       return;
     }
@@ -129,10 +152,17 @@ interface Spent {
   readonly usd: number;
 }
 
+/** A limit in USD, and when what counts for it began. */
+interface Window {
+  readonly limit: string | undefined;
+  readonly since: (at: number) => number;
+}
+
 function checkSpent(
   world: World,
-  { client, limits }: { readonly client: ClientPlan; readonly limits: LimitPlan },
+  holder: string,
   arrivals: readonly Arrival[],
+  windows: readonly Window[],
 ): void {
   if (mayForget(world)) return;
   const own = Map.groupBy(arrivals, ({ send }) => send);
@@ -141,8 +171,7 @@ function checkSpent(
     if (first === undefined) return [];
     return [{ sentAt: send.at, arrivedAt: first.at, usd: costOf(send, [first, ...others]) }];
   });
-  checkWindow(world, client, spent, { limit: limits.usdTotal, since: () => 0 });
-  checkWindow(world, client, spent, { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) });
+  for (const window of windows) checkWindow(world, holder, spent, window);
 }
 
 /** All of what its client got whole; of another, the prompt that an upstream read. A request that was sent twice is
@@ -179,12 +208,7 @@ function dayBegins({ plan }: World, at: number): number {
  * A request is let in as long as less than the limit is spent or reserved. So what had arrived before its client sent it
  * cost less: in flight it is reserved, and later it is in the ledger.
  */
-function checkWindow(
-  world: World,
-  { key }: ClientPlan,
-  spent: readonly Spent[],
-  { limit, since }: { readonly limit: string | undefined; readonly since: (at: number) => number },
-): void {
+function checkWindow(world: World, holder: string, spent: readonly Spent[], { limit, since }: Window): void {
   if (limit === undefined) return;
   for (const { sentAt, arrivedAt } of spent) {
     const from = since(arrivedAt);
@@ -193,7 +217,7 @@ function checkWindow(
     if (sum <= Number(limit)) continue;
     world.accuse(
       "limits",
-      `The key ${key} may spend $${limit}; more than $${sum.toFixed(5)} was spent when another request was let in.`,
+      `${holder} may spend $${limit}; more than $${sum.toFixed(5)} was spent when another request was let in.`,
     );
     return;
   }

@@ -1,7 +1,14 @@
 // One connection of the gateway at an upstream, as far as it speaks HTTP: reads requests as they come, and answers each
 // as the plan has it.
 
-import { brotliCompressSync, constants, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import {
+  brotliCompressSync,
+  constants,
+  gunzipSync,
+  gzipSync,
+  zstdCompressSync,
+  zstdDecompressSync,
+} from "node:zlib";
 import type { AnswerPlan, ChannelPlan, UpgradePlan } from "../plan/plan.ts";
 import { acceptKey } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
@@ -130,11 +137,11 @@ export class HttpLine {
       }
       case "wrong key":
       case "accept":
-        this.#accept(kind === "accept" ? acceptKey(key) : acceptKey(`not ${key}`), early);
+        this.#accept(kind === "accept" ? acceptKey(key) : acceptKey(`not ${key}`), early, kind === "accept");
     }
   }
 
-  #accept(accept: string, early: boolean): void {
+  #accept(accept: string, early: boolean, isValid: boolean): void {
     const fields = [
       "upgrade: websocket",
       "connection: Upgrade",
@@ -146,7 +153,8 @@ export class HttpLine {
     this.#gone = true;
     const head = Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${fields.join("\r\n")}\r\n\r\n`);
     const line = new SocketLine(this.#upstream, this.#end);
-    line.begin(head, early, this.#came);
+    line.begin(head, early, isValid);
+    if (this.#came.length > 0) line.receive(this.#came);
   }
 
   #answer(arrival: Arrival, request: { method: string; target: string; body: Buffer }): void {

@@ -34,12 +34,13 @@ export class SocketLine {
   /** Nothing more is sent: it has closed, or stays inside a frame. */
   #mute = false;
   #tainted = false;
+  #isValid = true;
 
   constructor(upstream: Upstream, end: End) {
     this.#upstream = upstream;
     this.#end = end;
     end.ears = {
-      data: (bytes) => this.#receive(bytes),
+      data: (bytes) => this.receive(bytes),
       drain: () => this.#flush(),
       finished: () => {
         end.fin();
@@ -50,10 +51,11 @@ export class SocketLine {
     upstream.lines.add(this);
   }
 
-  begin(head: Buffer, early: boolean, came: Buffer): void {
+  /** `isValid`: the gateway may use it. */
+  begin(head: Buffer, early: boolean, isValid: boolean): void {
+    this.#isValid = isValid;
     const limits = JSON.stringify({ type: "codex.rate_limits", plan_type: "free" });
     this.#send(early ? Buffer.concat([head, writeText(limits, OWN)]) : head);
-    if (came.length > 0) this.#receive(came);
   }
 
   closeIfIdle(how: "fin" | "rst"): void {
@@ -62,7 +64,7 @@ export class SocketLine {
     else this.#close(1001, "idle");
   }
 
-  #receive(bytes: Buffer): void {
+  receive(bytes: Buffer): void {
     for (const heard of this.#hearing.hear(bytes)) if (!this.#gone) this.#take(heard);
     const { broken } = this.#hearing;
     if (broken === null || this.#gone) return;
@@ -82,6 +84,8 @@ export class SocketLine {
   #takeMessage(text: string): void {
     const { watch, scheduler, plan } = this.#upstream;
     this.#upstream.checkSecrets(text, this.#end.name);
+    if (!this.#isValid)
+      watch.accuse("bytes", `The gateway uses a WebSocket that ${plan.name} accepted with a wrong key.`);
     const send = /"send":"sim\/(c\d+r\d+s\d+)"/.exec(text)?.[1] ?? "";
     // One that names its type twice is a request all the same.
     if (watch.messageOf(send) !== text && !text.startsWith('{"Type"'))
